@@ -1,0 +1,1 @@
+"""MASIS Workbench."""

@@ -1,0 +1,137 @@
+"""Every error a person may meet, as one tree.
+
+    MasisError
+    ├── InputError             a file, a line or a field of it is wrong: says which, and the cure
+    ├── SettingsError          a setting is unknown or out of range
+    ├── StoreError
+    │   ├── NewerDatabase      the file was written by a later version
+    │   ├── NotADatabase       the file is something else
+    │   ├── UnguardedLog       an append-only table has lost its guard
+    │   ├── CaseConflict       the id is taken by a case with other content
+    │   ├── UnknownRecord      no case, run or decision has that id
+    │   └── StaleVersion       what a person looked at has changed since
+    ├── MissingExtra           an optional package is not installed
+    └── StepError              a step of the audit failed; ``code`` is one of CRITIC-ERR-001..006
+        ├── CriticFailed       CRITIC-ERR-001
+        ├── ReviserFailed      CRITIC-ERR-002
+        ├── ProviderFailed     CRITIC-ERR-003
+        ├── InvalidCritique    CRITIC-ERR-005
+        └── InvalidRevision    CRITIC-ERR-006
+
+CRITIC-ERR-004 (the limit of iterations without convergence) is a warning on the run, not an exception
+(``specs/critic-loop.md``, 4.4).
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+MAX_ITERATIONS_WARNING = "CRITIC-ERR-004"
+
+
+class MasisError(Exception):
+    """Something a person can act on went wrong; the message says what, to what, and what to do."""
+
+
+class InputError(MasisError):
+    """A value that came from outside is wrong.
+
+    ``str(error)`` reads ``cases.jsonl, line 3, evidence[2].id: is used twice (...). Give each chunk an id of its own.``
+    """
+
+    def __init__(
+        self,
+        problem: str,
+        *,
+        cure: str,
+        file: str | None = None,
+        line: int | None = None,
+        field: str | None = None,
+    ) -> None:
+        self.problem, self.cure, self.file, self.line, self.field = problem, cure, file, line, field
+        super().__init__(str(self))
+
+    def __str__(self) -> str:
+        place = ", ".join(
+            part for part in (self.file, f"line {self.line}" if self.line else None, self.field) if part is not None
+        )
+        problem = self.problem.rstrip(".")
+        return f"{place}: {problem}. {self.cure}" if place else f"{problem}. {self.cure}"
+
+    def at(self, *, file: str | None = None, line: int | None = None) -> InputError:
+        """The same error with the place in the file filled in."""
+        return InputError(
+            self.problem, cure=self.cure, file=file or self.file, line=line or self.line, field=self.field
+        )
+
+
+class SettingsError(MasisError):
+    """A setting is unknown, of the wrong type or out of its range."""
+
+
+class StoreError(MasisError):
+    """The database can't do what was asked."""
+
+
+class NewerDatabase(StoreError):
+    """The database was written by a later version of the workbench than this one."""
+
+
+class NotADatabase(StoreError):
+    """The file is no database of the workbench."""
+
+
+class UnguardedLog(StoreError):
+    """A table that only grows has lost the triggers that guard it."""
+
+
+class CaseConflict(StoreError):
+    """The id belongs to a case with other content; decisions refer to it, so it is not replaced."""
+
+
+class UnknownRecord(StoreError):
+    """No case, run or decision has that id."""
+
+
+class StaleVersion(StoreError):
+    """The record changed between being shown and being acted on."""
+
+
+class MissingExtra(MasisError):
+    """An optional package is needed; the message names the extra that installs it."""
+
+
+class StepError(MasisError):
+    """A step of the audit failed (``specs/critic-loop.md``, 4.4)."""
+
+    code: ClassVar[str] = "CRITIC-ERR-001"
+
+
+class CriticFailed(StepError):
+    """The critic could not give a critique."""
+
+    code = "CRITIC-ERR-001"
+
+
+class ReviserFailed(StepError):
+    """The reviser could not give a revision."""
+
+    code = "CRITIC-ERR-002"
+
+
+class ProviderFailed(StepError):
+    """The language model could not be reached or refused to work."""
+
+    code = "CRITIC-ERR-003"
+
+
+class InvalidCritique(StepError):
+    """The critic's reply does not have the form of a critique."""
+
+    code = "CRITIC-ERR-005"
+
+
+class InvalidRevision(StepError):
+    """The reviser's reply does not have the form of a revision."""
+
+    code = "CRITIC-ERR-006"

@@ -1,0 +1,1 @@
+"""The records that travel through the product, frozen: case, audit, run, review."""

@@ -1,0 +1,351 @@
+"""What one look at one answer finds: citations, claims, issues, critique, revision, evaluation.
+
+Offsets are character positions in the text named, start included, end excluded: ``answer[start:end] == text``.
+Scores run from 0 to 1; ``None`` means unscored, never zero (DESIGN.md, 4.2).
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from masis.schema.base import Record, Share, Unscored
+from masis.schema.case import ClaimVerdict, Evidence, Severity
+
+ResolvedBy = Literal["exact", "normalised", "suffix", "position", "source"]
+"""How a reference found its evidence: the id to the letter; ignoring case and blanks; a bare number to the one id
+ending in it; by position from 1 where ids are opaque; a link or name by the evidence's source."""
+
+SentenceStatus = Literal["cited", "uncited", "exempt"]
+ReferenceFinding = Literal[
+    "bears", "partly_bears", "misattributed", "needless", "unsupported", "contradicts", "unchecked"
+]
+
+
+class Citation(Record):
+    """One reference inside a marker: ``[1, 99]`` is one marker and two citations.
+
+    ``start`` to ``end`` span the reference itself (``99``; the whole ``1-3`` for each member of a range);
+    ``marker_start`` to ``marker_end`` span the marker it stands in (``[1, 99]``).
+    """
+
+    start: int
+    end: int
+    text: str
+    reference: str
+    marker_start: int
+    marker_end: int
+    evidence_id: str | None
+    status: Literal["valid", "invalid"]
+    resolved_by: ResolvedBy | None
+    sentence: int | None = None
+
+
+class Sentence(Record):
+    """One sentence of the answer. ``why`` says in plain words why it counts as cited, uncited or exempt."""
+
+    start: int
+    end: int
+    text: str
+    citation_ids: tuple[str, ...]
+    status: SentenceStatus
+    why: str
+
+
+class CitationAudit(Record):
+    """What the markers of an answer point at, and which sentences carry none (``specs/masis-critic.md``).
+
+    ``invalid_citations`` holds references that name no evidence, as written, in order of appearance;
+    ``penalty_factor`` is what the critic's confidence is multiplied by.
+    """
+
+    mode: Literal["standard", "literal"]
+    citations: tuple[Citation, ...]
+    sentences: tuple[Sentence, ...]
+    invalid_citations: tuple[str, ...]
+    uncited_claims: tuple[str, ...]
+    hallucination_detected: bool
+    needs_retry: bool
+    penalty_factor: Share
+
+
+class Quote(Record):
+    """A stretch of evidence that bears (or contradicts) a claim: ``evidence.text[start:end] == text``."""
+
+    evidence_id: str
+    start: int
+    end: int
+    text: str
+    score: Share
+
+
+class Contradiction(Record):
+    """A fact of the claim that differs from the same fact in the evidence.
+
+    ``claim_start`` and ``claim_end`` are offsets in the claim's text; ``evidence_text`` is the value the evidence has.
+    """
+
+    kind: str
+    claim_start: int
+    claim_end: int
+    claim_text: str
+    evidence_id: str
+    evidence_start: int
+    evidence_end: int
+    evidence_text: str
+    reason: str
+    strength: Share = 1.0
+
+
+class Claim(Record):
+    """Something the answer asserts. ``start`` and ``end`` are offsets in the answer, None for a claim given alone."""
+
+    text: str
+    start: int | None = None
+    end: int | None = None
+    sentence: int | None = None
+    cited: tuple[str, ...] = ()
+
+
+class ReferenceCheck(Record):
+    """Whether one cited chunk bears the sentence that cites it; ``better`` names the chunk that does, if another."""
+
+    evidence_id: str
+    finding: ReferenceFinding
+    support: Share | None
+    better: str | None = None
+    reason: str = ""
+
+
+class ClaimCheck(Record):
+    """The verdict on one claim.
+
+    ``support`` is how far the evidence bears it (None where there is nothing to check against), ``confidence`` how sure
+    the verifier is of the verdict, ``sources`` the evidence ids that bear or contradict it, ``uncovered`` the stretches
+    of the claim's text that no evidence covers.
+    """
+
+    claim: Claim
+    verdict: ClaimVerdict
+    support: Share | None
+    confidence: Share | None
+    sources: tuple[str, ...] = ()
+    quotes: tuple[Quote, ...] = ()
+    contradictions: tuple[Contradiction, ...] = ()
+    references: tuple[ReferenceCheck, ...] = ()
+    uncovered: tuple[tuple[int, int], ...] = ()
+    issue: str | None = None
+    judged_by: str = "offline"
+    unscored: Unscored | None = None
+
+    @property
+    def verified(self) -> bool:
+        """Whether the evidence bears the claim whole."""
+        return self.verdict == "supported"
+
+
+class MissingPoint(Record):
+    """Something the evidence says and the question asks for that the answer leaves out."""
+
+    description: str
+    evidence_id: str | None = None
+    start: int | None = None
+    end: int | None = None
+    weight: Share = 0.5
+
+
+class ClaimReport(Record):
+    """All claims of one answer in figures.
+
+    ``confidence`` = (mean support + share verified) / 2 (``specs/draft-critique.md``, calculateConfidence).
+    """
+
+    missing: tuple[MissingPoint, ...] = ()
+    confidence: Share
+    facts_checked: int
+    facts_verified: int
+    sources_used: tuple[str, ...] = ()
+    unscored: Unscored | None = None
+
+
+IssueType = Literal[
+    # specs/critic-loop.md, 4.1
+    "logical",
+    "factual",
+    "safety",
+    "ambiguity",
+    "missing_info",
+    "incomplete_reasoning",
+    # specs/draft-critique.md, CritiqueIssue
+    "hallucination",
+    "unsupported",
+    "incomplete",
+    "contradiction",
+    "outdated",
+]
+IssueSource = Literal["citations", "claims", "critic"]
+
+
+class Issue(Record):
+    """One objection, whoever raised it.
+
+    ``id`` names it within its iteration; ``key`` stays the same while the same words keep the same fault, so that a
+    finding can be followed from one iteration to the next. ``rule`` names what found it (``fabricated_reference``).
+    """
+
+    id: str
+    key: str
+    source: IssueSource
+    type: IssueType
+    rule: str
+    severity: Severity
+    description: str
+    reason: str
+    suggestion: str
+    start: int | None = None
+    end: int | None = None
+    quote: str | None = None
+    evidence_ids: tuple[str, ...] = ()
+
+    @property
+    def major(self) -> bool:
+        """Whether the loop must not stop on it (``specs/critic-loop.md``, has_major_issues)."""
+        return self.severity in ("critical", "high")
+
+
+class FiredRule(Record):
+    """A rule of the specs that changed a score."""
+
+    rule: str
+    before: float | None
+    after: float | None
+    why: str
+
+
+class Measurement(Record):
+    """One measured quantity that went into a score."""
+
+    name: str
+    value: float
+    meaning: str
+
+
+class Score(Record):
+    """A score with where it came from: as given, as kept, and every rule between."""
+
+    name: str
+    raw: float | None
+    value: Share | None
+    rules: tuple[FiredRule, ...] = ()
+    measurements: tuple[Measurement, ...] = ()
+
+
+class JudgedBy(Record):
+    """Who filled a role: ``model`` as in the settings, the version of its prompt or rules."""
+
+    model: str
+    version: str
+
+
+class Critique(Record):
+    """The critic's verdict after the rules in code (``specs/masis-critic.md``; ``specs/critic-loop.md``, 4.1).
+
+    ``confidence`` is confidence in the answer, tempered by the citations; ``critique_confidence`` in the critique
+    itself; ``overall_quality_score`` is the critic's own, before the penalty factor.
+    """
+
+    confidence: Share | None
+    hallucination_detected: bool
+    unsupported_claims: tuple[str, ...] = ()
+    logical_gaps: tuple[str, ...] = ()
+    conflicting_evidence: tuple[str, ...] = ()
+    needs_retry: bool
+    overall_quality_score: Share | None
+    critique_confidence: Share | None
+    critique_reasoning: str
+    has_major_issues: bool
+    notes: tuple[str, ...] = ()
+    scores: tuple[Score, ...] = ()
+    judged_by: JudgedBy
+    unscored: Unscored | None = None
+
+
+ChangeKind = Literal[
+    "reattributed", "corrected", "hedged", "dropped", "added", "cited", "uncited_marker_removed", "rewritten"
+]
+
+
+class Change(Record):
+    """One edit of a revision: ``before`` is empty for an addition, ``after`` for a removal."""
+
+    kind: ChangeKind
+    before: str
+    after: str
+    why: str
+    issue_ids: tuple[str, ...] = ()
+
+
+class Revision(Record):
+    """A better answer and what was changed to get it (``specs/critic-loop.md``, 4.2)."""
+
+    revised_answer: str
+    changes_explanation: str
+    updated_confidence: Share | None
+    issues_addressed: tuple[str, ...] = ()
+    preserved_content: tuple[str, ...] = ()
+    changes: tuple[Change, ...] = ()
+    judged_by: JudgedBy
+
+
+class Evaluation(Record):
+    """Four scores and their weighted mean, clamped by what the citations prove (``specs/masis-evaluator.md``)."""
+
+    faithfulness: Share | None
+    relevance: Share | None
+    completeness: Share | None
+    reasoning_quality: Share | None
+    overall_score: Share | None
+    improvement_suggestions: tuple[str, ...] = ()
+    scores: tuple[Score, ...] = ()
+    judged_by: JudgedBy
+    unscored: Unscored | None = None
+
+
+class Draft(Record):
+    """An answer written from the evidence where a case came without one."""
+
+    answer: str
+    reasoning_steps: tuple[str, ...] = ()
+    judged_by: JudgedBy
+
+
+__all__ = [
+    "Change",
+    "ChangeKind",
+    "Citation",
+    "CitationAudit",
+    "Claim",
+    "ClaimCheck",
+    "ClaimReport",
+    "ClaimVerdict",
+    "Contradiction",
+    "Critique",
+    "Draft",
+    "Evaluation",
+    "Evidence",
+    "FiredRule",
+    "Issue",
+    "IssueSource",
+    "IssueType",
+    "JudgedBy",
+    "Measurement",
+    "MissingPoint",
+    "Quote",
+    "ReferenceCheck",
+    "ReferenceFinding",
+    "ResolvedBy",
+    "Revision",
+    "Score",
+    "Sentence",
+    "SentenceStatus",
+    "Severity",
+]

@@ -1,0 +1,33 @@
+"""What all records share: frozen, and either closed to unknown keys or keeping them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Share = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
+"""A number from 0 to 1."""
+
+
+class Record(BaseModel):
+    """A frozen record that knows all its fields."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class OpenRecord(BaseModel):
+    """A frozen record that keeps keys it does not know: what people bring is never dropped."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+
+class Unscored(Record):
+    """Why there is no score: a step failed, refused, was cut off or answered out of form.
+
+    ``raw`` is the reply as it came, for a person to read; it never becomes a number.
+    """
+
+    reason: str
+    code: str | None = None
+    raw: str | None = None

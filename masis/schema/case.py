@@ -1,0 +1,119 @@
+"""What comes in: a question, its evidence, perhaps an answer, perhaps gold labels.
+
+The JSON form is the public contract (DESIGN.md, section 6). Unknown keys are kept. A repeated evidence id, a null byte
+or half a surrogate pair is an error: the first makes citations ambiguous, the others can't be stored as text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Literal, Self
+
+from pydantic import Field, JsonValue, StrictStr, model_validator
+
+from masis.schema.base import OpenRecord
+
+ClaimVerdict = Literal["supported", "partial", "contradicted", "unsupported", "unverifiable", "unscored"]
+"""How the evidence bears a claim; ``unscored`` where no verdict could be had."""
+
+Severity = Literal["critical", "high", "medium", "low"]
+
+
+class Evidence(OpenRecord):
+    """One chunk a retriever found. ``text`` may be empty where only an address is known."""
+
+    id: StrictStr = Field(min_length=1)
+    text: StrictStr = ""
+    source: StrictStr | None = None
+
+
+class CitationLabel(OpenRecord):
+    """Gold: what one reference of the answer is.
+
+    ``reference`` is the id as written, ``text`` the marker it stands in, ``sentence`` enough of its sentence
+    to find it.
+    """
+
+    reference: str
+    status: Literal["valid", "invalid", "misattributed", "needless"]
+    text: str | None = None
+    sentence: str | None = None
+    evidence_id: str | None = None
+    note: str | None = None
+
+
+class ClaimLabel(OpenRecord):
+    """Gold: how the evidence bears one claim; ``text`` is what the answer says, word for word."""
+
+    text: str
+    verdict: ClaimVerdict | None = None
+    planted: str | None = None
+    evidence: tuple[str, ...] = ()
+    correct: str | None = None
+    cited: bool | None = None
+    note: str | None = None
+
+
+class FindingLabel(OpenRecord):
+    """Gold: something a critic should object to."""
+
+    type: str
+    description: str = ""
+    severity: Severity | None = None
+    text: str | None = None
+
+
+class Labels(OpenRecord):
+    """Gold labels; what else a label holds is kept."""
+
+    citations: tuple[CitationLabel, ...] = ()
+    claims: tuple[ClaimLabel, ...] = ()
+    findings: tuple[FindingLabel, ...] = ()
+    clean: bool | None = None
+
+
+class Case(OpenRecord):
+    """A question with its evidence and, if one was written, an answer."""
+
+    id: StrictStr = Field(min_length=1, max_length=500)
+    query: StrictStr = Field(min_length=1)
+    answer: StrictStr | None = None
+    evidence: tuple[Evidence, ...] = Field(min_length=1)
+    reasoning_steps: tuple[StrictStr, ...] = ()
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    labels: Labels | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _storable_text(cls, data: Any) -> Any:
+        for path, text in _strings(data):
+            if "\x00" in text:
+                raise ValueError(f"{path} holds a null byte at character {text.index(chr(0))}")
+            if any("\ud800" <= char <= "\udfff" for char in text):
+                raise ValueError(f"{path} holds half of a surrogate pair, which is no text")
+        return data
+
+    @model_validator(mode="after")
+    def _distinct_evidence_ids(self) -> Self:
+        first: dict[str, int] = {}
+        for index, chunk in enumerate(self.evidence):
+            if chunk.id in first:
+                raise ValueError(f"evidence[{first[chunk.id]}] and evidence[{index}] have the same id {chunk.id!r}")
+            first[chunk.id] = index
+        return self
+
+    def to_json_dict(self) -> dict[str, JsonValue]:
+        """The case as it came in, unset fields left out: what the contract's JSON Lines hold."""
+        return self.model_dump(mode="json", exclude_unset=True)
+
+
+def _strings(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    if isinstance(value, str):
+        yield path or "the text", value
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield f"a key of {path or 'the case'}", str(key)
+            yield from _strings(item, f"{path}.{key}" if path else str(key))
+    elif isinstance(value, list | tuple):
+        for index, item in enumerate(value):
+            yield from _strings(item, f"{path}[{index}]")

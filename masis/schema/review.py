@@ -1,0 +1,95 @@
+"""What people (and the acceptance policy) decide: an append-only log whose entries form a hash chain."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field, model_validator
+
+from masis.schema.base import Record
+
+Verdict = Literal["approve", "override", "reject", "escalate"]
+EntryKind = Literal["decision", "undo", "policy_accept"]
+EntrySource = Literal["HUMAN", "LLM_JUDGE", "CODE"]
+CaseState = Literal[
+    "new", "running", "interrupted", "needs_review", "accepted", "approved", "overridden", "rejected", "escalated"
+]
+"""Where a case stands: ``accepted`` by policy, the last four by a person."""
+
+
+class TargetLabel(Record):
+    """A person's label on one sentence, reference, claim or span of the audited answer."""
+
+    target: Literal["sentence", "reference", "claim", "span"]
+    start: int
+    end: int
+    text: str
+    label: str
+    note: str = ""
+
+
+class Decision(Record):
+    """What someone decided about one run, as given in; the store adds its place in the chain.
+
+    ``machine_shown`` names what of the machine's verdict was visible to the person (``scores``, ``marks``, ...);
+    ``token`` makes a repeated submit harmless. ``undoes`` names the entry an undo takes back.
+    """
+
+    kind: EntryKind = "decision"
+    source: EntrySource = "HUMAN"
+    reviewer: str = Field(min_length=1, max_length=200)
+    case_id: str
+    run_id: str | None
+    iteration: int | None = None
+    verdict: Verdict | None = None
+    reason: str = ""
+    note: str = ""
+    corrected_answer: str | None = None
+    labels: tuple[TargetLabel, ...] = ()
+    machine_shown: tuple[str, ...] = ()
+    undoes: str | None = None
+    token: str | None = None
+    versions: dict[str, str] = Field(default_factory=dict)
+    extra: dict[str, Any] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _complete(self) -> Decision:
+        if self.kind == "decision" and self.verdict is None:
+            raise ValueError("a decision needs a verdict: approve, override, reject or escalate")
+        if self.kind == "undo" and self.undoes is None:
+            raise ValueError("an undo names the entry it takes back")
+        if self.verdict == "override" and not (self.corrected_answer or "").strip():
+            raise ValueError("an override needs the corrected answer")
+        if self.verdict in ("override", "reject") and not self.reason.strip():
+            raise ValueError(f"{self.verdict!r} needs a reason")
+        return self
+
+
+class LogEntry(Record):
+    """One entry of the decision log.
+
+    ``digest`` = SHA-256 over the sequence number, the time, the payload's digest and the digest before, so that a
+    payload can be redacted (``decision`` is then None) and the chain still verifies.
+    """
+
+    seq: int
+    id: str
+    at: str
+    payload_digest: str
+    previous: str
+    digest: str
+    decision: Decision | None
+
+
+class LogCheck(Record):
+    """What verifying the log found; ``broken`` names each entry that doesn't fit, and why."""
+
+    length: int
+    head: str
+    redacted: int
+    broken: tuple[str, ...]
+
+    @property
+    def whole(self) -> bool:
+        """Whether every entry fits the one before it."""
+        return not self.broken

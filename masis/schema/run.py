@@ -1,0 +1,133 @@
+"""What an audit leaves behind: every iteration, which one is best, why it stopped, whether a person must look."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from masis.schema.audit import CitationAudit, ClaimCheck, ClaimReport, Critique, Draft, Evaluation, Issue, Revision
+from masis.schema.base import Record, Share, Unscored
+
+TerminationReason = Literal["no_issues", "convergence", "max_iterations", "error", "cancelled"]
+Step = Literal["drafting", "citations", "claims", "critique", "evaluation", "revision"]
+
+
+class Usage(Record):
+    """Calls and tokens spent; all zero where no language model was involved."""
+
+    calls: int = 0
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    completion_tokens: int = 0
+    cost_usd: float | None = None
+
+
+class RunWarning(Record):
+    """Something a reader of the run must know. ``code`` is a CRITIC-ERR code where the specs have one."""
+
+    code: str | None
+    step: Step | None
+    iteration: int | None
+    message: str
+
+
+class ReviewReason(Record):
+    """One reason why a person should look: ``code`` for filters, ``message`` for people."""
+
+    code: Literal[
+        "hallucination",
+        "invalid_reference",
+        "contradicted_claim",
+        "low_confidence",
+        "unscored",
+        "nothing_checked",
+        "error",
+        "limit",
+        "cancelled",
+    ]
+    message: str
+
+
+class Iteration(Record):
+    """One audited answer (``specs/critic-loop.md``, IterationResult).
+
+    ``revision`` is the one made from this answer, which the next iteration audits; None in the last iteration.
+    ``changes_made`` says what changed to arrive at this answer; empty in the first. ``step_ms`` holds milliseconds.
+    """
+
+    iteration_number: int = Field(ge=1)
+    answer: str
+    citation_audit: CitationAudit
+    claims: tuple[ClaimCheck, ...]
+    claim_report: ClaimReport
+    issues: tuple[Issue, ...]
+    critique: Critique
+    revision: Revision | None = None
+    evaluation: Evaluation | None = None
+    quality_score: Share | None
+    improvement_delta: float | None
+    changes_made: str = ""
+    step_ms: dict[str, float] = Field(default_factory=dict)
+
+
+class Versions(Record):
+    """What judged: the application, the rubric (rules and constants) and the offline weights."""
+
+    app: str
+    rubric: str
+    offline_weights: str
+
+
+class Run(Record):
+    """One audit of one case (``specs/critic-loop.md``, CriticLoopOutput).
+
+    ``best`` is an index into ``iterations``; ``improvement_percentage`` is None where the first iteration is unscored
+    or scored 0. Times are ISO 8601 in UTC.
+    """
+
+    id: str
+    case_id: str
+    case_digest: str
+    started_at: str
+    finished_at: str
+    models: dict[str, str]
+    settings: dict[str, Any]
+    versions: Versions
+    draft: Draft | None = None
+    iterations: tuple[Iteration, ...]
+    best: int
+    final_answer: str
+    final_quality_score: Share | None
+    improvement_percentage: float | None
+    total_iterations: int
+    converged: bool
+    termination_reason: TerminationReason
+    needs_review: bool
+    review_reasons: tuple[ReviewReason, ...]
+    spot_check: bool = False
+    warnings: tuple[RunWarning, ...] = ()
+    unscored: Unscored | None = None
+    usage: Usage = Usage()
+
+    @property
+    def best_iteration(self) -> Iteration:
+        """The iteration whose answer is the final one."""
+        return self.iterations[self.best]
+
+
+class Event(Record):
+    """Something happened in a run: streamed to whoever watches, kept in the store.
+
+    ``data`` is small and JSON-ready: counts, scores, verdicts; never the text of an answer or of evidence.
+    """
+
+    run_id: str
+    case_id: str
+    seq: int
+    at: str
+    kind: Literal["run_started", "step_started", "step_finished", "iteration_finished", "warning", "run_finished"]
+    iteration: int | None = None
+    step: Step | None = None
+    message: str = ""
+    data: dict[str, Any] = Field(default_factory=dict)

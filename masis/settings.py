@@ -1,0 +1,164 @@
+"""All settings, and the only place that reads the environment and the configuration file.
+
+A value comes, strongest first, from a flag, the environment (``MASIS_MAX_ITERATIONS``), the file ``masis.toml``, or the
+default, which is the spec's constant where a spec has one. ``load()`` remembers which.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple
+
+from platformdirs import user_data_path
+from pydantic import Field, ValidationError
+
+from masis.errors import SettingsError
+from masis.schema.base import Record, Share
+
+Role = Literal["drafter", "verifier", "critic", "reviser", "evaluator"]
+ROLES: tuple[Role, ...] = ("drafter", "verifier", "critic", "reviser", "evaluator")
+OFFLINE = "offline"
+Seconds = Annotated[float, Field(gt=0, le=3600)]
+
+
+class Settings(Record):
+    """What an audit may be told. Every default that a spec fixes is the spec's."""
+
+    # who judges
+    drafter: str = OFFLINE
+    verifier: str = OFFLINE
+    critic: str = OFFLINE
+    reviser: str = OFFLINE
+    evaluator: str = OFFLINE
+
+    # specs/masis-critic.md
+    citation_mode: Literal["standard", "literal"] = "standard"
+    invalid_citation_penalty: Share = 0.5
+    uncited_claim_penalty: Share = 0.9
+
+    # specs/masis-evaluator.md
+    hallucination_faithfulness_cap: Share = 0.4
+    uncited_faithfulness_cap: Share = 0.5
+    uncited_cap_from: Annotated[int, Field(ge=1)] = 5
+    many_uncited_faithfulness_cap: Share = 0.3
+    many_uncited_cap_from: Annotated[int, Field(ge=1)] = 10
+    faithfulness_weight: Share = 0.35
+    relevance_weight: Share = 0.25
+    completeness_weight: Share = 0.25
+    reasoning_weight: Share = 0.15
+    evaluate: Literal["every", "final"] = "every"
+
+    # specs/critic-loop.md
+    max_iterations: Annotated[int, Field(ge=1, le=5)] = 3
+    improvement_threshold: Share = 0.05
+    loop_deadline_s: Seconds = 90.0
+
+    # specs/draft-critique.md
+    strictness: Literal["lenient", "moderate", "strict"] = "strict"
+    check_factual: bool = True
+    check_completeness: bool = True
+    check_contradictions: bool = True
+
+    # who looks
+    review_threshold: Share = 0.7
+    spot_check_share: Share = 0.05
+    spot_check_seed: int = 0
+
+    def models(self) -> dict[str, str]:
+        """The model string of each role."""
+        return {role: getattr(self, role) for role in ROLES}
+
+
+class Origin(NamedTuple):
+    """Where a setting's value came from: ``default``, ``file``, ``environment`` or ``flag``, and the exact place."""
+
+    kind: Literal["default", "file", "environment", "flag"]
+    place: str
+
+
+class Loaded(NamedTuple):
+    """Settings with the origin of each value."""
+
+    settings: Settings
+    origins: dict[str, Origin]
+
+
+def load(
+    flags: Mapping[str, Any] | None = None,
+    *,
+    environment: Mapping[str, str] | None = None,
+    file: Path | None = None,
+) -> Loaded:
+    """Settings from flags over environment over file over defaults.
+
+    Raises SettingsError naming the key, its place and the nearest right key.
+    """
+    environment = os.environ if environment is None else environment
+    file = file or config_file(environment)
+    values: dict[str, Any] = {}
+    origins = {name: Origin("default", "") for name in Settings.model_fields}
+
+    def take(key: str, value: Any, origin: Origin) -> None:
+        if key not in Settings.model_fields:
+            near = difflib.get_close_matches(key, Settings.model_fields, n=1)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            raise SettingsError(f"{origin.place}: there is no setting {key!r}.{hint}")
+        values[key], origins[key] = value, origin
+
+    if file is not None:
+        for key, value in _read_file(file).items():
+            take(key, value, Origin("file", f"{file}, {key}"))
+    for variable, value in environment.items():
+        if variable.startswith("MASIS_") and (key := variable.removeprefix("MASIS_").lower()) in Settings.model_fields:
+            take(key, value, Origin("environment", variable))
+    for key, value in (flags or {}).items():
+        take(key, value, Origin("flag", f"--{key.replace('_', '-')}"))
+    try:
+        return Loaded(Settings.model_validate(values), origins)
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = str(first["loc"][0])
+        place = origins[key].place if key in origins else key
+        raise SettingsError(f"{place}: {first['msg']} (got {first['input']!r})") from error
+
+
+def _read_file(file: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SettingsError(f"{file}: can't be read ({error.strerror}). Check MASIS_CONFIG.") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{file}: is no valid TOML ({error}).") from error
+
+
+def config_file(environment: Mapping[str, str] | None = None) -> Path | None:
+    """``MASIS_CONFIG``, else ``masis.toml`` in the working folder if there is one."""
+    environment = os.environ if environment is None else environment
+    if named := environment.get("MASIS_CONFIG"):
+        return Path(named)
+    here = Path("masis.toml")
+    return here if here.is_file() else None
+
+
+def data_folder() -> Path:
+    """The user's data folder for the workbench."""
+    return user_data_path("masis", appauthor=False)
+
+
+def database_path(named: str | Path | None = None, environment: Mapping[str, str] | None = None) -> Path:
+    """Where the database lies: ``--db``, else ``MASIS_DB``, else ``masis.db`` in the user's data folder."""
+    environment = os.environ if environment is None else environment
+    if named is not None:
+        return Path(named).expanduser()
+    if from_environment := environment.get("MASIS_DB"):
+        return Path(from_environment).expanduser()
+    return data_folder() / "masis.db"
+
+
+def demo_database_path() -> Path:
+    """The demo's own database, which ``masis demo --reset`` starts anew."""
+    return data_folder() / "demo.db"
