@@ -1,0 +1,59 @@
+# The two commands most people need: `make demo` and `make test`. `make help` lists the rest.
+# Everything runs in an environment of its own (VENV, default .venv), built from pyproject.toml and constraints.txt.
+
+VENV ?= .venv
+PYTHON ?=
+PY := $(VENV)/bin/python
+INPUTS := pyproject.toml constraints.txt tools/environment.sh
+DEMO_FLAGS ?=
+PYTEST_FLAGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help demo serve test lint format typecheck bench screenshots browser clean
+
+help: ## List the commands
+	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+
+demo: $(VENV)/.installed-run ## Load the demo cases and open the workbench on 127.0.0.1:8501 (or the next free port)
+	@$(PY) -m masis.cli demo $(DEMO_FLAGS)
+
+serve: $(VENV)/.installed-run ## Open the workbench on your own database
+	@$(PY) -m masis.cli serve $(DEMO_FLAGS)
+
+test: $(VENV)/.installed-test $(VENV)/.browser ## Run every test
+	@$(PY) -m pytest $(PYTEST_FLAGS)
+
+lint: $(VENV)/.installed-dev ## Check style
+	@$(PY) -m ruff check .
+	@$(PY) -m ruff format --check .
+
+format: $(VENV)/.installed-dev ## Put the style right
+	@$(PY) -m ruff check --fix .
+	@$(PY) -m ruff format .
+
+typecheck: $(VENV)/.installed-dev ## Check types, strictly
+	@$(PY) -m mypy
+
+bench: $(VENV)/.installed-dev ## Measure: startup, throughput, citation engine, store
+	@for script in benchmarks/*.py; do echo "== $$script"; $(PY) "$$script" || exit 1; done
+
+screenshots: $(VENV)/.installed-test $(VENV)/.browser ## Every page, light and dark, 1440 and 900 wide, into screenshots/
+	@$(PY) tools/screenshots.py
+
+browser: $(VENV)/.installed-test ## Look for a browser again (after installing one)
+	@rm -f $(VENV)/.browser && $(MAKE) --no-print-directory $(VENV)/.browser
+
+clean: ## Remove the environment and what tools left behind
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+$(VENV)/.installed-run: $(INPUTS)
+	@sh tools/environment.sh "$(VENV)" "." "$(PYTHON)" && touch $@
+
+$(VENV)/.installed-test: $(INPUTS)
+	@sh tools/environment.sh "$(VENV)" ".[test]" "$(PYTHON)" && touch $@ $(VENV)/.installed-run
+
+$(VENV)/.installed-dev: $(INPUTS)
+	@sh tools/environment.sh "$(VENV)" ".[dev]" "$(PYTHON)" && touch $@ $(VENV)/.installed-run $(VENV)/.installed-test
+
+$(VENV)/.browser: | $(VENV)/.installed-test
+	@$(PY) tools/browser.py && touch $@

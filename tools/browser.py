@@ -1,0 +1,50 @@
+"""Look for a browser that the tests can drive; try Playwright's own download if there is none.
+
+Always exits 0: without a browser the tests say which of them they skip and why. Set ``MASIS_REQUIRE_BROWSER=1`` to make
+such a skip a failure, as ``.ci/run`` does. Not having found one is remembered; ``make browser`` looks again.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+MAC_APPS = ("Google Chrome.app/Contents/MacOS/Google Chrome", "Chromium.app/Contents/MacOS/Chromium")
+DOWNLOAD_SECONDS = 300
+
+
+def installed_browser() -> str | None:
+    """The path of a Chromium or Chrome: the system's, else the one Playwright downloaded, else None."""
+    for name in NAMES:
+        if found := shutil.which(name):
+            return found
+    for app in MAC_APPS:
+        if (path := Path("/Applications") / app).is_file():
+            return str(path)
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        path = Path(playwright.chromium.executable_path)
+    return str(path) if path.is_file() else None
+
+
+def main() -> None:
+    """Say which browser the tests will use, downloading one where none is installed."""
+    if found := installed_browser():
+        print(f"Browser for the tests: {found}")
+        return
+    print("No Chromium or Chrome is installed: trying Playwright's own download.")
+    command = [sys.executable, "-m", "playwright", "install", "chromium"]
+    try:
+        subprocess.run(command, check=True, timeout=DOWNLOAD_SECONDS)
+    except (subprocess.SubprocessError, OSError) as error:
+        print(f"It could not be had ({error}): the browser tests will be skipped. Install one, then: make browser")
+        return
+    print(f"Browser for the tests: {installed_browser() or 'none, the browser tests will be skipped'}")
+
+
+if __name__ == "__main__":
+    main()

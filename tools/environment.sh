@@ -1,0 +1,49 @@
+#!/bin/sh
+# Build or refresh a virtual environment and install the project into it.
+#   sh tools/environment.sh VENV WHAT [PYTHON]
+# VENV is the folder, WHAT what pip installs ("." or ".[test]"), PYTHON the interpreter to use instead of searching one.
+set -eu
+
+venv=$1
+what=$2
+wanted=${3:-}
+
+new_enough() {
+    "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1
+}
+
+find_python() {
+    for candidate in ${wanted:-python3 python3.13 python3.12 python3.11 python3.14 python}; do
+        if command -v "$candidate" >/dev/null 2>&1 && new_enough "$candidate"; then
+            command -v "$candidate"
+            return 0
+        fi
+    done
+    return 1
+}
+
+# An environment whose interpreter is gone (a moved clone, an upgraded system) can't be repaired, only made again.
+if [ -d "$venv" ] && ! new_enough "$venv/bin/python"; then
+    echo "The environment in $venv does not work any more: making it again."
+    rm -rf "$venv"
+fi
+
+if [ ! -d "$venv" ]; then
+    if ! python=$(find_python); then
+        echo "MASIS Workbench needs Python 3.11 or newer, and none was found${wanted:+ as $wanted}." >&2
+        echo "Install one (python.org, your package manager), or name it: make demo PYTHON=/path/to/python3.12" >&2
+        exit 1
+    fi
+    echo "Making an environment in $venv with $("$python" --version)."
+    if ! "$python" -m venv "$venv"; then
+        rm -rf "$venv"
+        echo "$python can't make environments. On Debian and Ubuntu: apt-get install python3-venv" >&2
+        exit 1
+    fi
+fi
+
+echo "Installing $what with the versions of constraints.txt (the first time takes a minute or two)."
+if ! "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable "$what"; then
+    echo "The installation failed; what pip said stands above. Run the same command again to go on." >&2
+    exit 1
+fi
