@@ -6,12 +6,16 @@ or half a surrogate pair is an error: the first makes citations ambiguous, the o
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any, Literal, Self
 
 from pydantic import Field, JsonValue, StrictStr, model_validator
+from pydantic_core import PydanticCustomError
 
 from masis.schema.base import OpenRecord
+
+_HALF_A_PAIR = re.compile("[\ud800-\udfff]")
 
 ClaimVerdict = Literal["supported", "partial", "contradicted", "unsupported", "unverifiable", "unscored"]
 """How the evidence bears a claim; ``unscored`` where no verdict could be had."""
@@ -88,9 +92,13 @@ class Case(OpenRecord):
     def _storable_text(cls, data: Any) -> Any:
         for path, text in _strings(data):
             if "\x00" in text:
-                raise ValueError(f"{path} holds a null byte at character {text.index(chr(0))}")
-            if any("\ud800" <= char <= "\udfff" for char in text):
-                raise ValueError(f"{path} holds half of a surrogate pair, which is no text")
+                raise PydanticCustomError(
+                    "null_byte", "{path} holds a null byte at character {at}", {"path": path, "at": text.index("\x00")}
+                )
+            if not text.isascii() and _HALF_A_PAIR.search(text):
+                raise PydanticCustomError(
+                    "surrogate", "{path} holds half of a surrogate pair, which is no text", {"path": path}
+                )
         return data
 
     @model_validator(mode="after")
@@ -98,7 +106,11 @@ class Case(OpenRecord):
         first: dict[str, int] = {}
         for index, chunk in enumerate(self.evidence):
             if chunk.id in first:
-                raise ValueError(f"evidence[{first[chunk.id]}] and evidence[{index}] have the same id {chunk.id!r}")
+                raise PydanticCustomError(
+                    "repeated_evidence_id",
+                    "evidence[{first}] and evidence[{second}] have the same id {id}",
+                    {"first": first[chunk.id], "second": index, "id": repr(chunk.id)},
+                )
             first[chunk.id] = index
         return self
 

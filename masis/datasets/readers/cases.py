@@ -1,0 +1,135 @@
+"""Cases from JSON Lines, one at a time: each line is a case or an error that names file, line, field and cure.
+
+Memory stays flat whatever the size of the file: one line at a time, and about 300 bytes for each id met, so that a
+repeated id can be named with both its lines. What is not done here: nothing is stored, and nothing is dropped.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+
+from pydantic import ValidationError
+
+from masis.datasets.readers.explain import explain, name_elsewhere
+from masis.datasets.readers.lines import MAX_LINE_BYTES, Line, open_lines, read_lines
+from masis.datasets.readers.strict_json import parse_object
+from masis.errors import InputError
+from masis.schema.case import Case
+
+
+class CaseLine(NamedTuple):
+    """What one line holds. ``end`` is the number of bytes read so far, for progress."""
+
+    number: int
+    end: int
+    found: Case | InputError
+
+
+class _Seen(NamedTuple):
+    line: int
+    digest: bytes
+
+
+def read_cases(source: Path | BinaryIO, *, name: str | None = None) -> Iterator[Case | InputError]:
+    """Every case of a file, and an InputError for every line that holds none; see ``read_case_lines``."""
+    return (line.found for line in read_case_lines(source, name=name))
+
+
+def read_case_lines(
+    source: Path | BinaryIO, *, name: str | None = None, max_line_bytes: int = MAX_LINE_BYTES
+) -> Iterator[CaseLine]:
+    """Every case with its line. ``source`` is a path, or a stream of bytes that ``name`` names in errors.
+
+    A line that repeats an earlier one word for word is skipped; the same id with other content is an error that names
+    both lines. A file without any case yields an error too. Raises InputError at once where the file can't be opened,
+    and on reading where it is of another format.
+    """
+    if not isinstance(source, Path):
+        return _read(source, name or "stdin", max_line_bytes)
+    stream = open_lines(source)
+    return _read(stream, name or str(source), max_line_bytes, close=True)
+
+
+def likely_misnamed(case: Case) -> str | None:
+    """The key that probably holds the answer of a case without one, or None: an answer lost to its name is silent."""
+    if case.answer is not None or not case.model_extra:
+        return None
+    return name_elsewhere("answer", case.model_extra)
+
+
+def _read(stream: BinaryIO, name: str, max_line_bytes: int, *, close: bool = False) -> Iterator[CaseLine]:
+    seen: dict[str, _Seen] = {}
+    lines = 0
+    try:
+        for line in read_lines(stream, max_bytes=max_line_bytes):
+            lines += 1
+            if line.number == 1:
+                _refuse_other_shapes(line)
+            found = _case_of(line, seen, max_line_bytes)
+            if found is not None:
+                placed = found.at(file=name, line=line.number) if isinstance(found, InputError) else found
+                yield CaseLine(line.number, line.end, placed)
+    except InputError as error:
+        raise error.at(file=name) from error
+    except OSError as error:
+        raise InputError(f"can't be read ({error.strerror})", cure="Check the file.", file=name) from error
+    finally:
+        if close:
+            stream.close()
+    if not lines:
+        cure = 'Put one case on each line: {"id": ..., "query": ..., "answer": ..., "evidence": [...]}.'
+        yield CaseLine(1, 0, InputError("holds no case", cure=cure, file=name))
+
+
+def _case_of(line: Line, seen: dict[str, _Seen], max_line_bytes: int) -> Case | InputError | None:
+    if line.content is None:
+        return InputError(
+            f"is longer than {max_line_bytes // 2**20} MiB",
+            cure="Put each case on a line of its own, or split the case.",
+        )
+    try:
+        case = _validated(line.content)
+    except InputError as error:
+        return error
+    digest = hashlib.blake2b(line.content, digest_size=8).digest()
+    first = seen.setdefault(case.id, _Seen(line.number, digest))
+    if first.line == line.number:
+        return case
+    if first.digest == digest:
+        return None
+    shown = case.id if len(case.id) <= 80 else case.id[:77] + "..."
+    return InputError(
+        f"is {shown!r}, as in line {first.line}, with other content",
+        cure="Give each case an id of its own, or remove one of the two.",
+        field="id",
+    )
+
+
+def _validated(content: bytes) -> Case:
+    data = parse_object(content)
+    try:
+        case = Case.model_validate(data)
+    except ValidationError as error:
+        raise explain(error, data) from error
+    if not case.query.strip():
+        raise InputError("is blank", cure='Add the question as "query": "...".', field="query")
+    return case
+
+
+def _refuse_other_shapes(line: Line) -> None:
+    """Raises InputError where the first line opens a document spread over lines: it would fail line by line."""
+    if line.content is None:
+        return
+    if line.content.startswith(b"["):
+        raise InputError(
+            "holds one JSON list, must be JSON Lines: one case on each line",
+            cure="Convert it, for example with: jq -c '.[]' FILE > NEW.",
+        )
+    if line.content == b"{":
+        raise InputError(
+            "spreads one JSON object over several lines, must be JSON Lines: one case on each line",
+            cure="Convert it, for example with: jq -c . FILE > NEW.",
+        )

@@ -1,0 +1,152 @@
+"""What is wrong with a case, in a reader's words: pydantic's errors translated, with the field's path and a cure."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from itertools import islice
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from masis.datasets.readers.strict_json import join, kind_of
+from masis.errors import InputError
+
+_NAMES_ELSEWHERE: Mapping[str, tuple[str, ...]] = {
+    "id": ("case_id", "_id", "uid", "uuid", "qid", "question_id", "example_id"),
+    "query": ("question", "prompt", "input", "user_input", "instruction", "q"),
+    "answer": ("response", "output", "completion", "actual_output", "generated_answer", "prediction"),
+    "evidence": (
+        "contexts",
+        "context",
+        "retrieved_contexts",
+        "retrieval_context",
+        "documents",
+        "docs",
+        "passages",
+        "chunks",
+        "references",
+        "sources",
+    ),
+    "text": ("content", "page_content", "passage", "body", "snippet"),
+}
+"""What other tools call our fields; a near miss in spelling is found by likeness."""
+
+_EVIDENCE_SHAPE = 'Write it as [{"id": "1", "text": "..."}, ...].'
+_CURES_FOR_MISSING = {
+    "id": 'Give each case an id of its own, for example "id": "case-1".',
+    "query": 'Add the question as "query": "...".',
+    "evidence": f"Add what the retrieval found. {_EVIDENCE_SHAPE}",
+}
+
+
+def explain(error: ValidationError, data: Mapping[str, Any]) -> InputError:
+    """The first thing wrong with a case, saying how many more there are."""
+    details = error.errors(include_url=False)
+    first = _explain_one(details[0], data)
+    more = len(details) - 1
+    if not more:
+        return first
+    others = ", ".join(dict.fromkeys(field for detail in details[1:4] if (field := path_of(detail["loc"]))))
+    also = f" Also wrong: {others}{' and more' if more > 3 else ''}." if others else ""
+    return InputError(first.problem, cure=first.cure + also, field=first.field)
+
+
+def path_of(location: Iterable[int | str]) -> str:
+    """A pydantic location as people write it: ``evidence[2].text``."""
+    path = ""
+    for part in location:
+        path = f"{path}[{part}]" if isinstance(part, int) else join(path, part)
+    return path
+
+
+def name_elsewhere(field: str, keys: Iterable[str]) -> str | None:
+    """The key among ``keys`` that probably means ``field``, by another tool's name or a slip of spelling."""
+    short = (key for key in islice(keys, 100) if len(key) <= 40)  # likeness is slow on what can't be a name anyway
+    by_form = {key.lower().replace("-", "_").replace(" ", "_"): key for key in short}
+    for name in (field, *_NAMES_ELSEWHERE.get(field, ())):
+        if name in by_form:
+            return by_form[name]
+    near = difflib.get_close_matches(field, by_form, n=1, cutoff=0.75)
+    return by_form[near[0]] if near else None
+
+
+def _explain_one(detail: ErrorDetails, data: Mapping[str, Any]) -> InputError:
+    field = path_of(detail["loc"])
+    got = kind_of(detail["input"])
+    context = detail.get("ctx", {})
+    match detail["type"]:
+        case "missing":
+            return _missing(field, detail["input"])
+        case "string_type":
+            return InputError(f"is {got}, must be text", cure=_cure_for_text(got), field=field)
+        case "string_too_short":
+            return InputError("is empty", cure=_CURES_FOR_MISSING.get(field, "Fill it in."), field=field)
+        case "string_too_long":
+            longest = context["max_length"]
+            return InputError(f"is longer than {longest} characters", cure="Shorten it.", field=field)
+        case "too_short":
+            return InputError("holds nothing", cure=_CURES_FOR_MISSING.get(field, "Fill it in."), field=field)
+        case "tuple_type" | "list_type":
+            return InputError(f"is {got}, must be a list", cure=_cure_for_list(field), field=field)
+        case "dict_type" | "model_type" | "model_attributes_type":
+            return InputError(f"is {got}, must be an object", cure=_cure_for_object(field), field=field)
+        case "literal_error":
+            return InputError(
+                f"is {_shown(detail['input'])}, which is none of the words allowed",
+                cure=f"Use one of {context['expected']}.",
+                field=field,
+            )
+        case "null_byte":
+            return InputError(
+                f"holds a null byte at character {context['at'] + 1}",
+                cure="Remove it: no text holds one.",
+                field=context["path"],
+            )
+        case "surrogate":
+            return InputError(
+                r"holds half of a surrogate pair, such as \ud83d alone, which is no character",
+                cure="Write both halves, or the character itself.",
+                field=context["path"],
+            )
+        case "repeated_evidence_id":
+            return InputError(
+                f"repeats the id {context['id']} of evidence[{context['first']}]",
+                cure="Give each chunk an id of its own.",
+                field=f"evidence[{context['second']}].id",
+            )
+        case _:
+            message = detail["msg"].removeprefix("Value error, ").removeprefix("Input ")
+            return InputError(f"is {_shown(detail['input'])}: {message}", cure="Correct it.", field=field or None)
+
+
+def _missing(field: str, around: Any) -> InputError:
+    name = field.rsplit(".", 1)[-1]
+    keys = list(around) if isinstance(around, Mapping) else []
+    if found := name_elsewhere(name, keys):
+        return InputError("is missing", cure=f'Rename "{found}" to "{name}".', field=field)
+    if field.startswith("evidence["):
+        return InputError("is missing", cure='Give each chunk an id of its own, for example "id": "1".', field=field)
+    return InputError("is missing", cure=_CURES_FOR_MISSING.get(field, "Add it."), field=field)
+
+
+def _cure_for_text(got: str) -> str:
+    if got == "null":
+        return "Write the text, or leave the field out where it may be absent."
+    return "Put it in quotes." if got in ("a number", "true", "false") else "Join its parts to one text."
+
+
+def _cure_for_list(field: str) -> str:
+    return _EVIDENCE_SHAPE if field == "evidence" else "Put it in square brackets: [ ... ]."
+
+
+def _cure_for_object(field: str) -> str:
+    return _EVIDENCE_SHAPE if field.startswith("evidence[") else 'Write it as {"key": ...}.'
+
+
+def _shown(value: Any) -> str:
+    if not isinstance(value, str | int | float):
+        return kind_of(value)
+    written = repr(value)
+    return written if len(written) <= 60 else written[:57] + "..."

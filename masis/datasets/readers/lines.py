@@ -1,0 +1,85 @@
+"""Opening a file of JSON Lines and reading it line by line, in memory bounded by the longest line allowed."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+
+from masis.errors import InputError
+
+MAX_LINE_BYTES = 64 * 1024 * 1024
+"""A longer line is an error: it is a file without line breaks far more often than a case."""
+
+_OTHER_FORMATS = (
+    (b"\x1f\x8b", "is compressed with gzip", "Unpack it first: gunzip FILE."),
+    (b"BZh", "is compressed with bzip2", "Unpack it first: bunzip2 FILE."),
+    (b"\xfd7zXZ\x00", "is compressed with xz", "Unpack it first: unxz FILE."),
+    (b"\x28\xb5\x2f\xfd", "is compressed with zstd", "Unpack it first: unzstd FILE."),
+    (b"PK\x03\x04", "is a zip archive or a spreadsheet", "Unpack it, or export it as JSON Lines."),
+    (b"PAR1", "is a Parquet file", "Convert it to JSON Lines first."),
+    (b"%PDF", "is a PDF", "Name a file of JSON Lines instead."),
+    (b"SQLite format 3\x00", "is a SQLite database", "Give a database of the workbench with --db FILE."),
+    (b"\xff\xfe", "is UTF-16", "Save it as UTF-8: iconv -f UTF-16 -t UTF-8 FILE > NEW."),
+    (b"\xfe\xff", "is UTF-16", "Save it as UTF-8: iconv -f UTF-16 -t UTF-8 FILE > NEW."),
+)
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+class Line(NamedTuple):
+    """One line that isn't blank: its number from 1, its bytes without the line break, and where it ends in the file.
+
+    ``content`` is None where the line is longer than allowed.
+    """
+
+    number: int
+    content: bytes | None
+    end: int
+
+
+def open_lines(path: Path) -> BinaryIO:
+    """The file, opened for reading bytes. Raises InputError where it is missing, no file or not readable."""
+    try:
+        if stat.S_ISDIR(path.stat().st_mode):
+            raise InputError("is a directory", cure="Name one file of JSON Lines in it.", file=str(path))
+        return path.open("rb")
+    except FileNotFoundError as error:
+        raise InputError("does not exist", cure="Check the name and the folder.", file=str(path)) from error
+    except OSError as error:
+        raise InputError(f"can't be read ({error.strerror})", cure="Check its permissions.", file=str(path)) from error
+
+
+def read_lines(stream: BinaryIO, *, max_bytes: int = MAX_LINE_BYTES) -> Iterator[Line]:
+    """Every line that isn't blank; a byte order mark and carriage returns before a line break are taken off.
+
+    Raises InputError (without a file name) where the first bytes show another format than text.
+    """
+    end, number = 0, 0
+    while raw := stream.readline(max_bytes + 1):
+        number += 1
+        end += len(raw)
+        if number == 1:
+            refuse_other_formats(raw)
+            raw = raw.removeprefix(_BYTE_ORDER_MARK)
+        if len(raw) > max_bytes and not raw.endswith(b"\n"):
+            end += _skip_line(stream)
+            yield Line(number, None, end)
+        elif content := raw.strip(b" \t\r\n"):
+            yield Line(number, content, end)
+
+
+def refuse_other_formats(first: bytes) -> None:
+    """Raises InputError where the first bytes are those of a known format other than text."""
+    for magic, problem, cure in _OTHER_FORMATS:
+        if first.startswith(magic):
+            raise InputError(problem, cure=cure)
+
+
+def _skip_line(stream: BinaryIO) -> int:
+    skipped = 0
+    while rest := stream.readline(1 << 20):
+        skipped += len(rest)
+        if rest.endswith(b"\n"):
+            break
+    return skipped

@@ -1,0 +1,165 @@
+"""JSON read strictly: a repeated key, NaN, Infinity and bottomless nesting are errors with a path, not surprises.
+
+The standard parser keeps the last of two equal keys and accepts ``NaN``; both lose or invent data silently.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from typing import Any, NamedTuple
+
+from masis.errors import InputError
+
+MAX_DEPTH = 64
+"""Levels of nesting allowed; the database and the pages write records recursively."""
+
+_ONE_OBJECT = "Each line must hold one whole JSON object."
+
+
+class _Refused(NamedTuple):
+    """Stands in the parsed value where something is refused, so that the walk can name its path."""
+
+    problem: str
+    cure: str
+
+
+class _RepeatedKeys(dict[str, Any]):
+    """An object that held the same key more than once."""
+
+    repeated: str
+
+
+def parse_object(content: bytes) -> dict[str, Any]:
+    """The JSON object that one line holds.
+
+    Raises InputError with the byte, the column or the path of what is wrong; file and line are the caller's to add.
+    """
+    value = _parse(_decode(content), content)
+    _refuse_flaws(value, "", 1)
+    if not isinstance(value, dict):
+        raise InputError(f"is {kind_of(value)}, must be an object", cure=_ONE_OBJECT)
+    return value
+
+
+def kind_of(value: Any) -> str:
+    """What a JSON value is, in words: ``a number``, ``an object``, ``null``..."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return str(value).lower()
+        case int() | float():
+            return "a number"
+        case str():
+            return "text"
+        case dict():
+            return "an object"
+        case list() | tuple():
+            return "a list"
+        case _:
+            return f"a {type(value).__name__}"
+
+
+def _decode(content: bytes) -> str:
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        byte = content[error.start]
+        raise InputError(
+            f"is not UTF-8: byte {error.start + 1} of the line is 0x{byte:02X}",
+            cure="Save the file as UTF-8, for example with: iconv -f WINDOWS-1252 -t UTF-8 FILE > NEW.",
+        ) from error
+
+
+def _parse(text: str, content: bytes) -> Any:
+    try:
+        return json.loads(
+            text, object_pairs_hook=_object, parse_constant=_constant, parse_float=_finite, parse_int=_integer
+        )
+    except json.JSONDecodeError as error:
+        raise _malformed(error, content) from error
+    except RecursionError as error:
+        raise InputError(f"is nested more than {MAX_DEPTH} levels deep", cure="Flatten it.") from error
+
+
+def _malformed(error: json.JSONDecodeError, content: bytes) -> InputError:
+    where = f"at column {error.pos + 1}"
+    if b"\x00" in content:
+        return InputError(
+            f"holds a null byte at byte {content.index(0) + 1} of the line", cure="Remove it: no text holds one."
+        )
+    rest = error.doc[error.pos :].lstrip()
+    if not rest or error.msg.startswith("Unterminated string"):
+        return InputError(
+            f"ends in the middle of the JSON ({error.msg.lower()}, {where})",
+            cure="The line is cut off, or its object is spread over several lines. " + _ONE_OBJECT,
+        )
+    if error.msg.startswith("Extra data"):
+        return InputError(f"holds more than one JSON value (the second {where})", cure="Put each on a line of its own.")
+    if rest.startswith("'") or error.msg.startswith("Expecting property name"):
+        return InputError(
+            f"is no valid JSON ({error.msg}, {where})",
+            cure="Keys and text stand in double quotes, and no comma follows the last item.",
+        )
+    if error.msg.startswith("Invalid control character"):
+        return InputError(
+            f"is no valid JSON (a raw control character {where})", cure=r"Write it as an escape: \n, \t or \u00XX."
+        )
+    return InputError(f"is no valid JSON ({error.msg}, {where})", cure=_ONE_OBJECT)
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    read = dict(pairs)
+    if len(read) == len(pairs):
+        return read
+    flawed = _RepeatedKeys(read)
+    flawed.repeated = Counter(key for key, _ in pairs).most_common(1)[0][0]
+    return flawed
+
+
+def _constant(written: str) -> _Refused:
+    return _Refused(f"is {written}, which is no JSON number", "Leave the field out, or write null where it is unknown.")
+
+
+def _finite(written: str) -> float | _Refused:
+    number = float(written)
+    if math.isfinite(number):
+        return number
+    return _Refused("is a number too large to keep", "Write it as text, in quotes.")
+
+
+def _integer(written: str) -> int | _Refused:
+    if len(written) > 400:  # the interpreter refuses thousands of digits, and no float holds more than 309
+        return _Refused("is a number too large to keep", "Write it as text, in quotes.")
+    return int(written)
+
+
+def _refuse_flaws(value: Any, path: str, depth: int) -> None:
+    if isinstance(value, _Refused):
+        raise InputError(value.problem, cure=value.cure, field=path or None)
+    if isinstance(value, dict):
+        if isinstance(value, _RepeatedKeys):
+            raise InputError(
+                "stands twice in one object", cure="Keep one of the two.", field=join(path, value.repeated)
+            )
+        items: list[tuple[str, Any]] = [(join(path, key), item) for key, item in value.items() if _can_hide(item)]
+    elif isinstance(value, list):
+        items = [(f"{path}[{index}]", item) for index, item in enumerate(value) if _can_hide(item)]
+    else:
+        return
+    if items and depth > MAX_DEPTH:
+        raise InputError(f"is nested more than {MAX_DEPTH} levels deep", cure="Flatten it.", field=path[:80] + "...")
+    for at, item in items:
+        _refuse_flaws(item, at, depth + 1)
+
+
+def _can_hide(item: Any) -> bool:
+    return isinstance(item, dict | list | _Refused)
+
+
+def join(path: str, key: str) -> str:
+    """The path of a key of the object at ``path``."""
+    shown = key if len(key) <= 80 else key[:77] + "..."
+    return f"{path}.{shown}" if path else shown
