@@ -1,0 +1,250 @@
+"""The demo cases hold what data/README.md promises: gold labels that point where they say, and nothing by accident.
+
+These tests read the files as plain JSON, with a resolver of their own, so that a fault of the citation engine can't
+hide a fault of the labels. Only one test goes through the product's own reader.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from masis.schema.case import Case
+
+DATA = Path(__file__).resolve().parents[2] / "data"
+FILES = sorted((DATA / "cases").glob("*.jsonl"))
+DECOYS = {"[sic]", "[EMIM]", "[OAc]", "[BMIM]", "[Cl]"}
+FACTS = ("altered_number", "altered_date", "swapped_name", "negation")
+VERDICTS = {"supported", "partial", "contradicted", "unsupported", "unverifiable"}
+PLANTS = {*FACTS, "over_general", "fabricated_claim", "uncited_claim", "source_conflict"}
+FINDINGS = set(
+    "hallucination unsupported contradiction incomplete outdated logical factual safety ambiguity missing_info "
+    "incomplete_reasoning source_conflict fabricated_citation uncited misattributed overgeneral".split()
+)
+BRACKET = re.compile(r"\[[^\[\]\n]+\](?:\([^()\s]+\))?|【[^】\n]+】|\(Source \d+\)")
+CODE = re.compile(r"```.*?```|`[^`\n]+`", re.DOTALL)
+
+JsonCase = dict[str, Any]
+
+
+def read_cases(path: Path) -> list[JsonCase]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+CASES = [case for path in FILES for case in read_cases(path)]
+ANSWERED = [case for case in CASES if "answer" in case]
+each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
+each_answered = pytest.mark.parametrize("case", ANSWERED, ids=lambda case: case["id"])
+
+
+def resolve(reference: str, evidence: list[dict[str, str]]) -> str | None:
+    """The id a reference names: as an id, an address, a last number, a position where ids have no number."""
+    ids = [chunk["id"] for chunk in evidence]
+    for chunk in evidence:
+        if reference in (chunk["id"], chunk["source"]):
+            return chunk["id"]
+    if not reference.isdigit():
+        return None
+    endings = [match for chunk_id in ids if (match := re.search(r"\d+$", chunk_id))]
+    if endings:
+        named = [match.string for match in endings if match.group() == reference]
+        return named[0] if len(named) == 1 else None
+    return ids[int(reference) - 1] if 1 <= int(reference) <= len(ids) else None
+
+
+def plants(case: JsonCase) -> Counter[str]:
+    """What is planted in a case: claims by kind, references by status, findings about the whole answer."""
+    labels = case["labels"]
+    found = Counter(claim["planted"] for claim in labels["claims"] if "planted" in claim)
+    names = {"invalid": "fabricated_citation", "misattributed": "misattributed", "needless": "needless"}
+    found.update(names[ref["status"]] for ref in labels["citations"] if ref["status"] in names)
+    of_the_whole = {"safety", "missing_info", "logical", "incomplete_reasoning", "outdated", "ambiguity"}
+    found.update(finding["type"] for finding in labels["findings"] if finding["type"] in of_the_whole)
+    found.update("unverifiable" for claim in labels["claims"] if claim["verdict"] == "unverifiable")
+    return found
+
+
+def holding(kind: str) -> list[str]:
+    return [case["id"] for case in CASES if plants(case)[kind]]
+
+
+def test_there_are_at_least_forty_four_cases_from_eight_fields_with_ids_of_their_own() -> None:
+    assert len(CASES) >= 44
+    assert len({case["metadata"]["field"] for case in CASES}) == len(FILES) >= 8
+    assert max(Counter(case["id"] for case in CASES).values()) == 1
+    assert all(path.stat().st_size < 400_000 for path in FILES)
+
+
+@each_case
+def test_the_product_reads_the_case_and_gives_it_back_unchanged(case: JsonCase) -> None:
+    assert Case.model_validate(case).to_json_dict() == case
+
+
+@each_case
+def test_a_case_has_two_to_twelve_chunks_of_readable_length(case: JsonCase) -> None:
+    assert 2 <= len(case["evidence"]) <= 12
+    assert all(len(chunk["text"].split()) <= 190 for chunk in case["evidence"])
+    assert all(chunk["source"] for chunk in case["evidence"])
+    assert case["metadata"]["dataset"] == "MASIS demo"
+    assert case["metadata"]["difficulty"] in {"easy", "medium", "hard"}
+
+
+@each_answered
+def test_every_labelled_claim_stands_in_the_answer_once_and_word_for_word(case: JsonCase) -> None:
+    ids = {chunk["id"] for chunk in case["evidence"]}
+    assert case["labels"]["claims"]
+    for claim in case["labels"]["claims"]:
+        assert case["answer"].count(claim["text"]) == 1, claim["text"]
+        assert claim["verdict"] in VERDICTS
+        assert claim.get("planted") in {None, *PLANTS}
+        assert set(claim["evidence"]) <= ids
+        if claim["verdict"] in {"supported", "partial", "contradicted"}:
+            assert claim["evidence"], f"no evidence named for {claim['text']!r}"
+        if claim["verdict"] == "contradicted" and claim.get("planted") in FACTS:
+            assert claim["correct"]
+
+
+@each_answered
+def test_every_labelled_reference_resolves_exactly_if_it_is_said_to(case: JsonCase) -> None:
+    ids = {chunk["id"] for chunk in case["evidence"]}
+    for ref in case["labels"]["citations"]:
+        assert case["answer"].count(ref["sentence"]) == 1, ref
+        assert ref["text"] in ref["sentence"]
+        named = resolve(ref["reference"], case["evidence"])
+        assert (named is None) == (ref["status"] == "invalid"), ref
+        assert ref.get("evidence_id") in {None, *ids}
+        if ref["status"] in {"valid", "needless"}:
+            assert ref["evidence_id"] == named
+        if ref["status"] == "misattributed":
+            assert ref["evidence_id"] not in {None, named}
+
+
+@each_answered
+def test_every_marker_of_the_answer_is_labelled_and_every_other_bracket_is_a_known_decoy(case: JsonCase) -> None:
+    prose = CODE.sub("", case["answer"])
+    markers = {match.group() for match in BRACKET.finditer(prose)} - DECOYS
+    assert markers == {ref["text"] for ref in case["labels"]["citations"]}
+    for ref in case["labels"]["citations"]:
+        same = [other for other in case["labels"]["citations"] if other["text"] == ref["text"]]
+        references_in_it = len({other["reference"] for other in same})
+        assert len(same) == references_in_it * prose.count(ref["text"])
+
+
+@each_answered
+def test_a_claim_counts_as_cited_exactly_if_a_reference_stands_in_it(case: JsonCase) -> None:
+    sentences = {ref["sentence"] for ref in case["labels"]["citations"]}
+    for claim in case["labels"]["claims"]:
+        assert claim["cited"] == (claim["text"] in sentences), claim["text"]
+
+
+@each_answered
+def test_clean_means_supported_cited_and_nothing_to_object_to(case: JsonCase) -> None:
+    labels = case["labels"]
+    faultless = (
+        all(claim["verdict"] == "supported" and claim["cited"] and "planted" not in claim for claim in labels["claims"])
+        and all(ref["status"] == "valid" for ref in labels["citations"])
+        and not labels["findings"]
+    )
+    assert labels["clean"] == faultless
+    assert faultless == ("reference_answer" not in labels)
+
+
+@each_case
+def test_findings_are_of_a_known_type_and_quote_the_answer(case: JsonCase) -> None:
+    for finding in case["labels"]["findings"]:
+        assert finding["type"] in FINDINGS
+        assert finding["severity"] in {"critical", "high", "medium", "low"}
+        assert finding["description"]
+        if "text" in finding:
+            assert case["answer"].count(finding["text"]) == 1
+
+
+@each_case
+def test_a_reference_answer_repeats_no_fault(case: JsonCase) -> None:
+    corrected = case["labels"].get("reference_answer")
+    if corrected is None:
+        return
+    wrong = [claim["text"] for claim in case["labels"]["claims"] if claim["verdict"] != "supported"]
+    assert not [text for text in wrong if text in corrected]
+    invented = [ref["text"] for ref in case["labels"]["citations"] if ref["status"] == "invalid"]
+    assert not [text for text in invented if text in corrected]
+    for number in re.findall(r"\[(?:chunk_)?(\d+)\]", CODE.sub("", corrected)):
+        assert resolve(number, case["evidence"]), number
+
+
+@each_answered
+def test_a_supported_number_can_be_found_in_the_evidence_named(case: JsonCase) -> None:
+    texts = {chunk["id"]: f"{chunk['source']} {chunk['text']}" for chunk in case["evidence"]}
+    spelt = {"2,000", "44", "26", "2014"}  # in words in the evidence, or from the question
+    for claim in case["labels"]["claims"]:
+        if claim["verdict"] != "supported":
+            continue
+        bare = BRACKET.sub("", claim["text"])
+        said = " ".join(texts[chunk_id] for chunk_id in claim["evidence"])
+        missing = [n for n in re.findall(r"\d(?:[\d.,]*\d)?", bare) if n not in said and n not in spelt]
+        if not any(decoy in claim["text"] for decoy in DECOYS):
+            assert not missing, (claim["text"], missing)
+
+
+@pytest.mark.parametrize(
+    ("kind", "at_least"),
+    [
+        ("fabricated_citation", 8),
+        ("altered_number", 6),
+        ("altered_date", 4),
+        ("swapped_name", 4),
+        ("negation", 5),
+        ("source_conflict", 3),
+        ("missing_info", 4),
+        ("over_general", 4),
+        ("safety", 3),
+        ("misattributed", 5),
+        ("needless", 2),
+        ("uncited_claim", 6),
+    ],
+)
+def test_as_many_cases_hold_a_kind_of_fault_as_promised(kind: str, at_least: int) -> None:
+    assert len(holding(kind)) >= at_least
+
+
+def test_a_third_of_the_answers_is_clean() -> None:
+    clean = [case for case in ANSWERED if case["labels"]["clean"]]
+    assert len(clean) >= 16
+    assert 3 * len(clean) >= len(CASES)
+
+
+def test_the_odd_cases_are_there() -> None:
+    assert len(CASES) - len(ANSWERED) >= 2
+    assert sum("reasoning_steps" in case for case in CASES) >= 2
+    assert any(not chunk["text"] for case in CASES for chunk in case["evidence"])
+    assert sum(bool(case["metadata"].get("telling")) for case in CASES) == 3
+    uncited = [sum(not claim["cited"] for claim in case["labels"]["claims"]) for case in ANSWERED]
+    assert any(5 <= count < 10 for count in uncited)
+    assert max(uncited) >= 10
+    sizes = {len(case["evidence"]) for case in CASES}
+    assert {2, 3, 5, 8, 12} <= sizes
+
+
+def test_citations_come_in_every_style() -> None:
+    markers = " ".join(ref["text"] for case in ANSWERED for ref in case["labels"]["citations"])
+    for style in ("[chunk_1]", "[1]", "[1, 2]", "[1-2]", "[1 and 3]", "【1†", "[^1]", "(Source 1)", "](https://"):
+        assert style in markers, style
+    assert any("[1][2]" in case["answer"] for case in ANSWERED)
+
+
+def test_the_codebook_says_truly_what_is_planted_where() -> None:
+    rows = re.findall(r"^\| `([a-z0-9-]+)` \| \d+ \| (.+?) \|$", (DATA / "README.md").read_text("utf-8"), re.MULTILINE)
+    told = {case_id: Counter(_kinds(cell)) for case_id, cell in rows}
+    assert told == {case["id"]: plants(case) for case in CASES}
+
+
+def _kinds(cell: str) -> dict[str, int]:
+    if cell.startswith(("clean", "no draft")):
+        return {}
+    parts = [re.fullmatch(r"([a-z_]+)(?: ×(\d+))?", part) for part in cell.split(", ")]
+    return {part[1]: int(part[2] or 1) for part in parts if part}
