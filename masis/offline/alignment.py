@@ -1,0 +1,158 @@
+"""The evidence of a case as an index that judges claims: support, verdict, contradictions, bearing passages.
+
+    index = EvidenceIndex([("chunk_1", "The firm grew by 12% in 2021.")])
+    index.assess("The firm grew by 21% in 2021.").verdict      # "contradicted"
+
+How it judges is told in docs/offline.md. Deterministic, without a network, in pure Python.
+"""
+
+import math
+import re
+from collections.abc import Collection, Iterable
+
+from masis.offline.assessment import Assessment, Bearing, Signal, SignalKind, Verdict
+from masis.offline.contradictions import signals as find_signals
+from masis.offline.evidence import Passage, names_in, passages, postings
+from masis.offline.facts import extract
+from masis.offline.features import combine, measure
+from masis.offline.matching import Match, match
+from masis.offline.model import Model, load
+from masis.offline.text import Token, tokens
+from masis.steps.sentences import split_sentences
+
+__all__ = ["Assessment", "Bearing", "EvidenceIndex", "Signal", "SignalKind", "Verdict"]
+
+_INNER_STOP = re.compile(r"[.!?][\"”’)]?\s|\n")
+_ABSTAINS = re.compile(
+    r"\b(?:i (?:don['’]?t|do not) know|i (?:couldn['’]?t|could not|can(?:no|['’])t) (?:find|answer|provide|help)|idk|no idea|as an ai|i['’]?m sorry|i am sorry"
+    r"|(?:does|do|did|is|are) not (?:provide|provided|contain|mention|mentioned|specify|specified|say|state|address|addressed)\b.{0,40}$"
+    r"|insufficient (?:evidence|information)|cannot be (?:determined|answered)|not enough (?:evidence|information))",
+    re.IGNORECASE,
+)
+_LEAST_COVERAGE = 0.15
+
+
+class EvidenceIndex:
+    """The evidence of one case, ready to be held against claims. Answers are kept, so asking twice costs nothing."""
+
+    def __init__(self, evidence: Iterable[tuple[str, str]], model: Model | None = None) -> None:
+        """`evidence` are pairs of id and text, in the order of the case; texts may be empty."""
+        self.model = model or load()
+        self.passages: list[Passage] = []
+        self._documents: dict[str, list[int]] = {}
+        for document, (evidence_id, text) in enumerate(evidence):
+            self._documents.setdefault(evidence_id, []).append(document)
+            self.passages.extend(passages(document, evidence_id, text))
+        self._exact, self._loose = postings(self.passages)
+        names = names_in(self.passages)
+        for passage in self.passages:
+            passage.known_names = names
+        self._names = names
+        count = len(self.passages)
+        self._idf = {root: math.log((count + 1) / (len(where) + 0.5)) + 0.3 for root, where in self._exact.items()}
+        self._unseen = math.log((count + 1) / 0.5) + 0.3
+        self._known: dict[tuple[str, frozenset[str] | None], Assessment] = {}
+
+    def assess(self, claim: str, only: Collection[str] | None = None) -> Assessment:
+        """Judge a claim against all evidence, or against the evidence ids in `only` alone."""
+        key = (claim, None if only is None else frozenset(only))
+        if key not in self._known:
+            self._known[key] = self._assess(claim, key[1])
+        return self._known[key]
+
+    def _assess(self, claim: str, only: frozenset[str] | None) -> Assessment:
+        allowed = None if only is None else frozenset(d for name in only for d in self._documents.get(name, ()))
+        documents = {p.document for p in self.passages if allowed is None or p.document in allowed}
+        if not documents:
+            return Assessment(None, "unverifiable", 1.0)
+        if claim.rstrip().endswith("?") or _ABSTAINS.search(claim):
+            return Assessment(None, "unverifiable", 0.9)
+        parts = self._parts(claim, allowed)
+        if not parts:
+            return Assessment(None, "unverifiable", 0.8)
+        measured, found_signals = [], []
+        for offset, text, found in parts:
+            facts = extract(text, self._names, found.words)
+            here = find_signals(text, found, facts)
+            measured.append((found.total, measure(text, found, facts, here, self._idf, self._unseen)))
+            found_signals += [_shifted(signal, offset) for signal in here]
+        words = sum(len(found.bits) for _, _, found in parts)
+        count = len(self.passages) if allowed is None else sum(p.document in allowed for p in self.passages)
+        features = combine(measured, words, count, len(documents))
+        return self._judged(parts, features, sorted(found_signals, key=lambda s: -s.strength))
+
+    def _parts(self, claim: str, allowed: frozenset[int] | None) -> list[tuple[int, str, Match]]:
+        spans = [(0, claim)]
+        if _INNER_STOP.search(claim):
+            spans = [(span.start, claim[span.start : span.end]) for span in split_sentences(claim)]
+        found = []
+        for offset, text in spans:
+            part = match(tokens(text), self.passages, self._exact, self._loose, allowed)
+            if part.total >= 1.0:
+                found.append((offset, text, part))
+        return found
+
+    def _judged(
+        self, parts: list[tuple[int, str, Match]], features: dict[str, float], found: list[Signal]
+    ) -> Assessment:
+        support = self.model.support(features)
+        verdict = self._verdict(support, features, found)
+        strongest = found[0].strength if found else 0.0
+        sure = max(strongest, 1 - support) if verdict == "contradicted" else abs(support - 0.5) * 2
+        return Assessment(
+            support=round(support, 4), verdict=verdict, confidence=round(0.5 + 0.5 * min(1.0, sure), 4), signals=tuple(found),
+            bearing=_bearing(parts), uncovered=_uncovered(parts), features=features,
+        )  # fmt: skip
+
+    def _verdict(self, support: float, features: dict[str, float], found: list[Signal]) -> Verdict:
+        denied = max((signal.strength for signal in found if signal.kind != "quantifier"), default=0.0)
+        if denied >= self.model.contradicted:
+            return "contradicted"
+        if features["cover_all"] < _LEAST_COVERAGE:
+            return "unsupported"
+        if support >= self.model.supported:
+            return "supported"
+        return "partial" if support >= self.model.partial else "unsupported"
+
+
+def _shifted(signal: Signal, offset: int) -> Signal:
+    if not offset:
+        return signal
+    start, end = signal.claim_span
+    return Signal(
+        signal.kind, (start + offset, end + offset), signal.claim_text, signal.evidence_id, signal.evidence_start,
+        signal.evidence_end, signal.evidence_text, signal.reason, signal.strength,
+    )  # fmt: skip
+
+
+def _bearing(parts: list[tuple[int, str, Match]]) -> tuple[Bearing, ...]:
+    best: dict[int, float] = {}
+    for _, _, found in parts:
+        for i in found.top[:3]:
+            best[i] = max(best.get(i, 0.0), found.coverage((i,)))
+    ranked = sorted(best.items(), key=lambda item: (-item[1], item[0]))
+    leader = ranked[0][1] if ranked else 0.0
+    found_passages = parts[0][2].passages
+    return tuple(
+        Bearing(found_passages[i].evidence_id, found_passages[i].start, found_passages[i].end, round(score, 4))
+        for i, score in ranked[:3]
+        if score >= max(0.2, 0.5 * leader)
+    )
+
+
+def _uncovered(parts: list[tuple[int, str, Match]]) -> tuple[tuple[int, int], ...]:
+    spans: list[tuple[int, int]] = []
+    for offset, text, found in parts:
+        exact, loose = found.covered(list(found.score))
+        last: Token | None = None
+        for b, i in enumerate(found.bits):
+            word = found.words[i]
+            if (exact | loose) >> b & 1:
+                last = None
+                continue
+            if last is not None and spans and text[last.end : word.start].strip() == "":
+                spans[-1] = (spans[-1][0], word.end + offset)
+            else:
+                spans.append((word.start + offset, word.end + offset))
+            last = word
+    return tuple(spans)

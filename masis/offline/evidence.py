@@ -1,0 +1,101 @@
+"""The evidence of a case, cut into passages and indexed once, so that every claim can be held against it quickly.
+
+A passage is a sentence, or a stretch of one that runs on (a table, a transcript): nothing is truncated. Passages know
+their words at once and their facts when first asked.
+"""
+
+from collections.abc import Collection, Iterable
+from functools import cached_property
+
+from masis.offline.facts import Fact, extract
+from masis.offline.lexicon import synonym_keys
+from masis.offline.polarity import negated, negation_cues
+from masis.offline.text import Token, prefix_key, tokens
+from masis.steps.sentences import split_sentences
+
+LONGEST_PASSAGE = 80
+"""Words; a longer sentence is cut into several passages, which windows join again."""
+
+
+class Passage:
+    """One sentence of one piece of evidence; `start` and `end` are offsets into that evidence's text."""
+
+    __slots__ = ("__dict__", "content", "document", "end", "evidence_id", "known_names", "start", "text", "words")
+
+    def __init__(self, document: int, evidence_id: str, text: str, start: int, words: list[Token]) -> None:
+        """`words` have offsets into `text`, the passage's own; `document` is the position of the evidence in the case."""
+        self.document, self.evidence_id, self.text, self.words = document, evidence_id, text, words
+        self.start, self.end = start, start + len(text)
+        self.content = frozenset(word.stem for word in words if word.weight > 0)
+        self.known_names: Collection[str] = ()
+
+    @cached_property
+    def facts(self) -> list[Fact]:
+        """Its numbers, dates and names, with offsets into the passage."""
+        return extract(self.text, self.known_names, self.words)
+
+    @cached_property
+    def positions(self) -> dict[str, list[int]]:
+        """Where each stem stands, as word indices."""
+        found: dict[str, list[int]] = {}
+        for i, word in enumerate(self.words):
+            found.setdefault(word.stem, []).append(i)
+        return found
+
+    @cached_property
+    def negated(self) -> dict[int, int]:
+        """Word indices in the scope of a negation, each with its cue."""
+        return negated(self.text, self.words)
+
+    @cached_property
+    def cues(self) -> list[int]:
+        """Word indices of the negations themselves."""
+        return negation_cues(self.text, self.words)
+
+
+def passages(document: int, evidence_id: str, text: str) -> Iterable[Passage]:
+    """The passages of one text, in order."""
+    for span in split_sentences(text):
+        sentence = text[span.start : span.end]
+        words = tokens(sentence)
+        if len(words) <= LONGEST_PASSAGE:
+            if words:
+                yield Passage(document, evidence_id, sentence, span.start, words)
+            continue
+        for first in range(0, len(words), LONGEST_PASSAGE):
+            part = words[first : first + LONGEST_PASSAGE]
+            begin, end = part[0].start, part[-1].end
+            shifted = [word._replace(start=word.start - begin, end=word.end - begin) for word in part]
+            yield Passage(document, evidence_id, sentence[begin:end], span.start + begin, shifted)
+
+
+def loose_keys(root: str) -> list[str]:
+    """The keys under which a stem meets its relatives: its prefix ("~acqui") and its synonym groups ("=12")."""
+    prefix = prefix_key(root)
+    keys = [f"~{prefix}"] if prefix else []
+    keys.extend(synonym_keys().get(root, ()))
+    return keys
+
+
+def postings(found: list[Passage]) -> tuple[dict[str, list[int]], dict[str, list[int]]]:
+    """For each content stem, and for each looser key, the indices of the passages that hold it."""
+    exact: dict[str, list[int]] = {}
+    for i, passage in enumerate(found):
+        for root in passage.content:
+            exact.setdefault(root, []).append(i)
+    loose: dict[str, list[int]] = {}
+    for root, where in exact.items():
+        for key in loose_keys(root):
+            loose.setdefault(key, []).extend(where)
+    return exact, loose
+
+
+def names_in(found: list[Passage]) -> frozenset[str]:
+    """Words written with a capital inside a sentence, or before a colon as a speaker: names wherever they stand."""
+    names = set()
+    for passage in found:
+        text = passage.text
+        for i, word in enumerate(passage.words):
+            if word.weight >= 1.3 and word.text[0].isupper() and (i > 0 or text[word.end : word.end + 1] == ":"):
+                names.add(word.text)
+    return frozenset(names)

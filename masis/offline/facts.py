@@ -1,0 +1,353 @@
+"""The checkable facts of a text: numbers with units, dates, names; with offsets, and a comparison that knows units.
+
+`extract` finds them, `agree` says whether two say the same, `comparable` whether two could contradict each other at
+all (a percentage never contradicts a length). "67 million" differs from "67", "5 May 2021" agrees with "May 2021" and
+"2021-05-05", "3 years" with "36 months". Negations and directions are in `polarity`: they need the sentence around them.
+"""
+
+import re
+from bisect import bisect_left
+from collections.abc import Collection, Sequence
+from typing import Literal, NamedTuple
+
+from masis.offline.text import NUMBER_WORDS, STOPWORDS, WEAK_WORDS, Token, stem, tokens
+
+FactKind = Literal["number", "date", "name"]
+
+
+class Day(NamedTuple):
+    """A date as far as it is given: year, month, day, each 0 where it isn't."""
+
+    year: int
+    month: int = 0
+    day: int = 0
+
+
+class Fact(NamedTuple):
+    """A fact of a text: `text[start:end]`, its value (in the base unit of its dimension), and the noun it counts.
+
+    `value` is the number in base units, the `Day` of a date, or the stems of a name. `dimension` is "percent", "length",
+    "money:usd", ...; "" for a bare number, whose `head` is the stem of the word that follows ("3 hulls" -> "hull").
+    """
+
+    kind: FactKind
+    start: int
+    end: int
+    text: str
+    value: float | Day | tuple[str, ...]
+    dimension: str = ""
+    head: str = ""
+    digits: int = 0
+
+
+_MONTHS = {
+    name: number
+    for number, names in enumerate(
+        ("january jan", "february feb", "march mar", "april apr", "may", "june jun", "july jul", "august aug",
+         "september sept sep", "october oct", "november nov", "december dec"), 1)
+    for name in names.split()
+}  # fmt: skip
+_DAYS = frozenset("monday tuesday wednesday thursday friday saturday sunday".split())
+_MONTH = "(?:" + "|".join(sorted(_MONTHS, key=len, reverse=True)) + r")\b\.?"
+_YEAR = r"(?:1\d{3}|20\d{2})"
+_DATES = re.compile(
+    rf"\b(?P<iso>{_YEAR}-\d\d-\d\d)\b"
+    rf"|\b(?P<d1>\d\d?)(?:st|nd|rd|th)?\s(?:of\s)?(?P<m1>{_MONTH}),?(?:\s(?P<y1>{_YEAR})\b)?"
+    rf"|\b(?P<m2>{_MONTH})\s(?P<d2>\d\d?)(?:st|nd|rd|th)?\b(?!\s?[%$€])(?:,?\s(?P<y2>{_YEAR})\b)?"
+    rf"|\b(?P<m3>{_MONTH}),?\s(?P<y3>{_YEAR})\b"
+    rf"|(?<![\w.,$€£-])(?P<y4>{_YEAR})(?P<decade>s)?(?![\w%]|[.,]\d)",
+    re.IGNORECASE,
+)
+_DATE_LEADS = frozenset("in since by until till during circa before after late early mid year fy fiscal".split())
+
+_MAGNITUDES = {"hundred": 1e2, "thousand": 1e3, "k": 1e3, "million": 1e6, "mn": 1e6, "mio": 1e6, "billion": 1e9, "bn": 1e9, "trillion": 1e12,
+               "tn": 1e12, "lakh": 1e5, "crore": 1e7}  # fmt: skip
+_CURRENCIES = {"$": "usd", "us$": "usd", "usd": "usd", "dollar": "usd", "dollars": "usd", "€": "eur", "eur": "eur", "euro": "eur",
+               "euros": "eur", "£": "gbp", "gbp": "gbp", "¥": "jpy", "jpy": "jpy", "yen": "jpy", "nok": "nok", "sek": "sek", "dkk": "dkk",
+               "chf": "chf", "₹": "inr", "inr": "inr", "rupees": "inr", "cad": "cad", "aud": "aud", "cny": "cny"}  # fmt: skip
+_UNITS: dict[str, tuple[str, float]] = {
+    unit: (dimension, factor)
+    for dimension, units in {
+        "percent": {"% percent": 1.0},
+        "points": {"pp": 1.0},
+        "length": {"mm millimetre millimeter": 1e-3, "cm centimetre centimeter": 1e-2, "m metre meter": 1.0,
+                   "km kilometre kilometer": 1e3, "mile mi": 1609.344, "ft foot feet": 0.3048, "inch inches": 0.0254, "yard": 0.9144},
+        "mass": {"µg μg mcg microgram": 1e-6, "mg milligram": 1e-3, "g gram": 1.0, "kg kilogram": 1e3, "tonne": 1e6, "ton": 1e6,
+                 "lb lbs": 453.592, "oz ounce": 28.3495},
+        "duration": {"ms millisecond": 1e-3, "s sec second": 1.0, "min minute": 60.0, "h hr hour": 3600.0, "day": 86400.0, "week": 604800.0},
+        "months": {"month": 1.0, "year yr": 12.0, "decade": 120.0, "quarter": 3.0},
+        "volume": {"ml millilitre milliliter": 1e-3, "l litre liter": 1.0, "gallon": 3.78541},
+        "power": {"w watt": 1.0, "kw kilowatt": 1e3, "mw megawatt": 1e6, "gw gigawatt": 1e9},
+        "energy": {"kwh": 1.0, "mwh": 1e3, "gwh": 1e6, "twh": 1e9},
+        "frequency": {"hz hertz": 1.0, "khz": 1e3, "mhz": 1e6, "ghz": 1e9},
+        "data": {"kb": 1.0, "mb": 1e3, "gb": 1e6, "tb": 1e9},
+        "celsius": {"°c c celsius": 1.0}, "fahrenheit": {"°f f fahrenheit": 1.0},
+        "area": {"hectare ha": 1.0, "acre": 0.404686}, "speed": {"km/h kph": 1.0, "mph": 1.609344},
+    }.items()
+    for names, factor in units.items()
+    for name in names.split()
+    for unit in ((name, name + "s") if len(name) > 3 else (name,))
+}  # fmt: skip
+
+_NUMBER = re.compile(r"(?<![\w.])(?P<currency>us\$|[$€£¥₹]|\b(?:usd|eur|gbp|nok|sek|dkk|chf|jpy|inr|cad|aud|cny)\s)?"
+                     r"(?P<number>\d++(?:,\d{3}(?!\d))*+(?:\.\d++)?+)(?P<ordinal>st|nd|rd|th)?(?![\d_])", re.IGNORECASE)  # fmt: skip
+_AFTER = re.compile(r"[\s\u00a0-]?(?P<word>percentage points?|per cent|km/h|[°µμ]?[^\W\d_]+|%)")
+_RANGE = re.compile(r"\s?(?:-|–|to|and|or)\s?")
+_NEXT_WORD = re.compile(r"[\s\u00a0-]([^\W\d_]++)")
+_CLAUSE_START = re.compile(r"(?:^|[.!?:\n\"“(•*])[\s\"“'(•*-]{0,4}$")
+_JOINERS = frozenset("of de la van von der del di al for the and".split())
+
+
+def extract(text: str, known_names: Collection[str] = (), words: Sequence[Token] | None = None) -> list[Fact]:
+    """The facts of `text`, in order. `known_names` are words (as written) that are names even where a sentence starts."""
+    words = tokens(text) if words is None else words
+    found: list[Fact] = []
+    if any(word.text[0].isdigit() or word.text.lower() in _MONTHS for word in words):
+        found = _dates(text)
+    taken = [(fact.start, fact.end) for fact in found]
+    if any(word.text[0].isdigit() for word in words):
+        found += _digit_numbers(text, taken)
+    found += _word_numbers(text, words)
+    taken = sorted((fact.start, fact.end) for fact in found)
+    found += [name for name in _names(text, words, known_names) if not _overlaps(name.start, name.end, taken)]
+    return sorted(found, key=lambda fact: fact.start)
+
+
+def _overlaps(start: int, end: int, spans: Sequence[tuple[int, int]]) -> bool:
+    # The spans are sorted and apart from each other: only the last that begins before `end` can overlap.
+    i = bisect_left(spans, (end, 0))
+    return i > 0 and spans[i - 1][1] > start
+
+
+def _dates(text: str) -> list[Fact]:
+    found = []
+    for match in _DATES.finditer(text):
+        day = _day(match)
+        if day is None or (match["y4"] and not match["decade"] and _counts_things(text, match.start(), match.end())):
+            continue
+        dimension = "decade" if match["decade"] else "date"
+        found.append(Fact("date", match.start(), match.end(), match.group(), day, dimension))
+    return found
+
+
+def _day(match: re.Match[str]) -> Day | None:
+    if match["iso"]:
+        year, month, day = (int(part) for part in match["iso"].split("-"))
+    else:
+        year = int(match["y1"] or match["y2"] or match["y3"] or match["y4"] or 0)
+        name = (match["m1"] or match["m2"] or match["m3"] or "").lower().rstrip(".")
+        month, day = _MONTHS.get(name, 0), int(match["d1"] or match["d2"] or 0)
+    return Day(year, month, day) if month <= 12 and day <= 31 else None
+
+
+def _counts_things(text: str, start: int, end: int) -> bool:
+    # "1500 patients" counts, "in 1500 merchants" doesn't: a year follows a preposition or ends its phrase.
+    before = text[max(0, start - 12) : start].split()
+    if before and before[-1].lower().strip("(") in _DATE_LEADS:
+        return False
+    after = re.match(r"[\s-]([^\W\d_]+)", text[end : end + 20])
+    return bool(
+        after
+        and (
+            after[1].lower() in _UNITS or (after[1].islower() and after[1].endswith("s") and after[1] not in STOPWORDS)
+        )
+    )
+
+
+def _digit_numbers(text: str, taken: Sequence[tuple[int, int]]) -> list[Fact]:
+    found: list[Fact] = []
+    for match in _NUMBER.finditer(text):
+        if not _overlaps(match.start("number"), match.end("number"), taken) and len(match["number"]) < 25:
+            found.append(_measured(text, match))
+    for i in range(len(found) - 2, -1, -1):  # "6 to 8%": the unit of the second belongs to both
+        here, after = found[i], found[i + 1]
+        if not here.dimension and after.dimension and _RANGE.fullmatch(text[here.end : after.start]):
+            factor = _scale(text, after)
+            assert isinstance(here.value, float)
+            found[i] = here._replace(dimension=after.dimension, value=here.value * factor, head=after.head)
+    return found
+
+
+def _scale(text: str, fact: Fact) -> float:
+    number = re.search(r"[\d,.]*\d", fact.text)
+    plain = float(number.group().replace(",", "")) if number else 0.0
+    assert isinstance(fact.value, float)
+    return fact.value / plain if plain else 1.0
+
+
+def _measured(text: str, match: re.Match[str]) -> Fact:
+    number, end = match["number"], match.end()
+    value = float(number.replace(",", ""))
+    dimension = "money:" + _CURRENCIES.get(match["currency"].strip().lower(), "other") if match["currency"] else ""
+    if match["ordinal"]:
+        return Fact("number", match.start(), end, text[match.start() : end], value, "ordinal", _head(text, end))
+    after = _AFTER.match(text, end)
+    word = after["word"].lower() if after else ""
+    if after and (word in _MAGNITUDES or (dimension and word in ("m", "b"))):
+        value *= _MAGNITUDES.get(word) or {"m": 1e6, "b": 1e9}[word]
+        end = after.end()
+        after = _AFTER.match(text, end)
+        word = after["word"].lower() if after else ""
+    if after and not dimension:
+        unit = {"per cent": "percent", "percentage point": "pp", "percentage points": "pp"}.get(word, word)
+        if unit in _UNITS and (
+            len(unit) > 1 or unit == "%" or text[end : end + 1] in " \u00a0" or after.start("word") == end
+        ):
+            dimension, factor = _UNITS[unit]
+            value, end = value * factor, after.end()
+        elif unit in _CURRENCIES:
+            dimension, end = "money:" + _CURRENCIES[unit], after.end()
+    digits = len(number.partition(".")[2])
+    return Fact("number", match.start(), end, text[match.start() : end], value, dimension, _head(text, end), digits)
+
+
+def _head(text: str, end: int) -> str:
+    # The noun counted: the last of the next three words up to a plural, so that "3 new hulls" counts hulls.
+    head = ""
+    for _ in range(3):
+        match = _NEXT_WORD.match(text, end)
+        if match is None or match[1].lower() in STOPWORDS:
+            break
+        head, end = stem(match[1]), match.end()
+        if match[1].endswith("s"):
+            break
+    return head
+
+
+def _word_numbers(text: str, words: Sequence[Token]) -> list[Fact]:
+    found, i = [], 0
+    while i < len(words):
+        start = i
+        value, i = _word_value(words, i)
+        if value is None:
+            i = start + 1
+            continue
+        end, dimension = words[i - 1].end, ""
+        if i < len(words) and words[i].text.lower() in _UNITS and len(words[i].text) > 2:
+            dimension, factor = _UNITS[words[i].text.lower()]
+            value, end = value * factor, words[i].end
+        begin = words[start].start
+        found.append(Fact("number", begin, end, text[begin:end], value, dimension, _head(text, end)))
+    return found
+
+
+def _word_value(words: Sequence[Token], i: int) -> tuple[float | None, int]:
+    """The number written in words at `i` and where it ends: "twenty-five million" -> (25e6, i + 3)."""
+    lower = words[i].text.lower()
+    if lower == "dozen":
+        return 12.0, i + 1
+    if lower not in NUMBER_WORDS:
+        return None, i
+    value, i = float(NUMBER_WORDS[lower]), i + 1
+    if value >= 20 and i < len(words) and 1 <= NUMBER_WORDS.get(words[i].text.lower(), 0) <= 9:
+        value, i = value + NUMBER_WORDS[words[i].text.lower()], i + 1
+    scaled = False
+    while i < len(words) and len(words[i].text) > 2 and words[i].text.lower() in _MAGNITUDES:
+        value, i, scaled = value * _MAGNITUDES[words[i].text.lower()], i + 1, True
+    if value == 1 and not scaled:  # "one" alone is a pronoun more often than a count
+        return None, i
+    return value, i
+
+
+def _names(text: str, words: Sequence[Token], known: Collection[str]) -> list[Fact]:
+    found: list[Fact] = []
+    run: list[Token] = []
+    for i, word in enumerate(words):
+        joined = bool(run) and _joins(text[run[-1].end : word.start], run[-1])
+        if joined and word.text.islower():
+            following = words[i + 1] if i + 1 < len(words) else None
+            keep = word.text in _JOINERS and word.text != "and" and following is not None and _capital(following)
+            if keep:
+                run.append(word)
+                continue
+        if run and not (joined and _capital(word)):
+            found += _name(text, run, known)
+            run = []
+        if _capital(word):
+            run.append(word)
+    return found + (_name(text, run, known) if run else [])
+
+
+def _joins(gap: str, last: Token) -> bool:
+    return (
+        gap in (" ", "-", "&", " & ", "'", "’", "\u00a0")
+        or (gap == ". " and len(last.text) <= 2)
+        or (gap == "." and len(last.text) == 1)
+    )
+
+
+def _capital(word: Token) -> bool:
+    lower = word.text.lower()
+    return word.text[0].isupper() and lower not in _DAYS and (lower not in _MONTHS or lower == "may")
+
+
+def _name(text: str, run: list[Token], known: Collection[str]) -> list[Fact]:
+    starts_sentence = bool(_CLAUSE_START.search(text[max(0, run[0].start - 6) : run[0].start]))
+    skip = 0
+    while skip < len(run) and (run[skip].weight == 0.0 or run[skip].text == "May"):
+        skip += 1
+    if skip:
+        run, starts_sentence = run[skip:], False
+    if not run:
+        return []
+    first = run[0].text
+    if starts_sentence and len(run) == 1 and first not in known and not first.isupper():
+        return []
+    if starts_sentence and len(run) > 1 and first not in known and first.lower() in WEAK_WORDS:
+        run = run[1:]
+    if len(run) == 1 and run[0].text.lower() in WEAK_WORDS:
+        return []
+    value = tuple(word.stem for word in run if word.weight > 0)
+    return [Fact("name", run[0].start, run[-1].end, text[run[0].start : run[-1].end], value)] if value else []
+
+
+def comparable(claim: Fact, other: Fact) -> bool:
+    """Whether the two could deny each other: same kind and dimension; bare numbers must count the same noun."""
+    if claim.kind != other.kind or claim.dimension != other.dimension:
+        return False
+    if claim.kind == "date":
+        a, b = _as_day(claim), _as_day(other)
+        return bool((a.year and b.year) or (not a.year and not b.year))
+    if claim.kind == "number" and not claim.dimension:
+        return bool(claim.head) and claim.head == other.head
+    return True
+
+
+def agree(claim: Fact, other: Fact) -> bool:
+    """Whether `other` says what `claim` says: equal in base units, or rounded to the claim's digits; dates as far as both go."""
+    if claim.kind != other.kind:
+        return False
+    if claim.kind == "date":
+        return all(not a or not b or a == b for a, b in zip(_as_day(claim), _as_day(other), strict=True))
+    if claim.kind == "name":
+        return _same_name(claim, other)
+    if claim.dimension != other.dimension and claim.dimension and other.dimension:
+        return False
+    assert isinstance(claim.value, float)
+    assert isinstance(other.value, float)
+    if abs(claim.value - other.value) <= 1e-6 * max(abs(claim.value), abs(other.value)):
+        return True
+    return (
+        other.digits > claim.digits
+        and claim.value >= 10
+        and abs(other.value - claim.value) <= 0.5 * 10.0**-claim.digits
+    )
+
+
+def _as_day(fact: Fact) -> Day:
+    assert isinstance(fact.value, Day)
+    return fact.value
+
+
+def _same_name(claim: Fact, other: Fact) -> bool:
+    assert isinstance(claim.value, tuple)
+    assert isinstance(other.value, tuple)
+    a, b = set(claim.value), set(other.value)
+    if a & b:
+        return True
+    return _initials(claim) == other.text.casefold() or _initials(other) == claim.text.casefold()
+
+
+def _initials(fact: Fact) -> str:
+    parts = re.findall(r"\b[^\W\d_]", fact.text)
+    return "".join(part for part in parts if part.isupper()).casefold() if len(parts) > 1 else ""

@@ -1,0 +1,41 @@
+"""Synonyms and antonyms, from the two word lists beside this file, as lookups by stem."""
+
+from functools import cache
+from pathlib import Path
+
+from masis.offline.text import stem
+
+_HERE = Path(__file__).parent
+
+
+def _lines(name: str) -> list[str]:
+    text = (_HERE / name).read_text(encoding="utf-8")
+    return [line for line in text.splitlines() if line and not line.startswith("#")]
+
+
+def _stems(words: str) -> list[str]:
+    # Phrases ("pass_away") and compounds ("well-known") stand for their parts only in prose: they are left out here.
+    return [stem(word) for word in words.split() if "_" not in word and "-" not in word]
+
+
+@cache
+def synonym_keys() -> dict[str, tuple[str, ...]]:
+    """For each stem the groups of `synonyms.txt` it belongs to, as keys ("=12")."""
+    groups: dict[str, list[str]] = {}
+    for number, line in enumerate(_lines("synonyms.txt")):
+        for root in dict.fromkeys(_stems(line)):
+            groups.setdefault(root, []).append(f"={number}")
+    return {root: tuple(keys) for root, keys in groups.items()}
+
+
+@cache
+def antonyms() -> dict[str, frozenset[str]]:
+    """For each stem the stems of `antonyms.txt` that deny it."""
+    opposed: dict[str, set[str]] = {}
+    for line in _lines("antonyms.txt"):
+        left, right = (frozenset(_stems(side)) for side in line.split("|"))
+        for root in left - right:
+            opposed.setdefault(root, set()).update(right - left)
+        for root in right - left:
+            opposed.setdefault(root, set()).update(left - right)
+    return {root: frozenset(others) for root, others in opposed.items()}

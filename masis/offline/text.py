@@ -1,0 +1,167 @@
+"""Tokens, stems and word weights: the common ground of every comparison between a claim and its evidence.
+
+What it does: finds words with their offsets, brings inflected forms together ("acquired", "acquires"), tells
+function words from content words. What it doesn't: it knows no grammar and no meaning; `lexicon` adds synonyms
+and antonyms. Everything here is linear in the length of the text.
+"""
+
+import re
+from functools import lru_cache
+from typing import NamedTuple
+
+# Possessive quantifiers (`++`) keep the scan linear on hostile input such as "1.1.1.1...".
+WORD = re.compile(r"\d++(?:[.,]\d++)++|[^\W_]++(?:['’][^\W\d_]++)?")
+
+STOPWORDS = frozenset(
+    """a an the this that these those there here it its itself he him his she her hers they them their theirs we us our ours you your
+    yours i me my mine who whom whose which what when where why how be is are was were been being am do does did done doing have has
+    had having will would shall should can could may might must of in on at by for with from to into onto upon about above below over
+    under between among through during within without across against along around as than then so such if or and but nor not no yet
+    both either neither each every any all some also too very just only even more most much many less least few own same other another
+    because since while although though however therefore thus hence moreover furthermore additionally while whereas whether until unless
+    after before again further once out off up down per via et al etc e.g i.e s t don't doesn't didn't isn't aren't wasn't weren't
+    won't wouldn't can't cannot couldn't shouldn't hasn't haven't hadn't it's that's there's they're we're you're he's she's i'm
+    one ones like well now still rather quite often usually one's let lets get gets got""".split()
+)
+
+# Content words that say little about what is asserted: counted, at a fraction of the weight.
+WEAK_WORDS = frozenset(
+    """use used uses using make makes made include includes included including provide provides provided various several certain different
+    important significant significantly overall general generally typically common commonly known called term refers refer based due
+    help helps thing things way ways type types kind form part number example examples case cases fact result results lead leads found
+    find become became new high low good great large small long first also time times year years people person group become becomes
+    according says said say state states stated mention mentioned mentions describe described discuss discussed note noted report
+    reported show shows shown suggest suggests main major specific particular particularly potential possible likely ensure involve
+    involves involved include contain contains consider considered need needs take takes taken give gives given go goes come comes
+    work works aim aims allow allows role factor factors effect effects impact process level levels area areas""".split()
+)
+
+IRREGULAR = {
+    form: base
+    for base, forms in {
+        "lead": "led", "go": "went gone goes", "rise": "rose risen", "fall": "fell fallen", "grow": "grew grown growth", "win": "won winner",
+        "lose": "lost loss", "hold": "held", "make": "made", "take": "took taken", "give": "gave given", "write": "wrote written",
+        "begin": "began begun", "become": "became", "buy": "bought", "sell": "sold sale sales", "build": "built", "find": "found",
+        "leave": "left", "say": "said", "tell": "told", "send": "sent", "pay": "paid", "meet": "met", "run": "ran", "break": "broke broken",
+        "choose": "chose chosen choice", "drive": "drove driven", "know": "knew known", "see": "saw seen", "speak": "spoke spoken", "teach": "taught",
+        "think": "thought", "bring": "brought", "catch": "caught", "fight": "fought", "seek": "sought", "child": "children", "man": "men",
+        "woman": "women", "foot": "feet", "die": "died dies dying death dead", "bear": "born bore", "shrink": "shrank shrunk", "keep": "kept",
+        "lie": "lay lain", "stand": "stood", "understand": "understood", "spend": "spent", "strike": "struck", "steal": "stole stolen",
+        "draw": "drew drawn", "fly": "flew flown", "throw": "threw thrown", "wear": "wore worn", "eat": "ate eaten", "drink": "drank drunk",
+        "swim": "swam swum", "sing": "sang sung", "ring": "rang rung", "analysis": "analyses analyse analysed analyze analyzed analyzing",
+        "criterion": "criteria", "phenomenon": "phenomena", "datum": "data", "medium": "media", "bacterium": "bacteria",
+        "person": "people persons", "shoot": "shot", "deal": "dealt", "feel": "felt", "mean": "meant", "sleep": "slept", "forbid": "forbade forbidden",
+        "beat": "beaten", "freeze": "froze frozen", "hide": "hid hidden", "arise": "arose arisen", "withdraw": "withdrew withdrawn",
+        "undergo": "underwent undergone", "oversee": "oversaw overseen", "succeed": "success", "decide": "decision",
+    }.items()
+    for form in forms.split()
+}  # fmt: skip
+
+NUMBER_WORDS = {
+    word: value
+    for value, word in enumerate(
+        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen".split()
+    )
+} | dict(zip("twenty thirty forty fifty sixty seventy eighty ninety".split(), range(20, 100, 10), strict=True))
+ORDINAL_WORDS = {
+    word: value
+    for value, word in enumerate(
+        "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth".split(), 1
+    )
+}
+
+_DERIVED = (
+    "ization", "isation", "ational", "fulness", "iveness", "ations", "ation", "ition", "ement", "ments", "ment", "ness", "ities", "ity",
+    "ingly", "edly", "ally", "ably", "ibly", "ily", "ly", "ance", "ence", "ancy", "ency", "able", "ible", "ical", "ions", "ion", "ive",
+    "ial", "ous", "ful", "ist", "ism", "ic", "al", "er", "or", "en", "an",
+)  # fmt: skip
+_VOWEL = re.compile(r"[aeiouy]")
+
+
+class Token(NamedTuple):
+    """A word of a text: `text[start:end]`, its stem, and its weight as content (0 for a function word)."""
+
+    start: int
+    end: int
+    text: str
+    stem: str
+    weight: float
+
+
+@lru_cache(maxsize=65536)
+def stem(word: str) -> str:
+    """The common root of a word's forms, lower case: "acquired", "acquires" -> "acquir". Numbers lose their separators."""
+    lower = word.lower()
+    if lower[0].isdigit():
+        return _plain_number(lower)
+    if "'" in lower or "’" in lower:
+        lower = re.split("['’]", lower, maxsplit=1)[0]
+    if lower in NUMBER_WORDS and lower != "one":
+        return str(NUMBER_WORDS[lower])
+    lower = IRREGULAR.get(lower, lower)
+    if len(lower) <= 3 or len(lower) > 40:
+        return lower
+    return _without_derivation(_without_inflection(lower))
+
+
+def _plain_number(text: str) -> str:
+    # "1,200.50" -> "1200.5"; "16th" -> "16"
+    digits = re.match(r"[\d.,]+", text)
+    rest = text[digits.end() :] if digits else ""
+    plain = text[: len(text) - len(rest)].replace(",", "")
+    if plain.count(".") == 1:
+        plain = plain.rstrip("0").rstrip(".")
+    return plain if rest in ("", "st", "nd", "rd", "th", "s") else plain + rest
+
+
+def _without_inflection(word: str) -> str:
+    if word.endswith("ies") and len(word) > 4:
+        word = word[:-3] + "y"
+    elif word.endswith(("sses", "shes", "ches", "xes", "zes")):
+        word = word[:-2]
+    elif word.endswith("s") and not word.endswith(("ss", "us", "is")):
+        word = word[:-1]
+    if word.endswith("ied") and len(word) > 4:
+        return word[:-3] + "y"
+    for suffix in ("ing", "ed"):
+        root = word[: -len(suffix)]
+        if word.endswith(suffix) and len(root) >= 3 and _VOWEL.search(root):
+            return root[:-1] if root[-1] == root[-2] and root[-1] not in "lsz" else root
+    return word
+
+
+def _without_derivation(word: str) -> str:
+    for suffix in _DERIVED:
+        if word.endswith(suffix) and len(word) - len(suffix) >= 4:
+            word = word[: -len(suffix)]
+            break
+    word = word[:-1] if word.endswith("e") and len(word) > 3 else word
+    return word[:-1] + "i" if word.endswith("y") and len(word) > 3 else word
+
+
+def prefix_key(root: str) -> str | None:
+    """A looser key, under which related long words meet ("acquisit", "acquir" -> "acqui"); None for short words and numbers."""
+    return root[:5] if len(root) > 5 and not root[0].isdigit() else None
+
+
+def weight(word: str) -> float:
+    """How much a word carries of what is asserted: 0 function word, 0.4 weak, 1 content, 1.3 name-like, 1.5 number."""
+    if word[0].isdigit():
+        return 1.5
+    lower = word.lower()
+    if lower in STOPWORDS or (len(word) == 1 and not word.isupper()):
+        return 0.0
+    if lower in WEAK_WORDS:
+        return 0.4
+    if lower in NUMBER_WORDS:
+        return 1.3
+    return 1.3 if word != lower else 1.0
+
+
+def tokens(text: str) -> list[Token]:
+    """The words of a text, in order, with offsets into it."""
+    found = []
+    for match in WORD.finditer(text):
+        word = match.group()
+        found.append(Token(match.start(), match.end(), word, stem(word), weight(word)))
+    return found
