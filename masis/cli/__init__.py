@@ -1,0 +1,52 @@
+"""The command line: ``masis COMMAND``.
+
+Exit codes: 0 success, 1 a job that failed or only partly succeeded, 2 wrong use, 130 interrupted with Ctrl-C. Data go
+to stdout or to ``--out``, everything said to people goes to stderr. A command's module is imported when the command
+runs, so that ``masis --help`` answers at once.
+"""
+
+from __future__ import annotations
+
+import click
+
+from masis.cli.group import Command, CommandGroup
+from masis.version import APP
+
+COMMANDS = {
+    "demo": Command("masis.cli.serving:demo", "Open the workbench on cases written to show it."),
+    "serve": Command("masis.cli.serving:serve", "Open the workbench on your own cases."),
+    "audit": Command("masis.cli.audit:audit", "Audit every case of a file, and keep the runs."),
+    "import": Command("masis.cli.importing:import_files", "Read cases, or an archive, into the database."),
+    "export": Command("masis.cli.exporting:export", "Write the database, its cases or its runs as JSON Lines."),
+    "bench": Command("masis.cli.bench:bench", "Measure the auditor on labelled data, beside baselines."),
+    "health": Command("masis.cli.health:health", "Check that everything the workbench needs is in order."),
+    "verify-log": Command("masis.cli.decision_log:verify_log", "Check that no decision was changed or taken away."),
+}
+
+HELP = """Audit AI answers against their evidence: citations, claims, a critic, a reviser, a judge, and the person who
+decides. Needs no key and no network unless you choose a model that does.
+
+\b
+  masis demo                                  look around with prepared cases
+  masis audit cases.jsonl --out runs.jsonl    audit your own
+  masis serve                                 review what was audited
+
+Every command explains itself: masis COMMAND --help.
+"""
+
+
+@click.group(
+    cls=CommandGroup,
+    entries=COMMANDS,
+    help=HELP,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(APP, prog_name="masis", message="%(prog)s %(version)s")
+@click.option("--debug", is_flag=True, help="Show the full traceback of an unexpected error.")
+@click.pass_context
+def main(context: click.Context, debug: bool) -> None:
+    """``masis``; its help text is ``HELP``."""
+    context.obj = {"debug": debug}
+
+
+__all__ = ["COMMANDS", "main"]

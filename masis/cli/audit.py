@@ -1,0 +1,225 @@
+"""``masis audit``: every case of a file is audited and its run kept; running it again goes on where it stopped."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import BinaryIO
+
+import click
+
+from masis.auditor import roles_for
+from masis.cli.group import INTERRUPTED, JobFailed
+from masis.cli.interrupt import Interruption
+from masis.cli.options import STDIO, chosen_settings, database_option, input_argument, out_option, settings_options
+from masis.cli.talk import Complaints, Progress, counted, say
+from masis.cli.workers import Done, Failed, Job, audit_in_processes, guarded_audit
+from masis.datasets.readers import CaseLine, likely_misnamed, read_case_lines
+from masis.datasets.writers import write_run
+from masis.errors import InputError, MasisError
+from masis.schema.run import Run
+from masis.settings import Settings, database_path
+from masis.workbench import Workbench
+
+FLAGS = {"hallucination", "invalid_reference", "contradicted_claim"}
+"""The reasons for review that flag an answer, beside those that only leave it open."""
+
+
+@dataclass
+class Tally:
+    """What became of the cases of one file."""
+
+    audited: int = 0
+    kept: int = 0
+    failed: int = 0
+    flagged: int = 0
+    needs_review: int = 0
+
+    def count(self, run: Run) -> None:
+        """Count one new run."""
+        self.audited += 1
+        self.flagged += any(reason.code in FLAGS for reason in run.review_reasons)
+        self.needs_review += run.needs_review
+
+
+@click.command()
+@input_argument("cases")
+@settings_options
+@click.option(
+    "--concurrency",
+    type=click.IntRange(1, 64),
+    default=1,
+    show_default=True,
+    help="How many worker processes audit at once.",
+)
+@database_option
+@out_option(help="Also write the runs here, one JSON object a line ('-' for stdout).")
+@click.option(
+    "--again/--resume",
+    default=False,
+    help="Audit every case again, or only those without a finished run of the same text and settings. "
+    "Default: --resume.",
+)
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the first N cases of the file.")
+@click.pass_context
+def audit(
+    context: click.Context,
+    cases: Path,
+    models: tuple[str, ...],
+    assignments: tuple[str, ...],
+    concurrency: int,
+    db: Path | None,
+    out: Path | None,
+    again: bool,
+    limit: int | None,
+) -> None:
+    """Audit every case of CASES, a file of JSON Lines ('-' for stdin), and keep the runs in the database.
+
+    One case a line: {"id": "1", "query": "...", "answer": "...", "evidence": [{"id": "1", "text": "..."}]}. Without an
+    answer one is drafted from the evidence first. A line that can't be read is named with its cure, and the others are
+    audited all the same.
+
+    \b
+      masis audit cases.jsonl
+      masis audit cases.jsonl --concurrency 4 --out runs.jsonl
+      masis audit cases.jsonl --set max_iterations=1 --db trial.db
+      cat cases.jsonl | masis audit - --out - | jq .final_quality_score
+
+    Ctrl-C stops after the audits under way and keeps what is finished; the same command then goes on from there.
+    Exit code 0: every line was read and audited. 1: some were not. 2: wrong use. 130: interrupted.
+    """  # noqa: D301 (click reads the backspace)
+    settings = chosen_settings(models, assignments)
+    roles_for(settings)  # a model that nothing answers to is wrong use, not a failure of each case
+    if out is not None and out != STDIO and out.exists() and cases != STDIO and out.samefile(cases):
+        raise click.UsageError("--out names the file that is read. Name another.")
+    job = _AuditJob(cases, settings, concurrency, database_path(db), out, again, limit)
+    debug = bool(context.find_root().params.get("debug"))
+    finished = job.run(show_traces=debug)
+    job.report()
+    if not finished:
+        say("Interrupted. What is finished is kept; the same command goes on from here (without --again).")
+        context.exit(INTERRUPTED)
+    if job.complaints.count:
+        raise JobFailed(f"{counted(job.complaints.count, 'error')}, named above. Everything else is kept.")
+
+
+class _AuditJob:
+    """One run of the command."""
+
+    def __init__(
+        self,
+        cases: Path,
+        settings: Settings,
+        concurrency: int,
+        database: Path,
+        out: Path | None,
+        again: bool,
+        limit: int | None,
+    ) -> None:
+        self.cases, self.settings, self.concurrency, self.database = cases, settings, concurrency, database
+        self.out, self.again, self.limit = out, again, limit
+        self.tally = Tally()
+        total = None if cases == STDIO else cases.stat().st_size
+        self.progress = Progress("Auditing", total)
+        self.complaints = Complaints(self.progress)
+        self._misnamed_told = False
+
+    def run(self, *, show_traces: bool) -> bool:
+        """Do the work; False where it was interrupted."""
+        lines = read_case_lines(sys.stdin.buffer if self.cases == STDIO else self.cases)
+        self.workbench = Workbench.open(self.database)
+        with ExitStack() as stack:
+            write = stack.enter_context(_writer(self.out)) if self.out else None
+            stop = stack.enter_context(Interruption("Stopping after the audits under way (Ctrl-C again to drop them)."))
+            stack.enter_context(self.progress)
+            for done in self._audits(self._jobs(lines, lambda: stop.asked), lambda: stop.asked):
+                self._take(done, write, show_traces)
+        return not stop.asked
+
+    def report(self) -> None:
+        """Say what was done and where it is."""
+        tally = self.tally
+        kept = f", {counted(tally.kept, 'case')} skipped (audited before with these settings)" if tally.kept else ""
+        say(
+            f"{counted(tally.audited, 'case')} audited{kept}: {tally.flagged:,} flagged, "
+            f"{tally.needs_review:,} to be reviewed by a person."
+        )
+        if self.out and self.out != STDIO:
+            say(f"Runs: {self.out}")
+        say(f"Database: {self.database}")
+
+    def _jobs(self, lines: Iterator[CaseLine], stopping: Callable[[], bool]) -> Iterator[Job]:
+        """The cases of the file, each put into the database first; what can't be read is complained about."""
+        read = 0
+        for line in self._readable(lines):
+            if stopping() or (self.limit is not None and read >= self.limit):
+                return
+            if isinstance(line.found, InputError):
+                self.complaints.add(line.found)
+                continue
+            read += 1
+            self._point_out_misnamed_answer(line)
+            report = self.workbench.import_cases([line.found])
+            if report.conflicts:
+                self.complaints.add_all(f"{self.cases}, line {line.number}: {error}" for error in report.conflicts)
+                continue
+            wanted = self.again or self.workbench.needs_audit(line.found, self.settings)
+            yield Job(line.number, line.end, line.found, wanted)
+
+    def _readable(self, lines: Iterator[CaseLine]) -> Iterator[CaseLine]:
+        try:
+            yield from lines
+        except InputError as error:  # the file is of another format, or broke off: say so, keep what was read
+            self.complaints.add(error)
+
+    def _audits(self, jobs: Iterable[Job], stopping: Callable[[], bool]) -> Iterator[Done]:
+        if self.concurrency > 1:
+            yield from audit_in_processes(jobs, self.settings, workers=self.concurrency, stopping=stopping)
+            return
+        for job in jobs:
+            yield Done(job, guarded_audit(partial(self._audit_here, job)) if job.wanted else None)
+
+    def _audit_here(self, job: Job) -> Run:
+        return self.workbench.audit(job.case, settings=self.settings)
+
+    def _take(self, done: Done, write: BinaryIO | None, show_traces: bool) -> None:
+        outcome = done.outcome
+        if isinstance(outcome, Run) and self.concurrency > 1:
+            outcome = self._stored(done.job, outcome)
+        if isinstance(outcome, Failed):
+            self.tally.failed += 1
+            self.complaints.add(f"{self.cases}, line {done.job.line}: case {done.job.case.id!r}: {outcome.message}")
+            if show_traces:
+                self.progress.say(outcome.trace)
+        else:
+            if outcome is None:
+                self.tally.kept += 1
+            else:
+                self.tally.count(outcome)
+            if write is not None and (run := outcome or self.workbench.open_case(done.job.case.id).run) is not None:
+                write_run(run, write)
+        self.progress.move(done.job.end, f"{self.tally.audited:,} audited")
+
+    def _stored(self, job: Job, run: Run) -> Run | Failed:
+        try:
+            self.workbench.store_run(job.case, run)
+        except MasisError as error:
+            return Failed(str(error))
+        return run
+
+    def _point_out_misnamed_answer(self, line: CaseLine) -> None:
+        if self._misnamed_told or isinstance(line.found, InputError) or not (key := likely_misnamed(line.found)):
+            return
+        self._misnamed_told = True
+        self.progress.say(
+            f'{self.cases}, line {line.number}: has no "answer", so one will be drafted. If "{key}" is the answer, '
+            f'rename it to "answer". (Said once a file.)'
+        )
+
+
+def _writer(out: Path) -> AbstractContextManager[BinaryIO]:
+    return nullcontext(sys.stdout.buffer) if out == STDIO else out.open("wb")

@@ -1,0 +1,64 @@
+"""``masis verify-log``: whether the decision log is whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from masis.cli.group import JobFailed
+from masis.cli.options import database_option, existing_database
+from masis.cli.talk import counted, say
+from masis.schema.review import LogCheck
+from masis.store import DecisionFilter
+from masis.store.decisions import Decisions
+from masis.workbench import Workbench
+
+
+@click.command("verify-log")
+@click.option("--head", metavar="HEX", help="The head noted earlier.")
+@click.option("--length", type=click.IntRange(min=0), metavar="N", help="The length noted earlier.")
+@database_option
+def verify_log(head: str | None, length: int | None, db: Path | None) -> None:
+    """Check that no decision was changed or taken away, and print the log's length and head.
+
+    Entries form a hash chain, so that a changed one is named. Entries cut off at the end show only against a length and
+    head noted elsewhere: note them now and then, and give them here. The log may have grown since.
+
+    \b
+      masis verify-log
+      masis verify-log --length 120 --head 3f5a...
+
+    Exit code 0: the log is whole. 1: it is not; what is wrong is listed.
+    """  # noqa: D301 (click reads the backspace)
+    workbench = Workbench.open(existing_database(db))
+    check = workbench.verify_log()
+    click.echo(f"length   {check.length}")
+    click.echo(f"head     {check.head}")
+    click.echo(f"redacted {check.redacted}")
+    wrong = [*check.broken, *_missing(workbench.store.decisions, check, head, length)]
+    for problem in wrong:
+        say(problem)
+    if wrong:
+        raise JobFailed(f"The decision log is not whole: {counted(len(wrong), 'problem')}, listed above.")
+
+
+def _missing(log: Decisions, check: LogCheck, head: str | None, length: int | None) -> Iterator[str]:
+    """What the log lacks of what was noted earlier."""
+    if length is not None and check.length < length:
+        yield f"the log has {counted(check.length, 'entry', 'entries')}, {length:,} were noted: the end was cut off"
+        return
+    if head is None:
+        return
+    noted = head.strip().lower()
+    if length is None:
+        found = noted == check.head or any(entry.digest == noted for entry in log.iterate())
+    elif length == check.length:
+        found = noted == check.head
+    else:
+        entries = log.entries(DecisionFilter(page=length, size=1, newest_first=False)).rows if length else ()
+        found = not length or entries[0].digest == noted
+    if not found:
+        place = f"entry {length:,} has another digest than" if length else "no entry has"
+        yield f"{place} the head that was noted: the log was rewritten or cut off"

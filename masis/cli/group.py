@@ -1,0 +1,88 @@
+"""The group of commands: imports a command when it is called, turns what goes wrong into a line and an exit code."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import click
+
+from masis.cli.talk import printable
+from masis.errors import MasisError, SettingsError
+
+INTERRUPTED = 130
+"""The exit code after Ctrl-C: 128 + SIGINT, as shells have it."""
+
+
+class Command(NamedTuple):
+    """Where a command is defined (``module:name``), and its line in the overview."""
+
+    target: str
+    summary: str
+
+
+class JobFailed(click.ClickException):
+    """The job failed, wholly or in part; the message says so. Exit code 1."""
+
+    def format_message(self) -> str:
+        """The message with control characters shown, not obeyed."""
+        return printable(self.message)
+
+
+class CommandGroup(click.Group):
+    """A group whose commands are named by ``entries`` and imported on use."""
+
+    def __init__(self, *args: Any, entries: Mapping[str, Command], **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.entries = entries
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The commands in the order of ``entries``: as a newcomer meets them."""
+        return list(self.entries)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command, imported; None where there is none of that name."""
+        entry = self.entries.get(cmd_name)
+        if entry is None:
+            return None
+        module, _, name = entry.target.partition(":")
+        command: click.Command = getattr(importlib.import_module(module), name)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click does, with the nearest right name for a wrong one."""
+        if args and args[0] not in self.entries and not args[0].startswith("-"):
+            near = difflib.get_close_matches(args[0][:40], self.entries, n=1)
+            hint = f" Did you mean {near[0]!r}?" if near else f" There are: {', '.join(self.entries)}."
+            ctx.fail(f"There is no command {printable(args[0][:80])!r}.{hint}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The overview, written from ``entries`` without importing a command."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, entry.summary) for name, entry in self.entries.items()])
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command. What people can cause is one line; anything else says how to see more."""
+        try:
+            return super().invoke(ctx)
+        except SettingsError as error:
+            raise click.UsageError(printable(str(error))) from error
+        except MasisError as error:
+            raise JobFailed(str(error)) from error
+        except KeyboardInterrupt:
+            click.echo("Interrupted.", err=True)
+            ctx.exit(INTERRUPTED)
+        except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
+            raise
+        except Exception as error:
+            if ctx.params.get("debug"):
+                raise
+            raise JobFailed(
+                f"Unexpected: {type(error).__name__}: {error}. This is a fault of the program; "
+                "'masis --debug COMMAND ...' shows where."
+            ) from error

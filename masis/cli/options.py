@@ -1,0 +1,117 @@
+"""Arguments and options that several commands share, checked before any work: what is wrong here exits with 2."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from masis.cli.group import JobFailed
+from masis.cli.talk import printable
+from masis.settings import ROLES, Settings, database_path, load
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+STDIO = Path("-")
+"""Stands for stdin or stdout."""
+
+
+def _checked_input(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
+    for path in value if isinstance(value, tuple) else (value,):
+        if path == STDIO:
+            continue
+        if path.is_dir():
+            raise click.BadParameter(f"{printable(str(path))}: is a directory. Name one file of JSON Lines in it.")
+        if not path.exists():
+            raise click.BadParameter(f"{printable(str(path))}: does not exist. Check the name and the folder.")
+    return value
+
+
+def _checked_output(ctx: click.Context, param: click.Parameter, value: Path | None) -> Path | None:
+    if value is None or value == STDIO:
+        return value
+    if value.is_dir():
+        raise click.BadParameter(f"{printable(str(value))}: is a directory. Name a file in it.")
+    if not value.parent.is_dir():
+        raise click.BadParameter(f"{printable(str(value.parent))}: there is no such folder. Create it first.")
+    return value
+
+
+def input_argument(name: str, **options: Any) -> Callable[[F], F]:
+    """An argument that is a file to read (or files, by ``nargs``), or ``-`` for stdin."""
+    return click.argument(name, type=click.Path(path_type=Path), callback=_checked_input, **options)
+
+
+def out_option(**options: Any) -> Callable[[F], F]:
+    """``--out``: a file to write, or ``-`` for stdout."""
+    return click.option("--out", type=click.Path(path_type=Path), callback=_checked_output, **options)
+
+
+def database_option(command: F) -> F:
+    """``--db``."""
+    return click.option(
+        "--db",
+        type=click.Path(path_type=Path),
+        help="The database. Default: MASIS_DB, else masis.db in your data folder.",
+    )(command)
+
+
+def settings_options(command: F) -> F:
+    """``--model`` and ``--set``."""
+    command = click.option(
+        "--set",
+        "assignments",
+        metavar="KEY=VALUE",
+        multiple=True,
+        help="A setting of the audit, such as max_iterations=2. May be repeated.",
+    )(command)
+    return click.option(
+        "--model",
+        "models",
+        metavar="[ROLE=]MODEL",
+        multiple=True,
+        help=f"Who judges: one model for all, or for a role ({', '.join(ROLES)}). Default: offline, which needs no "
+        "key and no network. May be repeated.",
+    )(command)
+
+
+def chosen_settings(models: Iterable[str], assignments: Iterable[str]) -> Settings:
+    """Settings from the options over environment, file and defaults. Raises SettingsError or click.UsageError."""
+    flags: dict[str, Any] = _roles(models)
+    for assignment in assignments:
+        key, given, value = assignment.partition("=")
+        if not given:
+            raise click.UsageError(f"--set {printable(assignment)}: write it as KEY=VALUE, like max_iterations=2.")
+        flags[key.strip()] = value.strip()
+    return load(flags).settings
+
+
+def _roles(models: Iterable[str]) -> dict[str, str]:
+    for_all: dict[str, str] = {}
+    for_one: dict[str, str] = {}
+    for written in models:
+        role, given, model = written.partition("=") if "=" in written else ("", "", written)
+        if not model.strip():
+            raise click.UsageError(f"--model {printable(written)}: no model is named. Write --model offline.")
+        if given and role not in ROLES:
+            near = difflib.get_close_matches(role, ROLES, n=1)
+            hint = f"Did you mean {near[0]!r}?" if near else f"There are: {', '.join(ROLES)}."
+            raise click.UsageError(f"--model {printable(written)}: there is no role {printable(role)!r}. {hint}")
+        if not given and for_all:
+            raise click.UsageError("--model: two models for all roles. Name the role: --model ROLE=MODEL.")
+        if given:
+            for_one[role] = model
+        else:
+            for_all = dict.fromkeys(ROLES, model)
+    return for_all | for_one
+
+
+def existing_database(named: Path | None) -> Path:
+    """The database that a reading command works on. Raises JobFailed where there is none: reading creates nothing."""
+    path = database_path(named)
+    if not path.exists():
+        raise JobFailed(f"{path}: there is no database here. 'masis import FILE' or 'masis audit FILE' makes one.")
+    return path

@@ -1,0 +1,76 @@
+"""``masis demo`` and ``masis serve``: the workbench in the browser."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from masis.cli.options import database_option
+from masis.cli.talk import counted, say
+from masis.settings import database_path, demo_database_path
+from masis.ui.serve import launch
+from masis.workbench import Workbench
+
+_port = click.option("--port", type=click.IntRange(1, 65535), help="Default: 8501, or the next free one.")
+
+
+@click.command()
+@click.option("--reset", is_flag=True, help="Start anew: forget every run and decision of the demo.")
+@_port
+@click.option("--no-browser", is_flag=True, help="Don't open a browser.")
+@click.option(
+    "--db", type=click.Path(path_type=Path), help="The demo's database. Default: demo.db in your data folder."
+)
+def demo(reset: bool, port: int | None, no_browser: bool, db: Path | None) -> None:
+    """Open the workbench on cases written to show it: no key, no network, nothing to set up.
+
+    The demo has a database of its own; yours is not touched.
+
+    \b
+      masis demo
+      masis demo --reset --port 9000
+    """  # noqa: D301 (click reads the backspace)
+    database = db or demo_database_path()
+    if reset and db is not None:
+        raise click.UsageError(
+            f"--reset forgets only the demo's own database. Remove {db} yourself, or leave --db out."
+        )
+    if reset:
+        _forget(database)
+    report = Workbench.open(database).load_demo()
+    say(f"{counted(report.added + report.unchanged, 'demo case')} in {database}.")
+    _finish(launch(database, port, "127.0.0.1", open_browser=not no_browser))
+
+
+@click.command()
+@_port
+@click.option(
+    "--address",
+    default="127.0.0.1",
+    show_default=True,
+    help="Where to listen. Anything but 127.0.0.1 lets others in who can reach this machine: there is no login.",
+)
+@click.option("--browser/--no-browser", default=False, help="Open a browser.  [default: no-browser]")
+@database_option
+def serve(port: int | None, address: str, browser: bool, db: Path | None) -> None:
+    """Open the workbench on your own cases.
+
+    \b
+      masis serve
+      masis serve --db review.db --port 9000
+    """  # noqa: D301 (click reads the backspace)
+    database = database_path(db)
+    Workbench.open(database)
+    _finish(launch(database, port, address, open_browser=browser))
+
+
+def _forget(database: Path) -> None:
+    """Remove the database with the files SQLite keeps beside it."""
+    for suffix in ("", "-wal", "-shm"):
+        database.with_name(database.name + suffix).unlink(missing_ok=True)
+
+
+def _finish(status: int) -> None:
+    if status:
+        click.get_current_context().exit(status)

@@ -1,0 +1,24 @@
+"""Runs and cases as JSON Lines, UTF-8: one record a line, whole lines only."""
+
+from __future__ import annotations
+
+import json
+from typing import BinaryIO
+
+from masis.schema.case import Case
+from masis.schema.run import Run
+
+
+def write_run(run: Run, out: BinaryIO) -> None:
+    """One run as its model dumps it: the public contract's RUNS.jsonl (DESIGN.md, section 6)."""
+    _write_line(run.model_dump_json(), out)
+
+
+def write_case(case: Case, out: BinaryIO) -> None:
+    """One case as it came in: reading the line again gives an equal case."""
+    _write_line(json.dumps(case.to_json_dict(), ensure_ascii=False, separators=(", ", ": ")), out)
+
+
+def _write_line(text: str, out: BinaryIO) -> None:
+    out.write(text.encode() + b"\n")
+    out.flush()  # a reader, or a killed process, finds whole lines

@@ -1,0 +1,149 @@
+"""The frame of the command line: help that answers at once, errors as one line, exit codes."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from masis.cli import COMMANDS, main
+from masis.cli.group import Command, CommandGroup, JobFailed
+from masis.cli.options import chosen_settings
+from masis.cli.talk import Complaints, counted, printable, say
+from masis.errors import InputError, SettingsError
+from masis.version import APP
+
+
+def group_with(body: object) -> CommandGroup:
+    """A group of one command ``try`` that does ``body``."""
+
+    class Group(CommandGroup):
+        def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+            return click.command("try")(body)  # type: ignore[arg-type]
+
+    group = Group(entries={"try": Command("nowhere:nothing", "Try.")}, callback=lambda debug: None)
+    group.params.append(click.Option(["--debug"], is_flag=True))
+    return group
+
+
+def test_help_lists_every_command_with_its_line_and_version_names_the_application() -> None:
+    shown = CliRunner().invoke(main, ["--help"])
+    assert shown.exit_code == 0
+    for name, entry in COMMANDS.items():
+        assert re.search(rf"^  {name} +{re.escape(entry.summary)}$", shown.output, re.MULTILINE)
+    assert CliRunner().invoke(main, ["--version"]).output == f"masis {APP}\n"
+
+
+def test_help_imports_nothing_heavy() -> None:
+    code = (
+        "import sys\nfrom masis.cli import main\n"
+        "main(['--help'], standalone_mode=False)\n"
+        "print(sorted({'pydantic', 'streamlit', 'pandas', 'sqlite_utils', 'masis.workbench'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.endswith("[]\n")
+
+
+def test_a_wrong_command_is_wrong_use_and_the_nearest_is_named() -> None:
+    result = CliRunner().invoke(main, ["audti"])
+    assert result.exit_code == 2
+    assert "There is no command 'audti'. Did you mean 'audit'?" in result.stderr
+    assert result.stdout == ""
+
+
+def test_what_people_can_cause_is_one_line_and_exit_1() -> None:
+    def body() -> None:
+        raise InputError("is empty", cure="Fill it in.", file="a.jsonl", line=2, field="query")
+
+    result = CliRunner().invoke(group_with(body), ["try"])
+    assert (result.exit_code, result.stderr) == (1, "Error: a.jsonl, line 2, query: is empty. Fill it in.\n")
+
+
+def test_a_wrong_setting_is_wrong_use() -> None:
+    def body() -> None:
+        raise SettingsError("there is no setting 'x'.")
+
+    assert CliRunner().invoke(group_with(body), ["try"]).exit_code == 2
+
+
+def test_an_unexpected_error_keeps_its_traceback_for_debug() -> None:
+    def body() -> None:
+        raise ZeroDivisionError("why")
+
+    result = CliRunner().invoke(group_with(body), ["try"])
+    assert result.exit_code == 1
+    assert "ZeroDivisionError: why. This is a fault of the program; 'masis --debug" in result.stderr
+    assert isinstance(CliRunner().invoke(group_with(body), ["--debug", "try"]).exception, ZeroDivisionError)
+
+
+def test_ctrl_c_exits_with_130() -> None:
+    def body() -> None:
+        raise KeyboardInterrupt
+
+    assert CliRunner().invoke(group_with(body), ["try"]).exit_code == 130
+
+
+def test_text_from_outside_does_not_steer_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    assert printable("a\x1b[31mb\x9b\u202ec\r") == r"a\x1b[31mb\x9b\u202ec\r"
+    assert printable("Žluťoučký 東京\n\tkůň") == "Žluťoučký 東京\n\tkůň"
+    assert "\x1b" not in JobFailed("\x1b[2J").format_message()
+    say("\x1b]0;title\x07")
+    assert capsys.readouterr().err == "\\x1b]0;title\\x07\n"
+
+
+def test_many_errors_are_shown_up_to_a_limit_and_all_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    complaints = Complaints()
+    complaints.add_all(f"error {number}" for number in range(1000))
+    shown = capsys.readouterr().err.splitlines()
+    assert complaints.count == 1000
+    assert len(shown) == 21
+    assert shown[-1] == "More errors follow; they are counted, not shown."
+
+
+def test_counts_read_as_words() -> None:
+    assert [counted(1, "case"), counted(2000, "case"), counted(2, "entry", "entries")] == [
+        "1 case",
+        "2,000 cases",
+        "2 entries",
+    ]
+
+
+def test_models_are_given_for_all_roles_or_for_one() -> None:
+    settings = chosen_settings(["critic=a:b=c", "x:y"], ["max_iterations=2", "check_factual=false"])
+    assert settings.models() == {
+        "drafter": "x:y",
+        "verifier": "x:y",
+        "critic": "a:b=c",
+        "reviser": "x:y",
+        "evaluator": "x:y",
+    }
+    assert settings.max_iterations == 2
+    assert settings.check_factual is False
+
+
+@pytest.mark.parametrize(
+    ("models", "assignments", "expected"),
+    [
+        (["critc=offline"], [], "there is no role 'critc'. Did you mean 'critic'?"),
+        (["critic="], [], "no model is named"),
+        (["a", "b"], [], "two models for all roles"),
+        ([], ["max_iterations"], "write it as KEY=VALUE"),
+    ],
+)
+def test_a_wrong_model_or_setting_names_the_right_form(
+    models: list[str], assignments: list[str], expected: str
+) -> None:
+    with pytest.raises(click.UsageError) as error:
+        chosen_settings(models, assignments)
+    assert expected in error.value.message
+
+
+def test_an_unknown_setting_or_one_out_of_range_names_what_was_typed() -> None:
+    with pytest.raises(SettingsError, match=r"--set max_iteration: .* Did you mean 'max_iterations'\?"):
+        chosen_settings([], ["max_iteration=2"])
+    with pytest.raises(SettingsError, match=r"--set max_iterations: .*less than or equal to 5 \(got '9'\)"):
+        chosen_settings([], ["max_iterations=9"])
