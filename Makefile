@@ -15,10 +15,10 @@ help: ## List the commands
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
 demo: $(VENV)/.installed-run ## Load the demo cases and open the workbench on 127.0.0.1:8501 (or the next free port)
-	@$(PY) -m masis.cli demo $(DEMO_FLAGS)
+	@$(VENV)/bin/masis demo $(DEMO_FLAGS)
 
 serve: $(VENV)/.installed-run ## Open the workbench on your own database
-	@$(PY) -m masis.cli serve $(DEMO_FLAGS)
+	@$(VENV)/bin/masis serve $(DEMO_FLAGS)
 
 test: $(VENV)/.installed-test $(VENV)/.browser ## Run every test
 	@$(PY) -m pytest $(PYTEST_FLAGS)

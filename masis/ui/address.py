@@ -1,0 +1,73 @@
+"""What the page's address says, read and written in one place.
+
+Addresses come from outside: what makes no sense in one is ignored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import streamlit as st
+
+from masis.store.records import CaseFilter
+from masis.ui.words import FLAG, STATES
+
+PAGE_SIZE = 20
+LONGEST_QUERY = 400
+ORDERS = {
+    "telling": "Most telling first",
+    "least_confident": "Least confident first",
+    "newest": "Newest first",
+    "oldest": "Oldest first",
+    "random": "In random order",
+}
+
+
+def value(name: str) -> str:
+    """The value of a parameter, empty where it is absent."""
+    return st.query_params.get(name, "")
+
+
+def put(name: str, text: str) -> None:
+    """Set a parameter, or drop it where ``text`` is empty."""
+    if text:
+        st.query_params[name] = text
+    elif name in st.query_params:
+        del st.query_params[name]
+
+
+def several(name: str, known: Iterable[str]) -> list[str]:
+    """The known values of a parameter that holds several, separated by commas."""
+    wanted = set(value(name).split(","))
+    return [each for each in known if each in wanted]
+
+
+def number(name: str, default: int = 1) -> int:
+    """A parameter as a whole number from 1 on."""
+    text = value(name)
+    return max(1, int(text)) if text.isascii() and text.isdigit() and len(text) < 8 else default
+
+
+def case_filter(fields: Iterable[str]) -> CaseFilter:
+    """The filter the address describes; ``fields`` are those the store has."""
+    order = value("order")
+    return CaseFilter(
+        text=value("q")[:LONGEST_QUERY],
+        states=tuple(several("state", STATES)),  # type: ignore[arg-type]
+        flags=tuple(several("flag", FLAG)),
+        fields=tuple(field for field in fields if field == value("field")),
+        order=order if order in ORDERS else "telling",  # type: ignore[arg-type]
+        page=number("page"),
+        size=PAGE_SIZE,
+    )
+
+
+def open_case(case_id: str) -> None:
+    """Go to a case, keeping the filter so that the way back leads to the same list."""
+    put("case", case_id)
+
+
+def leave_case() -> None:
+    """Go back to the list."""
+    for name in ("case", "iteration"):
+        put(name, "")

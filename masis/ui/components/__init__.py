@@ -1,0 +1,61 @@
+"""The page's own elements, written with ``textContent``: text from outside can't become markup.
+
+Each is a pair of files beside this one; what they share is in ``base.js`` and ``base.css``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+
+from masis.ui.desk import DeskData
+
+HERE = Path(__file__).parent
+
+
+def _registered(name: str) -> Callable[..., Any]:
+    """A component from ``name.js`` and ``name.css``; to be registered once, at import."""
+
+    def source(file: str) -> str:
+        return (HERE / file).read_text(encoding="utf-8")
+
+    return st.components.v2.component(
+        f"masis_{name}",
+        html='<div class="root"></div>',
+        css=f"{source('base.css')}\n{source(f'{name}.css')}",
+        js=f"{source('base.js')}\n{source(f'{name}.js')}",
+    )
+
+
+_DESK = _registered("desk")
+_CASE_LIST = _registered("case_list")
+_CASE_HEAD = _registered("case_head")
+_SCORES = _registered("scores")
+
+
+def reading_desk(data: DeskData, *, key: str) -> None:
+    """The answer with its marks, its findings, what changed, and the evidence beside it."""
+    _DESK(data=data, key=key)
+
+
+def case_list(data: Mapping[str, Any], *, key: str) -> str | None:
+    """A page of cases; returns the id of the case just opened, if one was."""
+    opened = _CASE_LIST(data=data, key=key, on_open_change=_nothing).open
+    return opened if isinstance(opened, str) else None
+
+
+def case_head(data: Mapping[str, Any], *, key: str) -> None:
+    """The question of a case, where it stands and why."""
+    _CASE_HEAD(data=data, key=key)
+
+
+def score_table(data: Mapping[str, Any], *, key: str) -> None:
+    """Scores by iteration, with what changed from one to the next."""
+    _SCORES(data=data, key=key)
+
+
+def _nothing() -> None:
+    """A trigger is delivered only where a callback is named for it."""

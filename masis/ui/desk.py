@@ -1,0 +1,216 @@
+"""What the reading desk shows, as plain data: the answer cut into marked pieces, the findings, the evidence.
+
+Pure: a case and one iteration of a run in, JSON-ready values out. Python counts characters as code points, JavaScript
+as UTF-16 units: so texts are cut here (``marks.py``) and travel as pieces, never as offsets.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import NotRequired, TypedDict
+
+from masis.schema.audit import Issue
+from masis.schema.case import Case
+from masis.schema.run import Iteration, Run
+from masis.ui.marks import Bearing, EvidencePiece, Piece, Span, answer_pieces, evidence_pieces, reference_marks
+from masis.ui.words import REFERENCE, SENTENCE, STATE, VERDICT, Word, rule_word
+
+EVIDENCE_SHOWN = 200
+"""Chunks drawn at once. Those cited or bearing a claim come first where there are more."""
+
+CLAIM_RULES = {
+    "contradicted_claim",
+    "unsupported_claim",
+    "partly_supported_claim",
+    "unverifiable_claim",
+    "unscored_claim",
+    "misattributed_reference",
+    "needless_reference",
+}
+
+
+class LabelData(TypedDict):
+    """A word with its tone and meaning."""
+
+    text: str
+    tone: str
+    meaning: str
+
+
+class Finding(TypedDict):
+    """One objection with its number in the answer."""
+
+    number: int
+    label: LabelData
+    severity: str
+    description: str
+    reason: str
+    suggestion: str
+    evidence: list[str]
+    claim: NotRequired[int]
+    placed: bool
+
+
+class EvidenceCard(TypedDict):
+    """One chunk of evidence, cut where claims bear on it."""
+
+    id: str
+    source: str
+    pieces: list[EvidencePiece]
+    cited: int
+    bearing: list[int]
+
+
+class ChangeData(TypedDict):
+    """One edit that led to this answer."""
+
+    kind: str
+    before: str
+    after: str
+    why: str
+
+
+class LegendEntry(TypedDict):
+    """One kind of mark, how often it stands in this answer, and the name its style goes by."""
+
+    mark: str
+    label: LabelData
+    count: int
+
+
+class DeskData(TypedDict):
+    """Everything the reading desk draws."""
+
+    version: str
+    question: str
+    pieces: list[Piece]
+    findings: list[Finding]
+    evidence: list[EvidenceCard]
+    evidence_total: int
+    changes: list[ChangeData]
+    changes_made: str
+    legend: list[LegendEntry]
+    audited: bool
+
+
+def label(word: Word) -> LabelData:
+    """A word as the components take it."""
+    return {"text": word.text, "tone": word.tone, "meaning": word.meaning}
+
+
+def unaudited_desk(case: Case, version: str) -> DeskData:
+    """The desk of a case that no audit has looked at: plain answer, plain evidence."""
+    return {
+        "version": version,
+        "question": case.query,
+        "pieces": [{"text": case.answer}] if case.answer else [],
+        "findings": [],
+        "evidence": [_card(chunk.id, chunk.source, chunk.text, [], 0) for chunk in case.evidence[:EVIDENCE_SHOWN]],
+        "evidence_total": len(case.evidence),
+        "changes": [],
+        "changes_made": "",
+        "legend": [],
+        "audited": False,
+    }
+
+
+def desk(case: Case, run: Run, index: int) -> DeskData:
+    """The desk of iteration ``index`` (from 0) of a run of the case."""
+    iteration = run.iterations[index]
+    findings, spans = _findings(iteration)
+    marks = reference_marks(iteration)
+    revision = run.iterations[index - 1].revision if index else None
+    return {
+        "version": f"{run.id}/{index}",
+        "question": case.query,
+        "pieces": list(answer_pieces(iteration, marks, spans)),
+        "findings": findings,
+        "evidence": _evidence(case, iteration),
+        "evidence_total": len(case.evidence),
+        "changes": [
+            {"kind": change.kind.replace("_", " "), "before": change.before, "after": change.after, "why": change.why}
+            for change in (revision.changes if revision else ())
+        ],
+        "changes_made": iteration.changes_made,
+        "legend": _legend(iteration, marks),
+        "audited": True,
+    }
+
+
+def _findings(iteration: Iteration) -> tuple[list[Finding], list[Span | None]]:
+    """The issues numbered from 1: those with a place in the order of the answer, then those about the whole of it."""
+    length = len(iteration.answer)
+
+    def place(issue: Issue) -> tuple[int, int]:
+        return (length if issue.start is None else issue.start, length if issue.end is None else issue.end)
+
+    claims = {(check.claim.start, check.claim.end): index for index, check in enumerate(iteration.claims)}
+    findings: list[Finding] = []
+    spans: list[Span | None] = []
+    for number, issue in enumerate(sorted(iteration.issues, key=place), 1):
+        span = Span(issue.start, issue.end) if issue.start is not None and issue.end is not None else None
+        finding: Finding = {
+            "number": number,
+            "label": label(rule_word(issue.rule)),
+            "severity": issue.severity,
+            "description": issue.description,
+            "reason": issue.reason,
+            "suggestion": issue.suggestion,
+            "evidence": list(issue.evidence_ids),
+            "placed": span is not None,
+        }
+        if issue.rule in CLAIM_RULES and (claim := claims.get((issue.start, issue.end))) is not None:
+            finding["claim"] = claim
+        findings.append(finding)
+        spans.append(span)
+    return findings, spans
+
+
+def _evidence(case: Case, iteration: Iteration) -> list[EvidenceCard]:
+    marked: dict[str, list[Bearing]] = defaultdict(list)
+    for index, check in enumerate(iteration.claims):
+        for quote in check.quotes:
+            marked[quote.evidence_id].append(Bearing(Span(quote.start, quote.end), index, False))
+        for contradiction in check.contradictions:
+            span = Span(contradiction.evidence_start, contradiction.evidence_end)
+            marked[contradiction.evidence_id].append(Bearing(span, index, True))
+    cited: dict[str, set[int | None]] = defaultdict(set)
+    for citation in iteration.citation_audit.citations:
+        if citation.evidence_id is not None:
+            cited[citation.evidence_id].add(citation.sentence)
+    chunks = list(case.evidence)
+    if len(chunks) > EVIDENCE_SHOWN:
+        chunks.sort(key=lambda chunk: not (chunk.id in cited or chunk.id in marked))
+    return [
+        _card(chunk.id, chunk.source, chunk.text, marked[chunk.id], len(cited[chunk.id]))
+        for chunk in chunks[:EVIDENCE_SHOWN]
+    ]
+
+
+def _card(name: str, source: str | None, text: str, marked: list[Bearing], cited: int) -> EvidenceCard:
+    spans = [mark for mark in marked if 0 <= mark.span.start < mark.span.end <= len(text)]
+    return {
+        "id": name,
+        "source": source or "",
+        "pieces": list(evidence_pieces(text, spans)),
+        "cited": cited,
+        "bearing": sorted({mark.claim for mark in spans}),
+    }
+
+
+def _legend(iteration: Iteration, marks: dict[int, str]) -> list[LegendEntry]:
+    """The kinds of marks with how often each stands in this answer; kinds that don't occur are left out."""
+    references = list(marks.values())
+    verdicts = [check.verdict for check in iteration.claims]
+    statuses = [sentence.status for sentence in iteration.citation_audit.sentences]
+    entries = [
+        *((f"ref-{kind}", word, references.count(kind)) for kind, word in REFERENCE.items()),
+        *((f"sentence-{kind}", word, statuses.count(kind)) for kind, word in SENTENCE.items()),  # type: ignore[arg-type]
+        *((f"claim-{kind}", word, verdicts.count(kind)) for kind, word in VERDICT.items()),  # type: ignore[arg-type]
+    ]
+    return [{"mark": mark, "label": label(word), "count": count} for mark, word, count in entries if count]
+
+
+def state_label(state: str) -> LabelData:
+    """The label of a case's state."""
+    return label(STATE[state])

@@ -1,0 +1,115 @@
+"""The words the pages use for states, verdicts, rules and scores: one place, so that they are the same everywhere."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple, get_args
+
+from masis.schema.review import CaseState
+from masis.schema.run import TerminationReason
+
+Tone = Literal["bad", "warn", "good", "calm", "busy"]
+"""How a label should feel; the style sheets give each tone its colour, in light and in dark."""
+
+STATES: tuple[CaseState, ...] = get_args(CaseState)
+
+
+class Word(NamedTuple):
+    """What a label says, how it feels, and the sentence that explains it."""
+
+    text: str
+    tone: Tone
+    meaning: str = ""
+
+
+STATE: dict[str, Word] = {
+    "new": Word("Not audited", "calm", "Imported, and not audited yet."),
+    "running": Word("Auditing", "busy", "An audit is running."),
+    "interrupted": Word("Interrupted", "warn", "An audit stopped in the middle and can be resumed."),
+    "needs_review": Word("Needs review", "bad", "The audit found something a person should look at."),
+    "accepted": Word("Accepted by policy", "good", "Nothing was found; the acceptance policy took it."),
+    "approved": Word("Approved", "good", "A person approved it."),
+    "overridden": Word("Overridden", "good", "A person corrected the answer."),
+    "rejected": Word("Rejected", "bad", "A person rejected it."),
+    "escalated": Word("Escalated", "warn", "It waits for more evidence or another reviewer."),
+}
+
+FLAG: dict[str, Word] = {
+    "invalid_reference": Word("fabricated citation", "bad"),
+    "contradicted": Word("contradicted", "bad"),
+    "unsupported": Word("unsupported", "bad"),
+    "misattributed": Word("misattributed", "warn"),
+    "uncited": Word("uncited", "warn"),
+    "conflicting_evidence": Word("sources conflict", "warn"),
+    "partial": Word("partly supported", "warn"),
+    "unscored": Word("unscored", "warn"),
+    "error": Word("error", "bad"),
+    "cancelled": Word("cancelled", "calm"),
+    "needless": Word("needless", "calm"),
+    "drafted": Word("drafted here", "calm"),
+    "spot_check": Word("spot check", "calm"),
+}
+"""In the order of weight: a list shows the first few. ``hallucination`` is left out: what caused it is here."""
+
+RULE: dict[str, Word] = {
+    "fabricated_reference": Word("fabricated", "bad", "Points at evidence that does not exist"),
+    "misattributed_reference": Word("misattributed", "warn", "Another piece of evidence says it"),
+    "needless_reference": Word("needless", "calm", "The other citations bear the sentence without it"),
+    "uncited_sentence": Word("uncited", "warn", "Asserts something and cites nothing"),
+    "contradicted_claim": Word("contradicted", "bad", "The evidence says otherwise"),
+    "unsupported_claim": Word("unsupported", "bad", "No evidence says this"),
+    "partly_supported_claim": Word("partly supported", "warn", "The evidence bears only part of it"),
+    "unverifiable_claim": Word("unverifiable", "calm", "There is no text to check it against"),
+    "unscored_claim": Word("unscored", "calm", "No verdict could be had"),
+    "missing_information": Word("missing", "warn", "Asked for and in the evidence, but not in the answer"),
+}
+
+REFERENCE: dict[str, Word] = {
+    "fabricated": RULE["fabricated_reference"],
+    "misattributed": RULE["misattributed_reference"],
+    "needless": RULE["needless_reference"],
+    "unsupported": Word("does not say this", "bad", "The evidence it names does not say this"),
+    "contradicts": Word("says otherwise", "bad", "The evidence it names says otherwise"),
+    "valid": Word("valid", "good", "Names evidence of this case"),
+}
+
+VERDICT: dict[str, Word] = {
+    "supported": Word("supported", "good", "The evidence bears it"),
+    "partial": Word("partly supported", "warn", "The evidence bears only part of it"),
+    "contradicted": Word("contradicted", "bad", "The evidence says otherwise"),
+    "unsupported": Word("unsupported", "bad", "No evidence says this"),
+    "unverifiable": Word("unverifiable", "calm", "There is no text to check it against"),
+    "unscored": Word("unscored", "calm", "No verdict could be had"),
+}
+
+SENTENCE: dict[str, Word] = {
+    "uncited": Word("uncited", "warn", "Asserts something and cites nothing"),
+    "exempt": Word("exempt", "calm", "Needs no citation: a hedge, a heading, a question, a transition"),
+}
+
+STOPPED: dict[TerminationReason, str] = {
+    "no_issues": "nothing serious was left to object to",
+    "convergence": "the last revision improved the answer by less than the threshold",
+    "max_iterations": "it reached the largest number of iterations",
+    "error": "a step failed",
+    "cancelled": "a person stopped it",
+}
+
+SCORE: dict[str, Word] = {
+    "faithfulness": Word("Faithfulness", "calm", "How far the answer says only what the evidence bears"),
+    "relevance": Word("Relevance", "calm", "How far it answers the question"),
+    "completeness": Word("Completeness", "calm", "How much of what the evidence offers on the question it uses"),
+    "reasoning_quality": Word("Reasoning", "calm", "How well its steps hold together"),
+    "overall_score": Word("Overall", "calm", "Weighted mean of the four"),
+    "quality_score": Word("Quality", "calm", "The critic's score times the citation penalty; picks the best answer"),
+    "confidence": Word("Confidence", "calm", "The critic's confidence in the answer, tempered by its citations"),
+}
+
+
+def rule_word(rule: str) -> Word:
+    """The word for a rule; rules this list does not know read as they are written."""
+    return RULE.get(rule) or Word(rule.replace("_", " "), "warn")
+
+
+def spoken(count: int, one: str, many: str | None = None) -> str:
+    """``1 case``, ``1,204 cases``."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"

@@ -1,0 +1,152 @@
+"""Imports run one way (DESIGN.md, section 3): read from the source with ``ast``, lazy imports included."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "masis"
+
+LAYERS = (
+    {"version", "errors", "schema"},
+    {"settings"},
+    {"steps"},
+    {"offline", "llm"},
+    {"loop", "screening"},
+    {"auditor"},  # chooses the roles and runs the loop: what masis.run_audit calls, without a store
+    {"store"},
+    {"review", "datasets"},
+    {"workbench"},
+    {"ui", "cli", "integrations"},
+    {"masis", "app", "pages"},
+)
+RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
+
+SIDEWAYS = {("schema", "errors"), ("cli", "ui")}
+"""Imports within one layer that are meant: the command line starts the server."""
+
+ONLY_IN = {
+    "streamlit": {"ui", "app", "pages"},
+    "altair": {"ui", "app", "pages"},
+    "sqlite3": {"store"},
+    "sqlite_utils": {"store"},
+    "openai": {"llm"},
+    "anthropic": {"llm"},
+    "mcp": {"integrations"},
+    "dspy": {"integrations"},
+}
+
+
+class Import(NamedTuple):
+    """One import as written."""
+
+    file: Path
+    line: int
+    module: str
+
+    def __str__(self) -> str:
+        return f"{self.file.relative_to(ROOT)}:{self.line} imports {self.module}"
+
+
+def sources() -> list[Path]:
+    return sorted([*PACKAGE.rglob("*.py"), ROOT / "app.py", *(ROOT / "pages").glob("*.py")])
+
+
+def module_name(file: Path) -> str:
+    parts = list(file.relative_to(ROOT).with_suffix("").parts)
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def part(module: str) -> str:
+    """The part of the product a module belongs to: ``masis.store.cases`` -> ``store``."""
+    names = module.split(".")
+    return names[1] if names[0] == "masis" and len(names) > 1 else names[0]
+
+
+def imports(file: Path) -> Iterator[Import]:
+    package = module_name(file).split(".")
+    if file.name != "__init__.py":
+        package = package[:-1]
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield Import(file, node.lineno, alias.name)
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            module = ".".join([*base, *([node.module] if node.module else [])])
+            for alias in node.names:
+                submodule = f"{module}.{alias.name}"
+                yield Import(file, node.lineno, submodule if is_module(submodule) else module)
+
+
+def is_module(name: str) -> bool:
+    path = ROOT.joinpath(*name.split("."))
+    return path.with_suffix(".py").is_file() or (path / "__init__.py").is_file()
+
+
+def all_imports() -> list[Import]:
+    return [each for file in sources() for each in imports(file)]
+
+
+def test_every_part_of_the_package_has_a_place_in_the_layers() -> None:
+    parts = {part(module_name(file)) for file in sources()}
+    assert parts <= set(RANK), f"say where {sorted(parts - set(RANK))} stand"
+
+
+def test_imports_run_one_way() -> None:
+    wrong = []
+    for each in all_imports():
+        here, there = part(module_name(each.file)), part(each.module)
+        if each.module.split(".")[0] not in ("masis", "app", "pages") or here == there:
+            continue
+        if RANK[there] > RANK[here] or (RANK[there] == RANK[here] and (here, there) not in SIDEWAYS):
+            wrong.append(str(each))
+    assert not wrong, "\n".join(wrong)
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    # A package's __init__ and its members know each other by nature; what counts is the circle between files' bodies.
+    graph: dict[str, set[str]] = {module_name(file): set() for file in sources()}
+    for each in all_imports():
+        if each.module in graph and each.module != module_name(each.file):
+            graph[module_name(each.file)].add(each.module)
+    done: set[str] = set()
+
+    def visit(module: str, path: tuple[str, ...]) -> None:
+        if module in path:
+            pytest.fail("circle: " + " -> ".join([*path[path.index(module) :], module]))
+        if module in done:
+            return
+        for target in sorted(graph[module]):
+            visit(target, (*path, module))
+        done.add(module)
+
+    for module in graph:
+        visit(module, ())
+
+
+def test_libraries_stay_in_the_parts_they_are_for() -> None:
+    wrong = [
+        str(each)
+        for each in all_imports()
+        if (allowed := ONLY_IN.get(each.module.split(".")[0])) and part(module_name(each.file)) not in allowed
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_only_settings_reads_the_environment() -> None:
+    wrong = []
+    for file in sources():
+        if file == PACKAGE / "settings.py":
+            continue
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            name = node.attr if isinstance(node, ast.Attribute) else ""
+            owner = node.value.id if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) else ""
+            if owner == "os" and name in ("environ", "getenv", "environb", "putenv"):
+                wrong.append(f"{file.relative_to(ROOT)}:{node.lineno}")
+    assert not wrong, "\n".join(wrong)

@@ -1,0 +1,71 @@
+"""The wheel carries what an installed workbench needs: pages, demo cases, Streamlit's settings."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel of this checkout, built with the installed hatchling: no index is asked."""
+    if importlib.util.find_spec("hatchling") is None:
+        pytest.skip("hatchling is not installed (pip install -e '.[test]')")
+    folder = tmp_path_factory.mktemp("wheel")
+    built = subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert built.returncode == 0, built.stderr
+    (found,) = folder.glob("*.whl")
+    return found
+
+
+def test_the_wheel_carries_pages_settings_and_demo_cases(wheel: Path) -> None:
+    names = set(zipfile.ZipFile(wheel).namelist())
+    wanted = {"masis/_app/app.py", "masis/_app/.streamlit/config.toml", "masis/py.typed"}
+    wanted |= {f"masis/_app/pages/{page.name}" for page in (ROOT / "pages").glob("*.py")}
+    wanted |= {f"masis/_app/data/cases/{file.name}" for file in (ROOT / "data" / "cases").glob("*.jsonl")}
+    wanted |= {
+        file.relative_to(ROOT).as_posix()
+        for file in (ROOT / "masis").rglob("*")
+        if file.is_file() and "__pycache__" not in file.parts
+    }
+    assert not wanted - names
+
+
+def test_the_wheel_carries_nothing_of_the_tests(wheel: Path) -> None:
+    names = zipfile.ZipFile(wheel).namelist()
+    assert not [name for name in names if not name.startswith(("masis/", "masis_workbench-"))]
+
+
+def test_an_installed_workbench_finds_its_pages_wherever_it_is_started(wheel: Path, tmp_path: Path) -> None:
+    installed = tmp_path / "site"
+    zipfile.ZipFile(wheel).extractall(installed)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    script = (
+        "import sys; sys.path.insert(0, sys.argv[1])\n"
+        "import masis; assert masis.__file__.startswith(sys.argv[1]), masis.__file__\n"
+        "from masis.workbench import app_root, demo_case_files\n"
+        "from masis.ui.serve import streamlit_settings\n"
+        "root = app_root()\n"
+        "assert str(root).startswith(sys.argv[1]), root\n"
+        "assert (root / 'app.py').is_file() and (root / 'pages').is_dir()\n"
+        "assert len(demo_case_files()) >= 6\n"
+        "assert streamlit_settings(root)['server.address'] == '127.0.0.1'\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-I", "-c", script, str(installed)], cwd=elsewhere, capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0, ran.stderr
