@@ -26,6 +26,16 @@ FINDINGS = set(
     "hallucination unsupported contradiction incomplete outdated logical factual safety ambiguity missing_info "
     "incomplete_reasoning source_conflict fabricated_citation uncited misattributed overgeneral".split()
 )
+IN_WORDS = {
+    "2,000": "two thousand",
+    "7": "seven",
+    "19": "nineteen",
+    "26": "twenty-six",
+    "31": "thirty-one",
+    "44": "forty-four",
+    "64": "sixty-four",
+    "640,000": "six hundred and forty thousand",
+}
 BRACKET = re.compile(r"\[[^\[\]\n]+\](?:\([^()\s]+\))?|【[^】\n]+】|\(Source \d+\)")
 CODE = re.compile(r"```.*?```|`[^`\n]+`", re.DOTALL)
 
@@ -180,13 +190,13 @@ def test_a_reference_answer_repeats_no_fault(case: JsonCase) -> None:
 @each_answered
 def test_a_supported_number_can_be_found_in_the_evidence_named(case: JsonCase) -> None:
     texts = {chunk["id"]: f"{chunk['source']} {chunk['text']}" for chunk in case["evidence"]}
-    spelt = {"2,000", "44", "26", "2014"}  # in words in the evidence, or from the question
     for claim in case["labels"]["claims"]:
         if claim["verdict"] != "supported":
             continue
         bare = BRACKET.sub("", claim["text"])
-        said = " ".join(texts[chunk_id] for chunk_id in claim["evidence"])
-        missing = [n for n in re.findall(r"\d(?:[\d.,]*\d)?", bare) if n not in said and n not in spelt]
+        said = " ".join([case["query"], *(texts[chunk_id] for chunk_id in claim["evidence"])]).lower()
+        numbers = re.findall(r"\d(?:[\d.,]*\d)?", bare)
+        missing = [number for number in numbers if number not in said and IN_WORDS.get(number, number) not in said]
         if not any(decoy in claim["text"] for decoy in DECOYS):
             assert not missing, (claim["text"], missing)
 
