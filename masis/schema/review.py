@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from masis.schema.base import Record
 
 Verdict = Literal["approve", "override", "reject", "escalate"]
-EntryKind = Literal["decision", "undo", "policy_accept"]
+EntryKind = Literal["decision", "undo", "policy_accept", "redaction"]
 EntrySource = Literal["HUMAN", "LLM_JUDGE", "CODE"]
 CaseState = Literal[
     "new", "running", "interrupted", "needs_review", "accepted", "approved", "overridden", "rejected", "escalated"

@@ -1,0 +1,103 @@
+"""SQLite: cases, runs, the decision log. All SQL of the product lives in this package.
+
+    store = Store.open(path)
+    store.cases.add(case)
+    store.runs.start(...); store.runs.save_iteration(...); store.runs.finish(run)
+    store.decisions.append(decision)
+
+A store may be shared between threads; each gets a connection of its own. Other processes may use the same file at the
+same time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from masis.store.cases import Cases, case_digest
+from masis.store.checking import check
+from masis.store.decisions import Decisions
+from masis.store.opening import Database, open_database, utc_now
+from masis.store.owners import Owner, this_process
+from masis.store.records import (
+    Added,
+    CaseFilter,
+    CasePage,
+    CaseSummary,
+    DecisionFilter,
+    DecisionPage,
+    Facets,
+    LogHead,
+    RunProgress,
+    RunSummary,
+    StoreCheck,
+)
+from masis.store.runs import Runs
+
+
+class Store:
+    """One database and its parts: ``cases``, ``runs``, ``decisions``."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self.cases, self.runs, self.decisions = Cases(database), Runs(database), Decisions(database)
+
+    @classmethod
+    def open(cls, path: str | Path, *, now: Callable[[], str] = utc_now, rearm: bool = False) -> Self:
+        """Open a database, creating or migrating it; runs whose process is gone become interrupted.
+
+        Raises NotADatabase, NewerDatabase, UnguardedLog (``rearm`` restores the guards instead) and StoreError.
+        """
+        store = cls(open_database(Path(path), now=now, rearm=rearm))
+        store.runs.mark_lost()
+        return store
+
+    @property
+    def path(self) -> Path:
+        """Where the database lies."""
+        return self.database.path
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Several writes as one: all of them are kept, or none."""
+        with self.database.writing():
+            yield
+
+    def check(self) -> StoreCheck:
+        """Whether file, schema, guards and log are in order."""
+        return check(self.database)
+
+    def close(self) -> None:
+        """Close all connections; a later use opens new ones."""
+        self.database.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+__all__ = [
+    "Added",
+    "CaseFilter",
+    "CasePage",
+    "CaseSummary",
+    "DecisionFilter",
+    "DecisionPage",
+    "Facets",
+    "LogHead",
+    "Owner",
+    "RunProgress",
+    "RunSummary",
+    "Store",
+    "StoreCheck",
+    "case_digest",
+    "this_process",
+    "utc_now",
+]

@@ -1,0 +1,360 @@
+"""The decision log: entries are appended, each bound to the one before by its digest; none is changed or deleted.
+
+``digest`` = SHA-256 over sequence number, time, digest of the payload and digest of the entry before, a line each; the
+first entry follows 64 zeros. An entry's id is the beginning of its digest. Payloads lie in a table of their own, so
+that one can be redacted, which is an entry itself, and the chain stays whole.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from pydantic import ValidationError
+
+from masis.errors import InputError, StaleVersion, StoreError, UnknownRecord
+from masis.schema.review import Decision, LogCheck, LogEntry
+from masis.store.cases import canonical_json, case_seq, sha256
+from masis.store.opening import Database
+from masis.store.records import DecisionFilter, DecisionPage, LogHead
+from masis.store.states import refresh
+
+NOTHING_BEFORE = "0" * 64
+"""What the first entry follows."""
+
+_ID_LENGTH = 24
+
+
+def payload_of(decision: Decision) -> str:
+    """The text that is kept and digested."""
+    return canonical_json(decision.model_dump(mode="json"))
+
+
+def entry_digest(seq: int, at: str, payload_digest: str, previous: str) -> str:
+    """The link of the chain."""
+    return sha256(f"{seq}\n{at}\n{payload_digest}\n{previous}")
+
+
+class Decisions:
+    """The decision log of a store."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def append(self, decision: Decision, at: str | None = None, *, seen_version: int | None = None) -> LogEntry:
+        """Append an entry; the case's state follows in the same transaction.
+
+        The same ``token`` again returns the first entry. ``seen_version`` is the case's version that the person
+        looked at: StaleVersion if it has changed since. Raises UnknownRecord (no such case, run or entry) and
+        StoreError (the run is of another case, the entry to undo does not stand).
+        """
+        _check_text(decision)
+        with self._database.writing() as connection:
+            if decision.token is not None and (first := _by_token(connection, decision)):
+                return first
+            case = case_seq(connection, decision.case_id)
+            if seen_version is not None:
+                _check_version(connection, decision.case_id, seen_version)
+            run = _run_seq(connection, decision, case)
+            undoes = _undone_seq(connection, decision, case)
+            if decision.kind == "redaction":
+                raise StoreError("a redaction is made by redact(), which removes the payload too.")
+            return _append(connection, decision, at or self._database.now(), _Links(case, run, undoes, None))
+
+    def redact(self, entry_id: str, *, by: str, reason: str, at: str | None = None) -> LogEntry:
+        """Remove what was written in an entry: verdict and place in the chain stay. This is an entry too; returns it.
+
+        Raises UnknownRecord, and StoreError where it is redacted already or is a redaction itself.
+        """
+        with self._database.writing() as connection:
+            row = _entry_row(connection, entry_id)
+            if row["payload"] is None or row["kind"] == "redaction":
+                raise StoreError(f"entry {entry_id} is {'a redaction' if row['payload'] else 'redacted'} already.")
+            decision = Decision(
+                kind="redaction",
+                reviewer=by,
+                case_id=row["case_id"],
+                run_id=row["run_id"],
+                reason=reason,
+                extra={"redacts": entry_id, "kept": kept_facts(row)},
+            )
+            _check_text(decision)
+            links = _Links(row["case_seq"], row["run_seq"], None, row["seq"])
+            entry = _append(connection, decision, at or self._database.now(), links)
+            connection.execute("DELETE FROM decision_payloads WHERE entry_seq = ?", [row["seq"]])
+            refresh(connection, row["case_seq"])
+        # the write-ahead log still holds pages with the old text
+        self._database.connection().execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        return entry
+
+    def get(self, entry_id: str) -> LogEntry:
+        """One entry. Raises UnknownRecord."""
+        return _entry(_entry_row(self._database.connection(), entry_id))
+
+    def current(self, case_id: str) -> LogEntry | None:
+        """The entry that decides a case now; None while nothing does. Raises UnknownRecord."""
+        with self._database.reading() as connection:
+            row = connection.execute(
+                f"{_ENTRIES} WHERE log.seq = (SELECT decision_seq FROM cases WHERE seq = ?)",  # noqa: S608
+                [case_seq(connection, case_id)],
+            ).fetchone()
+        return _entry(row) if row else None
+
+    def entries(self, wanted: DecisionFilter | None = None) -> DecisionPage:
+        """One page of the log."""
+        wanted = wanted or DecisionFilter()
+        where, values = _where(wanted)
+        direction = "DESC" if wanted.newest_first else "ASC"
+        with self._database.reading() as connection:
+            total = connection.execute(f"SELECT count(*) FROM ({_ENTRIES} WHERE {where})", values).fetchone()[0]  # noqa: S608
+            rows = connection.execute(
+                f"{_ENTRIES} WHERE {where} ORDER BY log.seq {direction} LIMIT ? OFFSET ?",
+                [*values, wanted.size, (wanted.page - 1) * wanted.size],
+            )
+            return DecisionPage(rows=tuple(_entry(row) for row in rows), total=total)
+
+    def iterate(self) -> Iterator[LogEntry]:
+        """The whole log from its beginning, a hundred entries in memory at a time."""
+        connection, seq = self._database.connection(), 0
+        while rows := connection.execute(f"{_ENTRIES} WHERE log.seq > ? ORDER BY log.seq LIMIT 100", [seq]).fetchall():
+            yield from map(_entry, rows)
+            seq = rows[-1]["seq"]
+
+    def head(self) -> LogHead:
+        """Length and last digest."""
+        row = self._database.connection().execute("SELECT seq, digest FROM decision_log ORDER BY seq DESC LIMIT 1")
+        return LogHead(*(row.fetchone() or (0, NOTHING_BEFORE)))
+
+    def verify(self) -> LogCheck:
+        """Walk the chain and name every entry that doesn't fit, and why; what fits is not trusted further than that."""
+        broken: list[str] = []
+        length, redacted, previous, expected = 0, 0, NOTHING_BEFORE, 1
+        with self._database.reading() as connection:
+            for row in connection.execute(f"{_ENTRIES} ORDER BY log.seq"):
+                length, redacted = length + 1, redacted + (row["payload"] is None)
+                faults = [*_faults(connection, row, previous, expected)]
+                broken += [f"entry {row['seq']} ({row['id']}): {fault}" for fault in faults]
+                previous, expected = row["digest"], row["seq"] + 1
+            for (seq,) in connection.execute(
+                "SELECT entry_seq FROM decision_payloads WHERE entry_seq NOT IN (SELECT seq FROM decision_log)"
+            ):
+                broken.append(f"entry {seq}: its place in the log is gone, what was decided is left")
+        return LogCheck(length=length, head=previous, redacted=redacted, broken=tuple(broken))
+
+
+class _Links(NamedTuple):
+    case: int
+    run: int | None
+    undoes: int | None
+    redacts: int | None
+
+
+_ENTRIES = """
+    SELECT log.*, written.payload, cases.id AS case_id, runs.id AS run_id, undone.id AS undoes_id
+    FROM decision_log AS log
+    LEFT JOIN decision_payloads AS written ON written.entry_seq = log.seq
+    LEFT JOIN cases ON cases.seq = log.case_seq
+    LEFT JOIN runs ON runs.seq = log.run_seq
+    LEFT JOIN decision_log AS undone ON undone.seq = log.undoes
+"""
+
+
+def _append(connection: sqlite3.Connection, decision: Decision, at: str, links: _Links) -> LogEntry:
+    last = connection.execute("SELECT seq, digest FROM decision_log ORDER BY seq DESC LIMIT 1").fetchone()
+    seq, previous = (last[0] + 1, last[1]) if last else (1, NOTHING_BEFORE)
+    payload = payload_of(decision)
+    payload_digest = sha256(payload)
+    digest = entry_digest(seq, at, payload_digest, previous)
+    entry = LogEntry(
+        seq=seq,
+        id=digest[:_ID_LENGTH],
+        at=at,
+        payload_digest=payload_digest,
+        previous=previous,
+        digest=digest,
+        decision=decision,
+    )
+    insert_entry(connection, entry, links, decision)
+    connection.execute("INSERT INTO decision_payloads VALUES (?, ?, ?)", [seq, decision.reviewer, payload])
+    refresh(connection, links.case)
+    return entry
+
+
+def insert_entry(connection: sqlite3.Connection, entry: LogEntry, links: _Links, decision: Decision) -> None:
+    """Write the chain's part of an entry."""
+    connection.execute(
+        """
+        INSERT INTO decision_log (seq, id, at, payload_digest, previous, digest, case_seq, run_seq, kind, source,
+            verdict, token, undoes, redacts) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        """,
+        [
+            entry.seq,
+            entry.id,
+            entry.at,
+            entry.payload_digest,
+            entry.previous,
+            entry.digest,
+            links.case,
+            links.run,
+            decision.kind,
+            decision.source,
+            decision.verdict,
+            decision.token,
+            links.undoes,
+            links.redacts,
+        ],
+    )
+
+
+def _entry(row: sqlite3.Row) -> LogEntry:
+    try:
+        decision = None if row["payload"] is None else Decision.model_validate_json(row["payload"])
+    except ValidationError as error:
+        raise StoreError(
+            f"entry {row['seq']} ({row['id']}) of the decision log can't be read: it was altered. "
+            "`masis verify-log` names what else was."
+        ) from error
+    names = ("seq", "id", "at", "payload_digest", "previous", "digest")
+    return LogEntry(decision=decision, **{name: row[name] for name in names})
+
+
+def _entry_row(connection: sqlite3.Connection, entry_id: str) -> sqlite3.Row:
+    row: sqlite3.Row | None = connection.execute(f"{_ENTRIES} WHERE log.id = ?", [entry_id]).fetchone()
+    if row is None:
+        raise UnknownRecord(f"there is no entry {entry_id!r} in the decision log.")
+    return row
+
+
+def _by_token(connection: sqlite3.Connection, decision: Decision) -> LogEntry | None:
+    row = connection.execute(f"{_ENTRIES} WHERE log.token = ?", [decision.token]).fetchone()
+    if row is None:
+        return None
+    if (row["case_id"], row["kind"]) != (decision.case_id, decision.kind):
+        raise StoreError(f"the token of this submit belongs to entry {row['id']}, which is about something else.")
+    return _entry(row)
+
+
+def _check_version(connection: sqlite3.Connection, case_id: str, seen: int) -> None:
+    now = connection.execute("SELECT version FROM cases WHERE id = ?", [case_id]).fetchone()[0]
+    if now != seen:
+        raise StaleVersion(f"case {case_id!r} has changed since you opened it. Look at it again before deciding.")
+
+
+def _run_seq(connection: sqlite3.Connection, decision: Decision, case: int) -> int | None:
+    if decision.run_id is None:
+        if decision.kind == "policy_accept":
+            raise StoreError("the policy accepts a run: name it.")
+        return None
+    run = connection.execute("SELECT seq, case_seq, state FROM runs WHERE id = ?", [decision.run_id]).fetchone()
+    if run is None:
+        raise UnknownRecord(f"there is no run {decision.run_id!r} to decide about.")
+    if run["case_seq"] != case:
+        raise StoreError(f"run {decision.run_id!r} is of another case than {decision.case_id!r}.")
+    if decision.kind == "policy_accept" and run["state"] != "finished":
+        raise StoreError(f"run {decision.run_id!r} is not finished: the policy can't accept it.")
+    if (
+        decision.iteration is not None
+        and not connection.execute(
+            "SELECT 1 FROM run_iterations WHERE run_seq = ? AND number = ?", [run["seq"], decision.iteration]
+        ).fetchone()
+    ):
+        raise UnknownRecord(f"run {decision.run_id!r} has no iteration {decision.iteration}.")
+    return int(run["seq"])
+
+
+def _undone_seq(connection: sqlite3.Connection, decision: Decision, case: int) -> int | None:
+    if decision.kind != "undo":
+        if decision.undoes is not None:
+            raise StoreError("only an undo takes an entry back.")
+        return None
+    undone = _entry_row(connection, decision.undoes or "")
+    current = connection.execute("SELECT decision_seq FROM cases WHERE seq = ?", [case]).fetchone()[0]
+    if undone["seq"] != current:
+        raise StoreError(
+            f"entry {decision.undoes} does not decide case {decision.case_id!r} now (it was undone or superseded). "
+            "Look at the case again."
+        )
+    return int(undone["seq"])
+
+
+def _check_text(decision: Decision) -> None:
+    try:
+        payload_of(decision).encode()
+    except (ValueError, TypeError) as error:
+        raise InputError(
+            "the decision holds what can't be kept as text", cure=f"Remove it and submit again ({error})."
+        ) from error
+    if "\x00" in f"{decision.reviewer}{decision.token}":
+        raise InputError("the reviewer's name holds a null byte", cure="Type the name again.", field="reviewer")
+
+
+def _where(wanted: DecisionFilter) -> tuple[str, list[Any]]:
+    parts, values = ["1"], list[Any]()
+    for sql, bound in (
+        ("cases.id = ?", wanted.case_id),
+        ("runs.id = ?", wanted.run_id),
+        ("log.at >= ?", wanted.since),
+        ("log.at < ?", wanted.until),
+    ):
+        if bound is not None:
+            parts.append(sql)
+            values.append(bound)
+    for column, allowed in (
+        ("written.reviewer", wanted.reviewers),
+        ("log.kind", wanted.kinds),
+        ("log.source", wanted.sources),
+        ("log.verdict", wanted.verdicts),
+    ):
+        if allowed:
+            parts.append(f"{column} IN ({', '.join('?' * len(allowed))})")
+            values += allowed
+    return " AND ".join(parts), values
+
+
+def kept_facts(row: sqlite3.Row) -> dict[str, Any]:
+    """What of an entry stands in the log's own columns: checked against its payload, or what a redaction kept."""
+    return {
+        "case_id": row["case_id"],
+        "run_id": row["run_id"],
+        "kind": row["kind"],
+        "source": row["source"],
+        "verdict": row["verdict"],
+        "token": row["token"],
+        "undoes": row["undoes_id"],
+    }
+
+
+def _faults(connection: sqlite3.Connection, row: sqlite3.Row, previous: str, expected: int) -> Iterator[str]:
+    if row["seq"] != expected:
+        yield f"entries {expected} to {row['seq'] - 1} before it are missing"
+    if row["previous"] != previous:
+        yield "it does not follow the entry before it: that one was altered, replaced or removed"
+    if row["digest"] != entry_digest(row["seq"], row["at"], row["payload_digest"], row["previous"]):
+        yield "its digest does not fit its number, time and content: the entry was altered"
+    if row["id"] != row["digest"][:_ID_LENGTH]:
+        yield "its id does not fit its digest: the entry was altered"
+    if row["payload"] is not None:
+        yield from _payload_faults(row)
+    else:
+        yield from _redaction_faults(connection, row)
+
+
+def _payload_faults(row: sqlite3.Row) -> Iterator[str]:
+    if sha256(row["payload"]) != row["payload_digest"]:
+        yield "what was decided was altered: the text kept has another digest"
+        return
+    decision = Decision.model_validate_json(row["payload"])
+    for name, value in kept_facts(row).items():
+        if getattr(decision, name) != value:
+            yield f"the log has {name} {value!r} where {getattr(decision, name)!r} was decided"
+
+
+def _redaction_faults(connection: sqlite3.Connection, row: sqlite3.Row) -> Iterator[str]:
+    redaction = connection.execute(f"{_ENTRIES} WHERE log.redacts = ?", [row["seq"]]).fetchone()
+    if redaction is None or redaction["payload"] is None:
+        yield "what was decided is gone, and no redaction says why"
+        return
+    extra = Decision.model_validate_json(redaction["payload"]).extra
+    if extra.get("redacts") != row["id"] or extra.get("kept") != kept_facts(row):
+        yield f"the log has something else about it than its redaction (entry {redaction['seq']}) kept"

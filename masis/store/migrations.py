@@ -1,0 +1,246 @@
+"""The schema, as named steps from the first version on.
+
+A migration is appended and never edited: databases out there have run it. Each runs in one transaction with the record
+that it ran (the table ``_sqlite_migrations`` of sqlite-utils, which applies them). A migration holds its own SQL and
+calls no other code of the product, which will have changed by the time an old database meets it.
+
+sqlite-utils is imported only when something is pending: it pulls pandas in, which costs more than opening a database.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+from masis import version
+from masis.store import guards
+
+if TYPE_CHECKING:
+    from sqlite_utils import Database
+
+Migration: TypeAlias = "Callable[[Database], None]"
+
+APPLICATION_ID = 0x4D415349
+"""``MASI`` in the file's header: how a database of the workbench is told from any other."""
+
+SET_NAME = "masis"
+
+
+def m001_cases_runs_and_decisions(db: Database) -> None:
+    """Cases, runs with their iterations and events, and the decision log with its hash chain."""
+    for statement in (
+        f"PRAGMA application_id = {APPLICATION_ID}",
+        "CREATE TABLE store_info (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID",
+        """
+        CREATE TABLE cases (
+            seq INTEGER PRIMARY KEY,
+            id TEXT NOT NULL UNIQUE,
+            digest TEXT NOT NULL,
+            imported_at TEXT NOT NULL,
+            query_start TEXT NOT NULL,
+            field TEXT,
+            dataset TEXT,
+            -- all below is derived from runs and decision_log (states.py) and may be recomputed at any time
+            state TEXT NOT NULL DEFAULT 'new',
+            updated_at TEXT NOT NULL,
+            version INTEGER NOT NULL DEFAULT 1,
+            run_seq INTEGER REFERENCES runs (seq),
+            decision_seq INTEGER REFERENCES decision_log (seq),
+            reviewer TEXT,
+            model TEXT,
+            quality REAL,
+            confidence REAL,
+            overall REAL,
+            invalid INTEGER,
+            uncited INTEGER,
+            iterations INTEGER,
+            flags TEXT NOT NULL DEFAULT '[]',
+            reasons TEXT NOT NULL DEFAULT '[]',
+            telling REAL NOT NULL DEFAULT -1,
+            doubt REAL NOT NULL DEFAULT -1
+        ) STRICT
+        """,
+        # apart from the narrow rows that lists are made of
+        """
+        CREATE TABLE case_payloads (
+            case_seq INTEGER PRIMARY KEY REFERENCES cases (seq),
+            payload TEXT NOT NULL
+        ) STRICT
+        """,
+        """
+        CREATE TABLE runs (
+            seq INTEGER PRIMARY KEY,
+            id TEXT NOT NULL UNIQUE,
+            case_seq INTEGER NOT NULL REFERENCES cases (seq),
+            case_digest TEXT NOT NULL,
+            state TEXT NOT NULL CHECK (state IN ('running', 'finished', 'interrupted')),
+            owner TEXT NOT NULL,
+            starts INTEGER NOT NULL DEFAULT 1,
+            started_at TEXT NOT NULL,
+            seen_at TEXT NOT NULL,
+            ended_at TEXT,
+            why TEXT NOT NULL DEFAULT '',
+            cancel_requested INTEGER NOT NULL DEFAULT 0,
+            models TEXT NOT NULL,
+            settings TEXT NOT NULL,
+            settings_digest TEXT NOT NULL,
+            draft TEXT,
+            payload BLOB,
+            quality REAL,
+            confidence REAL,
+            overall REAL,
+            invalid INTEGER,
+            uncited INTEGER,
+            iterations INTEGER,
+            improvement REAL,
+            termination TEXT,
+            needs_review INTEGER,
+            spot_check INTEGER,
+            flags TEXT NOT NULL DEFAULT '[]',
+            reasons TEXT NOT NULL DEFAULT '[]',
+            telling REAL NOT NULL DEFAULT -1,
+            doubt REAL NOT NULL DEFAULT -1
+        ) STRICT
+        """,
+        "CREATE INDEX runs_of_case ON runs (case_seq, settings_digest, state)",
+        "CREATE INDEX runs_unfinished ON runs (state) WHERE state != 'finished'",
+        """
+        CREATE TABLE run_iterations (
+            run_seq INTEGER NOT NULL REFERENCES runs (seq),
+            number INTEGER NOT NULL,
+            payload BLOB NOT NULL,
+            PRIMARY KEY (run_seq, number)
+        ) STRICT
+        """,
+        """
+        CREATE TABLE run_events (
+            run_seq INTEGER NOT NULL REFERENCES runs (seq),
+            seq INTEGER NOT NULL,
+            payload TEXT NOT NULL,
+            PRIMARY KEY (run_seq, seq)
+        ) STRICT, WITHOUT ROWID
+        """,
+        # only grows: guarded by the triggers in guards.py. What people wrote lies in decision_payloads, so that it
+        # can be redacted without a gap in the chain.
+        """
+        CREATE TABLE decision_log (
+            seq INTEGER PRIMARY KEY,
+            id TEXT NOT NULL UNIQUE,
+            at TEXT NOT NULL,
+            payload_digest TEXT NOT NULL,
+            previous TEXT NOT NULL,
+            digest TEXT NOT NULL,
+            case_seq INTEGER NOT NULL REFERENCES cases (seq),
+            run_seq INTEGER REFERENCES runs (seq),
+            kind TEXT NOT NULL,
+            source TEXT NOT NULL,
+            verdict TEXT,
+            token TEXT UNIQUE,
+            undoes INTEGER REFERENCES decision_log (seq),
+            redacts INTEGER UNIQUE REFERENCES decision_log (seq)
+        ) STRICT
+        """,
+        "CREATE INDEX decisions_of_case ON decision_log (case_seq)",
+        """
+        CREATE TABLE decision_payloads (
+            entry_seq INTEGER PRIMARY KEY REFERENCES decision_log (seq),
+            reviewer TEXT NOT NULL,
+            payload TEXT NOT NULL
+        ) STRICT
+        """,
+        "CREATE INDEX decisions_by_reviewer ON decision_payloads (reviewer)",
+    ):
+        db.execute(statement)
+
+
+def m002_full_text_search(db: Database) -> None:
+    """Words of id, question, answer and evidence, found by FTS5. The texts themselves stay in case_payloads."""
+    db.execute(
+        """
+        CREATE VIRTUAL TABLE case_words USING fts5 (
+            id, query, answer, evidence, content='', tokenize='unicode61 remove_diacritics 2'
+        )
+        """
+    )
+    db.execute(
+        """
+        INSERT INTO case_words (rowid, id, query, answer, evidence)
+        SELECT cases.seq, cases.id, payload ->> '$.query', coalesce(payload ->> '$.answer', ''),
+            (SELECT group_concat(coalesce(value ->> '$.text', ''), char(10)) FROM json_each(payload, '$.evidence'))
+        FROM cases JOIN case_payloads ON case_seq = cases.seq ORDER BY cases.seq
+        """
+    )
+
+
+def m003_queue(db: Database) -> None:
+    """What the queue filters and sorts by, indexed: flags, reasons and models as tags; orders; one covering index."""
+    for statement in (
+        """
+        CREATE TABLE case_tags (
+            kind TEXT NOT NULL CHECK (kind IN ('flag', 'reason', 'model')),
+            value TEXT NOT NULL,
+            case_seq INTEGER NOT NULL REFERENCES cases (seq),
+            PRIMARY KEY (kind, value, case_seq)
+        ) STRICT, WITHOUT ROWID
+        """,
+        "CREATE INDEX tags_of_case ON case_tags (case_seq)",
+        """
+        INSERT INTO case_tags (kind, value, case_seq)
+        SELECT 'flag', value, cases.seq FROM cases, json_each(cases.flags)
+        UNION SELECT 'reason', value, cases.seq FROM cases, json_each(cases.reasons)
+        UNION SELECT 'model', value, cases.seq FROM cases JOIN runs ON runs.seq = cases.run_seq, json_each(runs.models)
+        """,
+        "CREATE INDEX cases_telling ON cases (telling DESC)",
+        "CREATE INDEX cases_doubt ON cases (doubt DESC)",
+        "CREATE INDEX cases_state_telling ON cases (state, telling DESC)",
+        "CREATE INDEX cases_filtered ON cases (state, field, dataset, reviewer, quality, confidence, telling, doubt)",
+    ):
+        db.execute(statement)
+
+
+MIGRATIONS: tuple[Migration, ...] = (m001_cases_runs_and_decisions, m002_full_text_search, m003_queue)
+
+
+def names(migrations: Sequence[Migration] = MIGRATIONS) -> tuple[str, ...]:
+    """The names of migrations, in order."""
+    return tuple(migration.__name__ for migration in migrations)
+
+
+def applied(connection: sqlite3.Connection) -> tuple[str, ...]:
+    """The names of the migrations that this database has run, in the order it ran them."""
+    known = "SELECT 1 FROM sqlite_master WHERE name = '_sqlite_migrations'"
+    if connection.execute(known).fetchone() is None:
+        return ()
+    rows = connection.execute("SELECT name FROM _sqlite_migrations WHERE migration_set = ? ORDER BY id", [SET_NAME])
+    return tuple(row[0] for row in rows)
+
+
+def migrate(connection: sqlite3.Connection, migrations: Sequence[Migration] = MIGRATIONS) -> tuple[str, ...]:
+    """Run what is pending, each migration in a transaction of its own with its record; returns the names it ran.
+
+    The write lock is taken before looking what is pending, so that two processes opening a new file at once don't
+    both create it. The guards of the log are armed anew in the same transaction.
+    """
+    done: list[str] = []
+    while pending := [each for each in migrations if each.__name__ not in applied(connection)]:
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            if pending[0].__name__ not in applied(connection):
+                _apply(connection, pending[0])
+                guards.arm(connection)
+                connection.execute("INSERT OR REPLACE INTO store_info VALUES ('app_version', ?)", [version.APP])
+                done.append(pending[0].__name__)
+            connection.execute("COMMIT")
+        except BaseException:
+            connection.execute("ROLLBACK")
+            raise
+    return tuple(done)
+
+
+def _apply(connection: sqlite3.Connection, migration: Migration) -> None:
+    from sqlite_utils import Database, Migrations
+
+    one = Migrations(SET_NAME)
+    one(name=migration.__name__)(migration)
+    one.apply(Database(connection, execute_plugins=False))

@@ -1,0 +1,83 @@
+"""Which process a run belongs to, and whether that process is still alive.
+
+A process id alone is reused sooner or later, so the time the process started goes with it. A process on another
+machine can't be asked: its runs count as lost once they have given no sign of life for ``SILENCE_S``.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import socket
+import subprocess
+from pathlib import Path
+from typing import NamedTuple
+
+SILENCE_S = 3600.0
+"""Seconds without an event after which a run on another machine counts as lost: 40 times a loop's deadline."""
+
+
+class Owner(NamedTuple):
+    """A process: the machine's name, its id there, and when it started (in whatever form the system tells)."""
+
+    host: str
+    pid: int
+    started: str
+
+    def to_text(self) -> str:
+        """As kept in the database."""
+        return json.dumps(self._asdict(), sort_keys=True)
+
+    @classmethod
+    def from_text(cls, text: str) -> Owner:
+        """As read back from the database."""
+        return cls(**json.loads(text))
+
+
+def this_process() -> Owner:
+    """The process that is asking."""
+    return _owner_of(os.getpid())
+
+
+@functools.lru_cache(maxsize=8)
+def _owner_of(pid: int) -> Owner:
+    return Owner(socket.gethostname(), pid, process_start(pid) or "")
+
+
+def is_alive(owner: Owner) -> bool | None:
+    """Whether the process still runs; None where that can't be known from here."""
+    if owner.host != socket.gethostname():
+        return None
+    started = process_start(owner.pid)
+    return None if started is None and not _can_ask() else started == owner.started
+
+
+def process_start(pid: int) -> str | None:
+    """When a process of this machine started; None if there is none with that id (a zombie is none)."""
+    stat = Path(f"/proc/{pid}/stat")
+    if Path("/proc/self/stat").exists():
+        try:
+            # the name of the command stands in brackets and may hold anything
+            fields = stat.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+        except OSError:
+            return None
+        return None if fields[0] in "ZX" else f"{_boot()} {fields[19]}"
+    if os.name == "posix":
+        told = subprocess.run(  # noqa: S603
+            ["/bin/ps", "-o", "lstart=", "-p", str(pid)], capture_output=True, text=True, check=False
+        )
+        return told.stdout.strip() or None
+    return None
+
+
+def _can_ask() -> bool:
+    return os.name == "posix"
+
+
+@functools.cache
+def _boot() -> str:
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:
+        return ""

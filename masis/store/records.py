@@ -1,0 +1,192 @@
+"""What the store is asked and what it answers: filters, pages, summaries."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, NamedTuple
+
+from pydantic import Field
+
+from masis.errors import CaseConflict
+from masis.schema.audit import Draft
+from masis.schema.base import Record, Share
+from masis.schema.review import CaseState, EntryKind, EntrySource, LogEntry, Verdict
+from masis.schema.run import Iteration, TerminationReason
+
+RunState = Literal["running", "finished", "interrupted"]
+QueueOrder = Literal["telling", "least_confident", "oldest", "newest", "random"]
+"""``telling``: where citation engine, critic and judge disagree most; ``least_confident``: lowest confidence in the
+answer; ``oldest``, ``newest``: by import; ``random``: drawn with a seed. Cases not yet audited come last in the first
+two, unscored ones first."""
+
+PageSize = Annotated[int, Field(ge=1, le=1000)]
+
+
+class CaseFilter(Record):
+    """Which cases, in which order, which page of them. Empty fields don't filter.
+
+    Values within one field are alternatives (any of these states); fields narrow each other. ``text`` finds cases that
+    hold all its words in id, question, answer or evidence, the last one also as the beginning of a word. ``flags`` are
+    faults found in the answer as it came, ``reasons`` why its run needs review.
+    """
+
+    text: str = ""
+    states: tuple[CaseState, ...] = ()
+    flags: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()
+    fields: tuple[str, ...] = ()
+    datasets: tuple[str, ...] = ()
+    models: tuple[str, ...] = ()
+    reviewers: tuple[str, ...] = ()
+    quality_from: Share | None = None
+    quality_to: Share | None = None
+    confidence_from: Share | None = None
+    confidence_to: Share | None = None
+    order: QueueOrder = "telling"
+    seed: int = 0
+    page: int = Field(default=1, ge=1)
+    size: PageSize = 50
+
+
+class CaseSummary(Record):
+    """A case in a list. Scores are of its newest finished run's best iteration; ``invalid`` and ``uncited`` count
+    references and sentences of the answer as it came.
+
+    ``version`` changes whenever state, run or decision changes; give it back with a decision to be told if it did.
+    """
+
+    id: str
+    query: str
+    state: CaseState
+    field: str | None
+    dataset: str | None
+    run_id: str | None
+    model: str | None
+    quality: float | None
+    confidence: float | None
+    overall: float | None
+    invalid: int | None
+    uncited: int | None
+    iterations: int | None
+    flags: tuple[str, ...]
+    reasons: tuple[str, ...]
+    reviewer: str | None
+    imported_at: str
+    updated_at: str
+    version: int
+
+
+class CasePage(Record):
+    """One page of cases, and how many there are in all."""
+
+    rows: tuple[CaseSummary, ...]
+    total: int
+
+
+class Facets(Record):
+    """How many cases have which value, over the whole store."""
+
+    states: dict[str, int]
+    fields: dict[str, int]
+    datasets: dict[str, int]
+    models: dict[str, int]
+    flags: dict[str, int]
+    reasons: dict[str, int]
+    reviewers: dict[str, int]
+
+
+class Added(NamedTuple):
+    """What came of adding many cases."""
+
+    added: int
+    unchanged: int
+    conflicts: tuple[CaseConflict, ...]
+
+
+class RunSummary(Record):
+    """A run in a list; figures are None until it is finished. ``why`` says why it was interrupted."""
+
+    id: str
+    case_id: str
+    state: RunState
+    started_at: str
+    ended_at: str | None
+    models: dict[str, str]
+    quality: float | None
+    confidence: float | None
+    overall: float | None
+    invalid: int | None
+    uncited: int | None
+    iterations: int | None
+    improvement: float | None
+    termination: TerminationReason | None
+    needs_review: bool | None
+    spot_check: bool | None
+    flags: tuple[str, ...]
+    reasons: tuple[str, ...]
+    why: str
+
+
+class RunProgress(Record):
+    """How far a run has come, from which it can be taken up again."""
+
+    run_id: str
+    case_id: str
+    case_digest: str
+    state: RunState
+    models: dict[str, str]
+    settings: dict[str, Any]
+    started_at: str
+    draft: Draft | None
+    iterations: tuple[Iteration, ...]
+    last_event: int
+    cancel_requested: bool
+    why: str
+
+
+class DecisionFilter(Record):
+    """Which entries of the log, newest first unless told otherwise. Times are ISO 8601; ``until`` is excluded."""
+
+    case_id: str | None = None
+    run_id: str | None = None
+    reviewers: tuple[str, ...] = ()
+    kinds: tuple[EntryKind, ...] = ()
+    sources: tuple[EntrySource, ...] = ()
+    verdicts: tuple[Verdict, ...] = ()
+    since: str | None = None
+    until: str | None = None
+    newest_first: bool = True
+    page: int = Field(default=1, ge=1)
+    size: PageSize = 50
+
+
+class DecisionPage(Record):
+    """One page of the log, and how many entries there are in all."""
+
+    rows: tuple[LogEntry, ...]
+    total: int
+
+
+class LogHead(NamedTuple):
+    """Length and last digest of the log: keep them elsewhere, and a cut tail shows."""
+
+    length: int
+    digest: str
+
+
+class StoreCheck(Record):
+    """The health of a database. ``problems`` is empty where all is well."""
+
+    path: str
+    bytes: int
+    app_version: str
+    schema_version: str
+    sqlite_version: str
+    counts: dict[str, int]
+    log_length: int
+    log_head: str
+    problems: tuple[str, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.problems

@@ -1,0 +1,385 @@
+"""Runs: kept as they go, iteration by iteration, so that a killed one is taken up where it stopped.
+
+A run is ``running`` (its owner lives), ``interrupted`` (cut short, resumable) or ``finished``, for good.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import zlib
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any
+
+from masis.errors import StoreError, UnknownRecord
+from masis.schema.audit import Draft
+from masis.schema.run import Event, Iteration, Run
+from masis.store import owners
+from masis.store.cases import canonical_json, case_seq, sha256
+from masis.store.opening import Database
+from masis.store.owners import Owner
+from masis.store.records import RunProgress, RunState, RunSummary
+from masis.store.states import refresh
+from masis.store.summary import figures
+
+
+class Runs:
+    """The runs of a store."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def start(
+        self,
+        run_id: str,
+        *,
+        case_id: str,
+        case_digest: str,
+        models: dict[str, str],
+        settings: dict[str, Any],
+        started_at: str | None = None,
+        owner: Owner | None = None,
+    ) -> None:
+        """Note that a run begins, in this process unless an owner is named.
+
+        Raises UnknownRecord (no such case) and StoreError (the id is taken, the case has other content).
+        """
+        with self._database.writing() as connection:
+            if connection.execute("SELECT 1 FROM runs WHERE id = ?", [run_id]).fetchone():
+                raise StoreError(f"run {run_id!r} has been started before. Resume it, or start one with a new id.")
+            at = started_at or self._database.now()
+            _insert(connection, run_id, case_id, case_digest, models, settings, at, owner or owners.this_process())
+
+    def resume(self, run_id: str, *, owner: Owner | None = None) -> RunProgress:
+        """Take up an interrupted run in this process, and say how far it had come.
+
+        Raises StoreError where it is under way in a living process, or finished.
+        """
+        owner = owner or owners.this_process()
+        with self._database.writing() as connection:
+            run = _row(connection, run_id)
+            if run["state"] == "finished":
+                raise StoreError(f"run {run_id!r} is finished: there is nothing to resume. Start a new one.")
+            if run["state"] == "running" and not self._lost(run):
+                holder = Owner.from_text(run["owner"])
+                raise StoreError(
+                    f"run {run_id!r} is under way in process {holder.pid} on {holder.host}. Wait for it, or cancel it."
+                )
+            connection.execute(
+                """UPDATE runs SET state = 'running', starts = starts + 1, owner = ?, seen_at = ?, ended_at = NULL,
+                   why = '', cancel_requested = 0 WHERE seq = ?""",
+                [owner.to_text(), self._database.now(), run["seq"]],
+            )
+            refresh(connection, run["case_seq"])
+        return self.progress(run_id)
+
+    def append_event(self, event: Event) -> Event:
+        """Keep an event; returned with the number it got, which follows the last one where its own was taken."""
+        return self.append_events([event])[0]
+
+    def append_events(self, events: Iterable[Event]) -> list[Event]:
+        """Keep events in one transaction."""
+        kept: list[Event] = []
+        with self._database.writing() as connection:
+            for event in events:
+                run = _row(connection, event.run_id)
+                last = connection.execute("SELECT max(seq) FROM run_events WHERE run_seq = ?", [run["seq"]]).fetchone()
+                if last[0] is not None and event.seq <= last[0]:
+                    event = event.model_copy(update={"seq": last[0] + 1})
+                kept.append(event)
+                connection.execute(
+                    "INSERT INTO run_events VALUES (?, ?, ?)", [run["seq"], event.seq, event.model_dump_json()]
+                )
+                self._seen(connection, run["seq"])
+        return kept
+
+    def save_draft(self, run_id: str, draft: Draft) -> None:
+        """Keep the answer that was drafted for a case without one."""
+        with self._database.writing() as connection:
+            run = _unfinished(connection, run_id)
+            connection.execute("UPDATE runs SET draft = ? WHERE seq = ?", [draft.model_dump_json(), run["seq"]])
+            self._seen(connection, run["seq"])
+
+    def save_iteration(self, run_id: str, iteration: Iteration) -> None:
+        """Keep an iteration as it is now; the same number again replaces it while the run is under way."""
+        with self._database.writing() as connection:
+            run = _unfinished(connection, run_id)
+            _save_iteration(connection, run["seq"], iteration)
+            self._seen(connection, run["seq"])
+
+    def finish(self, run: Run) -> None:
+        """Keep the result of a run, started here or computed elsewhere; the case's state follows at once.
+
+        Finishing twice with the same result is harmless; with another one it is a StoreError.
+        """
+        with self._database.writing() as connection:
+            row = connection.execute("SELECT * FROM runs WHERE id = ?", [run.id]).fetchone()
+            if row is None:
+                seq = _insert(
+                    connection,
+                    run.id,
+                    run.case_id,
+                    run.case_digest,
+                    run.models,
+                    run.settings,
+                    run.started_at,
+                    owners.this_process(),
+                )
+                row = _row(connection, run.id)
+            seq = row["seq"]
+            if row["case_seq"] != case_seq(connection, run.case_id):
+                raise StoreError(f"run {run.id!r} was started for another case than {run.case_id!r}.")
+            if row["state"] == "finished":
+                if _read_run(connection, row) != run:
+                    raise StoreError(f"run {run.id!r} is finished with another result, which stays as it is.")
+                return
+            _finish(connection, seq, run)
+            refresh(connection, row["case_seq"])
+
+    def abandon(self, run_id: str, why: str) -> None:
+        """Note that a run was cut short; it can be resumed. A finished run stays finished."""
+        with self._database.writing() as connection:
+            run = _row(connection, run_id)
+            if run["state"] == "running":
+                self._interrupt(connection, run, why)
+
+    def mark_lost(self) -> tuple[str, ...]:
+        """Mark runs whose process is gone as interrupted, and return their ids; a living process keeps its runs."""
+        with self._database.reading() as connection:
+            found = connection.execute("SELECT * FROM runs WHERE state = 'running'").fetchall()
+        lost = [row["id"] for row in found if self._lost(row)]
+        if lost:
+            with self._database.writing() as connection:
+                for run_id in lost:
+                    run = _row(connection, run_id)
+                    if run["state"] == "running" and self._lost(run):
+                        self._interrupt(connection, run, "The process that ran it ended before the run did.")
+        return tuple(lost)
+
+    def request_cancel(self, run_id: str) -> None:
+        """Ask whoever runs it to stop between two steps."""
+        with self._database.writing() as connection:
+            run = _row(connection, run_id)
+            connection.execute("UPDATE runs SET cancel_requested = 1 WHERE seq = ?", [run["seq"]])
+
+    def cancel_requested(self, run_id: str) -> bool:
+        """Whether somebody asked the run to stop."""
+        return bool(_row(self._database.connection(), run_id)["cancel_requested"])
+
+    def get(self, run_id: str) -> Run:
+        """A finished run, whole. Raises UnknownRecord, and StoreError where it is not finished."""
+        with self._database.reading() as connection:
+            row = _row(connection, run_id)
+            if row["payload"] is None:
+                raise StoreError(f"run {run_id!r} is {row['state']}, not finished: only its progress can be read.")
+            return _read_run(connection, row)
+
+    def progress(self, run_id: str) -> RunProgress:
+        """How far a run has come: what it was told, its draft, the iterations finished so far."""
+        with self._database.reading() as connection:
+            row = _row(connection, run_id)
+            last = connection.execute("SELECT max(seq) FROM run_events WHERE run_seq = ?", [row["seq"]]).fetchone()[0]
+            return RunProgress(
+                run_id=run_id,
+                case_id=_case_id(connection, row),
+                case_digest=row["case_digest"],
+                state=row["state"],
+                models=json.loads(row["models"]),
+                settings=json.loads(row["settings"]),
+                started_at=row["started_at"],
+                draft=Draft.model_validate_json(row["draft"]) if row["draft"] else None,
+                iterations=_read_iterations(connection, row["seq"]),
+                last_event=last or 0,
+                cancel_requested=bool(row["cancel_requested"]),
+                why=row["why"],
+            )
+
+    def events(self, run_id: str, after: int = 0) -> tuple[Event, ...]:
+        """The events of a run with a number above ``after``, in order."""
+        with self._database.reading() as connection:
+            run = _row(connection, run_id)
+            rows = connection.execute(
+                "SELECT payload FROM run_events WHERE run_seq = ? AND seq > ? ORDER BY seq", [run["seq"], after]
+            )
+            return tuple(Event.model_validate_json(row[0]) for row in rows)
+
+    def for_case(self, case_id: str) -> tuple[RunSummary, ...]:
+        """The runs of a case, newest first. Raises UnknownRecord."""
+        with self._database.reading() as connection:
+            return _summaries(connection, "case_seq = ?", [case_seq(connection, case_id)])
+
+    def find(self, case_id: str, state: RunState, case_digest: str, settings: dict[str, Any]) -> str | None:
+        """The newest run of a case in this state, over this content and with these settings; None where there is none."""
+        with self._database.reading() as connection:
+            rows = connection.execute(
+                """SELECT runs.id, runs.settings FROM runs JOIN cases ON cases.seq = runs.case_seq
+                   WHERE cases.id = ? AND runs.state = ? AND runs.case_digest = ? ORDER BY runs.seq DESC""",
+                [case_id, state, case_digest],
+            )
+            return next((row["id"] for row in rows if json.loads(row["settings"]) == settings), None)
+
+    def interrupted(self) -> tuple[RunSummary, ...]:
+        """Interrupted runs that no newer finished run of their case has made pointless, newest first."""
+        return _summaries(
+            self._database.connection(),
+            """runs.state = 'interrupted' AND NOT EXISTS (SELECT 1 FROM runs AS later
+               WHERE later.case_seq = runs.case_seq AND later.state = 'finished' AND later.seq > runs.seq)""",
+            [],
+        )
+
+    def running(self) -> tuple[RunSummary, ...]:
+        """Runs under way, in any process, newest first."""
+        return _summaries(self._database.connection(), "runs.state = 'running'", [])
+
+    def finished_like(self, case_id: str, settings: dict[str, Any]) -> str | None:
+        """The newest finished run of a case with the same settings; None where there is none."""
+        row = (
+            self._database.connection()
+            .execute(
+                """SELECT runs.id FROM runs JOIN cases ON cases.seq = case_seq
+                   WHERE cases.id = ? AND settings_digest = ? AND runs.state = 'finished'
+                   AND case_digest = cases.digest ORDER BY runs.seq DESC LIMIT 1""",
+                [case_id, sha256(canonical_json(settings))],
+            )
+            .fetchone()
+        )
+        return row[0] if row else None
+
+    def _seen(self, connection: sqlite3.Connection, run_seq: int) -> None:
+        connection.execute("UPDATE runs SET seen_at = ? WHERE seq = ?", [self._database.now(), run_seq])
+
+    def _lost(self, run: sqlite3.Row) -> bool:
+        alive = owners.is_alive(Owner.from_text(run["owner"]))
+        if alive is not None:
+            return not alive
+        silence = datetime.fromisoformat(self._database.now()) - datetime.fromisoformat(run["seen_at"])
+        return silence.total_seconds() > owners.SILENCE_S
+
+    def _interrupt(self, connection: sqlite3.Connection, run: sqlite3.Row, why: str) -> None:
+        connection.execute(
+            "UPDATE runs SET state = 'interrupted', ended_at = ?, why = ? WHERE seq = ?",
+            [self._database.now(), why, run["seq"]],
+        )
+        refresh(connection, run["case_seq"])
+
+
+def _row(connection: sqlite3.Connection, run_id: str) -> sqlite3.Row:
+    row: sqlite3.Row | None = connection.execute("SELECT * FROM runs WHERE id = ?", [run_id]).fetchone()
+    if row is None:
+        raise UnknownRecord(f"there is no run {run_id!r}.")
+    return row
+
+
+def _unfinished(connection: sqlite3.Connection, run_id: str) -> sqlite3.Row:
+    row = _row(connection, run_id)
+    if row["state"] == "finished":
+        raise StoreError(f"run {run_id!r} is finished: what it said is never overwritten.")
+    return row
+
+
+def _case_id(connection: sqlite3.Connection, run: sqlite3.Row) -> str:
+    return str(connection.execute("SELECT id FROM cases WHERE seq = ?", [run["case_seq"]]).fetchone()[0])
+
+
+def _insert(
+    connection: sqlite3.Connection,
+    run_id: str,
+    case_id: str,
+    case_digest: str,
+    models: dict[str, str],
+    settings: dict[str, Any],
+    at: str,
+    owner: Owner,
+) -> int:
+    case = connection.execute("SELECT seq, digest FROM cases WHERE id = ?", [case_id]).fetchone()
+    if case is None:
+        raise UnknownRecord(f"there is no case {case_id!r} for run {run_id!r}. Add the case first.")
+    if case["digest"] != case_digest:
+        raise StoreError(
+            f"run {run_id!r} audits other content than case {case_id!r} holds here. Add that as a new case."
+        )
+    cursor = connection.execute(
+        """
+        INSERT INTO runs
+            (id, case_seq, case_digest, state, owner, started_at, seen_at, models, settings, settings_digest)
+        VALUES (?, ?, ?, 'running', ?, ?, ?, ?, ?, ?)
+        """,
+        [
+            run_id,
+            case["seq"],
+            case_digest,
+            owner.to_text(),
+            at,
+            at,
+            json.dumps(models, ensure_ascii=False),
+            json.dumps(settings, ensure_ascii=False),
+            sha256(canonical_json(settings)),
+        ],
+    )
+    refresh(connection, case["seq"])
+    return int(cursor.lastrowid or 0)
+
+
+def _finish(connection: sqlite3.Connection, seq: int, run: Run) -> None:
+    connection.execute("DELETE FROM run_iterations WHERE run_seq = ?", [seq])
+    for iteration in run.iterations:
+        _save_iteration(connection, seq, iteration)
+    columns = figures(run)._asdict() | {
+        "state": "finished",
+        "ended_at": run.finished_at,
+        "why": "",
+        "draft": run.draft.model_dump_json() if run.draft else None,
+        "payload": pack(run.model_copy(update={"iterations": ()}).model_dump_json()),
+    }
+    columns["flags"], columns["reasons"] = json.dumps(columns["flags"]), json.dumps(columns["reasons"])
+    assignments = ", ".join(f"{name} = ?" for name in columns)
+    connection.execute(f"UPDATE runs SET {assignments} WHERE seq = ?", [*columns.values(), seq])  # noqa: S608
+
+
+def _save_iteration(connection: sqlite3.Connection, run_seq: int, iteration: Iteration) -> None:
+    connection.execute(
+        "INSERT OR REPLACE INTO run_iterations VALUES (?, ?, ?)",
+        [run_seq, iteration.iteration_number, pack(iteration.model_dump_json())],
+    )
+
+
+def _read_iterations(connection: sqlite3.Connection, run_seq: int) -> tuple[Iteration, ...]:
+    rows = connection.execute("SELECT payload FROM run_iterations WHERE run_seq = ? ORDER BY number", [run_seq])
+    return tuple(Iteration.model_validate_json(unpack(row[0])) for row in rows)
+
+
+def _read_run(connection: sqlite3.Connection, row: sqlite3.Row) -> Run:
+    run = Run.model_validate_json(unpack(row["payload"]))
+    return run.model_copy(update={"iterations": _read_iterations(connection, row["seq"])})
+
+
+def pack(text: str) -> bytes:
+    """Text as kept where it is long: an iteration repeats its answer's words and shrinks to a sixth."""
+    return zlib.compress(text.encode(), 6)
+
+
+def unpack(packed: bytes) -> str:
+    """What ``pack`` packed."""
+    return zlib.decompress(packed).decode()
+
+
+_SUMMARY = [name for name in RunSummary.model_fields if name not in ("case_id", "models", "flags", "reasons")]
+
+
+def _summaries(connection: sqlite3.Connection, where: str, values: Sequence[Any]) -> tuple[RunSummary, ...]:
+    rows = connection.execute(
+        f"""SELECT runs.*, cases.id AS case_id FROM runs JOIN cases ON cases.seq = case_seq
+            WHERE {where} ORDER BY runs.seq DESC""",  # noqa: S608 (conditions of ours, values bound)
+        values,
+    )
+    return tuple(
+        RunSummary(
+            case_id=row["case_id"],
+            models=json.loads(row["models"]),
+            flags=tuple(json.loads(row["flags"])),
+            reasons=tuple(json.loads(row["reasons"])),
+            **{name: row[name] for name in _SUMMARY},
+        )
+        for row in rows
+    )

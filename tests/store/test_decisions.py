@@ -1,0 +1,310 @@
+"""Decisions are appended, chained, and never altered without it being seen."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from masis.errors import InputError, StaleVersion, StoreError, UnguardedLog, UnknownRecord
+from masis.schema.case import Case
+from masis.schema.review import LogEntry, TargetLabel
+from masis.store import DecisionFilter, Store
+from tests.store.factories import a_case, a_decision, a_run, accepted, an_undo
+
+
+@pytest.fixture
+def case(store: Store) -> Case:
+    """A case with a finished run."""
+    case = a_case()
+    store.cases.add(case)
+    store.runs.finish(a_run(case))
+    return case
+
+
+def state(store: Store, case: Case) -> str:
+    return store.cases.summary(case.id).state
+
+
+def test_a_decision_comes_back_as_it_was_given_and_moves_the_case(store: Store, case: Case) -> None:
+    decision = a_decision(
+        case,
+        verdict="override",
+        reason="wrong",
+        note="“Zażółć” \U0001f600",
+        corrected_answer="It is green.",
+        labels=(TargetLabel(target="reference", start=1, end=2, text="7", label="fabricated"),),
+        machine_shown=("scores", "marks"),
+        iteration=1,
+        versions={"app": "0.1.0"},
+        extra={"seconds": 12.5},
+    )
+    entry = store.decisions.append(decision, "2026-02-01T00:00:00.000Z")
+    assert (entry.seq, entry.at, entry.decision) == (1, "2026-02-01T00:00:00.000Z", decision)
+    assert store.decisions.current("case-1") == entry
+    assert store.decisions.get(entry.id) == entry
+    summary = store.cases.summary("case-1")
+    assert (summary.state, summary.reviewer, summary.updated_at) == ("overridden", "Ada", entry.at)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "expected"),
+    [("approve", "approved"), ("override", "overridden"), ("reject", "rejected"), ("escalate", "escalated")],
+)
+def test_each_verdict_gives_its_state(store: Store, case: Case, verdict: str, expected: str) -> None:
+    store.decisions.append(a_decision(case, verdict=verdict, reason="r", corrected_answer="c"))
+    assert state(store, case) == expected
+
+
+def test_the_digests_can_be_computed_anew_from_what_is_documented(store: Store, case: Case) -> None:
+    first = store.decisions.append(a_decision(case))
+    second = store.decisions.append(a_decision(case, verdict="reject", reason="r"))
+    assert first.decision is not None
+    payload = json.dumps(
+        first.decision.model_dump(mode="json"), ensure_ascii=False, sort_keys=True, separators=(",", ":")
+    )
+    assert hashlib.sha256(payload.encode()).hexdigest() == first.payload_digest
+    line = f"1\n{first.at}\n{first.payload_digest}\n{'0' * 64}"
+    assert hashlib.sha256(line.encode()).hexdigest() == first.digest
+    assert (second.previous, first.id) == (first.digest, first.digest[:24])
+    assert store.decisions.head() == (2, second.digest)
+
+
+def test_three_clicks_with_one_token_make_one_decision(store: Store, case: Case) -> None:
+    entries = {store.decisions.append(a_decision(case, token="t-1")).id for _ in range(3)}
+    assert len(entries) == 1
+    assert store.decisions.entries().total == 1
+    with pytest.raises(StoreError, match="token"):
+        store.decisions.append(an_undo(case, entries.pop(), token="t-1"))
+
+
+def test_undo_returns_to_what_was_before_and_can_go_on_to_the_machine(store: Store, case: Case) -> None:
+    first = store.decisions.append(a_decision(case))
+    second = store.decisions.append(a_decision(case, verdict="escalate"))
+    assert state(store, case) == "escalated"
+    store.decisions.append(an_undo(case, second.id))
+    assert (state(store, case), store.decisions.current("case-1")) == ("approved", first)
+    store.decisions.append(an_undo(case, first.id))
+    assert (state(store, case), store.decisions.current("case-1")) == ("needs_review", None)
+    assert store.cases.summary("case-1").reviewer is None
+    assert store.decisions.entries().total == 3
+
+
+def test_only_the_entry_that_stands_can_be_undone(store: Store, case: Case) -> None:
+    first = store.decisions.append(a_decision(case))
+    store.decisions.append(a_decision(case, verdict="escalate"))
+    with pytest.raises(StoreError, match="does not decide case 'case-1' now"):
+        store.decisions.append(an_undo(case, first.id))
+    with pytest.raises(UnknownRecord, match="no entry 'nothing'"):
+        store.decisions.append(an_undo(case, "nothing"))
+    store.cases.add(a_case("other"))
+    with pytest.raises(StoreError, match="does not decide case 'other' now"):
+        store.decisions.append(an_undo(a_case("other"), first.id))
+
+
+@pytest.mark.spec("MASIS-DESIGN-4.3")
+def test_acceptance_by_policy_is_an_entry_that_a_person_can_undo_or_outrank(store: Store, case: Case) -> None:
+    run = a_run(case, "run-2", needs_review=False, review_reasons=())
+    store.runs.finish(run)
+    assert state(store, case) == "needs_review"
+    entry = store.decisions.append(accepted(run))
+    assert (state(store, case), store.cases.summary("case-1").reviewer) == ("accepted", None)
+    store.decisions.append(an_undo(case, entry.id))
+    assert state(store, case) == "needs_review"
+    store.decisions.append(accepted(run))
+    store.decisions.append(a_decision(case, "run-2", verdict="reject", reason="r"))
+    assert state(store, case) == "rejected"
+
+
+def test_a_newer_run_is_not_covered_by_the_acceptance_of_an_older_one_but_a_person_decides_the_case(
+    store: Store, case: Case
+) -> None:
+    run = a_run(case, "run-2")
+    store.runs.finish(run)
+    store.decisions.append(accepted(run))
+    store.runs.finish(a_run(case, "run-3"))
+    assert state(store, case) == "needs_review"
+    store.decisions.append(a_decision(case, "run-3"))
+    store.runs.finish(a_run(case, "run-4"))
+    assert state(store, case) == "approved"
+
+
+def test_a_decision_about_nothing_is_refused(store: Store, case: Case) -> None:
+    store.cases.add(a_case("other"))
+    with pytest.raises(UnknownRecord, match="no case"):
+        store.decisions.append(a_decision(a_case("nowhere")))
+    with pytest.raises(UnknownRecord, match="no run"):
+        store.decisions.append(a_decision(case, "nothing"))
+    with pytest.raises(StoreError, match="of another case"):
+        store.decisions.append(a_decision(a_case("other"), "run-1"))
+    with pytest.raises(UnknownRecord, match="no iteration 9"):
+        store.decisions.append(a_decision(case, iteration=9))
+    assert store.decisions.entries().total == 0
+
+
+def test_a_decision_on_a_case_that_has_changed_since_it_was_opened_is_refused(store: Store, case: Case) -> None:
+    seen = store.cases.summary("case-1").version
+    store.decisions.append(a_decision(case, reviewer="Grace"), seen_version=seen)
+    with pytest.raises(StaleVersion, match="has changed since you opened it"):
+        store.decisions.append(a_decision(case), seen_version=seen)
+
+
+def test_text_that_cannot_be_kept_is_refused_before_anything_is_written(store: Store, case: Case) -> None:
+    with pytest.raises(InputError):
+        store.decisions.append(a_decision(case, extra={"note": "\ud800"}))
+    with pytest.raises(InputError, match="null byte"):
+        store.decisions.append(a_decision(case, reviewer="A\x00da"))
+    assert store.decisions.entries().total == 0
+
+
+def test_the_log_is_filtered_and_paged(store: Store, case: Case) -> None:
+    other = a_case("other")
+    store.cases.add(other)
+    for index in range(7):
+        store.decisions.append(a_decision(case, reviewer="Ada" if index % 2 else "Grace"))
+    last = store.decisions.append(a_decision(other, None, verdict="escalate"))
+    page = store.decisions.entries(DecisionFilter(case_id="case-1", size=3, page=2))
+    assert ([entry.seq for entry in page.rows], page.total) == ([4, 3, 2], 7)
+    assert store.decisions.entries(DecisionFilter(reviewers=("Ada",))).total == 3
+    assert store.decisions.entries(DecisionFilter(verdicts=("escalate",))).rows == (last,)
+    assert store.decisions.entries(DecisionFilter(run_id="run-1", newest_first=False)).rows[0].seq == 1
+    assert store.decisions.entries(DecisionFilter(since=last.at)).rows == (last,)
+    assert store.decisions.entries(DecisionFilter(until=last.at, kinds=("decision",))).total == 7
+    assert store.decisions.entries(DecisionFilter(reviewers=("'; DROP TABLE decision_log; --",))).total == 0
+    assert [entry.seq for entry in store.decisions.iterate()] == list(range(1, 9))
+
+
+def test_a_redaction_removes_the_words_from_the_file_and_leaves_chain_and_state_whole(
+    store: Store, case: Case, path: Path
+) -> None:
+    entry = store.decisions.append(a_decision(case, verdict="reject", reason="r", note="Patient Q7431 complained"))
+    store.decisions.append(a_decision(case, verdict="escalate"))
+    redaction = store.decisions.redact(entry.id, by="Grace", reason="names a patient")
+    assert redaction.decision is not None
+    assert (redaction.decision.kind, redaction.decision.reviewer) == ("redaction", "Grace")
+    assert store.decisions.get(entry.id).decision is None
+    check = store.decisions.verify()
+    assert (check.whole, check.length, check.redacted) == (True, 3, 1)
+    assert state(store, case) == "escalated"
+    store.close()
+    assert not any(b"Q7431" in file.read_bytes() for file in path.parent.iterdir())
+
+
+def test_a_redacted_decision_still_decides_and_is_redacted_once(store: Store, case: Case) -> None:
+    entry = store.decisions.append(a_decision(case))
+    redaction = store.decisions.redact(entry.id, by="Grace", reason="name")
+    assert (state(store, case), store.cases.summary("case-1").reviewer) == ("approved", None)
+    with pytest.raises(StoreError, match="already"):
+        store.decisions.redact(entry.id, by="Grace", reason="again")
+    with pytest.raises(StoreError, match="already"):
+        store.decisions.redact(redaction.id, by="Grace", reason="hide it")
+    store.decisions.append(an_undo(case, entry.id))
+    assert state(store, case) == "needs_review"
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE decision_log SET verdict = 'reject'",
+        "DELETE FROM decision_log",
+        "INSERT OR REPLACE INTO decision_log SELECT * FROM decision_log WHERE seq = 1",
+        (
+            "REPLACE INTO decision_log SELECT 2, id, at, payload_digest, previous, digest, case_seq, run_seq, kind, "
+            "source, verdict, token, undoes, redacts FROM decision_log WHERE seq = 1"
+        ),
+        "UPDATE decision_payloads SET reviewer = 'Eve'",
+        "DELETE FROM decision_payloads",
+        "REPLACE INTO decision_payloads VALUES (1, 'Eve', '{}')",
+    ],
+)
+def test_the_log_refuses_to_be_altered_from_any_connection(
+    store: Store, case: Case, path: Path, statement: str
+) -> None:
+    store.decisions.append(a_decision(case))
+    raw = sqlite3.connect(path)
+    with pytest.raises(sqlite3.IntegrityError, match=r"only grows|never|only by a redaction"):
+        raw.execute(statement)
+    raw.close()
+    assert store.decisions.verify().whole
+
+
+def tampered(path: Path, *statements: str) -> None:
+    """Alter rows the way somebody with the file and no scruples would, guards back in place afterwards."""
+    raw = sqlite3.connect(path)
+    guards = raw.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall()
+    for name, _ in guards:
+        raw.execute(f"DROP TRIGGER {name}")
+    for statement in statements:
+        raw.execute(statement)
+    for _, sql in guards:
+        raw.execute(sql)
+    raw.commit()
+    raw.close()
+
+
+PAYLOAD = "(SELECT replace(payload, 'Ada', 'Eve') FROM decision_payloads WHERE entry_seq = 2)"
+
+
+@pytest.mark.parametrize(
+    ("statement", "named", "said"),
+    [
+        (f"UPDATE decision_payloads SET payload = {PAYLOAD} WHERE entry_seq = 2", 2, "another digest"),
+        ("UPDATE decision_log SET verdict = 'approve' WHERE seq = 2", 2, "verdict 'approve' where 'reject'"),
+        ("UPDATE decision_log SET kind = 'undo' WHERE seq = 2", 2, "kind 'undo'"),
+        ("UPDATE decision_log SET at = '1999' WHERE seq = 2", 2, "does not fit its number, time and content"),
+        ("UPDATE decision_log SET id = 'zzz' WHERE seq = 2", 2, "its id does not fit"),
+        ("DELETE FROM decision_payloads WHERE entry_seq = 2", 2, "no redaction says why"),
+        ("DELETE FROM decision_log WHERE seq = 2", 3, "entries 2 to 2 before it are missing"),
+        ("DELETE FROM decision_log WHERE seq = 2", 2, "what was decided is left"),
+        ("DELETE FROM decision_log WHERE seq = 1", 2, "entries 1 to 1 before it are missing"),
+        ("UPDATE decision_log SET digest = 'f' WHERE seq = 2", 3, "does not follow the entry before it"),
+        ("UPDATE decision_log SET run_seq = NULL WHERE seq = 2", 2, "run_id None where 'run-1'"),
+    ],
+)
+def test_a_tampered_entry_is_named_with_what_is_wrong_with_it(
+    store: Store, case: Case, path: Path, statement: str, named: int, said: str
+) -> None:
+    entries: list[LogEntry] = []
+    for verdict in ("approve", "reject", "escalate", "approve"):
+        entries.append(store.decisions.append(a_decision(case, verdict=verdict, reason="r")))
+    store.close()
+    tampered(path, "PRAGMA foreign_keys = OFF", statement)
+    check = store.decisions.verify()
+    assert not check.whole
+    assert any(text.startswith(f"entry {named} (") and said in text for text in check.broken) or any(
+        text.startswith(f"entry {named}:") and said in text for text in check.broken
+    ), check.broken
+    assert not any(text.startswith(("entry 1 ", "entry 4 ")) for text in check.broken)
+    assert not store.check().ok
+
+
+def test_a_rewritten_tail_shows_against_a_head_kept_elsewhere(store: Store, case: Case, path: Path) -> None:
+    store.decisions.append(a_decision(case))
+    store.decisions.append(a_decision(case, verdict="escalate"))
+    head = store.decisions.head()
+    store.close()
+    tampered(path, "DELETE FROM decision_payloads WHERE entry_seq = 2", "DELETE FROM decision_log WHERE seq = 2")
+    assert store.decisions.verify().whole
+    assert store.decisions.head() != head
+
+
+def test_altering_what_a_redaction_kept_is_seen(store: Store, case: Case, path: Path) -> None:
+    entry = store.decisions.append(a_decision(case))
+    store.decisions.redact(entry.id, by="Grace", reason="name")
+    store.close()
+    tampered(path, "UPDATE decision_log SET verdict = 'reject' WHERE seq = 1")
+    assert any("than its redaction (entry 2) kept" in text for text in store.decisions.verify().broken)
+
+
+def test_a_database_that_lost_a_guard_is_refused_until_it_is_armed_again(store: Store, case: Case, path: Path) -> None:
+    store.close()
+    raw = sqlite3.connect(path)
+    raw.execute("DROP TRIGGER decision_log_no_update")
+    raw.close()
+    with pytest.raises(UnguardedLog, match=r"decision_log_no_update.*verify-log --rearm"):
+        Store.open(path)
+    Store.open(path, rearm=True).close()
+    Store.open(path).close()
