@@ -58,7 +58,7 @@ class Settings(Record):
     loop_deadline_s: Seconds = 90.0
 
     # specs/draft-critique.md
-    strictness: Literal["lenient", "moderate", "strict"] = "strict"
+    strictness: Literal["lenient", "moderate", "strict"] = "moderate"
     check_factual: bool = True
     check_completeness: bool = True
     check_contradictions: bool = True
@@ -116,7 +116,7 @@ def load(
         if variable.startswith("MASIS_") and (key := variable.removeprefix("MASIS_").lower()) in Settings.model_fields:
             take(key, value, Origin("environment", variable))
     for key, value in (flags or {}).items():
-        take(key, value, Origin("flag", f"--{key.replace('_', '-')}"))
+        take(key, value, Origin("flag", f"--set {key}"))
     try:
         return Loaded(Settings.model_validate(values), origins)
     except ValidationError as error:

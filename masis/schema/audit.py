@@ -97,9 +97,14 @@ class Contradiction(Record):
 
 
 class Claim(Record):
-    """Something the answer asserts. ``start`` and ``end`` are offsets in the answer, None for a claim given alone."""
+    """Something the answer asserts.
+
+    ``start`` and ``end`` are offsets in the answer, None for a claim given alone; ``markers`` are the stretches of
+    ``text`` that are citation markers and assert nothing; ``cited`` the evidence ids they resolve to.
+    """
 
     text: str
+    markers: tuple[tuple[int, int], ...] = ()
     start: int | None = None
     end: int | None = None
     sentence: int | None = None

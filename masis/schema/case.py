@@ -7,6 +7,8 @@ or half a surrogate pair is an error: the first makes citations ambiguous, the o
 from __future__ import annotations
 
 import re
+import hashlib
+import json
 from collections.abc import Iterator
 from typing import Any, Literal, Self
 
@@ -117,6 +119,11 @@ class Case(OpenRecord):
     def to_json_dict(self) -> dict[str, JsonValue]:
         """The case as it came in, unset fields left out: what the contract's JSON Lines hold."""
         return self.model_dump(mode="json", exclude_unset=True)
+
+    def digest(self) -> str:
+        """SHA-256 over the content; the order of the keys doesn't matter."""
+        content = json.dumps(self.to_json_dict(), ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(content.encode()).hexdigest()
 
 
 def _strings(value: Any, path: str = "") -> Iterator[tuple[str, str]]:

@@ -76,14 +76,14 @@ class Versions(Record):
 
     app: str
     rubric: str
-    offline_weights: str
+    offline_weights: str | None
 
 
 class Run(Record):
     """One audit of one case (``specs/critic-loop.md``, CriticLoopOutput).
 
-    ``best`` is an index into ``iterations``; ``improvement_percentage`` is None where the first iteration is unscored
-    or scored 0. Times are ISO 8601 in UTC.
+    ``best`` is an index into ``iterations``, None where not one was finished; ``improvement_percentage`` is None where
+    the first iteration is unscored or scored 0. Times are ISO 8601 in UTC.
     """
 
     id: str
@@ -96,7 +96,7 @@ class Run(Record):
     versions: Versions
     draft: Draft | None = None
     iterations: tuple[Iteration, ...]
-    best: int
+    best: int | None
     final_answer: str
     final_quality_score: Share | None
     improvement_percentage: float | None
@@ -111,9 +111,22 @@ class Run(Record):
     usage: Usage = Usage()
 
     @property
-    def best_iteration(self) -> Iteration:
-        """The iteration whose answer is the final one."""
-        return self.iterations[self.best]
+    def best_iteration(self) -> Iteration | None:
+        """The iteration whose answer is the final one; None where not one was finished."""
+        return None if self.best is None else self.iterations[self.best]
+
+    def summary(self) -> tuple[dict[str, Any], ...]:
+        """One row an iteration: number, quality, issues, changes (``specs/critic-loop.md``, REQ-CRITIC-020)."""
+        return tuple(
+            {
+                "iteration_number": iteration.iteration_number,
+                "quality_score": iteration.quality_score,
+                "issues_identified": [issue.description for issue in iteration.issues],
+                "changes_made": iteration.changes_made,
+                "improvement_delta": iteration.improvement_delta,
+            }
+            for iteration in self.iterations
+        )
 
 
 class Event(Record):

@@ -1,0 +1,98 @@
+"""Claims: what the answer asserts, which evidence bears it, and what follows in code.
+
+Rules from ``specs/draft-critique.md``: the report's confidence (calculateConfidence), severity by support and the
+strictness filter (compileIssues).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import fmean
+from typing import Literal, Protocol
+
+from masis.schema.audit import CitationAudit, Claim, ClaimCheck, ClaimReport, MissingPoint
+from masis.schema.base import Unscored
+from masis.schema.case import Evidence, Severity
+
+Strictness = Literal["lenient", "moderate", "strict"]
+
+HIGH_BELOW = 0.3
+MEDIUM_BELOW = 0.6
+CONFIDENCE_WITHOUT_CLAIMS = 0.5
+
+
+class Verifier(Protocol):
+    """Finds the claims of an answer and judges each against the evidence."""
+
+    def extract(self, answer: str, audit: CitationAudit, query: str) -> tuple[Claim, ...]:
+        """What the answer asserts, in its order."""
+        ...
+
+    def verify(self, claims: Sequence[Claim], evidence: Sequence[Evidence]) -> tuple[ClaimCheck, ...]:
+        """One check for each claim, in the same order."""
+        ...
+
+    def missing(
+        self, query: str, answer: str, claims: Sequence[ClaimCheck], evidence: Sequence[Evidence]
+    ) -> tuple[MissingPoint, ...]:
+        """What the question asks for and the evidence says, but the answer leaves out."""
+        ...
+
+
+def one_check_each(claims: Sequence[Claim], checks: Sequence[ClaimCheck]) -> tuple[ClaimCheck, ...]:
+    """The checks matched to their claims; a claim without one is unscored, never supported.
+
+    Verdicts are matched by position only where claim and check agree on the words.
+    """
+    by_place = {(check.claim.text, check.claim.start): check for check in checks}
+    return tuple(by_place.get((claim.text, claim.start)) or _without_verdict(claim) for claim in claims)
+
+
+def _without_verdict(claim: Claim) -> ClaimCheck:
+    return ClaimCheck(
+        claim=claim,
+        verdict="unscored",
+        support=None,
+        confidence=None,
+        issue="The verifier gave no verdict on this claim.",
+        unscored=Unscored(reason="the verifier gave no verdict on this claim"),
+    )
+
+
+def report(checks: Sequence[ClaimCheck], missing: Sequence[MissingPoint] = ()) -> ClaimReport:
+    """The claims in figures. Claims that could not be checked count as not verified, and not in the mean."""
+    supports = [check.support for check in checks if check.support is not None]
+    verified = sum(check.verified for check in checks)
+    confidence = (fmean(supports) + verified / len(checks)) / 2 if supports else CONFIDENCE_WITHOUT_CLAIMS
+    sources = dict.fromkeys(source for check in checks for source in check.sources)
+    return ClaimReport(
+        missing=tuple(missing),
+        confidence=confidence,
+        facts_checked=len(checks),
+        facts_verified=verified,
+        sources_used=tuple(sources),
+    )
+
+
+def severity(check: ClaimCheck) -> Severity | None:
+    """How grave an unverified claim is; None for a verified one.
+
+    Support under 0.3 is high, under 0.6 medium, else low (``specs/draft-critique.md``, compileIssues); a contradicted
+    claim is at least high; one that could not be checked is medium (DESIGN.md, 4.2).
+    """
+    if check.verified:
+        return None
+    if check.verdict == "contradicted":
+        return "high"
+    if check.support is None:
+        return "medium"
+    if check.support < HIGH_BELOW:
+        return "high"
+    return "medium" if check.support < MEDIUM_BELOW else "low"
+
+
+def passes(grade: Severity, strictness: Strictness) -> bool:
+    """Whether an issue of this severity is kept: lenient keeps high and above, moderate all but low, strict all."""
+    if strictness == "lenient":
+        return grade in ("critical", "high")
+    return strictness == "strict" or grade != "low"

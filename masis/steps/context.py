@@ -1,0 +1,26 @@
+"""What every role sees of one iteration: one value in, one judgement out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from masis.schema.audit import CitationAudit, ClaimCheck, Issue, MissingPoint
+from masis.schema.case import Evidence
+
+
+@dataclass(frozen=True, slots=True)
+class AuditContext:
+    """One answer with everything found about it so far.
+
+    ``issues`` holds what citations and claims gave; the critic's are added after it has spoken.
+    """
+
+    query: str
+    answer: str
+    evidence: tuple[Evidence, ...]
+    citation_audit: CitationAudit
+    claims: tuple[ClaimCheck, ...]
+    missing: tuple[MissingPoint, ...]
+    issues: tuple[Issue, ...]
+    iteration_number: int
+    reasoning_steps: tuple[str, ...] = ()

@@ -1,0 +1,48 @@
+"""How a number that a judge gave becomes a score.
+
+``specs/masis-critic.md``, Problem 5, and ``specs/masis-evaluator.md``, Problem 6: what is above 1 is a percentage; then
+clamped to 0..1; before any other rule. What is no finite number is unscored, never 0 (DESIGN.md, 4.2).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from masis.schema.audit import FiredRule, Measurement, Score
+
+
+def normalised(name: str, given: Any, measurements: tuple[Measurement, ...] = ()) -> Score:
+    """The score for what a judge gave: percentages read, clamped, or unscored where it is no finite number."""
+    if isinstance(given, bool) or not isinstance(given, int | float) or not math.isfinite(given):
+        return Score(name=name, raw=None, value=None, measurements=measurements)
+    raw = value = float(given)
+    rules: list[FiredRule] = []
+    if value > 1:
+        rules.append(FiredRule(rule="percentage", before=value, after=value / 100, why="above 1: read as a percentage"))
+        value /= 100
+    clamped = max(0.0, min(value, 1.0))
+    if clamped != value:
+        rules.append(FiredRule(rule="clamp", before=value, after=clamped, why="kept within 0 and 1"))
+    return Score(name=name, raw=raw, value=clamped, rules=tuple(rules), measurements=measurements)
+
+
+def multiplied(score: Score, factor: float, *, rule: str, why: str) -> Score:
+    """The score times a penalty factor; unchanged where it is unscored or the factor is 1."""
+    if score.value is None or factor == 1.0:
+        return score
+    after = max(0.0, min(score.value * factor, 1.0))
+    return _ruled(score, after, FiredRule(rule=rule, before=score.value, after=after, why=why))
+
+
+def capped(score: Score, cap: float, *, rule: str, why: str) -> Score:
+    """The score, at most ``cap``; the rule is recorded only where it changed something."""
+    if score.value is None or score.value <= cap:
+        return score
+    return _ruled(score, cap, FiredRule(rule=rule, before=score.value, after=cap, why=why))
+
+
+def _ruled(score: Score, value: float, rule: FiredRule) -> Score:
+    return Score(
+        name=score.name, raw=score.raw, value=value, rules=(*score.rules, rule), measurements=score.measurements
+    )
