@@ -17,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from masis.store.cases import Cases, case_digest
+from masis.store.cases import Cases
 from masis.store.checking import check
 from masis.store.decisions import Decisions
 from masis.store.opening import Database, open_database, utc_now
@@ -97,7 +97,6 @@ __all__ = [
     "RunSummary",
     "Store",
     "StoreCheck",
-    "case_digest",
     "this_process",
     "utc_now",
 ]

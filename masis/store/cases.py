@@ -39,20 +39,14 @@ def sha256(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def case_digest(case: Case) -> str:
-    """SHA-256 over the content of a case; the order of its keys doesn't matter."""
-    return _prepared(case).digest
-
-
 def _prepared(case: Case) -> _Prepared:
     try:
-        content = case.to_json_dict()
+        payload = json.dumps(case.to_json_dict(), ensure_ascii=False)
+        return _Prepared(case, payload, case.digest())
     except PydanticSerializationError as error:
         raise InputError(
             f"case {case.id!r} holds what JSON can't ({error})", cure="Use text, numbers, lists and objects."
         ) from error
-    payload = json.dumps(content, ensure_ascii=False, allow_nan=False)
-    return _Prepared(case, payload, sha256(canonical_json(content)))
 
 
 class Cases:
@@ -63,7 +57,7 @@ class Cases:
 
     def digest(self, case: Case) -> str:
         """SHA-256 over the content of a case, stored or not; the order of its keys doesn't matter."""
-        return case_digest(case)
+        return case.digest()
 
     def add(self, case: Case) -> Literal["added", "unchanged"]:
         """Keep a case. Raises CaseConflict where the id belongs to a case with other content."""

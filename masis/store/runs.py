@@ -210,14 +210,18 @@ class Runs:
             return _summaries(connection, "case_seq = ?", [case_seq(connection, case_id)])
 
     def find(self, case_id: str, state: RunState, case_digest: str, settings: dict[str, Any]) -> str | None:
-        """The newest run of a case in this state, over this content and with these settings; None where there is none."""
-        with self._database.reading() as connection:
-            rows = connection.execute(
-                """SELECT runs.id, runs.settings FROM runs JOIN cases ON cases.seq = runs.case_seq
-                   WHERE cases.id = ? AND runs.state = ? AND runs.case_digest = ? ORDER BY runs.seq DESC""",
-                [case_id, state, case_digest],
+        """The newest run of a case in this state, over this content, with these settings; None if there is none."""
+        row = (
+            self._database.connection()
+            .execute(
+                """SELECT runs.id FROM runs JOIN cases ON cases.seq = case_seq
+                   WHERE cases.id = ? AND settings_digest = ? AND runs.state = ? AND case_digest = ?
+                   ORDER BY runs.seq DESC LIMIT 1""",
+                [case_id, sha256(canonical_json(settings)), state, case_digest],
             )
-            return next((row["id"] for row in rows if json.loads(row["settings"]) == settings), None)
+            .fetchone()
+        )
+        return row[0] if row else None
 
     def interrupted(self) -> tuple[RunSummary, ...]:
         """Interrupted runs that no newer finished run of their case has made pointless, newest first."""
@@ -231,20 +235,6 @@ class Runs:
     def running(self) -> tuple[RunSummary, ...]:
         """Runs under way, in any process, newest first."""
         return _summaries(self._database.connection(), "runs.state = 'running'", [])
-
-    def finished_like(self, case_id: str, settings: dict[str, Any]) -> str | None:
-        """The newest finished run of a case with the same settings; None where there is none."""
-        row = (
-            self._database.connection()
-            .execute(
-                """SELECT runs.id FROM runs JOIN cases ON cases.seq = case_seq
-                   WHERE cases.id = ? AND settings_digest = ? AND runs.state = 'finished'
-                   AND case_digest = cases.digest ORDER BY runs.seq DESC LIMIT 1""",
-                [case_id, sha256(canonical_json(settings))],
-            )
-            .fetchone()
-        )
-        return row[0] if row else None
 
     def _seen(self, connection: sqlite3.Connection, run_seq: int) -> None:
         connection.execute("UPDATE runs SET seen_at = ? WHERE seq = ?", [self._database.now(), run_seq])

@@ -19,7 +19,6 @@ from masis.schema.audit import (
 from masis.schema.case import Case
 from masis.schema.review import Decision
 from masis.schema.run import Event, Iteration, ReviewReason, Run, Versions
-from masis.store import case_digest
 
 JUDGE = JudgedBy(model="offline", version="1")
 SETTINGS: dict[str, Any] = {"max_iterations": 3}
@@ -107,7 +106,7 @@ def a_run(case: Case, run_id: str = "run-1", *, iterations: tuple[Iteration, ...
     content: dict[str, Any] = {
         "id": run_id,
         "case_id": case.id,
-        "case_digest": case_digest(case),
+        "case_digest": case.digest(),
         "started_at": "2026-01-01T10:00:00.000Z",
         "finished_at": "2026-01-01T10:00:01.000Z",
         "models": {"critic": "offline", "evaluator": "offline"},

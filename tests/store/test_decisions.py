@@ -90,7 +90,7 @@ def test_undo_returns_to_what_was_before_and_can_go_on_to_the_machine(store: Sto
     store.decisions.append(an_undo(case, first.id))
     assert (state(store, case), store.decisions.current("case-1")) == ("needs_review", None)
     assert store.cases.summary("case-1").reviewer is None
-    assert store.decisions.entries().total == 3
+    assert store.decisions.entries().total == 4
 
 
 def test_only_the_entry_that_stands_can_be_undone(store: Store, case: Case) -> None:
@@ -168,7 +168,7 @@ def test_the_log_is_filtered_and_paged(store: Store, case: Case) -> None:
     last = store.decisions.append(a_decision(other, None, verdict="escalate"))
     page = store.decisions.entries(DecisionFilter(case_id="case-1", size=3, page=2))
     assert ([entry.seq for entry in page.rows], page.total) == ([4, 3, 2], 7)
-    assert store.decisions.entries(DecisionFilter(reviewers=("Ada",))).total == 3
+    assert store.decisions.entries(DecisionFilter(reviewers=("Ada",))).total == 4
     assert store.decisions.entries(DecisionFilter(verdicts=("escalate",))).rows == (last,)
     assert store.decisions.entries(DecisionFilter(run_id="run-1", newest_first=False)).rows[0].seq == 1
     assert store.decisions.entries(DecisionFilter(since=last.at)).rows == (last,)

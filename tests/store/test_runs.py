@@ -9,7 +9,7 @@ import pytest
 from masis.errors import StoreError, UnknownRecord
 from masis.schema.audit import Draft
 from masis.schema.case import Case
-from masis.store import CaseFilter, Owner, Store, case_digest, this_process
+from masis.store import CaseFilter, Owner, Store, this_process
 from masis.store.owners import SILENCE_S
 from tests.store.factories import JUDGE, SETTINGS, a_case, a_decision, a_run, an_event, an_iteration
 
@@ -18,7 +18,7 @@ DEAD = Owner(this_process().host, 2**22 + 1, "long ago")
 
 def started(store: Store, case: Case, run_id: str = "run-1", owner: Owner | None = None) -> None:
     store.cases.add(case)
-    store.runs.start(run_id, case_id=case.id, case_digest=case_digest(case), models={}, settings=SETTINGS, owner=owner)
+    store.runs.start(run_id, case_id=case.id=case.digest(), models={}, settings=SETTINGS, owner=owner)
 
 
 def test_a_finished_run_comes_back_whole(store: Store) -> None:
@@ -149,10 +149,13 @@ def test_cancelling_is_seen_by_whoever_runs_it_and_forgotten_on_resuming(store: 
 def test_a_finished_run_with_the_same_settings_is_found_so_that_it_need_not_be_done_again(store: Store) -> None:
     case = a_case()
     started(store, case)
-    assert store.runs.finished_like("case-1", SETTINGS) is None
+    digest = case.digest()
+    assert store.runs.find("case-1", "finished", digest, SETTINGS) is None
+    assert store.runs.find("case-1", "running", digest, SETTINGS) == "run-1"
     store.runs.finish(a_run(case))
-    assert store.runs.finished_like("case-1", dict(reversed(SETTINGS.items()))) == "run-1"
-    assert store.runs.finished_like("case-1", SETTINGS | {"max_iterations": 1}) is None
+    assert store.runs.find("case-1", "finished", digest, dict(reversed(SETTINGS.items()))) == "run-1"
+    assert store.runs.find("case-1", "finished", digest, SETTINGS | {"max_iterations": 1}) is None
+    assert store.runs.find("case-1", "finished", "other content", SETTINGS) is None
 
 
 def test_runs_of_a_case_are_listed_newest_first_with_their_figures(store: Store) -> None:
