@@ -18,7 +18,7 @@ DEAD = Owner(this_process().host, 2**22 + 1, "long ago")
 
 def started(store: Store, case: Case, run_id: str = "run-1", owner: Owner | None = None) -> None:
     store.cases.add(case)
-    store.runs.start(run_id, case_id=case.id=case.digest(), models={}, settings=SETTINGS, owner=owner)
+    store.runs.start(run_id, case_id=case.id, case_digest=case.digest(), models={}, settings=SETTINGS, owner=owner)
 
 
 def test_a_finished_run_comes_back_whole(store: Store) -> None:
