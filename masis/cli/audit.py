@@ -21,12 +21,9 @@ from masis.cli.workers import Done, Failed, Job, audit_in_processes, guarded_aud
 from masis.datasets.readers import CaseLine, likely_misnamed, read_case_lines
 from masis.datasets.writers import write_run
 from masis.errors import InputError, MasisError
-from masis.schema.run import Run
+from masis.schema.run import Iteration, Run
 from masis.settings import Settings, database_path
 from masis.workbench import Workbench
-
-FLAGS = {"hallucination", "invalid_reference", "contradicted_claim"}
-"""The reasons for review that flag an answer, beside those that only leave it open."""
 
 
 @dataclass
@@ -42,8 +39,17 @@ class Tally:
     def count(self, run: Run) -> None:
         """Count one new run."""
         self.audited += 1
-        self.flagged += any(reason.code in FLAGS for reason in run.review_reasons)
+        self.flagged += bool(run.iterations) and _flagged(run.iterations[0])
         self.needs_review += run.needs_review
+
+
+def _flagged(iteration: Iteration) -> bool:
+    """Whether an answer cites what isn't there, or asserts what the evidence contradicts or doesn't hold."""
+    return (
+        iteration.citation_audit.hallucination_detected
+        or iteration.critique.hallucination_detected
+        or any(claim.verdict == "contradicted" for claim in iteration.claims)
+    )
 
 
 @click.command()
@@ -145,8 +151,8 @@ class _AuditJob:
         tally = self.tally
         kept = f", {counted(tally.kept, 'case')} skipped (audited before with these settings)" if tally.kept else ""
         say(
-            f"{counted(tally.audited, 'case')} audited{kept}: {tally.flagged:,} flagged, "
-            f"{tally.needs_review:,} to be reviewed by a person."
+            f"{counted(tally.audited, 'case')} audited{kept}: {tally.flagged:,} flagged as they came, "
+            f"{tally.needs_review:,} still to be reviewed by a person after revision."
         )
         if self.out and self.out != STDIO:
             say(f"Runs: {self.out}")

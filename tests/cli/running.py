@@ -1,0 +1,45 @@
+"""Cases to give to the command line, and the command line as a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from click.testing import Result
+
+Masis = Callable[..., Result]
+"""Runs ``masis`` with arguments: the fixture of that name."""
+
+
+def case(identifier: str, **changes: Any) -> dict[str, Any]:
+    """A small case with one fabricated reference; ``...`` takes a field away."""
+    fields = {
+        "id": identifier,
+        "query": "How long is the bridge?",
+        "answer": "The bridge is 120 metres long [1]. It was opened in 1931 [9].",
+        "evidence": [{"id": "1", "text": "The bridge is 120 metres long."}, {"id": "2", "text": "It opened in 1931."}],
+    }
+    return {key: value for key, value in (fields | changes).items() if value is not ...}
+
+
+def lines(*cases: dict[str, Any]) -> bytes:
+    """Cases as JSON Lines."""
+    return b"".join(json.dumps(each).encode() + b"\n" for each in cases)
+
+
+def start(*arguments: str | Path, **options: Any) -> subprocess.Popen[str]:
+    """``masis`` as a process of its own."""
+    root = Path(__file__).resolve().parents[2]
+    return subprocess.Popen(
+        [sys.executable, "-m", "masis.cli", *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(root)},
+        **options,
+    )

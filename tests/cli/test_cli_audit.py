@@ -1,0 +1,237 @@
+"""``masis audit``: complete runs, resumable, several processes, interruptible without loss."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sqlite3
+import time
+from pathlib import Path
+from subprocess import Popen
+
+import pytest
+
+from masis.schema.run import Run
+from masis.workbench import Workbench
+from tests.cli.running import Masis, case, lines, start
+
+
+def runs_in(file: Path) -> list[Run]:
+    return [Run.model_validate_json(line) for line in file.read_bytes().splitlines()]
+
+
+@pytest.fixture
+def three(tmp_path: Path) -> Path:
+    file = tmp_path / "cases.jsonl"
+    file.write_bytes(lines(case("a"), case("b", answer="The bridge is 120 metres long [1]."), case("c", answer=...)))
+    return file
+
+
+def test_every_case_gets_a_complete_run_in_the_order_of_the_file(masis: Masis, three: Path, tmp_path: Path) -> None:
+    result = masis("audit", three, "--db", tmp_path / "new.db", "--out", tmp_path / "runs.jsonl")
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout == ""
+    runs = runs_in(tmp_path / "runs.jsonl")
+    assert [run.case_id for run in runs] == ["a", "b", "c"]
+    assert runs[0].iterations[0].citation_audit.invalid_citations == ("9",)
+    assert runs[2].draft is not None
+    assert "3 cases audited: 1 flagged as they came, " in result.stderr
+    assert f"Database: {tmp_path / 'new.db'}" in result.stderr
+    store = Workbench.open(tmp_path / "new.db").store
+    assert [store.runs.get(run.id) for run in runs] == runs
+
+
+def test_without_db_the_default_database_is_used_and_named(masis: Masis, three: Path, home: Path) -> None:
+    result = masis("audit", three)
+    assert result.exit_code == 0
+    assert f"Database: {home / 'masis' / 'masis.db'}" in result.stderr
+    assert (home / "masis" / "masis.db").exists()
+
+
+def test_several_processes_give_the_same_runs_as_one(masis: Masis, tmp_path: Path) -> None:
+    file = tmp_path / "cases.jsonl"
+    file.write_bytes(lines(*(case(f"case-{number}") for number in range(20))))
+    found = []
+    for concurrency in (1, 2):
+        out = tmp_path / f"runs-{concurrency}.jsonl"
+        result = masis(
+            "audit", file, "--db", tmp_path / f"{concurrency}.db", "--out", out, "--concurrency", concurrency
+        )
+        assert result.exit_code == 0, result.stderr
+        changing = {"id", "started_at", "finished_at", "iterations", "spot_check", "usage"}
+        found.append([run.model_dump(exclude=changing) for run in runs_in(out)])
+        states = Workbench.open(tmp_path / f"{concurrency}.db").overview().states
+        assert sum(states.values()) == 20
+        assert "new" not in states or states["new"] == 0
+    assert found[0] == found[1]
+
+
+def test_running_again_skips_what_is_done_and_still_writes_every_run(masis: Masis, three: Path, tmp_path: Path) -> None:
+    arguments = ("audit", three, "--db", tmp_path / "new.db", "--out", tmp_path / "runs.jsonl")
+    masis(*arguments)
+    first = (tmp_path / "runs.jsonl").read_bytes()
+    result = masis(*arguments)
+    assert result.exit_code == 0
+    assert "0 cases audited, 3 cases skipped (audited before with these settings)" in result.stderr
+    assert (tmp_path / "runs.jsonl").read_bytes() == first
+
+
+def test_other_settings_or_again_audit_anew(masis: Masis, three: Path, tmp_path: Path) -> None:
+    masis("audit", three, "--db", tmp_path / "new.db")
+    result = masis("audit", three, "--db", tmp_path / "new.db", "--set", "max_iterations=1")
+    assert "3 cases audited:" in result.stderr
+    result = masis("audit", three, "--db", tmp_path / "new.db", "--again")
+    assert "3 cases audited:" in result.stderr
+    assert len(Workbench.open(tmp_path / "new.db").store.runs.for_case("a")) == 3
+
+
+def test_limit_takes_the_first_cases_and_stdin_and_stdout_make_a_pipe(masis: Masis, tmp_path: Path) -> None:
+    content = lines(case("a"), case("b"), case("c"))
+    result = masis("audit", "-", "--out", "-", "--limit", "2", "--db", tmp_path / "new.db", stdin=content)
+    assert result.exit_code == 0, result.stderr
+    assert [json.loads(line)["case_id"] for line in result.stdout.splitlines()] == ["a", "b"]
+
+
+def test_the_file_that_is_read_is_not_written(masis: Masis, three: Path) -> None:
+    before = three.read_bytes()
+    result = masis("audit", three, "--out", three)
+    assert result.exit_code == 2
+    assert "--out names the file that is read" in result.stderr
+    assert three.read_bytes() == before
+
+
+def test_a_case_whose_id_is_taken_by_another_is_named_with_its_line(masis: Masis, three: Path, tmp_path: Path) -> None:
+    masis("audit", three, "--db", tmp_path / "new.db")
+    other = tmp_path / "other.jsonl"
+    other.write_bytes(lines(case("x"), case("a", query="Something else?")))
+    result = masis("audit", other, "--db", tmp_path / "new.db")
+    assert result.exit_code == 1
+    assert f"{other}, line 2: case 'a' is already here with other content" in result.stderr
+    assert "1 case audited" in result.stderr
+
+
+def test_an_answer_under_another_name_is_pointed_out_once(masis: Masis, tmp_path: Path) -> None:
+    file = tmp_path / "cases.jsonl"
+    file.write_bytes(lines(*(case(name, answer=..., response="It is long [1].") for name in "ab")))
+    result = masis("audit", file, "--db", tmp_path / "new.db")
+    assert result.exit_code == 0
+    assert result.stderr.count('If "response" is the answer, rename it to "answer".') == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (["--model", "openai:gpt-17"], "there is no model 'openai:gpt-17'"),
+        (["--set", "max_iterations=9"], "--set max_iterations"),
+        (["--concurrency", "0"], "--concurrency"),
+        (["--out", "/no/such/folder/runs.jsonl"], "there is no such folder"),
+    ],
+)
+def test_wrong_options_are_wrong_use_and_touch_nothing(
+    masis: Masis, three: Path, tmp_path: Path, options: list[str], expected: str
+) -> None:
+    result = masis("audit", three, "--db", tmp_path / "new.db", *options)
+    assert result.exit_code == 2
+    assert expected in result.stderr
+    assert not (tmp_path / "new.db").exists()
+
+
+def test_an_audit_that_raises_fails_its_case_only(
+    masis: Masis, three: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    audit = Workbench.audit
+
+    def broken(self: Workbench, given: object, **options: object) -> Run:
+        if given.id == "b":  # type: ignore[attr-defined]
+            raise ZeroDivisionError("of all things")
+        return audit(self, given, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Workbench, "audit", broken)
+    result = masis("audit", three, "--db", tmp_path / "new.db")
+    assert result.exit_code == 1
+    assert f"{three}, line 2: case 'b': ZeroDivisionError: of all things" in result.stderr
+    assert "2 cases audited" in result.stderr
+
+
+def many(folder: Path, count: int = 1500) -> Path:
+    file = folder / "many.jsonl"
+    file.write_bytes(lines(*(case(f"case-{number}") for number in range(count))))
+    return file
+
+
+def finished_runs(database: Path) -> int:
+    try:
+        with sqlite3.connect(f"file:{database}?mode=ro", uri=True) as connection:
+            found = connection.execute("SELECT count(*) FROM runs WHERE state = 'finished'").fetchone()[0]
+        connection.close()
+    except sqlite3.OperationalError:  # not there yet
+        return 0
+    return int(found)
+
+
+def wait_for_runs(process: Popen[str], database: Path, count: int) -> None:
+    deadline = time.monotonic() + 60
+    while finished_runs(database) < count:
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("concurrency", [1, 2])
+def test_ctrl_c_keeps_what_is_finished_and_the_same_command_goes_on(
+    tmp_path: Path, home: Path, masis: Masis, concurrency: int
+) -> None:
+    file, database, out = many(tmp_path), tmp_path / "new.db", tmp_path / "runs.jsonl"
+    arguments = ("audit", file, "--db", database, "--out", out, "--concurrency", concurrency)
+    process = start(*arguments)
+    wait_for_runs(process, database, 5)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert "Stopping after the audits under way" in err
+    assert "the same command goes on from here" in err
+    assert "Traceback" not in err
+    kept = finished_runs(database)
+    assert 5 <= kept < 1500
+    assert len(runs_in(out)) == kept
+    again = masis(*arguments, "--limit", kept + 3)
+    assert again.exit_code == 0
+    assert f"3 cases audited, {kept:,} cases skipped" in again.stderr
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="finds child processes in /proc")
+def test_a_killed_audit_leaves_no_workers_and_a_database_that_opens(tmp_path: Path, home: Path, masis: Masis) -> None:
+    file, database = many(tmp_path), tmp_path / "new.db"
+    process = start("audit", file, "--db", database, "--concurrency", "2")
+    wait_for_runs(process, database, 3)
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    assert len(children) >= 2
+    process.kill()
+    process.communicate(timeout=60)
+    deadline = time.monotonic() + 10
+    while any(os.path.exists(f"/proc/{child}/exe") for child in children):
+        assert time.monotonic() < deadline, "a worker outlived its parent"
+        time.sleep(0.05)
+    kept = finished_runs(database)
+    again = masis("audit", file, "--db", database, "--limit", kept + 2)
+    assert again.exit_code == 0
+    assert f"2 cases audited, {kept:,} cases skipped" in again.stderr
+
+
+@pytest.mark.real_data
+@pytest.mark.parametrize(("name", "count"), [("expertqa_cases.jsonl", 217), ("pubmedqa_cases.jsonl", 522)])
+def test_every_real_case_gets_a_complete_run(
+    masis: Masis, shared_data: Path, tmp_path: Path, name: str, count: int
+) -> None:
+    out = tmp_path / "runs.jsonl"
+    result = masis("audit", shared_data / name, "--db", tmp_path / "new.db", "--out", out)
+    assert result.exit_code == 0, result.stderr
+    runs = runs_in(out)
+    assert len({run.case_id for run in runs}) == len(runs) == count
+    for run in runs:
+        assert run.iterations
+        assert run.best is not None
+        assert run.final_answer
+        assert run.unscored is None
+        assert all(iteration.evaluation is not None for iteration in run.iterations)
