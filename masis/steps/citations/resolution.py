@@ -1,0 +1,225 @@
+"""Which evidence a reference names, if any: by id, by number, by position, by source.
+
+The order, strongest first (DESIGN.md, 4.1), each recorded as ``resolved_by``:
+
+``exact``       the id to the letter
+``normalised``  ignoring case and blanks; then also taking ``-``, ``_``, a blank and nothing between word and number as
+                the same (``Chunk 1``, ``chunk-1`` for ``chunk_1``)
+``suffix``      a number, to the one id that ends in it (``1`` for ``chunk_1``, never for ``chunk_11``)
+``position``    a number, counting from 1, only where no id ends in a number (the ids are opaque)
+``source``      a link, or a name, to the chunks whose source it is
+
+Where a step finds two candidates it finds none: an ambiguous reference never resolves silently.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import cached_property, lru_cache
+from itertools import pairwise
+from typing import NamedTuple, TypeVar
+
+from masis.schema.audit import ResolvedBy
+
+
+class Resolution(NamedTuple):
+    """The evidence a reference names and how that was found; both None where it names none."""
+
+    evidence_id: str | None
+    how: ResolvedBy | None
+
+
+NOTHING = Resolution(None, None)
+
+_SEPARATORS = re.compile(r"[\s_\-‐‑]+|(?<=[^\W\d_])(?=\d)")
+_BLANKS = re.compile(r"\s+")
+_NUMBERED = re.compile(r"(?:.*[^0-9A-Za-z]|[A-Za-z]+)?0*(\d{1,9})(?:\.(?:pdf|txt|md|html?|docx?|json))?", re.DOTALL)
+_HEX = re.compile(r"(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])[0-9a-f]{6,}", re.IGNORECASE)
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+_DIGITS = re.compile(r"\d+")
+_LOWER, _UPPER, _TITLE = re.compile(r"[a-z]+"), re.compile(r"[A-Z]+"), re.compile(r"[A-Z][a-z]+")
+_SLUG = re.compile(r"[a-z]+(?:[_-][a-z]+)+")
+_SCHEME = re.compile(r"\A(?:https?://)?(?:www\.)?", re.IGNORECASE)
+
+
+@lru_cache(maxsize=64)
+def index_of(ids: tuple[str, ...], sources: tuple[str | None, ...]) -> EvidenceIndex:
+    """The index of a case's evidence, kept for the iterations that follow."""
+    return EvidenceIndex(ids, sources)
+
+
+class EvidenceIndex:
+    """The ids and sources of a case's evidence, looked up by what an answer writes; tables are built when needed."""
+
+    def __init__(self, ids: tuple[str, ...], sources: tuple[str | None, ...] = ()) -> None:
+        self.ids = ids
+        self.exact = frozenset(ids)
+        self._sources = sources
+
+    # resolving
+
+    def resolve(self, name: str) -> Resolution:
+        """What a reference as written names, sources aside."""
+        if name in self.exact:
+            return Resolution(name, "exact")
+        if name.isdecimal():
+            return self.resolve_number(int(name)) if len(name) <= 9 else NOTHING
+        return self._normalised(name)
+
+    def _normalised(self, name: str) -> Resolution:
+        found = self._folded.get(_fold(name)) or self._loose.get(_loosen(name))
+        return Resolution(found, "normalised") if found else NOTHING
+
+    def resolve_number(self, number: int) -> Resolution:
+        """What a bare number names: the one id ending in it, else the position where ids are opaque."""
+        if number in self._numbers:
+            found = self._numbers[number]
+            return Resolution(found, "suffix") if found else NOTHING
+        if not self._numbers and 1 <= number <= len(self.ids):
+            return Resolution(self.ids[number - 1], "position")
+        return NOTHING
+
+    def resolve_source(self, name: str) -> tuple[str, ...]:
+        """The chunks whose source is this address or name; several where several come from one source."""
+        return self._by_source.get(_address(name), ())
+
+    # shape
+
+    def shaped(self, name: str) -> bool:
+        """Whether a name that names no evidence is written in the style of this case's ids, and so poses as one."""
+        if _DIGITS.sub("0", name).casefold() in self._skeletons:
+            return True
+        if _classes(name) in self._class_skeletons:
+            return True
+        if self._hash_lengths and _hash_like(name):
+            return any(abs(len(name) - length) <= 2 for length in self._hash_lengths)
+        return False
+
+    def slug(self, name: str) -> bool:
+        """Whether the name is words joined like this case's ids: ``earnings-call`` beside ``annual-report``."""
+        return self._slugs and _SLUG.fullmatch(name) is not None
+
+    @property
+    def bare_numbers(self) -> bool:
+        """Whether all ids are numbers."""
+        return all(id_.isdecimal() for id_ in self.ids)
+
+    @cached_property
+    def highest_number(self) -> int:
+        """The highest number an id ends in, at least the number of chunks."""
+        return max([len(self.ids), *self._numbers])
+
+    @cached_property
+    def has_addresses(self) -> bool:
+        """Whether evidence is named by web addresses, so that a link is this case's way of citing."""
+        return any("://" in name for name in [*self.ids, *(source or "" for source in self._sources)])
+
+    @cached_property
+    def bracketed(self) -> tuple[str, ...]:
+        """Ids that hold brackets themselves, the longest first."""
+        return tuple(sorted((id_ for id_ in self.ids if "[" in id_ or "]" in id_), key=len, reverse=True))
+
+    @cached_property
+    def worded(self) -> bool:
+        """Whether any id holds a letter and a digit, so that it can stand in round brackets."""
+        return any(_round_worthy(id_) for id_ in self.ids)
+
+    # tables
+
+    @cached_property
+    def _folded(self) -> dict[str, str | None]:
+        return _unique((_fold(id_), id_) for id_ in self.ids)
+
+    @cached_property
+    def _loose(self) -> dict[str, str | None]:
+        return _unique((_loosen(id_), id_) for id_ in self.ids)
+
+    @cached_property
+    def _numbers(self) -> dict[int, str | None]:
+        return _unique((number, id_) for id_ in self.ids if (number := _number_of(id_)) is not None)
+
+    @cached_property
+    def _by_source(self) -> dict[str, tuple[str, ...]]:
+        table: dict[str, tuple[str, ...]] = {}
+        for id_, source in zip(self.ids, self._sources, strict=False):
+            for name in {_address(source or ""), _address(id_) if "://" in id_ else ""} - {""}:
+                table[name] = (*table.get(name, ()), id_)
+        return table
+
+    @cached_property
+    def _skeletons(self) -> frozenset[str]:
+        return frozenset(
+            _DIGITS.sub("0", id_).casefold()
+            for id_ in self.ids
+            if any(map(str.isdecimal, id_)) and not id_.isdecimal() and not _hash_like(id_)
+        )
+
+    @cached_property
+    def _class_skeletons(self) -> frozenset[str]:
+        """Where the words of the ids vary (``smith-2004``, ``jones-2011``), their classes stand for them."""
+        if len(self._skeletons) < 2:
+            return frozenset()
+        return frozenset(classes for id_ in self.ids if (classes := _classes(id_)))
+
+    @cached_property
+    def _hash_lengths(self) -> frozenset[int]:
+        return frozenset(len(id_) for id_ in self.ids if _hash_like(id_))
+
+    @cached_property
+    def _slugs(self) -> bool:
+        return len(self.ids) > 1 and all(_SLUG.fullmatch(id_) for id_ in self.ids)
+
+
+Key = TypeVar("Key")
+
+
+def _unique(pairs: Iterable[tuple[Key, str]]) -> dict[Key, str | None]:
+    table: dict[Key, str | None] = {}
+    for key, id_ in pairs:
+        table[key] = None if key in table else id_
+    return table
+
+
+def _fold(name: str) -> str:
+    return _BLANKS.sub("", name).casefold()
+
+
+def _loosen(name: str) -> str:
+    return _SEPARATORS.sub("-", name.strip().casefold())
+
+
+def _address(name: str) -> str:
+    """An address without what does not matter to what it names: scheme, www, fragment, closing slash, case."""
+    name = name.strip()
+    if "://" in name:
+        name = name.partition("#")[0]
+    return _SCHEME.sub("", name).rstrip("/").casefold()
+
+
+def _number_of(id_: str) -> int | None:
+    """The number an id ends in; None for hashes and addresses, whose digits mean nothing."""
+    if "://" in id_ or _hash_like(id_):
+        return None
+    match = _NUMBERED.fullmatch(id_)
+    return int(match.group(1)) if match else None
+
+
+def _hash_like(name: str) -> bool:
+    if _HEX.fullmatch(name) or _UUID.fullmatch(name):
+        return True
+    if not (5 <= len(name) <= 40 and name.isalnum() and name.isascii()):
+        return False
+    changes = sum(a.isdecimal() != b.isdecimal() for a, b in pairwise(name))
+    return changes >= 2
+
+
+def _classes(name: str) -> str:
+    """``smith-2004`` as ``a-0``; empty where there is no digit or no sign between words and digits."""
+    if len(name) > 80 or not _DIGITS.search(name) or name.isalnum() or any(map(str.isspace, name)):
+        return ""
+    return _LOWER.sub("a", _UPPER.sub("A", _TITLE.sub("\x01", _DIGITS.sub("0", name))))
+
+
+def _round_worthy(name: str) -> bool:
+    return any(map(str.isalpha, name)) and any(map(str.isdecimal, name))
