@@ -1,1 +1,68 @@
-"""MASIS Workbench."""
+"""MASIS Workbench: audits AI answers against their evidence, for people who must vouch for them.
+
+The way of the data:
+
+    Case (question, evidence, draft answer)
+      -> citations   which markers point at real evidence, which sentences carry none   (code, no model)
+      -> claims      what the answer asserts, and which evidence bears each assertion
+      -> critique    what a demanding reader objects to; a confidence, tempered by the citations
+      -> revision    a better answer, re-audited from the start            } repeated until it converges
+      -> evaluation  four scores, clamped by what the citations prove
+    Run (every iteration, kept) -> queue -> decision of a person -> dataset
+
+    import masis
+    evidence = (masis.Evidence(id="1", text="It is ten metres long."),)
+    run = masis.run_audit(masis.Case(id="bridge", query="How long is it?", answer="Ten metres [1].", evidence=evidence))
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from masis import version
+
+if TYPE_CHECKING:
+    from masis.auditor import audit_citations, run_audit, verify_claims
+    from masis.schema.audit import CitationAudit, ClaimCheck
+    from masis.schema.case import Case, Evidence
+    from masis.schema.run import Run
+    from masis.settings import Settings
+
+__version__ = version.APP
+
+_HOMES = {
+    "audit_citations": "masis.auditor",
+    "run_audit": "masis.auditor",
+    "verify_claims": "masis.auditor",
+    "CitationAudit": "masis.schema.audit",
+    "ClaimCheck": "masis.schema.audit",
+    "Case": "masis.schema.case",
+    "Evidence": "masis.schema.case",
+    "Run": "masis.schema.run",
+    "Settings": "masis.settings",
+}
+
+__all__ = [
+    "Case",
+    "CitationAudit",
+    "ClaimCheck",
+    "Evidence",
+    "Run",
+    "Settings",
+    "__version__",
+    "audit_citations",
+    "run_audit",
+    "verify_claims",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used, so that ``import masis`` and ``masis --help`` stay quick."""
+    if name in _HOMES:
+        return getattr(importlib.import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'masis' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,314 @@
+"""The reviser without a model: it re-attributes, corrects, hedges or drops, and says for each what and why.
+
+It works on the sentences that something is wrong with and leaves every other character of the answer as it was. What it
+puts in stands in the evidence: the value that a chunk has, a passage word for word, the id of the chunk that bears it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from masis.offline.alignment import EvidenceIndex
+from masis.offline.drafter import NOTHING_FOUND, cited_sentence
+from masis.offline.edits import Edit, applied, without
+from masis.offline.ground import JUDGED_BY, index_of, lead_of, plain
+from masis.offline.markers import MarkerStyle, style_of
+from masis.schema.audit import (
+    Change,
+    ChangeKind,
+    Citation,
+    ClaimCheck,
+    Contradiction,
+    Critique,
+    Issue,
+    Revision,
+    Sentence,
+)
+from masis.steps.claims import HIGH_BELOW
+from masis.steps.context import AuditContext
+
+HEDGE = "There is insufficient evidence that"
+LONGEST_PASSAGE = 60
+"""Words; a longer passage of evidence is not put into an answer."""
+ADDED_MOST = 2
+DROPPED_BELOW = 0.5
+HEDGED_BELOW = 0.7
+"""A sentence of which a passage covers less is dropped or hedged; of which it covers more, is left for a person."""
+
+
+class OfflineReviser:
+    """Revises by rule; never says what no chunk says."""
+
+    def revise(self, context: AuditContext, critique: Critique, issues: Sequence[Issue]) -> Revision:
+        """The answer with its faulty sentences mended; the same answer where nothing can be mended."""
+        work = _Mending(context, issues)
+        for number in range(len(context.citation_audit.sentences)):
+            work.mend(number)
+        work.add_missing()
+        answer = applied(context.answer, work.edits)
+        if not answer.strip():
+            answer = NOTHING_FOUND
+        touched = {number for edit in work.edits for number in edit.sentences}
+        return Revision(
+            revised_answer=answer,
+            changes_explanation=_explained(work.changes),
+            updated_confidence=None,
+            issues_addressed=tuple(dict.fromkeys(issue for change in work.changes for issue in change.issue_ids)),
+            preserved_content=tuple(
+                sentence.text for n, sentence in enumerate(context.citation_audit.sentences) if n not in touched
+            ),
+            changes=tuple(work.changes),
+            judged_by=JUDGED_BY,
+        )
+
+
+@dataclass
+class _Mending:
+    """The edits gathered so far, sentence by sentence."""
+
+    context: AuditContext
+    issues: Sequence[Issue]
+    edits: list[Edit] = field(default_factory=list)
+    changes: list[Change] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.index: EvidenceIndex = index_of(self.context.evidence)
+        audit = self.context.citation_audit
+        self.style: MarkerStyle = style_of(self.context.answer, audit, self.context.evidence)
+        self.checks = {check.claim.sentence: check for check in self.context.claims}
+        self.readable = any(chunk.text.strip() for chunk in self.context.evidence)
+
+    def mend(self, number: int) -> None:
+        sentence = self.context.citation_audit.sentences[number]
+        check = self.checks.get(number)
+        if any(issue.rule == "unsafe_advice" and issue.severity == "critical" for issue in self._issues(sentence)):
+            self._drop(
+                number, sentence, "The evidence does not give this advice, and it can do harm.", ("unsafe_advice",)
+            )
+        elif check is None or check.support is None:
+            self._remove_fabricated(number, sentence)
+        elif check.verdict == "contradicted":
+            self._correct(number, sentence, check)
+        elif check.verdict == "unsupported" and check.support < HIGH_BELOW and _touched(check) < DROPPED_BELOW:
+            self._drop(number, sentence, check.issue or "No evidence bears this.", _BASELESS)
+        elif check.verdict == "unsupported" and _touched(check) < HEDGED_BELOW:
+            self._hedge(number, sentence, check)
+        elif check.verdict == "partial" and (shorter := without(check, self._bears)) is not None:
+            self._trim(number, sentence, check, shorter)
+        else:
+            self._recite(number, sentence, check)
+
+    def add_missing(self) -> None:
+        """What the question asks for and no sentence tells, word for word from the evidence."""
+        end = len(self.context.answer.rstrip())
+        for point in self.context.missing[:ADDED_MOST]:
+            if point.evidence_id is None or len(point.description.split()) > LONGEST_PASSAGE:
+                continue
+            added = self._cited(point.description, point.evidence_id)
+            self._record(
+                Edit(end, end, f" {added}", ()),
+                "added",
+                "The question asks for it and the evidence says it.",
+                ("missing_information",),
+                before="",
+                after=added,
+                issues=[
+                    i for i in self.issues if i.rule == "missing_information" and point.description in i.description
+                ],
+            )
+
+    def _bears(self, text: str) -> bool:
+        return self.index.assess(text).verdict == "supported"
+
+    def _correct(self, number: int, sentence: Sentence, check: ClaimCheck) -> None:
+        """The evidence's values in place of the claim's; else the evidence's own sentence; else nothing."""
+        if values := self._correction(check):
+            whole, said = _with_values(check.claim.text, values), _with_values(plain(check.claim), values)
+            why = "; ".join(value.reason for value in values)
+            self._replace(number, sentence, self._recited(number, whole, said), "corrected", why, _DENIED)
+            return
+        why = check.issue or "The evidence says otherwise."
+        source = check.contradictions[0].evidence_id if check.contradictions else None
+        passage = next((quote for quote in check.quotes if quote.evidence_id == source), None)
+        if passage is not None and source is not None and len(passage.text.split()) <= LONGEST_PASSAGE:
+            after = lead_of(sentence.text) + self._cited(passage.text, source)
+            self._replace(number, sentence, after, "rewritten", why, _DENIED)
+        else:
+            self._drop(number, sentence, why, _DENIED)
+
+    def _correction(self, check: ClaimCheck) -> list[Contradiction]:
+        """The fewest values to change so that the evidence bears the claim; empty where none would do."""
+        said = plain(check.claim)
+        known = {(c.claim_start, c.claim_end): c for c in reversed(check.contradictions) if _replaceable(c)}
+        values = sorted(known.values(), key=lambda c: -c.strength)
+        tries = [[value] for value in values] + ([values] if len(values) > 1 else [])
+        found = [(self.index.assess(_with_values(said, chosen)), chosen) for chosen in tries]
+        for accepted in ("supported", "partial"):
+            for after, chosen in found:
+                if after.verdict == accepted and (after.support or 0.0) > (check.support or 0.0):
+                    return chosen
+        return []
+
+    def _hedge(self, number: int, sentence: Sentence, check: ClaimCheck) -> None:
+        lead = lead_of(sentence.text)
+        words = " ".join(plain(check.claim).split()).rstrip(".!;: ")
+        first = words.split(" ", 1)[0]
+        lowered = (
+            words if first.isupper() or any(char.isupper() for char in first[1:]) else words[0].lower() + words[1:]
+        )
+        self._replace(number, sentence, f"{lead}{HEDGE} {lowered}.", "hedged", check.issue or "", _BASELESS)
+
+    def _trim(self, number: int, sentence: Sentence, check: ClaimCheck, shorter: str) -> None:
+        whole = self._recited(number, shorter, shorter)
+        self._replace(number, sentence, whole, "dropped", check.issue or "No evidence has this part.", _BASELESS)
+
+    def _recite(self, number: int, sentence: Sentence, check: ClaimCheck) -> None:
+        """The sentence stays; its references are put right."""
+        wrong = {r.evidence_id for r in check.references if r.finding in ("misattributed", "needless")}
+        fabricated = self._fabricated(number)
+        uncited = sentence.status == "uncited" and check.verdict == "supported"
+        if not (wrong or fabricated or uncited):
+            return
+        after = self._recited(number, sentence.text, plain(check.claim))
+        kind: ChangeKind = "cited" if uncited and not fabricated else "reattributed"
+        reasons = [r.reason for r in check.references if r.evidence_id in wrong]
+        reasons += [f"{citation.reference} names no evidence" for citation in fabricated]
+        why = "; ".join(reasons) or "The evidence bears this; the sentence did not say which."
+        self._replace(number, sentence, after, kind, why, _REFERENCES)
+
+    def _recited(self, number: int, text: str, said: str) -> str:
+        """``text`` with one marker at its end, naming the chunks that bear what is said."""
+        return self._with_marker(self._bare(number, text), self._bearers(number, said))
+
+    def _bare(self, number: int, text: str) -> str:
+        lead = lead_of(text)
+        for marker in self._markers(number):
+            text = text.replace(f" {marker}", "").replace(marker, "")
+        return lead + " ".join(text.removeprefix(lead).split())
+
+    def _bearers(self, number: int, said: str) -> list[str]:
+        found = self.index.assess(said)
+        check = self.checks[number]
+        kept = [r.evidence_id for r in check.references if r.finding in ("bears", "partly_bears")]
+        kept = [chunk for chunk in kept if self.index.assess(said, only=(chunk,)).verdict in ("supported", "partial")]
+        if kept:
+            return kept
+        best = next(
+            (
+                b.evidence_id
+                for b in found.bearing
+                if self.index.assess(said, only=(b.evidence_id,)).verdict == "supported"
+            ),
+            None,
+        )
+        return [best] if best else [b.evidence_id for b in found.bearing[:2]]
+
+    def _remove_fabricated(self, number: int, sentence: Sentence) -> None:
+        if not self._fabricated(number):
+            return
+        valid = dict.fromkeys(c.evidence_id for c in self._citations(number) if c.evidence_id is not None)
+        after = self._with_marker(self._bare(number, sentence.text), list(valid))
+        self._replace(
+            number, sentence, after, "uncited_marker_removed", "The reference names no evidence.", _REFERENCES
+        )
+
+    def _with_marker(self, text: str, evidence_ids: list[str]) -> str:
+        marker = self.style.write(evidence_ids)
+        if not marker:
+            return text
+        bare = text.rstrip(".!?;: ")
+        stop = text[len(bare) :].strip() or "."
+        return f"{bare} {marker}{stop}"
+
+    def _cited(self, passage: str, evidence_id: str) -> str:
+        return cited_sentence(passage, evidence_id).replace(f"[{evidence_id}]", self.style.write([evidence_id]))
+
+    def _drop(self, number: int, sentence: Sentence, why: str, rules: tuple[str, ...]) -> None:
+        edit = Edit(sentence.start, sentence.end, "", (number,))
+        self._record(edit, "dropped", why, rules, before=sentence.text, after="", issues=self._issues(sentence))
+
+    def _replace(
+        self, number: int, sentence: Sentence, after: str, kind: ChangeKind, why: str, rules: tuple[str, ...]
+    ) -> None:
+        if after != sentence.text:
+            edit = Edit(sentence.start, sentence.end, after, (number,))
+            self._record(edit, kind, why, rules, before=sentence.text, after=after, issues=self._issues(sentence))
+
+    def _record(
+        self,
+        edit: Edit,
+        kind: ChangeKind,
+        why: str,
+        rules: tuple[str, ...],
+        *,
+        before: str,
+        after: str,
+        issues: Sequence[Issue],
+    ) -> None:
+        self.edits.append(edit)
+        ids = tuple(issue.id for issue in issues if kind == "dropped" or issue.rule in (*rules, *_REFERENCES))
+        self.changes.append(Change(kind=kind, before=before, after=after, why=why, issue_ids=ids))
+
+    def _issues(self, sentence: Sentence) -> list[Issue]:
+        return [
+            issue
+            for issue in self.issues
+            if issue.start is not None and issue.end is not None
+            if issue.start < sentence.end and sentence.start < issue.end
+        ]
+
+    def _citations(self, number: int) -> list[Citation]:
+        return [citation for citation in self.context.citation_audit.citations if citation.sentence == number]
+
+    def _fabricated(self, number: int) -> list[Citation]:
+        return [citation for citation in self._citations(number) if citation.status == "invalid"]
+
+    def _markers(self, number: int) -> list[str]:
+        answer = self.context.answer
+        return list(dict.fromkeys(answer[c.marker_start : c.marker_end] for c in self._citations(number)))
+
+
+_BASELESS = ("unsupported_claim", "partly_supported_claim", "uncited_sentence", "conclusion_without_ground")
+_DENIED = ("contradicted_claim",)
+_REFERENCES = ("fabricated_reference", "misattributed_reference", "needless_reference", "uncited_sentence")
+
+
+def _touched(check: ClaimCheck) -> float:
+    """How much of the claim the best passage covers, 0..1."""
+    return max((quote.score for quote in check.quotes), default=0.0)
+
+
+def _replaceable(found: Contradiction) -> bool:
+    return bool(found.evidence_text) and found.kind in ("number", "unit", "date", "name")
+
+
+def _with_values(text: str, values: Sequence[Contradiction]) -> str:
+    for value in sorted(values, key=lambda v: -v.claim_start):
+        text = text[: value.claim_start] + value.evidence_text + text[value.claim_end :]
+    return text
+
+
+def _explained(changes: Sequence[Change]) -> str:
+    if not changes:
+        return "Nothing could be improved."
+    verbs = {
+        "reattributed": "cited another chunk for",
+        "corrected": "corrected",
+        "hedged": "hedged",
+        "dropped": "dropped",
+        "added": "added",
+        "cited": "added a citation to",
+        "uncited_marker_removed": "removed a fabricated reference from",
+        "rewritten": "replaced by what the evidence says",
+    }
+    lines = []
+    for number, change in enumerate(changes, 1):
+        words = _short(change.before or change.after)
+        lines.append(f"{number}. {verbs[change.kind].capitalize()} “{words}” ({change.why.rstrip('.')}).")
+    return "\n".join(lines)
+
+
+def _short(text: str) -> str:
+    words = " ".join(text.split())
+    return words if len(words) <= 120 else words[:117] + "..."

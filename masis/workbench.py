@@ -1,0 +1,313 @@
+"""The use cases: what pages, command line and integrations all call.
+
+A ``Workbench`` is a store with settings. It owns what happens around an audit (the run is kept as it goes, a run that
+needs nobody is accepted by policy) and around a decision; how an audit works is the loop's, how records are kept the
+store's.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from masis import auditor, loop, version
+from masis.datasets.readers import read_case_lines
+from masis.errors import InputError, MasisError, UnknownRecord
+from masis.schema.audit import Draft
+from masis.schema.case import Case
+from masis.schema.review import CaseState, Decision, LogCheck, LogEntry
+from masis.schema.run import Event, Iteration, Run
+from masis.settings import Settings
+from masis.store import Store
+from masis.store.records import Added, CaseFilter, CasePage, CaseSummary, DecisionFilter, RunProgress, RunSummary
+
+POLICY_REVIEWER = "acceptance policy"
+LEAST_FREE_BYTES = 100_000_000
+
+
+class CaseView(NamedTuple):
+    """One case opened: what it is, where it stands, its runs (newest first), the newest finished one, its log."""
+
+    case: Case
+    summary: CaseSummary
+    runs: tuple[RunSummary, ...]
+    run: Run | None
+    decision: LogEntry | None
+    history: tuple[LogEntry, ...]
+
+    @property
+    def state(self) -> CaseState:
+        """Where the case stands."""
+        return self.summary.state
+
+
+class Overview(NamedTuple):
+    """What is in the store, by state."""
+
+    database: Path
+    cases: int
+    states: dict[str, int]
+
+
+class HealthItem(NamedTuple):
+    """One thing that was looked at."""
+
+    name: str
+    ok: bool
+    message: str
+
+
+class HealthReport(NamedTuple):
+    """Whether everything the workbench needs is in order (``specs/critic-loop.md``, REQ-CRITIC-OBS-005)."""
+
+    items: tuple[HealthItem, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is wrong."""
+        return all(item.ok for item in self.items)
+
+
+class Workbench:
+    """The use cases on one store."""
+
+    def __init__(self, store: Store, settings: Settings, database: Path) -> None:
+        self.store, self.settings, self.database = store, settings, database
+
+    @classmethod
+    def open(cls, database: Path, settings: Settings | None = None) -> Workbench:
+        """The workbench on the database at this path, which is made or migrated where need be."""
+        return cls(Store.open(database), settings or Settings(), database)
+
+    # cases
+
+    def import_cases(self, cases: Iterable[Case], on_batch: Callable[[int], None] | None = None) -> Added:
+        """Keep cases; one that is here already with other content is a conflict, the others are kept all the same."""
+        return self.store.cases.add_many(cases, on_batch=on_batch)
+
+    def load_demo(self) -> Added:
+        """Keep the demo cases."""
+        return self.import_cases(demo_cases())
+
+    def overview(self) -> Overview:
+        """How many cases stand where."""
+        states = self.store.cases.facets().states
+        return Overview(self.database, sum(states.values()), states)
+
+    def find_cases(self, wanted: CaseFilter) -> CasePage:
+        """One page of the cases that match."""
+        return self.store.cases.search(wanted)
+
+    def open_case(self, case_id: str) -> CaseView:
+        """One case with its newest finished run and its log. Raises UnknownRecord."""
+        runs = tuple(self.store.runs.for_case(case_id))
+        finished = next((run.id for run in runs if run.state == "finished"), None)
+        return CaseView(
+            case=self.store.cases.get(case_id),
+            summary=self.store.cases.summary(case_id),
+            runs=runs,
+            run=self.store.runs.get(finished) if finished else None,
+            decision=self.store.decisions.current(case_id),
+            history=self.store.decisions.entries(DecisionFilter(case_id=case_id, size=200)).rows,
+        )
+
+    # audits
+
+    def needs_audit(self, case: Case, settings: Settings | None = None) -> bool:
+        """Whether no finished run has audited this content with these settings."""
+        return self.store.runs.find(case.id, "finished", case.digest(), _dumped(settings or self.settings)) is None
+
+    def audit(
+        self,
+        case: Case,
+        *,
+        settings: Settings | None = None,
+        on_event: Callable[[Event], None] | None = None,
+        cancelled: Callable[[], bool] | None = None,
+    ) -> Run:
+        """Audit a case that is in the store, keeping the run as it goes.
+
+        A run of the same content with the same settings that was interrupted is taken up after its last finished
+        iteration. Raises UnknownRecord where the case is not in the store.
+        """
+        settings = settings or self.settings
+        roles = auditor.roles_for(settings)
+        progress = self._interrupted(case, settings)
+        if progress is not None:
+            return self._run(case, settings, roles, progress.run_id, progress, on_event, cancelled)
+        run_id = loop.new_run_id()
+        self.store.runs.start(
+            run_id, case_id=case.id, case_digest=case.digest(), models=roles.models, settings=_dumped(settings)
+        )
+        return self._run(case, settings, roles, run_id, None, on_event, cancelled)
+
+    def resume(
+        self,
+        run_id: str,
+        *,
+        on_event: Callable[[Event], None] | None = None,
+        cancelled: Callable[[], bool] | None = None,
+    ) -> Run:
+        """Take up an interrupted run after its last finished iteration. Raises UnknownRecord."""
+        progress = self.store.runs.progress(run_id)
+        case = self.store.cases.get(progress.case_id)
+        return self.audit(
+            case, settings=Settings.model_validate(progress.settings), on_event=on_event, cancelled=cancelled
+        )
+
+    def store_run(self, case: Case, run: Run) -> None:
+        """Keep a run that was made elsewhere (by a worker process), with all that follows from it."""
+        self.store.runs.finish(run)
+        self._accept(run)
+
+    def _interrupted(self, case: Case, settings: Settings) -> RunProgress | None:
+        found = self.store.runs.find(case.id, "interrupted", case.digest(), _dumped(settings))
+        return self.store.runs.resume(found) if found else None
+
+    def _accept(self, run: Run) -> None:
+        """A run that needs nobody is accepted by policy, unless it was drawn for a spot check (DESIGN.md, 4.3)."""
+        if run.needs_review or run.spot_check:
+            return
+        self.decide(
+            Decision(
+                kind="policy_accept",
+                source="CODE",
+                reviewer=POLICY_REVIEWER,
+                case_id=run.case_id,
+                run_id=run.id,
+                iteration=None if run.best is None else run.best + 1,
+                reason="nothing in the run asks for a person",
+                token=f"policy:{run.id}",
+                versions=run.versions.model_dump(mode="json"),
+                extra={"review_threshold": run.settings["review_threshold"], "seed": run.settings["spot_check_seed"]},
+            )
+        )
+
+    # decisions
+
+    def decide(self, decision: Decision) -> LogEntry:
+        """Append a decision to the log; the same token twice is one decision."""
+        if not decision.versions:
+            decision = decision.model_copy(update={"versions": {"app": version.APP, "rubric": version.RUBRIC}})
+        return self.store.decisions.append(decision)
+
+    def undo(self, case_id: str, reviewer: str, token: str | None = None) -> LogEntry:
+        """Take back the decision that stands, by a further entry. Raises UnknownRecord where there is none."""
+        current = self.store.decisions.current(case_id)
+        if current is None:
+            raise UnknownRecord(f"there is no decision on case {case_id!r} to take back.")
+        run_id = current.decision.run_id if current.decision else None
+        return self.decide(
+            Decision(kind="undo", reviewer=reviewer, case_id=case_id, run_id=run_id, undoes=current.id, token=token)
+        )
+
+    def verify_log(self) -> LogCheck:
+        """Whether every entry of the decision log fits the one before."""
+        return self.store.decisions.verify()
+
+    # health
+
+    def health(self) -> HealthReport:
+        """Look at everything an audit and a decision need."""
+        return HealthReport((*self._store_health(), self._roles_health(), self._disk_health()))
+
+    def _store_health(self) -> Sequence[HealthItem]:
+        check = self.store.check()
+        kept = ", ".join(f"{count:,} {name}" for name, count in check.counts.items())
+        items = [HealthItem("database", check.ok, f"{check.path} ({check.bytes / 1e6:.1f} MB): {kept}")]
+        items += [HealthItem("database", False, problem) for problem in check.problems]
+        log = self.verify_log()
+        message = f"{log.length:,} entries, head {log.head[:12]}" if log.whole else "; ".join(log.broken[:5])
+        return [*items, HealthItem("decision log", log.whole, message)]
+
+    def _roles_health(self) -> HealthItem:
+        try:
+            run = auditor.run_audit(_SAMPLE, self.settings)
+        except MasisError as error:
+            return HealthItem("auditor", False, str(error))
+        models = ", ".join(f"{role}: {model}" for role, model in self.settings.models().items())
+        works = run.best is not None and not run.warnings
+        return HealthItem("auditor", works, models if works else "; ".join(w.message for w in run.warnings))
+
+    def _disk_health(self) -> HealthItem:
+        free = shutil.disk_usage(self.database.resolve().parent).free
+        return HealthItem("disk", free >= LEAST_FREE_BYTES, f"{free / 1e9:.1f} GB free")
+
+    def _run(
+        self,
+        case: Case,
+        settings: Settings,
+        roles: loop.Roles,
+        run_id: str,
+        progress: RunProgress | None,
+        on_event: Callable[[Event], None] | None,
+        cancelled: Callable[[], bool] | None,
+    ) -> Run:
+        runs = self.store.runs
+
+        def keep(finished: Draft | Iteration) -> None:
+            if isinstance(finished, Draft):
+                runs.save_draft(run_id, finished)
+            else:
+                runs.save_iteration(run_id, finished)
+
+        def record(event: Event) -> None:
+            runs.append_event(event)
+            if on_event is not None:
+                on_event(event)
+
+        work = loop.audit(
+            case,
+            roles,
+            settings,
+            run_id=run_id,
+            case_digest=case.digest(),
+            cancelled=lambda: bool(cancelled and cancelled()) or runs.cancel_requested(run_id),
+            progress=loop.Progress(progress.draft, progress.iterations, progress.last_event) if progress else None,
+            keep=keep,
+        )
+        try:
+            run = auditor.drained(work, record)
+        except BaseException as error:
+            runs.abandon(run_id, f"{type(error).__name__} in the middle of the audit")
+            raise
+        runs.finish(run)
+        self._accept(run)
+        return run
+
+
+def _dumped(settings: Settings) -> dict[str, Any]:
+    return settings.model_dump(mode="json")
+
+
+_SAMPLE = Case.model_validate(
+    {
+        "id": "health",
+        "query": "How long is the bridge?",
+        "answer": "The bridge is 120 metres long [chunk_1].",
+        "evidence": [{"id": "chunk_1", "text": "The bridge is 120 metres long and was opened in 1931."}],
+    }
+)
+
+
+def app_root() -> Path:
+    """The folder of ``app.py``, ``pages/`` and ``data/``: the checkout, or ``_app`` inside the installed package."""
+    package = Path(__file__).resolve().parent
+    installed = package / "_app"
+    return installed if installed.is_dir() else package.parent
+
+
+def demo_case_files() -> list[Path]:
+    """The files of the demo cases, by name."""
+    return sorted((app_root() / "data" / "cases").glob("*.jsonl"))
+
+
+def demo_cases() -> Iterable[Case]:
+    """The demo cases, file by file."""
+    for file in demo_case_files():
+        for line in read_case_lines(file):
+            if isinstance(line.found, InputError):
+                raise line.found
+            yield line.found
