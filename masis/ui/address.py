@@ -6,15 +6,17 @@ Addresses come from outside: what makes no sense in one is ignored.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TypeVar, get_args
 
 import streamlit as st
 
-from masis.store.records import CaseFilter
+from masis.store.records import CaseFilter, QueueOrder
 from masis.ui.words import FLAG, STATES
 
 PAGE_SIZE = 20
 LONGEST_QUERY = 400
-ORDERS = {
+Known = TypeVar("Known", bound=str)
+ORDERS: dict[QueueOrder, str] = {
     "telling": "Most telling first",
     "least_confident": "Least confident first",
     "newest": "Newest first",
@@ -36,7 +38,12 @@ def put(name: str, text: str) -> None:
         del st.query_params[name]
 
 
-def several(name: str, known: Iterable[str]) -> list[str]:
+def order() -> QueueOrder:
+    """The order asked for, else the most telling first."""
+    return next((known for known in get_args(QueueOrder) if known == value("order")), "telling")
+
+
+def several(name: str, known: Iterable[Known]) -> list[Known]:
     """The known values of a parameter that holds several, separated by commas."""
     wanted = set(value(name).split(","))
     return [each for each in known if each in wanted]
@@ -50,13 +57,12 @@ def number(name: str, default: int = 1) -> int:
 
 def case_filter(fields: Iterable[str]) -> CaseFilter:
     """The filter the address describes; ``fields`` are those the store has."""
-    order = value("order")
     return CaseFilter(
         text=value("q")[:LONGEST_QUERY],
-        states=tuple(several("state", STATES)),  # type: ignore[arg-type]
+        states=tuple(several("state", STATES)),
         flags=tuple(several("flag", FLAG)),
         fields=tuple(field for field in fields if field == value("field")),
-        order=order if order in ORDERS else "telling",  # type: ignore[arg-type]
+        order=order(),
         page=number("page"),
         size=PAGE_SIZE,
     )

@@ -62,12 +62,12 @@ def _filters(facets: Facets) -> None:
             "Field", names, key="field", placeholder="Any field", index=None, on_change=_choose, args=("field",)
         )
     with order:
-        st.session_state["order"] = address.value("order") if address.value("order") in address.ORDERS else "telling"
+        st.session_state["order"] = address.order()
         st.selectbox(
             "Order",
             list(address.ORDERS),
             key="order",
-            format_func=address.ORDERS.get,
+            format_func=address.ORDERS.__getitem__,
             on_change=_choose,
             args=("order",),
         )
@@ -89,7 +89,7 @@ def _filters(facets: Facets) -> None:
         with right:
             st.session_state["flag"] = address.several("flag", flags)
             st.pills(
-                "Found in the answer",
+                "Found in the answer as it came",
                 flags,
                 key="flag",
                 selection_mode="multi",

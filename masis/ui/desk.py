@@ -142,7 +142,8 @@ def _findings(iteration: Iteration) -> tuple[list[Finding], list[Span | None]]:
     length = len(iteration.answer)
 
     def place(issue: Issue) -> tuple[int, int]:
-        return (length if issue.start is None else issue.start, length if issue.end is None else issue.end)
+        # By the end, where the number stands in the answer; the narrower of two that end together comes first.
+        return (length + 1, 0) if issue.end is None or issue.start is None else (issue.end, -issue.start)
 
     claims = {(check.claim.start, check.claim.end): index for index, check in enumerate(iteration.claims)}
     findings: list[Finding] = []

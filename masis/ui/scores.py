@@ -103,18 +103,19 @@ def chart(run: Run) -> alt.LayerChart | alt.FacetChart:
     ]
     frame = pd.DataFrame(rows, columns=["iteration", "score", "value"])
     names = [SCORE[name].text for name in shown]
-    overall = SCORE["overall_score"].text
+    overall, confidence = SCORE["overall_score"].text, SCORE["confidence"].text
+    legend = alt.Legend(orient="right", symbolSize=70)
     base = alt.Chart(frame).encode(
         x=alt.X("iteration:O", title="Iteration", axis=alt.Axis(labelAngle=0)),
         y=alt.Y("value:Q", title=None, scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format=".1f", tickCount=5)),
-        color=alt.Color(
-            "score:N", title=None, scale=alt.Scale(domain=names), legend=alt.Legend(orient="bottom", columns=3)
-        ),
+        color=alt.Color("score:N", title=None, sort=names, legend=legend),
         tooltip=["score:N", "iteration:O", alt.Tooltip("value:Q", format=".2f")],
     )
     lines = base.mark_line().encode(
         size=alt.condition(alt.datum.score == overall, alt.value(3.5), alt.value(1.5)),
-        strokeDash=alt.condition(alt.datum.score == SCORE["confidence"].text, alt.value([5, 4]), alt.value([1, 0])),
+        strokeDash=alt.condition(alt.datum.score == confidence, alt.value([5, 4]), alt.value([1, 0])),
     )
-    points = base.mark_point(filled=True, size=55, opacity=1).encode(shape=alt.Shape("score:N", legend=None))
-    return alt.layer(lines, points).properties(height=300)
+    points = base.mark_point(filled=True, size=60, opacity=1).encode(
+        shape=alt.Shape("score:N", title=None, sort=names, legend=legend)
+    )
+    return alt.layer(lines, points).properties(height=290)

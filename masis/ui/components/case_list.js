@@ -4,7 +4,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
   root.replaceChildren()
   const table = make("table", "list")
   const head = make("tr")
-  for (const title of ["Question", "State", "Found", "Quality", "Confidence"]) {
+  for (const title of ["Question", "State", "Found in the answer as it came", "Quality", "Confidence"]) {
     const cell = make("th", "", title)
     cell.scope = "col"
     head.append(cell)

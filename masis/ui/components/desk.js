@@ -13,8 +13,26 @@ export default function ({ data, parentElement }) {
   const answer = make("section", "answer")
   const findings = make("section", "findings")
   const evidence = make("section", "evidence")
+  const why = make("div", "why-panel")
+  why.setAttribute("aria-live", "polite")
+  const narrow = () => root.clientWidth < 700
 
+  const explain = (numbers, piece) => {
+    why.replaceChildren()
+    for (const number of numbers) {
+      const finding = data.findings.find(item => item.number === number)
+      const row = make("div", `reason tone-${finding.label.tone}`)
+      row.append(make("b", "number", number), make("b", "", ` ${finding.label.text}. `), make("span", "", finding.reason))
+      why.append(row)
+    }
+    if (piece && !numbers.length) {
+      const row = make("div", `reason tone-${piece.verdict === "supported" ? "good" : "calm"}`)
+      row.append(make("b", "", `${piece.verdict ?? piece.status ?? ""}. `), make("span", "", piece.why ?? ""))
+      why.append(row)
+    }
+  }
   const clear = () => {
+    why.replaceChildren()
     for (const element of root.querySelectorAll(".lit, .lit-against, .chosen")) {
       element.classList.remove("lit", "lit-against", "chosen")
     }
@@ -61,17 +79,19 @@ export default function ({ data, parentElement }) {
     const finding = data.findings.find(item => item.number === number)
     const card = findingCards.get(number)
     card?.classList.add("chosen")
+    if (from === "answer") explain([number])
     const piece = choosePieces(item => item.findings?.includes(number))
     showEvidence(finding.claim === undefined ? [] : [finding.claim], finding.evidence)
-    if (from === "answer") reveal(card)
-    else reveal(piece)
+    if (from === "findings") reveal(narrow() ? null : piece)
   }
   const selectPiece = piece => {
     const own = piece.findings ?? []
-    if (own.length) return selectFinding(piece.reference === "fabricated" ? own[own.length - 1] : own[0], "answer")
     clear()
+    explain(own, piece)
+    for (const number of own) findingCards.get(number)?.classList.add("chosen")
     choosePieces(item => item.sentence === piece.sentence)
     showEvidence(piece.claims ?? [], piece.evidence ? [piece.evidence] : [])
+    if (narrow()) reveal(findingCards.get(own[0]))
   }
   const selectEvidence = card => {
     clear()
@@ -251,7 +271,7 @@ export default function ({ data, parentElement }) {
     for (const card of data.evidence) list.append(drawCard(card))
     const rest = data.evidence_total - data.evidence.length
     if (rest > 0) list.append(make("p", "dim", `${rest} more chunks, cited nowhere and bearing no claim, are not drawn.`))
-    evidence.append(list)
+    evidence.append(why, list)
   }
 
   drawAnswer()
