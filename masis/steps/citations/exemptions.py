@@ -42,6 +42,9 @@ _META = re.compile(
     r"general )*(?:summary|overview|answer|list|outline)|based on)|"
     r"(?:some |more |further |additional )?(?:information|details?) (?:\w+ ){0,8}(?:can be found|(?:is|are) "
     r"(?:provided|given|available|found|listed)) (?:in|below|above)|"
+    r"(?:however,? |but )?(?:it is (?:also )?important to |please )?note that (?:this|these|the) (?:\w+ "
+    r")?(?:suggestions?|recommendations?|"
+    r"summary|answer|response|list|algorithm|overview|information|advice|guide(?:lines)?|examples?)\b|"
     r"i['’]?d (?:be happy|recommend asking)|to (?:answer|summari[sz]e)(?: \w+){0,4}[:,]?$|in summary[:,]?$|in "
     r"conclusion[:,]?$)"
 )

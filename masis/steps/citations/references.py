@@ -156,7 +156,7 @@ def _worded(text: str) -> bool:
 
 def _round_citation(text: str, index: EvidenceIndex) -> bool:
     """Whether round brackets hold a citation: a word for evidence, or an id that is no plain word or number."""
-    first = next(_parts(_Part(0, len(text), text))).text if _SEPARATOR.search(text) else text
+    first = next(_parts(_Part(0, len(text), text)), _Part(0, 0, "")).text
     if _WORDED.fullmatch(first) or _WORDED.fullmatch(text):
         return True
     if not index.worded or not _worded(first):

@@ -125,7 +125,8 @@ def test_a_sentence_that_begins_with_sources_of_is_no_source_list() -> None:
 
 
 def test_the_entries_under_a_references_heading_are_no_claims() -> None:
-    answer = "Sales rose [1].\n\n## References\n[1] Annual report, 2023\n[2] Press release, 2024\n\n## Outlook\nIt is bright."
+    sources = "## References\n[1] Annual report, 2023\n[2] Press release, 2024"
+    answer = f"Sales rose [1].\n\n{sources}\n\n## Outlook\nIt is bright."
     audit = audit_citations(answer, NUMBERS)
     assert statuses(audit) == ["cited", "exempt", "exempt", "exempt", "exempt", "uncited"]
 
@@ -210,12 +211,13 @@ def test_a_fabricated_marker_is_found_wherever_it_stands(before: str, after: str
 
 @pytest.mark.parametrize(
     "unit",
-    ["[", "[1", "[1]", "[1,", "(Source ", "(Source 1", "【1", "【1†", "[^", "[^1]: ", "[a](", "[a](http://b", "$x_", "\\(",
-     "`", "[1-", "[1 and ", "[chunk_", "[chunk_1-", "(chunk_1 ", "https://a.b/", "no ", "not ", "is not ", "no information in ",
-     "the sources do not ", "; but ", "- [x] ", "| a ", "[1914-1918] ", "keine ", "ne pas ", "vs 1 [2-9] ", "a, "],
-)  # fmt: skip
+    "[ [1 [1] [1, (Source@ (Source@1 【1 【1† [^ [^1]:@ [a]( [a](http://b $x_ \\( ` [1- [1@and@ [chunk_ [chunk_1- "
+    "(chunk_1@ https://a.b/ no@ not@ is@not@ no@information@in@ the@sources@do@not@ ;@but@ -@[x]@ |@a@ [1914-1918]@ keine@ "
+    "ne@pas@ vs@1@[2-9]@ a,@ (,".split(),
+)
 @pytest.mark.parametrize("mode", ["standard", "literal"])
 def test_hostile_answers_of_100_000_characters_take_linear_time(unit: str, mode: str) -> None:
+    unit = unit.replace("@", " ")
     answer = (unit * (100_000 // len(unit) + 1))[:100_000]
     evidence = (*CHUNKS, Evidence(id="u", source="https://a.b/c"))
     start = time.perf_counter()
