@@ -63,8 +63,9 @@ _TRAILING_MARKERS = re.compile(
     ))+[.,;]?""",
     re.VERBOSE,
 )
+# each alternative opens with a plain character, so that the search skips from one such character to the next
 _PROTECTED = re.compile(
-    r"`[^`\n]{1,300}`|\[[^\[\]\n]{1,200}\]|(?<=[^\s.!?…\"”]\s)\([^()\n]{1,200}\)|https?://[^\s<>\])】]+|\bwww\.[^\s<>\])】]+"
+    r"`[^`\n]{1,300}`|\[[^\[\]\n]{1,200}\]|\((?<=[^\s.!?…\"”]\s\()[^()\n]{1,200}\)|https?://[^\s<>\])】]+|www\.[^\s<>\])】]+"
 )
 _MAY_PROTECT = re.compile(r"[`\[(]|https?:|www\.")
 _LAST_WORD = re.compile(r"[^\s(\[{\"'“”‘’«»/—–*]+\Z")

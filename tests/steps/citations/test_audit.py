@@ -212,8 +212,8 @@ def test_a_fabricated_marker_is_found_wherever_it_stands(before: str, after: str
 @pytest.mark.parametrize(
     "unit",
     "[ [1 [1] [1, (Source@ (Source@1 【1 【1† [^ [^1]:@ [a]( [a](http://b $x_ \\( ` [1- [1@and@ [chunk_ [chunk_1- "
-    "(chunk_1@ https://a.b/ no@ not@ is@not@ no@information@in@ the@sources@do@not@ ;@but@ -@[x]@ |@a@ [1914-1918]@ keine@ "
-    "ne@pas@ vs@1@[2-9]@ a,@ (,".split(),
+    "(chunk_1@ https://a.b/ no@ not@ is@not@ no@information@in@ the@sources@do@not@ ;@but@ -@[x]@ |@a@ "
+    "[1914-1918]@ keine@ ne@pas@ vs@1@[2-9]@ a,@ (,".split(),
 )
 @pytest.mark.parametrize("mode", ["standard", "literal"])
 def test_hostile_answers_of_100_000_characters_take_linear_time(unit: str, mode: str) -> None:
