@@ -1,0 +1,131 @@
+"""Roles that do as a test tells them: doubles that are values, not patches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from masis.loop import Clock, Roles
+from masis.offline.verifier import OfflineVerifier
+from masis.schema.audit import Claim, ClaimCheck, Critique, Draft, Issue, JudgedBy, Revision
+from masis.schema.base import Unscored
+from masis.schema.case import Evidence
+from masis.steps.claims import Verifier
+from masis.steps.context import AuditContext
+from masis.steps.critique import CritiqueJudgement, Objection
+from masis.steps.evaluation import EvaluationJudgement
+
+JUDGED_BY = JudgedBy(model="scripted", version="1")
+MAJOR = Objection("factual", "test", "high", "It is wrong.", "Because.", "Mend it.")
+
+
+def said(quality: Any = 0.8, **changes: Any) -> CritiqueJudgement:
+    """A critic's judgement of this quality, content unless told otherwise."""
+    values: dict[str, Any] = {
+        "confidence": quality,
+        "hallucination_detected": False,
+        "needs_retry": False,
+        "overall_quality_score": quality,
+        "critique_confidence": 0.9,
+        "critique_reasoning": "Read.",
+    }
+    return CritiqueJudgement(**(values | changes))
+
+
+@dataclass
+class ScriptedDrafter:
+    """Writes what it is told, or fails."""
+
+    answer: str = "The bridge is 120 metres long [chunk_1]."
+    error: Exception | None = None
+
+    def draft(self, query: str, evidence: Sequence[Evidence]) -> Draft:
+        if self.error:
+            raise self.error
+        return Draft(answer=self.answer, judged_by=JUDGED_BY)
+
+
+class ContentVerifier(OfflineVerifier):
+    """Finds the claims as the offline verifier does, and finds all of them borne out."""
+
+    def verify(self, claims: Sequence[Claim], evidence: Sequence[Evidence]) -> tuple[ClaimCheck, ...]:
+        return tuple(ClaimCheck(claim=claim, verdict="supported", support=1.0, confidence=1.0) for claim in claims)
+
+
+@dataclass
+class ScriptedCritic:
+    """Gives its judgements in turn, the last one again and again."""
+
+    judgements: Sequence[CritiqueJudgement | Unscored | Exception] = (said(),)
+    judged_by: JudgedBy = JUDGED_BY
+    seen: list[AuditContext] = field(default_factory=list)
+
+    def critique(self, context: AuditContext) -> CritiqueJudgement | Unscored:
+        self.seen.append(context)
+        given = self.judgements[min(len(self.seen), len(self.judgements)) - 1]
+        if isinstance(given, Exception):
+            raise given
+        return given
+
+
+@dataclass
+class ScriptedReviser:
+    """Gives its answers in turn, the last one again and again."""
+
+    answers: Sequence[str | Exception] = ("The bridge is 120 metres long, revised [chunk_1].",)
+    calls: int = 0
+
+    def revise(self, context: AuditContext, critique: Critique, issues: Sequence[Issue]) -> Revision:
+        self.calls += 1
+        given = self.answers[min(self.calls, len(self.answers)) - 1]
+        if isinstance(given, Exception):
+            raise given
+        return Revision(
+            revised_answer=given,
+            changes_explanation=f"revision {self.calls}",
+            updated_confidence=None,
+            judged_by=JUDGED_BY,
+        )
+
+
+FAIR = EvaluationJudgement(0.9, 0.9, 0.9, 0.9)
+
+
+@dataclass
+class ScriptedEvaluator:
+    """Gives one judgement, counts how often it was asked."""
+
+    judgement: EvaluationJudgement | Unscored = FAIR
+    judged_by: JudgedBy = JUDGED_BY
+    calls: int = 0
+
+    def evaluate(self, context: AuditContext, critique: Critique) -> EvaluationJudgement | Unscored:
+        self.calls += 1
+        return self.judgement
+
+
+def roles(
+    *,
+    drafter: ScriptedDrafter | None = None,
+    verifier: Verifier | None = None,
+    critic: ScriptedCritic | None = None,
+    reviser: ScriptedReviser | None = None,
+    evaluator: ScriptedEvaluator | None = None,
+) -> Roles:
+    """Five roles, scripted but for the verifier."""
+    return Roles(
+        drafter=drafter or ScriptedDrafter(),
+        verifier=verifier or ContentVerifier(),
+        critic=critic or ScriptedCritic(),
+        reviser=reviser or ScriptedReviser(),
+        evaluator=evaluator or ScriptedEvaluator(),
+        models={"critic": "scripted"},
+    )
+
+
+def ticking(step: float = 0.001) -> Clock:
+    """A clock on which each look at the seconds takes ``step``."""
+    ticks = iter(range(1_000_000))
+    seconds: Callable[[], float] = lambda: next(ticks) * step  # noqa: E731
+    return Clock(now=lambda: "2026-01-02T03:04:05.678Z", seconds=seconds)
