@@ -36,6 +36,7 @@ Every command explains itself: masis COMMAND --help.
 
 
 @click.group(
+    "masis",
     cls=CommandGroup,
     entries=COMMANDS,
     help=HELP,

@@ -60,6 +60,7 @@ def _flagged(iteration: Iteration) -> bool:
     type=click.IntRange(1, 64),
     default=1,
     show_default=True,
+    metavar="N",
     help="How many worker processes audit at once.",
 )
 @database_option
@@ -96,6 +97,7 @@ def audit(
       cat cases.jsonl | masis audit - --out - | jq .final_quality_score
 
     Ctrl-C stops after the audits under way and keeps what is finished; the same command then goes on from there.
+
     Exit code 0: every line was read and audited. 1: some were not. 2: wrong use. 130: interrupted.
     """  # noqa: D301 (click reads the backspace)
     settings = chosen_settings(models, assignments)

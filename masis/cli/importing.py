@@ -18,6 +18,12 @@ from masis.schema.case import Case
 from masis.settings import database_path
 from masis.workbench import Workbench
 
+_BATCH = 500
+"""Cases a transaction at most."""
+
+_BATCH_BYTES = 4_000_000
+"""Bytes of the file a transaction at most, but for a single case that is larger."""
+
 
 @click.command("import")
 @input_argument("files", nargs=-1, required=True, metavar="FILE...")
@@ -50,21 +56,34 @@ def import_files(files: tuple[Path, ...], db: Path | None) -> None:
 
 def _import_cases(file: Path, workbench: Workbench, complaints: Complaints) -> None:
     progress = Progress("Importing", None if file == STDIO else file.stat().st_size)
-    with progress:
-        report = workbench.import_cases(_readable(file, complaints, progress))
-    complaints.add_all(f"{file}: {error}" for error in report.conflicts)
-    unchanged = f", {counted(report.unchanged, 'case')} there already" if report.unchanged else ""
-    say(f"{file}: {counted(report.added, 'case')} imported{unchanged}.")
+    added = unchanged = 0
+    try:
+        with progress:
+            for batch in _batches(file, complaints, progress):
+                report = workbench.import_cases(batch)
+                added, unchanged = added + report.added, unchanged + report.unchanged
+                complaints.add_all(f"{file}: {error}" for error in report.conflicts)
+    finally:
+        there = f", {counted(unchanged, 'case')} there already" if unchanged else ""
+        say(f"{file}: {counted(added, 'case')} imported{there}.")
 
 
-def _readable(file: Path, complaints: Complaints, progress: Progress) -> Iterator[Case]:
+def _batches(file: Path, complaints: Complaints, progress: Progress) -> Iterator[list[Case]]:
+    """The cases that can be read, as many at a time as fit in little memory; the rest is complained about."""
+    batch: list[Case] = []
+    begun = 0
     try:
         lines = read_case_lines(sys.stdin.buffer if file == STDIO else file)
-        for done, line in enumerate(lines, 1):
-            progress.move(line.end, f"{done:,} read")
+        for number, line in enumerate(lines, 1):
+            progress.move(line.end, f"{number:,} read")
             if isinstance(line.found, InputError):
                 complaints.add(line.found)
-            else:
-                yield line.found
-    except InputError as error:
+                continue
+            batch.append(line.found)
+            if len(batch) >= _BATCH or line.end - begun >= _BATCH_BYTES:
+                yield batch
+                batch, begun = [], line.end
+    except InputError as error:  # of another format, or broken off: what was read before is kept
         complaints.add(error)
+    if batch:
+        yield batch

@@ -7,10 +7,9 @@ from pathlib import Path
 import click
 
 from masis.cli.options import database_option
-from masis.cli.talk import counted, say
+from masis.cli.talk import Progress, counted, say
 from masis.settings import database_path, demo_database_path
-from masis.ui.serve import launch
-from masis.workbench import Workbench
+from masis.workbench import Workbench, demo_cases
 
 _port = click.option("--port", type=click.IntRange(1, 65535), help="Default: 8501, or the next free one.")
 
@@ -38,9 +37,8 @@ def demo(reset: bool, port: int | None, no_browser: bool, db: Path | None) -> No
         )
     if reset:
         _forget(database)
-    report = Workbench.open(database).load_demo()
-    say(f"{counted(report.added + report.unchanged, 'demo case')} in {database}.")
-    _finish(launch(database, port, "127.0.0.1", open_browser=not no_browser))
+    _prepare_demo(Workbench.open(database))
+    _open(database, port, "127.0.0.1", browser=not no_browser)
 
 
 @click.command()
@@ -62,7 +60,18 @@ def serve(port: int | None, address: str, browser: bool, db: Path | None) -> Non
     """  # noqa: D301 (click reads the backspace)
     database = database_path(db)
     Workbench.open(database)
-    _finish(launch(database, port, address, open_browser=browser))
+    _open(database, port, address, browser=browser)
+
+
+def _prepare_demo(workbench: Workbench) -> None:
+    """Bring the demo cases in and audit those that aren't yet: seconds the first time, nothing after that."""
+    workbench.load_demo()
+    new = [case for case in demo_cases() if workbench.needs_audit(case)]
+    with Progress("Auditing the demo cases", len(new)) as progress:
+        for done, case in enumerate(new, 1):
+            workbench.audit(case)
+            progress.move(done, case.id)
+    say(f"{counted(len(new), 'demo case')} audited now, {workbench.overview().cases:,} in {workbench.database}.")
 
 
 def _forget(database: Path) -> None:
@@ -71,6 +80,9 @@ def _forget(database: Path) -> None:
         database.with_name(database.name + suffix).unlink(missing_ok=True)
 
 
-def _finish(status: int) -> None:
+def _open(database: Path, port: int | None, address: str, *, browser: bool) -> None:
+    from masis.ui.serve import launch  # Streamlit takes a second to import, and --help must not wait for it
+
+    status = launch(database, port, address, open_browser=browser)
     if status:
         click.get_current_context().exit(status)

@@ -1,0 +1,201 @@
+"""``import``, ``export``, ``health`` and ``verify-log``: what goes in comes out, and what was altered is named."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from masis.cli.exporting import whole_file
+from masis.schema.review import Decision
+from masis.schema.run import Run
+from masis.workbench import Workbench
+from tests.cli.running import Masis, case, lines
+
+
+@pytest.fixture
+def audited(masis: Masis, tmp_path: Path) -> Path:
+    """A database with three audited cases, two of them decided by a person, one decision undone."""
+    file, database = tmp_path / "cases.jsonl", tmp_path / "first.db"
+    file.write_bytes(lines(case("ä"), case("b", field="law"), case("c")))
+    assert masis("audit", file, "--db", database).exit_code == 0
+    workbench = Workbench.open(database)
+    for identifier in ("ä", "b"):
+        run = workbench.open_case(identifier).run
+        assert run is not None
+        workbench.decide(Decision(reviewer="Ada", case_id=identifier, run_id=run.id, verdict="approve"))
+    workbench.undo("b", "Ada")
+    return database
+
+
+def test_cases_are_imported_once_and_come_out_as_they_came_in(masis: Masis, tmp_path: Path) -> None:
+    file, database = tmp_path / "cases.jsonl", tmp_path / "new.db"
+    given = [case("a", metadata={"z": 1, "a": [None, 2.5]}), case("b", field="law", query="Wie groß?")]
+    file.write_bytes(lines(*given))
+    first = masis("import", file, "--db", database)
+    assert (first.exit_code, first.stdout) == (0, "")
+    assert f"{file}: 2 cases imported." in first.stderr
+    assert "0 cases imported, 2 cases there already." in masis("import", file, "--db", database).stderr
+    exported = masis("export", "--format", "cases", "--db", database)
+    assert [json.loads(line) for line in exported.stdout.splitlines()] == given
+    assert "2 lines written." in exported.stderr
+
+
+def test_several_files_and_stdin_are_imported(masis: Masis, tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_bytes(lines(case("a")))
+    (tmp_path / "b.jsonl").write_bytes(lines(case("b")))
+    database = tmp_path / "new.db"
+    masis("import", tmp_path / "a.jsonl", tmp_path / "b.jsonl", "--db", database)
+    masis("import", "-", "--db", database, stdin=lines(case("c")))
+    assert Workbench.open(database).store.cases.count() == 3
+
+
+def test_a_case_under_a_taken_id_is_an_error_and_the_others_are_kept(masis: Masis, tmp_path: Path) -> None:
+    file, database = tmp_path / "cases.jsonl", tmp_path / "new.db"
+    file.write_bytes(lines(case("a")))
+    masis("import", file, "--db", database)
+    file.write_bytes(lines(case("a", query="Another?"), case("b")))
+    result = masis("import", file, "--db", database)
+    assert result.exit_code == 1
+    assert f"{file}: case 'a' is already here with other content." in result.stderr
+    assert "1 case imported" in result.stderr
+
+
+def test_the_archive_reproduces_the_database_byte_for_byte(masis: Masis, audited: Path, tmp_path: Path) -> None:
+    first, second, copy = tmp_path / "first.jsonl", tmp_path / "second.jsonl", tmp_path / "copy.db"
+    assert masis("export", "--out", first, "--db", audited).exit_code == 0
+    imported = masis("import", first, "--db", copy)
+    assert imported.exit_code == 0, imported.stderr
+    assert masis("export", "--out", second, "--db", copy).exit_code == 0
+    assert first.read_bytes() == second.read_bytes()
+    assert masis("verify-log", "--db", copy).stdout == masis("verify-log", "--db", audited).stdout
+
+
+def test_the_archive_does_not_go_into_a_database_in_use(masis: Masis, audited: Path, tmp_path: Path) -> None:
+    archive = tmp_path / "archive.jsonl"
+    masis("export", "--out", archive, "--db", audited)
+    (tmp_path / "one.jsonl").write_bytes(lines(case("other")))
+    masis("import", tmp_path / "one.jsonl", "--db", tmp_path / "used.db")
+    result = masis("import", archive, "--db", tmp_path / "used.db")
+    assert result.exit_code == 1
+    assert "Traceback" not in result.stderr
+    assert Workbench.open(tmp_path / "used.db").store.cases.count() == 1
+
+
+def test_a_damaged_archive_is_refused_with_its_line(masis: Masis, audited: Path, tmp_path: Path) -> None:
+    archive = tmp_path / "archive.jsonl"
+    masis("export", "--out", archive, "--db", audited)
+    content = archive.read_bytes().splitlines(keepends=True)
+    archive.write_bytes(b"".join([content[0], b'{"record": oops}\n', *content[1:]]))
+    result = masis("import", archive, "--db", tmp_path / "copy.db")
+    assert result.exit_code == 1
+    assert "line 2" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_runs_are_exported_as_their_model_dumps_them(masis: Masis, audited: Path) -> None:
+    result = masis("export", "--format", "runs", "--db", audited)
+    runs = [Run.model_validate_json(line) for line in result.stdout.splitlines()]
+    assert [run.case_id for run in runs] == ["ä", "b", "c"]
+
+
+def test_an_export_that_fails_leaves_the_file_as_it_was(tmp_path: Path) -> None:
+    file = tmp_path / "archive.jsonl"
+    file.write_bytes(b"before")
+
+    def fail() -> None:
+        with whole_file(file) as stream:
+            stream.write(b"half")
+            raise OSError("disk full")
+
+    with pytest.raises(OSError, match="disk full"):
+        fail()
+    assert file.read_bytes() == b"before"
+    assert list(tmp_path.iterdir()) == [file]
+
+
+@pytest.mark.parametrize("command", [["export"], ["health"], ["verify-log"]])
+def test_reading_creates_no_database(masis: Masis, tmp_path: Path, command: list[str]) -> None:
+    result = masis(*command, "--db", tmp_path / "none.db")
+    assert result.exit_code == 1
+    assert f"{tmp_path / 'none.db'}: there is no database here. 'masis import FILE'" in result.stderr
+    assert not (tmp_path / "none.db").exists()
+
+
+def test_health_before_the_first_import_is_in_order(masis: Masis, home: Path) -> None:
+    result = masis("health")
+    assert result.exit_code == 0
+    assert "There is no database yet" in result.stderr
+    assert not (home / "masis").exists()
+
+
+def test_health_lists_what_is_in_order_for_people_and_programs(masis: Masis, audited: Path) -> None:
+    result = masis("health", "--db", audited)
+    assert result.exit_code == 0, result.output
+    assert "ok   decision log" in result.stdout
+    report = json.loads(masis("health", "--json", "--db", audited).stdout)
+    assert report["ok"] is True
+    assert {"database", "decision log", "auditor"} <= {item["name"] for item in report["items"]}
+
+
+def tamper(database: Path) -> None:
+    """What someone with the file and no scruples can do."""
+    with sqlite3.connect(database) as connection:
+        triggers = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall()
+        for name, _ in triggers:
+            connection.execute(f'DROP TRIGGER "{name}"')
+        connection.execute("UPDATE decision_payloads SET payload = replace(payload, 'approve', 'reject ')")
+        for _, sql in triggers:
+            connection.execute(sql)
+    connection.close()
+
+
+def test_a_tampered_decision_is_named_by_verify_log_and_health(masis: Masis, audited: Path) -> None:
+    assert masis("verify-log", "--db", audited).exit_code == 0
+    tamper(audited)
+    result = masis("verify-log", "--db", audited)
+    assert result.exit_code == 1
+    assert "what was decided was altered" in result.stderr
+    assert "The decision log is not whole" in result.stderr
+    assert masis("health", "--db", audited).exit_code == 1
+
+
+def test_verify_log_compares_with_what_was_noted_earlier(masis: Masis, audited: Path) -> None:
+    shown = dict(line.split() for line in masis("verify-log", "--db", audited).stdout.splitlines())
+    noted = ("--length", shown["length"], "--head", shown["head"])
+    assert masis("verify-log", "--db", audited, *noted).exit_code == 0
+    workbench = Workbench.open(audited)
+    workbench.decide(
+        Decision(reviewer="Ada", case_id="c", run_id=workbench.open_case("c").runs[0].id, verdict="escalate")
+    )
+    grown = masis("verify-log", "--db", audited, *noted)
+    assert grown.exit_code == 0, grown.stderr
+    assert masis("verify-log", "--db", audited, "--head", shown["head"]).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("noted", "expected"),
+    [
+        (("--length", "99"), "99 were noted: the end was cut off"),
+        (("--head", "0" * 64), "no entry has the head that was noted"),
+        (("--length", "1", "--head", "0" * 64), "entry 1 has another digest than the head that was noted"),
+    ],
+)
+def test_a_log_that_was_cut_or_rewritten_shows_against_what_was_noted(
+    masis: Masis, audited: Path, noted: tuple[str, ...], expected: str
+) -> None:
+    result = masis("verify-log", "--db", audited, *noted)
+    assert result.exit_code == 1
+    assert expected in result.stderr
+
+
+def test_a_file_that_is_no_database_is_refused(masis: Masis, tmp_path: Path) -> None:
+    file = tmp_path / "notes.txt"
+    file.write_text("not a database, " * 100)
+    for command in ("health", "export", "verify-log"):
+        result = masis(command, "--db", file)
+        assert result.exit_code == 1
+        assert "is not a database of the workbench" in result.stderr
+    assert file.read_text().startswith("not a database")
