@@ -11,6 +11,8 @@ from masis.steps.context import AuditContext
 from masis.steps.evaluation import EvaluationJudgement
 
 PARTLY = 0.5
+BORNE = 0.5
+"""A passage bears on a claim from this share of its words on."""
 
 
 class OfflineEvaluator:
@@ -74,20 +76,17 @@ def faithfulness(context: AuditContext) -> tuple[Measurement, ...] | None:
 
 
 def relevance(context: AuditContext) -> tuple[Measurement, ...]:
-    """Whether the answer speaks of what is asked: in its words, or by what the evidence on the question says."""
-    wanted = asked(context.query)
-    met = share_met(wanted, stems(context.answer))
-    about = {point.passage.document for point in key_points(context.query, index_of(context.evidence))}
-    near = {chunk.id for number, chunk in enumerate(context.evidence) if number in about}
+    """Whether the answer speaks of what is asked: in its words, or by what the evidence found for the question says."""
+    met = share_met(asked(context.query), stems(context.answer))
     topic = stems(context.query)
     on_topic = mean(
-        bool(topic & stems(check.claim.text)) or any(quote.evidence_id in near for quote in check.quotes)
+        bool(topic & stems(check.claim.text)) or any(quote.score >= BORNE for quote in check.quotes)
         for check in context.claims
     )
     return (
         Measurement(name="question met", value=met, meaning="share of the question's content words in the answer"),
-        Measurement(name="on topic", value=on_topic, meaning="share of sentences that speak of what is asked"),
-        Measurement(name="score", value=0.4 * met + 0.6 * on_topic, meaning="0.4 x question met + 0.6 x on topic"),
+        Measurement(name="on topic", value=on_topic, meaning="share of claims that speak of what is asked"),
+        Measurement(name="score", value=0.3 * met + 0.7 * on_topic, meaning="0.3 x question met + 0.7 x on topic"),
     )
 
 

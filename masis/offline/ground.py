@@ -9,8 +9,8 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from masis.offline.alignment import EvidenceIndex
-from masis.offline.evidence import Passage
-from masis.offline.text import prefix_key, tokens
+from masis.offline.evidence import Passage, loose_keys
+from masis.offline.text import tokens
 from masis.schema.audit import Claim, JudgedBy
 from masis.schema.case import Evidence
 
@@ -64,13 +64,12 @@ def lead_of(text: str) -> str:
 
 
 def stems(text: str) -> frozenset[str]:
-    """The content stems of a text, with the looser keys under which related words meet."""
+    """The content stems of a text, with the looser keys (prefix, synonyms) under which related words meet."""
     found: set[str] = set()
     for token in tokens(text):
         if token.weight > 0:
             found.add(token.stem)
-            if key := prefix_key(token.stem):
-                found.add("~" + key)
+            found.update(loose_keys(token.stem))
     return frozenset(found)
 
 
@@ -81,20 +80,40 @@ def asked(query: str) -> dict[str, float]:
     }
 
 
+class Aspect(NamedTuple):
+    """One plain word of the question, with the keys under which related words meet it."""
+
+    word: str
+    keys: frozenset[str]
+
+    def met_by(self, found: frozenset[str]) -> bool:
+        """Whether the stems hold the word or a relative."""
+        return not self.keys.isdisjoint(found)
+
+
+def aspects(query: str) -> tuple[Aspect, ...]:
+    """The plain content words of the question: neither names nor numbers nor question words."""
+    return tuple(
+        Aspect(token.text, frozenset([token.stem, *loose_keys(token.stem)]))
+        for token in tokens(query)
+        if token.weight == 1.0 and token.text.lower() not in _ASKING
+    )
+
+
 def share_met(wanted: dict[str, float], found: frozenset[str]) -> float:
     """The share (by weight) of the wanted stems that are found, loosely where need be. 1 where nothing is wanted."""
     total = sum(wanted.values())
     if not total:
         return 1.0
-    met = sum(weight for root, weight in wanted.items() if root in found or f"~{prefix_key(root)}" in found)
+    met = sum(weight for root, weight in wanted.items() if root in found or not found.isdisjoint(loose_keys(root)))
     return met / total
 
 
 def key_points(query: str, index: EvidenceIndex) -> tuple[KeyPoint, ...]:
     """The passages that speak most of what the question asks, most relevant first; at most six.
 
-    A passage is as relevant as its own words and, in part, the chunk around it: what follows the sentence that names the
-    subject is about the subject too.
+    A passage is as relevant as its own words and, in part, the chunk around it: what follows the sentence that names
+    the subject is about the subject too.
     """
     held = [_passage_stems(passage) for passage in index.passages]
     wanted = {root: weight * rarity for root, weight in asked(query).items() if (rarity := _rarity(root, held))}
@@ -118,14 +137,15 @@ def key_points(query: str, index: EvidenceIndex) -> tuple[KeyPoint, ...]:
 
 def _rarity(root: str, held: list[frozenset[str]]) -> float:
     """Inverse passage frequency; 0 for a stem that no passage has."""
-    key = f"~{prefix_key(root)}"
-    holding = sum(root in own or key in own for own in held)
+    keys = [root, *loose_keys(root)]
+    holding = sum(not own.isdisjoint(keys) for own in held)
     return math.log(1 + len(held) / holding) if holding else 0.0
 
 
 def _passage_stems(passage: Passage) -> frozenset[str]:
     found = set(passage.content)
-    found.update("~" + key for root in passage.content if (key := prefix_key(root)))
+    for root in passage.content:
+        found.update(loose_keys(root))
     return frozenset(found)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from masis.offline.alignment import Assessment, EvidenceIndex
-from masis.offline.ground import OFFLINE, index_of, key_points, plain, stems, told
+from masis.offline.ground import OFFLINE, KeyPoint, aspects, index_of, key_points, plain, stems, told
 from masis.schema.audit import (
     CitationAudit,
     Claim,
@@ -18,11 +18,12 @@ from masis.schema.audit import (
     Sentence,
 )
 from masis.schema.case import Evidence
+from masis.steps.citations import COVERED_BY_LEAD_IN
 
 TOLD = 0.45
 """A passage is told by the answer from this share of its words on."""
+UNTOLD = 0.35
 MISSING_MOST = 3
-MISSING_RELEVANCE = 0.8
 BETTER_BY = 0.15
 """How much better (in support) another chunk must bear a sentence for the cited one to count as misattributed."""
 
@@ -45,30 +46,39 @@ class OfflineVerifier:
     def missing(
         self, query: str, answer: str, claims: Sequence[ClaimCheck], evidence: Sequence[Evidence]
     ) -> tuple[MissingPoint, ...]:
-        """The passages most relevant to the question of which the answer tells little."""
+        """Words of the question that the evidence takes up and the answer does not, each with the passage that does.
+
+        Names and numbers of the question don't count: an answer need not repeat them.
+        """
         said = stems(answer)
         bearing = {(quote.evidence_id, quote.start) for check in claims for quote in check.quotes}
-        points = []
-        for point in key_points(query, index_of(evidence)):
-            passage = point.passage
-            if point.relevance < MISSING_RELEVANCE or (passage.evidence_id, passage.start) in bearing:
+        points: dict[tuple[str, int], MissingPoint] = {}
+        for aspect in aspects(query):
+            if aspect.met_by(said):
                 continue
-            if told(passage, said) < TOLD:
-                points.append(
-                    MissingPoint(
-                        description=" ".join(passage.text.split()),
-                        evidence_id=passage.evidence_id,
-                        start=passage.start,
-                        end=passage.end,
-                        weight=round(point.relevance, 4),
-                    )
-                )
-        return tuple(points[:MISSING_MOST])
+            for point in key_points(query, index_of(evidence)):
+                passage = point.passage
+                place = (passage.evidence_id, passage.start)
+                if aspect.met_by(stems(passage.text)) and place not in bearing and told(passage, said) < UNTOLD:
+                    points.setdefault(place, _missing(point))
+                    break
+        return tuple(points.values())[:MISSING_MOST]
+
+
+def _missing(point: KeyPoint) -> MissingPoint:
+    passage = point.passage
+    return MissingPoint(
+        description=" ".join(passage.text.split()),
+        evidence_id=passage.evidence_id,
+        start=passage.start,
+        end=passage.end,
+        weight=round(point.relevance, 4),
+    )
 
 
 def asserts(sentence: Sentence) -> bool:
     """Whether the sentence says something that evidence could bear or deny."""
-    return sentence.status in ("cited", "uncited")
+    return sentence.status != "exempt" or sentence.why == COVERED_BY_LEAD_IN
 
 
 def _claim(number: int, sentence: Sentence, audit: CitationAudit) -> Claim:

@@ -18,6 +18,9 @@ from masis.steps.citations.penalties import finished
 from masis.steps.citations.resolution import index_of
 from masis.steps.sentences import Unit, split_units
 
+COVERED_BY_LEAD_IN = "the citation of the list's lead-in covers it"
+"""Why a list item may go uncited although it asserts something."""
+
 _LISTS = ("item", "row", "code")
 _SEPARATOR_ROW = re.compile(r"[\s|:+-]+")
 _ENTRY = re.compile(r"\s*(?:[-*+•]\s+)?(?:\[\^?[^\[\]]{1,60}\]|\d{1,3}[.)]|https?://)")
@@ -121,7 +124,7 @@ def _uncited(
     unit = units[number]
     following = units[number + 1] if number + 1 < len(units) else None
     if unit.kind == "item" and lead_cited:
-        return "exempt", "the citation of the list's lead-in covers it"
+        return "exempt", COVERED_BY_LEAD_IN
     if unit.kind == "row":
         if _SEPARATOR_ROW.fullmatch(text):
             return "exempt", "a rule of a table"

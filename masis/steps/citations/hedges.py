@@ -70,6 +70,7 @@ _ENGLISH = [
         r"\b(?:evidence|information|context|data|sources?) (?:is|are|remains?) (?:\w+ )?(?:insufficient|lacking|"
         r"limited|missing|inconclusive|silent)\b"
     ),
+    r"\bnor (?:do|does|did|is|are|was|were|has|have|can|could)\b",
     r"\bn/a\b|^unknown\W*$",
 ]
 _GERMAN = [
@@ -110,7 +111,7 @@ _SPANISH = [
 ]
 
 _CUE = re.compile(
-    r"n['’]t\b|\bnot?\b|cannot|insufficient|inadequate|lack|limited|without|unable|impossible|unsure|unclear|"
+    r"n['’]t\b|\bno[tr]?\b|cannot|insufficient|inadequate|lack|limited|without|unable|impossible|unsure|unclear|"
     r"unknown|uncertain|"
     r"unspecified|unavailable|need|requir|scope|nothing|none|neither|missing|silent|n/a|inconclusive|"
     r"nicht|kein|unzureichend|unklar|unbekannt|\bne\b|n['’]|aucun|pas d|manque|insuffisant|insuficiente|falta|\bsin\b"
