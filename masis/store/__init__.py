@@ -17,6 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from masis.store import transfer
 from masis.store.cases import Cases
 from masis.store.checking import check
 from masis.store.decisions import Decisions
@@ -36,6 +37,7 @@ from masis.store.records import (
     StoreCheck,
 )
 from masis.store.runs import Runs
+from masis.store.transfer import Putting, StoreRecord
 
 
 class Store:
@@ -65,6 +67,18 @@ class Store:
         """Several writes as one: all of them are kept, or none."""
         with self.database.writing():
             yield
+
+    def read_out(self) -> Iterator[StoreRecord]:
+        """Everything the store holds, as records, of one moment."""
+        return transfer.read_out(self.database)
+
+    @contextlib.contextmanager
+    def putting(self) -> Iterator[Putting]:
+        """Put records into this store, which must be empty: all of them or, if it fails, none. Raises StoreError."""
+        with self.database.writing() as connection:
+            transfer.assert_empty(connection, self.database)
+            yield (putting := Putting(connection))
+            putting.finish()
 
     def check(self) -> StoreCheck:
         """Whether file, schema, guards and log are in order."""

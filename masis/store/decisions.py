@@ -8,7 +8,7 @@ that one can be redacted, which is an entry itself, and the chain stays whole.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from pydantic import ValidationError
@@ -36,6 +36,11 @@ def entry_digest(seq: int, at: str, payload_digest: str, previous: str) -> str:
     return sha256(f"{seq}\n{at}\n{payload_digest}\n{previous}")
 
 
+def entry_id(digest: str) -> str:
+    """What people call an entry by."""
+    return digest[:_ID_LENGTH]
+
+
 class Decisions:
     """The decision log of a store."""
 
@@ -60,7 +65,7 @@ class Decisions:
             undoes = _undone_seq(connection, decision, case)
             if decision.kind == "redaction":
                 raise StoreError("a redaction is made by redact(), which removes the payload too.")
-            return _append(connection, decision, at or self._database.now(), _Links(case, run, undoes, None))
+            return _append(connection, decision, at or self._database.now(), Links(case, run, undoes, None))
 
     def redact(self, entry_id: str, *, by: str, reason: str, at: str | None = None) -> LogEntry:
         """Remove what was written in an entry: verdict and place in the chain stay. This is an entry too; returns it.
@@ -80,7 +85,7 @@ class Decisions:
                 extra={"redacts": entry_id, "kept": kept_facts(row)},
             )
             _check_text(decision)
-            links = _Links(row["case_seq"], row["run_seq"], None, row["seq"])
+            links = Links(row["case_seq"], row["run_seq"], None, row["seq"])
             entry = _append(connection, decision, at or self._database.now(), links)
             connection.execute("DELETE FROM decision_payloads WHERE entry_seq = ?", [row["seq"]])
             refresh(connection, row["case_seq"])
@@ -96,7 +101,7 @@ class Decisions:
         """The entry that decides a case now; None while nothing does. Raises UnknownRecord."""
         with self._database.reading() as connection:
             row = connection.execute(
-                f"{_ENTRIES} WHERE log.seq = (SELECT decision_seq FROM cases WHERE seq = ?)",  # noqa: S608
+                f"{ENTRIES} WHERE log.seq = (SELECT decision_seq FROM cases WHERE seq = ?)",  # noqa: S608
                 [case_seq(connection, case_id)],
             ).fetchone()
         return _entry(row) if row else None
@@ -107,9 +112,9 @@ class Decisions:
         where, values = _where(wanted)
         direction = "DESC" if wanted.newest_first else "ASC"
         with self._database.reading() as connection:
-            total = connection.execute(f"SELECT count(*) FROM ({_ENTRIES} WHERE {where})", values).fetchone()[0]  # noqa: S608
+            total = connection.execute(f"SELECT count(*) FROM ({ENTRIES} WHERE {where})", values).fetchone()[0]  # noqa: S608
             rows = connection.execute(
-                f"{_ENTRIES} WHERE {where} ORDER BY log.seq {direction} LIMIT ? OFFSET ?",
+                f"{ENTRIES} WHERE {where} ORDER BY log.seq {direction} LIMIT ? OFFSET ?",
                 [*values, wanted.size, (wanted.page - 1) * wanted.size],
             )
             return DecisionPage(rows=tuple(_entry(row) for row in rows), total=total)
@@ -117,21 +122,20 @@ class Decisions:
     def iterate(self) -> Iterator[LogEntry]:
         """The whole log from its beginning, a hundred entries in memory at a time."""
         connection, seq = self._database.connection(), 0
-        while rows := connection.execute(f"{_ENTRIES} WHERE log.seq > ? ORDER BY log.seq LIMIT 100", [seq]).fetchall():
+        while rows := connection.execute(f"{ENTRIES} WHERE log.seq > ? ORDER BY log.seq LIMIT 100", [seq]).fetchall():
             yield from map(_entry, rows)
             seq = rows[-1]["seq"]
 
     def head(self) -> LogHead:
         """Length and last digest."""
-        row = self._database.connection().execute("SELECT seq, digest FROM decision_log ORDER BY seq DESC LIMIT 1")
-        return LogHead(*(row.fetchone() or (0, NOTHING_BEFORE)))
+        return head_of(self._database.connection())
 
     def verify(self) -> LogCheck:
         """Walk the chain and name every entry that doesn't fit, and why; what fits is not trusted further than that."""
         broken: list[str] = []
         length, redacted, previous, expected = 0, 0, NOTHING_BEFORE, 1
         with self._database.reading() as connection:
-            for row in connection.execute(f"{_ENTRIES} ORDER BY log.seq"):
+            for row in connection.execute(f"{ENTRIES} ORDER BY log.seq"):
                 length, redacted = length + 1, redacted + (row["payload"] is None)
                 faults = [*_faults(connection, row, previous, expected)]
                 broken += [f"entry {row['seq']} ({row['id']}): {fault}" for fault in faults]
@@ -143,14 +147,19 @@ class Decisions:
         return LogCheck(length=length, head=previous, redacted=redacted, broken=tuple(broken))
 
 
-class _Links(NamedTuple):
+class Links(NamedTuple):
+    """The rows that an entry refers to, by number."""
+
     case: int
     run: int | None
     undoes: int | None
     redacts: int | None
 
 
-_ENTRIES = """
+PLACE = ("seq", "id", "at", "payload_digest", "previous", "digest")
+"""The fields of an entry that make the chain."""
+
+ENTRIES = """
     SELECT log.*, written.payload, cases.id AS case_id, runs.id AS run_id, undone.id AS undoes_id
     FROM decision_log AS log
     LEFT JOIN decision_payloads AS written ON written.entry_seq = log.seq
@@ -160,51 +169,49 @@ _ENTRIES = """
 """
 
 
-def _append(connection: sqlite3.Connection, decision: Decision, at: str, links: _Links) -> LogEntry:
-    last = connection.execute("SELECT seq, digest FROM decision_log ORDER BY seq DESC LIMIT 1").fetchone()
-    seq, previous = (last[0] + 1, last[1]) if last else (1, NOTHING_BEFORE)
+def _append(connection: sqlite3.Connection, decision: Decision, at: str, links: Links) -> LogEntry:
+    length, previous = head_of(connection)
+    seq = length + 1
     payload = payload_of(decision)
     payload_digest = sha256(payload)
     digest = entry_digest(seq, at, payload_digest, previous)
     entry = LogEntry(
         seq=seq,
-        id=digest[:_ID_LENGTH],
+        id=entry_id(digest),
         at=at,
         payload_digest=payload_digest,
         previous=previous,
         digest=digest,
         decision=decision,
     )
-    insert_entry(connection, entry, links, decision)
-    connection.execute("INSERT INTO decision_payloads VALUES (?, ?, ?)", [seq, decision.reviewer, payload])
+    insert_entry(connection, entry.model_dump(), decision.model_dump(), links)
+    insert_payload(connection, seq, decision.reviewer, payload)
     refresh(connection, links.case)
     return entry
 
 
-def insert_entry(connection: sqlite3.Connection, entry: LogEntry, links: _Links, decision: Decision) -> None:
-    """Write the chain's part of an entry."""
+def insert_entry(
+    connection: sqlite3.Connection, place: Mapping[str, Any], facts: Mapping[str, Any], links: Links
+) -> None:
+    """Write the chain's part of an entry: its place in the chain, and what the log itself keeps of the decision."""
     connection.execute(
         """
-        INSERT INTO decision_log (seq, id, at, payload_digest, previous, digest, case_seq, run_seq, kind, source,
-            verdict, token, undoes, redacts) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        INSERT INTO decision_log (seq, id, at, payload_digest, previous, digest, kind, source, verdict, token,
+            case_seq, run_seq, undoes, redacts) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
         """,
-        [
-            entry.seq,
-            entry.id,
-            entry.at,
-            entry.payload_digest,
-            entry.previous,
-            entry.digest,
-            links.case,
-            links.run,
-            decision.kind,
-            decision.source,
-            decision.verdict,
-            decision.token,
-            links.undoes,
-            links.redacts,
-        ],
+        [*(place[name] for name in PLACE), *(facts[name] for name in ("kind", "source", "verdict", "token")), *links],
     )
+
+
+def insert_payload(connection: sqlite3.Connection, seq: int, reviewer: str, payload: str) -> None:
+    """Write what was decided."""
+    connection.execute("INSERT INTO decision_payloads VALUES (?, ?, ?)", [seq, reviewer, payload])
+
+
+def head_of(connection: sqlite3.Connection) -> LogHead:
+    """Length and last digest of the log."""
+    row = connection.execute("SELECT seq, digest FROM decision_log ORDER BY seq DESC LIMIT 1").fetchone()
+    return LogHead(*(row or (0, NOTHING_BEFORE)))
 
 
 def _entry(row: sqlite3.Row) -> LogEntry:
@@ -215,19 +222,18 @@ def _entry(row: sqlite3.Row) -> LogEntry:
             f"entry {row['seq']} ({row['id']}) of the decision log can't be read: it was altered. "
             "`masis verify-log` names what else was."
         ) from error
-    names = ("seq", "id", "at", "payload_digest", "previous", "digest")
-    return LogEntry(decision=decision, **{name: row[name] for name in names})
+    return LogEntry(decision=decision, **{name: row[name] for name in PLACE})
 
 
 def _entry_row(connection: sqlite3.Connection, entry_id: str) -> sqlite3.Row:
-    row: sqlite3.Row | None = connection.execute(f"{_ENTRIES} WHERE log.id = ?", [entry_id]).fetchone()
+    row: sqlite3.Row | None = connection.execute(f"{ENTRIES} WHERE log.id = ?", [entry_id]).fetchone()
     if row is None:
         raise UnknownRecord(f"there is no entry {entry_id!r} in the decision log.")
     return row
 
 
 def _by_token(connection: sqlite3.Connection, decision: Decision) -> LogEntry | None:
-    row = connection.execute(f"{_ENTRIES} WHERE log.token = ?", [decision.token]).fetchone()
+    row = connection.execute(f"{ENTRIES} WHERE log.token = ?", [decision.token]).fetchone()
     if row is None:
         return None
     if (row["case_id"], row["kind"]) != (decision.case_id, decision.kind):
@@ -332,7 +338,7 @@ def _faults(connection: sqlite3.Connection, row: sqlite3.Row, previous: str, exp
         yield "it does not follow the entry before it: that one was altered, replaced or removed"
     if row["digest"] != entry_digest(row["seq"], row["at"], row["payload_digest"], row["previous"]):
         yield "its digest does not fit its number, time and content: the entry was altered"
-    if row["id"] != row["digest"][:_ID_LENGTH]:
+    if row["id"] != entry_id(row["digest"]):
         yield "its id does not fit its digest: the entry was altered"
     if row["payload"] is not None:
         yield from _payload_faults(row)
@@ -351,7 +357,7 @@ def _payload_faults(row: sqlite3.Row) -> Iterator[str]:
 
 
 def _redaction_faults(connection: sqlite3.Connection, row: sqlite3.Row) -> Iterator[str]:
-    redaction = connection.execute(f"{_ENTRIES} WHERE log.redacts = ?", [row["seq"]]).fetchone()
+    redaction = connection.execute(f"{ENTRIES} WHERE log.redacts = ?", [row["seq"]]).fetchone()
     if redaction is None or redaction["payload"] is None:
         yield "what was decided is gone, and no redaction says why"
         return

@@ -105,7 +105,7 @@ class Runs:
         """Keep an iteration as it is now; the same number again replaces it while the run is under way."""
         with self._database.writing() as connection:
             run = _unfinished(connection, run_id)
-            _save_iteration(connection, run["seq"], iteration)
+            save_iteration(connection, run["seq"], iteration)
             self._seen(connection, run["seq"])
 
     def finish(self, run: Run) -> None:
@@ -134,7 +134,7 @@ class Runs:
                 if _read_run(connection, row) != run:
                     raise StoreError(f"run {run.id!r} is finished with another result, which stays as it is.")
                 return
-            _finish(connection, seq, run)
+            write_result(connection, seq, run)
             refresh(connection, row["case_seq"])
 
     def abandon(self, run_id: str, why: str) -> None:
@@ -311,10 +311,11 @@ def _insert(
     return int(cursor.lastrowid or 0)
 
 
-def _finish(connection: sqlite3.Connection, seq: int, run: Run) -> None:
+def write_result(connection: sqlite3.Connection, seq: int, run: Run) -> None:
+    """Write the result of a run over what was saved as it went."""
     connection.execute("DELETE FROM run_iterations WHERE run_seq = ?", [seq])
     for iteration in run.iterations:
-        _save_iteration(connection, seq, iteration)
+        save_iteration(connection, seq, iteration)
     columns = figures(run)._asdict() | {
         "state": "finished",
         "ended_at": run.finished_at,
@@ -327,7 +328,8 @@ def _finish(connection: sqlite3.Connection, seq: int, run: Run) -> None:
     connection.execute(f"UPDATE runs SET {assignments} WHERE seq = ?", [*columns.values(), seq])  # noqa: S608
 
 
-def _save_iteration(connection: sqlite3.Connection, run_seq: int, iteration: Iteration) -> None:
+def save_iteration(connection: sqlite3.Connection, run_seq: int, iteration: Iteration) -> None:
+    """Write an iteration, in place of the one with its number."""
     connection.execute(
         "INSERT OR REPLACE INTO run_iterations VALUES (?, ?, ?)",
         [run_seq, iteration.iteration_number, pack(iteration.model_dump_json())],

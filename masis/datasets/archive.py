@@ -1,0 +1,148 @@
+"""The lossless archive: a whole store as JSON Lines, and back.
+
+The first line is ``{"record": "masis-archive", "version": 1}``, the last counts what stands between, so that a file cut
+short is seen. Between them come all cases, all runs (iterations and events included) and the whole decision log, each
+in the order they came into the store (``masis.store.transfer`` has the records). Reading an archive into an empty
+database and writing it out again gives the same bytes. Memory holds one record at a time, both ways.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, BinaryIO, Never
+
+from pydantic import ValidationError
+
+from masis.datasets.readers.explain import path_of
+from masis.datasets.readers.lines import Line, open_lines, read_lines
+from masis.errors import InputError
+from masis.store import Store
+from masis.store.transfer import CaseRecord, Counts, EntryRecord, Putting, RunRecord, StoreRecord
+
+NAME = "masis-archive"
+VERSION = 1
+MAX_LINE_BYTES = 1 << 30
+"""A run over a very large case takes one long line."""
+
+_ANEW = "Export it anew from the database it came from."
+_RECORDS: dict[str, type[StoreRecord]] = {"case": CaseRecord, "run": RunRecord, "entry": EntryRecord}
+
+
+class ArchiveRead(Counts):
+    """What an archive brought."""
+
+    def __str__(self) -> str:
+        parts = ((self.cases, "case"), (self.runs, "run"), (self.entries, "log entry"))
+        return ", ".join(f"{count:,} {_plural(noun, count)}" for count, noun in parts) + " restored."
+
+
+def _plural(noun: str, count: int) -> str:
+    if count == 1:
+        return noun
+    return f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+
+
+def is_archive(path: Path) -> bool:
+    """Whether the file begins as an archive does; whether it is a whole one shows in reading. Raises InputError."""
+    with open_lines(path) as stream:
+        return json.dumps(NAME).encode() in stream.readline(200)
+
+
+def write_archive(store: Store, stream: BinaryIO) -> int:
+    """Write everything the store holds; returns the number of lines."""
+    counts = dict.fromkeys(_RECORDS, 0)
+    _write(stream, {"record": NAME, "version": VERSION})
+    for record in store.read_out():
+        counts[record.record] += 1
+        _write(stream, record.model_dump())
+    _write(stream, {"record": "end", **counts})
+    return sum(counts.values()) + 2
+
+
+def _write(stream: BinaryIO, content: dict[str, Any]) -> None:
+    text = json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    stream.write(text.encode() + b"\n")
+
+
+def read_archive(path: Path, store: Store) -> ArchiveRead:
+    """Put an archive into an empty store, whole or not at all.
+
+    Raises InputError naming file, line and field where the archive is damaged or was altered, StoreError where the
+    store holds something already.
+    """
+    try:
+        with open_lines(path) as stream, store.putting() as target:
+            _read(stream, target)
+    except InputError as error:
+        raise error.at(file=str(path)) from error
+    return ArchiveRead(*target.counts)
+
+
+def _read(stream: BinaryIO, target: Putting) -> None:
+    number, ended = 0, False
+    for line in read_lines(stream, max_bytes=MAX_LINE_BYTES):
+        number = line.number
+        try:
+            content = _content(line)
+            if number == 1:
+                _check_header(content)
+            elif ended:
+                raise InputError("stands behind the end of the archive", cure=_ANEW)
+            elif content.get("record") == "end":
+                _check_end(content, target.counts)
+                ended = True
+            else:
+                _put(target, content)
+        except InputError as error:
+            raise error.at(line=number) from error
+    if not ended:
+        raise InputError("ends before its last line: it was cut off", cure=_ANEW, line=number)
+
+
+def _content(line: Line) -> dict[str, Any]:
+    if line.content is None:
+        raise InputError("is longer than 1 GiB", cure=_ANEW)
+    try:
+        content = json.loads(line.content, parse_constant=_refuse)
+    except UnicodeDecodeError as error:
+        raise InputError(f"is not UTF-8 (byte {error.start + 1})", cure=_ANEW) from error
+    except json.JSONDecodeError as error:
+        raise InputError(f"is no JSON ({error.msg}, column {error.colno})", cure=_ANEW) from error
+    except (RecursionError, ValueError) as error:
+        raise InputError(f"is no JSON that can be kept ({error})", cure=_ANEW) from error
+    if not isinstance(content, dict):
+        raise InputError("is not an object", cure=_ANEW)
+    return content
+
+
+def _refuse(constant: str) -> Never:
+    raise ValueError(f"{constant} is no number")
+
+
+def _check_header(content: dict[str, Any]) -> None:
+    if content.get("record") != NAME:
+        raise InputError("is not the first line of an archive", cure="Name a file that `masis export` wrote.")
+    if content.get("version") != VERSION:
+        raise InputError(
+            f"is an archive of version {content.get('version')!r}; this workbench reads version {VERSION}",
+            cure="Update the workbench.",
+            field="version",
+        )
+
+
+def _check_end(content: dict[str, Any], counts: Counts) -> None:
+    said = Counts(*(content.get(kind, 0) for kind in ("case", "run", "entry")))
+    if said != counts:
+        raise InputError(f"counts {said}, but before it stand {counts}: lines are missing or added", cure=_ANEW)
+
+
+def _put(target: Putting, content: dict[str, Any]) -> None:
+    kind = content.get("record")
+    if kind not in _RECORDS:
+        raise InputError(f"is a record of unknown kind {kind!r}", cure=_ANEW, field="record")
+    try:
+        target.put(_RECORDS[kind].model_validate(content))
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise InputError(f"does not fit: {first['msg']}", cure=_ANEW, field=path_of(first["loc"])) from error

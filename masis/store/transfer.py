@@ -1,0 +1,310 @@
+"""Everything a database holds, as records out and in: what an archive is made of.
+
+The records are JSON-ready and complete: put into an empty database in the same order, they make one that gives the same
+records again. What is derived (states, figures, words to search) is left out and derived anew. A run under way when it
+is read out comes back as interrupted, since nobody will finish it there.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from typing import Any, Literal, NamedTuple
+
+from masis.errors import InputError, StoreError
+from masis.schema.audit import Draft
+from masis.schema.base import OpenRecord, Record
+from masis.schema.case import Case
+from masis.schema.review import Decision
+from masis.schema.run import Event, Iteration, Run
+from masis.store import opening
+from masis.store.cases import canonical_json, insert_case, sha256
+from masis.store.decisions import (
+    ENTRIES,
+    PLACE,
+    Links,
+    entry_digest,
+    entry_id,
+    head_of,
+    insert_entry,
+    insert_payload,
+    kept_facts,
+)
+from masis.store.opening import Database
+from masis.store.owners import Owner
+from masis.store.runs import save_iteration, unpack, write_result
+from masis.store.states import refresh
+
+UNDER_WAY = "It was under way when the archive was written."
+_NOBODY = Owner("", 0, "").to_text()
+
+
+class CaseRecord(Record):
+    """A case and when it came in."""
+
+    record: Literal["case"] = "case"
+    imported_at: str
+    case: dict[str, Any]
+
+
+class RunRecord(Record):
+    """A run, finished (then ``run`` is its result, without the iterations, which are here) or interrupted."""
+
+    record: Literal["run"] = "run"
+    id: str
+    case_id: str
+    case_digest: str
+    state: Literal["finished", "interrupted"]
+    starts: int
+    started_at: str
+    ended_at: str
+    why: str
+    models: dict[str, str]
+    settings: dict[str, Any]
+    draft: dict[str, Any] | None
+    iterations: list[dict[str, Any]]
+    run: dict[str, Any] | None
+    events: list[dict[str, Any]]
+
+
+class EntryRecord(Record):
+    """An entry of the decision log. Of a redacted one ``decision`` is None and ``kept`` what the log keeps about it."""
+
+    record: Literal["entry"] = "entry"
+    seq: int
+    id: str
+    at: str
+    payload_digest: str
+    previous: str
+    digest: str
+    decision: dict[str, Any] | None
+    kept: dict[str, Any] | None = None
+
+
+class Kept(OpenRecord):
+    """What the log's own columns say of a redacted entry."""
+
+    case_id: str
+    run_id: str | None
+    kind: Literal["decision", "undo", "policy_accept"]
+    source: Literal["HUMAN", "LLM_JUDGE", "CODE"]
+    verdict: str | None
+    token: str | None
+    undoes: str | None
+
+
+StoreRecord = CaseRecord | RunRecord | EntryRecord
+
+
+def read_out(database: Database) -> Iterator[StoreRecord]:
+    """Every record: cases, then runs, then the log, each in the order they came; all of one and the same moment.
+
+    It reads through a connection of its own, so that the caller may do other things with the store meanwhile.
+    """
+    connection = opening.connect(database.path)
+    try:
+        connection.execute("BEGIN")
+        for row in connection.execute(
+            "SELECT imported_at, payload FROM cases JOIN case_payloads ON case_seq = seq ORDER BY seq"
+        ):
+            yield CaseRecord(imported_at=row["imported_at"], case=json.loads(row["payload"]))
+        for row in connection.execute(
+            "SELECT runs.*, cases.id AS case_id FROM runs JOIN cases ON cases.seq = case_seq ORDER BY runs.seq"
+        ):
+            yield _run_record(connection, row)
+        for row in connection.execute(f"{ENTRIES} ORDER BY log.seq"):
+            yield _entry_record(row)
+    finally:
+        connection.close()
+
+
+def _run_record(connection: sqlite3.Connection, row: sqlite3.Row) -> RunRecord:
+    iterations = connection.execute(
+        "SELECT payload FROM run_iterations WHERE run_seq = ? ORDER BY number", [row["seq"]]
+    ).fetchall()
+    events = connection.execute("SELECT payload FROM run_events WHERE run_seq = ? ORDER BY seq", [row["seq"]])
+    running = row["state"] == "running"
+    return RunRecord(
+        id=row["id"],
+        case_id=row["case_id"],
+        case_digest=row["case_digest"],
+        state="interrupted" if running else row["state"],
+        starts=row["starts"],
+        started_at=row["started_at"],
+        ended_at=row["seen_at"] if running else row["ended_at"],
+        why=UNDER_WAY if running else row["why"],
+        models=json.loads(row["models"]),
+        settings=json.loads(row["settings"]),
+        draft=json.loads(row["draft"]) if row["draft"] else None,
+        iterations=[json.loads(unpack(each[0])) for each in iterations],
+        run=json.loads(unpack(row["payload"])) if row["payload"] else None,
+        events=[json.loads(each[0]) for each in events],
+    )
+
+
+def _entry_record(row: sqlite3.Row) -> EntryRecord:
+    redacted = row["payload"] is None
+    return EntryRecord(
+        decision=None if redacted else json.loads(row["payload"]),
+        kept=kept_facts(row) if redacted else None,
+        **{name: row[name] for name in PLACE},
+    )
+
+
+class Counts(NamedTuple):
+    """How many records of each kind."""
+
+    cases: int = 0
+    runs: int = 0
+    entries: int = 0
+
+
+class Putting:
+    """Puts records into an empty database, inside one transaction: use ``put_into``."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._redactions: dict[str, dict[str, Any]] = {}
+        self.counts = Counts()
+
+    def put(self, record: StoreRecord) -> None:
+        """Put one record. Raises InputError (without file and line) where it does not fit those before."""
+        try:
+            self._put(record)
+        except sqlite3.IntegrityError as error:
+            raise InputError(f"does not fit those before ({error})", cure=_ALTERED) from error
+
+    def _put(self, record: StoreRecord) -> None:
+        cases, runs, entries = self.counts
+        match record:
+            case CaseRecord():
+                self._put_case(record)
+                self.counts = Counts(cases + 1, runs, entries)
+            case RunRecord():
+                self._put_run(record)
+                self.counts = Counts(cases, runs + 1, entries)
+            case EntryRecord():
+                self._put_entry(record)
+                self.counts = Counts(cases, runs, entries + 1)
+
+    def finish(self) -> None:
+        """Derive the states. Raises InputError where an entry without words was never redacted."""
+        if self._redactions:
+            raise InputError(
+                f"entry {next(iter(self._redactions))} has lost its decision, and no redaction says why",
+                cure="The archive was altered: export it anew from the database.",
+            )
+        for (seq,) in self._connection.execute("SELECT seq FROM cases").fetchall():
+            refresh(self._connection, seq)
+
+    def _put_case(self, record: CaseRecord) -> None:
+        case = Case.model_validate(record.case)
+        if self._connection.execute("SELECT 1 FROM cases WHERE id = ?", [case.id]).fetchone():
+            raise InputError(f"case {case.id!r} comes a second time", cure=_ALTERED, field="case.id")
+        payload = json.dumps(record.case, ensure_ascii=False)
+        insert_case(self._connection, case, payload, case.digest(), record.imported_at)
+
+    def _put_run(self, record: RunRecord) -> None:
+        case = self._number("cases", record.case_id, "case_id")
+        if self._connection.execute("SELECT 1 FROM runs WHERE id = ?", [record.id]).fetchone():
+            raise InputError(f"run {record.id!r} comes a second time", cure=_ALTERED, field="id")
+        digest = self._connection.execute("SELECT digest FROM cases WHERE seq = ?", [case]).fetchone()[0]
+        if record.case_digest != digest:
+            raise InputError(f"run {record.id!r} audited other content", cure=_ALTERED, field="case_digest")
+        draft = Draft.model_validate(record.draft) if record.draft else None
+        cursor = self._connection.execute(
+            """
+            INSERT INTO runs (id, case_seq, case_digest, state, owner, starts, started_at, seen_at, ended_at, why,
+                models, settings, settings_digest, draft) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            """,
+            [
+                record.id,
+                case,
+                record.case_digest,
+                record.state,
+                _NOBODY,
+                record.starts,
+                record.started_at,
+                record.ended_at,
+                record.ended_at,
+                record.why,
+                json.dumps(record.models, ensure_ascii=False),
+                json.dumps(record.settings, ensure_ascii=False),
+                sha256(canonical_json(record.settings)),
+                draft.model_dump_json() if draft else None,
+            ],
+        )
+        seq = int(cursor.lastrowid or 0)
+        iterations = tuple(Iteration.model_validate(each) for each in record.iterations)
+        for iteration in iterations:
+            save_iteration(self._connection, seq, iteration)
+        if record.run is not None:
+            run = Run.model_validate(record.run).model_copy(update={"iterations": iterations})
+            if (run.id, run.case_id) != (record.id, record.case_id):
+                raise InputError(f"the result is of run {run.id!r} of case {run.case_id!r}", cure=_ALTERED, field="run")
+            write_result(self._connection, seq, run)
+        for event in (Event.model_validate(each) for each in record.events):
+            self._connection.execute(
+                "INSERT INTO run_events VALUES (?, ?, ?)", [seq, event.seq, event.model_dump_json()]
+            )
+
+    def _put_entry(self, record: EntryRecord) -> None:
+        before = head_of(self._connection)
+        digest = entry_digest(before.length + 1, record.at, record.payload_digest, before.digest)
+        expected = (before.length + 1, before.digest, digest, entry_id(digest))
+        if (record.seq, record.previous, record.digest, record.id) != expected:
+            raise InputError(f"entry {record.seq} of the decision log does not fit the one before", cure=_ALTERED)
+        if record.decision is None:
+            self._put_redacted(record)
+            return
+        payload = canonical_json(record.decision)
+        if sha256(payload) != record.payload_digest:
+            raise InputError("the decision is not the one that was made", cure=_ALTERED, field="decision")
+        decision = Decision.model_validate(record.decision)
+        redacted = self._redacted_by(decision)
+        insert_entry(self._connection, record.model_dump(), decision.model_dump(), self._links(decision, redacted))
+        insert_payload(self._connection, record.seq, decision.reviewer, payload)
+
+    def _put_redacted(self, record: EntryRecord) -> None:
+        kept = Kept.model_validate(record.kept or {})
+        insert_entry(self._connection, record.model_dump(), kept.model_dump(), self._links(kept, None))
+        self._redactions[record.id] = record.kept or {}
+
+    def _redacted_by(self, decision: Decision) -> int | None:
+        """The number of the entry that this one redacts."""
+        if decision.kind != "redaction":
+            return None
+        redacted = str(decision.extra.get("redacts"))
+        if self._redactions.pop(redacted, None) != decision.extra.get("kept"):
+            raise InputError(
+                f"it redacts entry {redacted}, which is another one", cure=_ALTERED, field="decision.extra"
+            )
+        return self._number("decision_log", redacted, "decision.extra.redacts")
+
+    def _links(self, about: Decision | Kept, redacts: int | None) -> Links:
+        return Links(
+            case=self._number("cases", about.case_id, "decision.case_id"),
+            run=None if about.run_id is None else self._number("runs", about.run_id, "decision.run_id"),
+            undoes=None if about.undoes is None else self._number("decision_log", about.undoes, "decision.undoes"),
+            redacts=redacts,
+        )
+
+    def _number(self, table: Literal["cases", "runs", "decision_log"], record_id: str, field: str) -> int:
+        row = self._connection.execute(f"SELECT seq FROM {table} WHERE id = ?", [record_id]).fetchone()  # noqa: S608
+        if row is None:
+            raise InputError(f"names {record_id!r}, which does not come before it", cure=_ALTERED, field=field)
+        return int(row[0])
+
+
+_ALTERED = "The archive was altered or put together by hand: export it anew from the database."
+
+
+def assert_empty(connection: sqlite3.Connection, database: Database) -> None:
+    """Raise StoreError where the database holds anything: two decision logs can't be one chain."""
+    if connection.execute("SELECT 1 FROM cases UNION ALL SELECT 1 FROM decision_log LIMIT 1").fetchone():
+        raise StoreError(
+            f"{database.path}: holds cases already. An archive goes into an empty database, since its decision log "
+            "can't be merged with another: name a new file with --db. To add only its cases, `masis export --format "
+            "cases` them from the database it came from."
+        )
