@@ -1,0 +1,69 @@
+"""What the critic adds to citations and claims."""
+
+from __future__ import annotations
+
+from masis.schema.case import Evidence
+from tests.offline.bridge import EVIDENCE, audited
+
+CLEAN = "The Halden suspension bridge is 410 metres long [chunk_1]. It was opened to traffic in 1931 [chunk_1]."
+
+
+def rules(answer: str, evidence: tuple[Evidence, ...] = EVIDENCE) -> set[str]:
+    return {issue.rule for issue in audited(answer, evidence, iterations=1).iterations[0].issues}
+
+
+def test_a_clean_answer_draws_no_major_issue() -> None:
+    critique = audited(CLEAN).iterations[0].critique
+    assert not critique.has_major_issues
+    assert not critique.hallucination_detected
+    assert critique.confidence is not None
+    assert critique.confidence > 0.9
+
+
+def test_unsafe_advice_without_evidence_is_critical() -> None:
+    answer = f"{CLEAN} Drivers can ignore the weight warnings without asking an engineer."
+    found = [i for i in audited(answer, iterations=1).iterations[0].issues if i.rule == "unsafe_advice"]
+    assert [(issue.type, issue.severity) for issue in found] == [("safety", "critical")]
+    assert answer[found[0].start : found[0].end] == found[0].quote
+
+
+def test_a_warning_against_harm_is_no_unsafe_advice() -> None:
+    assert "unsafe_advice" not in rules(f"{CLEAN} Never disable the safety alarm.")
+
+
+def test_absolute_words_over_guarded_evidence_are_wider_than_the_evidence() -> None:
+    evidence = (Evidence(id="1", text="In this trial the drug may reduce headaches in some patients."),)
+    assert "overgeneral_claim" in rules("The drug always reduces headaches in patients [1].", evidence)
+    assert "overgeneral_claim" not in rules("The drug may reduce headaches in some patients [1].", evidence)
+
+
+def test_sources_that_disagree_are_named() -> None:
+    evidence = (
+        Evidence(id="a", text="The mill fire of 1911 killed 43 workers."),
+        Evidence(id="b", text="The mill fire of 1911 killed 57 workers."),
+    )
+    run = audited("The mill fire of 1911 killed 43 workers [a].", evidence, iterations=1)
+    conflict = next(issue for issue in run.iterations[0].issues if issue.rule == "source_conflict")
+    assert set(conflict.evidence_ids) == {"a", "b"}
+    assert run.iterations[0].critique.conflicting_evidence
+
+
+def test_nothing_to_check_against_is_unscored_and_goes_to_a_person() -> None:
+    run = audited("The bridge is 410 metres long [1].", (Evidence(id="1", source="https://example.org"),))
+    critique = run.iterations[0].critique
+    assert critique.unscored is not None
+    assert critique.confidence is None
+    assert {"unscored", "nothing_checked"} <= {reason.code for reason in run.review_reasons}
+
+
+def test_every_number_comes_with_its_measurements() -> None:
+    for score in audited(CLEAN).iterations[0].critique.scores[:2]:
+        assert score.measurements
+        assert all(measurement.meaning for measurement in score.measurements)
+
+
+def test_the_record_says_that_no_language_model_was_involved() -> None:
+    run = audited(CLEAN)
+    assert set(run.models.values()) == {"offline"}
+    assert "no language model" in run.iterations[0].critique.critique_reasoning
+    assert run.usage.calls == 0

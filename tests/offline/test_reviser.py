@@ -1,0 +1,111 @@
+"""Revisions by rule: what is mended, how, and what is left alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from masis.schema.audit import Revision
+from masis.schema.case import Evidence
+from tests.offline.bridge import EVIDENCE, audited
+
+LENGTH = "The Halden suspension bridge is 410 metres long [chunk_1]."
+
+
+def revised(answer: str, evidence: tuple[Evidence, ...] = EVIDENCE) -> Revision:
+    revision = audited(answer, evidence, question="How long is the Halden bridge?").iterations[0].revision
+    assert revision is not None
+    return revision
+
+
+def kinds(revision: Revision) -> list[str]:
+    return [change.kind for change in revision.changes]
+
+
+@pytest.mark.spec("REQ-CRITIC-010", "REQ-CRITIC-011")
+def test_a_wrong_number_is_corrected_to_what_the_evidence_has() -> None:
+    found = revised("The Halden suspension bridge is 510 metres long [chunk_1].")
+    assert found.revised_answer == LENGTH
+    assert kinds(found) == ["corrected"]
+    assert found.issues_addressed
+    assert "510" in found.changes_explanation
+
+
+def test_a_fabricated_reference_gives_way_to_the_chunk_that_says_it() -> None:
+    found = revised("The Halden suspension bridge is 410 metres long [chunk_99].")
+    assert found.revised_answer == LENGTH
+    assert kinds(found) == ["reattributed"]
+
+
+def test_a_sentence_that_nothing_bears_is_dropped() -> None:
+    found = revised(f"{LENGTH} The mayor collects antique spoons from Portugal [chunk_77].")
+    assert found.revised_answer == LENGTH
+    assert kinds(found)[0] == "dropped"
+
+
+@pytest.mark.spec("REQ-CRITIC-012")
+def test_what_was_right_stays_to_the_letter() -> None:
+    found = revised(f"{LENGTH} It was opened to traffic in 1941 [chunk_1].")
+    assert LENGTH in found.revised_answer
+    assert LENGTH in found.preserved_content
+
+
+def test_a_misattributed_reference_is_moved() -> None:
+    found = revised("The Halden suspension bridge is 410 metres long [chunk_3].")
+    assert "[chunk_1]" in found.revised_answer
+    assert "[chunk_3]" not in found.revised_answer
+
+
+def test_an_uncited_sentence_that_the_evidence_bears_gets_its_citation() -> None:
+    found = revised("The Halden suspension bridge is 410 metres long. It was opened to traffic in 1931 [chunk_98].")
+    assert found.revised_answer == f"{LENGTH} It was opened to traffic in 1931 [chunk_1]."
+
+
+def test_citations_are_written_as_the_answer_writes_them() -> None:
+    answer = "The toll is 3 euros for a car [2]. The Halden suspension bridge is 510 metres long [1]."
+    assert "410 metres long [1]." in revised(answer).revised_answer
+    answer = "The toll is 3 euros for a car【2†source】. The Halden suspension bridge is 510 metres long【1†source】."
+    assert "410 metres long 【1†source】." in revised(answer).revised_answer
+
+
+def test_a_dropped_list_item_takes_its_line_along() -> None:
+    toll = "- The toll is 3 euros for a car [chunk_2]."
+    answer = f"- {LENGTH}\n- The mayor collects antique spoons from Portugal [chunk_77].\n{toll}"
+    assert revised(answer).revised_answer == f"- {LENGTH}\n{toll}"
+
+
+def test_unsafe_advice_is_dropped() -> None:
+    found = revised(f"{LENGTH} Drivers can ignore the weight warnings without asking an engineer.")
+    assert "ignore" not in found.revised_answer
+
+
+def test_a_revision_never_cites_what_is_not_there() -> None:
+    faulty = "It was opened in 1941 [chunk_12]. The mayor collects spoons [7]. The toll is 9 euros for a car [chunk_2]."
+    run = audited(f"{LENGTH} {faulty}")
+    assert run.iterations[-1].citation_audit.invalid_citations == ()
+
+
+def test_a_faulty_answer_gets_better_by_at_least_a_tenth() -> None:
+    run = audited(
+        "The Halden suspension bridge is 510 metres long [chunk_99]. It was opened to traffic in 1931 [chunk_1]."
+    )
+    assert run.improvement_percentage is not None
+    assert run.improvement_percentage >= 10
+    assert run.total_iterations >= 2
+
+
+def test_revising_twice_gives_the_same_text() -> None:
+    answer = "The Halden suspension bridge is 510 metres long [chunk_99]."
+    assert revised(answer) == revised(answer)
+
+
+def test_where_nothing_can_be_checked_nothing_is_changed() -> None:
+    run = audited("The bridge is 410 metres long [1].", (Evidence(id="1", source="https://example.org"),))
+    assert run.final_answer == "The bridge is 410 metres long [1]."
+
+
+def test_what_the_question_asks_and_the_evidence_says_is_added_with_its_citation() -> None:
+    run = audited("The Halden suspension bridge is 510 metres long and was opened in 1931 [chunk_1].")
+    assert run.final_answer.endswith("It was designed by the engineer Marta Lindqvist [chunk_1].")
+    assert "added" in {
+        change.kind for iteration in run.iterations if iteration.revision for change in iteration.revision.changes
+    }
