@@ -22,8 +22,9 @@ LAYERS = (
     {"store"},
     {"review", "datasets"},
     {"workbench"},
+    {"masis"},  # the public names
     {"ui", "cli", "integrations"},
-    {"masis", "app", "pages"},
+    {"app", "pages"},
 )
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 

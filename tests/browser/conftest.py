@@ -1,0 +1,173 @@
+"""A real Chromium against a real server: the browser is asked for first, so that without one nothing else starts."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import Browser, Error, Page, sync_playwright
+
+from tools.browser import installed_browser
+
+ROOT = Path(__file__).resolve().parents[2]
+REQUIRED = os.environ.get("MASIS_REQUIRE_BROWSER") == "1"
+START_SECONDS = 60
+IDLE = "[data-testid=stApp][data-test-script-state=notRunning]"
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.browser)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """Headless Chromium; without one the test is skipped, or fails where a browser is required."""
+    path = installed_browser()
+    if path is None:
+        reason = "no Chromium or Chrome is installed (then: make browser)"
+        if REQUIRED:
+            pytest.fail(f"{reason}, and MASIS_REQUIRE_BROWSER=1 wants one")
+        pytest.skip(reason)
+    with sync_playwright() as playwright:
+        try:
+            launched = playwright.chromium.launch(executable_path=path, args=FLAGS)
+        except Error as error:
+            if REQUIRED:
+                raise
+            pytest.skip(f"{path} does not start: {error.message.splitlines()[0]}")
+        yield launched
+        launched.close()
+
+
+@dataclass
+class Tab:
+    """A page with what must not happen on it."""
+
+    page: Page
+    base: str
+    errors: list[str] = field(default_factory=list)
+    elsewhere: list[str] = field(default_factory=list)
+
+    def open(self, address: str = "/") -> Page:
+        """Go to an address of the served workbench and wait until it has been drawn."""
+        self.page.goto(self.base + address)
+        self.settle()
+        return self.page
+
+    def settle(self) -> None:
+        """Wait until the script has run to its end."""
+        self.page.wait_for_selector(IDLE, timeout=30_000)
+        self.page.wait_for_timeout(250)
+        self.page.wait_for_selector(IDLE, timeout=30_000)
+
+    def assert_clean(self) -> None:
+        """No script error, no exception on the page, and nothing asked of another host."""
+        assert not self.errors
+        assert not self.elsewhere
+        assert self.page.locator("[data-testid=stException]").count() == 0
+
+
+@pytest.fixture
+def open_tab(browser: Browser) -> Iterator[Callable[..., Tab]]:
+    """Opens tabs that are checked for errors and for requests to other hosts when the test ends."""
+    tabs: list[Tab] = []
+
+    def opened(base: str, *, width: int = 1440, height: int = 900, scheme: str = "light") -> Tab:
+        context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)  # type: ignore[arg-type]
+        page = context.new_page()
+        tab = Tab(page, base)
+        page.on("pageerror", lambda error: tab.errors.append(str(error)))
+        page.on("request", lambda request: _note_request(tab, request.url))
+        page.on("websocket", lambda websocket: _note_request(tab, websocket.url))
+        tabs.append(tab)
+        return tab
+
+    yield opened
+    for tab in tabs:
+        tab.assert_clean()
+        tab.page.context.close()
+
+
+def _note_request(tab: Tab, url: str) -> None:
+    parts = urlsplit(url)
+    if parts.scheme in ("http", "https", "ws", "wss") and parts.hostname != "127.0.0.1":
+        tab.elsewhere.append(url)
+
+
+@contextmanager
+def serving(*arguments: str, folder: Path) -> Iterator[str]:
+    """A workbench in a process of its own, started in ``folder``; yields its address once it answers."""
+    port = free_port()
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(("MASIS_", "STREAMLIT_"))}
+    environment |= {"PYTHONPATH": str(ROOT), "HOME": str(folder), "XDG_DATA_HOME": str(folder / "data")}
+    log = (folder / "server.log").open("w+", encoding="utf-8")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "masis.cli", *arguments, "--port", str(port), "--no-browser"],
+        cwd=folder,
+        env=environment,
+        stdout=log,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    base = f"http://127.0.0.1:{port}"
+    try:
+        _wait_for(base, process, log.name)
+        yield base
+    finally:
+        process.terminate()
+        try:
+            process.wait(timeout=15)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        log.close()
+
+
+def free_port() -> int:
+    """A port that was free a moment ago."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _wait_for(base: str, process: subprocess.Popen[str], log: str) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            break
+        try:
+            with urllib.request.urlopen(f"{base}/_stcore/health", timeout=1):
+                return
+        except (urllib.error.URLError, OSError):
+            time.sleep(0.1)
+    pytest.fail(f"the server did not start:\n{Path(log).read_text(encoding='utf-8')[-4000:]}")
+
+
+@pytest.fixture(scope="session")
+def demo(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The demo, served once for all tests that only look at it or audit a case of it."""
+    folder = tmp_path_factory.mktemp("demo")
+    with serving("demo", "--db", str(folder / "demo.db"), folder=folder) as base:
+        yield base

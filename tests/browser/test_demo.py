@@ -1,0 +1,168 @@
+"""The demo in a real browser: the list, one case, its marks, its iterations."""
+
+from __future__ import annotations
+
+import json
+import re
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from masis.workbench import Workbench
+from tests.browser.conftest import Tab, serving
+
+FABRICATED = "strategy-01-fabricated"
+
+OpenTab = Callable[..., Tab]
+
+
+def demo_ids() -> set[str]:
+    folder = Path(__file__).resolve().parents[2] / "data" / "cases"
+    lines = [line for file in folder.glob("*.jsonl") for line in file.read_text(encoding="utf-8").splitlines() if line]
+    return {json.loads(line)["id"] for line in lines}
+
+
+def audited(tab: Tab, case_id: str) -> None:
+    """Open a case and have it audited, unless it is."""
+    tab.open(f"/?case={case_id}")
+    button = tab.page.get_by_role("button", name=re.compile("Audit (now|again)"))
+    expect(button).to_be_visible()
+    if "now" in button.inner_text():
+        button.click(delay=40)
+        expect(tab.page.get_by_role("button", name="Audit again")).to_be_enabled(timeout=30_000)
+    tab.settle()
+
+
+def test_the_demo_opens_on_the_list_of_its_cases(demo: str, open_tab: OpenTab) -> None:
+    page = open_tab(demo).open()
+    expect(page.get_by_role("heading", name="Cases", exact=True)).to_be_visible()
+    expect(page.get_by_text(f"of {len(demo_ids())} cases")).to_be_visible()
+    expect(page.locator("table.list tbody tr")).to_have_count(20)
+
+
+def test_searching_narrows_the_list_and_the_address_keeps_the_search(demo: str, open_tab: OpenTab) -> None:
+    tab = open_tab(demo)
+    page = tab.open()
+    page.get_by_label("Search").fill("Halvorsen Marine offshore")
+    page.get_by_label("Search").press("Enter")
+    expect(page.locator("table.list tbody")).to_contain_text("Halvorsen Marine")
+    expect(page).to_have_url(re.compile("q=Halvorsen"))
+    rows = page.locator("table.list tbody tr").count()
+    page.reload()
+    tab.settle()
+    expect(page.locator("table.list tbody tr")).to_have_count(rows)
+    assert rows < 20
+
+
+def test_a_search_that_finds_nothing_says_what_to_do(demo: str, open_tab: OpenTab) -> None:
+    tab = open_tab(demo)
+    page = tab.open("/?q=zzzzqqqq%22%20OR%20*")
+    expect(page.get_by_text("No case matches.")).to_be_visible()
+    page.get_by_role("button", name="Clear search and filters").click(delay=40)
+    expect(page.locator("table.list tbody tr")).to_have_count(20)
+
+
+def test_a_click_opens_a_case_and_the_way_back_leads_to_the_same_list(demo: str, open_tab: OpenTab) -> None:
+    tab = open_tab(demo)
+    page = tab.open("/?q=Halvorsen")
+    rows = page.locator("table.list tbody tr").count()
+    page.locator("table.list tbody a").first.click(delay=40)
+    expect(page).to_have_url(re.compile("case="))
+    expect(page.locator(".evidence article.card").first).to_be_visible()
+    page.get_by_role("button", name="All cases").click(delay=40)
+    expect(page.locator("table.list tbody tr")).to_have_count(rows)
+    expect(page.get_by_label("Search")).to_have_value("Halvorsen")
+
+
+def test_a_fabricated_citation_is_struck_through_and_explained(demo: str, open_tab: OpenTab) -> None:
+    tab = open_tab(demo)
+    audited(tab, FABRICATED)
+    mark = tab.page.locator(".text .ref-fabricated")
+    expect(mark).to_have_text("[chunk_99]")
+    assert "line-through" in mark.evaluate("element => getComputedStyle(element).textDecorationLine")
+    finding = tab.page.locator("article.finding", has_text="names no evidence of this case")
+    expect(finding).to_be_visible()
+    expect(finding).to_contain_text("critical")
+    expect(tab.page.get_by_text("No language model was involved", exact=False).first).to_be_visible()
+
+
+def test_clicking_a_claim_lights_the_evidence_that_bears_on_it(demo: str, open_tab: OpenTab) -> None:
+    tab = open_tab(demo)
+    audited(tab, FABRICATED)
+    tab.page.locator(".text .mark", has_text="41.2%").first.click(delay=40)
+    lit = tab.page.locator(".evidence .lit-against", has_text="14.2%")
+    expect(lit).to_be_in_viewport()
+    expect(tab.page.locator(".why-panel")).to_contain_text("contradicted")
+
+
+def test_every_iteration_can_be_looked_at_and_has_an_address(demo: str, open_tab: OpenTab) -> None:
+    tab = open_tab(demo)
+    audited(tab, FABRICATED)
+    tab.page.get_by_role("radio", name=re.compile("2 · revised")).click(delay=40)
+    expect(tab.page).to_have_url(re.compile("iteration=2"))
+    expect(tab.page.locator(".text .ref-fabricated")).to_have_count(0)
+    expect(tab.page.get_by_text("What changed to arrive at this answer")).to_be_visible()
+    tab.page.reload()
+    tab.settle()
+    expect(tab.page.locator(".text .ref-fabricated")).to_have_count(0)
+    expect(tab.page.locator("table", has_text="Faithfulness")).to_contain_text("Iteration 2")
+
+
+@pytest.mark.parametrize("case_id", ["no-such-case", "%00", "../../etc/passwd", "x" * 3000])
+def test_an_address_that_names_no_case_says_so(demo: str, open_tab: OpenTab, case_id: str) -> None:
+    page = open_tab(demo).open(f"/?case={case_id}")
+    expect(page.get_by_role("heading", name="There is no such case")).to_be_visible()
+    expect(page.get_by_role("button", name="All cases")).to_be_visible()
+
+
+def test_the_database_page_says_where_the_data_lies_and_that_it_is_sound(demo: str, open_tab: OpenTab) -> None:
+    page = open_tab(demo).open("/database")
+    expect(page.get_by_text("demo.db").first).to_be_visible()
+    expect(page.get_by_text("decision log").first).to_be_visible()
+
+
+@pytest.mark.parametrize("address", [f"/?case={FABRICATED}", f"/cases?case={FABRICATED}"])
+def test_a_deep_link_on_a_cold_server_has_the_frame_and_the_case(
+    browser: Browser, open_tab: OpenTab, tmp_path: Path, address: str
+) -> None:
+    Workbench.open(tmp_path / "cold.db").load_demo()
+    with serving("serve", "--db", str(tmp_path / "cold.db"), folder=tmp_path) as base:
+        page = open_tab(base).open(address)
+        expect(page.get_by_role("link", name="Database")).to_be_visible()
+        expect(page.get_by_role("heading", name=re.compile("Halvorsen Marine"))).to_be_visible()
+
+
+def test_a_deep_link_to_another_page_on_a_cold_server_has_the_frame(
+    browser: Browser, open_tab: OpenTab, tmp_path: Path
+) -> None:
+    with serving("serve", "--db", str(tmp_path / "cold.db"), folder=tmp_path) as base:
+        page = open_tab(base).open("/database")
+        expect(page.get_by_role("link", name="Cases")).to_be_visible()
+        expect(page.get_by_text("cold.db").first).to_be_visible()
+
+
+def test_an_empty_database_says_how_to_fill_it(browser: Browser, open_tab: OpenTab, tmp_path: Path) -> None:
+    with serving("serve", "--db", str(tmp_path / "empty.db"), folder=tmp_path) as base:
+        page = open_tab(base).open()
+        expect(page.get_by_role("heading", name="No cases yet")).to_be_visible()
+        page.get_by_role("button", name="Load the demo cases").click(delay=40)
+        expect(page.get_by_text(f"of {len(demo_ids())} cases")).to_be_visible(timeout=20_000)
+
+
+def test_every_answer_carries_the_content_security_policy(demo: str) -> None:
+    with urllib.request.urlopen(demo, timeout=5) as response:
+        policy = response.headers["content-security-policy"]
+    assert "connect-src 'self'" in policy
+    assert "img-src 'self' data: blob:" in policy
+    assert "form-action 'self'" in policy
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(900, "light"), (1920, "dark")])
+def test_the_desk_fits_the_window(demo: str, open_tab: OpenTab, width: int, scheme: str) -> None:
+    tab = open_tab(demo, width=width, scheme=scheme)
+    audited(tab, FABRICATED)
+    overflow = tab.page.locator("[data-testid=stMain]").evaluate("main => main.scrollWidth - main.clientWidth")
+    assert overflow <= 0
