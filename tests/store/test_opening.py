@@ -1,0 +1,190 @@
+"""Opening: ours, older, newer or something else; migrations whole or not at all."""
+
+from __future__ import annotations
+
+import multiprocessing
+import sqlite3
+import threading
+from pathlib import Path
+
+import pytest
+
+from masis.errors import NewerDatabase, NotADatabase, StoreError
+from masis.store import CaseFilter, Store, guards, migrations
+from masis.store.migrations import MIGRATIONS, applied, migrate
+from masis.store.opening import connect, open_database
+from tests.store.factories import a_case
+
+OLD_CASE = (
+    '{"id": "old-1", "query": "Où est le pont?", "answer": "Ici [1].", "evidence": [{"id": "1", "text": "Là-bas"}]}'
+)
+
+
+def columns(connection: sqlite3.Connection) -> dict[str, str]:
+    return {row["name"]: row["sql"] for row in connection.execute("SELECT name, sql FROM sqlite_master")}
+
+
+def old_database(path: Path, upto: int) -> None:
+    """A database as the first version left it: a case, a finished run, a decision."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    connection = connect(path)
+    migrate(connection, MIGRATIONS[:upto])
+    connection.execute(
+        """INSERT INTO cases (seq, id, digest, imported_at, updated_at, query_start, state, run_seq, flags, reasons)
+           VALUES (1, 'old-1', 'd', 't', 't', 'Où est le pont?', 'needs_review', NULL, '["uncited"]', '["limit"]')"""
+    )
+    connection.execute("INSERT INTO case_payloads VALUES (1, ?)", [OLD_CASE])
+    connection.execute(
+        """
+        INSERT INTO runs
+            (seq, id, case_seq, case_digest, state, owner, started_at, seen_at, models, settings, settings_digest)
+        VALUES (1, 'run-1', 1, 'd', 'finished', '{}', 't', 't', '{"critic": "offline"}', '{}', 's')
+        """
+    )
+    connection.execute("UPDATE cases SET run_seq = 1")
+    connection.close()
+
+
+def test_a_new_database_makes_its_folders_and_opens_again(path: Path) -> None:
+    with Store.open(path) as store:
+        store.cases.add(a_case())
+    with Store.open(path) as store:
+        assert store.cases.count() == 1
+        mode = store.database.connection().execute("PRAGMA journal_mode").fetchone()[0]
+        assert mode == "wal"
+        assert store.check().ok
+
+
+def test_an_older_database_migrates_with_what_it_holds(path: Path) -> None:
+    old_database(path, 1)
+    with Store.open(path) as store:
+        assert store.cases.get("old-1").answer == "Ici [1]."
+        assert [row.id for row in store.cases.search(CaseFilter(text="là-bas")).rows] == ["old-1"]
+        assert [row.id for row in store.cases.search(CaseFilter(text="OU est")).rows] == ["old-1"]
+        assert store.cases.facets().flags == {"uncited": 1}
+        assert store.cases.facets().reasons == {"limit": 1}
+        assert store.cases.search(CaseFilter(models=("offline",))).total == 1
+        assert applied(store.database.connection()) == migrations.names()
+    with Store.open(path) as store:
+        assert store.cases.count() == 1
+
+
+@pytest.mark.parametrize("done", range(len(MIGRATIONS)))
+def test_a_migration_that_fails_halfway_leaves_no_trace_and_is_made_good_later(path: Path, done: int) -> None:
+    path.parent.mkdir(parents=True)
+    connection = connect(path)
+    migrate(connection, MIGRATIONS[:done])
+    before = columns(connection)
+
+    def fails(db: object) -> None:
+        MIGRATIONS[done](db)  # type: ignore[arg-type]
+        raise RuntimeError("the power went")
+
+    fails.__name__ = MIGRATIONS[done].__name__
+    with pytest.raises(RuntimeError, match="the power went"):
+        migrate(connection, (*MIGRATIONS[:done], fails))
+    after = columns(connection)
+    after.pop("_sqlite_migrations", None)
+    assert {name for name in after if "sqlite_migrations" not in name} == {
+        name for name in before if "sqlite_migrations" not in name
+    }
+    assert applied(connection) == migrations.names(MIGRATIONS[:done])
+    assert connection.execute("PRAGMA application_id").fetchone()[0] == (migrations.APPLICATION_ID if done else 0)
+    connection.close()
+    with Store.open(path) as store:
+        assert store.cases.add(a_case()) == "added"
+
+
+def test_guards_that_a_migration_loses_are_armed_again(path: Path) -> None:
+    Store.open(path).close()
+    database = open_database(path, known=(*MIGRATIONS, m999_touch))
+    assert applied(database.connection())[-1] == "m999_touch"
+    assert guards.missing(database.connection()) == ()
+    database.close()
+
+
+def m999_touch(db: object) -> None:
+    """A migration that loses a guard, as rebuilding a table does."""
+    db.execute("DROP TRIGGER decision_log_no_update")  # type: ignore[attr-defined]
+
+
+def test_a_newer_database_is_refused_with_both_versions_named(path: Path) -> None:
+    open_database(path, known=(*MIGRATIONS, m999_touch)).close()
+    with pytest.raises(NewerDatabase, match=r"later version.*schema m999_touch.*knows up to m003_queue.*--db"):
+        Store.open(path)
+
+
+@pytest.mark.parametrize(
+    "content", [b"hello", b"SQLite format 3\x00" + b"\xff" * 4000, b"SQLite format 3\x00", b'{"id": 1}\n' * 5000]
+)
+def test_a_file_that_is_something_else_is_refused_and_left_as_it_is(tmp_path: Path, content: bytes) -> None:
+    other = tmp_path / "notes.txt"
+    other.write_bytes(content)
+    with pytest.raises(NotADatabase, match=r"notes\.txt: .*--db"):
+        Store.open(other)
+    assert other.read_bytes() == content
+
+
+def test_a_database_of_another_program_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    other = tmp_path / "photos.db"
+    connection = sqlite3.connect(other)
+    connection.execute("CREATE TABLE photos (id)")
+    connection.commit()
+    connection.close()
+    before = other.read_bytes()
+    with pytest.raises(NotADatabase, match="of something else"):
+        Store.open(other)
+    assert other.read_bytes() == before
+
+
+def test_a_folder_and_a_place_below_a_file_are_refused_with_the_cure(tmp_path: Path) -> None:
+    with pytest.raises(NotADatabase, match="is a folder"):
+        Store.open(tmp_path)
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(StoreError, match="can't be used"):
+        Store.open(tmp_path / "file" / "masis.db")
+
+
+def test_each_thread_has_a_connection_of_its_own(store: Store) -> None:
+    found: list[int] = []
+    threads = [threading.Thread(target=lambda: found.append(id(store.database.connection()))) for _ in range(2)]
+    store.cases.add(a_case())
+    for thread in threads:
+        thread.start()
+        thread.join()
+    assert id(store.database.connection()) not in found
+    assert store.cases.count() == 1
+
+
+def _open(path: Path, barrier: object) -> None:
+    barrier.wait()  # type: ignore[attr-defined]
+    with Store.open(path) as store:
+        store.cases.add(a_case())
+
+
+def test_processes_that_open_a_new_file_at_once_agree_on_one(path: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    barrier = context.Barrier(3)
+    processes = [context.Process(target=_open, args=(path, barrier)) for _ in range(3)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join(60)
+    assert [process.exitcode for process in processes] == [0, 0, 0]
+    with Store.open(path) as store:
+        assert store.cases.count() == 1
+        assert applied(store.database.connection()) == migrations.names()
+
+
+def test_writing_while_another_holds_the_lock_too_long_says_what_to_do(
+    store: Store, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.close()
+    monkeypatch.setattr("masis.store.opening.BUSY_TIMEOUT_S", 0.05)
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(StoreError, match="can't be written now"):
+        store.cases.add(a_case())
+    other.execute("ROLLBACK")
+    other.close()
+    assert store.cases.add(a_case()) == "added"
