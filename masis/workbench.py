@@ -117,7 +117,15 @@ class Workbench:
 
     def needs_audit(self, case: Case, settings: Settings | None = None) -> bool:
         """Whether no finished run has audited this content with these settings."""
-        return self.store.runs.find(case.id, "finished", case.digest(), _dumped(settings or self.settings)) is None
+        return self._finished(case, settings) is None
+
+    def finished_run(self, case: Case, settings: Settings | None = None) -> Run | None:
+        """The newest finished run of this content with these settings."""
+        found = self._finished(case, settings)
+        return self.store.runs.get(found) if found else None
+
+    def _finished(self, case: Case, settings: Settings | None) -> str | None:
+        return self.store.runs.find(case.id, "finished", case.digest(), _dumped(settings or self.settings))
 
     def audit(
         self,

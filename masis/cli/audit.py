@@ -139,7 +139,7 @@ class _AuditJob:
     def run(self, *, show_traces: bool) -> bool:
         """Do the work; False where it was interrupted."""
         lines = read_case_lines(sys.stdin.buffer if self.cases == STDIO else self.cases)
-        self.workbench = Workbench.open(self.database)
+        self.workbench = Workbench.open(self.database, self.settings)
         with ExitStack() as stack:
             write = stack.enter_context(_writer(self.out)) if self.out else None
             stop = stack.enter_context(Interruption("Stopping after the audits under way (Ctrl-C again to drop them)."))
@@ -208,7 +208,7 @@ class _AuditJob:
                 self.tally.kept += 1
             else:
                 self.tally.count(outcome)
-            if write is not None and (run := outcome or self.workbench.open_case(done.job.case.id).run) is not None:
+            if write is not None and (run := outcome or self.workbench.finished_run(done.job.case, self.settings)):
                 write_run(run, write)
         self.progress.move(done.job.end, f"{self.tally.audited:,} audited")
 

@@ -8,12 +8,11 @@ from pathlib import Path
 import click
 
 from masis.cli.group import JobFailed
-from masis.cli.options import database_option, existing_database
+from masis.cli.options import database_option, opened_for_reading
 from masis.cli.talk import counted, say
 from masis.schema.review import LogCheck
 from masis.store import DecisionFilter
 from masis.store.decisions import Decisions
-from masis.workbench import Workbench
 
 
 @click.command("verify-log")
@@ -32,7 +31,7 @@ def verify_log(head: str | None, length: int | None, db: Path | None) -> None:
 
     Exit code 0: the log is whole. 1: it is not; what is wrong is listed.
     """  # noqa: D301 (click reads the backspace)
-    workbench = Workbench.open(existing_database(db))
+    workbench = opened_for_reading(db)
     check = workbench.verify_log()
     click.echo(f"length   {check.length}")
     click.echo(f"head     {check.head}")

@@ -12,7 +12,7 @@ from typing import BinaryIO, Literal
 
 import click
 
-from masis.cli.options import STDIO, database_option, existing_database, out_option
+from masis.cli.options import STDIO, database_option, opened_for_reading, out_option
 from masis.cli.talk import counted, say
 from masis.datasets.archive import write_archive
 from masis.datasets.writers import write_case, write_run
@@ -41,7 +41,7 @@ def export(form: Literal["jsonl", "cases", "runs"], out: Path, db: Path | None) 
       masis export --format runs --out runs.jsonl
       masis export --format cases | head -1
     """  # noqa: D301 (click reads the backspace)
-    workbench = Workbench.open(existing_database(db))
+    workbench = opened_for_reading(db)
     with whole_file(out) as stream:
         written = _write(form, workbench, stream)
     say(f"{counted(written, 'line')} written{'' if out == STDIO else f' to {out}'}.")

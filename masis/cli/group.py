@@ -79,6 +79,9 @@ class CommandGroup(click.Group):
             ctx.exit(INTERRUPTED)
         except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
             raise
+        except OSError as error:
+            place = error.filename or "a file"
+            raise JobFailed(f"{place}: {error.strerror}. Check the place, its permissions and its space.") from error
         except Exception as error:
             if ctx.params.get("debug"):
                 raise

@@ -8,10 +8,9 @@ from pathlib import Path
 import click
 
 from masis.cli.group import JobFailed
-from masis.cli.options import database_option, existing_database
+from masis.cli.options import database_option, opened_for_reading
 from masis.cli.talk import printable, say
 from masis.settings import database_path
-from masis.workbench import Workbench
 
 
 @click.command()
@@ -31,7 +30,7 @@ def health(as_json: bool, db: Path | None) -> None:
         if as_json:
             click.echo(json.dumps({"ok": True, "items": []}))
         return
-    report = Workbench.open(existing_database(db)).health()
+    report = opened_for_reading(db).health()
     if as_json:
         items = [{"name": item.name, "ok": item.ok, "message": item.message} for item in report.items]
         click.echo(json.dumps({"ok": report.ok, "items": items}, ensure_ascii=False))

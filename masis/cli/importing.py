@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from masis.cli.group import JobFailed
-from masis.cli.options import STDIO, database_option, input_argument
+from masis.cli.options import STDIO, database_option, input_argument, opened
 from masis.cli.talk import Complaints, Progress, counted, say
 from masis.datasets.archive import is_archive, read_archive
 from masis.datasets.readers import read_case_lines
@@ -42,7 +42,7 @@ def import_files(files: tuple[Path, ...], db: Path | None) -> None:
     Exit code 0: everything was read. 1: some of it was not; the rest is kept. 2: wrong use.
     """  # noqa: D301 (click reads the backspace)
     database = database_path(db)
-    workbench = Workbench.open(database)
+    workbench = opened(database)
     complaints = Complaints()
     for file in files:
         if file != STDIO and is_archive(file):

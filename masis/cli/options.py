@@ -12,6 +12,7 @@ import click
 from masis.cli.group import JobFailed
 from masis.cli.talk import printable
 from masis.settings import ROLES, Settings, database_path, load
+from masis.workbench import Workbench
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -109,9 +110,14 @@ def _roles(models: Iterable[str]) -> dict[str, str]:
     return for_all | for_one
 
 
-def existing_database(named: Path | None) -> Path:
-    """The database that a reading command works on. Raises JobFailed where there is none: reading creates nothing."""
+def opened(database: Path) -> Workbench:
+    """The workbench on a database, made or migrated where need be, with the settings of environment and file."""
+    return Workbench.open(database, load().settings)
+
+
+def opened_for_reading(named: Path | None) -> Workbench:
+    """The workbench on a database that is there. Raises JobFailed where there is none: reading creates nothing."""
     path = database_path(named)
     if not path.exists():
         raise JobFailed(f"{path}: there is no database here. 'masis import FILE' or 'masis audit FILE' makes one.")
-    return path
+    return opened(path)

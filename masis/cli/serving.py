@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from masis.cli.options import database_option
+from masis.cli.options import database_option, opened
 from masis.cli.talk import Progress, counted, say
 from masis.settings import database_path, demo_database_path
 from masis.workbench import Workbench, demo_cases
@@ -37,7 +37,7 @@ def demo(reset: bool, port: int | None, no_browser: bool, db: Path | None) -> No
         )
     if reset:
         _forget(database)
-    _prepare_demo(Workbench.open(database))
+    _prepare_demo(opened(database))
     _open(database, port, "127.0.0.1", browser=not no_browser)
 
 
@@ -59,7 +59,7 @@ def serve(port: int | None, address: str, browser: bool, db: Path | None) -> Non
       masis serve --db review.db --port 9000
     """  # noqa: D301 (click reads the backspace)
     database = database_path(db)
-    Workbench.open(database)
+    opened(database)
     _open(database, port, address, browser=browser)
 
 

@@ -72,7 +72,7 @@ class Progress:
     def __init__(self, label: str, total: int | None) -> None:
         self._label, self._total = label, total
         self._bar: Any = None
-        self._note = ""
+        self._at, self._note = 0, ""
         self._next = time.monotonic() + _SECONDS_BETWEEN_LINES
 
     def __enter__(self) -> Self:
@@ -88,19 +88,23 @@ class Progress:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._bar is not None:
+            self._draw()
             self._bar.__exit__(kind, error, trace)
 
     def move(self, to: int, note: str) -> None:
         """The work is at ``to``; ``note`` says in words what is done."""
+        self._at, self._note = to, note
         if time.monotonic() < self._next:
             return
         if self._bar is not None:
             self._next = time.monotonic() + _SECONDS_BETWEEN_FRAMES
-            self._note = note
-            self._bar.update(max(0, to - self._bar.pos), "")
+            self._draw()
         else:
             self._next = time.monotonic() + _SECONDS_BETWEEN_LINES
             say(f"{self._label}: {note}")
+
+    def _draw(self) -> None:
+        self._bar.update(max(0, self._at - self._bar.pos), "")
 
     def say(self, message: str) -> None:
         """A line above the bar."""

@@ -86,6 +86,15 @@ def test_other_settings_or_again_audit_anew(masis: Masis, three: Path, tmp_path:
     assert len(Workbench.open(tmp_path / "new.db").store.runs.for_case("a")) == 3
 
 
+def test_a_skipped_case_gives_its_run_of_the_settings_asked_for(masis: Masis, three: Path, tmp_path: Path) -> None:
+    arguments = ("audit", three, "--db", tmp_path / "new.db", "--out", tmp_path / "runs.jsonl")
+    masis(*arguments, "--set", "max_iterations=1")
+    once = (tmp_path / "runs.jsonl").read_bytes()
+    masis(*arguments)
+    masis(*arguments, "--set", "max_iterations=1")
+    assert (tmp_path / "runs.jsonl").read_bytes() == once
+
+
 def test_limit_takes_the_first_cases_and_stdin_and_stdout_make_a_pipe(masis: Masis, tmp_path: Path) -> None:
     content = lines(case("a"), case("b"), case("c"))
     result = masis("audit", "-", "--out", "-", "--limit", "2", "--db", tmp_path / "new.db", stdin=content)
@@ -201,12 +210,15 @@ def test_ctrl_c_keeps_what_is_finished_and_the_same_command_goes_on(
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="finds child processes in /proc")
-def test_a_killed_audit_leaves_no_workers_and_a_database_that_opens(tmp_path: Path, home: Path, masis: Masis) -> None:
+@pytest.mark.parametrize("concurrency", [1, 2])
+def test_a_killed_audit_leaves_no_workers_and_a_database_that_goes_on(
+    tmp_path: Path, home: Path, masis: Masis, concurrency: int
+) -> None:
     file, database = many(tmp_path), tmp_path / "new.db"
-    process = start("audit", file, "--db", database, "--concurrency", "2")
+    process = start("audit", file, "--db", database, "--concurrency", concurrency)
     wait_for_runs(process, database, 3)
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-    assert len(children) >= 2
+    assert len(children) >= (2 if concurrency > 1 else 0)
     process.kill()
     process.communicate(timeout=60)
     deadline = time.monotonic() + 10
@@ -217,6 +229,9 @@ def test_a_killed_audit_leaves_no_workers_and_a_database_that_opens(tmp_path: Pa
     again = masis("audit", file, "--db", database, "--limit", kept + 2)
     assert again.exit_code == 0
     assert f"2 cases audited, {kept:,} cases skipped" in again.stderr
+    store = Workbench.open(database).store
+    states = [run.state for number in range(kept + 2) for run in store.runs.for_case(f"case-{number}")]
+    assert states == ["finished"] * (kept + 2)
 
 
 @pytest.mark.real_data

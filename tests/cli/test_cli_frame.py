@@ -80,6 +80,15 @@ def test_an_unexpected_error_keeps_its_traceback_for_debug() -> None:
     assert isinstance(CliRunner().invoke(group_with(body), ["--debug", "try"]).exception, ZeroDivisionError)
 
 
+def test_a_full_disk_or_a_closed_folder_is_one_line() -> None:
+    def body() -> None:
+        raise PermissionError(13, "Permission denied", "/closed/runs.jsonl")
+
+    result = CliRunner().invoke(group_with(body), ["try"])
+    assert result.exit_code == 1
+    assert "/closed/runs.jsonl: Permission denied. Check the place" in result.stderr
+
+
 def test_ctrl_c_exits_with_130() -> None:
     def body() -> None:
         raise KeyboardInterrupt

@@ -140,6 +140,15 @@ def test_health_lists_what_is_in_order_for_people_and_programs(masis: Masis, aud
     assert {"database", "decision log", "auditor"} <= {item["name"] for item in report["items"]}
 
 
+def test_a_wrong_setting_in_the_environment_is_wrong_use_and_named(
+    masis: Masis, audited: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MASIS_MAX_ITERATIONS", "9")
+    result = masis("health", "--db", audited)
+    assert result.exit_code == 2
+    assert "MASIS_MAX_ITERATIONS: Input should be less than or equal to 5" in result.stderr
+
+
 def tamper(database: Path) -> None:
     """What someone with the file and no scruples can do."""
     with sqlite3.connect(database) as connection:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import io
 import json
@@ -12,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from masis.datasets.readers import CaseLine, likely_misnamed, read_case_lines, read_cases
 from masis.errors import InputError
@@ -282,6 +285,31 @@ def test_an_answer_under_another_name_is_pointed_out_not_lost_silently() -> None
     assert likely_misnamed(case) == "response"
     assert likely_misnamed(Case.model_validate({**GOOD, "response": "Other."})) is None
     assert likely_misnamed(Case.model_validate({**GOOD, "answer": None, "field": "law"})) is None
+
+
+_ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(codec="utf-8"), max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["id", "text", "x"]), inner),
+    max_leaves=8,
+)
+
+
+@given(st.binary(max_size=200))
+def test_no_bytes_at_all_break_the_reader(content: bytes) -> None:
+    with contextlib.suppress(InputError):  # of another format as a whole
+        read(content)
+
+
+@given(
+    st.dictionaries(st.sampled_from(["id", "query", "answer", "evidence", "metadata", "labels", "other"]), _ANYTHING)
+)
+def test_no_json_at_all_breaks_the_reader_and_what_is_read_goes_round(fields: dict[str, Any]) -> None:
+    for item in read(json.dumps(GOOD | fields).encode()):
+        if isinstance(item.found, Case):
+            again = Case.model_validate(json.loads(json.dumps(item.found.to_json_dict())))
+            assert again == item.found
+        else:
+            assert str(item.found).startswith("cases.jsonl, line 1")
 
 
 @pytest.mark.real_data
