@@ -38,7 +38,8 @@ _META = re.compile(
     r"as an ai\b|i(?:['’]m| am) (?:an ai|a language model|glad|happy|sorry|afraid)|"
     r"i (?:have )?(?:searched|looked|found some|will|can|would|['’]ll|need)\b|i['’]ll\b|"
     r"(?:below|here|following|the following) (?:is|are)\b|here['’]s\b|let['’]s\b|"
-    r"these are (?:some|just|only|the)\b|this (?:is|was) (?:only |just )?(?:a (?:brief |short |simplified |"
+    r"these are (?:just |only )?(?:some|a few) (?:of the )?(?:\w+ ){0,3}(?:points|examples|ways|options|tips|"
+    r"suggestions|ideas)\b|this (?:is|was) (?:only |just )?(?:a (?:brief |short |simplified |"
     r"general )*(?:summary|overview|answer|list|outline)|based on)|"
     r"(?:some |more |further |additional )?(?:information|details?) (?:\w+ ){0,8}(?:can be found|(?:is|are) "
     r"(?:provided|given|available|found|listed)) (?:in|below|above)|"
@@ -65,12 +66,12 @@ _ANNOUNCING = re.compile(
     rf"(?:also )?{_SEVERAL} (?:\w+ ){{0,3}}{_LIST_NOUN}\b"
 )
 _TRANSITION = re.compile(
-    r"(?:first(?:ly)?|second(?:ly)?|third(?:ly)?|finally|next|moving on|in other words|that (?:being )?said|with "
-    r"that in mind|"
-    r"to begin with|on the one hand|on the other hand|(?:but )?(?:it|that) depends|this raises (?:a|the|another) "
-    r"(?:\w+ )?question|"
-    r"let us|turning to|now(?: to)?|as follows|as (?:noted|mentioned|discussed|stated|described) (?:above|earlier|"
-    r"before|below))\b"
+    r"(?:(?:first|second|third)(?:ly)?|finally|next|in other words|that (?:being )?said|with that in mind|to "
+    r"begin with|"
+    r"on the (?:one|other) hand|(?:but )?(?:it|that) depends|this raises (?:a|the|another) (?:\w+ )?question|as "
+    r"follows|"
+    r"(?:moving on|turning|now)(?: to(?: \w+){1,4})?|let us (?:\w+ ){0,4}\w+|"
+    r"as (?:noted|mentioned|discussed|stated|described) (?:above|earlier|before|below))\W*"
 )
 _ADVICE = re.compile(
     r"(?:please |always |so |therefore,? |you should (?:always )?|you may want to |we recommend (?:that you )?|i "
@@ -83,6 +84,8 @@ _ADVICE = re.compile(
     r"specialists?|counsel|veterinarian|"
     r"help|advice|accountant)\b"
 )
+_LABEL = re.compile(r"\s*(?:\*\*|__)[^*_]{1,80}(?:\*\*|__):?\s*")
+_FIGURE = re.compile(r"\d ?%|\b(?:1[5-9]|20)\d\d\b|[$€£]\d")  # an announcement with a figure asserts it
 _BARE_ANSWER = frozenset({"yes", "no", "maybe", "true", "false", "ja", "nein", "oui", "non", "sí", "si"})
 _QUESTION_END = "?？؟"
 _STOPS = ".!?…。！？｡:।؟"
@@ -131,19 +134,24 @@ def why_exempt(sentence: str, kind: BlockKind, *, alone: bool, list_follows: boo
         return "a question"
     if why := _says_nothing(low, words, more_follows):
         return why
-    if last == ":" or (list_follows and low.endswith(("following", "as follows", "include", "are"))):
+    if (last == ":" and more_follows and not _FIGURE.search(low)) or (
+        list_follows and low.endswith(("following", "as follows", "include", "are"))
+    ):
         return "announces what follows"
     if _ANNOUNCING.match(low) and (list_follows or words <= 14) and not any(map(str.isdecimal, low)):
         return "announces what follows"
+    if more_follows and words <= 6 and _LABEL.fullmatch(_BULLET.sub("", sentence)):
+        return "a title"
     if (
         alone
         and more_follows
+        and kind != "row"
         and last not in _STOPS
         and words <= 8
         and (kind != "item" or sentence.rstrip().endswith("**"))
     ):
         return "a title"
-    if hedges(text[:1500]):
+    if len(text) <= 1500 and hedges(text):
         return "says what is not known"
     return None
 
@@ -155,8 +163,8 @@ def _says_nothing(low: str, words: int, more_follows: bool) -> str | None:
         return "a greeting"
     if words <= 40 and _META.match(low):
         return "speaks about the answer itself"
-    if words <= 8 and _TRANSITION.match(low):
+    if words <= 8 and _TRANSITION.fullmatch(low):
         return "a transition"
-    if words <= 30 and _ADVICE.match(low):
+    if words <= 30 and _ADVICE.match(low) and not _FIGURE.search(low):
         return "advises to ask a professional"
     return None

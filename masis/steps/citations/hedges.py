@@ -9,71 +9,102 @@ from __future__ import annotations
 
 import re
 
-_KNOWN = (
-    r"(?:information|evidence|context|data|details?|documents?|passages?|sources?|texts?|excerpts?|chunks?|materials?|"
-    r"abstracts?|articles?|reports?|records?|search results|results|references|studies|answer)"
+_DOCUMENTS = (
+    r"(?:information|evidence|context|data|details?|documents?|documentation|passages?|sources?|texts?|excerpts?|"
+    r"chunks?|materials?|abstracts?|articles?|snippets?|search results|references?|reports?|records?|filings?|"
+    r"manuals?|pages?)"
 )
-_NO = r"(?:not|n['’]t|never|no longer)"
 _SAY = (
-    r"(?:mention|say|state|specify|provide|give|contain|include|address|discuss|cover|describe|indicate|report|"
-    r"disclose|offer|reveal|explain|tell|answer|clarify|support|allow|establish|confirm|detail|list|quantify|show|"
-    r"explicitly|directly|specifically|clearly)"
+    r"(?:mention|say|state|specify|provide|give|contain|include|address|discuss|cover|describe|indicate|disclose|offer|"
+    r"reveal|explain|tell|answer|clarify|detail|list|quantify|allow|name|go into|speak|touch)s?\b"
 )
 _FIND = (
     r"(?:find|provide|determine|answer|say|give|locate|identify|confirm|verify|tell|offer|access|conclude|"
-    r"establish|help)"
+    r"establish|help|"
+    r"comment|judge|assess|be certain|be sure)\b"
 )
+_FOUND = (
+    r"(?:determined|answered|found|established|provided|given|verified|confirmed|concluded|inferred|"
+    r"ascertained|assessed|"
+    r"derived|deduced|quantified|drawn|made)"
+)
+_TOLD = (
+    r"(?:provided|mentioned|specified|stated|available|given|included|disclosed|addressed|discussed|covered|described|"
+    r"found|reported|indicated|contained|listed|named|quantified|explained|defined)"
+)
+_NOT = r"(?: not|n['’]t)"
+_CANNOT = r"(?:can ?not|can['’]t|could not|couldn['’]t)"
+_THE = r"(?:the|these|this|those|any|my|our) (?:\w+ ){0,3}"
+_CLAUSE_END = r"\s*(?:[.,;:!?)]|$|here\b)"
 
 _ENGLISH = [
+    # the documents say nothing
+    rf"\b{_DOCUMENTS}(?: \w+){{0,3}}? (?:do|does|did){_NOT}(?: \w+ly| yet| even)? {_SAY}",
+    rf"\b{_DOCUMENTS}(?: \w+){{0,5}}? (?:is|are|was|were){_NOT}(?: \w+ly| yet)? {_TOLD}\b(?! (?:until|to)\b)",
     (
-        rf"\b(?:insufficient|inadequate|not enough|no(?:t any)?|lack of|limited|without (?:further|more|additional|"
-        rf"specific|any|specified)) "
-        rf"(?:\w+ ){{0,4}}{_KNOWN}\b"
-    ),
-    rf"\b(?:do|does|did|is|are|was|were|has|have)(?: {_NO}|n['’]t)(?: \w+){{0,2}} {_SAY}\b",
-    (
-        r"\b(?:is|are|was|were|been|be)?(?: not|n['’]t) (?:\w+ly )?(?:provided|mentioned|specified|stated|"
-        r"available|given|included|"
-        r"disclosed|addressed|discussed|covered|known|described|found|reported|clear|indicated|contained|"
-        r"listed)\b(?! (?:with|to have)\b)"
+        rf"\b(?:is|are|was|were|been){_NOT}(?: \w+ly| yet)? {_TOLD}(?: \w+)? (?:in|by|within|anywhere in) "
+        rf"{_THE}{_DOCUMENTS}\b"
     ),
     (
-        rf"\b(?:can ?not|can['’]t|could not|couldn['’]t|unable to|am not able to|was not able to|is not possible "
-        rf"to|impossible to|"
-        rf"not possible to|did not|didn['’]t|cannot be|can['’]t be|could not be) (?:\w+ ){{0,3}}?{_FIND}(?:ed|d|n)?\b"
+        rf"\b(?:is|are|was|were|been){_NOT}(?: \w+ly| yet)? (?:provided|mentioned|specified|stated|disclosed|"
+        rf"given){_CLAUSE_END}"
+    ),
+    rf"\bnor (?:do|does|did|is|are|was|were|has|have|can|could) (?:\w+ ){{0,3}}{_DOCUMENTS}\b",
+    rf"\bnothing in {_THE}?{_DOCUMENTS}\b",
+    rf"\b(?:none|neither) of {_THE}{_DOCUMENTS} (?:\w+ )?{_SAY}",
+    rf"\b{_DOCUMENTS} (?:\w+ ){{0,3}}(?:is|are|remains?) (?:\w+ )?silent\b",
+    rf"\b(?:outside|beyond) the scope of {_THE}(?:{_DOCUMENTS}|answer|question|response)\b",
+    # there is too little of them
+    rf"\b(?:insufficient|inadequate) (?:\w+ ){{0,2}}{_DOCUMENTS}\b",
+    rf"(?:\bnot?|n['’]t|lacks?|without) (?:\w+ ){{0,3}}(?:enough|sufficient|adequate) (?:\w+ ){{0,2}}{_DOCUMENTS}\b",
+    (
+        rf"\b{_DOCUMENTS} (?:\w+ ){{0,4}}(?:is|are|remains?) (?:\w+ )?(?:insufficient|inadequate|lacking|missing|"
+        rf"inconclusive|"
+        r"limited|not (?:sufficient|enough|conclusive))\b"
     ),
     (
-        r"\b(?:can ?not|can['’]t|could not|couldn['’]t) be (?:\w+ )?(?:determined|answered|found|established|"
-        r"provided|given|verified|confirmed|concluded|inferred)\b"
+        rf"\b{_DOCUMENTS} (?:\w+ )?lacks? (?:any |sufficient |enough |specific )?(?:information|details?|data|"
+        rf"evidence|context)\b"
     ),
-    r"\bi(?: do not|['’]?m not| am not| don['’]t)(?: \w+)? (?:know|sure|aware|certain|have)\b",
-    r"\b(?:i['’]?m|i am|we are) (?:\w+ )?(?:unsure|uncertain)\b",
-    r"\b(?:is|are|remains?) (?:\w+ )?(?:unknown|unclear|unspecified|uncertain|unavailable)\b",
     (
-        r"\b(?:would|will|may|might) (?:\w+ )?(?:need|require) (?:\w+ ){0,4}(?:information|details?|context|data|"
-        r"evidence)\b"
+        r"\bno (?:\w+ ){0,2}(?:information|details?|data|mention|indication|figures?|answer|statement) (?:\w+ "
+        r"){0,3}(?:on|about|"
+        rf"regarding|for|of|in|to|available|provided|given|found|made)\b|\bno (?:\w+ ){{0,2}}information{_CLAUSE_END}"
     ),
-    r"\b(?:outside|beyond) the scope\b",
+    rf"\bno (?:\w+ ){{0,2}}evidence (?:\w+ ){{0,6}}(?:in|from|by) (?:the|these|my) (?:\w+ ){{0,2}}(?:{_DOCUMENTS})\b",
     (
-        r"\b(?:further|more|additional) (?:research|information|evidence|data|details?|context) (?:is|are|would "
+        r"\bwithout (?:further|more|additional|specific|specified|any) (?:\w+ ){0,2}(?:information|context|"
+        r"details?|data)\b"
+    ),
+    (
+        r"\b(?:would|will|may|might)(?: be)? (?:\w+ )?(?:need(?:ed)?|required?) (?:\w+ ){0,4}(?:information|"
+        r"details?|context|data)\b"
+    ),
+    (
+        r"\b(?:further|more|additional) (?:research|information|evidence|data|details?|context|studies) (?:is|are|"
+        r"would be|will "
         r"be|may be) (?:\w+ )?(?:needed|required|necessary)\b"
     ),
+    # whoever answers can't say
+    (
+        rf"\b(?:i|we) (?:\w+ly )?(?:{_CANNOT}|(?:was|were|am|are) (?:not able|unable) to|did{_NOT}) (?:\w+ "
+        rf"){{0,2}}?{_FIND}"
+    ),
+    rf"\b(?:{_CANNOT}|unable to) (?:provide|give|offer) (?:\w+ ){{0,4}}(?:answer|information|response|details?)\b",
+    rf"\b(?:not possible|impossible) to (?:\w+ )?{_FIND}",
+    rf"\b(?:answer|question|this|that|it|conclusions?|information) (?:\w+ )?(?:{_CANNOT}) be (?:\w+ )?{_FOUND}\b",
+    rf"\b{_CANNOT} be (?:\w+ )?{_FOUND}(?:{_CLAUSE_END}|.{{0,40}}\b{_DOCUMENTS}\b)",
+    r"\bi(?: do not|['’]?m not| am not| don['’]t)(?: \w+)? (?:know|sure|aware|certain|have)\b",
+    r"\b(?:i['’]?m|i am|we are) (?:\w+ )?(?:unsure|uncertain)\b",
     r"\b(?:i['’]?d|i would) need (?:to know )?more\b",
-    (
-        r"\bno (?:\w+ ){0,3}(?:mention|indication|reference|answer|figure|statement) (?:\w+ ){0,3}(?:in|of|to|"
-        r"for|from|about)\b"
-    ),
-    rf"\bnothing in (?:the|these|this|my) (?:\w+ ){{0,2}}{_KNOWN}\b",
-    rf"\b(?:none|neither) of the (?:\w+ ){{0,2}}{_KNOWN}\b",
+    # it is not known
+    r"\b(?:is|are|remains?|was) (?:\w+ )?(?:unknown|unclear|unspecified|uncertain)\b",
+    rf"\b(?:is|are){_NOT}(?: \w+)? (?:known|clear)(?: (?:whether|how|why|what|when|if|which)\b|{_CLAUSE_END})",
     r"\bmay not (?:be (?:complete|exhaustive|accurate|up to date)|have a definitive answer)\b",
-    (
-        r"\b(?:evidence|information|context|data|sources?) (?:is|are|remains?) (?:\w+ )?(?:insufficient|lacking|"
-        r"limited|missing|inconclusive|silent)\b"
-    ),
-    r"\bnor (?:do|does|did|is|are|was|were|has|have|can|could)\b",
     r"\bn/a\b|^unknown\W*$",
 ]
 _GERMAN = [
+    r"\bich wei(?:ß|ss) (?:es |das )?nicht\b",
     (
         r"\b(?:nicht|keine?n?) (?:\w+ ){0,4}(?:genug|ausreichend\w*|genügend|angegeben|erwähnt|enthalten|"
         r"verfügbar|bekannt|beantworte\w*|"
@@ -131,7 +162,7 @@ _FINITE = re.compile(
     r"\b(?:is|are|was|were|has|have|had|will|would|can|could|may|might|must|should|do|does|did|fell|rose|grew|"
     r"shows?|says?|"
     r"states?|suggests?|reports?|indicates?|means?|includes?|causes?|increases?|decreases?|reduces?|improves?|ships?|"
-    r"ist|sind|war|hat|haben|wird|est|sont|a|ont|es|son|fue|tiene|\w{2,}ed)\b"
+    r"ist|sind|war|hat|haben|wird|est|sont|ont|fue|tiene|\w{2,}ed)\b"
 )
 _ATTRIBUTION = re.compile(
     r"(?:based on|according to|from|given|in|within|among|with|for|to|as|if|about|regarding|on|of|by|specifically|"
