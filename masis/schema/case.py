@@ -92,15 +92,9 @@ class Case(OpenRecord):
     @model_validator(mode="before")
     @classmethod
     def _storable_text(cls, data: Any) -> Any:
-        for path, text in _strings(data):
-            if "\x00" in text:
-                raise PydanticCustomError(
-                    "null_byte", "{path} holds a null byte at character {at}", {"path": path, "at": text.index("\x00")}
-                )
-            if not text.isascii() and _HALF_A_PAIR.search(text):
-                raise PydanticCustomError(
-                    "surrogate", "{path} holds half of a surrogate pair, which is no text", {"path": path}
-                )
+        if not _storable(data):  # which of its texts it is costs more to find out than that one is
+            for path, text in _strings(data):
+                _refuse_unstorable(text, path)
         return data
 
     @model_validator(mode="after")
@@ -124,6 +118,25 @@ class Case(OpenRecord):
         """SHA-256 over the content; the order of the keys doesn't matter."""
         content = json.dumps(self.to_json_dict(), ensure_ascii=False, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(content.encode()).hexdigest()
+
+
+def _storable(value: Any) -> bool:
+    if isinstance(value, str):
+        return "\x00" not in value and (value.isascii() or not _HALF_A_PAIR.search(value))
+    if isinstance(value, dict):
+        return all(map(_storable, value.keys())) and all(map(_storable, value.values()))
+    return not isinstance(value, list | tuple) or all(map(_storable, value))
+
+
+def _refuse_unstorable(text: str, path: str) -> None:
+    if "\x00" in text:
+        raise PydanticCustomError(
+            "null_byte", "{path} holds a null byte at character {at}", {"path": path, "at": text.index("\x00")}
+        )
+    if not _storable(text):
+        raise PydanticCustomError(
+            "surrogate", "{path} holds half of a surrogate pair, which is no text", {"path": path}
+        )
 
 
 def _strings(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
