@@ -6,9 +6,9 @@ or half a surrogate pair is an error: the first makes citations ambiguous, the o
 
 from __future__ import annotations
 
-import re
 import hashlib
 import json
+import re
 from collections.abc import Iterator
 from typing import Any, Literal, Self
 
