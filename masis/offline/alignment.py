@@ -11,8 +11,9 @@ import re
 from collections.abc import Collection, Iterable
 
 from masis.offline.assessment import Assessment, Bearing, Signal, SignalKind, Verdict
+from masis.offline.clauses import clauses as split_clauses
 from masis.offline.contradictions import signals as find_signals
-from masis.offline.evidence import Passage, names_in, passages, postings
+from masis.offline.evidence import FactTable, Passage, names_in, passages, postings
 from masis.offline.facts import extract
 from masis.offline.features import combine, measure
 from masis.offline.matching import Match, match
@@ -48,6 +49,7 @@ class EvidenceIndex:
         for passage in self.passages:
             passage.known_names = names
         self._names = names
+        self._facts = FactTable(self.passages)
         count = len(self.passages)
         self._idf = {root: math.log((count + 1) / (len(where) + 0.5)) + 0.3 for root, where in self._exact.items()}
         self._unseen = math.log((count + 1) / 0.5) + 0.3
@@ -73,8 +75,9 @@ class EvidenceIndex:
         measured, found_signals = [], []
         for offset, text, found in parts:
             facts = extract(text, self._names, found.words)
-            here = find_signals(text, found, facts)
-            measured.append((found.total, measure(text, found, facts, here, self._idf, self._unseen)))
+            clauses = split_clauses(text, found)
+            here = find_signals(text, found, facts, clauses, self._facts)
+            measured.append((found.total, measure(text, found, facts, here, clauses, self._idf, self._unseen)))
             found_signals += [_shifted(signal, offset) for signal in here]
         words = sum(len(found.bits) for _, _, found in parts)
         count = len(self.passages) if allowed is None else sum(p.document in allowed for p in self.passages)

@@ -7,7 +7,7 @@ their words at once and their facts when first asked.
 from collections.abc import Collection, Iterable
 from functools import cached_property
 
-from masis.offline.facts import Fact, extract
+from masis.offline.facts import Fact, agree, extract
 from masis.offline.lexicon import synonym_keys
 from masis.offline.polarity import negated, negation_cues
 from masis.offline.text import Token, prefix_key, tokens
@@ -99,3 +99,22 @@ def names_in(found: list[Passage]) -> frozenset[str]:
             if word.weight >= 1.3 and word.text[0].isupper() and (i > 0 or text[word.end : word.end + 1] == ":"):
                 names.add(word.text)
     return frozenset(names)
+
+
+class FactTable:
+    """The numbers and dates of all passages, found when first asked for."""
+
+    def __init__(self, found: list[Passage]) -> None:
+        """`found` are the passages in order; the table speaks of them by index."""
+        self._passages = found
+        self._facts: list[tuple[int, Fact]] | None = None
+
+    def holders(self, fact: Fact, allowed: frozenset[int] | None) -> list[int]:
+        """The passages (of the allowed documents) that have a fact saying the same."""
+        if self._facts is None:
+            self._facts = [(i, other) for i, passage in enumerate(self._passages) for other in passage.facts if other.kind != "name"]
+        return [
+            i
+            for i, other in self._facts
+            if other.kind == fact.kind and (allowed is None or self._passages[i].document in allowed) and agree(fact, other)
+        ]

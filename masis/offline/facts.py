@@ -60,7 +60,7 @@ _DATES = re.compile(
 )
 _DATE_LEADS = frozenset("in since by until till during circa before after late early mid year fy fiscal".split())
 
-_MAGNITUDES = {"hundred": 1e2, "thousand": 1e3, "k": 1e3, "million": 1e6, "mn": 1e6, "mio": 1e6, "billion": 1e9, "bn": 1e9, "trillion": 1e12,
+MAGNITUDES = {"hundred": 1e2, "thousand": 1e3, "k": 1e3, "million": 1e6, "mn": 1e6, "mio": 1e6, "billion": 1e9, "bn": 1e9, "trillion": 1e12,
                "tn": 1e12, "lakh": 1e5, "crore": 1e7}  # fmt: skip
 _CURRENCIES = {"$": "usd", "us$": "usd", "usd": "usd", "dollar": "usd", "dollars": "usd", "€": "eur", "eur": "eur", "euro": "eur",
                "euros": "eur", "£": "gbp", "gbp": "gbp", "¥": "jpy", "jpy": "jpy", "yen": "jpy", "nok": "nok", "sek": "sek", "dkk": "dkk",
@@ -93,6 +93,7 @@ _NUMBER = re.compile(r"(?<![\w.])(?P<currency>us\$|[$€£¥₹]|\b(?:usd|eur|gb
                      r"(?P<number>\d++(?:,\d{3}(?!\d))*+(?:\.\d++)?+)(?P<ordinal>st|nd|rd|th)?(?![\d_])", re.IGNORECASE)  # fmt: skip
 _AFTER = re.compile(r"[\s\u00a0-]?(?P<word>percentage points?|per cent|km/h|[°µμ]?[^\W\d_]+|%)")
 _RANGE = re.compile(r"\s?(?:-|–|to|and|or)\s?")
+_PLAIN = re.compile(r"\D{0,4}[\d.,]+")
 _NEXT_WORD = re.compile(r"[\s\u00a0-]([^\W\d_]++)")
 _CLAUSE_START = re.compile(r"(?:^|[.!?:\n\"“(•*])[\s\"“'(•*-]{0,4}$")
 _JOINERS = frozenset("of de la van von der del di al for the and".split())
@@ -126,7 +127,8 @@ def _dates(text: str) -> list[Fact]:
         if day is None or (match["y4"] and not match["decade"] and _counts_things(text, match.start(), match.end())):
             continue
         dimension = "decade" if match["decade"] else "date"
-        found.append(Fact("date", match.start(), match.end(), match.group(), day, dimension))
+        written = match.group().rstrip(",. ")
+        found.append(Fact("date", match.start(), match.start() + len(written), written, day, dimension))
     return found
 
 
@@ -159,12 +161,12 @@ def _digit_numbers(text: str, taken: Sequence[tuple[int, int]]) -> list[Fact]:
     for match in _NUMBER.finditer(text):
         if not _overlaps(match.start("number"), match.end("number"), taken) and len(match["number"]) < 25:
             found.append(_measured(text, match))
-    for i in range(len(found) - 2, -1, -1):  # "6 to 8%": the unit of the second belongs to both
+    for i in range(len(found) - 2, -1, -1):  # "6 to 8%", "$205 to $215 million": the unit of the second belongs to both
         here, after = found[i], found[i + 1]
-        if not here.dimension and after.dimension and _RANGE.fullmatch(text[here.end : after.start]):
-            factor = _scale(text, after)
+        open_ended = here.dimension in ("", after.dimension) and _PLAIN.fullmatch(here.text)
+        if open_ended and after.dimension and _RANGE.fullmatch(text[here.end : after.start]):
             assert isinstance(here.value, float)
-            found[i] = here._replace(dimension=after.dimension, value=here.value * factor, head=after.head)
+            found[i] = here._replace(dimension=after.dimension, value=here.value * _scale(text, after), head=after.head)
     return found
 
 
@@ -183,8 +185,8 @@ def _measured(text: str, match: re.Match[str]) -> Fact:
         return Fact("number", match.start(), end, text[match.start() : end], value, "ordinal", _head(text, end))
     after = _AFTER.match(text, end)
     word = after["word"].lower() if after else ""
-    if after and (word in _MAGNITUDES or (dimension and word in ("m", "b"))):
-        value *= _MAGNITUDES.get(word) or {"m": 1e6, "b": 1e9}[word]
+    if after and (word in MAGNITUDES or (dimension and word in ("m", "b"))):
+        value *= MAGNITUDES.get(word) or {"m": 1e6, "b": 1e9}[word]
         end = after.end()
         after = _AFTER.match(text, end)
         word = after["word"].lower() if after else ""
@@ -242,8 +244,8 @@ def _word_value(words: Sequence[Token], i: int) -> tuple[float | None, int]:
     if value >= 20 and i < len(words) and 1 <= NUMBER_WORDS.get(words[i].text.lower(), 0) <= 9:
         value, i = value + NUMBER_WORDS[words[i].text.lower()], i + 1
     scaled = False
-    while i < len(words) and len(words[i].text) > 2 and words[i].text.lower() in _MAGNITUDES:
-        value, i, scaled = value * _MAGNITUDES[words[i].text.lower()], i + 1, True
+    while i < len(words) and len(words[i].text) > 2 and words[i].text.lower() in MAGNITUDES:
+        value, i, scaled = value * MAGNITUDES[words[i].text.lower()], i + 1, True
     if value == 1 and not scaled:  # "one" alone is a pronoun more often than a count
         return None, i
     return value, i
@@ -307,10 +309,45 @@ def comparable(claim: Fact, other: Fact) -> bool:
         return False
     if claim.kind == "date":
         a, b = _as_day(claim), _as_day(other)
-        return bool((a.year and b.year) or (not a.year and not b.year))
+        return any(x and y for x, y in zip(a, b, strict=True))
     if claim.kind == "number" and not claim.dimension:
-        return bool(claim.head) and claim.head == other.head
+        same = bool(claim.head) and claim.head == other.head
+        return same or (claim.digits > 0 and other.digits > 0) or likeness(claim, other) >= 1.0
     return True
+
+
+def likeness(claim: Fact, other: Fact) -> float:
+    """How much two different facts look like one altered into the other, 0..1: digits exchanged, another magnitude, one part of
+    a date or of a name changed.
+    """
+    if claim.kind == "date":
+        return _like_dates(_as_day(claim), _as_day(other))
+    if claim.kind == "name":
+        a, b = set(claim.value), set(other.value)  # type: ignore[arg-type]
+        return 1.0 if len(a) == len(b) >= 2 and a - b and a & b else 0.0
+    mine, theirs = _digits(claim.text), _digits(other.text)
+    if claim.value == other.value or not mine or not theirs:
+        return 0.0
+    if len(mine) > 1 and sorted(mine) == sorted(theirs):
+        return 1.0
+    if len(mine) == len(theirs) > 1 and sum(a != b for a, b in zip(mine, theirs, strict=True)) == 1:
+        return 0.5
+    return 0.0
+
+
+def _like_dates(a: Day, b: Day) -> float:
+    if a.day and b.day and (a.month, a.day) == (b.day, b.month):
+        return 1.0
+    given = [(x, y) for x, y in zip(a, b, strict=True) if x and y]
+    same = sum(x == y for x, y in given)
+    if len(given) >= 2:
+        return 0.8 if same == len(given) - 1 else 0.3 * same
+    left, right = str(a.year), str(b.year)
+    return 0.8 if sorted(left) == sorted(right) else 0.4 * (sum(x != y for x, y in zip(left, right, strict=False)) == 1)
+
+
+def _digits(text: str) -> str:
+    return re.sub(r"\D", "", text)
 
 
 def agree(claim: Fact, other: Fact) -> bool:
@@ -318,7 +355,8 @@ def agree(claim: Fact, other: Fact) -> bool:
     if claim.kind != other.kind:
         return False
     if claim.kind == "date":
-        return all(not a or not b or a == b for a, b in zip(_as_day(claim), _as_day(other), strict=True))
+        given = [(a, b) for a, b in zip(_as_day(claim), _as_day(other), strict=True) if a and b]
+        return bool(given) and all(a == b for a, b in given)
     if claim.kind == "name":
         return _same_name(claim, other)
     if claim.dimension != other.dimension and claim.dimension and other.dimension:
@@ -343,9 +381,13 @@ def _same_name(claim: Fact, other: Fact) -> bool:
     assert isinstance(claim.value, tuple)
     assert isinstance(other.value, tuple)
     a, b = set(claim.value), set(other.value)
-    if a & b:
+    if a & b or (len(a) == len(b) == 1 and _opens(*a, *b)):
         return True
     return _initials(claim) == other.text.casefold() or _initials(other) == claim.text.casefold()
+
+
+def _opens(a: str, b: str) -> bool:
+    return min(len(a), len(b)) >= 4 and (a.startswith(b) or b.startswith(a))
 
 
 def _initials(fact: Fact) -> str:

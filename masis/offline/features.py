@@ -25,10 +25,14 @@ LARGEST = (
     "absent_words", "absent_rare", "names_missing", "numbers_missing", "substituted", "names_displaced", "opposed", "denied", "undenied", "universal",
     "s_number", "s_date", "s_name", "s_negation", "s_direction", "s_quantifier",
 )  # fmt: skip
+SUMMED = (
+    "kin", "synonyms", "absent_named", "absent_numeric", "absent_verbal", "absent_plain_words", "absent_polar", "polar", "elsewhere_named", "cues",
+)  # fmt: skip
 NAMES = (
     *AVERAGED,
     *(f"{name}_low" for name in WORST_LOW),
     *LARGEST,
+    *SUMMED,
     "claim_words",
     "sentences",
     "passages",
@@ -36,12 +40,17 @@ NAMES = (
     "top_margin",
 )
 
-_CLAUSE_MARKS = frozenset(",;:()–—")
-_CLAUSE_WORDS = frozenset("and but which who while whereas because although that including with".split())
+_VERBAL = ("ing", "ed", "ly", "es", "ize", "ise", "ate", "ify")
 
 
 def measure(
-    text: str, found: Match, facts: Sequence[Fact], signals: Sequence[Signal], idf: dict[str, float], unseen: float
+    text: str,
+    found: Match,
+    facts: Sequence[Fact],
+    signals: Sequence[Signal],
+    clauses: Sequence[int],
+    idf: dict[str, float],
+    unseen: float,
 ) -> dict[str, float]:
     """The measurements of one sentence of a claim. `idf` weighs stems by rarity in the evidence, `unseen` those it lacks."""
     all_exact, all_loose = found.covered(list(found.score))
@@ -75,7 +84,7 @@ def measure(
         "in_two": in_two / count,
         "in_three": in_three / count,
         "inverted": inversions(words, window[0]) if window else 0.0,
-        "clause_min": _clause_min(text, found),
+        "clause_min": _clause_min(found, clauses),
         "absent": absent / total,
         "absent_plain": plain / total,
         "absent_specific": (absent - plain) / total,
@@ -105,6 +114,8 @@ def measure(
         "substituted": min(3.0, _substituted(found)),
         "top_margin": best - (found.coverage(found.top[1:2]) if len(found.top) > 1 else 0.0),
     }
+    values |= _kinds(found, all_exact, all_loose, window_exact | window_loose)
+    values["cues"] = float(len(cues))
     for kind in ("number", "date", "name", "negation", "direction", "quantifier"):
         values[f"s_{kind}"] = strength.get(kind, 0.0)
     return values
@@ -118,11 +129,42 @@ def combine(
     values = {name: sum(weight * part[name] for weight, part in parts) / total for name in AVERAGED}
     values |= {f"{name}_low": min(part[name] for _, part in parts) for name in WORST_LOW}
     values |= {name: max(part[name] for _, part in parts) for name in LARGEST}
+    values |= {name: min(6.0, sum(part[name] for _, part in parts)) for name in SUMMED}
     values["claim_words"] = math.log1p(words)
     values["sentences"] = min(4.0, float(len(parts)))
     values["passages"] = math.log1p(passages)
     values["documents"] = math.log1p(documents)
     values["top_margin"] = sum(weight * part["top_margin"] for weight, part in parts) / total
+    return values
+
+
+def _kinds(found: Match, exact: int, loose: int, window: int) -> dict[str, float]:
+    """Counts of the claim's words by how the evidence holds them: kin by prefix or synonym, or nowhere and of which kind.
+
+    A paraphrase brings in synonyms and verbs; an alteration brings in numbers, names, plain nouns, and words that have an opposite.
+    """
+    values = dict.fromkeys(SUMMED, 0.0)
+    opposites, groups = antonyms(), synonym_keys()
+    for b, i in enumerate(found.bits):
+        word = found.words[i]
+        named, numeric = word.text[0].isupper() and i > 0, word.text[0].isdigit() or word.stem[0].isdigit()
+        if window >> b & 1:
+            if not exact >> b & 1:
+                values["synonyms" if word.stem in groups else "kin"] += 1
+            continue
+        if exact >> b & 1:
+            values["elsewhere_named"] += named or numeric
+        elif loose >> b & 1:
+            values["synonyms" if word.stem in groups else "kin"] += 1
+        elif numeric:
+            values["absent_numeric"] += 1
+        elif named:
+            values["absent_named"] += 1
+        else:
+            verbal = word.text.endswith(_VERBAL)
+            values["absent_verbal" if verbal else "absent_plain_words"] += 1
+            values["absent_polar"] += word.stem in opposites
+        values["polar"] += word.stem in opposites
     return values
 
 
@@ -174,32 +216,15 @@ def _idf_share(found: Match, exact: int, loose: int, idf: dict[str, float], unse
     return held / total if total else 0.0
 
 
-def _clause_min(text: str, found: Match) -> float:
+def _clause_min(found: Match, clauses: Sequence[int]) -> float:
     """The coverage of the claim's least covered clause by its best neighbourhood."""
-    lowest, mask, weight = 1.0, 0, 0.0
-    for b, i in enumerate(found.bits):
-        previous = found.bits[b - 1] if b else -1
-        if b and weight >= 2.5 and _breaks(text, found.words, previous, i):
-            lowest, mask, weight = min(lowest, _clause(found, mask)), 0, 0.0
-        mask |= 1 << b
-        weight += found.weights[b]
-    return min(lowest, _clause(found, mask)) if weight >= 1.0 else lowest
-
-
-def _breaks(text: str, words: Sequence[Token], left: int, right: int) -> bool:
-    between = text[words[left].end : words[right].start]
-    return any(mark in _CLAUSE_MARKS for mark in between) or any(
-        words[k].text in _CLAUSE_WORDS for k in range(left + 1, right)
-    )
-
-
-def _clause(found: Match, mask: int) -> float:
-    best, whole = 0.0, found.value(mask)
-    for i in found.top[:3]:
-        for window in neighbourhoods(found.passages, i)[-1:]:
-            exact, loose = found.covered(window)
-            best = max(best, found.value(exact & mask, loose & mask))
-    return best / whole if whole else 1.0
+    wide = [found.covered(neighbourhoods(found.passages, i)[-1]) for i in found.top[:3]]
+    lowest = 1.0
+    for mask in clauses:
+        whole = found.value(mask)
+        best = max((found.value(exact & mask, loose & mask) for exact, loose in wide), default=0.0)
+        lowest = min(lowest, best / whole)
+    return lowest
 
 
 def _held(found: Match, names: Sequence[Fact], exact: int) -> float:

@@ -35,6 +35,7 @@ class Match:
     score: dict[int, float] = field(default_factory=dict)
     top: list[int] = field(default_factory=list)
     window: tuple[int, ...] = ()
+    allowed: frozenset[int] | None = None
 
     def value(self, exact: int, loose: int = 0) -> float:
         """The weight of the words in the masks."""
@@ -81,7 +82,7 @@ def match(
     """Lay the words of a claim beside the passages (only those in the `allowed` documents, if given)."""
     bits = [i for i, word in enumerate(words) if word.weight > 0]
     weights = [words[i].weight for i in bits]
-    found = Match(words, bits, weights, sum(weights), passages)
+    found = Match(words, bits, weights, sum(weights), passages, allowed=allowed)
     for b, i in enumerate(bits):
         _count(found, 1 << b, weights[b], words[i].stem, exact, loose)
     if allowed is not None:

@@ -8,8 +8,13 @@ _NEGATIONS = frozenset(
     "not no never none neither nor nobody nothing nowhere cannot without unable fail fails failed failing lack lacks lacked lacking absence "
     "hardly barely refuse refuses refused deny denies denied denying".split()
 )
+_COMPARED = ("only", "just", "merely", "more", "less", "fewer", "later", "earlier", "necessarily", "least")
+_ASSERTING = {"not": _COMPARED, "no": ("doubt", *_COMPARED), "nothing": ("but",), "doesn't": _COMPARED[:3], "don't": _COMPARED[:3]}
+_NARROW = frozenset("without lack lacks lacked lacking absence fail fails failed failing hardly barely refuse refuses refused deny denies denied denying".split())
 _SCOPE_ENDS = frozenset("but although though however because since while whereas which who that unless and or".split())
-_SCOPE_WORDS = 5
+_SCOPE_MARKS = frozenset(",;:.!?()")
+_AUXILIARIES = frozenset("is are was were be been has have had will would can could may might shall should do does did".split())
+_SCOPE_WORDS = 4
 _UNIVERSAL = frozenset(
     "all every always entirely never none must only everyone everybody everything completely guarantee guarantees guaranteed invariably "
     "certainly definitely any universally without proven proves eliminates eliminate cures cure wholly solely exclusively".split()
@@ -28,28 +33,38 @@ def negation_cues(text: str, words: Sequence[Token]) -> list[int]:
         if lower not in _NEGATIONS and not lower.endswith(("n't", "n’t")):
             continue
         following = words[i + 1].text.lower() if i + 1 < len(words) else ""
-        if not (lower == "not" and following in ("only", "just", "merely")) and not (
-            lower == "no" and following == "doubt"
-        ):
+        if following not in _ASSERTING.get(lower, ()):
             cues.append(i)
     return cues
 
 
 def negated(text: str, words: Sequence[Token]) -> dict[int, int]:
-    """The words in the scope of a negation, each with the index of its cue: up to five content words to its right."""
+    """The words in the scope of a negation, each with the index of its cue, the negated head first: up to four content words to
+    its right, none beyond a mark, a conjunction or a further auxiliary.
+    """
     scope: dict[int, int] = {}
     for cue in negation_cues(text, words):
-        content = 0
+        content, most = 0, 2 if words[cue].text.lower() in _NARROW else _SCOPE_WORDS
         for i in range(cue + 1, len(words)):
-            gap = text[words[i - 1].end : words[i].start]
-            if any(mark in gap for mark in ",;:.!?()") or (content and words[i].text.lower() in _SCOPE_ENDS):
+            lower = words[i].text.lower()
+            if any(mark in _SCOPE_MARKS for mark in text[words[i - 1].end : words[i].start]):
+                break
+            if content and (lower in _SCOPE_ENDS or lower in _AUXILIARIES):
                 break
             if words[i].weight > 0:
                 scope[i] = cue
                 content += 1
-                if content == _SCOPE_WORDS:
+                if content == most:
                     break
     return scope
+
+
+def heads(scope: dict[int, int]) -> dict[int, int]:
+    """The first word each cue negates, with the cue: the verb of "not merge the brands"."""
+    found: dict[int, int] = {}
+    for word, cue in scope.items():
+        found[cue] = min(word, found.get(cue, word))
+    return {word: cue for cue, word in found.items()}
 
 
 def universal(words: Sequence[Token]) -> list[int]:

@@ -1,0 +1,186 @@
+"""Numbers, dates and names that the evidence has otherwise.
+
+The rule: a passage covers the words around the claim's fact and has a comparable fact of its own in its place, while no
+passage covers them as well that has the claim's. A number or date that stands nowhere in the evidence needs less around it
+than one that does; one that looks like the rival (41.2 and 14.2, million and billion, the same day of another year) less still.
+"""
+
+from collections.abc import Collection, Sequence
+
+from masis.offline.assessment import Signal
+from masis.offline.clauses import best_passages, share
+from masis.offline.evidence import FactTable, Passage
+from masis.offline.facts import MAGNITUDES, Fact, agree, comparable, likeness
+from masis.offline.matching import Match
+from masis.offline.signals import signal
+from masis.offline.text import Token
+
+_SAME_THING = 0.5
+_SAME_THING_ABSENT = 0.34
+_MARGIN = 0.1
+_NEAR = 4
+_PREPOSITIONS = frozenset("from to until till between and before after than by over under above below versus against".split())
+
+
+def fact_signals(found: Match, facts: Sequence[Fact], clauses: Sequence[int], table: FactTable) -> list[Signal]:
+    """A signal for each fact of the claim that the evidence has otherwise."""
+    result = []
+    for fact in facts:
+        bits = found.mask(fact.start, fact.end)
+        signals = [_conflict(found, fact, bits, mask, facts, table) for mask in _contexts(found, bits, clauses)]
+        if fact.kind != "name":
+            signals += [_exchanged(found, fact, facts), _swapped(found, fact, facts)]
+        strongest = max((s for s in signals if s is not None), key=lambda s: s.strength, default=None)
+        if strongest is not None:
+            result.append(strongest)
+    return result
+
+
+def _contexts(found: Match, bits: int, clauses: Sequence[int]) -> list[int]:
+    # What surrounds the fact: the rest of its clause if that says enough, and the rest of the sentence.
+    whole = (1 << len(found.bits)) - 1 & ~bits
+    own = 0
+    for mask in clauses:
+        if mask & bits:
+            own |= mask
+    own &= ~bits
+    if own != whole and found.value(own) >= 2.0:
+        return [own, whole]
+    return [whole] if found.value(whole) >= 1.0 else []
+
+
+def _conflict(found: Match, fact: Fact, bits: int, context: int, facts: Sequence[Fact], table: FactTable) -> Signal | None:
+    holders = table.holders(fact, found.allowed) if fact.kind != "name" else _named(found, fact, bits)
+    held = max((share(found, i, context) for i in holders), default=0.0)
+    absent = not holders and fact.kind != "name"
+    best: tuple[float, Passage, Fact] | None = None
+    for covered, i in best_passages(found, context, 4):
+        if i in holders or covered < (_SAME_THING_ABSENT if absent else _SAME_THING) or covered < held + _MARGIN:
+            continue
+        passage = found.passages[i]
+        for other in passage.facts:
+            if not comparable(fact, other):
+                continue
+            slot, alike = _slot(found.words, fact, passage, other), likeness(fact, other)
+            mates = [mate for mate in facts if mate is not fact and _same(mate, other)]
+            if any(fact.kind != "name" or found.mask(mate.start, mate.end) & context for mate in mates):
+                continue
+            if mates:
+                slot = max(slot, 0.7)  # two names of the claim in each other's place
+            elif fact.kind == "name" and not alike and not _may_replace(other, slot, found.words):
+                continue
+            score = _strength(covered, slot, alike, held, absent)
+            if best is None or score > best[0]:
+                best = (score, passage, other)
+    if best is None:
+        return None
+    score, passage, other = best
+    reason = f"the evidence has {other.text!r} where the claim has {fact.text!r}"
+    return signal(fact.kind, (fact.start, fact.end, fact.text), passage, (other.start, other.end), reason, score)
+
+
+def _strength(covered: float, slot: float, alike: float, held: float, absent: bool) -> float:
+    if absent:
+        return 0.25 + 0.5 * covered + 0.3 * slot + 0.45 * alike
+    return 0.6 * covered + 0.4 * slot + 0.2 * alike - 0.3 * held
+
+
+def _named(found: Match, fact: Fact, bits: int) -> list[int]:
+    """The passages that have the claim's name."""
+    holders = []
+    for i, mask in found.exact.items():
+        if mask & bits and (mask & bits == bits or any(_same(fact, other) for other in found.passages[i].facts)):
+            holders.append(i)
+    if holders or len(fact.text) > 6 or not fact.text.isupper():
+        return holders
+    return [i for i in found.top if any(_same(fact, other) for other in found.passages[i].facts)]
+
+
+def _same(fact: Fact, other: Fact) -> bool:
+    return agree(fact, other) and not (fact.kind == "name" and likeness(fact, other))
+
+
+def _slot(words: Sequence[Token], fact: Fact, passage: Passage, other: Fact) -> float:
+    """How alike the surroundings of the two facts are: share of the claim's nearest words that stand near the rival, 0..1."""
+    near = _around(words, fact.start, fact.end)
+    theirs = {word.stem for word in _around(passage.words, other.start, other.end)}
+    weight = sum(max(word.weight, 0.2) for word in near)
+    return sum(max(word.weight, 0.2) for word in near if word.stem in theirs) / weight if weight else 0.0
+
+
+def _around(words: Sequence[Token], start: int, end: int) -> list[Token]:
+    before = [word for word in words if word.end <= start][-_NEAR:]
+    after = [word for word in words if word.start >= end][:_NEAR]
+    return before + after
+
+
+def _may_replace(other: Fact, slot: float, words: Collection[Token]) -> bool:
+    # A name replaces another only in its place, and only if the claim doesn't speak of it elsewhere.
+    mine = {word.stem for word in words}
+    return slot >= 0.34 and isinstance(other.value, tuple) and not any(part in mine for part in other.value)
+
+
+def _exchanged(found: Match, fact: Fact, facts: Sequence[Fact]) -> Signal | None:
+    """A fact the passage has, but in another role: "paid on" one date, "on the register on" the other."""
+    for i in found.top[:2]:
+        passage = found.passages[i]
+        covered = found.coverage((i,))
+        own = [other for other in passage.facts if agree(fact, other)]
+        if covered < 0.6 or not own:
+            continue
+        mine = max(_role(found.words, fact, passage, other) for other in own)
+        for other in passage.facts:
+            if other in own or not comparable(fact, other):
+                continue
+            role = _role(found.words, fact, passage, other)
+            taken = max((_role(found.words, there, passage, other) for there in facts if agree(there, other)), default=0.0)
+            if role >= 0.6 and role - mine >= 0.4 and taken < role:
+                reason = f"the evidence has {other.text!r} in the place of {fact.text!r}, which it has elsewhere"
+                strength = 0.5 * covered + 0.5 * role
+                return signal(fact.kind, (fact.start, fact.end, fact.text), passage, (other.start, other.end), reason, strength)
+    return None
+
+
+def _role(words: Sequence[Token], fact: Fact, passage: Passage, other: Fact) -> float:
+    """How alike what leads up to two facts is, 0..1: the word before each, and the content word before each."""
+    mine, theirs = _lead(words, fact.start), _lead(passage.words, other.start)
+    if not mine or not theirs:
+        return 0.0
+    before, their_before = _last_content(mine), _last_content(theirs)
+    return 0.4 * (mine[-1].stem == theirs[-1].stem) + 0.6 * (bool(before) and before == their_before)
+
+
+def _last_content(words: Sequence[Token]) -> str:
+    for word in reversed(words):
+        if word.weight >= 0.4 and not word.stem[0].isdigit() and word.text.lower() not in MAGNITUDES:
+            return word.stem
+    return ""
+
+
+def _lead(words: Sequence[Token], start: int) -> list[Token]:
+    return [word for word in words if word.end <= start][-3:]
+
+
+def _swapped(found: Match, fact: Fact, facts: Sequence[Fact]) -> Signal | None:
+    """Two facts of the claim that have changed places: "from 30 April to 1 September" for "from 1 September to 30 April"."""
+    for i in found.top[:2]:
+        passage, covered = found.passages[i], found.coverage((i,))
+        own = next((other for other in passage.facts if agree(fact, other)), None)
+        if own is None or covered < 0.5:
+            continue
+        mine = _preposition(found.words, fact.start)
+        for mate in facts:
+            place = next((other for other in passage.facts if agree(mate, other)), None)
+            if mate is fact or place is None or place == own or mate.kind != fact.kind or not comparable(fact, place):
+                continue
+            leads = (_preposition(found.words, mate.start), _preposition(passage.words, own.start), _preposition(passage.words, place.start))
+            if mine and leads[0] and mine != leads[0] and leads == (leads[0], leads[0], mine):
+                reason = f"the evidence has {place.text!r} and {own.text!r} the other way round"
+                span = (fact.start, fact.end, fact.text)
+                return signal(fact.kind, span, passage, (place.start, place.end), reason, 0.5 + 0.5 * covered)
+    return None
+
+
+def _preposition(words: Sequence[Token], start: int) -> str:
+    before = _lead(words, start)
+    return before[-1].stem if before and before[-1].text.lower() in _PREPOSITIONS else ""
