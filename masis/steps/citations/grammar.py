@@ -64,7 +64,7 @@ def find_markers(answer: str, index: EvidenceIndex, code: Sequence[tuple[int, in
 
 
 def _square(answer: str, index: EvidenceIndex, mask: Mask | None, taken: Iterable[int]) -> Iterator[Marker]:
-    definitions: dict[str, str] | None = None
+    definitions: dict[str, tuple[str, ...]] | None = None
     skip_until = -1
     for match in _SQUARE.finditer(answer):
         start, end = match.span()
@@ -82,7 +82,7 @@ def _square(answer: str, index: EvidenceIndex, mask: Mask | None, taken: Iterabl
         body, offset = match.group(group), match.start(group)
         if body[0] == "^":
             if definitions is None:
-                definitions = footnote_definitions(answer)
+                definitions = {label: _named_by(text, index) for label, text in footnote_definitions(answer).items()}
             if answer[end : end + 1] == ":" and _opens_line(answer, start):
                 continue
             references = _footnote(body, offset, index, definitions)
@@ -116,12 +116,12 @@ def _link(answer: str, match: re.Match[str], link: re.Match[str], index: Evidenc
         yield Marker(start, end, (Reference(*span, target, None, None),))
 
 
-def _footnote(body: str, offset: int, index: EvidenceIndex, definitions: dict[str, str]) -> list[Reference]:
+def _footnote(body: str, offset: int, index: EvidenceIndex, definitions: dict[str, tuple[str, ...]]) -> list[Reference]:
     """``[^1]`` names what its definition names, else the evidence of that number."""
     label = body[1:].strip()
     start = offset + 1 + (len(body[1:]) - len(body[1:].lstrip()))
     end = start + len(label)
-    if label in definitions and (named := _named_by(definitions[label], index)):
+    if named := definitions.get(label):
         return [Reference(start, end, label, id_, "source") for id_ in named]
     if label.isdecimal() or index.resolve(label).evidence_id or index.shaped(label):
         return read_references(label, start, index)
@@ -207,4 +207,5 @@ def _without_overlaps(markers: Iterable[Marker]) -> Iterator[Marker]:
 
 
 def _opens_line(answer: str, start: int) -> bool:
-    return not answer[answer.rfind("\n", 0, start) + 1 : start].strip()
+    before = answer[max(0, start - 8) : start]
+    return not before.rpartition("\n")[2].strip() and (start <= 8 or "\n" in before)

@@ -220,6 +220,6 @@ def test_hostile_answers_of_100_000_characters_take_linear_time(unit: str, mode:
     unit = unit.replace("@", " ")
     answer = (unit * (100_000 // len(unit) + 1))[:100_000]
     evidence = (*CHUNKS, Evidence(id="u", source="https://a.b/c"))
-    start = time.perf_counter()
+    start = time.process_time()
     audit_citations(answer, evidence, mode=mode)  # type: ignore[arg-type]
-    assert time.perf_counter() - start < 3.0
+    assert time.process_time() - start < 3.0

@@ -53,7 +53,7 @@ Evidence for this is lacking.
 This is outside the scope of the provided sources.
 We lack sufficient data to judge.
 The context provided does not give specific risks associated with inserting a nasogastric tube during a night shift.
-However, without specified context indicating differences in risk during night shifts, I can't provide a more accurate response.
+However, without specified context indicating differences in risk, I can't provide a more accurate response.
 Die Quellen nennen keinen Preis.
 Dazu liegen keine Angaben vor.
 Der Preis wird in den Quellen nicht genannt.
