@@ -368,7 +368,7 @@ class _Work:
         chosen = None if best is None else self.iterations[best]
         initial = self.iterations[0].quality_score if self.iterations else None
         final = chosen.quality_score if chosen else None
-        reasons = routing.review_reasons(chosen, self.case.evidence, reason, self.settings)
+        reasons = routing.review_reasons(self.iterations, self.case.evidence, reason, self.settings)
         return Run(
             id=self.run_id,
             case_id=self.case.id,

@@ -65,6 +65,7 @@ class Settings(Record):
 
     # who looks
     review_threshold: Share = 0.7
+    review_revised: bool = True
     spot_check_share: Share = 0.05
     spot_check_seed: int = 0
 

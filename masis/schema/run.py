@@ -39,6 +39,7 @@ class ReviewReason(Record):
         "hallucination",
         "invalid_reference",
         "contradicted_claim",
+        "revised",
         "low_confidence",
         "unscored",
         "nothing_checked",

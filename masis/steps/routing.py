@@ -50,18 +50,29 @@ def improvement_percentage(initial: float | None, final: float | None) -> float 
 
 
 def review_reasons(
-    best: Iteration | None,
+    iterations: Sequence[Iteration],
     evidence: Sequence[Evidence],
     termination: TerminationReason,
     settings: Settings,
 ) -> tuple[ReviewReason, ...]:
-    """Every reason why a person should look at the run (DESIGN.md, 4.3); empty where there is none."""
-    found = list(_endings(termination))
-    if best is None:
-        found.append(ReviewReason(code="nothing_checked", message="No iteration was finished."))
-    else:
-        found = [*_flags(best), *_confidence(best, settings), *_unscored(best), *_unchecked(best, evidence), *found]
-    return tuple(found)
+    """Every reason why a person should look at the run (DESIGN.md, 4.3); empty where there is none.
+
+    One more than the design's: a chosen answer that is a machine's revision is nobody's answer until a person takes it
+    (``review_revised``). Reviser and critic may share their blind spots, and the answer as it came is the one in use.
+    """
+    chosen = best_index(iterations)
+    if chosen is None:
+        nothing = ReviewReason(code="nothing_checked", message="No iteration was finished.")
+        return (nothing, *_endings(termination))
+    best = iterations[chosen]
+    return (
+        *_flags(best),
+        *(_revised(iterations[0]) if chosen and settings.review_revised else ()),
+        *_confidence(best, settings),
+        *_unscored(best),
+        *_unchecked(best, evidence),
+        *_endings(termination),
+    )
 
 
 def drawn_for_spot_check(case_id: str, settings: Settings) -> bool:
@@ -82,6 +93,12 @@ def _flags(best: Iteration) -> Iterator[ReviewReason]:
     if contradicted:
         message = f"The evidence contradicts {_counted(contradicted, 'claim')}."
         yield ReviewReason(code="contradicted_claim", message=message)
+
+
+def _revised(original: Iteration) -> Iterator[ReviewReason]:
+    major = _counted(sum(issue.major for issue in original.issues), "major issue")
+    message = f"The answer as it came had {major}; the chosen one is a revision that nobody has read."
+    yield ReviewReason(code="revised", message=message)
 
 
 def _confidence(best: Iteration, settings: Settings) -> Iterator[ReviewReason]:

@@ -73,7 +73,7 @@ def test_improvement_in_percent(initial: float | None, final: float | None, perc
 def codes(**changes: object) -> list[str]:
     evidence = changes.pop("evidence", EVIDENCE)
     termination = changes.pop("termination", "no_issues")
-    found = routing.review_reasons(iteration(**changes), evidence, termination, SETTINGS)  # type: ignore[arg-type]
+    found = routing.review_reasons([iteration(**changes)], evidence, termination, SETTINGS)  # type: ignore[arg-type]
     return [reason.code for reason in found]
 
 
@@ -92,8 +92,17 @@ def test_every_reason_for_review_is_listed() -> None:
     assert "cancelled" in codes(termination="cancelled")
 
 
+def test_a_revision_is_read_by_a_person_before_it_passes_for_the_answer() -> None:
+    made = [iteration(1, 0.4, issues=(issue("critical"),)), iteration(2, 0.9)]
+    found = routing.review_reasons(made, EVIDENCE, "no_issues", SETTINGS)
+    assert "revised" in {reason.code for reason in found}
+    assert "1 major issue" in next(reason.message for reason in found if reason.code == "revised")
+    unread = routing.review_reasons(made, EVIDENCE, "no_issues", Settings(review_revised=False))
+    assert "revised" not in {reason.code for reason in unread}
+
+
 def test_a_run_without_an_iteration_goes_to_a_person() -> None:
-    found = routing.review_reasons(None, EVIDENCE, "error", SETTINGS)
+    found = routing.review_reasons([], EVIDENCE, "error", SETTINGS)
     assert {reason.code for reason in found} == {"error", "nothing_checked"}
 
 
