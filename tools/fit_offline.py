@@ -23,7 +23,7 @@ from masis.datasets.bench.rows import BenchRow, groups, half_of
 from masis.datasets.bench.tasks import TASKS, Task
 from masis.offline.alignment import EvidenceIndex
 from masis.offline.features import NAMES
-from masis.offline.model import WEIGHTS, Model
+from masis.offline.model import DENIED, WEIGHTS, denial, unfitted
 
 FILES = {
     "HAGRID": "hagrid_claims.jsonl",
@@ -35,6 +35,7 @@ SHARES = {"HAGRID": 1.0, "WiCE": 1.0, "SummEdits": 3.0, "ExpertQA": 0.7}
 """How much each set weighs. SummEdits weighs more: its signal is faint, and the others keep theirs."""
 FOLDS = 5
 DRAWS = 3
+DEPTH = 3
 CONTRADICTED = 0.72
 """Strength from which a signal alone decides; set on the fit half of our own cases."""
 
@@ -46,7 +47,7 @@ class Sample:
 
     def __init__(self, data: Path) -> None:
         """Read and measure the rows; takes a minute."""
-        unfitted = Model("unfitted", NAMES, 0.0, (), 1.0, 0.0, 0.5, 0.3, CONTRADICTED)
+        empty = unfitted(NAMES, CONTRADICTED)
         measured: list[list[float]] = []
         labels: list[int] = []
         sets: list[str] = []
@@ -55,7 +56,7 @@ class Sample:
             if task.name not in FILES:
                 continue
             for row, group in fit_rows(task, data / FILES[task.name]):
-                assessment = EvidenceIndex(row.evidence, unfitted).assess(row.claim)
+                assessment = EvidenceIndex(row.evidence, empty).assess(row.claim)
                 if assessment.features:
                     measured.append([round(assessment.features[name], 5) for name in NAMES])
                     labels.append(int(not row.positive))
@@ -86,7 +87,7 @@ def boosted(features: Array, supported: Array, weights: Array) -> list[GradientB
     """The model, fitted: a few boosted forests that differ only in their draws, to be averaged."""
     return [
         GradientBoostingClassifier(
-            n_estimators=100, learning_rate=0.06, max_depth=3, min_samples_leaf=12, subsample=0.5, max_features=0.3, random_state=draw
+            n_estimators=100, learning_rate=0.06, max_depth=DEPTH, min_samples_leaf=12, subsample=0.5, max_features=0.3, random_state=draw
         ).fit(features, supported, sample_weight=weights)
         for draw in range(DRAWS)
     ]  # fmt: skip
@@ -109,6 +110,12 @@ def calibration(sample: Sample, odds: Array) -> tuple[float, float]:
     return float(fitted.coef_[0, 0]), float(fitted.intercept_[0])
 
 
+def denied(sample: Sample, support: Array) -> Array:
+    """The support after contradictions, by the rule of `masis.offline.model`."""
+    strongest = np.array([denial(dict(zip(NAMES, row, strict=True))) for row in sample.features])
+    return np.where(strongest >= CONTRADICTED, support * (1 - DENIED * strongest), support)
+
+
 def threshold(sample: Sample, support: Array) -> float:
     """The support from which a claim counts as supported: the best mean of macro-F1 and balanced accuracy over the sets."""
     candidates = np.round(np.arange(0.35, 0.66, 0.01), 2)
@@ -125,20 +132,31 @@ def threshold(sample: Sample, support: Array) -> float:
     return float(candidates[int(np.argmax(smooth))])
 
 
-def exported(models: list[GradientBoostingClassifier]) -> tuple[float, list[list[list[float]]]]:
-    """The fitted trees as plain lists, leaves scaled by learning rate and averaging, and the log odds they start from."""
-    trees = []
+def exported(models: list[GradientBoostingClassifier]) -> dict[str, Any]:
+    """The fitted trees, filled up to one depth, as arrays; leaves scaled by learning rate and averaging."""
+    features, thresholds, leaves = [], [], []
     for model in models:
         for (estimator,) in model.estimators_:
-            tree, nodes = estimator.tree_, []
-            for i in range(tree.node_count):
-                if tree.children_left[i] < 0:
-                    nodes.append([-1, round(float(tree.value[i, 0, 0]) * model.learning_rate / len(models), 6), 0, 0])
-                else:
-                    nodes.append([int(tree.feature[i]), round(float(tree.threshold[i]), 6), int(tree.children_left[i]), int(tree.children_right[i])])
-            trees.append(nodes)
+            feature, threshold, leaf = _complete(estimator.tree_)
+            features.append(feature)
+            thresholds.append(threshold)
+            leaves.append([round(value * model.learning_rate / len(models), 6) for value in leaf])
     prior = float(models[0].init_.class_prior_[1])
-    return round(float(np.log(prior / (1 - prior))), 6), trees
+    return {"base": round(float(np.log(prior / (1 - prior))), 6), "feature": features, "threshold": thresholds, "leaves": leaves}
+
+
+def _complete(tree: Any) -> tuple[list[int], list[float], list[float]]:
+    # A branch that ends early asks a question whose answers lead to the same leaf.
+    inner = 2**DEPTH - 1
+    feature, threshold, node = [0] * inner, [0.0] * inner, [0] * (2 * inner + 1)
+    for k in range(inner):
+        here = node[k]
+        if tree.children_left[here] < 0:
+            node[2 * k + 1] = node[2 * k + 2] = here
+        else:
+            feature[k], threshold[k] = int(tree.feature[here]), round(float(tree.threshold[here]), 6)
+            node[2 * k + 1], node[2 * k + 2] = int(tree.children_left[here]), int(tree.children_right[here])
+    return feature, threshold, [float(tree.value[here, 0, 0]) for here in node[inner:]]
 
 
 def report(sample: Sample, support: Array, cut: float) -> dict[str, dict[str, float]]:
@@ -167,10 +185,9 @@ def main() -> int:
     sample = Sample(chosen.data)
     odds = left_out(sample)
     slope, intercept = calibration(sample, odds)
-    support = 1 / (1 + np.exp(-(slope * odds + intercept)))
+    support = denied(sample, 1 / (1 + np.exp(-(slope * odds + intercept))))
     cut = threshold(sample, support)
     figures = report(sample, support, cut)
-    base, trees = exported(boosted(sample.features, sample.supported, sample.weights))
     weights = {
         "version": "1",
         "provenance": {
@@ -182,8 +199,7 @@ def main() -> int:
         "features": list(NAMES),
         "calibration": {"slope": round(slope, 5), "intercept": round(intercept, 5)},
         "thresholds": {"supported": cut, "partial": round(cut * 0.55, 3), "contradicted": CONTRADICTED},
-        "base": base,
-        "trees": trees,
+        **exported(boosted(sample.features, sample.supported, sample.weights)),
     }
     chosen.out.write_text(json.dumps(weights, separators=(",", ":")) + "\n", encoding="utf-8")
     for name, values in figures.items():

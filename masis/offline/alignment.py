@@ -17,7 +17,7 @@ from masis.offline.evidence import FactTable, Passage, names_in, passages, posti
 from masis.offline.facts import extract
 from masis.offline.features import combine, measure
 from masis.offline.matching import Match, match
-from masis.offline.model import Model, load
+from masis.offline.model import Model, denial, load
 from masis.offline.text import Token, tokens
 from masis.steps.sentences import split_sentences
 
@@ -99,7 +99,7 @@ class EvidenceIndex:
         self, parts: list[tuple[int, str, Match]], features: dict[str, float], found: list[Signal]
     ) -> Assessment:
         support = self.model.support(features)
-        verdict = self._verdict(support, features, found)
+        verdict = self._verdict(support, features)
         strongest = found[0].strength if found else 0.0
         sure = max(strongest, 1 - support) if verdict == "contradicted" else abs(support - 0.5) * 2
         return Assessment(
@@ -107,9 +107,8 @@ class EvidenceIndex:
             bearing=_bearing(parts), uncovered=_uncovered(parts), features=features,
         )  # fmt: skip
 
-    def _verdict(self, support: float, features: dict[str, float], found: list[Signal]) -> Verdict:
-        denied = max((signal.strength for signal in found if signal.kind != "quantifier"), default=0.0)
-        if denied >= self.model.contradicted:
+    def _verdict(self, support: float, features: dict[str, float]) -> Verdict:
+        if denial(features) >= self.model.contradicted:
             return "contradicted"
         if features["cover_all"] < _LEAST_COVERAGE:
             return "unsupported"

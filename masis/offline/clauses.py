@@ -1,13 +1,14 @@
 """The clauses of a claim, as bit masks over its content words: what is asserted together is compared together."""
 
 from collections.abc import Sequence
-from heapq import nlargest
+from heapq import nsmallest
 
 from masis.offline.matching import Match
 from masis.offline.text import Token
 
 _MARKS = frozenset(",;:()–—")
 _WORDS = frozenset("and but which who while whereas because although that including with whose where since".split())
+_COMPARED, _KEPT = 8, 4
 LEAST = 2.0
 """The least weight a clause must have to stand alone."""
 
@@ -44,11 +45,17 @@ def share(found: Match, passage: int, mask: int) -> float:
     return found.value(found.exact.get(passage, 0) & mask, found.loose.get(passage, 0) & mask) / whole
 
 
-def best_passages(found: Match, mask: int, count: int) -> list[tuple[float, int]]:
-    """The passages that cover most of the mask, with their shares, best first."""
+def best_passages(found: Match, mask: int) -> list[tuple[float, int]]:
+    """The few passages that cover most of the mask, with their shares, best first."""
+    if mask not in found.ranked:
+        found.ranked[mask] = _ranked(found, mask)
+    return found.ranked[mask]
+
+
+def _ranked(found: Match, mask: int) -> list[tuple[float, int]]:
     exact, loose = found.exact, found.loose
     least = 2 if mask.bit_count() > 2 else 1
-    near = [i for i in found.score if ((exact.get(i, 0) | loose.get(i, 0)) & mask).bit_count() >= least]
-    if len(near) > 12:
-        near = nlargest(12, near, key=lambda i: ((exact.get(i, 0) & mask).bit_count(), found.score[i], -i))
-    return nlargest(count, ((share(found, i, mask), i) for i in near), key=lambda pair: (pair[0], -pair[1]))
+    near = [(count, i) for i in found.score if (count := ((exact.get(i, 0) | loose.get(i, 0)) & mask).bit_count()) >= least]
+    if len(near) > _COMPARED:
+        near = nsmallest(_COMPARED, near, key=lambda pair: (-pair[0], -found.score[pair[1]], pair[1]))
+    return sorted(((share(found, i, mask), i) for _, i in near), key=lambda pair: (-pair[0], pair[1]))[:_KEPT]

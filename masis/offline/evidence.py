@@ -5,7 +5,7 @@ their words at once and their facts when first asked.
 """
 
 from collections.abc import Collection, Iterable
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from masis.offline.facts import Fact, agree, extract
 from masis.offline.lexicon import synonym_keys
@@ -45,12 +45,12 @@ class Passage:
     @cached_property
     def negated(self) -> dict[int, int]:
         """Word indices in the scope of a negation, each with its cue."""
-        return negated(self.text, self.words)
+        return negated(self.text, self.words, self.cues)
 
     @cached_property
     def cues(self) -> list[int]:
         """Word indices of the negations themselves."""
-        return negation_cues(self.text, self.words)
+        return negation_cues(self.words)
 
 
 def passages(document: int, evidence_id: str, text: str) -> Iterable[Passage]:
@@ -69,12 +69,11 @@ def passages(document: int, evidence_id: str, text: str) -> Iterable[Passage]:
             yield Passage(document, evidence_id, sentence[begin:end], span.start + begin, shifted)
 
 
-def loose_keys(root: str) -> list[str]:
+@lru_cache(maxsize=65536)
+def loose_keys(root: str) -> tuple[str, ...]:
     """The keys under which a stem meets its relatives: its prefix ("~acqui") and its synonym groups ("=12")."""
     prefix = prefix_key(root)
-    keys = [f"~{prefix}"] if prefix else []
-    keys.extend(synonym_keys().get(root, ()))
-    return keys
+    return (*((f"~{prefix}",) if prefix else ()), *synonym_keys().get(root, ()))
 
 
 def postings(found: list[Passage]) -> tuple[dict[str, list[int]], dict[str, list[int]]]:

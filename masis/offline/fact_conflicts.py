@@ -54,7 +54,7 @@ def _conflict(found: Match, fact: Fact, bits: int, context: int, facts: Sequence
     held = max((share(found, i, context) for i in holders), default=0.0)
     absent = not holders and fact.kind != "name"
     best: tuple[float, Passage, Fact] | None = None
-    for covered, i in best_passages(found, context, 4):
+    for covered, i in best_passages(found, context):
         if i in holders or covered < (_SAME_THING_ABSENT if absent else _SAME_THING) or covered < held + _MARGIN:
             continue
         passage = found.passages[i]
@@ -65,9 +65,11 @@ def _conflict(found: Match, fact: Fact, bits: int, context: int, facts: Sequence
             mates = [mate for mate in facts if mate is not fact and _same(mate, other)]
             if any(fact.kind != "name" or found.mask(mate.start, mate.end) & context for mate in mates):
                 continue
+            if mates and not _both_lead(found, fact, context, passage, other):
+                continue
             if mates:
                 slot = max(slot, 0.7)  # two names of the claim in each other's place
-            elif fact.kind == "name" and not alike and not _may_replace(other, slot, found.words):
+            elif fact.kind == "name" and not alike and not _may_replace(fact, other, passage, found.words):
                 continue
             score = _strength(covered, slot, alike, held, absent)
             if best is None or score > best[0]:
@@ -100,24 +102,41 @@ def _same(fact: Fact, other: Fact) -> bool:
     return agree(fact, other) and not (fact.kind == "name" and likeness(fact, other))
 
 
-def _slot(words: Sequence[Token], fact: Fact, passage: Passage, other: Fact) -> float:
+def _slot(words: Sequence[Token], fact: Fact, passage: Passage, other: Fact, near: int = _NEAR) -> float:
     """How alike the surroundings of the two facts are: share of the claim's nearest words that stand near the rival, 0..1."""
-    near = _around(words, fact.start, fact.end)
-    theirs = {word.stem for word in _around(passage.words, other.start, other.end)}
-    weight = sum(max(word.weight, 0.2) for word in near)
-    return sum(max(word.weight, 0.2) for word in near if word.stem in theirs) / weight if weight else 0.0
+    mine = _around(words, fact.start, fact.end, near)
+    theirs = {word.stem for word in _around(passage.words, other.start, other.end, near)}
+    weight = sum(max(word.weight, 0.2) for word in mine)
+    return sum(max(word.weight, 0.2) for word in mine if word.stem in theirs) / weight if weight else 0.0
 
 
-def _around(words: Sequence[Token], start: int, end: int) -> list[Token]:
-    before = [word for word in words if word.end <= start][-_NEAR:]
-    after = [word for word in words if word.start >= end][:_NEAR]
+def _around(words: Sequence[Token], start: int, end: int, near: int) -> list[Token]:
+    before = [word for word in words if word.end <= start][-near:]
+    after = [word for word in words if word.start >= end][:near]
     return before + after
 
 
-def _may_replace(other: Fact, slot: float, words: Collection[Token]) -> bool:
-    # A name replaces another only in its place, and only if the claim doesn't speak of it elsewhere.
+def _may_replace(fact: Fact, other: Fact, passage: Passage, words: Sequence[Token]) -> bool:
+    # A name replaces another only between the same neighbours, if both are written alike, and if the claim doesn't speak of it.
     mine = {word.stem for word in words}
-    return slot >= 0.34 and isinstance(other.value, tuple) and not any(part in mine for part in other.value)
+    if not isinstance(other.value, tuple) or any(part in mine for part in other.value):
+        return False
+    if _shape(fact.text) != _shape(other.text) or len(other.text) == 1:
+        return False
+    return _slot(words, fact, passage, other, near=2) >= 0.5
+
+
+def _shape(text: str) -> bool:
+    letters = [character for character in text if character.isalpha()]
+    return all(character.isupper() for character in letters)
+
+
+def _both_lead(found: Match, fact: Fact, context: int, passage: Passage, other: Fact) -> bool:
+    """Whether both names open what they are said in, as subjects do."""
+    first = next((found.words[i] for b, i in enumerate(found.bits) if context >> b & 1), None)
+    if first is None or first.start < fact.start:
+        return False
+    return not any(word.weight >= 1.0 and word.end <= other.start for word in passage.words)
 
 
 def _exchanged(found: Match, fact: Fact, facts: Sequence[Fact]) -> Signal | None:

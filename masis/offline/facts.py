@@ -8,6 +8,7 @@ all (a percentage never contradicts a length). "67 million" differs from "67", "
 import re
 from bisect import bisect_left
 from collections.abc import Collection, Sequence
+from os.path import commonprefix
 from typing import Literal, NamedTuple
 
 from masis.offline.text import NUMBER_WORDS, STOPWORDS, WEAK_WORDS, Token, stem, tokens
@@ -387,7 +388,8 @@ def _same_name(claim: Fact, other: Fact) -> bool:
 
 
 def _opens(a: str, b: str) -> bool:
-    return min(len(a), len(b)) >= 4 and (a.startswith(b) or b.startswith(a))
+    # "Grey" opens "Greyfriars"; "Chinese" and "China" share all but their ends.
+    return len(commonprefix((a, b))) >= max(4, min(len(a), len(b)) - 1)
 
 
 def _initials(fact: Fact) -> str:

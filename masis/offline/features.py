@@ -100,7 +100,7 @@ def measure(
             ),
         ),
         "opposed": min(3.0, _opposed(found, window)),
-        "denied": float(bool(cues := negation_cues(text, words)) and not any(passage.cues for passage in window)),
+        "denied": float(bool(cues := negation_cues(words)) and not any(passage.cues for passage in window)),
         "undenied": float(not cues and any(passage.cues for passage in window[:1])),
         "universal": min(2.0, len(universal(words))),
         "names_window": _held(found, names, window_exact),

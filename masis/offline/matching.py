@@ -6,7 +6,7 @@ the union of its masks.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from heapq import nlargest
+from heapq import nsmallest
 from itertools import pairwise
 
 from masis.offline.evidence import Passage, loose_keys
@@ -36,19 +36,24 @@ class Match:
     top: list[int] = field(default_factory=list)
     window: tuple[int, ...] = ()
     allowed: frozenset[int] | None = None
+    ranked: dict[int, list[tuple[float, int]]] = field(default_factory=dict)
+    known: dict[tuple[int, int], float] = field(default_factory=dict)
 
     def value(self, exact: int, loose: int = 0) -> float:
         """The weight of the words in the masks."""
-        weights, total = self.weights, 0.0
         loose &= ~exact
-        while exact:
-            low = exact & -exact
+        key = (exact, loose)
+        total = self.known.get(key)
+        if total is None:
+            total = self.known[key] = self._sum(exact) + LOOSE * self._sum(loose)
+        return total
+
+    def _sum(self, mask: int) -> float:
+        weights, total = self.weights, 0.0
+        while mask:
+            low = mask & -mask
             total += weights[low.bit_length() - 1]
-            exact ^= low
-        while loose:
-            low = loose & -loose
-            total += LOOSE * weights[low.bit_length() - 1]
-            loose ^= low
+            mask ^= low
         return total
 
     def covered(self, window: Sequence[int]) -> tuple[int, int]:
@@ -89,7 +94,8 @@ def match(
         found.score = {i: s for i, s in found.score.items() if passages[i].document in allowed}
         found.exact = {i: m for i, m in found.exact.items() if i in found.score}
         found.loose = {i: m for i, m in found.loose.items() if i in found.score}
-    found.top = nlargest(_TOP, found.score, key=lambda i: (found.score[i], -i))
+    score = found.score
+    found.top = nsmallest(_TOP, score, key=lambda i: (-score[i], i)) if len(score) > 50 else sorted(score, key=lambda i: (-score[i], i))[:_TOP]
     found.window = _best_window(found)
     return found
 

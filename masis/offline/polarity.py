@@ -25,12 +25,12 @@ _LIMITED = frozenset(
 )
 
 
-def negation_cues(text: str, words: Sequence[Token]) -> list[int]:
+def negation_cues(words: Sequence[Token]) -> list[int]:
     """Indices of the words that negate. "not only" asserts, so it doesn't count."""
     cues = []
     for i, word in enumerate(words):
         lower = word.text.lower()
-        if lower not in _NEGATIONS and not lower.endswith(("n't", "n’t")):
+        if lower not in _NEGATIONS and lower[-3:] not in ("n't", "n’t"):
             continue
         following = words[i + 1].text.lower() if i + 1 < len(words) else ""
         if following not in _ASSERTING.get(lower, ()):
@@ -38,12 +38,12 @@ def negation_cues(text: str, words: Sequence[Token]) -> list[int]:
     return cues
 
 
-def negated(text: str, words: Sequence[Token]) -> dict[int, int]:
+def negated(text: str, words: Sequence[Token], cues: Sequence[int]) -> dict[int, int]:
     """The words in the scope of a negation, each with the index of its cue, the negated head first: up to four content words to
     its right, none beyond a mark, a conjunction or a further auxiliary.
     """
     scope: dict[int, int] = {}
-    for cue in negation_cues(text, words):
+    for cue in cues:
         content, most = 0, 2 if words[cue].text.lower() in _NARROW else _SCOPE_WORDS
         for i in range(cue + 1, len(words)):
             lower = words[i].text.lower()

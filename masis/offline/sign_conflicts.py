@@ -21,15 +21,15 @@ _MARGIN = 0.1
 
 def sign_signals(text: str, found: Match, clauses: Sequence[int]) -> list[Signal]:
     """The strongest negation, every flipped direction, and an overstated quantifier."""
-    cues = negation_cues(text, found.words)
-    mine = negated(text, found.words)
+    cues = negation_cues(found.words)
+    mine = negated(text, found.words, cues)
     return [*_negations(text, found, clauses, mine, cues), *_directions(found, clauses, mine), *_quantifiers(text, found)]
 
 
 def _negations(text: str, found: Match, clauses: Sequence[int], mine: dict[int, int], cues: Sequence[int]) -> list[Signal]:
     best: Signal | None = None
     for mask in dict.fromkeys((*clauses, (1 << len(found.bits)) - 1)):
-        candidates = best_passages(found, mask, 4)
+        candidates = best_passages(found, mask)
         if not mine and not any(found.passages[i].cues for _, i in candidates):
             continue
         flips, agreeing = [], 0.0
@@ -90,7 +90,7 @@ def _directions(found: Match, clauses: Sequence[int], mine: dict[int, int]) -> l
         context = _context(found, word, clauses)
         if found.value(context) < 1.0:
             continue
-        candidates = best_passages(found, context, 4)
+        candidates = best_passages(found, context)
         held = max((covered for covered, p in candidates if word.stem in found.passages[p].positions), default=0.0)
         best: Signal | None = None
         for covered, p in candidates:

@@ -158,10 +158,11 @@ def weight(word: str) -> float:
     return 1.3 if word != lower else 1.0
 
 
+@lru_cache(maxsize=65536)
+def _read(word: str) -> tuple[str, float]:
+    return stem(word), weight(word)
+
+
 def tokens(text: str) -> list[Token]:
     """The words of a text, in order, with offsets into it."""
-    found = []
-    for match in WORD.finditer(text):
-        word = match.group()
-        found.append(Token(match.start(), match.end(), word, stem(word), weight(word)))
-    return found
+    return [Token(match.start(), match.end(), word := match.group(), *_read(word)) for match in WORD.finditer(text)]
