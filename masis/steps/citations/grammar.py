@@ -40,6 +40,7 @@ _ROUND_WORDS = re.compile(
 _TARGET = re.compile(
     r"\]?\(\s*<?([^()\s<>]{1,800}(?:\([^()\s]{0,200}\)[^()\s<>]{0,200})?)>?(?:\s+[\"'][^\"'\n]{0,200}[\"'])?\s*\)"
 )
+_DEFINES = re.compile(r"(?:\A|\n)[ \t]{0,3}\[\^?[\w.-]{1,40}\]:[^\n]*\Z")
 _CLAUSE_END = re.compile(r"\s*(?:[.,;:!?)\[]|\Z|\n)")
 _BARE_ADDRESS = re.compile(r"https?://[^\s<>\[\]{}\"'`|]{3,800}")
 
@@ -56,7 +57,7 @@ def find_markers(answer: str, index: EvidenceIndex, code: Sequence[tuple[int, in
     if "(" in answer and (_ROUND_WORDS.search(answer) or index.worded):
         found += _round(answer, index, mask)
     if "://" in answer and index.has_addresses:
-        found += _bare_addresses(answer, index, mask, found)
+        found += _bare_addresses(answer, index, mask)
     if len(found) > 1:
         found.sort(key=lambda marker: (marker.start, -marker.end))
         found = list(_without_overlaps(found))
@@ -180,12 +181,12 @@ def _bracketed_ids(answer: str, index: EvidenceIndex, mask: Mask | None) -> Iter
             at = answer.find(f"[{id_}]", end)
 
 
-def _bare_addresses(answer: str, index: EvidenceIndex, mask: Mask | None, found: Sequence[Marker]) -> Iterator[Marker]:
+def _bare_addresses(answer: str, index: EvidenceIndex, mask: Mask | None) -> Iterator[Marker]:
     """An address standing in the text cites the chunks that come from it; one that names none is only an address."""
     for match in _BARE_ADDRESS.finditer(answer):
         address = _trimmed_address(match.group())
         start, end = match.start(), match.start() + len(address)
-        if mask and mask.covers(start):
+        if (mask and mask.covers(start)) or _DEFINES.search(answer[max(0, start - 60) : start]):
             continue
         if ids := index.resolve_source(address):
             yield Marker(start, end, tuple(Reference(start, end, address, id_, "source") for id_ in ids))

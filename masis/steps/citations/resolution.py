@@ -88,7 +88,7 @@ class EvidenceIndex:
 
     def shaped(self, name: str) -> bool:
         """Whether a name that names no evidence is written in the style of this case's ids, and so poses as one."""
-        if _DIGITS.sub("0", name).casefold() in self._skeletons:
+        if _skeleton(name) in self._skeletons:
             return True
         if _classes(name) in self._class_skeletons:
             return True
@@ -150,7 +150,7 @@ class EvidenceIndex:
     @cached_property
     def _skeletons(self) -> frozenset[str]:
         return frozenset(
-            _DIGITS.sub("0", id_).casefold()
+            _skeleton(id_)
             for id_ in self.ids
             if any(map(str.isdecimal, id_)) and not id_.isdecimal() and not _hash_like(id_)
         )
@@ -212,6 +212,14 @@ def _hash_like(name: str) -> bool:
         return False
     changes = sum(a.isdecimal() != b.isdecimal() for a, b in pairwise(name))
     return changes >= 2
+
+
+def _skeleton(name: str) -> str:
+    """``chunk_12`` as ``chunk_0``; without letters all but the last number keep their length (``250-1`` as ``3-0``)."""
+    if any(map(str.isalpha, name)):
+        return _DIGITS.sub("0", name).casefold()
+    head = name.rstrip("0123456789")
+    return _DIGITS.sub(lambda run: str(len(run.group())), head) + ("0" if len(head) < len(name) else "")
 
 
 def _classes(name: str) -> str:
