@@ -18,6 +18,9 @@ from masis.ui.words import REFERENCE, SENTENCE, STATE, VERDICT, Word, rule_word
 EVIDENCE_SHOWN = 200
 """Chunks drawn at once. Those cited or bearing a claim come first where there are more."""
 
+LONGEST_SENTENCE = 700
+"""Characters of a finding's words; the answer beside it has the rest."""
+
 CLAIM_RULES = {
     "contradicted_claim",
     "unsupported_claim",
@@ -154,9 +157,9 @@ def _findings(iteration: Iteration) -> tuple[list[Finding], list[Span | None]]:
             "number": number,
             "label": label(rule_word(issue.rule)),
             "severity": issue.severity,
-            "description": issue.description,
-            "reason": issue.reason,
-            "suggestion": issue.suggestion,
+            "description": _shortened(issue.description),
+            "reason": _shortened(issue.reason),
+            "suggestion": _shortened(issue.suggestion),
             "evidence": list(issue.evidence_ids),
             "placed": span is not None,
         }
@@ -165,6 +168,10 @@ def _findings(iteration: Iteration) -> tuple[list[Finding], list[Span | None]]:
         findings.append(finding)
         spans.append(span)
     return findings, spans
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= LONGEST_SENTENCE else f"{text[:LONGEST_SENTENCE]} …"
 
 
 def _evidence(case: Case, iteration: Iteration) -> list[EvidenceCard]:
