@@ -2,8 +2,8 @@
 
     python benchmarks/citations.py [--answers N] [FILE.jsonl ...]
 
-Cycles through the answers of the files named, else of ../shared/data/expertqa_cases.jsonl where it lies, else of the demo
-cases. Prints answers a second, the time for 100,000, and how far memory grew after the first tenth.
+Cycles through the answers of the files named, else of ../shared/data/expertqa_cases.jsonl where it lies, else of the
+demo cases. Prints answers a second, the time for 100,000, and how far memory grew after the first tenth.
 """
 
 from __future__ import annotations
