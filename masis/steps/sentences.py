@@ -64,10 +64,9 @@ _TRAILING_MARKERS = re.compile(
     re.VERBOSE,
 )
 # each alternative opens with a plain character, so that the search skips from one such character to the next
-_PROTECTED = re.compile(
-    r"`[^`\n]{1,300}`|\[[^\[\]\n]{1,200}\]|\((?<=[^\s.!?…\"”]\s\()[^()\n]{1,200}\)|https?://[^\s<>\])】]+|www\.[^\s<>\])】]+"
-)
-_MAY_PROTECT = re.compile(r"[`\[(]|https?:|www\.")
+_BRACKETED = r"`[^`\n]{1,300}`|\[[^\[\].!?…\n]{0,200}[.!?…][^\[\]\n]{0,200}\]|\((?<=[^\s.!?…\"”]\s\()[^()\n]{1,200}\)"
+_BRACKETS = re.compile(_BRACKETED)
+_BRACKETS_AND_ADDRESSES = re.compile(_BRACKETED + r"|https?://[^\s<>\])】]+|www\.[^\s<>\])】]+")
 _LAST_WORD = re.compile(r"[^\s(\[{\"'“”‘’«»/—–*]+\Z")
 _NEXT_WORD = re.compile(r"[\s\"'“‘«(\[*_]*([^\W_][\w’'-]*)?")
 _DOTTED = re.compile(r"(?:[^\W\d_]\.)+[^\W\d_]\Z")
@@ -140,9 +139,9 @@ def _boundaries(text: str, block: Block) -> Iterator[int]:
 
 def _protected(text: str, block: Block) -> tuple[list[int], list[int]]:
     """Stretches in which no stop counts: code, brackets, addresses."""
-    if not _MAY_PROTECT.search(text, block.start, block.end):
-        return [], []
-    spans = [match.span() for match in _PROTECTED.finditer(text, block.start, block.end)]
+    addressed = text.find("http", block.start, block.end) >= 0 or text.find("www.", block.start, block.end) >= 0
+    pattern = _BRACKETS_AND_ADDRESSES if addressed else _BRACKETS
+    spans = [match.span() for match in pattern.finditer(text, block.start, block.end)]
     return [start for start, _ in spans], [end for _, end in spans]
 
 

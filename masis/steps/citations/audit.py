@@ -22,6 +22,7 @@ COVERED_BY_LEAD_IN = "the citation of the list's lead-in covers it"
 """Why a list item may go uncited although it asserts something."""
 
 _LISTS = ("item", "row", "code")
+_ANNOUNCES = re.compile(r":[\s*_]*(?:[\[(【][^\n]{0,60}[\])】][\s*_]*)?\Z|[\])】][\s*_]*:[\s*_]*\Z")
 _SEPARATOR_ROW = re.compile(r"[\s|:+-]+")
 _ENTRY = re.compile(r"\s*(?:[-*+•]\s+)?(?:\[\^?[^\[\]]{1,60}\]|\d{1,3}[.)]|https?://)")
 
@@ -84,7 +85,7 @@ def _citations(answer: str, marker: Marker, sentence: int) -> list[Citation]:
 def _judge(answer: str, units: Sequence[Unit], by_unit: dict[int, list[Citation]]) -> list[Sentence]:
     sentences: list[Sentence] = []
     in_sources = False
-    lead_cited = False
+    lead = ""  # the cited sentence before a list
     for number, unit in enumerate(units):
         start, end, kind, opens = unit
         text = answer[start:end]
@@ -101,9 +102,9 @@ def _judge(answer: str, units: Sequence[Unit], by_unit: dict[int, list[Citation]
         elif cited:
             status, why = "cited", _why_cited(cited)
         else:
-            status, why = _uncited(text, units, number, lead_cited, answer)
+            status, why = _uncited(text, units, number, lead, answer)
         if kind != "item":
-            lead_cited = bool(ids) and text.rstrip("*_ ").endswith((":", "]:", "]", "】")) and ":" in text[-60:]
+            lead = text if ids else ""
         sentences.append(
             Sentence.model_construct(start=start, end=end, text=text, citation_ids=ids, status=status, why=why)
         )
@@ -111,19 +112,20 @@ def _judge(answer: str, units: Sequence[Unit], by_unit: dict[int, list[Citation]
 
 
 def _why_cited(cited: Sequence[Citation]) -> str:
-    if all(citation.status == "invalid" for citation in cited):
-        return "carries a citation, but it names no evidence"
-    if any(citation.status == "invalid" for citation in cited):
-        return "carries citations, one of which names no evidence"
-    return "carries a citation"
+    valid = sum([citation.status == "valid" for citation in cited])
+    if valid == len(cited):
+        return "carries a citation"
+    return (
+        "carries citations, one of which names no evidence" if valid else "carries a citation, but it names no evidence"
+    )
 
 
 def _uncited(
-    text: str, units: Sequence[Unit], number: int, lead_cited: bool, answer: str
+    text: str, units: Sequence[Unit], number: int, lead: str, answer: str
 ) -> tuple[Literal["uncited", "exempt"], str]:
     unit = units[number]
     following = units[number + 1] if number + 1 < len(units) else None
-    if unit.kind == "item" and lead_cited:
+    if unit.kind == "item" and lead and _ANNOUNCES.search(lead):
         return "exempt", COVERED_BY_LEAD_IN
     if unit.kind == "row":
         if _SEPARATOR_ROW.fullmatch(text):

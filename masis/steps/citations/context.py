@@ -18,6 +18,7 @@ _STATISTIC_BEFORE = re.compile(r"\b(?:median|mean|average|IQR|range|versus|vs)\b
 _POWER_BEFORE = re.compile(
     r"(?:[^\w\]][kcdmµμn]?m|\b[Rr]|(?<!War )(?<!ype )(?<!ase )(?<!age )(?<!ass )(?<!art )\bI|[χη]|[×x·*] ?10)\Z"
 )
+_POWER_ENDS = frozenset("mRrIχη0")
 _NAME_BEFORE = re.compile(r"[A-Za-z_][\w.]*\Z")
 _ARRAY_NAMES = frozenset(
     {"arr", "array", "list", "args", "argv", "data", "dict", "items", "matrix", "vec", "row", "rows", "col", "cols"}
@@ -77,7 +78,11 @@ def _follows_interval_word(answer: str, start: int, members: int) -> bool:
 
 def _is_power(answer: str, start: int, body: str) -> bool:
     """``mm[2]``, ``R[2]``, ``5 × 10[7]``: a power whose raised digit came in brackets."""
-    return len(body) <= 2 and _POWER_BEFORE.search(answer[max(0, start - 6) : start]) is not None
+    return (
+        answer[start - 1 : start] in _POWER_ENDS
+        and len(body) <= 2
+        and _POWER_BEFORE.search(answer[max(0, start - 6) : start]) is not None
+    )
 
 
 def _is_index(answer: str, start: int, end: int, references: Sequence[Reference]) -> bool:
