@@ -48,13 +48,13 @@ def m001_cases_runs_and_decisions(db: Database) -> None:
             run_seq INTEGER REFERENCES runs (seq),
             decision_seq INTEGER REFERENCES decision_log (seq),
             reviewer TEXT,
-            model TEXT,
             quality REAL,
             confidence REAL,
             overall REAL,
             invalid INTEGER,
             uncited INTEGER,
             iterations INTEGER,
+            models TEXT NOT NULL DEFAULT '[]',
             flags TEXT NOT NULL DEFAULT '[]',
             reasons TEXT NOT NULL DEFAULT '[]',
             telling REAL NOT NULL DEFAULT -1,
@@ -173,33 +173,28 @@ def m002_full_text_search(db: Database) -> None:
     )
 
 
-def m003_queue(db: Database) -> None:
-    """What the queue filters and sorts by, indexed: flags, reasons and models as tags; orders; one covering index."""
+def m003_queue_indexes(db: Database) -> None:
+    """Orders of the queue, counts of each value, and all that is filtered by in one index that answers alone."""
     for statement in (
-        """
-        CREATE TABLE case_tags (
-            kind TEXT NOT NULL CHECK (kind IN ('flag', 'reason', 'model')),
-            value TEXT NOT NULL,
-            case_seq INTEGER NOT NULL REFERENCES cases (seq),
-            PRIMARY KEY (kind, value, case_seq)
-        ) STRICT, WITHOUT ROWID
-        """,
-        "CREATE INDEX tags_of_case ON case_tags (case_seq)",
-        """
-        INSERT INTO case_tags (kind, value, case_seq)
-        SELECT 'flag', value, cases.seq FROM cases, json_each(cases.flags)
-        UNION SELECT 'reason', value, cases.seq FROM cases, json_each(cases.reasons)
-        UNION SELECT 'model', value, cases.seq FROM cases JOIN runs ON runs.seq = cases.run_seq, json_each(runs.models)
-        """,
         "CREATE INDEX cases_telling ON cases (telling DESC)",
         "CREATE INDEX cases_doubt ON cases (doubt DESC)",
         "CREATE INDEX cases_state_telling ON cases (state, telling DESC)",
-        "CREATE INDEX cases_filtered ON cases (state, field, dataset, reviewer, quality, confidence, telling, doubt)",
+        "CREATE INDEX cases_field ON cases (field)",
+        "CREATE INDEX cases_dataset ON cases (dataset)",
+        "CREATE INDEX cases_reviewer ON cases (reviewer)",
+        "CREATE INDEX cases_flags ON cases (flags)",
+        "CREATE INDEX cases_reasons ON cases (reasons)",
+        "CREATE INDEX cases_models ON cases (models)",
+        """
+        CREATE INDEX cases_filtered ON cases (
+            state, field, dataset, reviewer, quality, confidence, telling, doubt, flags, reasons, models
+        )
+        """,
     ):
         db.execute(statement)
 
 
-MIGRATIONS: tuple[Migration, ...] = (m001_cases_runs_and_decisions, m002_full_text_search, m003_queue)
+MIGRATIONS: tuple[Migration, ...] = (m001_cases_runs_and_decisions, m002_full_text_search, m003_queue_indexes)
 
 
 def names(migrations: Sequence[Migration] = MIGRATIONS) -> tuple[str, ...]:

@@ -1,7 +1,8 @@
 """The cases as a queue: search, filters, orders, pages and counts, all in SQL.
 
-What a person types reaches SQLite as bound values only. Pages are found by their numbers first, from indexes, and only
-the rows of one page are read.
+What a person types reaches SQLite as bound values only. A page is found by its numbers first, then only its rows are
+read. There are two ways to find the numbers, and the count of the matches tells which is shorter: walk along the order
+until the page is full (many match, an early page), or collect all that match from one index and sort them.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -19,8 +21,14 @@ QUERY_SHOWN = 200
 
 _WORDS_SEARCHED = 32
 _WORD_LENGTH = 100
+_BEGINNING = 3
 _MODULUS = 2_147_483_647
 """A prime above any number of cases: multiplying by a drawn factor modulo it shuffles them."""
+
+_WALKED = 2_000
+"""Rows worth walking past, each with a look at its case, before collecting and sorting costs less."""
+
+_MATCHING = "SELECT rowid FROM case_words WHERE case_words MATCH ?"
 
 
 class _Condition(NamedTuple):
@@ -28,129 +36,177 @@ class _Condition(NamedTuple):
     values: tuple[Any, ...]
 
 
+class _Order(NamedTuple):
+    """How to sort; ``walked`` is the same order as an index has it, None where no index has it."""
+
+    sorted: str
+    walked: str | None
+    values: tuple[int, ...] = ()
+
+
+_ORDERS = {
+    "telling": _Order("+telling DESC, seq", "telling DESC, seq"),
+    "least_confident": _Order("+doubt DESC, seq", "doubt DESC, seq"),
+    "oldest": _Order("+seq", "seq"),
+    "newest": _Order("+seq DESC", "seq DESC"),
+}
+
+
 def search(connection: sqlite3.Connection, wanted: CaseFilter) -> CasePage:
     """One page of the cases that match, and how many match."""
-    conditions = [*_conditions(wanted)]
-    where = " AND ".join(condition.sql for condition in conditions) or "1"
-    values = [value for condition in conditions for value in condition.values]
-    order, order_values = _order(wanted)
-    offset = (wanted.page - 1) * wanted.size
-    # every name in this text is ours; what the person gave is bound
-    total = connection.execute(f"SELECT count(*) FROM cases WHERE {where}", values).fetchone()[0]  # noqa: S608
-    found = connection.execute(
-        f"SELECT seq FROM cases WHERE {where} ORDER BY {order} LIMIT ? OFFSET ?",  # noqa: S608
-        [*values, *order_values, wanted.size, offset],
-    )
-    numbers = [row[0] for row in found]
-    marks = ", ".join("?" * len(numbers))
+    filters, words = _filters(wanted), match(wanted.text) if wanted.text.strip() else None
+    total = _total(connection, filters, words)
+    numbers = _page(connection, wanted, filters, words, total)
     place = {seq: index for index, seq in enumerate(numbers)}
-    rows = _rows(connection, f"cases.seq IN ({marks})", numbers)
+    rows = _rows(connection, f"seq IN ({', '.join('?' * len(numbers))})", numbers)
     return CasePage(rows=tuple(_summary(row) for row in sorted(rows, key=lambda row: place[row["seq"]])), total=total)
+
+
+def _total(connection: sqlite3.Connection, filters: Sequence[_Condition], words: str | None) -> int:
+    if words is not None and not filters:
+        sql, values = "SELECT count(*) FROM case_words WHERE case_words MATCH ?", [words]
+    else:
+        where, values = _where(filters, words)
+        sql = f"SELECT count(*) FROM cases WHERE {where}"  # noqa: S608 (every name is ours, what people give is bound)
+    return int(connection.execute(sql, values).fetchone()[0])
+
+
+def _page(
+    connection: sqlite3.Connection, wanted: CaseFilter, filters: Sequence[_Condition], words: str | None, total: int
+) -> list[int]:
+    """The numbers of the cases on the page, in order."""
+    offset = (wanted.page - 1) * wanted.size
+    if offset >= total:
+        return []
+    order = _order(wanted)
+    if order.walked is not None and _worth_walking(connection, total, offset + wanted.size, bool(filters or words)):
+        where, values = _where(filters, words, probe=True)
+        by = order.walked
+    else:
+        where, values = _where(filters, words)
+        by = order.sorted
+    rows = connection.execute(
+        f"SELECT seq FROM cases WHERE {where} ORDER BY {by} LIMIT ? OFFSET ?",  # noqa: S608
+        [*values, *order.values, wanted.size, offset],
+    )
+    return [row[0] for row in rows]
+
+
+def _worth_walking(connection: sqlite3.Connection, total: int, upto: int, narrowed: bool) -> bool:
+    """Whether walking along the order past what doesn't match is shorter than sorting what does."""
+    if not narrowed:
+        return True
+    cases = connection.execute("SELECT max(seq) FROM cases").fetchone()[0]
+    return bool(upto * cases <= _WALKED * total)
+
+
+def _where(filters: Sequence[_Condition], words: str | None, *, probe: bool = False) -> tuple[str, list[Any]]:
+    """The conditions as SQL; ``probe`` asks for each case whether it has the words instead of listing all that do."""
+    parts = list(filters)
+    if words is not None:
+        listed = f"EXISTS ({_MATCHING} AND rowid = cases.seq)" if probe else f"seq IN ({_MATCHING})"
+        parts.append(_Condition(listed, (words,)))
+    return " AND ".join(part.sql for part in parts) or "1", [value for part in parts for value in part.values]
 
 
 def summaries(connection: sqlite3.Connection, where: str, values: Sequence[Any]) -> list[CaseSummary]:
     """The summaries of the cases that a condition of ours names."""
-    return [_summary(row) for row in _rows(connection, f"cases.{where}", values)]
+    return [_summary(row) for row in _rows(connection, where, values)]
 
 
 def _rows(connection: sqlite3.Connection, where: str, values: Sequence[Any]) -> list[sqlite3.Row]:
     return connection.execute(
-        f"SELECT cases.*, runs.id AS run_id FROM cases LEFT JOIN runs ON runs.seq = run_seq WHERE {where}",  # noqa: S608
+        f"SELECT cases.*, runs.id AS run_id FROM cases LEFT JOIN runs ON runs.seq = run_seq WHERE cases.{where}",  # noqa: S608
         values,
     ).fetchall()
+
+
+_LISTS = ("models", "flags", "reasons")
+_PLAIN = [name for name in CaseSummary.model_fields if name not in ("query", *_LISTS)]
 
 
 def _summary(row: sqlite3.Row) -> CaseSummary:
     query = row["query_start"]
     return CaseSummary(
         query=query if len(query) <= QUERY_SHOWN else query[: QUERY_SHOWN - 1] + "…",
-        flags=tuple(json.loads(row["flags"])),
-        reasons=tuple(json.loads(row["reasons"])),
+        **{name: tuple(json.loads(row[name])) for name in _LISTS},
         **{name: row[name] for name in _PLAIN},
     )
 
 
-_PLAIN = [name for name in CaseSummary.model_fields if name not in ("query", "flags", "reasons")]
-
-
-def _conditions(wanted: CaseFilter) -> list[_Condition]:
-    found = [
-        _any_of(column, values)
-        for column, values in (
-            ("state", wanted.states),
-            ("field", wanted.fields),
-            ("dataset", wanted.datasets),
-            ("reviewer", wanted.reviewers),
-        )
-        if values
+def _filters(wanted: CaseFilter) -> list[_Condition]:
+    return [
+        *(_any_of("state", wanted.states)),
+        *(_any_of("field", wanted.fields)),
+        *(_any_of("dataset", wanted.datasets)),
+        *(_any_of("reviewer", wanted.reviewers)),
+        *(_any_in("flags", wanted.flags)),
+        *(_any_in("reasons", wanted.reasons)),
+        *(_any_in("models", wanted.models)),
+        *(_bounded("quality", wanted.quality_from, wanted.quality_to)),
+        *(_bounded("confidence", wanted.confidence_from, wanted.confidence_to)),
     ]
-    found += [
-        _tagged(kind, values)
-        for kind, values in (("flag", wanted.flags), ("reason", wanted.reasons), ("model", wanted.models))
-        if values
-    ]
-    found += [
-        _Condition(f"{column} {operator} ?", (bound,))
-        for column, operator, bound in (
-            ("quality", ">=", wanted.quality_from),
-            ("quality", "<=", wanted.quality_to),
-            ("confidence", ">=", wanted.confidence_from),
-            ("confidence", "<=", wanted.confidence_to),
-        )
-        if bound is not None
-    ]
-    if wanted.text.strip():
-        found.append(
-            _Condition("seq IN (SELECT rowid FROM case_words WHERE case_words MATCH ?)", (match(wanted.text),))
-        )
-    return found
 
 
-def _any_of(column: str, values: Sequence[str]) -> _Condition:
-    return _Condition(f"{column} IN ({', '.join('?' * len(values))})", tuple(values))
-
-
-def _tagged(kind: str, values: Sequence[str]) -> _Condition:
+def _any_of(column: str, values: Sequence[str]) -> list[_Condition]:
     marks = ", ".join("?" * len(values))
-    return _Condition(
-        f"seq IN (SELECT case_seq FROM case_tags WHERE kind = ? AND value IN ({marks}))",  # noqa: S608
-        (kind, *values),
+    return [_Condition(f"{column} IN ({marks})", tuple(values))] if values else []
+
+
+def _any_in(column: str, values: Sequence[str]) -> list[_Condition]:
+    """Any of the values stands in the JSON list of the column: a quoted value can't begin or end inside another."""
+    tests = " OR ".join([f"instr({column}, ?)"] * len(values))
+    return (
+        [_Condition(f"({tests})", tuple(json.dumps(value, ensure_ascii=False) for value in values))] if values else []
     )
+
+
+def _bounded(column: str, low: float | None, high: float | None) -> list[_Condition]:
+    bounds = ((">=", low), ("<=", high))
+    return [_Condition(f"{column} {operator} ?", (bound,)) for operator, bound in bounds if bound is not None]
 
 
 def match(text: str) -> str:
     """What a person typed, as an FTS5 query that finds all its words; nothing in it is read as syntax.
 
-    Each word is quoted; the last is found as a beginning too, since it may still be typed. Text without a letter or
-    digit matches nothing. The first 32 words of at most 100 characters count.
+    Each word is quoted. The last may still be being typed: it is found as a beginning too, from three letters on (one
+    in scripts that write without blanks). Text without a letter or digit matches nothing. The first 32 words of at most
+    100 characters count.
     """
     words = [word[:_WORD_LENGTH] for word in text.replace("\x00", " ").split() if any(map(str.isalnum, word))]
-    quoted = ['"' + word.replace('"', '""') + '"' for word in words[:_WORDS_SEARCHED]]
-    return " AND ".join(quoted) + " *" if quoted else '""'
+    words = words[:_WORDS_SEARCHED]
+    if not words:
+        return '""'
+    beginning = " *" if len(words[-1]) >= _BEGINNING or not words[-1].isascii() else ""
+    return " AND ".join('"' + word.replace('"', '""') + '"' for word in words) + beginning
 
 
-def _order(wanted: CaseFilter) -> tuple[str, tuple[int, ...]]:
-    if wanted.order == "random":
-        drawn = hashlib.sha256(str(wanted.seed).encode()).digest()
-        factor, offset = (1 + int.from_bytes(part) % (_MODULUS - 1) for part in (drawn[:8], drawn[8:16]))
-        return f"(seq * ? + ?) % {_MODULUS}", (factor, offset)
-    return {
-        "telling": "telling DESC, seq",
-        "least_confident": "doubt DESC, seq",
-        "oldest": "seq",
-        "newest": "seq DESC",
-    }[wanted.order], ()
+def _order(wanted: CaseFilter) -> _Order:
+    if wanted.order != "random":
+        return _ORDERS[wanted.order]
+    drawn = hashlib.sha256(str(wanted.seed).encode()).digest()
+    factor, offset = (1 + int.from_bytes(part) % (_MODULUS - 1) for part in (drawn[:8], drawn[8:16]))
+    return _Order(f"(seq * ? + ?) % {_MODULUS}", None, (factor, offset))
 
 
 def facets(connection: sqlite3.Connection) -> Facets:
-    """Which values occur in the whole store, and how often."""
+    """Which values occur in the whole store, and how often; each count from an index of its own."""
     columns = {"states": "state", "fields": "field", "datasets": "dataset", "reviewers": "reviewer"}
-    counted = {
-        name: connection.execute(
-            f"SELECT {column}, count(*) FROM cases WHERE {column} IS NOT NULL GROUP BY 1 ORDER BY 1"  # noqa: S608
-        ).fetchall()
-        for name, column in columns.items()
-    }
-    tags = connection.execute("SELECT kind, value, count(*) FROM case_tags GROUP BY 1, 2 ORDER BY 1, 2").fetchall()
-    tagged = {f"{kind}s": {row[1]: row[2] for row in tags if row[0] == kind} for kind in ("model", "flag", "reason")}
-    return Facets.model_validate({name: {row[0]: row[1] for row in rows} for name, rows in counted.items()} | tagged)
+    plain = {name: dict(_grouped(connection, column)) for name, column in columns.items()}
+    listed = {name: dict(sorted(_each(_grouped(connection, name)).items())) for name in _LISTS}
+    return Facets(**plain, **listed)
+
+
+def _grouped(connection: sqlite3.Connection, column: str) -> list[tuple[str, int]]:
+    rows = connection.execute(
+        f"SELECT {column}, count(*) FROM cases WHERE {column} IS NOT NULL GROUP BY 1 ORDER BY 1"  # noqa: S608
+    )
+    return [(row[0], row[1]) for row in rows]
+
+
+def _each(lists: list[tuple[str, int]]) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for values, count in lists:
+        for value in json.loads(values):
+            found[value] += count
+    return found

@@ -10,6 +10,7 @@ waiting for review. Undoing an entry gives the state the case had without it.
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -72,7 +73,11 @@ def current_entry(entries: Sequence[EntryFact], finished_run: int | None) -> Ent
     return next(reversed(decisions or accepted), None)
 
 
-_FIGURES = ("quality", "confidence", "overall", "invalid", "uncited", "iterations", "flags", "reasons")
+_FIGURES = (
+    *("quality", "confidence", "overall", "invalid", "uncited", "iterations"),
+    *("flags", "reasons", "telling", "doubt"),
+)
+_NO_FIGURES = (*[None] * 6, "[]", "[]", -1.0, -1.0)
 
 
 def refresh(connection: sqlite3.Connection, case_seq: int) -> None:
@@ -98,36 +103,22 @@ def refresh(connection: sqlite3.Connection, case_seq: int) -> None:
             updated_at = max(imported_at, ?),
             reviewer = (SELECT reviewer FROM decision_payloads JOIN decision_log ON seq = entry_seq
                         WHERE seq = ? AND kind = 'decision'),
-            model = ?, telling = ?, doubt = ?, {", ".join(f"{name} = ?" for name in _FIGURES)}
+            models = ?, {", ".join(f"{name} = ?" for name in _FIGURES)}
         WHERE seq = ?
         """,  # noqa: S608 (names of our own columns)
         [now.state, now.run_seq, now.entry_seq, version, max(times, default=""), now.entry_seq, *figures, case_seq],
     )
-    _retag(connection, case_seq, now.run_seq)
 
 
 def _figures(connection: sqlite3.Connection, run_seq: int | None) -> list[object]:
-    names = ", ".join(_FIGURES)
     row = connection.execute(
-        f"""SELECT
-            (SELECT group_concat(value, ', ') FROM (SELECT DISTINCT value FROM json_each(models) ORDER BY value)),
-            telling, doubt, {names} FROM runs WHERE seq = ?""",  # noqa: S608
+        f"SELECT models, {', '.join(_FIGURES)} FROM runs WHERE seq = ?",  # noqa: S608 (names of our own columns)
         [run_seq],
     ).fetchone()
-    return list(row) if row else [None, -1.0, -1.0, *[None] * (len(_FIGURES) - 2), "[]", "[]"]
-
-
-def _retag(connection: sqlite3.Connection, case_seq: int, run_seq: int | None) -> None:
-    connection.execute("DELETE FROM case_tags WHERE case_seq = ?", [case_seq])
-    connection.execute(
-        """
-        INSERT INTO case_tags (kind, value, case_seq)
-        SELECT 'flag', value, ?1 FROM runs, json_each(flags) WHERE seq = ?2
-        UNION SELECT 'reason', value, ?1 FROM runs, json_each(reasons) WHERE seq = ?2
-        UNION SELECT 'model', value, ?1 FROM runs, json_each(models) WHERE seq = ?2
-        """,
-        [case_seq, run_seq],
-    )
+    if row is None:
+        return ["[]", *_NO_FIGURES]
+    models = sorted(set(json.loads(row["models"]).values()))
+    return [json.dumps(models, ensure_ascii=False), *tuple(row)[1:]]
 
 
 def mismatches(connection: sqlite3.Connection) -> list[tuple[str, str, str]]:
