@@ -381,8 +381,8 @@ def _as_day(fact: Fact) -> Day:
 def _same_name(claim: Fact, other: Fact) -> bool:
     assert isinstance(claim.value, tuple)
     assert isinstance(other.value, tuple)
-    a, b = set(claim.value), set(other.value)
-    if a & b or (len(a) == len(b) == 1 and _opens(*a, *b)):
+    a, b = claim.value, other.value
+    if set(a) & set(b) or (len(a) == len(b) == 1 and _opens(str(a[0]), str(b[0]))):
         return True
     return _initials(claim) == other.text.casefold() or _initials(other) == claim.text.casefold()
 

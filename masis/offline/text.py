@@ -165,4 +165,9 @@ def _read(word: str) -> tuple[str, float]:
 
 def tokens(text: str) -> list[Token]:
     """The words of a text, in order, with offsets into it."""
-    return [Token(match.start(), match.end(), word := match.group(), *_read(word)) for match in WORD.finditer(text)]
+    found = []
+    for match in WORD.finditer(text):
+        word = match.group()
+        root, heft = _read(word)
+        found.append(Token(match.start(), match.end(), word, root, heft))
+    return found

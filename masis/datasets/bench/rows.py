@@ -1,6 +1,6 @@
 """What a measurement runs on: rows of one shape for every set, and the split into a half to fit on and one to report on.
 
-A row of a set is a claim, the evidence it is to be held against, and what people said. Rows that share a question or
+A row is a claim, the evidence it is to be held against, and what people said. Rows that share a question or
 a document belong together: a group goes whole into one half, by a hash of its smallest key, so that nothing is
 fitted on what is reported.
 """
@@ -15,8 +15,9 @@ Half = Literal["report", "fit", "all"]
 class BenchRow(NamedTuple):
     """A claim with its evidence (id, text) and label. `positive` says that people found it *not* supported.
 
-    `keys` are what must not be shared between halves (the question, the documents); `strict` is a second reading of the
-    label where a set has one (WiCE: not supported against the rest).
+    `keys` are what must not be shared between halves (the question, the documents). `strict` is a second reading of the
+    label where a set has one (WiCE: not supported at all). `cites_nothing`: the claim has neither a marker nor a
+    reference, so that the citation engine decides before any evidence is weighed. `planted` is what was altered in it.
     """
 
     id: str
@@ -25,6 +26,8 @@ class BenchRow(NamedTuple):
     positive: bool
     keys: tuple[str, ...]
     strict: bool | None = None
+    cites_nothing: bool = False
+    planted: str | None = None
 
 
 def groups(keys: Sequence[Iterable[str]]) -> list[str]:
@@ -55,3 +58,9 @@ def _digest(key: str) -> str:
 def half_of(group: str) -> Literal["fit", "report"]:
     """The half a group belongs to, by the parity of a hash of its key."""
     return "fit" if int(hashlib.sha256(f"masis:{group}".encode()).hexdigest(), 16) % 2 == 0 else "report"
+
+
+def in_half(rows: Sequence[BenchRow], half: Half) -> list[tuple[BenchRow, str]]:
+    """The rows of the half, each with its group."""
+    found = zip(rows, groups([row.keys for row in rows]), strict=True)
+    return [(row, group) for row, group in found if half in ("all", half_of(group))]

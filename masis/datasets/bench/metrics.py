@@ -1,0 +1,102 @@
+"""Figures of a binary judgement, each with a bootstrap interval over groups.
+
+The positive class is "not supported". An abstention counts as wrong: it is predicted as the other class, and ranked at the
+wrong end for AUROC. A figure that isn't defined (AUROC with one class only) is None.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+class Judged(NamedTuple):
+    """A row as judged: the truth, the prediction (None: abstained), how strongly not supported (0..1), its group."""
+
+    truth: bool
+    said: bool | None
+    score: float
+    group: str
+
+
+class Figure(NamedTuple):
+    """A figure with its 95% interval; None where it isn't defined."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+
+
+FIGURES = ("precision", "recall", "f1", "macro_f1", "balanced_accuracy", "auroc", "coverage")
+
+
+def figures(rows: Sequence[Judged], bootstrap: int, seed: int) -> dict[str, Figure]:
+    """Every figure of `FIGURES` with its interval from `bootstrap` resamples of the groups."""
+    truth = np.array([row.truth for row in rows], dtype=bool)
+    abstained = np.array([row.said is None for row in rows], dtype=bool)
+    said = np.array([not row.truth if row.said is None else row.said for row in rows], dtype=bool)
+    score = np.array([(-1.0 if row.truth else 2.0) if row.said is None else row.score for row in rows], dtype=float)
+    measure = _measure(truth, said, abstained, score)
+    point = measure(np.ones(len(rows)))
+    names, member = np.unique([row.group for row in rows], return_inverse=True)
+    draws = np.random.default_rng(seed)
+    samples: dict[str, list[float]] = {name: [] for name in FIGURES}
+    for _ in range(bootstrap):
+        drawn = np.bincount(draws.integers(0, len(names), len(names)), minlength=len(names))
+        for name, value in measure(drawn[member].astype(float)).items():
+            if value is not None:
+                samples[name].append(value)
+    return {name: _with_interval(point[name], samples[name]) for name in FIGURES}
+
+
+def _with_interval(value: float | None, samples: Sequence[float]) -> Figure:
+    if value is None or not samples:
+        return Figure(None if value is None else round(value, 4), None, None)
+    low, high = np.percentile(samples, (2.5, 97.5))
+    return Figure(round(value, 4), round(float(low), 4), round(float(high), 4))
+
+
+def _measure(
+    truth: Array, said: Array, abstained: Array, score: Array
+) -> Callable[[Array], Mapping[str, float | None]]:
+    # Everything that doesn't depend on the weights is sorted once: a resample then costs a few sums.
+    order = np.argsort(score, kind="stable")
+    sorted_truth = truth[order]
+    _, ties = np.unique(score[order], return_inverse=True)
+
+    def measure(weights: Array) -> Mapping[str, float | None]:
+        hit, false_alarm = float(weights[truth & said].sum()), float(weights[~truth & said].sum())
+        missed, quiet = float(weights[truth & ~said].sum()), float(weights[~truth & ~said].sum())
+        positive_f1, negative_f1 = _f1(hit, false_alarm, missed), _f1(quiet, missed, false_alarm)
+        recall, quiet_recall = _share(hit, hit + missed), _share(quiet, quiet + false_alarm)
+        total = float(weights.sum())
+        return {
+            "precision": _share(hit, hit + false_alarm),
+            "recall": recall,
+            "f1": positive_f1,
+            "macro_f1": (positive_f1 + negative_f1) / 2,
+            "balanced_accuracy": None if recall is None or quiet_recall is None else (recall + quiet_recall) / 2,
+            "auroc": _auroc(weights[order], sorted_truth, ties),
+            "coverage": _share(total - float(weights[abstained].sum()), total),
+        }
+
+    return measure
+
+
+def _share(part: float, whole: float) -> float | None:
+    return part / whole if whole else None
+
+
+def _f1(hit: float, false_alarm: float, missed: float) -> float:
+    return 2 * hit / (2 * hit + false_alarm + missed) if hit else 0.0
+
+
+def _auroc(weights: Array, truth: Array, ties: Array) -> float | None:
+    """The chance that a positive is ranked above a negative, a tie counting half; rows are sorted by score."""
+    positive = np.bincount(ties, weights * truth)
+    negative = np.bincount(ties, weights * ~truth)
+    whole = float(positive.sum() * negative.sum())
+    below = np.cumsum(negative) - negative
+    return float((positive * (below + negative / 2)).sum()) / whole if whole else None
