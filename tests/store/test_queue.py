@@ -1,0 +1,221 @@
+"""Search, filters, orders and pages; what a person types is never read as syntax."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import time
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from masis.store import CaseFilter, Store
+from masis.store.queue import match
+from masis.store.summary import disagreement, figures
+from tests.store.factories import a_case, a_decision, a_run, an_iteration, an_undo
+
+
+def ids(store: Store, **wanted: object) -> list[str]:
+    return [row.id for row in store.cases.search(CaseFilter(**wanted)).rows]
+
+
+@pytest.fixture
+def filled(store: Store) -> Store:
+    """Five cases: unsure, sure, unscored, not audited, decided."""
+    fields = ("Law", "Medicine", "Law", "History", None)
+    for name, field in zip(("unsure", "sure", "unscored", "new", "decided"), fields, strict=True):
+        case = a_case(name, metadata={"field": field, "dataset": f"set {name[0]}"}, query=f"About {name}?")
+        store.cases.add(case)
+        confidence = {"unsure": 0.2, "sure": 0.95, "unscored": None, "decided": 0.6}.get(name)
+        if name != "new":
+            iteration = an_iteration(
+                invalid=() if name == "sure" else ("7",), confidence=confidence, quality=confidence, overall=0.9
+            )
+            models = {"critic": "openai:gpt-4o" if name == "sure" else "offline", "reviser": "offline"}
+            store.runs.finish(a_run(case, f"run-{name}", iterations=(iteration,), models=models))
+    store.decisions.append(a_decision(a_case("decided"), "run-decided", reviewer="Grace"))
+    return store
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found"),
+    [
+        ({}, {"unsure", "sure", "unscored", "new", "decided"}),
+        ({"states": ("needs_review",)}, {"unsure", "sure", "unscored"}),
+        ({"states": ("new", "approved")}, {"new", "decided"}),
+        ({"fields": ("Law",)}, {"unsure", "unscored"}),
+        ({"fields": ("Law",), "quality_to": 0.5}, {"unsure"}),
+        ({"datasets": ("set u",)}, {"unsure", "unscored"}),
+        ({"flags": ("invalid_reference",)}, {"unsure", "unscored", "decided"}),
+        ({"flags": ("unscored", "drafted")}, {"unscored"}),
+        ({"flags": ("reference",)}, set()),
+        ({"reasons": ("invalid_reference",)}, {"unsure", "sure", "unscored", "decided"}),
+        ({"models": ("openai:gpt-4o",)}, {"sure"}),
+        ({"models": ("gpt-4o",)}, set()),
+        ({"reviewers": ("Grace",)}, {"decided"}),
+        ({"quality_from": 0.5, "quality_to": 0.9}, {"decided"}),
+        ({"confidence_from": 0.9}, {"sure"}),
+        ({"text": "unsure"}, {"unsure"}),
+        ({"text": "about uns"}, {"unsure", "unscored"}),
+        ({"text": "ABOUT", "states": ("new",)}, {"new"}),
+        ({"text": "un"}, set()),
+        ({"text": "bridge opened 1932"}, {"unsure", "sure", "unscored", "new", "decided"}),
+        ({"text": "?!"}, set()),
+        ({"text": "   "}, {"unsure", "sure", "unscored", "new", "decided"}),
+    ],
+)
+def test_filters_find_what_they_say_in_every_order(filled: Store, wanted: dict, found: set[str]) -> None:
+    for order in ("telling", "least_confident", "oldest", "newest", "random"):
+        page = filled.cases.search(CaseFilter(**wanted, order=order))
+        assert {row.id for row in page.rows} == found
+        assert page.total == len(found)
+
+
+def test_the_orders(filled: Store) -> None:
+    assert ids(filled, order="oldest") == ["unsure", "sure", "unscored", "new", "decided"]
+    assert ids(filled, order="newest") == ["decided", "new", "unscored", "sure", "unsure"]
+    assert ids(filled, order="least_confident") == ["unscored", "unsure", "decided", "sure", "new"]
+    assert ids(filled, order="telling")[-1] == "new"
+
+
+def test_most_telling_is_where_citations_critic_and_judge_disagree_most() -> None:
+    agreed = an_iteration(invalid=(), confidence=0.5, overall=1.0)
+    torn = an_iteration(invalid=("7",), confidence=0.5, overall=0.9)
+    assert disagreement(agreed) == 0.0
+    assert disagreement(torn) == 0.5
+    alone = agreed.model_copy(update={"evaluation": None, "critique": an_iteration(confidence=None).critique})
+    assert disagreement(alone) == 1.0
+    assert figures(a_run(a_case(), iterations=(torn, agreed))).telling == 0.5
+
+
+def test_a_row_says_what_a_list_shows(filled: Store) -> None:
+    (row,) = filled.cases.search(CaseFilter(text="decided")).rows
+    assert row.model_dump(exclude={"imported_at", "updated_at"}) == {
+        "id": "decided",
+        "query": "About decided?",
+        "state": "approved",
+        "field": None,
+        "dataset": "set d",
+        "run_id": "run-decided",
+        "quality": 0.6,
+        "confidence": 0.6,
+        "overall": 0.9,
+        "invalid": 1,
+        "uncited": 0,
+        "iterations": 1,
+        "models": ("offline",),
+        "flags": ("invalid_reference", "hallucination"),
+        "reasons": ("invalid_reference",),
+        "reviewer": "Grace",
+        "version": 4,
+    }
+
+
+def test_a_long_question_is_shortened(store: Store) -> None:
+    store.cases.add(a_case("short", query="q" * 200))
+    store.cases.add(a_case("long", query="ä" * 100_000))
+    short, long = store.cases.search(CaseFilter(order="oldest")).rows
+    assert short.query == "q" * 200
+    assert long.query == "ä" * 199 + "…"
+
+
+def test_counts_of_every_value(filled: Store) -> None:
+    facets = filled.cases.facets()
+    assert facets.states == {"approved": 1, "needs_review": 3, "new": 1}
+    assert facets.fields == {"History": 1, "Law": 2, "Medicine": 1}
+    assert facets.models == {"offline": 4, "openai:gpt-4o": 1}
+    assert facets.flags == {"hallucination": 3, "invalid_reference": 3, "unscored": 1}
+    assert facets.reviewers == {"Grace": 1}
+
+
+def test_counts_and_reviewer_follow_a_decision_and_its_undo(filled: Store) -> None:
+    current = filled.decisions.current("decided")
+    assert current is not None
+    filled.decisions.append(an_undo(a_case("decided"), current.id))
+    assert filled.cases.facets().reviewers == {}
+    assert ids(filled, reviewers=("Grace",)) == []
+    assert filled.cases.facets().states == {"needs_review": 4, "new": 1}
+
+
+def test_pages_together_hold_every_match_once_in_order(store: Store) -> None:
+    draw = random.Random(3)
+    for number in range(60):
+        case = a_case(f"c-{number:02}", metadata={"field": draw.choice("AB")})
+        store.cases.add(case)
+        if number % 7:
+            store.runs.finish(
+                a_run(
+                    case, f"r-{number}", iterations=(an_iteration(confidence=draw.random() / 2, overall=draw.random()),)
+                )
+            )
+    for order in ("telling", "least_confident", "oldest", "newest", "random"):
+        for more in ({}, {"fields": ("A",)}, {"text": "bridge"}, {"text": "bridge", "states": ("needs_review",)}):
+            whole = ids(store, order=order, size=1000, **more)
+            pages = [ids(store, order=order, size=7, page=page, **more) for page in range(1, 12)]
+            assert [each for page in pages for each in page] == whole
+            assert len(set(whole)) == store.cases.search(CaseFilter(**more)).total > 20
+
+
+def test_walking_and_sorting_give_the_same_page(filled: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    for wanted in (
+        {"flags": ("invalid_reference",)},
+        {"text": "about"},
+        {"states": ("needs_review",), "text": "bridge"},
+    ):
+        for order in ("telling", "least_confident", "oldest", "newest"):
+            monkeypatch.setattr("masis.store.queue._WALKED", 10**9)
+            walked = ids(filled, order=order, **wanted)
+            monkeypatch.setattr("masis.store.queue._WALKED", -1)
+            assert ids(filled, order=order, **wanted) == walked
+
+
+def test_a_random_order_is_the_same_for_the_same_seed_and_another_for_another(store: Store) -> None:
+    store.cases.add_many(a_case(f"c-{number}") for number in range(200))
+    first, again, other = (ids(store, order="random", seed=seed, size=200) for seed in (1, 1, 2))
+    assert first == again != other
+    assert sorted(first) == sorted(other)
+    in_order = sum(a < b for a, b in itertools.pairwise(first))
+    assert 60 < in_order < 140
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.text(max_size=40))
+def test_whatever_is_typed_searches_and_never_breaks(filled: Store, text: str) -> None:
+    try:
+        wanted = CaseFilter(text=text)
+    except ValidationError:
+        return  # half of a surrogate pair is no text
+    assert filled.cases.search(wanted).total >= 0
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['"', "'", "a OR b", "NOT about", "about*", "NEAR(a b)", "query:about", "-about", "a AND", "(", "^about",
+     "{a b}: c", "'; DROP TABLE cases; --", "\x00", "“about”", "0.75", "a" * 100_000, "word " * 20_000, "*" * 100_000,
+     "日本"],
+)  # fmt: skip
+def test_the_syntax_of_search_is_only_text(filled: Store, text: str) -> None:
+    began = time.perf_counter()
+    assert filled.cases.search(CaseFilter(text=text)).total in (0, 5)
+    assert time.perf_counter() - began < 1
+    assert filled.cases.count() == 5
+
+
+def test_each_word_is_quoted_and_only_a_last_word_of_three_letters_may_be_a_beginning() -> None:
+    assert match('say "hi" the') == '"say" AND """hi""" AND "the" *'
+    assert match("to be") == '"to" AND "be"'
+    assert match("日") == '"日" *'
+    assert match("- ! ?") == '""'
+
+
+def test_a_page_or_size_out_of_range_is_refused() -> None:
+    for wrong in ({"page": 0}, {"size": 0}, {"size": 1001}, {"order": "best"}, {"quality_from": 2.0}):
+        with pytest.raises(ValidationError):
+            CaseFilter(**wrong)
+
+
+def test_a_page_beyond_the_last_is_empty_and_still_counts(filled: Store) -> None:
+    page = filled.cases.search(CaseFilter(page=99))
+    assert (page.rows, page.total) == ((), 5)
