@@ -37,6 +37,8 @@ def reads_as_something_else(
         return (body in "xX" and _is_checkbox(answer, start)) or _is_locant(answer, start, end)
     if _follows_interval_word(answer, start, len(references)) or _is_power(answer, start, body):
         return True
+    if answer[end : end + 1] == "=" and answer[start - 1 : start].isalnum():
+        return True  # ?ids[1]=7
     if answer[start - 1 : start] == "[" and _ELEMENT_AFTER.match(answer, end):
         return True  # [[3]H]ketanserin
     if all(reference.evidence_id is not None for reference in references):

@@ -88,7 +88,7 @@ def _square(answer: str, index: EvidenceIndex, mask: Mask | None, taken: Iterabl
                 continue
             references = _footnote(body, offset, index, definitions)
         else:
-            references = read_references(body, offset, index)
+            references = read_references(body.partition("†")[0] or body, offset, index)
             if not references and index.slug(body) and _CLAUSE_END.match(answer, end):
                 references = [Reference(offset, offset + len(body), body, None, None)]
         if references and not reads_as_something_else(answer, start, end, body, references, index):
@@ -150,7 +150,7 @@ def _lens(answer: str, index: EvidenceIndex, mask: Mask | None) -> Iterator[Mark
         if plain is None:
             references = read_references(body.partition("†")[0].rstrip(), offset, index)
         else:
-            # 【4:0†source】 counts the search's turn first, the source second, unless the case's ids say otherwise
+            # 【4:0†source】 names source 4 and a place in it, unless 4:0 is an id of the case
             references = read_references(plain.group(1), offset + plain.start(1), index)
             whole = body.partition("†")[0].strip()
             if plain.group(2) and (found := index.resolve(whole)).evidence_id:

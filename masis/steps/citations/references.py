@@ -44,6 +44,7 @@ _WORDED = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _PREFIXED_RANGE = re.compile(r"(.{0,60}?\D)(\d{1,9})\s*(?:[-–—]|\bto\b)\s*(?:(.{0,60}?\D))?(\d{1,9})", re.DOTALL)
+_LABEL = re.compile(rf"(?:{_WORDS}|ids?)(?:\s*:\s*|\s+)(?=\S)", re.IGNORECASE)
 _KEY = re.compile(r"@[\w:.-]{2,60}")
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+")
 
@@ -109,6 +110,15 @@ def _read_part(part: _Part, index: EvidenceIndex) -> list[Reference] | None:
             return _expand(part, int(range_.group(2)), int(range_.group(4)), index, prefix)
     if match := _WORDED.fullmatch(text):
         return _read_worded(part, match, index)
+    if "://" in text and not any(map(str.isspace, text)):
+        named = index.resolve_source(text)
+        if named or index.has_addresses:
+            return [Reference(part.start, part.end, text, id_, "source" if id_ else None) for id_ in named or [None]]
+    if label := _LABEL.match(text):
+        rest = _Part(part.start + label.end(), part.end, text[label.end() :])
+        found = index.resolve(rest.text)
+        if found.evidence_id or index.shaped(rest.text):
+            return [Reference(rest.start, rest.end, rest.text, *found)]
     if len(text) >= 3 and (ids := index.resolve_source(text)):
         return [Reference(part.start, part.end, text, id_, "source") for id_ in ids]
     return None
@@ -157,8 +167,11 @@ def _worded(text: str) -> bool:
 def _round_citation(text: str, index: EvidenceIndex) -> bool:
     """Whether round brackets hold a citation: a word for evidence, or an id that is no plain word or number."""
     first = next(_parts(_Part(0, len(text), text)), _Part(0, 0, "")).text
+    labelled = _LABEL.match(first)
     if _WORDED.fullmatch(first) or _WORDED.fullmatch(text):
         return True
-    if not index.worded or not _worded(first):
+    if labelled:
+        first = first[labelled.end() :]
+    if not labelled and not (index.worded and _worded(first)):
         return False
     return index.resolve(first).evidence_id is not None or index.shaped(first)

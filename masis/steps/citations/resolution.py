@@ -39,6 +39,7 @@ _HEX = re.compile(r"(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])[0-9a-f]{6,}", re.IGNORE
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _DIGITS = re.compile(r"\d+")
 _LOWER, _UPPER, _TITLE = re.compile(r"[a-z]+"), re.compile(r"[A-Z]+"), re.compile(r"[A-Z][a-z]+")
+_AUTHOR_YEAR = re.compile(r"[A-Za-z]{3,20}(?:19|20)\d\d[a-z]?")
 _SLUG = re.compile(r"[a-z]+(?:[_-][a-z]+)+")
 _SCHEME = re.compile(r"\A(?:https?://)?(?:www\.)?", re.IGNORECASE)
 
@@ -92,6 +93,8 @@ class EvidenceIndex:
             return True
         if _classes(name) in self._class_skeletons:
             return True
+        if self._single_letters and len(name) == 1 and name.isalpha() and name.isascii():
+            return name.isupper() == self.ids[0].isupper()
         if self._hash_lengths and _hash_like(name):
             return any(abs(len(name) - length) <= 2 for length in self._hash_lengths)
         return False
@@ -141,11 +144,11 @@ class EvidenceIndex:
 
     @cached_property
     def _by_source(self) -> dict[str, tuple[str, ...]]:
-        table: dict[str, tuple[str, ...]] = {}
+        table: dict[str, list[str]] = {}
         for id_, source in zip(self.ids, self._sources, strict=False):
             for name in {_address(source or ""), _address(id_) if "://" in id_ else ""} - {""}:
-                table[name] = (*table.get(name, ()), id_)
-        return table
+                table.setdefault(name, []).append(id_)
+        return {name: tuple(ids) for name, ids in table.items()}
 
     @cached_property
     def _skeletons(self) -> frozenset[str]:
@@ -165,6 +168,10 @@ class EvidenceIndex:
     @cached_property
     def _hash_lengths(self) -> frozenset[int]:
         return frozenset(len(id_) for id_ in self.ids if _hash_like(id_))
+
+    @cached_property
+    def _single_letters(self) -> bool:
+        return bool(self.ids) and all(len(id_) == 1 and id_.isalpha() for id_ in self.ids)
 
     @cached_property
     def _slugs(self) -> bool:
@@ -223,8 +230,10 @@ def _skeleton(name: str) -> str:
 
 
 def _classes(name: str) -> str:
-    """``smith-2004`` as ``a-0``; empty where there is no digit or no sign between words and digits."""
-    if len(name) > 80 or not _DIGITS.search(name) or name.isalnum() or any(map(str.isspace, name)):
+    """``smith-2004`` as ``a-0``; empty where there is no digit, or nothing between word and number but a year."""
+    if len(name) > 80 or not _DIGITS.search(name) or any(map(str.isspace, name)):
+        return ""
+    if name.isalnum() and not _AUTHOR_YEAR.fullmatch(name):
         return ""
     return _LOWER.sub("a", _UPPER.sub("A", _TITLE.sub("\x01", _DIGITS.sub("0", name))))
 

@@ -199,14 +199,17 @@ def test_offsets_are_true_on_any_text(mode: str, answer: str) -> None:
     assert audit_citations(answer, CHUNKS, mode=mode) == audit  # type: ignore[arg-type]
 
 
-PLAIN = st.text(alphabet="abc .,!?\n()", max_size=60)
+PLAIN = st.text(alphabet="abcIRXYZ 0123456789.,!?%-'\"\n:;/()*_#>|é漢。", max_size=80)
+FABRICATED = ["[99]", "[chunk_99]", "【99†source】", "[98, 99]", "(Source 99)", "[Doc 99]", "[^99]", "[97-99]"]
 
 
-@given(before=PLAIN, after=PLAIN)
-@settings(max_examples=200, deadline=None)
-def test_a_fabricated_marker_is_found_wherever_it_stands(before: str, after: str) -> None:
-    answer = f"{before} [chunk_99] {after}"
-    assert audit_citations(answer, CHUNKS).invalid_citations == ("chunk_99",)
+@given(before=PLAIN, after=PLAIN, marker=st.sampled_from(FABRICATED), evidence=st.sampled_from([CHUNKS, NUMBERS]))
+@settings(max_examples=400, deadline=None)
+def test_a_fabricated_marker_is_found_wherever_it_stands(
+    before: str, after: str, marker: str, evidence: tuple[Evidence, ...]
+) -> None:
+    invalid = audit_citations(f"{before} {marker} {after}", evidence).invalid_citations
+    assert any(reference.endswith("99") for reference in invalid)
 
 
 @pytest.mark.parametrize(
