@@ -6,13 +6,15 @@ puts in stands in the evidence: the value that a chunk has, a passage word for w
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from masis.offline.alignment import EvidenceIndex
 from masis.offline.drafter import NOTHING_FOUND, cited_sentence
 from masis.offline.edits import Edit, applied, without
-from masis.offline.ground import JUDGED_BY, index_of, lead_of, plain
+from masis.offline.ground import JUDGED_BY, citations_by_sentence, index_of, lead_of, plain
 from masis.offline.markers import MarkerStyle, style_of
 from masis.schema.audit import (
     Change,
@@ -77,12 +79,14 @@ class _Mending:
         audit = self.context.citation_audit
         self.style: MarkerStyle = style_of(self.context.answer, audit, self.context.evidence)
         self.checks = {check.claim.sentence: check for check in self.context.claims}
+        self.inside = citations_by_sentence(audit)
+        self.issues_at = _issues_by_sentence(self.issues, audit.sentences)
         self.readable = any(chunk.text.strip() for chunk in self.context.evidence)
 
     def mend(self, number: int) -> None:
         sentence = self.context.citation_audit.sentences[number]
         check = self.checks.get(number)
-        if any(issue.rule == "unsafe_advice" and issue.severity == "critical" for issue in self._issues(sentence)):
+        if any(issue.rule == "unsafe_advice" and issue.severity == "critical" for issue in self.issues_at[number]):
             self._drop(
                 number, sentence, "The evidence does not give this advice, and it can do harm.", ("unsafe_advice",)
             )
@@ -207,7 +211,7 @@ class _Mending:
     def _remove_fabricated(self, number: int, sentence: Sentence) -> None:
         if not self._fabricated(number):
             return
-        valid = dict.fromkeys(c.evidence_id for c in self._citations(number) if c.evidence_id is not None)
+        valid = dict.fromkeys(c.evidence_id for c in self.inside[number] if c.evidence_id is not None)
         after = self._with_marker(self._bare(number, sentence.text), list(valid))
         self._replace(
             number, sentence, after, "uncited_marker_removed", "The reference names no evidence.", _REFERENCES
@@ -226,14 +230,14 @@ class _Mending:
 
     def _drop(self, number: int, sentence: Sentence, why: str, rules: tuple[str, ...]) -> None:
         edit = Edit(sentence.start, sentence.end, "", (number,))
-        self._record(edit, "dropped", why, rules, before=sentence.text, after="", issues=self._issues(sentence))
+        self._record(edit, "dropped", why, rules, before=sentence.text, after="", issues=self.issues_at[number])
 
     def _replace(
         self, number: int, sentence: Sentence, after: str, kind: ChangeKind, why: str, rules: tuple[str, ...]
     ) -> None:
         if after != sentence.text:
             edit = Edit(sentence.start, sentence.end, after, (number,))
-            self._record(edit, kind, why, rules, before=sentence.text, after=after, issues=self._issues(sentence))
+            self._record(edit, kind, why, rules, before=sentence.text, after=after, issues=self.issues_at[number])
 
     def _record(
         self,
@@ -250,23 +254,26 @@ class _Mending:
         ids = tuple(issue.id for issue in issues if kind == "dropped" or issue.rule in (*rules, *_REFERENCES))
         self.changes.append(Change(kind=kind, before=before, after=after, why=why, issue_ids=ids))
 
-    def _issues(self, sentence: Sentence) -> list[Issue]:
-        return [
-            issue
-            for issue in self.issues
-            if issue.start is not None and issue.end is not None
-            if issue.start < sentence.end and sentence.start < issue.end
-        ]
-
-    def _citations(self, number: int) -> list[Citation]:
-        return [citation for citation in self.context.citation_audit.citations if citation.sentence == number]
-
     def _fabricated(self, number: int) -> list[Citation]:
-        return [citation for citation in self._citations(number) if citation.status == "invalid"]
+        return [citation for citation in self.inside[number] if citation.status == "invalid"]
 
     def _markers(self, number: int) -> list[str]:
         answer = self.context.answer
-        return list(dict.fromkeys(answer[c.marker_start : c.marker_end] for c in self._citations(number)))
+        return list(dict.fromkeys(answer[c.marker_start : c.marker_end] for c in self.inside[number]))
+
+
+def _issues_by_sentence(issues: Sequence[Issue], sentences: Sequence[Sentence]) -> dict[int, list[Issue]]:
+    """The issues that touch each sentence; sentences come in order and don't overlap."""
+    ends = [sentence.end for sentence in sentences]
+    found: dict[int, list[Issue]] = defaultdict(list)
+    for issue in issues:
+        if issue.start is None or issue.end is None:
+            continue
+        for number in range(bisect_right(ends, issue.start), len(sentences)):
+            if sentences[number].start >= issue.end:
+                break
+            found[number].append(issue)
+    return found
 
 
 _BASELESS = ("unsupported_claim", "partly_supported_claim", "uncited_sentence", "conclusion_without_ground")

@@ -5,8 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from masis.offline.alignment import Assessment, EvidenceIndex
-from masis.offline.ground import OFFLINE, KeyPoint, aspects, index_of, key_points, plain, stems, told
+from masis.offline.ground import (
+    OFFLINE,
+    KeyPoint,
+    aspects,
+    citations_by_sentence,
+    index_of,
+    key_points,
+    plain,
+    stems,
+    told,
+)
 from masis.schema.audit import (
+    Citation,
     CitationAudit,
     Claim,
     ClaimCheck,
@@ -33,8 +44,11 @@ class OfflineVerifier:
 
     def extract(self, answer: str, audit: CitationAudit, query: str) -> tuple[Claim, ...]:
         """Each sentence that asserts something is a claim."""
+        inside = citations_by_sentence(audit)
         return tuple(
-            _claim(number, sentence, audit) for number, sentence in enumerate(audit.sentences) if asserts(sentence)
+            _claim(number, sentence, inside[number])
+            for number, sentence in enumerate(audit.sentences)
+            if asserts(sentence)
         )
 
     def verify(self, claims: Sequence[Claim], evidence: Sequence[Evidence]) -> tuple[ClaimCheck, ...]:
@@ -81,8 +95,7 @@ def asserts(sentence: Sentence) -> bool:
     return sentence.status != "exempt" or sentence.why == COVERED_BY_LEAD_IN
 
 
-def _claim(number: int, sentence: Sentence, audit: CitationAudit) -> Claim:
-    inside = [citation for citation in audit.citations if citation.sentence == number]
+def _claim(number: int, sentence: Sentence, inside: Sequence[Citation]) -> Claim:
     markers = dict.fromkeys(
         (max(c.marker_start, sentence.start) - sentence.start, min(c.marker_end, sentence.end) - sentence.start)
         for c in inside
