@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import random
 import re
@@ -158,3 +159,36 @@ def test_texts_without_citations_hold_none(shared_data: Path, chunk: str) -> Non
     abstracts = [str(row["abstract"]) for row in rows(shared_data / "study_types_val.jsonl")]
     marked = sum(bool(audit_citations(abstract, evidence).citations) for abstract in abstracts)
     assert marked <= 0.01 * len(abstracts)  # statistics, chemistry and powers in brackets; a few texts do cite
+
+
+def unseen(question: str) -> bool:
+    """Whether a question lies in the half that nobody looked at while the exemptions were written."""
+    return hashlib.sha256(question.encode()).digest()[0] % 2 == 1
+
+
+@pytest.mark.spec("MASIS-CRITIC-P4")
+def test_what_experts_find_worth_a_citation_is_seldom_exempt(shared_data: Path) -> None:
+    exempt = {"Yes": 0, "No": 0}
+    judged = {"Yes": 0, "No": 0}
+    for row in rows(shared_data / "expertqa_cases.jsonl"):
+        if not unseen(row["query"]):
+            continue
+        audit = audit_citations(row["answer"], [Evidence(**chunk) for chunk in row["evidence"]])
+        for claim in row["labels"]["claims"]:
+            worth = claim["cite_worthy"]
+            if worth not in judged or re.search(r"\[\d", claim["text"]):
+                continue
+            judged[worth] += 1
+            text = bare(claim["text"])
+            overlapping = [
+                s for s in audit.sentences if bare(s.text) and (bare(s.text) in text or text in bare(s.text))
+            ]
+            if overlapping and all(sentence.status == "exempt" for sentence in overlapping):
+                exempt[worth] += 1
+    assert judged == {"Yes": 52, "No": 58}
+    assert exempt["Yes"] <= 6  # announcements and hedges, which docs/citations.md counts
+    assert exempt["No"] >= 10
+
+
+def bare(text: str) -> str:
+    return re.sub(r"[\s*]+", "", text)
