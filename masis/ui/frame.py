@@ -20,7 +20,7 @@ def page_icon() -> str:
 
 @contextmanager
 def guarded() -> Iterator[Workbench]:
-    """The workbench for a page; a database that can't be used is said in words instead of a traceback."""
+    """The workbench for a page; a database that can't be used is said in words, and the page ends there."""
     try:
         yield workbench()
     except StoreError as error:
@@ -28,3 +28,4 @@ def guarded() -> Iterator[Workbench]:
         st.text(str(error))
         st.caption("Database")
         st.text(str(served_database()))
+        st.stop()
