@@ -1,0 +1,161 @@
+"""What the reading desk shows of a real offline audit: every mark with its reason, no character lost."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from masis import run_audit
+from masis.schema.case import Case
+from masis.schema.run import Run
+from masis.ui.desk import EVIDENCE_SHOWN, LONGEST_SENTENCE, DeskData, desk, unaudited_desk
+from masis.ui.scores import chart, score_table
+from masis.ui.words import SCORE
+
+
+def a_case(answer: str | None, **keys: object) -> Case:
+    return Case.model_validate(
+        {
+            "id": "bridge",
+            "query": "How long is the Lenne bridge, and when was it opened?",
+            "answer": answer,
+            "evidence": [
+                {"id": "c1", "text": "The Lenne bridge is 120 metres long. It carries two lanes."},
+                {"id": "c2", "text": "The Lenne bridge was opened on 4 May 1931 by the mayor."},
+            ],
+        }
+        | keys
+    )
+
+
+WRONG = "The Lenne bridge is 210 metres long [c1]. It was opened in 1931 [c9]. It is painted grey and rarely used."
+
+
+@pytest.fixture(scope="module")
+def case() -> Case:
+    return a_case(WRONG)
+
+
+@pytest.fixture(scope="module")
+def run(case: Case) -> Run:
+    return run_audit(case)
+
+
+@pytest.fixture(scope="module")
+def shown(case: Case, run: Run) -> DeskData:
+    return desk(case, run, 0)
+
+
+def test_the_pieces_put_together_are_the_answer_and_the_evidence(case: Case, shown: DeskData) -> None:
+    assert "".join(piece["text"] for piece in shown["pieces"]) == WRONG
+    texts = {card["id"]: "".join(piece["text"] for piece in card["pieces"]) for card in shown["evidence"]}
+    assert texts == {chunk.id: chunk.text for chunk in case.evidence}
+
+
+def test_what_travels_to_the_browser_is_json(shown: DeskData) -> None:
+    assert json.loads(json.dumps(shown)) == shown
+
+
+def test_a_fabricated_reference_is_marked_where_it_stands(shown: DeskData) -> None:
+    (piece,) = [piece for piece in shown["pieces"] if piece.get("reference") == "fabricated"]
+    assert piece["text"] == "[c9]"
+    (number,) = piece["ends"]
+    finding = shown["findings"][number - 1]
+    assert (finding["number"], finding["severity"]) == (number, "critical")
+    assert finding["reason"]
+
+
+def test_an_altered_number_is_marked_in_the_answer_and_in_the_evidence(shown: DeskData) -> None:
+    facts = [piece["text"] for piece in shown["pieces"] if piece.get("fact")]
+    assert any("210" in fact for fact in facts)
+    against = [piece["text"] for card in shown["evidence"] for piece in card["pieces"] if piece.get("against")]
+    assert any("120" in text for text in against)
+
+
+def test_uncited_sentences_are_marked_with_their_reason(shown: DeskData) -> None:
+    uncited = [piece for piece in shown["pieces"] if piece.get("status") == "uncited"]
+    assert "".join(piece["text"] for piece in uncited) == "It is painted grey and rarely used."
+    assert all(piece["why"] for piece in uncited)
+
+
+def test_findings_are_numbered_in_the_order_their_numbers_stand_in_the_answer(shown: DeskData) -> None:
+    in_answer = [number for piece in shown["pieces"] for number in piece.get("ends", [])]
+    assert in_answer == sorted(in_answer)
+    assert in_answer == [finding["number"] for finding in shown["findings"] if finding["placed"]]
+
+
+def test_every_finding_says_why_in_words(shown: DeskData) -> None:
+    assert shown["findings"]
+    assert all(finding["description"] and finding["reason"] for finding in shown["findings"])
+
+
+def test_the_legend_names_each_kind_of_mark_that_occurs_and_no_other(shown: DeskData) -> None:
+    marks = {entry["mark"]: entry["count"] for entry in shown["legend"]}
+    assert marks["ref-fabricated"] == 1
+    assert marks["sentence-uncited"] == 1
+    assert "ref-misattributed" not in marks
+    assert all(marks.values())
+
+
+def test_references_of_one_marker_are_marked_one_by_one() -> None:
+    case = a_case("The Lenne bridge is 120 metres long [c1, c9].")
+    shown = desk(case, run_audit(case), 0)
+    references = [(piece["text"], piece["reference"]) for piece in shown["pieces"] if "reference" in piece]
+    assert references == [("c1", "valid"), ("c9", "fabricated")]
+
+
+def test_a_later_iteration_says_what_changed(case: Case, run: Run) -> None:
+    assert len(run.iterations) > 1
+    shown = desk(case, run, 1)
+    assert "".join(piece["text"] for piece in shown["pieces"]) == run.iterations[1].answer
+    assert shown["changes"]
+    assert all(change["why"] for change in shown["changes"])
+
+
+def test_a_case_without_an_audit_shows_answer_and_evidence_plain(case: Case) -> None:
+    shown = unaudited_desk(case, "v")
+    assert [piece["text"] for piece in shown["pieces"]] == [WRONG]
+    assert not shown["findings"]
+    assert not shown["audited"]
+    assert unaudited_desk(a_case(None), "v")["pieces"] == []
+
+
+def test_of_thousands_of_chunks_the_cited_ones_are_drawn() -> None:
+    evidence = [
+        {"id": f"chunk_{number}", "text": f"Tower {number} is {number} metres high."} for number in range(1_000)
+    ]
+    case = a_case("Tower 900 is 900 metres high [chunk_900].", evidence=evidence)
+    shown = desk(case, run_audit(case), 0)
+    assert len(shown["evidence"]) == EVIDENCE_SHOWN
+    assert shown["evidence_total"] == 1_000
+    assert shown["evidence"][0]["id"] == "chunk_900"
+
+
+def test_a_finding_about_an_endless_sentence_stays_readable() -> None:
+    case = a_case("The bridge is " + "very " * 20_000 + "long.")
+    shown = desk(case, run_audit(case), 0)
+    assert all(len(finding["description"]) <= LONGEST_SENTENCE + 2 for finding in shown["findings"])
+
+
+def test_characters_beyond_the_basic_plane_do_not_shift_the_marks() -> None:
+    answer = "\U0001f309\U0001f309 The Lenne bridge is 120 metres long [c9]."
+    case = a_case(answer)
+    shown = desk(case, run_audit(case), 0)
+    assert [piece["text"] for piece in shown["pieces"] if piece.get("reference") == "fabricated"] == ["[c9]"]
+
+
+def test_scores_are_told_for_every_iteration_with_what_changed(run: Run) -> None:
+    table = score_table(run, 0)
+    assert [row["label"]["text"] for row in table["rows"]] == [word.text for word in SCORE.values()]
+    assert len(table["columns"]) == len(run.iterations)
+    assert sum(column["best"] for column in table["columns"]) == 1
+    quality = next(row for row in table["rows"] if row["label"]["text"] == "Quality")
+    assert quality["cells"][1]["delta"] > 0
+    assert any("fabricated" in rule for rule in table["rules"])
+
+
+def test_the_chart_draws_every_scored_value(run: Run) -> None:
+    drawn = chart(run).to_dict()
+    (rows,) = drawn["datasets"].values()
+    assert {row["iteration"] for row in rows} == {iteration.iteration_number for iteration in run.iterations}

@@ -1,0 +1,83 @@
+"""The pages as Streamlit runs them, without a browser: what they say in each situation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import streamlit as st
+from streamlit.testing.v1 import AppTest
+
+from masis.ui import place
+from masis.ui.words import FLAG, RULE, STATE, STATES, spoken
+from masis.workbench import Workbench, app_root
+
+
+@pytest.fixture
+def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    path = tmp_path / "pages.db"
+    monkeypatch.setattr(place, "_served", [path])
+    st.cache_resource.clear()
+    yield path
+    st.cache_resource.clear()
+
+
+def page(**address: str) -> AppTest:
+    app = AppTest.from_file(str(app_root() / "app.py"), default_timeout=30)
+    for name, value in address.items():
+        app.query_params[name] = value
+    app.run()
+    assert not app.exception
+    return app
+
+
+def texts(app: AppTest) -> str:
+    kinds = (app.title, app.subheader, app.markdown, app.text, app.caption)
+    return "\n".join(element.value for kind in kinds for element in kind)
+
+
+def test_an_empty_database_says_what_a_case_is_and_loads_the_demo(database: Path) -> None:
+    app = page()
+    assert "No cases yet" in texts(app)
+    assert str(database) in texts(app)
+    next(button for button in app.button if "demo" in button.label).click()
+    app.run()
+    assert not app.exception
+    assert "No cases yet" not in texts(app)
+
+
+def test_an_unknown_case_is_said_to_be_unknown(database: Path) -> None:
+    Workbench.open(database).load_demo()
+    assert "There is no such case" in texts(page(case="nowhere"))
+
+
+def test_a_case_that_was_not_audited_offers_the_audit(database: Path) -> None:
+    Workbench.open(database).load_demo()
+    app = page(case="strategy-01-fabricated")
+    assert "Audit now" in [button.label for button in app.button]
+
+
+def test_nonsense_in_the_address_is_ignored(database: Path) -> None:
+    Workbench.open(database).load_demo()
+    app = page(page="-3", state="nowhere,", order="sideways", field="Nothing", flag="%", q="x" * 10_000)
+    assert "No cases yet" not in texts(app)
+
+
+def test_a_file_that_is_no_database_is_named_instead_of_a_traceback(database: Path) -> None:
+    database.write_text("not a database, only text " * 100, encoding="utf-8")
+    app = page()
+    assert "The database can't be used" in texts(app)
+    assert str(database) in texts(app)
+
+
+def test_every_state_flag_and_rule_has_words() -> None:
+    assert set(STATE) == set(STATES)
+    assert all(word.text and word.meaning for word in STATE.values())
+    assert all(word.text for word in (*FLAG.values(), *RULE.values()))
+
+
+def test_counts_are_spoken() -> None:
+    assert spoken(1, "case") == "1 case"
+    assert spoken(1204, "case") == "1,204 cases"
+    assert spoken(2, "chunk of evidence", "chunks of evidence") == "2 chunks of evidence"
