@@ -44,12 +44,13 @@ The database is the file named by `--db`, else by the variable `MASIS_DB`, else 
 def reference() -> str:
     """The page."""
     parts = [INTRODUCTION]
-    with click.Context(main, info_name="masis", max_content_width=100, terminal_width=100) as context:
+    settings = {**main.context_settings, "terminal_width": 100}
+    with click.Context(main, info_name="masis", **settings) as context:
         parts.append(_section("masis", main, context))
         for name in COMMANDS:
             command = main.get_command(context, name)
             if command is not None:
-                child = click.Context(command, context, info_name=name, max_content_width=100, terminal_width=100)
+                child = click.Context(command, context, info_name=name, terminal_width=100)
                 parts.append(_section(f"masis {name}", command, child))
     return "\n".join(parts)
 

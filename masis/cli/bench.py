@@ -8,13 +8,15 @@ from typing import Literal
 
 import click
 
-from masis.cli.options import STDIO, input_argument
-from masis.cli.talk import say
+from masis.cli.group import JobFailed
+from masis.cli.options import sources_argument
+from masis.cli.talk import Complaints, counted, say
 from masis.datasets.bench import render, run_bench
+from masis.errors import InputError
 
 
 @click.command()
-@input_argument("files", nargs=-1, required=True, metavar="FILE...")
+@sources_argument("files", required=True, metavar="FILE...")
 @click.option(
     "--half",
     type=click.Choice(["report", "fit", "all"]),
@@ -27,16 +29,26 @@ from masis.datasets.bench import render, run_bench
 def bench(files: tuple[Path, ...], half: Literal["report", "fit", "all"], bootstrap: int, as_json: bool) -> None:
     """Measure the auditor on labelled data: precision, recall, F1, AUROC and coverage, each with an interval.
 
-    Each FILE is recognised by its keys: HAGRID, WiCE, SummEdits, ExpertQA, or cases with gold labels of our own. Beside
-    the auditor stand two baselines, one that always says "not supported" and one that counts shared words.
+    Each FILE is recognised by its keys: HAGRID, WiCE, SummEdits, ExpertQA, or cases with gold labels of our own; the
+    files of a folder are measured together. Beside the auditor stand two baselines: one always says "not supported",
+    the other counts shared words.
 
     \b
-      masis bench data/cases/*.jsonl
-      masis bench hagrid_claims.jsonl --json > hagrid.json
+      masis bench data/cases
+      masis bench hagrid_claims.jsonl wice_claims.jsonl --json > figures.jsonl
+
+    Exit code 0: every file was measured. 1: some were not. 2: wrong use.
     """  # noqa: D301 (click reads the backspace)
+    complaints = Complaints()
     for file in files:
-        if file == STDIO:
-            raise click.UsageError("bench reads files, not stdin.")
         say(f"{file} ...")
-        report = run_bench(file, half=half, bootstrap=bootstrap)
-        click.echo(json.dumps({"file": file.name, **report.to_dict()}) if as_json else render(report))
+        try:
+            report = run_bench(file, half=half, bootstrap=bootstrap)
+        except UnicodeDecodeError as error:
+            complaints.add(InputError(f"is not UTF-8 ({error.reason})", cure="Save it as UTF-8.", file=str(file)))
+        except InputError as error:
+            complaints.add(error.at(file=error.file or str(file)))
+        else:
+            click.echo(json.dumps({"file": str(file), **report.to_dict()}) if as_json else render(report))
+    if complaints.count:
+        raise JobFailed(f"{counted(complaints.count, 'file')} could not be measured, named above.")

@@ -18,12 +18,14 @@ from masis.store.decisions import Decisions
 @click.command("verify-log")
 @click.option("--head", metavar="HEX", help="The head noted earlier.")
 @click.option("--length", type=click.IntRange(min=0), metavar="N", help="The length noted earlier.")
+@click.option("--rearm", is_flag=True, help="Restore the guards of a log that has lost them.")
 @database_option
-def verify_log(head: str | None, length: int | None, db: Path | None) -> None:
+def verify_log(head: str | None, length: int | None, rearm: bool, db: Path | None) -> None:
     """Check that no decision was changed or taken away, and print the log's length and head.
 
     Entries form a hash chain, so that a changed one is named. Entries cut off at the end show only against a length and
-    head noted elsewhere: note them now and then, and give them here. The log may have grown since.
+    head noted elsewhere: note them now and then, and give them here. The log may have grown since. The log is guarded
+    by triggers that refuse every change; where something has removed them, --rearm puts them back.
 
     \b
       masis verify-log
@@ -31,7 +33,7 @@ def verify_log(head: str | None, length: int | None, db: Path | None) -> None:
 
     Exit code 0: the log is whole. 1: it is not; what is wrong is listed.
     """  # noqa: D301 (click reads the backspace)
-    workbench = opened_for_reading(db)
+    workbench = opened_for_reading(db, "rearm" if rearm else "open")
     check = workbench.verify_log()
     click.echo(f"length   {check.length}")
     click.echo(f"head     {check.head}")

@@ -30,7 +30,7 @@ def health(as_json: bool, db: Path | None) -> None:
         if as_json:
             click.echo(json.dumps({"ok": True, "items": []}))
         return
-    report = opened_for_reading(db).health()
+    report = opened_for_reading(db, "open").health()
     if as_json:
         items = [{"name": item.name, "ok": item.ok, "message": item.message} for item in report.items]
         click.echo(json.dumps({"ok": report.ok, "items": items}, ensure_ascii=False))

@@ -12,6 +12,7 @@ import click
 from masis.cli.group import JobFailed
 from masis.cli.talk import printable
 from masis.settings import ROLES, Settings, database_path, load
+from masis.store import Store, Unguarded
 from masis.workbench import Workbench
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -26,9 +27,19 @@ def _checked_input(ctx: click.Context, param: click.Parameter, value: Any) -> An
             continue
         if path.is_dir():
             raise click.BadParameter(f"{printable(str(path))}: is a directory. Name one file of JSON Lines in it.")
-        if not path.exists():
-            raise click.BadParameter(f"{printable(str(path))}: does not exist. Check the name and the folder.")
+        _check_exists(path)
     return value
+
+
+def _checked_sources(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
+    for path in value:
+        _check_exists(path)
+    return value
+
+
+def _check_exists(path: Path) -> None:
+    if not path.exists():
+        raise click.BadParameter(f"{printable(str(path))}: does not exist. Check the name and the folder.")
 
 
 def _checked_output(ctx: click.Context, param: click.Parameter, value: Path | None) -> Path | None:
@@ -44,6 +55,11 @@ def _checked_output(ctx: click.Context, param: click.Parameter, value: Path | No
 def input_argument(name: str, **options: Any) -> Callable[[F], F]:
     """An argument that is a file to read (or files, by ``nargs``), or ``-`` for stdin."""
     return click.argument(name, type=click.Path(path_type=Path), callback=_checked_input, **options)
+
+
+def sources_argument(name: str, **options: Any) -> Callable[[F], F]:
+    """Arguments that are files or folders."""
+    return click.argument(name, nargs=-1, type=click.Path(path_type=Path), callback=_checked_sources, **options)
 
 
 def out_option(**options: Any) -> Callable[[F], F]:
@@ -115,9 +131,12 @@ def opened(database: Path) -> Workbench:
     return Workbench.open(database, load().settings)
 
 
-def opened_for_reading(named: Path | None) -> Workbench:
-    """The workbench on a database that is there. Raises JobFailed where there is none: reading creates nothing."""
+def opened_for_reading(named: Path | None, unguarded: Unguarded = "refuse") -> Workbench:
+    """The workbench on a database that is there. Raises JobFailed where there is none: reading creates nothing.
+
+    ``unguarded`` says what to do where the decision log has lost its guards.
+    """
     path = database_path(named)
     if not path.exists():
         raise JobFailed(f"{path}: there is no database here. 'masis import FILE' or 'masis audit FILE' makes one.")
-    return opened(path)
+    return Workbench(Store.open(path, unguarded=unguarded), load().settings, path)
