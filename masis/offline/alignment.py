@@ -31,6 +31,8 @@ _ABSTAINS = re.compile(
     re.IGNORECASE,
 )
 _LEAST_COVERAGE = 0.15
+"""Below this share of the claim's words found anywhere, no probability makes it supported."""
+_PARTIAL_COVERAGE = 0.5
 
 
 class EvidenceIndex:
@@ -114,7 +116,8 @@ class EvidenceIndex:
             return "unsupported"
         if support >= self.model.supported:
             return "supported"
-        return "partial" if support >= self.model.partial else "unsupported"
+        told = support >= self.model.partial and features["cover_window"] >= _PARTIAL_COVERAGE
+        return "partial" if told else "unsupported"
 
 
 def _shifted(signal: Signal, offset: int) -> Signal:
