@@ -42,10 +42,9 @@ from masis.schema.review import Decision
 from masis.schema.run import Event, Iteration, ReviewReason, Run, Versions
 from masis.store import CaseFilter, Store
 
-WORDS = (
-    "pressure vessel steel bridge court appeal dose trial cohort patient policy river tunnel engine valve treaty "
-    "market revenue budget quarter harvest energy filter sensor archive novel empire statute liability median risk"
-).split()
+VOCABULARY = 20_000
+"""Words there are; the n-th is drawn with a weight of 1/n, as in a language."""
+
 FIELDS = ("Medicine", "Law", "Engineering", "History", "Strategy", "Documentation")
 REPEATS = 7
 JUDGE = JudgedBy(model="offline", version="1")
@@ -54,8 +53,10 @@ JUDGE = JudgedBy(model="offline", version="1")
 def cases(count: int) -> Iterator[Case]:
     """Small cases of made-up words: three chunks, four sentences."""
     draw = random.Random(7)
+    words = [_word(number) for number in range(VOCABULARY)]
+    weights = list(itertools.accumulate(1 / (number + 1) for number in range(VOCABULARY)))
     for number in range(count):
-        text = [" ".join(draw.choices(WORDS, k=12)) for _ in range(7)]
+        text = [" ".join(draw.choices(words, cum_weights=weights, k=12)) for _ in range(7)]
         yield Case.model_validate(
             {
                 "id": f"case-{number:06}",
@@ -65,6 +66,12 @@ def cases(count: int) -> Iterator[Case]:
                 "metadata": {"field": draw.choice(FIELDS), "dataset": f"set-{number % 4}"},
             }
         )
+
+
+def _word(number: int) -> str:
+    """A word that looks like one: the frequent ones are short."""
+    syllables = ("ri", "ver", "ta", "lo", "men", "su", "pa", "ne", "ki", "do")
+    return "".join(syllables[int(digit)] for digit in str(number + 10))
 
 
 def a_run(case: Case, draw: random.Random, sentences: int) -> Run:
@@ -210,13 +217,14 @@ def questions(store: Store, count: int) -> list[tuple[str, Callable[[], object],
         (
             "filter: everything at once",
             queue(
-                fields=("Law", "Medicine"), flags=("uncited",), quality_from=0.1, states=("needs_review",), text="river"
+                fields=("Law", "Medicine"), flags=("uncited",), quality_from=0.1, states=("needs_review",), text="verri"
             ),
             100,
         ),
-        ("search: a word of most cases", queue(text="river"), 100),
-        ("search: two words", queue(text="river tunnel"), 100),
-        ("search: the beginning of a word", queue(text="riv"), 100),
+        ("search: a word of most cases", queue(text="verri"), 100),
+        ("search: two words", queue(text="verri verver"), 100),
+        ("search: a word of a few", queue(text=_word(3_000)), 100),
+        ("search: the beginning of many words", queue(text="verr"), 100),
         ("search: one case by its id", queue(text="case-000777"), 100),
         ("search: nothing found", queue(text="zebra"), 100),
         ("page 1,000 of the queue", queue(page=1000), 100),
@@ -249,7 +257,7 @@ def opened(store: Store, case_id: str) -> object:
 
 def compression() -> None:
     """What packing an iteration saves and costs."""
-    text = _iteration(1, " ".join(WORDS * 4), 20, random.Random(1), True).model_dump_json().encode()
+    text = _iteration(1, " ".join(map(_word, range(128))), 20, random.Random(1), True).model_dump_json().encode()
     for level in (1, 6, 9):
         began = time.perf_counter()
         for _ in range(200):

@@ -21,7 +21,7 @@ from masis.store import transfer
 from masis.store.cases import Cases
 from masis.store.checking import check
 from masis.store.decisions import Decisions
-from masis.store.opening import Database, open_database, utc_now
+from masis.store.opening import Database, Unguarded, open_database, utc_now
 from masis.store.owners import Owner, this_process
 from masis.store.records import (
     Added,
@@ -48,12 +48,13 @@ class Store:
         self.cases, self.runs, self.decisions = Cases(database), Runs(database), Decisions(database)
 
     @classmethod
-    def open(cls, path: str | Path, *, now: Callable[[], str] = utc_now, rearm: bool = False) -> Self:
+    def open(cls, path: str | Path, *, now: Callable[[], str] = utc_now, unguarded: Unguarded = "refuse") -> Self:
         """Open a database, creating or migrating it; runs whose process is gone become interrupted.
 
-        Raises NotADatabase, NewerDatabase, UnguardedLog (``rearm`` restores the guards instead) and StoreError.
+        ``unguarded`` says what to do where the log has lost a guard: refuse (UnguardedLog), open all the same (to look
+        what was altered), or rearm. Raises NotADatabase, NewerDatabase and StoreError too.
         """
-        store = cls(open_database(Path(path), now=now, rearm=rearm))
+        store = cls(open_database(Path(path), now=now, unguarded=unguarded))
         store.runs.mark_lost()
         return store
 
@@ -111,6 +112,7 @@ __all__ = [
     "RunSummary",
     "Store",
     "StoreCheck",
+    "Unguarded",
     "this_process",
     "utc_now",
 ]

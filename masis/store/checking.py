@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 
-from masis.store import guards, migrations, states
+from masis.store import migrations, states
 from masis.store.decisions import Decisions
 from masis.store.opening import Database
 from masis.store.records import StoreCheck
@@ -16,7 +16,6 @@ def check(database: Database) -> StoreCheck:
     """Read the whole file once and say what is wrong with it; changes nothing."""
     with database.reading() as connection:
         problems = [*_file_problems(connection), *_state_problems(connection)]
-        problems += [f"the guard {name} is gone" for name in guards.missing(connection)]
         log = Decisions(database).verify()
         version = connection.execute("SELECT value FROM store_info WHERE key = 'app_version'").fetchone()
         return StoreCheck(

@@ -15,6 +15,7 @@ from pydantic import ValidationError
 
 from masis.errors import InputError, StaleVersion, StoreError, UnknownRecord
 from masis.schema.review import Decision, LogCheck, LogEntry
+from masis.store import guards
 from masis.store.cases import canonical_json, case_seq, sha256
 from masis.store.opening import Database
 from masis.store.records import DecisionFilter, DecisionPage, LogHead
@@ -131,10 +132,11 @@ class Decisions:
         return head_of(self._database.connection())
 
     def verify(self) -> LogCheck:
-        """Walk the chain and name every entry that doesn't fit, and why; what fits is not trusted further than that."""
+        """Walk the chain and name every entry that doesn't fit, and why; and every guard of the log that is gone."""
         broken: list[str] = []
         length, redacted, previous, expected = 0, 0, NOTHING_BEFORE, 1
         with self._database.reading() as connection:
+            broken += [f"the guard {name} is gone: entries could be altered" for name in guards.missing(connection)]
             for row in connection.execute(f"{ENTRIES} ORDER BY log.seq"):
                 length, redacted = length + 1, redacted + (row["payload"] is None)
                 faults = [*_faults(connection, row, previous, expected)]
@@ -350,7 +352,11 @@ def _payload_faults(row: sqlite3.Row) -> Iterator[str]:
     if sha256(row["payload"]) != row["payload_digest"]:
         yield "what was decided was altered: the text kept has another digest"
         return
-    decision = Decision.model_validate_json(row["payload"])
+    try:
+        decision = Decision.model_validate_json(row["payload"])
+    except ValidationError:
+        yield "what was decided can't be read: it was altered"
+        return
     for name, value in kept_facts(row).items():
         if getattr(decision, name) != value:
             yield f"the log has {name} {value!r} where {getattr(decision, name)!r} was decided"

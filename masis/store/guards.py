@@ -58,5 +58,5 @@ def assert_armed(connection: sqlite3.Connection) -> None:
     if gone := missing(connection):
         raise UnguardedLog(
             f"the decision log has lost its guards ({', '.join(gone)}): something other than the workbench changed "
-            "this database. `masis verify-log --rearm` restores them and says whether entries were altered."
+            "this database. `masis verify-log` says whether entries were altered, and --rearm restores the guards."
         )

@@ -10,10 +10,12 @@ import contextlib
 import os
 import sqlite3
 import threading
+import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Literal
 
 from masis import version
 from masis.errors import NewerDatabase, NotADatabase, StoreError
@@ -22,6 +24,9 @@ from masis.store.migrations import MIGRATIONS, Migration
 
 BUSY_TIMEOUT_S = 15.0
 """How long a writer waits for another before it gives up; a batch of an import holds the lock for some 50 ms."""
+
+
+Unguarded = Literal["refuse", "open", "rearm"]
 
 
 def utc_now() -> str:
@@ -132,13 +137,14 @@ def open_database(
     path: Path,
     *,
     now: Callable[[], str] = utc_now,
-    rearm: bool = False,
+    unguarded: Unguarded = "refuse",
     known: Sequence[Migration] = MIGRATIONS,
 ) -> Database:
     """Open, creating folders and file, migrating an older one, asserting the guards of the log.
 
-    Raises NotADatabase (something else is there), NewerDatabase (a later version wrote it), UnguardedLog (a guard is
-    gone; ``rearm`` restores them instead), StoreError (the place can't be used).
+    ``unguarded`` says what to do where a guard is gone: refuse, open all the same (to look what was altered), or rearm.
+    Raises NotADatabase (something else is there), NewerDatabase (a later version wrote it), UnguardedLog, StoreError
+    (the place can't be used).
     """
     _check_place(path)
     connection: sqlite3.Connection | None = None
@@ -146,13 +152,14 @@ def open_database(
         connection = connect(path)
         _check_ours(connection, path)
         _check_not_newer(connection, path, known)
-        connection.execute("PRAGMA journal_mode = WAL")
+        _use_write_ahead_log(connection)
         migrations.migrate(connection, known)
-        if rearm:
+        if unguarded == "rearm":
             connection.execute("BEGIN IMMEDIATE")
             with _ended(connection):
                 guards.arm(connection)
-        guards.assert_armed(connection)
+        if unguarded != "open":
+            guards.assert_armed(connection)
     except sqlite3.DatabaseError as error:
         if "not a database" in str(error) or "malformed" in str(error):
             raise NotADatabase(f"{path}: is no database, or a damaged one ({error}). {_ELSEWHERE}") from error
@@ -161,6 +168,19 @@ def open_database(
         if connection is not None:
             connection.close()
     return Database(path, now)
+
+
+def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
+    """Switch, once for the file; SQLite does not wait its turn for this when several open a new file at once."""
+    until = time.monotonic() + BUSY_TIMEOUT_S
+    while connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.01)
 
 
 _ELSEWHERE = "Name another file with --db or MASIS_DB."

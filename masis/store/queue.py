@@ -54,17 +54,28 @@ _ORDERS = {
 
 def search(connection: sqlite3.Connection, wanted: CaseFilter) -> CasePage:
     """One page of the cases that match, and how many match."""
-    filters, words = _filters(wanted), match(wanted.text) if wanted.text.strip() else None
+    filters = _filters(wanted)
+    words = _Words(match(wanted.text), whole=True) if wanted.text.strip() else None
     total = _total(connection, filters, words)
+    if words is not None and not total:
+        words = _Words(match(wanted.text, beginning=True), whole=False)
+        total = _total(connection, filters, words)
     numbers = _page(connection, wanted, filters, words, total)
     place = {seq: index for index, seq in enumerate(numbers)}
     rows = _rows(connection, f"seq IN ({', '.join('?' * len(numbers))})", numbers)
     return CasePage(rows=tuple(_summary(row) for row in sorted(rows, key=lambda row: place[row["seq"]])), total=total)
 
 
-def _total(connection: sqlite3.Connection, filters: Sequence[_Condition], words: str | None) -> int:
+class _Words(NamedTuple):
+    """An FTS5 query; ``whole`` if it asks for whole words only, which is quick to ask of a single case."""
+
+    query: str
+    whole: bool
+
+
+def _total(connection: sqlite3.Connection, filters: Sequence[_Condition], words: _Words | None) -> int:
     if words is not None and not filters:
-        sql, values = "SELECT count(*) FROM case_words WHERE case_words MATCH ?", [words]
+        sql, values = "SELECT count(*) FROM case_words WHERE case_words MATCH ?", [words.query]
     else:
         where, values = _where(filters, words)
         sql = f"SELECT count(*) FROM cases WHERE {where}"  # noqa: S608 (every name is ours, what people give is bound)
@@ -72,14 +83,15 @@ def _total(connection: sqlite3.Connection, filters: Sequence[_Condition], words:
 
 
 def _page(
-    connection: sqlite3.Connection, wanted: CaseFilter, filters: Sequence[_Condition], words: str | None, total: int
+    connection: sqlite3.Connection, wanted: CaseFilter, filters: Sequence[_Condition], words: _Words | None, total: int
 ) -> list[int]:
     """The numbers of the cases on the page, in order."""
     offset = (wanted.page - 1) * wanted.size
     if offset >= total:
         return []
     order = _order(wanted)
-    if order.walked is not None and _worth_walking(connection, total, offset + wanted.size, bool(filters or words)):
+    walkable = order.walked is not None and (words is None or words.whole)
+    if walkable and _worth_walking(connection, total, offset + wanted.size, bool(filters or words)):
         where, values = _where(filters, words, probe=True)
         by = order.walked
     else:
@@ -100,12 +112,12 @@ def _worth_walking(connection: sqlite3.Connection, total: int, upto: int, narrow
     return bool(upto * cases <= _WALKED * total)
 
 
-def _where(filters: Sequence[_Condition], words: str | None, *, probe: bool = False) -> tuple[str, list[Any]]:
+def _where(filters: Sequence[_Condition], words: _Words | None, *, probe: bool = False) -> tuple[str, list[Any]]:
     """The conditions as SQL; ``probe`` asks for each case whether it has the words instead of listing all that do."""
     parts = list(filters)
     if words is not None:
         listed = f"EXISTS ({_MATCHING} AND rowid = cases.seq)" if probe else f"seq IN ({_MATCHING})"
-        parts.append(_Condition(listed, (words,)))
+        parts.append(_Condition(listed, (words.query,)))
     return " AND ".join(part.sql for part in parts) or "1", [value for part in parts for value in part.values]
 
 
@@ -166,19 +178,19 @@ def _bounded(column: str, low: float | None, high: float | None) -> list[_Condit
     return [_Condition(f"{column} {operator} ?", (bound,)) for operator, bound in bounds if bound is not None]
 
 
-def match(text: str) -> str:
+def match(text: str, *, beginning: bool = False) -> str:
     """What a person typed, as an FTS5 query that finds all its words; nothing in it is read as syntax.
 
-    Each word is quoted. The last may still be being typed: it is found as a beginning too, from three letters on (one
-    in scripts that write without blanks). Text without a letter or digit matches nothing. The first 32 words of at most
-    100 characters count.
+    Each word is quoted. With ``beginning`` the last one, which may still be being typed, is found as the beginning of a
+    word, from three letters on (one in scripts that write without blanks). Text without a letter or digit matches
+    nothing. The first 32 words of at most 100 characters count.
     """
     words = [word[:_WORD_LENGTH] for word in text.replace("\x00", " ").split() if any(map(str.isalnum, word))]
     words = words[:_WORDS_SEARCHED]
     if not words:
         return '""'
-    beginning = " *" if len(words[-1]) >= _BEGINNING or not words[-1].isascii() else ""
-    return " AND ".join('"' + word.replace('"', '""') + '"' for word in words) + beginning
+    open_ended = beginning and (len(words[-1]) >= _BEGINNING or not words[-1].isascii())
+    return " AND ".join('"' + word.replace('"', '""') + '"' for word in words) + (" *" if open_ended else "")
 
 
 def _order(wanted: CaseFilter) -> _Order:

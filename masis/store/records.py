@@ -25,8 +25,8 @@ class CaseFilter(Record):
     """Which cases, in which order, which page of them. Empty fields don't filter.
 
     Values within one field are alternatives (any of these states); fields narrow each other. ``text`` finds cases that
-    hold all its words in id, question, answer or evidence; the last one, from three letters on, also as the beginning
-    of a word. ``flags`` are
+    hold all its words in id, question, answer or evidence; if none does, the last one, from three letters on, is taken
+    as the beginning of a word. ``flags`` are
     faults found in the answer as it came, ``reasons`` why its run needs review.
     """
 

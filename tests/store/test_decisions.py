@@ -304,7 +304,10 @@ def test_a_database_that_lost_a_guard_is_refused_until_it_is_armed_again(store: 
     raw = sqlite3.connect(path)
     raw.execute("DROP TRIGGER decision_log_no_update")
     raw.close()
-    with pytest.raises(UnguardedLog, match=r"decision_log_no_update.*verify-log --rearm"):
+    with pytest.raises(UnguardedLog, match=r"decision_log_no_update.*verify-log.*--rearm"):
         Store.open(path)
-    Store.open(path, rearm=True).close()
+    with Store.open(path, unguarded="open") as looking:
+        check = looking.decisions.verify()
+        assert check.broken == ("the guard decision_log_no_update is gone: entries could be altered",)
+    Store.open(path, unguarded="rearm").close()
     Store.open(path).close()

@@ -61,6 +61,7 @@ def filled(store: Store) -> Store:
         ({"text": "about uns"}, {"unsure", "unscored"}),
         ({"text": "ABOUT", "states": ("new",)}, {"new"}),
         ({"text": "un"}, set()),
+        ({"text": "open", "states": ("new",)}, {"new"}),
         ({"text": "bridge opened 1932"}, {"unsure", "sure", "unscored", "new", "decided"}),
         ({"text": "?!"}, set()),
         ({"text": "   "}, {"unsure", "sure", "unscored", "new", "decided"}),
@@ -204,9 +205,10 @@ def test_the_syntax_of_search_is_only_text(filled: Store, text: str) -> None:
 
 
 def test_each_word_is_quoted_and_only_a_last_word_of_three_letters_may_be_a_beginning() -> None:
-    assert match('say "hi" the') == '"say" AND """hi""" AND "the" *'
-    assert match("to be") == '"to" AND "be"'
-    assert match("日") == '"日" *'
+    assert match('say "hi" the') == '"say" AND """hi""" AND "the"'
+    assert match('say "hi" the', beginning=True) == '"say" AND """hi""" AND "the" *'
+    assert match("to be", beginning=True) == '"to" AND "be"'
+    assert match("日", beginning=True) == '"日" *'
     assert match("- ! ?") == '""'
 
 
