@@ -34,6 +34,7 @@ _LINE_START = re.compile(
 )
 _MARKERS_ONLY = re.compile(r"\s*(?:(?:\[[^\[\]\n]{1,60}\]|【[^【】\n]{1,60}】)[\s.,;]{0,4})+\Z")
 _OPENS_WITH_MARKER = re.compile(r"\s*(?:\[[^\[\]\n]{0,30}\d[^\[\]\n]{0,30}\]|【)")
+_SOURCE_LINE = re.compile(r"[*_]{0,3}(?:sources?|references?|citations?|quellen?)[*_]{0,3}:", re.IGNORECASE)
 _GOES_ON = re.compile(
     r"(?:[,;:–—-]|\b(?:a|an|the|of|in|on|at|to|for|by|with|and|or|but|from|as|that|which|is|are|was|were|be|than))\s*\Z",
     re.IGNORECASE,
@@ -101,7 +102,7 @@ def _continues(line: str, previous: str, kind: BlockKind, found: BlockKind) -> b
         return False
     if _MARKERS_ONLY.match(stripped[:200]):
         return True
-    if _OPENS_WITH_MARKER.match(stripped):
+    if _OPENS_WITH_MARKER.match(stripped) or _SOURCE_LINE.match(stripped):
         return False
     before = previous.rstrip()
     if not before:

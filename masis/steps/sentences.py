@@ -55,12 +55,13 @@ _CLOSERS = "\"'”’»›」』）)］】}*_"
 _STOP = re.compile(rf"(?:[.!?…‽]+|[。！？｡．؟।॥]+[.!?…]*)[{re.escape(_CLOSERS)}]*")
 _WIDE_STOPS = frozenset("。！？｡．؟।॥")
 _TRAILING_MARKERS = re.compile(
-    r"""(?:[\s,;]{0,3}(?:
-      \[\^?(?:[^\s\[\]]{1,60}|[^\[\]\n]{0,30}\d[^\[\]\n]{0,30})\](?!\()
+    r"""(?:[ ]{1,3}[([]?(?:[Ss]ources?|[Rr]eferences?|[Cc]itations?|[Ss]ee):?(?=[ ]{0,2}[\[【]))?(?:[\s,;]{0,3}(?:
+      \[\^?(?:[^\s\[\]]{1,60}\](?!\()(?!\s{0,3}[a-z])|[^\[\]\n]{0,30}\d[^\[\]\n]{0,30}\](?!\())
     | 【[^【】\n]{1,60}】
     | \((?:[Ss]ources?|[Rr]efs?|[Rr]eferences?|[Dd]ocs?|[Dd]ocuments?|[Cc]hunks?)\s[^()\n]{1,40}\)
+    | \((?:[Ss]ee[ ]|cf\.[ ])?(?:\[[^\[\]\n]{1,40}\][,;.\s]{0,3}){1,9}\)
     | [⁰¹²³⁴⁵⁶⁷⁸⁹]{1,4}
-    ))+[.,;]?""",
+    ))+[)]?[.,;]?""",
     re.VERBOSE,
 )
 # each alternative opens with a plain character, so that the search skips from one such character to the next

@@ -63,6 +63,11 @@ def test_a_stop_ends_a_sentence_only_where_one_ends(sentences: list[str]) -> Non
         ['"The sky fell." [chunk_1]', "Next thing."],
         ["The sky fell [1].", "Next thing [2]."],
         ["The sky fell. [1, 2; 3]", "however, it rose."],
+        ["The sky fell. Sources: [1], [2].", "Next thing."],
+        ["The sky fell. (See [1], [2].)", "Next thing."],
+        ["The sky fell. See [1].", "Next thing."],
+        ["The sky fell. (Sources: [1], [2])", "Next thing."],
+        ["The sky fell.", "[EMIM] boils."],
     ],
 )
 def test_a_citation_behind_the_stop_belongs_to_the_sentence_before(sentences: list[str]) -> None:

@@ -41,6 +41,10 @@ _TARGET = re.compile(
     r"\]?\(\s*<?([^()\s<>]{1,800}(?:\([^()\s]{0,200}\)[^()\s<>]{0,200})?)>?(?:\s+[\"'][^\"'\n]{0,200}[\"'])?\s*\)"
 )
 _DEFINES = re.compile(r"(?:\A|\n)[ \t]{0,3}\[\^?[\w.-]{1,40}\]:[^\n]*\Z")
+_SOURCE_LINE = re.compile(
+    r"^[ \t*_]{0,8}(?:sources?|references?|citations?|quellen?)[*_]{0,3}:[*_ \t]{0,6}([^\s\[\]【(][^\[\]【\n]{0,300})$",
+    re.IGNORECASE | re.MULTILINE,
+)
 _CLAUSE_END = re.compile(r"\s*(?:[.,;:!?)\[]|\Z|\n)")
 _BARE_ADDRESS = re.compile(r"https?://[^\s<>\[\]{}\"'`|]{3,800}")
 
@@ -52,6 +56,8 @@ def find_markers(answer: str, index: EvidenceIndex, code: Sequence[tuple[int, in
     if "[" in answer or "［" in answer:
         found += _bracketed_ids(answer, index, mask)
         found += _square(answer, index, mask, {marker.start for marker in found})
+    if ":" in answer:
+        found += _source_lines(answer, index, mask)
     if "【" in answer:
         found += _lens(answer, index, mask)
     if "(" in answer and (_ROUND_WORDS.search(answer) or index.worded):
@@ -168,6 +174,14 @@ def _round(answer: str, index: EvidenceIndex, mask: Mask | None) -> Iterator[Mar
             body, offset = body[lead.end() :], offset + lead.end()
         if body and not body[0].isdecimal() and (references := read_references(body, offset, index, round_=True)):
             yield Marker(match.start(), match.end(), tuple(references))
+
+
+def _source_lines(answer: str, index: EvidenceIndex, mask: Mask | None) -> Iterator[Marker]:
+    """``Sources: chunk_1, chunk_9``: a list without brackets, if it names any evidence at all."""
+    for match in _SOURCE_LINE.finditer(answer):
+        references = read_references(match.group(1), match.start(1), index)
+        if any(reference.evidence_id for reference in references) and not (mask and mask.covers(match.start(1))):
+            yield Marker(references[0].start, references[-1].end, tuple(references))
 
 
 def _bracketed_ids(answer: str, index: EvidenceIndex, mask: Mask | None) -> Iterator[Marker]:
