@@ -6,7 +6,7 @@ Addresses come from outside: what makes no sense in one is ignored.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TypeVar, get_args
+from typing import NoReturn, TypeVar, get_args
 
 import streamlit as st
 
@@ -68,12 +68,20 @@ def case_filter(fields: Iterable[str]) -> CaseFilter:
     )
 
 
-def open_case(case_id: str) -> None:
-    """Go to a case, keeping the filter so that the way back leads to the same list."""
-    put("case", case_id)
+LIST_PARAMETERS = ("q", "state", "flag", "field", "order", "page")
+"""What describes the list a case was opened from: kept on the way, so that back and next lead along the same list."""
 
 
-def leave_case() -> None:
-    """Go back to the list."""
-    for name in ("case", "iteration"):
-        put(name, "")
+def open_case(case_id: str) -> NoReturn:
+    """Go to the desk of a case."""
+    st.switch_page("pages/review.py", query_params={**list_parameters(), "case": case_id})
+
+
+def leave_case() -> NoReturn:
+    """Go back to the list the case was opened from."""
+    st.switch_page("pages/queue.py", query_params=list_parameters())
+
+
+def list_parameters() -> dict[str, str]:
+    """The filter of the address."""
+    return {name: value(name) for name in LIST_PARAMETERS if value(name)}

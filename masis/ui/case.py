@@ -24,7 +24,8 @@ def show_case(bench: Workbench, case_id: str) -> None:
     """The page of one case."""
     jobs = audit_jobs()
     back, audit = st.columns([4, 1], vertical_alignment="center")
-    back.button("All cases", icon=":material/arrow_back:", type="tertiary", on_click=address.leave_case)
+    if back.button("Queue", icon=":material/arrow_back:", type="tertiary"):
+        address.leave_case()
     try:
         view = bench.open_case(case_id)
     except UnknownRecord:

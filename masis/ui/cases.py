@@ -22,7 +22,7 @@ def show_cases(bench: Workbench) -> None:
     if not sum(facets.states.values()):
         _show_nothing_yet(bench)
         return
-    st.title("Cases")
+    st.title("Queue")
     _filters(facets)
     wanted = address.case_filter(facets.fields)
     page = bench.find_cases(wanted)
@@ -38,7 +38,6 @@ def show_cases(bench: Workbench) -> None:
     opened = case_list({"rows": [_row(summary) for summary in page.rows]}, key="case-list")
     if opened:
         address.open_case(opened)
-        st.rerun()
     if pages > 1:
         st.session_state["page-number"] = wanted.page
         st.pagination(pages, key="page-number", on_change=_turn_page)

@@ -38,7 +38,7 @@ def audited(tab: Tab, case_id: str) -> None:
 
 def test_the_demo_opens_on_the_list_of_its_cases(demo: str, open_tab: OpenTab) -> None:
     page = open_tab(demo).open()
-    expect(page.get_by_role("heading", name="Cases", exact=True)).to_be_visible()
+    expect(page.get_by_role("heading", name="Queue", exact=True)).to_be_visible()
     expect(page.get_by_text(f"of {len(demo_ids())} cases")).to_be_visible()
     expect(page.locator("table.list tbody tr")).to_have_count(20)
 
@@ -72,7 +72,7 @@ def test_a_click_opens_a_case_and_the_way_back_leads_to_the_same_list(demo: str,
     page.locator("table.list tbody a").first.click(delay=40)
     expect(page).to_have_url(re.compile("case="))
     expect(page.locator(".evidence article.card").first).to_be_visible()
-    page.get_by_role("button", name="All cases").click(delay=40)
+    page.get_by_role("button", name="Queue").click(delay=40)
     expect(page.locator("table.list tbody tr")).to_have_count(rows)
     expect(page.get_by_label("Search")).to_have_value("Halvorsen")
 
@@ -115,23 +115,23 @@ def test_every_iteration_can_be_looked_at_and_has_an_address(demo: str, open_tab
 def test_an_address_that_names_no_case_says_so(demo: str, open_tab: OpenTab, case_id: str) -> None:
     page = open_tab(demo).open(f"/?case={case_id}")
     expect(page.get_by_role("heading", name="There is no such case")).to_be_visible()
-    expect(page.get_by_role("button", name="All cases")).to_be_visible()
+    expect(page.get_by_role("button", name="Queue")).to_be_visible()
 
 
 def test_the_database_page_says_where_the_data_lies_and_that_it_is_sound(demo: str, open_tab: OpenTab) -> None:
-    page = open_tab(demo).open("/database")
+    page = open_tab(demo).open("/settings")
     expect(page.get_by_text("demo.db").first).to_be_visible()
     expect(page.get_by_text("decision log").first).to_be_visible()
 
 
-@pytest.mark.parametrize("address", [f"/?case={FABRICATED}", f"/cases?case={FABRICATED}"])
+@pytest.mark.parametrize("address", [f"/?case={FABRICATED}", f"/review?case={FABRICATED}"])
 def test_a_deep_link_on_a_cold_server_has_the_frame_and_the_case(
     browser: Browser, open_tab: OpenTab, tmp_path: Path, address: str
 ) -> None:
     Workbench.open(tmp_path / "cold.db").load_demo()
     with serving("serve", "--db", str(tmp_path / "cold.db"), folder=tmp_path) as base:
         page = open_tab(base).open(address)
-        expect(page.get_by_role("link", name="Database")).to_be_visible()
+        expect(page.get_by_role("link", name="Settings")).to_be_visible()
         expect(page.get_by_role("heading", name=re.compile("Halvorsen Marine"))).to_be_visible()
 
 
@@ -139,8 +139,8 @@ def test_a_deep_link_to_another_page_on_a_cold_server_has_the_frame(
     browser: Browser, open_tab: OpenTab, tmp_path: Path
 ) -> None:
     with serving("serve", "--db", str(tmp_path / "cold.db"), folder=tmp_path) as base:
-        page = open_tab(base).open("/database")
-        expect(page.get_by_role("link", name="Cases")).to_be_visible()
+        page = open_tab(base).open("/settings")
+        expect(page.get_by_role("link", name="Queue")).to_be_visible()
         expect(page.get_by_text("cold.db").first).to_be_visible()
 
 

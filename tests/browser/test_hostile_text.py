@@ -104,7 +104,7 @@ def test_hostile_text_in_the_search_and_the_address_is_only_looked_for(
     page = tab.open(
         "/?q=%3Cscript%3Ewindow.hacked%3D1%3C/script%3E%22%20NEAR(&state=x,%00&page=99999999&order=;--&field=%27"
     )
-    expect(page.get_by_role("heading", name="Cases", exact=True)).to_be_visible()
+    expect(page.get_by_role("heading", name="Queue", exact=True)).to_be_visible()
     page.get_by_label("Search").fill('" OR 1=1; DROP TABLE cases; -- *')
     page.get_by_label("Search").press("Enter")
     tab.settle()

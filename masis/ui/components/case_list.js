@@ -22,7 +22,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
     }
     const question = make("td", "question")
     const link = make("a", "", row.question)
-    link.href = `?case=${encodeURIComponent(row.id)}`
+    link.href = `review?case=${encodeURIComponent(row.id)}`
     link.target = "_self"
     link.dir = "auto"
     link.onclick = event => { open(event); event.stopPropagation() }

@@ -1,4 +1,4 @@
-"""Where the data lies, what is in it, and whether it is sound."""
+"""Settings and health: what the workbench was told, where its data lies, and whether all is sound."""
 
 from __future__ import annotations
 

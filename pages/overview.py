@@ -1,0 +1,14 @@
+"""The overview: what is here, what waits, where to begin. An old address of a case goes on to its desk."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from masis.ui.address import value
+from masis.ui.cases import show_cases
+from masis.ui.frame import guarded
+
+if value("case"):
+    st.switch_page("pages/review.py", query_params=dict(st.query_params))
+with guarded() as bench:
+    show_cases(bench)
