@@ -8,7 +8,7 @@ How it judges is told in docs/offline.md. Deterministic, without a network, in p
 
 import math
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 
 from masis.offline.assessment import Assessment, Bearing, Signal, SignalKind, Verdict
 from masis.offline.clauses import clauses as split_clauses
@@ -33,6 +33,8 @@ _ABSTAINS = re.compile(
 _LEAST_COVERAGE = 0.15
 """Below this share of the claim's words found anywhere, no probability makes it supported."""
 _PARTIAL_COVERAGE = 0.5
+LONGEST_PART = 2000
+"""Characters weighed as one part: work grows with the square of its words, and no sentence people write is as long."""
 
 
 class EvidenceIndex:
@@ -90,6 +92,7 @@ class EvidenceIndex:
         spans = [(0, claim)]
         if _INNER_STOP.search(claim):
             spans = [(span.start, claim[span.start : span.end]) for span in split_sentences(claim)]
+        spans = [(offset + at, piece) for offset, text in spans for at, piece in _pieces(text)]
         found = []
         for offset, text in spans:
             part = match(tokens(text), self.passages, self._exact, self._loose, allowed)
@@ -118,6 +121,19 @@ class EvidenceIndex:
             return "supported"
         told = support >= self.model.partial and features["cover_window"] >= _PARTIAL_COVERAGE
         return "partial" if told else "unsupported"
+
+
+def _pieces(text: str) -> Iterator[tuple[int, str]]:
+    """A part no longer than `LONGEST_PART` is one piece; a longer one is cut behind a comma or a blank."""
+    at = 0
+    while len(text) - at > LONGEST_PART:
+        piece = text[at : at + LONGEST_PART]
+        cut = max(piece.rfind(", "), piece.rfind("; ")) + 2
+        if cut < LONGEST_PART // 2:
+            cut = piece.rfind(" ") + 1 or LONGEST_PART
+        yield at, text[at : at + cut]
+        at += cut
+    yield at, text[at:]
 
 
 def _shifted(signal: Signal, offset: int) -> Signal:

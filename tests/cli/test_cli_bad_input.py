@@ -148,6 +148,8 @@ def test_a_sentence_of_100_000_characters_and_10_000_chunks_are_audited(masis: M
     file.write_bytes(
         lines(
             case("words", answer="bridge " * 14_000 + "[1]."),
+            case("figures", answer="it is 120 metres long and 3 km from Berg, " * 2_400),
+            case("list", answer="- item\n" * 14_000),
             case("letters", answer="a" * 100_000),
             case("brackets", answer="[" * 100_000),
             case("chunks", answer="Bridge 7 is 7 metres long [7]. Bridge 8 is 9 metres long [8].", evidence=chunks),
@@ -156,5 +158,5 @@ def test_a_sentence_of_100_000_characters_and_10_000_chunks_are_audited(masis: M
     begun = time.process_time()
     result = masis("audit", file, "--db", tmp_path / "new.db")
     assert result.exit_code == 0, result.stderr
-    assert "4 cases audited" in result.stderr
+    assert "6 cases audited" in result.stderr
     assert time.process_time() - begun < 60
