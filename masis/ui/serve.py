@@ -161,7 +161,17 @@ def _open_when_up(url: str, patience_s: float = 20.0) -> None:
     while time.monotonic() < deadline:
         try:
             with urllib.request.urlopen(f"{url}/_stcore/health", timeout=1):  # noqa: S310 (our own http address)
-                webbrowser.open(url)
+                _open_window(url)
                 return
         except OSError:
             time.sleep(0.2)
+
+
+def _open_window(url: str) -> None:
+    try:
+        browser = webbrowser.get()
+    except webbrowser.Error:
+        return
+    # A plain GenericBrowser is one of the text kind, which would take over the terminal.
+    if type(browser) is not webbrowser.GenericBrowser:
+        browser.open(url)
