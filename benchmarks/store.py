@@ -307,7 +307,7 @@ def concurrent(folder: Path, writers: int = 4, each: int = 500) -> int:
     lost = 2 * writers * each - kept
     print(
         f"{writers} processes, {2 * writers * each:,} writes in {spent:.1f} s: {lost} lost, "
-        f"log {'whole' if check.ok else 'BROKEN: ' + json.dumps(check.problems[:3])}"
+        f"log {'whole' if check.ok else 'BROKEN: ' + json.dumps([*check.problems, *check.log.broken][:3])}"
     )
     return lost + (not check.ok)
 

@@ -224,9 +224,9 @@ class Workbench:
     def _store_health(self) -> Sequence[HealthItem]:
         check = self.store.check()
         kept = ", ".join(f"{count:,} {name}" for name, count in check.counts.items())
-        items = [HealthItem("database", check.ok, f"{check.path} ({check.bytes / 1e6:.1f} MB): {kept}")]
+        items = [HealthItem("database", not check.problems, f"{check.path} ({check.bytes / 1e6:.1f} MB): {kept}")]
         items += [HealthItem("database", False, problem) for problem in check.problems]
-        log = self.verify_log()
+        log = check.log
         message = f"{log.length:,} entries, head {log.head[:12]}" if log.whole else "; ".join(log.broken[:5])
         return [*items, HealthItem("decision log", log.whole, message)]
 

@@ -16,7 +16,6 @@ def check(database: Database) -> StoreCheck:
     """Read the whole file once and say what is wrong with it; changes nothing."""
     with database.reading() as connection:
         problems = [*_file_problems(connection), *_state_problems(connection)]
-        log = Decisions(database).verify()
         version = connection.execute("SELECT value FROM store_info WHERE key = 'app_version'").fetchone()
         return StoreCheck(
             path=str(database.path),
@@ -25,9 +24,8 @@ def check(database: Database) -> StoreCheck:
             schema_version=migrations.applied(connection)[-1],
             sqlite_version=sqlite3.sqlite_version,
             counts={name: _count(connection, name) for name in _COUNTED},
-            log_length=log.length,
-            log_head=log.head,
-            problems=(*problems, *log.broken),
+            log=Decisions(database).verify(),
+            problems=tuple(problems),
         )
 
 

@@ -136,7 +136,8 @@ class Decisions:
         broken: list[str] = []
         length, redacted, previous, expected = 0, 0, NOTHING_BEFORE, 1
         with self._database.reading() as connection:
-            broken += [f"the guard {name} is gone: entries could be altered" for name in guards.missing(connection)]
+            if gone := guards.missing(connection):
+                broken.append(f"the log has lost its guards, entries could be altered ({', '.join(gone)})")
             for row in connection.execute(f"{ENTRIES} ORDER BY log.seq"):
                 length, redacted = length + 1, redacted + (row["payload"] is None)
                 faults = [*_faults(connection, row, previous, expected)]

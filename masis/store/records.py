@@ -9,7 +9,7 @@ from pydantic import Field
 from masis.errors import CaseConflict
 from masis.schema.audit import Draft
 from masis.schema.base import Record, Share
-from masis.schema.review import CaseState, EntryKind, EntrySource, LogEntry, Verdict
+from masis.schema.review import CaseState, EntryKind, EntrySource, LogCheck, LogEntry, Verdict
 from masis.schema.run import Iteration, TerminationReason
 
 RunState = Literal["running", "finished", "interrupted"]
@@ -175,7 +175,7 @@ class LogHead(NamedTuple):
 
 
 class StoreCheck(Record):
-    """The health of a database. ``problems`` is empty where all is well."""
+    """The health of a database: ``problems`` of the file, its schema and the states kept, and the check of the log."""
 
     path: str
     bytes: int
@@ -183,11 +183,10 @@ class StoreCheck(Record):
     schema_version: str
     sqlite_version: str
     counts: dict[str, int]
-    log_length: int
-    log_head: str
+    log: LogCheck
     problems: tuple[str, ...]
 
     @property
     def ok(self) -> bool:
         """Whether nothing is wrong."""
-        return not self.problems
+        return not self.problems and self.log.whole
