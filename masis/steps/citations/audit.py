@@ -15,6 +15,7 @@ from masis.steps.citations.exemptions import source_list_opens, why_exempt
 from masis.steps.citations.grammar import Marker, find_markers
 from masis.steps.citations.literal import literal_audit
 from masis.steps.citations.penalties import finished
+from masis.steps.citations.records import trusted
 from masis.steps.citations.resolution import index_of
 from masis.steps.sentences import Unit, split_units
 
@@ -66,7 +67,8 @@ def _standard_audit(answer: str, evidence: Sequence[Evidence]) -> tuple[list[Cit
 def _citations(answer: str, marker: Marker, sentence: int) -> list[Citation]:
     start, end, references = marker
     return [
-        Citation.model_construct(
+        trusted(
+            Citation,
             start=reference.start,
             end=reference.end,
             text=answer[reference.start : reference.end],
@@ -105,9 +107,7 @@ def _judge(answer: str, units: Sequence[Unit], by_unit: dict[int, list[Citation]
             status, why = _uncited(text, units, number, lead, answer)
         if kind != "item":
             lead = text if ids else ""
-        sentences.append(
-            Sentence.model_construct(start=start, end=end, text=text, citation_ids=ids, status=status, why=why)
-        )
+        sentences.append(trusted(Sentence, start=start, end=end, text=text, citation_ids=ids, status=status, why=why))
     return sentences
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from masis.schema.audit import Citation, Sentence, SentenceStatus
 from masis.schema.case import Evidence
+from masis.steps.citations.records import trusted
 
 _BRACKET = re.compile(r"\[(.*?)\]")
 _STOP = re.compile(r"[.!?]")
@@ -64,7 +65,8 @@ def _citation(match: re.Match[str], valid: set[str], starts: Sequence[int]) -> C
     name = match.group(1)
     known = name in valid
     sentence = bisect_right(starts, match.start()) - 1
-    return Citation.model_construct(
+    return trusted(
+        Citation,
         start=match.start(1),
         end=match.end(1),
         text=name,
@@ -87,4 +89,4 @@ def _sentence(answer: str, start: int, end: int, ids: tuple[str, ...]) -> Senten
         status, why = "exempt", "says what is not known"
     else:
         status, why = "uncited", "holds no bracket"
-    return Sentence.model_construct(start=start, end=end, text=text, citation_ids=ids, status=status, why=why)
+    return trusted(Sentence, start=start, end=end, text=text, citation_ids=ids, status=status, why=why)

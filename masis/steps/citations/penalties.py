@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from masis.schema.audit import Citation, CitationAudit, Sentence
+from masis.steps.citations.records import trusted
 
 
 def finished(
@@ -26,7 +27,8 @@ def finished(
         factor *= invalid_penalty
     if uncited and citations:
         factor *= uncited_penalty
-    return CitationAudit.model_construct(
+    return trusted(
+        CitationAudit,
         mode=mode,
         citations=tuple(citations),
         sentences=tuple(sentences),

@@ -195,7 +195,9 @@ def test_offsets_are_true_on_any_text(mode: str, answer: str) -> None:
     for citation in audit.citations:
         assert citation.marker_start <= citation.start <= citation.end <= citation.marker_end
         assert (citation.status == "valid") == (citation.evidence_id is not None)
-    assert CitationAudit.model_validate(audit.model_dump()) == audit
+    validated = CitationAudit.model_validate(audit.model_dump())
+    assert validated == audit
+    assert validated.model_dump_json(exclude_unset=True) == audit.model_dump_json(exclude_unset=True)
     assert audit_citations(answer, CHUNKS, mode=mode) == audit  # type: ignore[arg-type]
 
 
@@ -226,3 +228,13 @@ def test_hostile_answers_of_100_000_characters_take_linear_time(unit: str, mode:
     start = time.process_time()
     audit_citations(answer, evidence, mode=mode)  # type: ignore[arg-type]
     assert time.process_time() - start < 3.0
+
+
+def test_the_records_are_whole_and_frozen() -> None:
+    audit = audit_citations("Sales rose [1].", NUMBERS)
+    for record in (audit, audit.citations[0], audit.sentences[0]):
+        assert set(record.model_dump()) == set(type(record).model_fields)
+        assert record == type(record)(**record.model_dump())
+        assert record.model_copy() == record
+        with pytest.raises(ValueError, match="frozen"):
+            record.text = "else"  # type: ignore[union-attr]
