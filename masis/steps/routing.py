@@ -16,16 +16,17 @@ from masis.settings import Settings
 def stop_reason(iterations: Sequence[Iteration], settings: Settings) -> TerminationReason | None:
     """Why the loop stops after the last of these iterations, or None to revise and go on (REQ-CRITIC-017).
 
-    An unscored critique can't prove that there is nothing left to do: without other major issues it ends in ``error``.
+    A critique that failed can't say that there is nothing left to do: without other major issues it ends in ``error``.
     """
     last = iterations[-1]
+    failed = last.critique.unscored is not None and last.critique.unscored.code is not None
     needs_work = last.critique.has_major_issues or last.critique.needs_retry
     if not needs_work:
-        return "error" if last.critique.unscored else "no_issues"
+        return "error" if failed else "no_issues"
     if last.improvement_delta is not None and last.improvement_delta < settings.improvement_threshold:
         return "convergence"
     if len(iterations) >= settings.max_iterations:
-        return "error" if last.critique.unscored else "max_iterations"
+        return "error" if failed else "max_iterations"
     return None
 
 

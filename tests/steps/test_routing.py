@@ -48,8 +48,13 @@ def test_the_limit_is_1_to_5(limit: int) -> None:
 
 
 def test_a_failed_critique_never_counts_as_nothing_found() -> None:
-    failed = critique.ruled(Unscored(reason="refused"), citations(), (), JUDGED_BY)
+    failed = critique.ruled(Unscored(reason="refused", code="CRITIC-ERR-005"), citations(), (), JUDGED_BY)
     assert routing.stop_reason([iteration(quality=None, critique=failed)], SETTINGS) == "error"
+
+
+def test_having_nothing_to_judge_is_no_error() -> None:
+    nothing = critique.ruled(Unscored(reason="no evidence has text"), citations(), (), JUDGED_BY)
+    assert routing.stop_reason([iteration(quality=None, critique=nothing)], SETTINGS) == "no_issues"
 
 
 @pytest.mark.spec("REQ-CRITIC-019")
