@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import sqlite3
 import threading
@@ -153,6 +154,16 @@ def test_each_thread_has_a_connection_of_its_own(store: Store) -> None:
         thread.join()
     assert id(store.database.connection()) not in found
     assert store.cases.count() == 1
+
+
+def test_a_thread_that_ends_leaves_no_connection_open(store: Store) -> None:
+    held = store.database._held
+    store.cases.count()
+    thread = threading.Thread(target=store.cases.count)
+    thread.start()
+    thread.join()
+    gc.collect()
+    assert len(held) == 1
 
 
 def _open(path: Path, barrier: object) -> None:
