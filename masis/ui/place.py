@@ -6,7 +6,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from masis.settings import database_path
+from masis.settings import database_path, load
 from masis.workbench import Workbench
 
 _served: list[Path] = []
@@ -24,7 +24,7 @@ def served_database() -> Path:
 
 @st.cache_resource(show_spinner=False)
 def _opened(path: str) -> Workbench:
-    return Workbench.open(Path(path))
+    return Workbench.open(Path(path), load().settings)
 
 
 def workbench() -> Workbench:
