@@ -1,12 +1,12 @@
-"""The list of cases: search, filters, pages, and what to do when there is nothing to show."""
+"""The queue: search, filters, orders, pages, and what to do when there is nothing to show."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import streamlit as st
 
-from masis.store.records import CasePage, CaseSummary, Facets
+from masis.store.records import CaseFilter, CasePage, CaseSummary, Facets, QueueOrder
 from masis.ui import address
 from masis.ui.components import case_list
 from masis.ui.desk import label, state_label
@@ -14,91 +14,186 @@ from masis.ui.words import FLAG, STATE, STATES, spoken
 from masis.workbench import Workbench
 
 FLAGS_SHOWN = 4
+ORDER_SAYS: dict[QueueOrder, str] = {
+    "telling": "Most telling first: where citation engine, critic and judge are furthest apart in what they think of "
+    "an answer. Cases without an audit come last.",
+    "least_confident": "Least confident first: unscored answers, then those the critic trusts least. Cases without an "
+    "audit come last.",
+    "newest": "Imported last comes first.",
+    "oldest": "In the order they were imported.",
+    "random": "Shuffled. The address keeps the draw, so that pages and the next case follow it.",
+}
 
 
 def show_cases(bench: Workbench) -> None:
     """The page of all cases."""
     facets = bench.store.cases.facets()
     if not sum(facets.states.values()):
-        _show_nothing_yet(bench)
+        show_nothing_yet(bench)
         return
     st.title("Queue")
-    _filters(facets)
-    wanted = address.case_filter(facets.fields)
+    _controls(facets)
+    wanted = address.case_filter()
     page = bench.find_cases(wanted)
     pages = max(1, -(-page.total // wanted.size))
     if wanted.page > pages:
         address.put("page", str(pages) if pages > 1 else "")
         st.rerun()
+    _narrowed(wanted)
     if not page.total:
         st.markdown("**No case matches.** Take a word out of the search, or choose fewer filters.")
         st.button("Clear search and filters", on_click=_clear)
         return
-    st.caption(_counted(page, wanted.page, wanted.size))
-    opened = case_list({"rows": [_row(summary) for summary in page.rows]}, key="case-list")
+    st.caption(f"**{_counted(page, wanted.page, wanted.size)}**  ·  {ORDER_SAYS[wanted.order]}")
+    opened = case_list({"rows": [case_row(summary) for summary in page.rows], "compact": False}, key="case-list")
     if opened:
         address.open_case(opened)
-    if pages > 1:
-        st.session_state["page-number"] = wanted.page
-        st.pagination(pages, key="page-number", on_change=_turn_page)
+    _paging(pages, wanted, page.total)
 
 
-def _filters(facets: Facets) -> None:
-    search, field, order = st.columns([5, 3, 3], vertical_alignment="bottom")
+def _controls(facets: Facets) -> None:
+    search, order, more = st.columns([6, 3, 2], vertical_alignment="bottom")
     with search:
         st.session_state["search"] = address.value("q")[: address.LONGEST_QUERY]
         st.text_input(
             "Search",
             key="search",
-            placeholder="Words in question, answer or evidence",
+            placeholder="Words in id, question, answer or evidence",
             max_chars=address.LONGEST_QUERY,
             on_change=_search,
-        )
-    with field:
-        names = list(facets.fields)
-        st.session_state["field"] = address.value("field") if address.value("field") in names else None
-        st.selectbox(
-            "Field", names, key="field", placeholder="Any field", index=None, on_change=_choose, args=("field",)
         )
     with order:
         st.session_state["order"] = address.order()
         st.selectbox(
-            "Order",
-            list(address.ORDERS),
-            key="order",
-            format_func=address.ORDERS.__getitem__,
-            on_change=_choose,
-            args=("order",),
+            "Order", list(address.ORDERS), key="order", format_func=address.ORDERS.__getitem__, on_change=_choose_order
         )
+    with more:
+        hidden = sum(bool(address.value(name)) for name in _MORE)
+        title = f"More filters ({hidden})" if hidden else "More filters"
+        with st.popover(title, icon=":material/filter_list:", width="stretch"):
+            _more_filters(facets)
     states = [state for state in STATES if facets.states.get(state)]
     flags = [flag for flag in FLAG if facets.flags.get(flag)]
-    left, right = st.columns([5, 6])
-    with left:
-        st.session_state["state"] = address.several("state", states)
-        st.pills(
-            "State",
-            states,
-            key="state",
-            selection_mode="multi",
-            format_func=lambda state: f"{STATE[state].text} {facets.states[state]:,}",
-            on_change=_choose_several,
-            args=("state",),
-        )
+    _pills("State", "state", {state: f"{STATE[state].text} {facets.states[state]:,}" for state in states})
     if flags:
-        with right:
-            st.session_state["flag"] = address.several("flag", flags)
-            st.pills(
-                "Found in the answer as it came",
-                flags,
-                key="flag",
-                selection_mode="multi",
-                format_func=lambda flag: f"{FLAG[flag].text} {facets.flags[flag]:,}",
-                on_change=_choose_several,
-                args=("flag",),
+        _pills(
+            "Found in the answer as it came",
+            "flag",
+            {flag: f"{FLAG[flag].text} {facets.flags[flag]:,}" for flag in flags},
+        )
+
+
+_MORE = ("field", "dataset", "model", "reviewer", "quality", "confidence")
+
+
+def _more_filters(facets: Facets) -> None:
+    _choice("Field", "field", facets.fields)
+    if len(facets.datasets) > 1 or address.value("dataset"):
+        _choice("Data set", "dataset", facets.datasets)
+    _choice("Model", "model", facets.models)
+    _choice("Reviewer", "reviewer", facets.reviewers)
+    _range("Quality", "quality")
+    _range("Confidence", "confidence")
+
+
+def _pills(title: str, name: str, options: dict[str, str]) -> None:
+    st.session_state[name] = address.several(name, list(options))
+    st.pills(
+        title,
+        list(options),
+        key=name,
+        selection_mode="multi",
+        format_func=options.__getitem__,
+        on_change=_choose_several,
+        args=(name,),
+    )
+
+
+def _choice(title: str, name: str, counts: dict[str, int]) -> None:
+    chosen = address.words(name)
+    options = [*counts, *(each for each in chosen if each not in counts)]
+    st.session_state[name] = chosen
+    st.multiselect(
+        title,
+        options,
+        key=name,
+        format_func=lambda each: f"{each} ({counts.get(each, 0):,})",
+        placeholder="Any" if options else "None yet",
+        disabled=not options,
+        on_change=_choose_several,
+        args=(name,),
+    )
+
+
+def _range(title: str, name: str) -> None:
+    low, high = address.bounds(name)
+    st.session_state[name] = (low or 0.0, 1.0 if high is None else high)
+    st.slider(title, 0.0, 1.0, step=0.05, key=name, format="%.2f", on_change=_choose_range, args=(name,))
+
+
+class _Chip(NamedTuple):
+    text: str
+    name: str
+    word: str | None
+
+
+def _narrowed(wanted: CaseFilter) -> None:
+    """What narrows the list beyond the pills in view, each to be taken out with a click."""
+    chips = [
+        _Chip(f"{title}: {word}", name, word)
+        for title, name in (("Field", "field"), ("Data set", "dataset"), ("Model", "model"), ("Reviewer", "reviewer"))
+        for word in address.words(name)
+    ]
+    chips += [
+        _Chip(f"{title} {low or 0:.2f} to {1 if high is None else high:.2f}", name, None)
+        for title, name in (("Quality", "quality"), ("Confidence", "confidence"))
+        for low, high in [address.bounds(name)]
+        if (low, high) != (None, None)
+    ]
+    if not any(address.value(name) for name in address.FILTERS):
+        return
+    with st.container(horizontal=True, gap="small"):
+        for place, chip in enumerate(chips[:12]):
+            st.button(
+                _plain(chip.text),
+                key=f"chip-{place}-{chip.name}-{chip.word}",
+                icon=":material/close:",
+                help="Take this filter out",
+                on_click=_take_out,
+                args=(chip.name, chip.word),
+            )
+        if wanted != CaseFilter(order=wanted.order, seed=wanted.seed, page=wanted.page, size=wanted.size):
+            st.button("Clear all", key="clear-all", type="tertiary", on_click=_clear)
+
+
+def _plain(text: str) -> str:
+    """Text from outside as a button's label, which is Markdown: its signs are escaped."""
+    shown = text if len(text) <= 60 else f"{text[:59]}…"
+    return "".join(f"\\{sign}" if sign in "\\`*_{}[]()<>#+!|~$:-." else sign for sign in shown)
+
+
+def _paging(pages: int, wanted: CaseFilter, total: int) -> None:
+    with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
+        if pages > 1:
+            st.session_state["page-number"] = wanted.page
+            st.pagination(pages, key="page-number", on_change=_turn_page)
+        if wanted.order == "random":
+            st.button("Shuffle again", icon=":material/shuffle:", on_click=_shuffle)
+        if total > min(address.PAGE_SIZES):
+            st.session_state["page-size"] = wanted.size
+            st.segmented_control(
+                "Cases on a page",
+                address.PAGE_SIZES,
+                key="page-size",
+                label_visibility="collapsed",
+                format_func=lambda size: f"{size} a page",
+                required=True,
+                on_change=_choose_size,
             )
 
 
-def _show_nothing_yet(bench: Workbench) -> None:
+def show_nothing_yet(bench: Workbench) -> None:
+    """What a person reads who has no case yet: what one is, and two ways to get some."""
     st.title("No cases yet")
     st.markdown(
         "A case is a question, the evidence a retrieval system found for it, and the answer a model wrote from that "
@@ -117,16 +212,20 @@ def _show_nothing_yet(bench: Workbench) -> None:
     st.text(str(bench.database))
 
 
-def _row(summary: CaseSummary) -> dict[str, Any]:
+def case_row(summary: CaseSummary, parameters: dict[str, str] | None = None) -> dict[str, Any]:
+    """A case as the list draws it; ``parameters`` describe the list it stands in, the address's unless given."""
     flags = [label(word) for flag, word in FLAG.items() if flag in summary.flags]
     hidden = len(flags) - FLAGS_SHOWN
     if hidden > 0:
         flags = [*flags[:FLAGS_SHOWN], {"text": f"+{hidden}", "tone": "calm", "meaning": "More inside"}]
+    way = address.list_parameters() if parameters is None else parameters
     return {
         "id": summary.id,
+        "href": address.link("review", **way, case=summary.id),
         "question": summary.query,
         "field": summary.field or "",
         "state": state_label(summary.state),
+        "reviewer": summary.reviewer or "",
         "flags": flags,
         "audited": summary.run_id is not None,
         "quality": summary.quality,
@@ -145,14 +244,31 @@ def _search() -> None:
     address.put("page", "")
 
 
-def _choose(name: str) -> None:
-    chosen = st.session_state[name] or ""
-    address.put(name, "" if (name, chosen) == ("order", "telling") else chosen)
+def _choose_order() -> None:
+    chosen = st.session_state["order"]
+    address.put("order", "" if chosen == "telling" else chosen)
     address.put("page", "")
 
 
 def _choose_several(name: str) -> None:
-    address.put(name, ",".join(st.session_state[name]))
+    address.put_words(name, st.session_state[name])
+    address.put("page", "")
+
+
+def _choose_range(name: str) -> None:
+    low, high = st.session_state[name]
+    address.put_bounds(name, low, high)
+    address.put("page", "")
+
+
+def _choose_size() -> None:
+    chosen = st.session_state["page-size"]
+    address.put("size", "" if chosen == address.PAGE_SIZE else str(chosen))
+    address.put("page", "")
+
+
+def _shuffle() -> None:
+    address.put("seed", str(address.number("seed", 0) % address.LARGEST_SEED + 1))
     address.put("page", "")
 
 
@@ -161,6 +277,11 @@ def _turn_page() -> None:
     address.put("page", str(chosen) if chosen > 1 else "")
 
 
+def _take_out(name: str, word: str | None) -> None:
+    address.put_words(name, [each for each in address.words(name) if each != word] if word else [])
+    address.put("page", "")
+
+
 def _clear() -> None:
-    for name in ("q", "state", "flag", "field", "page"):
+    for name in (*address.FILTERS, "page"):
         address.put(name, "")

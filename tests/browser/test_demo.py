@@ -37,7 +37,7 @@ def audited(tab: Tab, case_id: str) -> None:
 
 
 def test_the_demo_opens_on_the_list_of_its_cases(demo: str, open_tab: OpenTab) -> None:
-    page = open_tab(demo).open()
+    page = open_tab(demo).open("/queue")
     expect(page.get_by_role("heading", name="Queue", exact=True)).to_be_visible()
     expect(page.get_by_text(f"of {len(demo_ids())} cases")).to_be_visible()
     expect(page.locator("table.list tbody tr")).to_have_count(20)
@@ -45,7 +45,7 @@ def test_the_demo_opens_on_the_list_of_its_cases(demo: str, open_tab: OpenTab) -
 
 def test_searching_narrows_the_list_and_the_address_keeps_the_search(demo: str, open_tab: OpenTab) -> None:
     tab = open_tab(demo)
-    page = tab.open()
+    page = tab.open("/queue")
     page.get_by_label("Search").fill("Halvorsen Marine offshore")
     page.get_by_label("Search").press("Enter")
     expect(page.locator("table.list tbody")).to_contain_text("Halvorsen Marine")
@@ -59,7 +59,7 @@ def test_searching_narrows_the_list_and_the_address_keeps_the_search(demo: str, 
 
 def test_a_search_that_finds_nothing_says_what_to_do(demo: str, open_tab: OpenTab) -> None:
     tab = open_tab(demo)
-    page = tab.open("/?q=zzzzqqqq%22%20OR%20*")
+    page = tab.open("/queue?q=zzzzqqqq%22%20OR%20*")
     expect(page.get_by_text("No case matches.")).to_be_visible()
     page.get_by_role("button", name="Clear search and filters").click(delay=40)
     expect(page.locator("table.list tbody tr")).to_have_count(20)
@@ -67,7 +67,7 @@ def test_a_search_that_finds_nothing_says_what_to_do(demo: str, open_tab: OpenTa
 
 def test_a_click_opens_a_case_and_the_way_back_leads_to_the_same_list(demo: str, open_tab: OpenTab) -> None:
     tab = open_tab(demo)
-    page = tab.open("/?q=Halvorsen")
+    page = tab.open("/queue?q=Halvorsen")
     rows = page.locator("table.list tbody tr").count()
     page.locator("table.list tbody a").first.click(delay=40)
     expect(page).to_have_url(re.compile("case="))

@@ -16,7 +16,7 @@ from masis.ui.desk import DeskData
 HERE = Path(__file__).parent
 
 
-def _registered(name: str) -> Callable[..., Any]:
+def registered(name: str) -> Callable[..., Any]:
     """A component from ``name.js`` and ``name.css``; to be registered once, at import."""
 
     def source(file: str) -> str:
@@ -30,10 +30,10 @@ def _registered(name: str) -> Callable[..., Any]:
     )
 
 
-_DESK = _registered("desk")
-_CASE_LIST = _registered("case_list")
-_CASE_HEAD = _registered("case_head")
-_SCORES = _registered("scores")
+_DESK = registered("desk")
+_CASE_LIST = registered("case_list")
+_CASE_HEAD = registered("case_head")
+_SCORES = registered("scores")
 
 
 def reading_desk(data: DeskData, *, key: str) -> None:

@@ -1,10 +1,13 @@
 export default function ({ data, parentElement, setTriggerValue }) {
   const root = parentElement.querySelector(".root")
-  if (!root) return
+  const version = JSON.stringify(data)
+  if (!root || root.dataset.version === version) return
+  root.dataset.version = version
   root.replaceChildren()
-  const table = make("table", "list")
+  const table = make("table", data.compact ? "list compact" : "list")
   const head = make("tr")
-  for (const title of ["Question", "State", "Found in the answer as it came", "Quality", "Confidence"]) {
+  const titles = ["Question", "State", "Found in the answer as it came", "Quality", "Confidence"]
+  for (const title of data.compact ? titles.slice(0, 4) : titles) {
     const cell = make("th", "", title)
     cell.scope = "col"
     head.append(cell)
@@ -12,7 +15,17 @@ export default function ({ data, parentElement, setTriggerValue }) {
   table.append(make("thead"))
   table.tHead.append(head)
   const body = make("tbody")
-  const percent = value => (value === null ? "–" : value.toFixed(2))
+  const links = []
+  const score = value => {
+    const cell = make("td", "figure", value === null ? "–" : value.toFixed(2))
+    if (value === null) return cell
+    const bar = make("span", "bar")
+    const fill = make("span", "fill")
+    fill.style.width = `${Math.round(value * 100)}%`
+    bar.append(fill)
+    cell.append(bar)
+    return cell
+  }
   for (const row of data.rows) {
     const line = make("tr")
     const open = event => {
@@ -22,27 +35,30 @@ export default function ({ data, parentElement, setTriggerValue }) {
     }
     const question = make("td", "question")
     const link = make("a", "", row.question)
-    link.href = `review?case=${encodeURIComponent(row.id)}`
+    link.href = row.href
     link.target = "_self"
     link.dir = "auto"
     link.onclick = event => { open(event); event.stopPropagation() }
+    links.push(link)
     question.append(link, make("div", "dim small", [row.field, row.id].filter(Boolean).join("  ·  ")))
     const state = make("td", "state")
     state.append(pill(row.state))
+    if (row.reviewer) state.append(make("div", "dim by", row.reviewer))
     const found = make("td", "found")
     for (const flag of row.flags) found.append(pill(flag))
     if (!row.flags.length) found.append(make("span", "dim", row.audited ? "nothing" : "–"))
-    const quality = make("td", "figure", percent(row.quality))
-    if (row.quality !== null) {
-      const bar = make("span", "bar")
-      const fill = make("span", "fill")
-      fill.style.width = `${Math.round(row.quality * 100)}%`
-      bar.append(fill)
-      quality.append(bar)
-    }
-    line.append(question, state, found, quality, make("td", "figure", percent(row.confidence)))
+    line.append(question, state, found, score(row.quality))
+    if (!data.compact) line.append(score(row.confidence))
     line.onclick = event => { if (!window.getSelection()?.toString()) open(event) }
     body.append(line)
+  }
+  // Up and down go from row to row, Home and End to the first and the last; Enter opens, as it does with every link.
+  body.onkeydown = event => {
+    const here = links.indexOf(event.target)
+    const there = { ArrowDown: here + 1, ArrowUp: here - 1, Home: 0, End: links.length - 1 }[event.key]
+    if (here < 0 || there === undefined || event.metaKey || event.ctrlKey || event.altKey) return
+    event.preventDefault()
+    links[Math.min(Math.max(there, 0), links.length - 1)].focus()
   }
   table.append(body)
   root.append(table)
