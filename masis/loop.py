@@ -22,7 +22,7 @@ from masis.schema.base import Unscored
 from masis.schema.case import Case
 from masis.schema.run import Event, Iteration, Run, RunWarning, Step, TerminationReason, Usage, Versions
 from masis.settings import Settings
-from masis.steps import claims, critique, evaluation, issues, routing
+from masis.steps import claims, critique, evaluation, issues, routing, telemetry
 from masis.steps.citations import audit_citations
 from masis.steps.claims import Verifier
 from masis.steps.context import AuditContext
@@ -132,7 +132,7 @@ class _Work:
         if reason == "max_iterations":
             yield from self._warn(MAX_ITERATIONS_WARNING, None, "The limit of iterations was reached with issues left.")
             run = run.model_copy(update={"warnings": tuple(self.warnings)})
-        yield self._event("run_finished", data=_outcome(run))
+        yield self._event("run_finished", data=telemetry.of_run(run))
         return run
 
     def _first_answer(self) -> Generator[Event, None, str | None]:
@@ -178,11 +178,14 @@ class _Work:
         last = self.iterations[-1]
         if reason is not None and last.evaluation is None:
             evaluated = yield from self._evaluate(self._context(last), last.critique)
-            self.iterations[-1] = last.model_copy(update={"evaluation": evaluated})
+            last = last.model_copy(update={"evaluation": evaluated})
         elif revision is not None:
-            self.iterations[-1] = last.model_copy(update={"revision": revision})
+            last = last.model_copy(update={"revision": revision})
+        self.iterations[-1] = last.model_copy(update={"step_ms": last.step_ms | self.step_ms})
         self.keep(self.iterations[-1])
-        yield self._event("iteration_finished", iteration=last.iteration_number, data=_figures(self.iterations[-1]))
+        yield self._event(
+            "iteration_finished", iteration=last.iteration_number, data=telemetry.of_iteration(self.iterations[-1])
+        )
         return reason, None if reason else revision
 
     def _iteration(self, answer: str, revision: Revision | None) -> Events:
@@ -197,17 +200,7 @@ class _Work:
                 invalid_penalty=self.settings.invalid_citation_penalty,
                 uncited_penalty=self.settings.uncited_claim_penalty,
             )
-        yield self._event(
-            "step_finished",
-            iteration=number,
-            step="citations",
-            data={
-                "references": len(cited.citations),
-                "invalid_citations": len(cited.invalid_citations),
-                "uncited_claims": len(cited.uncited_claims),
-                "penalty_factor": cited.penalty_factor,
-            },
-        )
+        yield self._event("step_finished", iteration=number, step="citations", data=telemetry.of_citations(cited))
         checks, missing = yield from self._check_claims(answer, cited, number)
         found = issues.merged(cited, checks, missing, self.settings)
         context = AuditContext(
@@ -259,10 +252,7 @@ class _Work:
                     missing = verifier.missing(self.case.query, answer, checks, self.case.evidence)
         except StepError as error:
             yield from self._warn(error.code, "claims", str(error), number)
-        verdicts: dict[str, int] = {}
-        for check in checks:
-            verdicts[check.verdict] = verdicts.get(check.verdict, 0) + 1
-        data = {"claims": len(checks), "verdicts": verdicts, "missing": len(missing)}
+        data = telemetry.of_claims(checks, missing)
         yield self._event("step_finished", iteration=number, step="claims", data=data)
         return checks, missing
 
@@ -281,16 +271,7 @@ class _Work:
             own = issues.raised(judgement.objections, context.answer, context.issues)
         found = (*context.issues, *own.issues)
         verdict = critique.ruled(judgement, context.citation_audit, found, critic.judged_by, own.notes)
-        data = {
-            "confidence": verdict.confidence,
-            "hallucination": verdict.hallucination_detected,
-            "needs_retry": verdict.needs_retry,
-            "conflicts": len(verdict.conflicting_evidence),
-            "invalid_citations": len(context.citation_audit.invalid_citations),
-            "uncited_claims": len(context.citation_audit.uncited_claims),
-            "issues": len(found),
-            "duration_ms": round(self.step_ms["critique"], 3),
-        }
+        data = telemetry.of_critique(verdict, context.citation_audit, found, self.step_ms["critique"])
         yield self._event("step_finished", iteration=number, step="critique", data=data)
         return verdict, found
 
@@ -307,8 +288,7 @@ class _Work:
             yield from self._warn(
                 result.unscored.code, "evaluation", f"The evaluation is unscored: {result.unscored.reason}", number
             )
-        data = {name: getattr(result, name) for name in ("overall_score", *evaluation.DIMENSIONS)}
-        data["duration_ms"] = round(self.step_ms["evaluation"], 3)
+        data = telemetry.of_evaluation(result, self.step_ms["evaluation"])
         yield self._event("step_finished", iteration=number, step="evaluation", data=data)
         return result
 
@@ -321,7 +301,7 @@ class _Work:
         except StepError as error:
             yield from self._warn(error.code, "revision", str(error), last.iteration_number)
             return None
-        data = {"changes": len(revision.changes), "issues_addressed": len(revision.issues_addressed)}
+        data = telemetry.of_revision(revision)
         yield self._event("step_finished", iteration=last.iteration_number, step="revision", data=data)
         return revision
 
@@ -407,27 +387,3 @@ class _Timer:
     def __exit__(self, *_: object) -> None:
         spent = (self.work.clock.seconds() - self.start) * 1000
         self.work.step_ms[self.step] = self.work.step_ms.get(self.step, 0.0) + spent
-
-
-def _figures(iteration: Iteration) -> dict[str, Any]:
-    overall = iteration.evaluation.overall_score if iteration.evaluation else None
-    return {
-        "quality_score": iteration.quality_score,
-        "improvement_delta": iteration.improvement_delta,
-        "confidence": iteration.critique.confidence,
-        "overall_score": overall,
-        "issues": len(iteration.issues),
-        "major_issues": sum(issue.major for issue in iteration.issues),
-    }
-
-
-def _outcome(run: Run) -> dict[str, Any]:
-    return {
-        "termination_reason": run.termination_reason,
-        "total_iterations": run.total_iterations,
-        "best": run.best,
-        "final_quality_score": run.final_quality_score,
-        "improvement_percentage": run.improvement_percentage,
-        "needs_review": run.needs_review,
-        "review_reasons": [reason.code for reason in run.review_reasons],
-    }

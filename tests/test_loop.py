@@ -226,6 +226,14 @@ def test_the_critics_telemetry_has_the_fields_of_the_spec() -> None:
     assert wanted <= data.keys()
 
 
+@pytest.mark.spec("REQ-CRITIC-OBS-001")
+def test_each_iteration_keeps_the_time_of_each_of_its_steps() -> None:
+    found = run(critic=ScriptedCritic([ALWAYS_WRONG, said(0.9)]), reviser=answers(1))
+    first, second = (set(iteration.step_ms) for iteration in found.iterations)
+    assert first == {"citations", "claims", "critique", "evaluation", "revision"}
+    assert second == {"citations", "claims", "critique", "evaluation"}
+
+
 def test_the_loops_deadline_ends_it_with_what_there_is() -> None:
     work = loop.audit(
         CASE,
