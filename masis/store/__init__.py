@@ -1,9 +1,10 @@
-"""SQLite: cases, runs, the decision log. All SQL of the product lives in this package.
+"""SQLite: cases, runs, the decision log, drafts. All SQL of the product lives in this package.
 
     store = Store.open(path)
     store.cases.add(case)
     store.runs.start(...); store.runs.save_iteration(...); store.runs.finish(run)
     store.decisions.append(decision)
+    store.drafts.save(reviewer, "case:1", "note", "...")
 
 A store may be shared between threads; each gets a connection of its own. Other processes may use the same file at the
 same time.
@@ -21,6 +22,7 @@ from masis.store import transfer
 from masis.store.cases import Cases
 from masis.store.checking import check
 from masis.store.decisions import Decisions
+from masis.store.drafts import Drafts
 from masis.store.opening import Database, Unguarded, open_database, utc_now
 from masis.store.owners import Owner, this_process
 from masis.store.records import (
@@ -41,11 +43,12 @@ from masis.store.transfer import Putting, StoreRecord
 
 
 class Store:
-    """One database and its parts: ``cases``, ``runs``, ``decisions``."""
+    """One database and its parts: ``cases``, ``runs``, ``decisions``, ``drafts``."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
         self.cases, self.runs, self.decisions = Cases(database), Runs(database), Decisions(database)
+        self.drafts = Drafts(database)
 
     @classmethod
     def open(cls, path: str | Path, *, now: Callable[[], str] = utc_now, unguarded: Unguarded = "refuse") -> Self:

@@ -194,7 +194,28 @@ def m003_queue_indexes(db: Database) -> None:
         db.execute(statement)
 
 
-MIGRATIONS: tuple[Migration, ...] = (m001_cases_runs_and_decisions, m002_full_text_search, m003_queue_indexes)
+def m004_drafts(db: Database) -> None:
+    """What people have typed and not yet submitted."""
+    db.execute(
+        """
+        CREATE TABLE drafts (
+            reviewer TEXT NOT NULL,
+            subject TEXT NOT NULL,
+            field TEXT NOT NULL,
+            value TEXT NOT NULL,
+            saved_at TEXT NOT NULL,
+            PRIMARY KEY (reviewer, subject, field)
+        ) STRICT, WITHOUT ROWID
+        """
+    )
+
+
+MIGRATIONS: tuple[Migration, ...] = (
+    m001_cases_runs_and_decisions,
+    m002_full_text_search,
+    m003_queue_indexes,
+    m004_drafts,
+)
 
 
 def names(migrations: Sequence[Migration] = MIGRATIONS) -> tuple[str, ...]:
