@@ -1,0 +1,178 @@
+"""The printable report: whole, self-contained, and with nothing in it that came from outside as anything but text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from masis.schema.case import Case
+from masis.schema.review import Decision, TargetLabel
+from masis.ui.report import case_report, report_name
+from masis.workbench import Workbench, demo_cases
+
+FABRICATED = "strategy-01-fabricated"
+HOSTILE = (
+    "<script>alert(1)</script><img src=http://evil.example/x onerror=alert(2)><iframe src=//evil.example></iframe>"
+    "<form action=//evil.example><input></form>[a](javascript:alert(3)) {{ 7*7 }} {% raw %} '\"; DROP TABLE cases; "
+    "\u202eright to left\u202c zero\u200bwidth"
+)
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Workbench]:
+    bench = Workbench.open(tmp_path / "report.db")
+    yield bench
+    bench.store.close()
+
+
+def demo_case(case_id: str) -> Case:
+    return next(case for case in demo_cases() if case.id == case_id)
+
+
+def report(bench: Workbench, case_id: str) -> str:
+    return case_report(bench.open_case(case_id), bench.store.decisions.head())
+
+
+class Reading(HTMLParser):
+    """The tags and attributes of a page, and its words."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.attributes: set[str] = set()
+        self.words = ""
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.attributes |= {name for name, _ in attrs}
+
+    def handle_data(self, data: str) -> None:
+        self.words += data
+
+
+def test_the_report_holds_question_evidence_marks_findings_scores_decisions_and_versions(bench: Workbench) -> None:
+    case = demo_case(FABRICATED)
+    bench.import_cases([case])
+    run = bench.audit(case)
+    bench.decide(
+        Decision(
+            reviewer="Ana",
+            case_id=case.id,
+            run_id=run.id,
+            iteration=1,
+            verdict="override",
+            reason="wrong figure",
+            note="checked against the annual report",
+            corrected_answer="It grew by 14.2% [chunk_2].",
+            labels=(TargetLabel(target="claim", start=0, end=4, text="Four", label="agree"),),
+        )
+    )
+    html = report(bench, case.id)
+    words = Reading(html).words
+    for expected in (
+        case.query,
+        "chunk_99",
+        "2 fabricated",
+        "Overridden by Ana",
+        "wrong figure",
+        "checked against the annual report",
+        "It grew by 14.2% [chunk_2].",
+        "Faithfulness",
+        "Rules that changed a score in iteration 1",
+        run.id,
+        run.versions.rubric,
+        case.digest(),
+        bench.store.decisions.head().digest,
+        "claim “Four”: agree",
+    ):
+        assert expected in words
+    assert all(chunk.id in words for chunk in case.evidence)
+    assert "ref-fabricated" in html
+    assert "line-through" in html
+
+
+def test_the_report_needs_nothing_else_and_runs_nothing(bench: Workbench) -> None:
+    case = demo_case(FABRICATED)
+    bench.import_cases([case])
+    bench.audit(case)
+    html = report(bench, case.id)
+    reading = Reading(html)
+    assert not reading.tags & {"script", "img", "link", "iframe", "form", "object", "embed", "base", "a"}
+    assert not reading.attributes & {"src", "href", "srcset", "action", "background"}
+    assert "url(" not in html
+    assert "@import" not in html
+    assert "default-src 'none'" in html
+
+
+def test_hostile_text_stays_text_wherever_it_stands(bench: Workbench) -> None:
+    case = Case.model_validate(
+        {
+            "id": HOSTILE,
+            "query": HOSTILE,
+            "answer": f"{HOSTILE} [c1] and [{HOSTILE}].",
+            "evidence": [{"id": "c1", "text": HOSTILE, "source": HOSTILE}],
+            "metadata": {"field": HOSTILE},
+        }
+    )
+    bench.import_cases([case])
+    run = bench.audit(case)
+    bench.decide(
+        Decision(
+            reviewer=HOSTILE[:200],
+            case_id=case.id,
+            run_id=run.id,
+            verdict="override",
+            reason=HOSTILE,
+            note=HOSTILE,
+            corrected_answer=HOSTILE,
+            labels=(TargetLabel(target="span", start=0, end=1, text=HOSTILE, label=HOSTILE, note=HOSTILE),),
+        )
+    )
+    html = report(bench, case.id)
+    reading = Reading(html)
+    assert not reading.tags & {"script", "img", "iframe", "form", "input"}
+    assert not any(name.startswith("on") for name in reading.attributes)
+    assert "alert(1)" in reading.words
+    assert "{{ 7*7 }}" in reading.words
+
+
+def test_a_case_without_an_audit_has_a_report_that_says_so(bench: Workbench) -> None:
+    case = demo_case(FABRICATED)
+    bench.import_cases([case])
+    words = Reading(report(bench, case.id)).words
+    assert "No finished audit has looked at it." in words
+    assert "None yet." in words
+    assert all(chunk.text in words for chunk in case.evidence)
+
+
+def test_what_was_redacted_is_gone_from_the_report_too(bench: Workbench) -> None:
+    case = demo_case(FABRICATED)
+    bench.import_cases([case])
+    run = bench.audit(case)
+    entry = bench.decide(
+        Decision(reviewer="Ana", case_id=case.id, run_id=run.id, verdict="reject", reason="names a private person")
+    )
+    bench.store.decisions.redact(entry.id, by="Ben", reason="personal data")
+    words = Reading(report(bench, case.id)).words
+    assert "names a private person" not in words
+    assert f"Redacted entry {entry.id}" in words
+
+
+def test_the_same_store_gives_the_same_report(bench: Workbench) -> None:
+    case = demo_case(FABRICATED)
+    bench.import_cases([case])
+    bench.audit(case)
+    assert report(bench, case.id) == report(bench, case.id)
+
+
+@pytest.mark.parametrize("case_id", ["../../etc/passwd", "a\nb", 'x"; rm -rf', "日本", "x" * 500, "CON"])
+def test_the_name_of_the_file_is_harmless(case_id: str) -> None:
+    name = report_name(case_id)
+    assert name.startswith("audit-")
+    assert name.endswith(".html")
+    assert set(name) <= set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-.")
+    assert len(name) < 100
