@@ -132,10 +132,11 @@ class Workbench:
         case: Case,
         *,
         settings: Settings | None = None,
+        run_id: str | None = None,
         on_event: Callable[[Event], None] | None = None,
         cancelled: Callable[[], bool] | None = None,
     ) -> Run:
-        """Audit a case that is in the store, keeping the run as it goes.
+        """Audit a case that is in the store, keeping the run as it goes; a new run gets ``run_id`` where one is given.
 
         A run of the same content with the same settings that was interrupted is taken up after its last finished
         iteration. Raises UnknownRecord where the case is not in the store.
@@ -145,7 +146,7 @@ class Workbench:
         progress = self._interrupted(case, settings)
         if progress is not None:
             return self._run(case, settings, roles, progress.run_id, progress, on_event, cancelled)
-        run_id = loop.new_run_id()
+        run_id = run_id or loop.new_run_id()
         self.store.runs.start(
             run_id, case_id=case.id, case_digest=case.digest(), models=roles.models, settings=_dumped(settings)
         )

@@ -209,6 +209,13 @@ class Runs:
         with self._database.reading() as connection:
             return _summaries(connection, "case_seq = ?", [case_seq(connection, case_id)])
 
+    def summary(self, run_id: str) -> RunSummary:
+        """One run as lists show it. Raises UnknownRecord."""
+        found = _summaries(self._database.connection(), "runs.id = ?", [run_id])
+        if not found:
+            raise UnknownRecord(f"there is no run {run_id!r}.")
+        return found[0]
+
     def find(self, case_id: str, state: RunState, case_digest: str, settings: dict[str, Any]) -> str | None:
         """The newest run of a case in this state, over this content, with these settings; None if there is none."""
         row = (
