@@ -5,14 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any, Literal, NamedTuple
 
 from pydantic_core import PydanticSerializationError
 
 from masis.errors import CaseConflict, InputError, UnknownRecord
 from masis.schema.case import Case
-from masis.store import queue
+from masis.store import neighbours, queue
 from masis.store.opening import Database
 from masis.store.records import Added, CaseFilter, CasePage, CaseSummary, Facets
 
@@ -141,6 +141,19 @@ class Cases:
         """One page of the cases that match, and how many match."""
         with self._database.reading() as connection:
             return queue.search(connection, wanted)
+
+    def neighbours(self, case_id: str, wanted: CaseFilter) -> neighbours.Neighbours:
+        """The cases beside one in the order of a filter, whether it matches itself or not. Raises UnknownRecord."""
+        with self._database.reading() as connection:
+            return neighbours.neighbours(connection, wanted, case_seq(connection, case_id))
+
+    def following(self, case_id: str, wanted: CaseFilter, *, without: Collection[str] = ()) -> str | None:
+        """The next case of a queue that is none of ``without``; after the last one, from the first on again.
+
+        Raises UnknownRecord.
+        """
+        with self._database.reading() as connection:
+            return neighbours.following(connection, wanted, case_seq(connection, case_id), without)
 
     def facets(self) -> Facets:
         """Which states, fields, datasets, models, flags, reasons and reviewers occur, and how often."""

@@ -31,12 +31,14 @@ _WALKED = 2_000
 _MATCHING = "SELECT rowid FROM case_words WHERE case_words MATCH ?"
 
 
-class _Condition(NamedTuple):
+class Condition(NamedTuple):
+    """A condition in SQL and the values it binds."""
+
     sql: str
     values: tuple[Any, ...]
 
 
-class _Order(NamedTuple):
+class Order(NamedTuple):
     """How to sort; ``walked`` is the same order as an index has it, None where no index has it."""
 
     sorted: str
@@ -45,45 +47,59 @@ class _Order(NamedTuple):
 
 
 _ORDERS = {
-    "telling": _Order("+telling DESC, seq", "telling DESC, seq"),
-    "least_confident": _Order("+doubt DESC, seq", "doubt DESC, seq"),
-    "oldest": _Order("+seq", "seq"),
-    "newest": _Order("+seq DESC", "seq DESC"),
+    "telling": Order("+telling DESC, seq", "telling DESC, seq"),
+    "least_confident": Order("+doubt DESC, seq", "doubt DESC, seq"),
+    "oldest": Order("+seq", "seq"),
+    "newest": Order("+seq DESC", "seq DESC"),
 }
 
 
 def search(connection: sqlite3.Connection, wanted: CaseFilter) -> CasePage:
     """One page of the cases that match, and how many match."""
-    filters = _filters(wanted)
-    words = _Words(match(wanted.text), whole=True) if wanted.text.strip() else None
-    total = _total(connection, filters, words)
-    if words is not None and not total:
-        words = _Words(match(wanted.text, beginning=True), whole=False)
-        total = _total(connection, filters, words)
+    filters, words, total = matching(connection, wanted)
     numbers = _page(connection, wanted, filters, words, total)
     place = {seq: index for index, seq in enumerate(numbers)}
     rows = _rows(connection, f"seq IN ({', '.join('?' * len(numbers))})", numbers)
     return CasePage(rows=tuple(_summary(row) for row in sorted(rows, key=lambda row: place[row["seq"]])), total=total)
 
 
-class _Words(NamedTuple):
+class Matching(NamedTuple):
+    """What a filter asks for in SQL, and how many cases match it."""
+
+    filters: Sequence[Condition]
+    words: Words | None
+    total: int
+
+
+def matching(connection: sqlite3.Connection, wanted: CaseFilter) -> Matching:
+    """Read a filter and count what matches."""
+    filters = _filters(wanted)
+    words = Words(match(wanted.text), whole=True) if wanted.text.strip() else None
+    total = _total(connection, filters, words)
+    if words is not None and not total:
+        words = Words(match(wanted.text, beginning=True), whole=False)
+        total = _total(connection, filters, words)
+    return Matching(filters, words, total)
+
+
+class Words(NamedTuple):
     """An FTS5 query; ``whole`` if it asks for whole words only, which is quick to ask of a single case."""
 
     query: str
     whole: bool
 
 
-def _total(connection: sqlite3.Connection, filters: Sequence[_Condition], words: _Words | None) -> int:
+def _total(connection: sqlite3.Connection, filters: Sequence[Condition], words: Words | None) -> int:
     if words is not None and not filters:
         sql, values = "SELECT count(*) FROM case_words WHERE case_words MATCH ?", [words.query]
     else:
-        where, values = _where(filters, words)
+        where, values = conditions(filters, words)
         sql = f"SELECT count(*) FROM cases WHERE {where}"  # noqa: S608 (every name is ours, what people give is bound)
     return int(connection.execute(sql, values).fetchone()[0])
 
 
 def _page(
-    connection: sqlite3.Connection, wanted: CaseFilter, filters: Sequence[_Condition], words: _Words | None, total: int
+    connection: sqlite3.Connection, wanted: CaseFilter, filters: Sequence[Condition], words: Words | None, total: int
 ) -> list[int]:
     """The numbers of the cases on the page, in order."""
     offset = (wanted.page - 1) * wanted.size
@@ -91,11 +107,11 @@ def _page(
         return []
     order = _order(wanted)
     walkable = order.walked is not None and (words is None or words.whole)
-    if walkable and _worth_walking(connection, total, offset + wanted.size, bool(filters or words)):
-        where, values = _where(filters, words, probe=True)
+    if walkable and worth_walking(connection, total, offset + wanted.size, bool(filters or words)):
+        where, values = conditions(filters, words, probe=True)
         by = order.walked
     else:
-        where, values = _where(filters, words)
+        where, values = conditions(filters, words)
         by = order.sorted
     rows = connection.execute(
         f"SELECT seq FROM cases WHERE {where} ORDER BY {by} LIMIT ? OFFSET ?",  # noqa: S608
@@ -104,7 +120,7 @@ def _page(
     return [row[0] for row in rows]
 
 
-def _worth_walking(connection: sqlite3.Connection, total: int, upto: int, narrowed: bool) -> bool:
+def worth_walking(connection: sqlite3.Connection, total: int, upto: int, narrowed: bool) -> bool:
     """Whether walking along the order past what doesn't match is shorter than sorting what does."""
     if not narrowed:
         return True
@@ -112,12 +128,12 @@ def _worth_walking(connection: sqlite3.Connection, total: int, upto: int, narrow
     return bool(upto * cases <= _WALKED * total)
 
 
-def _where(filters: Sequence[_Condition], words: _Words | None, *, probe: bool = False) -> tuple[str, list[Any]]:
+def conditions(filters: Sequence[Condition], words: Words | None, *, probe: bool = False) -> tuple[str, list[Any]]:
     """The conditions as SQL; ``probe`` asks for each case whether it has the words instead of listing all that do."""
     parts = list(filters)
     if words is not None:
         listed = f"EXISTS ({_MATCHING} AND rowid = cases.seq)" if probe else f"seq IN ({_MATCHING})"
-        parts.append(_Condition(listed, (words.query,)))
+        parts.append(Condition(listed, (words.query,)))
     return " AND ".join(part.sql for part in parts) or "1", [value for part in parts for value in part.values]
 
 
@@ -146,7 +162,7 @@ def _summary(row: sqlite3.Row) -> CaseSummary:
     )
 
 
-def _filters(wanted: CaseFilter) -> list[_Condition]:
+def _filters(wanted: CaseFilter) -> list[Condition]:
     return [
         *(_any_of("state", wanted.states)),
         *(_any_of("field", wanted.fields)),
@@ -160,22 +176,20 @@ def _filters(wanted: CaseFilter) -> list[_Condition]:
     ]
 
 
-def _any_of(column: str, values: Sequence[str]) -> list[_Condition]:
+def _any_of(column: str, values: Sequence[str]) -> list[Condition]:
     marks = ", ".join("?" * len(values))
-    return [_Condition(f"{column} IN ({marks})", tuple(values))] if values else []
+    return [Condition(f"{column} IN ({marks})", tuple(values))] if values else []
 
 
-def _any_in(column: str, values: Sequence[str]) -> list[_Condition]:
+def _any_in(column: str, values: Sequence[str]) -> list[Condition]:
     """Any of the values stands in the JSON list of the column: a quoted value can't begin or end inside another."""
     tests = " OR ".join([f"instr({column}, ?)"] * len(values))
-    return (
-        [_Condition(f"({tests})", tuple(json.dumps(value, ensure_ascii=False) for value in values))] if values else []
-    )
+    return [Condition(f"({tests})", tuple(json.dumps(value, ensure_ascii=False) for value in values))] if values else []
 
 
-def _bounded(column: str, low: float | None, high: float | None) -> list[_Condition]:
+def _bounded(column: str, low: float | None, high: float | None) -> list[Condition]:
     bounds = ((">=", low), ("<=", high))
-    return [_Condition(f"{column} {operator} ?", (bound,)) for operator, bound in bounds if bound is not None]
+    return [Condition(f"{column} {operator} ?", (bound,)) for operator, bound in bounds if bound is not None]
 
 
 def match(text: str, *, beginning: bool = False) -> str:
@@ -193,12 +207,15 @@ def match(text: str, *, beginning: bool = False) -> str:
     return " AND ".join('"' + word.replace('"', '""') + '"' for word in words) + (" *" if open_ended else "")
 
 
-def _order(wanted: CaseFilter) -> _Order:
-    if wanted.order != "random":
-        return _ORDERS[wanted.order]
-    drawn = hashlib.sha256(str(wanted.seed).encode()).digest()
+def _order(wanted: CaseFilter) -> Order:
+    return shuffle(wanted.seed) if wanted.order == "random" else _ORDERS[wanted.order]
+
+
+def shuffle(seed: int) -> Order:
+    """The random order that a seed draws."""
+    drawn = hashlib.sha256(str(seed).encode()).digest()
     factor, offset = (1 + int.from_bytes(part) % (_MODULUS - 1) for part in (drawn[:8], drawn[8:16]))
-    return _Order(f"(seq * ? + ?) % {_MODULUS}", None, (factor, offset))
+    return Order(f"(seq * ? + ?) % {_MODULUS}", None, (factor, offset))
 
 
 def facets(connection: sqlite3.Connection) -> Facets:
