@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator
 from masis.offline.assessment import Assessment, Bearing, Signal, SignalKind, Verdict
 from masis.offline.clauses import clauses as split_clauses
 from masis.offline.contradictions import signals as find_signals
-from masis.offline.evidence import FactTable, Passage, names_in, passages, postings
+from masis.offline.evidence import LONGEST_PASSAGE, FactTable, Passage, names_in, passages, postings
 from masis.offline.facts import extract
 from masis.offline.features import combine, measure
 from masis.offline.matching import Match, match
@@ -25,11 +25,14 @@ __all__ = ["Assessment", "Bearing", "EvidenceIndex", "Signal", "SignalKind", "Ve
 
 _INNER_STOP = re.compile(r"[.!?][\"”’)]?\s|\n")
 _ABSTAINS = re.compile(
-    r"\b(?:i (?:don['’]?t|do not) know|i (?:couldn['’]?t|could not|can(?:no|['’])t) (?:find|answer|provide|help)|idk|no idea|as an ai|i['’]?m sorry|i am sorry"
-    r"|(?:does|do|did|is|are) not (?:provide|provided|contain|mention|mentioned|specify|specified|say|state|address|addressed)\b.{0,40}$"
-    r"|insufficient (?:evidence|information)|cannot be (?:determined|answered)|not enough (?:evidence|information))",
+    r"\b(?:i (?:don['’]?t|do not) know|i (?:couldn['’]?t|could not|can(?:no|['’])t) (?:find|answer|provide|help)|idk|no idea|as an ai"
+    r"|i['’]?m sorry|i am sorry|(?:insufficient|not enough) (?:evidence|information|context)|cannot be (?:determined|answered)"
+    r"|(?:context|source|evidence|passage|document|text|reference|information|excerpt|article)s?\b[^.]{0,120}"
+    r"\b(?:does|do|did|is|are|was|were) (?:not|n['’]t) (?:explicitly |directly |clearly )?"
+    r"(?:provid|contain|mention|specif|say|state|address|give|given|includ|availab|found))",
     re.IGNORECASE,
 )
+"""A sentence that declines to assert, or says that the evidence is silent."""
 _LEAST_COVERAGE = 0.15
 """Below this share of the claim's words found anywhere, no probability makes it supported."""
 _PARTIAL_COVERAGE = 0.5
@@ -71,8 +74,6 @@ class EvidenceIndex:
         documents = {p.document for p in self.passages if allowed is None or p.document in allowed}
         if not documents:
             return Assessment(None, "unverifiable", 1.0)
-        if claim.rstrip().endswith("?") or _ABSTAINS.search(claim):
-            return Assessment(None, "unverifiable", 0.9)
         parts = self._parts(claim, allowed)
         if not parts:
             return Assessment(None, "unverifiable", 0.8)
@@ -94,10 +95,13 @@ class EvidenceIndex:
             spans = [(span.start, claim[span.start : span.end]) for span in split_sentences(claim)]
         spans = [(offset + at, piece) for offset, text in spans for at, piece in _pieces(text)]
         found = []
-        for offset, text in spans:
-            part = match(tokens(text), self.passages, self._exact, self._loose, allowed)
-            if part.total >= 1.0:
-                found.append((offset, text, part))
+        for start, sentence in spans:
+            if sentence.rstrip().endswith("?") or _ABSTAINS.search(sentence):
+                continue
+            for offset, text, words in _stretches(start, sentence):
+                part = match(words, self.passages, self._exact, self._loose, allowed)
+                if part.total >= 1.0:
+                    found.append((offset, text, part))
         return found
 
     def _judged(
@@ -134,6 +138,16 @@ def _pieces(text: str) -> Iterator[tuple[int, str]]:
         yield at, text[at : at + cut]
         at += cut
     yield at, text[at:]
+
+
+def _stretches(start: int, sentence: str) -> list[tuple[int, str, list[Token]]]:
+    """The sentence whole, or, where it runs on, cut into stretches that are judged one by one: nothing is truncated."""
+    words = tokens(sentence)
+    if len(words) <= LONGEST_PASSAGE:
+        return [(start, sentence, words)]
+    cuts = [words[i].start for i in range(0, len(words), LONGEST_PASSAGE)]
+    pieces = [(begin, sentence[begin:end]) for begin, end in zip(cuts, [*cuts[1:], len(sentence)], strict=True)]
+    return [(start + begin, text, tokens(text)) for begin, text in pieces]
 
 
 def _shifted(signal: Signal, offset: int) -> Signal:

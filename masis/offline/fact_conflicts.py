@@ -13,11 +13,12 @@ from masis.offline.evidence import FactTable, Passage
 from masis.offline.facts import MAGNITUDES, Fact, agree, comparable, likeness
 from masis.offline.matching import Match
 from masis.offline.signals import signal
-from masis.offline.text import Token
+from masis.offline.text import STOPWORDS, Token
 
 _SAME_THING = 0.5
 _SAME_THING_ABSENT = 0.34
 _MARGIN = 0.1
+_ELSEWHERE = 0.75
 _NEAR = 4
 _PREPOSITIONS = frozenset("from to until till between and before after than by over under above below versus against".split())
 
@@ -59,18 +60,20 @@ def _conflict(found: Match, fact: Fact, bits: int, context: int, facts: Sequence
             continue
         passage = found.passages[i]
         for other in passage.facts:
-            if not comparable(fact, other):
+            if not comparable(fact, other) and not (absent and _counts_alike(found.words, fact, passage, other)):
                 continue
             slot, alike = _slot(found.words, fact, passage, other), likeness(fact, other)
             mates = [mate for mate in facts if mate is not fact and _same(mate, other)]
             if any(fact.kind != "name" or found.mask(mate.start, mate.end) & context for mate in mates):
                 continue
-            if mates and not _both_lead(found, fact, context, passage, other):
+            if mates and not (_alike_in_form(fact, other) and _both_lead(found, fact, context, passage, other)):
                 continue
             if mates:
                 slot = max(slot, 0.7)  # two names of the claim in each other's place
             elif fact.kind == "name" and not alike and not _may_replace(fact, other, passage, found.words):
-                continue
+                if covered < _ELSEWHERE or held > covered - 0.4 or not _stands_for(found, fact, other, i, holders):
+                    continue
+                slot = max(slot, 0.5)
             score = _strength(covered, slot, alike, held, absent)
             if best is None or score > best[0]:
                 best = (score, passage, other)
@@ -81,9 +84,19 @@ def _conflict(found: Match, fact: Fact, bits: int, context: int, facts: Sequence
     return signal(fact.kind, (fact.start, fact.end, fact.text), passage, (other.start, other.end), reason, score)
 
 
+def _counts_alike(words: Sequence[Token], fact: Fact, passage: Passage, other: Fact) -> bool:
+    """Whether two bare numbers stand behind the same word, or before the same: "aged 11", "week 58", "84/7"."""
+    if fact.kind != "number" or other.kind != "number" or fact.dimension or other.dimension or agree(fact, other):
+        return False
+    if _role(words, fact, passage, other) >= 0.6:
+        return True
+    mine = next((word.stem for word in words if word.start >= fact.end), "")
+    return bool(mine) and mine == next((word.stem for word in passage.words if word.start >= other.end), "") and mine not in STOPWORDS
+
+
 def _strength(covered: float, slot: float, alike: float, held: float, absent: bool) -> float:
     if absent:
-        return 0.25 + 0.5 * covered + 0.3 * slot + 0.45 * alike
+        return 0.33 + 0.5 * covered + 0.3 * slot + 0.4 * alike
     return 0.6 * covered + 0.4 * slot + 0.2 * alike - 0.3 * held
 
 
@@ -126,9 +139,22 @@ def _may_replace(fact: Fact, other: Fact, passage: Passage, words: Sequence[Toke
     return _slot(words, fact, passage, other, near=2) >= 0.5
 
 
+def _stands_for(found: Match, fact: Fact, other: Fact, i: int, holders: Sequence[int]) -> bool:
+    """Whether the passage tells what the claim tells, of somebody else: the claim's name is neither in it nor next to it."""
+    mine = {word.stem for word in found.words}
+    if not isinstance(other.value, tuple) or any(part in mine for part in other.value):
+        return False
+    near = any(abs(i - holder) <= 1 and found.passages[holder].document == found.passages[i].document for holder in holders)
+    return not near and _alike_in_form(fact, other)
+
+
 def _shape(text: str) -> bool:
     letters = [character for character in text if character.isalpha()]
     return all(character.isupper() for character in letters)
+
+
+def _alike_in_form(fact: Fact, other: Fact) -> bool:
+    return _shape(fact.text) == _shape(other.text) and len(fact.text.split()) == len(other.text.split()) >= 2
 
 
 def _both_lead(found: Match, fact: Fact, context: int, passage: Passage, other: Fact) -> bool:

@@ -298,10 +298,15 @@ def _name(text: str, run: list[Token], known: Collection[str]) -> list[Fact]:
         return []
     if starts_sentence and len(run) > 1 and first not in known and first.lower() in WEAK_WORDS:
         run = run[1:]
-    if len(run) == 1 and run[0].text.lower() in WEAK_WORDS:
+    if len(run) == 1 and (run[0].text.lower() in WEAK_WORDS or _abbreviates(text, run[0])):
         return []
     value = tuple(word.stem for word in run if word.weight > 0)
     return [Fact("name", run[0].start, run[-1].end, text[run[0].start : run[-1].end], value)] if value else []
+
+
+def _abbreviates(text: str, word: Token) -> bool:
+    # "the cardiothoracic ratio (CTR)": the abbreviation of what was just named is no name of its own.
+    return word.text.isupper() and text[max(0, word.start - 1) : word.start] == "(" and text[word.end : word.end + 1] == ")"
 
 
 def comparable(claim: Fact, other: Fact) -> bool:
@@ -313,7 +318,7 @@ def comparable(claim: Fact, other: Fact) -> bool:
         return any(x and y for x, y in zip(a, b, strict=True))
     if claim.kind == "number" and not claim.dimension:
         same = bool(claim.head) and claim.head == other.head
-        return same or (claim.digits > 0 and other.digits > 0) or likeness(claim, other) >= 1.0
+        return same or (claim.digits > 0 and other.digits > 0) or likeness(claim, other) >= 0.8
     return True
 
 
@@ -332,7 +337,7 @@ def likeness(claim: Fact, other: Fact) -> float:
     if len(mine) > 1 and sorted(mine) == sorted(theirs):
         return 1.0
     if len(mine) == len(theirs) > 1 and sum(a != b for a, b in zip(mine, theirs, strict=True)) == 1:
-        return 0.5
+        return 0.8 if len(mine) > 3 else 0.5
     return 0.0
 
 

@@ -60,10 +60,15 @@ def _flipped(
     bit_of = {i: b for b, i in enumerate(found.bits)}
     for i, cue in heads(mine).items():
         word = found.words[i]
+        if not mask >> bit_of[i] & 1:
+            continue
         places = passage.positions.get(word.stem)
-        if places and mask >> bit_of[i] & 1 and word.weight >= 0.9 and not _near(passage.cues, places):
+        if places and word.weight >= 0.4 and not _near(passage.cues, places):
             there = passage.words[places[0]]
             return word, found.words[cue], (there.start, there.end)
+        plainly = found.words[cue].text.lower() not in ("without", "no", "nothing", "none")
+        if not places and plainly and _all_but(found, mask, 1 << bit_of[i], passage) and not _denies(passage, word):
+            return word, found.words[cue], (0, len(passage.text))
     theirs = heads(passage.negated)
     for place, cue in theirs.items():
         root = passage.words[place].stem
@@ -73,6 +78,18 @@ def _flipped(
             if all(p in passage.negated for p in passage.positions[root]):
                 return found.words[i], None, (passage.words[cue].start, passage.words[place].end)
     return None
+
+
+def _all_but(found: Match, mask: int, head: int, passage: Passage) -> bool:
+    # The negated head is worded otherwise, but everything else of a clause that says enough is there.
+    rest = mask & ~head
+    held = sum(found.weights[b] for b, i in enumerate(found.bits) if rest >> b & 1 and found.words[i].stem in passage.content)
+    return held >= 2.5 and held >= 0.75 * found.value(rest)
+
+
+def _denies(passage: Passage, head: Token) -> bool:
+    opposites = antonyms().get(head.stem, frozenset())
+    return bool(passage.cues) or any(word.stem in opposites or word.text[:2].lower() in ("un", "in") for word in passage.words)
 
 
 def _near(cues: Sequence[int], places: Sequence[int]) -> bool:

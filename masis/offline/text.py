@@ -8,6 +8,7 @@ and antonyms. Everything here is linear in the length of the text.
 import re
 from functools import lru_cache
 from typing import NamedTuple
+from unicodedata import combining, normalize
 
 # Possessive quantifiers (`++`) keep the scan linear on hostile input such as "1.1.1.1...".
 WORD = re.compile(r"\d++(?:[.,]\d++)++|[^\W_]++(?:['’][^\W\d_]++)?")
@@ -52,7 +53,7 @@ IRREGULAR = {
         "criterion": "criteria", "phenomenon": "phenomena", "datum": "data", "medium": "media", "bacterium": "bacteria",
         "person": "people persons", "shoot": "shot", "deal": "dealt", "feel": "felt", "mean": "meant", "sleep": "slept", "forbid": "forbade forbidden",
         "beat": "beaten", "freeze": "froze frozen", "hide": "hid hidden", "arise": "arose arisen", "withdraw": "withdrew withdrawn",
-        "undergo": "underwent undergone", "oversee": "oversaw overseen", "succeed": "success", "decide": "decision",
+        "undergo": "underwent undergone", "saint": "st", "oversee": "oversaw overseen", "succeed": "success", "decide": "decision",
     }.items()
     for form in forms.split()
 }  # fmt: skip
@@ -92,6 +93,8 @@ class Token(NamedTuple):
 def stem(word: str) -> str:
     """The common root of a word's forms, lower case: "acquired", "acquires" -> "acquir". Numbers lose their separators."""
     lower = word.lower()
+    if not lower.isascii():
+        lower = "".join(c for c in normalize("NFKD", lower) if not combining(c)) or lower
     if lower[0].isdigit():
         return _plain_number(lower)
     if "'" in lower or "’" in lower:
