@@ -41,7 +41,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.browser)
 
 
-@pytest.fixture(scope="session")
+# Not for the whole session: Playwright keeps an event loop running in this thread until it is stopped.
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
     """Headless Chromium; without one the test is skipped, or fails where a browser is required."""
     path = installed_browser()
@@ -165,7 +166,7 @@ def _wait_for(base: str, process: subprocess.Popen[str], log: str) -> None:
     pytest.fail(f"the server did not start:\n{Path(log).read_text(encoding='utf-8')[-4000:]}")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def demo(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The demo, served once for all tests that only look at it or audit a case of it."""
     folder = tmp_path_factory.mktemp("demo")
