@@ -1,0 +1,386 @@
+"""Evidence as people paste it: blocks between blank lines, ``[id] text``, CSV, JSON Lines or a JSON list.
+
+What form a text has is read from the text, so that nobody has to say it. Chunks without an id get a number. What can't
+be read is an error with its line and the cure; the chunks around it are read all the same, so that all errors show at
+once. Nothing is dropped silently: what was assigned or left out is in ``notes``.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+from masis.datasets.readers.lines import refuse_other_formats
+from masis.datasets.readers.strict_json import kind_of, parse_object
+from masis.errors import InputError
+from masis.schema.case import Evidence
+
+Form = Literal["blocks", "labelled", "csv", "json"]
+MOST_CHUNKS = 10_000
+MOST_BYTES = 20_000_000
+"""An audit reads all of its evidence; what is larger is a corpus, not what a retriever found for one question."""
+
+_LABEL = re.compile(
+    r"[ \t]{0,8}\[([^\[\]\s]{1,100}|(?i:chunk|source|doc|document|passage|evidence) \d{1,6})\](?!\()[ \t:]*"
+)
+_HALF_A_PAIR = re.compile("[\ud800-\udfff]")
+_NAMES: dict[str, tuple[str, ...]] = {
+    "id": (
+        "id",
+        "chunk_id",
+        "chunkid",
+        "evidence_id",
+        "doc_id",
+        "docid",
+        "document_id",
+        "passage_id",
+        "key",
+        "number",
+        "nr",
+    ),
+    "text": ("text", "content", "chunk", "passage", "page_content", "body", "document", "snippet", "quote", "evidence"),
+    "source": ("source", "url", "title", "file", "filename", "link", "uri", "origin", "path"),
+}
+_KNOWN = {name: key for key, names in _NAMES.items() for name in names}
+
+
+class Pasted(NamedTuple):
+    """What was understood: the chunks, in which form they came, what was assigned, and what can't be read."""
+
+    chunks: tuple[Evidence, ...]
+    form: Form | None
+    notes: tuple[str, ...] = ()
+    errors: tuple[InputError, ...] = ()
+
+
+class _Found(NamedTuple):
+    line: int
+    id: str
+    text: str
+    source: str | None = None
+
+
+@dataclass
+class _Read:
+    """Chunks and errors as they are found."""
+
+    form: Form
+    found: list[_Found] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    errors: list[InputError] = field(default_factory=list)
+
+    def wrong(self, problem: str, cure: str, line: int) -> None:
+        self.errors.append(InputError(problem, cure=cure, line=line))
+
+
+def text_of(content: bytes, name: str) -> str:
+    """The text of an uploaded file. Raises InputError where it is another format, too large or not UTF-8."""
+    try:
+        refuse_other_formats(content[:16])
+    except InputError as error:
+        raise error.at(file=name) from error
+    if len(content) > MOST_BYTES:
+        raise InputError(
+            f"is larger than {MOST_BYTES // 10**6} MB",
+            cure="Give only what was retrieved for this one question.",
+            file=name,
+        )
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise InputError(
+            f"is not UTF-8 (byte 0x{content[error.start]:02X})", cure="Save the file as UTF-8.", file=name, line=line
+        ) from error
+
+
+def read_pasted(text: str) -> Pasted:
+    """The chunks of evidence a text holds. Never raises: what is wrong with it is in ``errors``."""
+    text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+    if not text.strip():
+        return Pasted((), None)
+    if error := _unstorable(text):
+        return Pasted((), None, (), (error,))
+    read = _form_of(text)(text)
+    return _with_ids(read)
+
+
+def _form_of(text: str) -> Any:
+    first = text.lstrip()
+    if first.startswith("{") or re.match(r"\[\s{0,100}[{\"]", first):
+        return _json
+    if _LABEL.match(first):
+        return _labelled
+    return _csv if _delimiter(first) else _blocks
+
+
+def _unstorable(text: str) -> InputError | None:
+    if "\x00" in text:
+        line = text.count("\n", 0, text.index("\x00")) + 1
+        return InputError("holds a null byte", cure="Remove it: no text holds one.", line=line)
+    if not text.isascii() and (half := _HALF_A_PAIR.search(text)):
+        line = text.count("\n", 0, half.start()) + 1
+        return InputError("holds half of a surrogate pair, which is no character", cure="Remove it.", line=line)
+    return None
+
+
+# blank lines and labels
+
+
+def _blocks(text: str) -> _Read:
+    """Blocks between blank lines; a later ``[id]`` at the start of a line begins a chunk with that id."""
+    read = _Read("blocks")
+    for line, block in _paragraphs(text):
+        read.found.extend(_split_at_labels(block, line, read))
+    if len(read.found) == 1 and read.found[0].text.count("\n") > 2:
+        read.notes.append("All of it is one chunk. Leave a blank line between chunks to separate them.")
+    return read
+
+
+def _labelled(text: str) -> _Read:
+    """``[id] text``: a chunk reaches to the next label, over blank lines too."""
+    read = _Read("labelled")
+    read.found.extend(_split_at_labels(text, 1, read))
+    return read
+
+
+def _paragraphs(text: str) -> Iterator[tuple[int, str]]:
+    start, lines = 1, list[str]()
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.strip():
+            if not lines:
+                start = number
+            lines.append(line)
+        elif lines:
+            yield start, "\n".join(lines)
+            lines = []
+    if lines:
+        yield start, "\n".join(lines)
+
+
+def _split_at_labels(text: str, first_line: int, read: _Read) -> Iterator[_Found]:
+    start, label, lines = first_line, "", list[str]()
+    for number, line in enumerate(text.split("\n"), first_line):
+        match = _LABEL.match(line)
+        if match:
+            yield from _chunk(label, lines, start, read)
+            start, label, lines = number, match[1], [line[match.end() :]]
+        else:
+            lines.append(line)
+    yield from _chunk(label, lines, start, read)
+
+
+def _chunk(label: str, lines: list[str], line: int, read: _Read) -> Iterator[_Found]:
+    text = "\n".join(lines).strip()
+    if text:
+        yield _Found(line, label, text)
+    elif label:
+        read.wrong(f"[{_short(label)}] has no text", "Write the text behind the label, or remove the label.", line)
+
+
+# CSV
+
+
+def _delimiter(text: str) -> str | None:
+    """The delimiter of a CSV whose first line names columns, one of them the text; None for any other text."""
+    header = text.split("\n", 1)[0]
+    if len(header) > 2000:
+        return None
+    for delimiter in (",", ";", "\t"):
+        if delimiter in header and _KNOWN_TEXT & {_plain(name) for name in header.split(delimiter)}:
+            return delimiter
+    return None
+
+
+_KNOWN_TEXT = set(_NAMES["text"])
+
+
+def _csv(text: str) -> _Read:
+    read = _Read("csv")
+    text = text.lstrip()
+    delimiter = _delimiter(text) or ","
+    csv.field_size_limit(MOST_BYTES)
+    rows = csv.reader(io.StringIO(text), delimiter=delimiter, strict=True)
+    try:
+        header = [_KNOWN.get(_plain(name), "") for name in next(rows)]
+        before = rows.line_num
+        for row in rows:
+            line, before = before + 1, rows.line_num
+            if any(cell.strip() for cell in row):
+                _csv_row(header, row, line, read)
+    except csv.Error as error:
+        read.wrong(
+            f"is no valid CSV ({error})",
+            'Put text that holds quotes or line breaks in quotes, and write " as "".',
+            rows.line_num,
+        )
+    return read
+
+
+def _csv_row(header: list[str], row: list[str], line: int, read: _Read) -> None:
+    if len(row) > len(header):
+        read.wrong(
+            f"has {len(row)} columns, the first line names {len(header)}",
+            "Put text that holds the delimiter in quotes.",
+            line,
+        )
+        return
+    cells: dict[str, str] = {}
+    for name, cell in zip(header, row, strict=False):
+        if name and cell.strip():
+            cells.setdefault(name, cell.strip())
+    if "text" not in cells:
+        read.wrong("has no text", "Fill in the text column, or remove the line.", line)
+        return
+    read.found.append(_Found(line, cells.get("id", ""), cells["text"], cells.get("source")))
+
+
+# JSON
+
+
+def _json(text: str) -> _Read:
+    read = _Read("json")
+    for line, value in _json_values(text, read):
+        if isinstance(value, str):
+            read.found.append(_Found(line, "", value.strip()))
+        elif isinstance(value, dict):
+            _json_chunk(value, line, read)
+        else:
+            read.wrong(f"is {kind_of(value)}, must be an object", _CHUNK_SHAPE, line)
+    return read
+
+
+_CHUNK_SHAPE = 'Write each chunk as {"id": "1", "text": "..."}.'
+
+
+def _json_values(text: str, read: _Read) -> Iterator[tuple[int, Any]]:
+    """The values of a list or of one object over several lines, else one value a line."""
+    whole = _whole(text)
+    if whole is not None:
+        first = text[: len(text) - len(text.lstrip())].count("\n") + 1
+        values: Iterable[Any] = whole if isinstance(whole, list) else [whole]
+        yield from ((first, value) for value in values)
+        return
+    if text.lstrip().startswith("["):
+        read.errors.append(_broken_list(text))
+        return
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            yield number, parse_object(line.strip().encode())
+        except InputError as error:
+            read.errors.append(error.at(line=number))
+            if len(read.errors) >= 20:
+                read.notes.append("Further lines were not read.")
+                return
+
+
+def _whole(text: str) -> list[Any] | dict[str, Any] | None:
+    """The JSON list, or the one object, that the text is as a whole; None where it is one object a line."""
+    stripped = text.strip()
+    if stripped.startswith("{") and "\n" not in stripped:
+        return None
+    try:
+        # wrapped, so that the strict reader's rules (no repeated keys, no NaN) hold for a list too
+        value = parse_object(b'{"chunks":' + stripped.encode() + b"}")["chunks"]
+    except InputError:
+        return None
+    return value if isinstance(value, list | dict) else None
+
+
+def _broken_list(text: str) -> InputError:
+    line, why = 1, "a key stands twice, or a number is none"
+    try:
+        json.loads(text)
+    except (json.JSONDecodeError, RecursionError) as error:
+        if isinstance(error, json.JSONDecodeError):
+            line, why = error.lineno, error.msg
+    return InputError(f"is no valid JSON list ({why})", cure=f"{_CHUNK_SHAPE} Separate them with commas.", line=line)
+
+
+def _json_chunk(value: dict[str, Any], line: int, read: _Read) -> None:
+    if "evidence" in value and isinstance(value["evidence"], list):
+        read.wrong(
+            "is a whole case, not a chunk", "Paste only what stands in its evidence, or use `masis import`.", line
+        )
+        return
+    cells: dict[str, str] = {}
+    for key, item in value.items():
+        name = _KNOWN.get(_plain(key))
+        if name and isinstance(item, str | int | float) and not isinstance(item, bool) and str(item).strip():
+            cells.setdefault(name, str(item).strip())
+    if "text" not in cells:
+        keys = ", ".join(_short(key) for key in list(value)[:5]) or "nothing"
+        read.wrong(f"has no text (it holds {keys})", f'Name the text "text". {_CHUNK_SHAPE}', line)
+        return
+    read.found.append(_Found(line, cells.get("id", ""), cells["text"], cells.get("source")))
+
+
+# ids
+
+
+def _with_ids(read: _Read) -> Pasted:
+    """Give numbers to chunks without an id, and refuse an id that stands twice."""
+    read.found = [chunk for chunk in read.found if _can_be_kept(chunk, read)]
+    taken: dict[str, int] = {}
+    for chunk in read.found:
+        if chunk.id:
+            if chunk.id in taken:
+                read.wrong(
+                    f"repeats the id {_short(chunk.id)} of line {taken[chunk.id]}",
+                    "Give each chunk an id of its own.",
+                    chunk.line,
+                )
+            taken.setdefault(chunk.id, chunk.line)
+    chunks, seen, assigned = list[Evidence](), set[str](), list[str]()
+    number = 0
+    for chunk in read.found[:MOST_CHUNKS]:
+        name = chunk.id
+        if not name:
+            number += 1
+            while str(number) in taken:
+                number += 1
+            name = str(number)
+            assigned.append(name)
+        if name not in seen:
+            seen.add(name)
+            extra = {"source": chunk.source} if chunk.source else {}
+            chunks.append(Evidence(id=name, text=chunk.text, **extra))
+    if len(read.found) > MOST_CHUNKS:
+        read.wrong(
+            f"is one of {len(read.found):,} chunks, more than {MOST_CHUNKS:,}",
+            "Leave some out.",
+            read.found[MOST_CHUNKS].line,
+        )
+    if assigned and len(assigned) < len(chunks):
+        read.notes.append(f"{_listed(assigned)} had no id and got a number.")
+    errors = sorted(read.errors, key=lambda error: error.line or 0)
+    return Pasted(tuple(chunks), read.form, tuple(read.notes), tuple(errors))
+
+
+def _can_be_kept(chunk: _Found, read: _Read) -> bool:
+    """JSON can spell what no text holds; the error goes to the line of the chunk."""
+    error = _unstorable(f"{chunk.id}{chunk.text}{chunk.source or ''}")
+    if error is not None:
+        read.wrong(error.problem, error.cure, chunk.line)
+    return error is None
+
+
+def _listed(names: list[str]) -> str:
+    shown = ", ".join(names[:5])
+    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    return f"{'Chunk' if len(names) == 1 else 'Chunks'} {shown}{more}"
+
+
+def _plain(name: str) -> str:
+    return name[:60].strip().strip('"\ufeff').strip().lower().replace("-", "_").replace(" ", "_")
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 40 else text[:37] + "..."

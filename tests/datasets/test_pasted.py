@@ -1,0 +1,151 @@
+"""Evidence as people paste it: what form it has is read from it, and what is wrong is named by line."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from masis.datasets.readers.pasted import MOST_BYTES, MOST_CHUNKS, Pasted, read_pasted, text_of
+from masis.errors import InputError
+
+
+def pairs(pasted: Pasted) -> list[tuple[str, str]]:
+    return [(chunk.id, chunk.text) for chunk in pasted.chunks]
+
+
+def said(pasted: Pasted) -> str:
+    return "\n".join(map(str, pasted.errors))
+
+
+def test_blocks_between_blank_lines_get_numbers() -> None:
+    read = read_pasted("One line.\nAnd its second.\n\n \nAnother block.\n")
+    assert read.form == "blocks"
+    assert pairs(read) == [("1", "One line.\nAnd its second."), ("2", "Another block.")]
+    assert not read.errors
+
+
+def test_labels_give_ids_and_a_chunk_reaches_to_the_next_label() -> None:
+    read = read_pasted("[a1] First.\n\nStill the first.\n[chunk 2]: Second.\n [3]\nThird.")
+    assert read.form == "labelled"
+    assert pairs(read) == [("a1", "First.\n\nStill the first."), ("chunk 2", "Second."), ("3", "Third.")]
+
+
+def test_a_label_after_blocks_without_one_is_seen_and_numbers_avoid_it() -> None:
+    read = read_pasted("No label.\n\n[1] With one.\n\nNone again.")
+    assert pairs(read) == [("2", "No label."), ("1", "With one."), ("3", "None again.")]
+    assert "2, 3 had no id" in read.notes[0]
+
+
+@pytest.mark.parametrize("text", ["[link](http://example.org) is a link.", "[see the note below] and so on"])
+def test_what_only_looks_like_a_label_is_text(text: str) -> None:
+    assert pairs(read_pasted(text)) == [("1", text)]
+
+
+def test_one_long_block_is_said_to_be_one_chunk() -> None:
+    assert "blank line" in read_pasted("a\nb\nc\nd").notes[0]
+
+
+def test_a_label_without_text_is_an_error_with_its_line() -> None:
+    read = read_pasted("[1] Text.\n[2]\n\n[3] More.")
+    assert "line 2: [2] has no text" in said(read)
+    assert [chunk.id for chunk in read.chunks] == ["1", "3"]
+
+
+def test_an_id_used_twice_is_an_error_with_both_lines() -> None:
+    read = read_pasted("[1] A.\n[1] B.")
+    assert "line 2: repeats the id 1 of line 1" in said(read)
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_csv_with_named_columns(delimiter: str) -> None:
+    rows = [["Chunk ID", "Content", "URL"], ["x", '"two\nlines, ""quoted"""', "u"], ["", "plain", ""]]
+    read = read_pasted("\ufeff" + "\r\n".join(delimiter.join(row) for row in rows))
+    assert read.form == "csv"
+    assert pairs(read) == [("x", 'two\nlines, "quoted"'), ("1", "plain")]
+    assert read.chunks[0].source == "u"
+
+
+def test_csv_errors_name_the_line_where_the_row_begins() -> None:
+    read = read_pasted('id,text\n1,"a\nb"\n2,one,too many\n3,\n4,fine')
+    assert "line 4: has 3 columns" in said(read)
+    assert "line 5: has no text" in said(read)
+    assert [chunk.id for chunk in read.chunks] == ["1", "4"]
+
+
+def test_csv_that_breaks_off_is_an_error() -> None:
+    assert "no valid CSV" in said(read_pasted('id,text\n1,"open'))
+
+
+def test_prose_with_commas_is_no_csv() -> None:
+    assert read_pasted("The text, as it stands, is long.").form == "blocks"
+
+
+def test_json_lines_by_other_tools_names() -> None:
+    read = read_pasted('{"chunk_id": 7, "page_content": "A."}\n\n{"text": "B.", "url": "u"}')
+    assert read.form == "json"
+    assert pairs(read) == [("7", "A."), ("1", "B.")]
+
+
+def test_a_json_list_of_objects_or_texts() -> None:
+    assert pairs(read_pasted('[\n {"id": "a", "text": "A"},\n "B"\n]')) == [("a", "A"), ("1", "B")]
+
+
+def test_one_object_over_several_lines() -> None:
+    assert pairs(read_pasted('{\n "id": "a",\n "text": "A"\n}')) == [("a", "A")]
+
+
+def test_json_errors_name_line_and_cure() -> None:
+    read = read_pasted('{"id": "a", "text": "A"}\n{"id": "b"\n{"id": "c", "words": "C"}\n{"id":"d","evidence":[]}')
+    assert [error.line for error in read.errors] == [2, 3, 4]
+    assert "Name the text" in said(read)
+    assert "whole case" in said(read)
+    assert [chunk.id for chunk in read.chunks] == ["a"]
+
+
+def test_a_broken_list_is_one_error_at_its_line() -> None:
+    read = read_pasted('[\n{"id": "a", "text": "A"}\n{"id": "b", "text": "B"}\n]')
+    assert [error.line for error in read.errors] == [3]
+
+
+def test_null_bytes_and_half_characters_are_errors() -> None:
+    assert "line 2: holds a null byte" in said(read_pasted("a\nb\x00c"))
+    assert "surrogate" in said(read_pasted("a \ud83d"))
+    assert "line 2: holds half of a surrogate" in said(read_pasted('{"text": "A"}\n{"text": "\\ud83d"}'))
+    assert "line 1: holds a null byte" in said(read_pasted('{"text": "\\u0000"}'))
+
+
+def test_nothing_is_nothing_and_no_error() -> None:
+    assert read_pasted(" \n\t") == Pasted((), None)
+
+
+def test_more_chunks_than_allowed_is_an_error() -> None:
+    read = read_pasted("\n\n".join("x" for _ in range(MOST_CHUNKS + 1)))
+    assert len(read.chunks) == MOST_CHUNKS
+    assert "more than 10,000" in said(read)
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, "{" * 100_000, "[a] " * 100_000, "a," * 100_000, "\n" * 100_000 + "a"])
+def test_long_nonsense_is_read_in_good_time(text: str) -> None:
+    start = time.process_time()
+    read_pasted(text)
+    assert time.process_time() - start < 2.0
+
+
+@given(st.text(alphabet=st.sampled_from('ab[]1 \n,;"{}:\x00idtext'), max_size=60))
+def test_no_text_makes_it_fail_and_ids_are_distinct(text: str) -> None:
+    read = read_pasted(text)
+    assert len({chunk.id for chunk in read.chunks}) == len(read.chunks)
+    assert all(chunk.text.strip() for chunk in read.chunks)
+
+
+def test_a_file_of_another_format_is_refused_by_name() -> None:
+    with pytest.raises(InputError, match=r"scan\.txt: is a PDF"):
+        text_of(b"%PDF-1.7", "scan.txt")
+    with pytest.raises(InputError, match=r"old\.txt, line 2: is not UTF-8"):
+        text_of(b"a\n\xe4", "old.txt")
+    with pytest.raises(InputError, match="larger than 20 MB"):
+        text_of(b"a" * (MOST_BYTES + 1), "big.txt")
+    assert text_of(b"\xef\xbb\xbfa", "marked.txt") == "a"
