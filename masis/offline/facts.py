@@ -306,7 +306,11 @@ def _name(text: str, run: list[Token], known: Collection[str]) -> list[Fact]:
 
 def _abbreviates(text: str, word: Token) -> bool:
     # "the cardiothoracic ratio (CTR)": the abbreviation of what was just named is no name of its own.
-    return word.text.isupper() and text[max(0, word.start - 1) : word.start] == "(" and text[word.end : word.end + 1] == ")"
+    return (
+        word.text.isupper()
+        and text[max(0, word.start - 1) : word.start] == "("
+        and text[word.end : word.end + 1] == ")"
+    )
 
 
 def comparable(claim: Fact, other: Fact) -> bool:

@@ -37,6 +37,8 @@ WEAK_WORDS = frozenset(
     work works aim aims allow allows role factor factors effect effects impact process level levels area areas""".split()
 )
 
+_ACRONYMS = frozenset({"WHO", "US", "UK", "EU", "UN"})
+
 IRREGULAR = {
     form: base
     for base, forms in {
@@ -152,6 +154,8 @@ def weight(word: str) -> float:
     if word[0].isdigit():
         return 1.5
     lower = word.lower()
+    if word in _ACRONYMS:
+        return 1.3
     if lower in STOPWORDS or (len(word) == 1 and not word.isupper()):
         return 0.0
     if lower in WEAK_WORDS:

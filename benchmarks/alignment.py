@@ -1,0 +1,69 @@
+"""Times the offline index on input of ExpertQA size: about 25 sentences and 2,600 characters of evidence, seven claims.
+
+    python benchmarks/alignment.py [--cases 60]
+
+Prints milliseconds to build an index and to assess a claim, medians and 90th percentiles, on texts made up with a fixed seed.
+"""
+
+import argparse
+import random
+import statistics
+import time
+from collections.abc import Sequence
+
+from masis.offline.alignment import EvidenceIndex
+
+_SUBJECTS = ("The company", "The board", "A new trial", "The council of Bergen", "Version 7", "The ministry", "Dr Lind")
+_VERBS = ("reported", "announced", "did not confirm", "reduced", "increased", "measured", "published")
+_OBJECTS = (
+    "revenue from service contracts",
+    "the number of patients",
+    "emissions of nitrogen oxides",
+    "the limit for new cases",
+)
+
+
+def sentence(draw: random.Random) -> str:
+    """A sentence of a report, with a number, a name and a date."""
+    return (
+        f"{draw.choice(_SUBJECTS)} {draw.choice(_VERBS)} {draw.choice(_OBJECTS)} of {draw.randint(2, 900)} million in "
+        f"{draw.randint(1990, 2024)}, which the region had expected after the review."
+    )
+
+
+def timed(cases: int) -> tuple[list[float], list[float]]:
+    """Milliseconds of every build and every assessment."""
+    builds, assessments = [], []
+    for seed in range(cases):
+        draw = random.Random(seed)
+        evidence = [(str(k), " ".join(sentence(draw) for _ in range(5))) for k in range(5)]
+        start = time.perf_counter()
+        index = EvidenceIndex(evidence)
+        builds.append((time.perf_counter() - start) * 1000)
+        for _ in range(7):
+            claim = sentence(draw)
+            start = time.perf_counter()
+            index.assess(claim)
+            assessments.append((time.perf_counter() - start) * 1000)
+    return builds, assessments
+
+
+def shown(name: str, values: Sequence[float]) -> str:
+    """One line of the report."""
+    ordered = sorted(values)
+    return f"{name}: median {statistics.median(ordered):.2f} ms, 90% below {ordered[int(0.9 * len(ordered))]:.2f} ms, n {len(ordered)}"
+
+
+def main() -> None:
+    """Run and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cases", type=int, default=60)
+    chosen = parser.parse_args()
+    timed(3)
+    builds, assessments = timed(chosen.cases)
+    print(shown("index", builds))
+    print(shown("assess", assessments))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,136 @@
+"""What `masis bench` reports: figures that count abstentions as wrong, halves that share nothing, files known by their keys."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from masis.datasets.bench import render, run_bench
+from masis.datasets.bench.metrics import Judged, figures
+from masis.datasets.bench.rows import groups, half_of
+from masis.errors import InputError
+
+
+def test_figures_of_a_perfect_and_of_a_silent_judge() -> None:
+    perfect = [Judged(True, True, 0.9, "a"), Judged(False, False, 0.1, "b")] * 5
+    assert {name: figure.value for name, figure in figures(perfect, 0, 1).items()} == dict.fromkeys(
+        figures(perfect, 0, 1), 1.0
+    )
+    silent = [row._replace(said=None) for row in perfect]
+    found = figures(silent, 0, 1)
+    assert (found["f1"].value, found["auroc"].value, found["coverage"].value) == (0.0, 0.0, 0.0)
+
+
+def test_a_figure_that_is_not_defined_is_none() -> None:
+    assert figures([Judged(True, True, 0.9, "a")], 10, 1)["auroc"].value is None
+
+
+def test_ties_count_half_for_auroc_and_intervals_hold_the_value() -> None:
+    rows = [Judged(bool(k % 2), True, 0.5, str(k)) for k in range(40)]
+    auroc = figures(rows, 100, 1)["auroc"]
+    assert auroc.value == 0.5
+    assert auroc.low == auroc.high == 0.5
+
+
+def test_rows_that_share_a_question_or_a_document_fall_into_one_group() -> None:
+    found = groups([("q1", "d1"), ("q2", "d1"), ("q2", "d2"), ("q3", "d3")])
+    assert found[0] == found[1] == found[2] != found[3]
+    assert {half_of(str(k)) for k in range(50)} == {"fit", "report"}
+
+
+def write(path: Path, rows: list[dict[str, object]]) -> Path:
+    path.write_text("\n".join(json.dumps(row) for row in rows), encoding="utf-8")
+    return path
+
+
+def hagrid(k: int, claim: str, label: str, references: list[str]) -> dict[str, object]:
+    return {
+        "id": f"h{k}",
+        "question": f"Question {k}?",
+        "response": claim,
+        "claim": claim,
+        "references": references,
+        "attribution_label": label,
+    }
+
+
+def test_a_file_is_known_by_its_keys_and_measured_beside_the_baselines(tmp_path: Path) -> None:
+    rows = [
+        hagrid(2 * k, f"Town {k} has {k} bridges [1].", "attributable", [f"[1] Town {k} has {k} bridges."])
+        for k in range(1, 15)
+    ]
+    rows += [
+        hagrid(2 * k + 1, f"Zeppelins cross lake {k} [1].", "not attributable", [f"[1] The mayor of town {k} sleeps."])
+        for k in range(1, 15)
+    ]
+    report = run_bench(write(tmp_path / "h.jsonl", rows), half="all", bootstrap=20)
+    assert report.task == "HAGRID"
+    reading = report.readings[0]
+    assert (reading.n, reading.positives) == (28, 14)
+    assert [judge.judge for judge in reading.judges] == ["auditor", "always positive", "word overlap"]
+    assert reading.judges[0].figures["macro_f1"].value == 1.0
+    assert json.loads(json.dumps(report.to_dict()))["readings"][0]["judges"][0]["figures"]["auroc"]["value"] == 1.0
+    assert "auditor" in render(report)
+
+
+def test_a_claim_that_cites_nothing_is_shown_with_and_without_the_rule(tmp_path: Path) -> None:
+    rows = [
+        hagrid(1, "It rains (2004).", "not attributable", []),
+        hagrid(2, "It rains [1].", "attributable", ["[1] It rains."]),
+    ]
+    with_rule, without = run_bench(write(tmp_path / "h.jsonl", rows), half="all", bootstrap=0).readings
+    assert with_rule.judges[0].figures["coverage"].value == 1.0
+    assert without.judges[0].figures["coverage"].value == 0.5
+
+
+def test_our_own_cases_are_measured_for_altered_facts_and_fabricated_references(tmp_path: Path) -> None:
+    case = {
+        "id": "c1", "query": "How much?", "answer": "It grew by 21% in 2021 [chunk_1]. It has two yards [chunk_9].",
+        "evidence": [{"id": "chunk_1", "text": "It grew by 12% in 2021. It has two yards."}, {"id": "chunk_2", "text": "Rain."}],
+        "labels": {
+            "clean": False,
+            "claims": [
+                {"text": "It grew by 21% in 2021 [chunk_1].", "verdict": "contradicted", "planted": "altered_number"},
+                {"text": "It has two yards [chunk_9].", "verdict": "supported"},
+            ],
+            "citations": [{"reference": "chunk_1", "status": "valid"}, {"reference": "chunk_9", "status": "invalid"}],
+        },
+    }  # fmt: skip
+    report = run_bench(write(tmp_path / "c.jsonl", [case]), half="all", bootstrap=0)
+    by_name = {reading.name: reading.judges[0].figures for reading in report.readings}
+    assert by_name["altered facts"]["f1"].value == 1.0
+    assert by_name["fabricated references"]["f1"].value == 1.0
+
+
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        ("{not json", 1),
+        ('{"id": 1}', 1),
+        ("[1]", 1),
+        ('{"doc": "a", "summary": "b", "label": 1, "id": "x"}\n{"doc": "a"}', 2),
+    ],
+)
+def test_what_cannot_be_measured_names_file_and_line(tmp_path: Path, content: str, line: int) -> None:
+    path = tmp_path / "bad.jsonl"
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(InputError) as caught:
+        run_bench(path)
+    assert (caught.value.file, caught.value.line) == ("bad.jsonl", line)
+
+
+def test_an_empty_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "empty.jsonl"
+    path.touch()
+    with pytest.raises(InputError):
+        run_bench(path)
+
+
+@pytest.mark.real_data
+@pytest.mark.parametrize(
+    ("file", "figure", "least"), [("wice_claims.jsonl", "auroc", 0.76), ("summedits.jsonl", "auroc", 0.62)]
+)
+def test_figures_on_data_nobody_tuned_on(shared_data: Path, file: str, figure: str, least: float) -> None:
+    value = run_bench(shared_data / file, bootstrap=0).readings[0].judges[0].figures[figure].value
+    assert value is not None
+    assert value >= least

@@ -1,0 +1,130 @@
+"""The index judges claims as a careful reader would."""
+
+import time
+
+import pytest
+
+from masis.offline.alignment import Assessment, EvidenceIndex
+
+FIRM = "The firm grew by 12% in 2021. It had 67 million users. The dose is 0.002 mg a day."
+OTHERS = [
+    ("2", "Paris is the capital of France. The brands will not be merged before 2026."),
+    ("3", "Peter Okonjo, the present chief executive, will chair the supervisory board. Permission is granted to trap mink from 1 September to 30 April."),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def index() -> EvidenceIndex:
+    return EvidenceIndex([("chunk_1", FIRM), *OTHERS])
+
+
+@pytest.mark.parametrize(
+    "claim", ["The firm grew by 12% in 2021.", "The capital of France is Paris.", "The dose is 0.002 mg a day."]
+)
+def test_what_the_evidence_says_is_supported(index: EvidenceIndex, claim: str) -> None:
+    assessment = index.assess(claim)
+    assert assessment.verdict == "supported"
+    assert assessment.support is not None
+    assert assessment.support > 0.6
+    assert assessment.uncovered == ()
+
+
+@pytest.mark.parametrize(
+    ("claim", "kind", "wrong", "right"),
+    [
+        ("The firm grew by 21% in 2021.", "number", "21%", "12%"),
+        ("It had 999 million users.", "number", "999 million", "67 million"),
+        ("The dose is 0.02 mg a day.", "number", "0.02 mg", "0.002 mg"),
+        ("The firm grew by 12% in 2012.", "date", "2012", "2021"),
+        ("Paris is the capital of Italy.", "name", "Italy", "France"),
+        ("The firm shrank by 12% in 2021.", "direction", "shrank", "grew"),
+        ("Permission is granted to trap mink from 30 April to 1 September.", "date", "30 April", "1 September"),
+    ],
+)  # fmt: skip
+def test_an_altered_fact_is_contradicted_and_the_right_one_named(
+    index: EvidenceIndex, claim: str, kind: str, wrong: str, right: str
+) -> None:
+    assessment = index.assess(claim)
+    assert assessment.verdict == "contradicted"
+    signal = assessment.signals[0]
+    assert (signal.kind, signal.claim_text, signal.evidence_text) == (kind, wrong, right)
+    assert claim[slice(*signal.claim_span)] == wrong
+    texts = dict([("chunk_1", FIRM), *OTHERS])
+    assert texts[signal.evidence_id][signal.evidence_start : signal.evidence_end] == right
+
+
+@pytest.mark.parametrize("claim", ["The firm did not grow by 12% in 2021.", "The brands will be merged before 2026."])
+def test_a_negation_on_one_side_only_is_a_contradiction(index: EvidenceIndex, claim: str) -> None:
+    assessment = index.assess(claim)
+    assert assessment.verdict == "contradicted"
+    assert assessment.signals[0].kind == "negation"
+
+
+def test_a_negation_on_both_sides_is_none(index: EvidenceIndex) -> None:
+    assert index.assess("The brands will not be merged before 2026.").verdict == "supported"
+
+
+def test_an_unrelated_sentence_is_no_support() -> None:
+    assessment = EvidenceIndex([("1", "It was a great day in Paris.")]).assess("The capital of France is Paris.")
+    assert assessment.verdict == "unsupported"
+
+
+def test_words_that_no_evidence_covers_are_named(index: EvidenceIndex) -> None:
+    claim = "The firm grew by 12% in 2021 thanks to zeppelin races."
+    spans = [claim[start:end] for start, end in index.assess(claim).uncovered]
+    assert any("zeppelin" in span for span in spans)
+
+
+@pytest.mark.parametrize("claim", ["I don't know.", "idk", "I'm sorry, I cannot help with that.", "What did the firm do?", "The sources do not mention it.", "", "..."])  # fmt: skip
+def test_what_asserts_nothing_is_unverifiable(index: EvidenceIndex, claim: str) -> None:
+    assessment = index.assess(claim)
+    assert (assessment.support, assessment.verdict) == (None, "unverifiable")
+
+
+@pytest.mark.parametrize("evidence", [[], [("1", "")], [("1", " \n ")]])
+def test_nothing_to_check_against_is_unverifiable_and_has_no_support(evidence: list[tuple[str, str]]) -> None:
+    assert EvidenceIndex(evidence).assess("The firm grew by 12%.") == Assessment(None, "unverifiable", 1.0)
+
+
+def test_a_claim_can_be_held_against_some_of_the_evidence_alone(index: EvidenceIndex) -> None:
+    claim = "Paris is the capital of France."
+    assert index.assess(claim, only=["2"]).verdict == "supported"
+    assert index.assess(claim, only=["chunk_1"]).verdict != "supported"
+    assert index.assess(claim, only=["nowhere"]).verdict == "unverifiable"
+    assert {bearing.evidence_id for bearing in index.assess(claim).bearing} == {"2"}
+
+
+def test_bearing_passages_point_into_the_evidence(index: EvidenceIndex) -> None:
+    best = index.assess("It had 67 million users.").bearing[0]
+    assert FIRM[best.start : best.end] == "It had 67 million users."
+
+
+def test_the_same_question_gets_the_same_answer(index: EvidenceIndex) -> None:
+    claim = "The firm grew by 21% in 2021."
+    again = EvidenceIndex([("chunk_1", FIRM), *OTHERS])
+    assert index.assess(claim) is index.assess(claim)
+    assert again.assess(claim) == index.assess(claim)
+
+
+def test_evidence_far_into_a_long_text_still_counts() -> None:
+    text = "Nothing of note was said on that day. " * 3000 + "The bridge was opened on 4 June 1911."
+    assessment = EvidenceIndex([("long", text)]).assess("The bridge was opened on 4 June 1911.")
+    assert assessment.verdict == "supported"
+    assert text[assessment.bearing[0].start : assessment.bearing[0].end].startswith("The bridge")
+
+
+def test_ten_thousand_chunks_are_indexed_and_asked_in_seconds() -> None:
+    chunks = [(str(k), f"Plant {k} made {k} tonnes in {1900 + k % 120}. The mayor was pleased.") for k in range(10_000)]
+    start = time.perf_counter()
+    assert EvidenceIndex(chunks).assess("Plant 77 made 77 tonnes in 1977.").verdict == "supported"
+    assert time.perf_counter() - start < 30
+
+
+@pytest.mark.parametrize(
+    "claim",
+    ["word number 12% in 1999 Paris " * 3300, "Aa" * 50_000, "1.1." * 25_000, "not " * 25_000, "context " * 12_500],
+)
+def test_a_claim_of_a_hundred_thousand_characters_is_judged_in_seconds(index: EvidenceIndex, claim: str) -> None:
+    start = time.perf_counter()
+    index.assess(claim)
+    assert time.perf_counter() - start < 30
