@@ -2,7 +2,8 @@
 
     python benchmarks/alignment.py [--cases 60]
 
-Prints milliseconds to build an index and to assess a claim, medians and 90th percentiles, on texts made up with a fixed seed.
+Prints milliseconds to build an index and to assess a claim, medians and 90th percentiles, on texts made up with a
+fixed seed.
 """
 
 import argparse
@@ -51,7 +52,8 @@ def timed(cases: int) -> tuple[list[float], list[float]]:
 def shown(name: str, values: Sequence[float]) -> str:
     """One line of the report."""
     ordered = sorted(values)
-    return f"{name}: median {statistics.median(ordered):.2f} ms, 90% below {ordered[int(0.9 * len(ordered))]:.2f} ms, n {len(ordered)}"
+    slow = ordered[int(0.9 * len(ordered))]
+    return f"{name}: median {statistics.median(ordered):.2f} ms, 90% below {slow:.2f} ms, n {len(ordered)}"
 
 
 def main() -> None:

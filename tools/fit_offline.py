@@ -2,9 +2,11 @@
 
     python tools/fit_offline.py --data ../shared/data
 
-Boosted trees over the measurements of `masis.offline.features`, one model for all sets, each set and each class of it with
+Boosted trees over the measurements of `masis.offline.features`, one model for all sets, each set and each class of it
+with
 its settled share of the weight. Calibration and thresholds come from predictions for groups left out (five folds by
-question or document). The halves reported by `masis bench` are never read here. Deterministic; a few minutes on one core.
+question or document). The halves reported by `masis bench` are never read here. Deterministic; a few minutes on one
+core.
 """
 
 import argparse
@@ -83,10 +85,16 @@ def boosted(features: Array, supported: Array, weights: Array) -> list[GradientB
     """The model, fitted: a few boosted forests that differ only in their draws, to be averaged."""
     return [
         GradientBoostingClassifier(  # type: ignore[no-untyped-call]
-            n_estimators=100, learning_rate=0.06, max_depth=DEPTH, min_samples_leaf=12, subsample=0.5, max_features=0.3, random_state=draw
+            n_estimators=100,
+            learning_rate=0.06,
+            max_depth=DEPTH,
+            min_samples_leaf=12,
+            subsample=0.5,
+            max_features=0.3,
+            random_state=draw,
         ).fit(features, supported, sample_weight=weights)
         for draw in range(DRAWS)
-    ]  # fmt: skip
+    ]
 
 
 def left_out(sample: Sample) -> Array:
@@ -96,13 +104,16 @@ def left_out(sample: Sample) -> Array:
     for fold in range(FOLDS):
         seen, unseen = folds != fold, folds == fold
         models = boosted(sample.features[seen], sample.supported[seen], sample.weights[seen])
-        odds[unseen] = np.mean([one.decision_function(sample.features[unseen]) for one in models], axis=0)
+        scores = [one.decision_function(sample.features[unseen]) for one in models]  # type: ignore[no-untyped-call]
+        odds[unseen] = np.mean(scores, axis=0)
     return odds
 
 
 def calibration(sample: Sample, odds: Array) -> tuple[float, float]:
     """Slope and intercept that turn log odds into probabilities (Platt)."""
-    fitted = LogisticRegression(C=1e3).fit(odds[:, None], sample.supported, sample_weight=sample.weights)
+    fitted = LogisticRegression(C=1e3).fit(  # type: ignore[no-untyped-call]
+        odds[:, None], sample.supported, sample_weight=sample.weights
+    )
     return float(fitted.coef_[0, 0]), float(fitted.intercept_[0])
 
 
@@ -113,7 +124,9 @@ def denied(sample: Sample, support: Array) -> Array:
 
 
 def threshold(sample: Sample, support: Array) -> float:
-    """The support from which a claim counts as supported: the best mean of macro-F1 and balanced accuracy over the sets."""
+    """The support from which a claim counts as supported: the best mean of macro-F1 and balanced accuracy over the
+    sets.
+    """
     candidates = np.round(np.arange(0.35, 0.66, 0.01), 2)
 
     def quality(cut: float) -> float:
@@ -138,7 +151,12 @@ def exported(models: list[GradientBoostingClassifier]) -> dict[str, Any]:
             thresholds.append(threshold)
             leaves.append([round(value * model.learning_rate / len(models), 6) for value in leaf])
     prior = float(models[0].init_.class_prior_[1])
-    return {"base": round(float(np.log(prior / (1 - prior))), 6), "feature": features, "threshold": thresholds, "leaves": leaves}
+    return {
+        "base": round(float(np.log(prior / (1 - prior))), 6),
+        "feature": features,
+        "threshold": thresholds,
+        "leaves": leaves,
+    }
 
 
 def _complete(tree: Any) -> tuple[list[int], list[float], list[float]]:

@@ -25,8 +25,10 @@ __all__ = ["Assessment", "Bearing", "EvidenceIndex", "Signal", "SignalKind", "Ve
 
 _INNER_STOP = re.compile(r"[.!?][\"”’)]?\s|\n")
 _ABSTAINS = re.compile(
-    r"\b(?:i (?:don['’]?t|do not) know|i (?:couldn['’]?t|could not|can(?:no|['’])t) (?:find|answer|provide|help)|idk|no idea|as an ai"
-    r"|i['’]?m sorry|i am sorry|(?:insufficient|not enough) (?:evidence|information|context)|cannot be (?:determined|answered)"
+    r"\b(?:i (?:don['’]?t|do not) know|idk|no idea|as an ai"
+    r"|i (?:couldn['’]?t|could not|can(?:no|['’])t) (?:find|answer|provide|help)"
+    r"|i['’]?m sorry|i am sorry|(?:insufficient|not enough) (?:evidence|information|context)"
+    r"|cannot be (?:determined|answered)"
     r"|(?:context|source|evidence|passage|document|text|reference|information|excerpt|article)s?\b[^.]{0,120}"
     r"\b(?:does|do|did|is|are|was|were) (?:not|n['’]t) (?:explicitly |directly |clearly )?"
     r"(?:provid|contain|mention|specif|say|state|address|give|given|includ|availab|found))",
@@ -112,9 +114,14 @@ class EvidenceIndex:
         strongest = found[0].strength if found else 0.0
         sure = max(strongest, 1 - support) if verdict == "contradicted" else abs(support - 0.5) * 2
         return Assessment(
-            support=round(support, 4), verdict=verdict, confidence=round(0.5 + 0.5 * min(1.0, sure), 4), signals=tuple(found),
-            bearing=_bearing(parts), uncovered=_uncovered(parts), features=features,
-        )  # fmt: skip
+            support=round(support, 4),
+            verdict=verdict,
+            confidence=round(0.5 + 0.5 * min(1.0, sure), 4),
+            signals=tuple(found),
+            bearing=_bearing(parts),
+            uncovered=_uncovered(parts),
+            features=features,
+        )
 
     def _verdict(self, support: float, features: dict[str, float]) -> Verdict:
         if denial(features) >= self.model.contradicted:
@@ -155,9 +162,16 @@ def _shifted(signal: Signal, offset: int) -> Signal:
         return signal
     start, end = signal.claim_span
     return Signal(
-        signal.kind, (start + offset, end + offset), signal.claim_text, signal.evidence_id, signal.evidence_start,
-        signal.evidence_end, signal.evidence_text, signal.reason, signal.strength,
-    )  # fmt: skip
+        signal.kind,
+        (start + offset, end + offset),
+        signal.claim_text,
+        signal.evidence_id,
+        signal.evidence_start,
+        signal.evidence_end,
+        signal.evidence_text,
+        signal.reason,
+        signal.strength,
+    )
 
 
 def _bearing(parts: list[tuple[int, str, Match]]) -> tuple[Bearing, ...]:

@@ -12,8 +12,10 @@ SignalKind = Literal["number", "unit", "date", "name", "negation", "direction", 
 class Signal:
     """A place where claim and evidence speak of the same thing and say different things.
 
-    Offsets are into the claim and into the text of the evidence; `evidence_text` is what the evidence has in the place of
-    `claim_text`, so that a reviser can put it there (empty where the evidence merely lacks a negation). `strength` is 0..1.
+    Offsets are into the claim and into the text of the evidence; `evidence_text` is what the evidence has in the
+    place of
+    `claim_text`, so that a reviser can put it there (empty where the evidence merely lacks a negation). `strength` is
+    0..1.
     """
 
     kind: SignalKind
@@ -42,7 +44,8 @@ class Assessment:
     """How far the evidence bears one claim.
 
     `support` is the calibrated probability that it does, None where there is nothing to check against. `confidence` is
-    how sure the verdict is, 0..1. `bearing` holds at most three passages, the best first. `uncovered` are the spans of the
+    how sure the verdict is, 0..1. `bearing` holds at most three passages, the best first. `uncovered` are the spans
+    of the
     claim that no evidence covers. `features` are the measurements the probability came from.
     """
 

@@ -55,7 +55,9 @@ def best_passages(found: Match, mask: int) -> list[tuple[float, int]]:
 def _ranked(found: Match, mask: int) -> list[tuple[float, int]]:
     exact, loose = found.exact, found.loose
     least = 2 if mask.bit_count() > 2 else 1
-    near = [(count, i) for i in found.score if (count := ((exact.get(i, 0) | loose.get(i, 0)) & mask).bit_count()) >= least]
+    near = [
+        (count, i) for i in found.score if (count := ((exact.get(i, 0) | loose.get(i, 0)) & mask).bit_count()) >= least
+    ]
     if len(near) > _COMPARED:
         near = nsmallest(_COMPARED, near, key=lambda pair: (-pair[0], -found.score[pair[1]], pair[1]))
     return sorted(((share(found, i, mask), i) for _, i in near), key=lambda pair: (-pair[0], pair[1]))[:_KEPT]

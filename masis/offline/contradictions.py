@@ -1,4 +1,6 @@
-"""Signals of contradiction: the evidence speaks of the same thing and has another number, date, name, sign or direction."""
+"""Signals of contradiction: the evidence speaks of the same thing and has another number, date, name, sign or
+direction.
+"""
 
 from collections.abc import Sequence
 

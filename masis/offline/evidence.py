@@ -23,7 +23,9 @@ class Passage:
     __slots__ = ("__dict__", "content", "document", "end", "evidence_id", "known_names", "start", "text", "words")
 
     def __init__(self, document: int, evidence_id: str, text: str, start: int, words: list[Token]) -> None:
-        """`words` have offsets into `text`, the passage's own; `document` is the position of the evidence in the case."""
+        """`words` have offsets into `text`, the passage's own; `document` is the position of the evidence in the
+        case.
+        """
         self.document, self.evidence_id, self.text, self.words = document, evidence_id, text, words
         self.start, self.end = start, start + len(text)
         self.content = frozenset(word.stem for word in words if word.weight > 0)
@@ -111,9 +113,16 @@ class FactTable:
     def holders(self, fact: Fact, allowed: frozenset[int] | None) -> list[int]:
         """The passages (of the allowed documents) that have a fact saying the same."""
         if self._facts is None:
-            self._facts = [(i, other) for i, passage in enumerate(self._passages) for other in passage.facts if other.kind != "name"]
+            self._facts = [
+                (i, other)
+                for i, passage in enumerate(self._passages)
+                for other in passage.facts
+                if other.kind != "name"
+            ]
         return [
             i
             for i, other in self._facts
-            if other.kind == fact.kind and (allowed is None or self._passages[i].document in allowed) and agree(fact, other)
+            if other.kind == fact.kind
+            and (allowed is None or self._passages[i].document in allowed)
+            and agree(fact, other)
         ]

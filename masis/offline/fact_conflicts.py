@@ -1,26 +1,31 @@
 """Numbers, dates and names that the evidence has otherwise.
 
 The rule: a passage covers the words around the claim's fact and has a comparable fact of its own in its place, while no
-passage covers them as well that has the claim's. A number or date that stands nowhere in the evidence needs less around it
-than one that does; one that looks like the rival (41.2 and 14.2, million and billion, the same day of another year) less still.
+passage covers them as well that has the claim's. A number or date that stands nowhere in the evidence needs less
+around it
+than one that does; one that looks like the rival (41.2 and 14.2, million and billion, the same day of another year)
+less still.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 from masis.offline.assessment import Signal
 from masis.offline.clauses import best_passages, share
 from masis.offline.evidence import FactTable, Passage
-from masis.offline.facts import MAGNITUDES, Fact, agree, comparable, likeness
+from masis.offline.facts import Fact, agree, comparable, likeness
 from masis.offline.matching import Match
 from masis.offline.signals import signal
 from masis.offline.text import STOPWORDS, Token
+from masis.offline.units import MAGNITUDES
 
 _SAME_THING = 0.5
 _SAME_THING_ABSENT = 0.34
 _MARGIN = 0.1
 _ELSEWHERE = 0.75
 _NEAR = 4
-_PREPOSITIONS = frozenset("from to until till between and before after than by over under above below versus against".split())
+_PREPOSITIONS = frozenset(
+    "from to until till between and before after than by over under above below versus against".split()
+)
 
 
 def fact_signals(found: Match, facts: Sequence[Fact], clauses: Sequence[int], table: FactTable) -> list[Signal]:
@@ -50,7 +55,9 @@ def _contexts(found: Match, bits: int, clauses: Sequence[int]) -> list[int]:
     return [whole] if found.value(whole) >= 1.0 else []
 
 
-def _conflict(found: Match, fact: Fact, bits: int, context: int, facts: Sequence[Fact], table: FactTable) -> Signal | None:
+def _conflict(
+    found: Match, fact: Fact, bits: int, context: int, facts: Sequence[Fact], table: FactTable
+) -> Signal | None:
     holders = table.holders(fact, found.allowed) if fact.kind != "name" else _named(found, fact, bits)
     held = max((share(found, i, context) for i in holders), default=0.0)
     absent = not holders and fact.kind != "name"
@@ -91,7 +98,11 @@ def _counts_alike(words: Sequence[Token], fact: Fact, passage: Passage, other: F
     if _role(words, fact, passage, other) >= 0.6:
         return True
     mine = next((word.stem for word in words if word.start >= fact.end), "")
-    return bool(mine) and mine == next((word.stem for word in passage.words if word.start >= other.end), "") and mine not in STOPWORDS
+    return (
+        bool(mine)
+        and mine == next((word.stem for word in passage.words if word.start >= other.end), "")
+        and mine not in STOPWORDS
+    )
 
 
 def _strength(covered: float, slot: float, alike: float, held: float, absent: bool) -> float:
@@ -116,7 +127,9 @@ def _same(fact: Fact, other: Fact) -> bool:
 
 
 def _slot(words: Sequence[Token], fact: Fact, passage: Passage, other: Fact, near: int = _NEAR) -> float:
-    """How alike the surroundings of the two facts are: share of the claim's nearest words that stand near the rival, 0..1."""
+    """How alike the surroundings of the two facts are: share of the claim's nearest words that stand near the rival,
+    0..1.
+    """
     mine = _around(words, fact.start, fact.end, near)
     theirs = {word.stem for word in _around(passage.words, other.start, other.end, near)}
     weight = sum(max(word.weight, 0.2) for word in mine)
@@ -130,7 +143,8 @@ def _around(words: Sequence[Token], start: int, end: int, near: int) -> list[Tok
 
 
 def _may_replace(fact: Fact, other: Fact, passage: Passage, words: Sequence[Token]) -> bool:
-    # A name replaces another only between the same neighbours, if both are written alike, and if the claim doesn't speak of it.
+    # A name replaces another only between the same neighbours, if both are written alike, and if the claim doesn't
+    # speak of it.
     mine = {word.stem for word in words}
     if not isinstance(other.value, tuple) or any(part in mine for part in other.value):
         return False
@@ -140,11 +154,15 @@ def _may_replace(fact: Fact, other: Fact, passage: Passage, words: Sequence[Toke
 
 
 def _stands_for(found: Match, fact: Fact, other: Fact, i: int, holders: Sequence[int]) -> bool:
-    """Whether the passage tells what the claim tells, of somebody else: the claim's name is neither in it nor next to it."""
+    """Whether the passage tells what the claim tells, of somebody else: the claim's name is neither in it nor next to
+    it.
+    """
     mine = {word.stem for word in found.words}
     if not isinstance(other.value, tuple) or any(part in mine for part in other.value):
         return False
-    near = any(abs(i - holder) <= 1 and found.passages[holder].document == found.passages[i].document for holder in holders)
+    near = any(
+        abs(i - holder) <= 1 and found.passages[holder].document == found.passages[i].document for holder in holders
+    )
     return not near and _alike_in_form(fact, other)
 
 
@@ -178,11 +196,15 @@ def _exchanged(found: Match, fact: Fact, facts: Sequence[Fact]) -> Signal | None
             if other in own or not comparable(fact, other):
                 continue
             role = _role(found.words, fact, passage, other)
-            taken = max((_role(found.words, there, passage, other) for there in facts if agree(there, other)), default=0.0)
+            taken = max(
+                (_role(found.words, there, passage, other) for there in facts if agree(there, other)), default=0.0
+            )
             if role >= 0.6 and role - mine >= 0.4 and taken < role:
                 reason = f"the evidence has {other.text!r} in the place of {fact.text!r}, which it has elsewhere"
                 strength = 0.5 * covered + 0.5 * role
-                return signal(fact.kind, (fact.start, fact.end, fact.text), passage, (other.start, other.end), reason, strength)
+                return signal(
+                    fact.kind, (fact.start, fact.end, fact.text), passage, (other.start, other.end), reason, strength
+                )
     return None
 
 
@@ -207,7 +229,9 @@ def _lead(words: Sequence[Token], start: int) -> list[Token]:
 
 
 def _swapped(found: Match, fact: Fact, facts: Sequence[Fact]) -> Signal | None:
-    """Two facts of the claim that have changed places: "from 30 April to 1 September" for "from 1 September to 30 April"."""
+    """Two facts of the claim that have changed places: "from 30 April to 1 September" for "from 1 September to 30
+    April".
+    """
     for i in found.top[:2]:
         passage, covered = found.passages[i], found.coverage((i,))
         own = next((other for other in passage.facts if agree(fact, other)), None)
@@ -218,7 +242,11 @@ def _swapped(found: Match, fact: Fact, facts: Sequence[Fact]) -> Signal | None:
             place = next((other for other in passage.facts if agree(mate, other)), None)
             if mate is fact or place is None or place == own or mate.kind != fact.kind or not comparable(fact, place):
                 continue
-            leads = (_preposition(found.words, mate.start), _preposition(passage.words, own.start), _preposition(passage.words, place.start))
+            leads = (
+                _preposition(found.words, mate.start),
+                _preposition(passage.words, own.start),
+                _preposition(passage.words, place.start),
+            )
             if mine and leads[0] and mine != leads[0] and leads == (leads[0], leads[0], mine):
                 reason = f"the evidence has {place.text!r} and {own.text!r} the other way round"
                 span = (fact.start, fact.end, fact.text)

@@ -2,16 +2,17 @@
 
 `extract` finds them, `agree` says whether two say the same, `comparable` whether two could contradict each other at
 all (a percentage never contradicts a length). "67 million" differs from "67", "5 May 2021" agrees with "May 2021" and
-"2021-05-05", "3 years" with "36 months". Negations and directions are in `polarity`: they need the sentence around them.
+"2021-05-05", "3 years" with "36 months". Negations and directions are in `polarity`: they need the sentence around
+them.
 """
 
 import re
 from bisect import bisect_left
 from collections.abc import Collection, Sequence
-from os.path import commonprefix
 from typing import Literal, NamedTuple
 
 from masis.offline.text import NUMBER_WORDS, STOPWORDS, WEAK_WORDS, Token, stem, tokens
+from masis.offline.units import CURRENCIES, MAGNITUDES, MONTHS, UNITS
 
 FactKind = Literal["number", "date", "name"]
 
@@ -27,7 +28,8 @@ class Day(NamedTuple):
 class Fact(NamedTuple):
     """A fact of a text: `text[start:end]`, its value (in the base unit of its dimension), and the noun it counts.
 
-    `value` is the number in base units, the `Day` of a date, or the stems of a name. `dimension` is "percent", "length",
+    `value` is the number in base units, the `Day` of a date, or the stems of a name. `dimension` is "percent",
+    "length",
     "money:usd", ...; "" for a bare number, whose `head` is the stem of the word that follows ("3 hulls" -> "hull").
     """
 
@@ -41,15 +43,8 @@ class Fact(NamedTuple):
     digits: int = 0
 
 
-_MONTHS = {
-    name: number
-    for number, names in enumerate(
-        ("january jan", "february feb", "march mar", "april apr", "may", "june jun", "july jul", "august aug",
-         "september sept sep", "october oct", "november nov", "december dec"), 1)
-    for name in names.split()
-}  # fmt: skip
 _DAYS = frozenset("monday tuesday wednesday thursday friday saturday sunday".split())
-_MONTH = "(?:" + "|".join(sorted(_MONTHS, key=len, reverse=True)) + r")\b\.?"
+_MONTH = "(?:" + "|".join(sorted(MONTHS, key=len, reverse=True)) + r")\b\.?"
 _YEAR = r"(?:1\d{3}|20\d{2})"
 _DATES = re.compile(
     rf"\b(?P<iso>{_YEAR}-\d\d-\d\d)\b"
@@ -61,37 +56,11 @@ _DATES = re.compile(
 )
 _DATE_LEADS = frozenset("in since by until till during circa before after late early mid year fy fiscal".split())
 
-MAGNITUDES = {"hundred": 1e2, "thousand": 1e3, "k": 1e3, "million": 1e6, "mn": 1e6, "mio": 1e6, "billion": 1e9, "bn": 1e9, "trillion": 1e12,
-               "tn": 1e12, "lakh": 1e5, "crore": 1e7}  # fmt: skip
-_CURRENCIES = {"$": "usd", "us$": "usd", "usd": "usd", "dollar": "usd", "dollars": "usd", "€": "eur", "eur": "eur", "euro": "eur",
-               "euros": "eur", "£": "gbp", "gbp": "gbp", "¥": "jpy", "jpy": "jpy", "yen": "jpy", "nok": "nok", "sek": "sek", "dkk": "dkk",
-               "chf": "chf", "₹": "inr", "inr": "inr", "rupees": "inr", "cad": "cad", "aud": "aud", "cny": "cny"}  # fmt: skip
-_UNITS: dict[str, tuple[str, float]] = {
-    unit: (dimension, factor)
-    for dimension, units in {
-        "percent": {"% percent": 1.0},
-        "points": {"pp": 1.0},
-        "length": {"mm millimetre millimeter": 1e-3, "cm centimetre centimeter": 1e-2, "m metre meter": 1.0,
-                   "km kilometre kilometer": 1e3, "mile mi": 1609.344, "ft foot feet": 0.3048, "inch inches": 0.0254, "yard": 0.9144},
-        "mass": {"µg μg mcg microgram": 1e-6, "mg milligram": 1e-3, "g gram": 1.0, "kg kilogram": 1e3, "tonne": 1e6, "ton": 1e6,
-                 "lb lbs": 453.592, "oz ounce": 28.3495},
-        "duration": {"ms millisecond": 1e-3, "s sec second": 1.0, "min minute": 60.0, "h hr hour": 3600.0, "day": 86400.0, "week": 604800.0},
-        "months": {"month": 1.0, "year yr": 12.0, "decade": 120.0, "quarter": 3.0},
-        "volume": {"ml millilitre milliliter": 1e-3, "l litre liter": 1.0, "gallon": 3.78541},
-        "power": {"w watt": 1.0, "kw kilowatt": 1e3, "mw megawatt": 1e6, "gw gigawatt": 1e9},
-        "energy": {"kwh": 1.0, "mwh": 1e3, "gwh": 1e6, "twh": 1e9},
-        "frequency": {"hz hertz": 1.0, "khz": 1e3, "mhz": 1e6, "ghz": 1e9},
-        "data": {"kb": 1.0, "mb": 1e3, "gb": 1e6, "tb": 1e9},
-        "celsius": {"°c c celsius": 1.0}, "fahrenheit": {"°f f fahrenheit": 1.0},
-        "area": {"hectare ha": 1.0, "acre": 0.404686}, "speed": {"km/h kph": 1.0, "mph": 1.609344},
-    }.items()
-    for names, factor in units.items()
-    for name in names.split()
-    for unit in ((name, name + "s") if len(name) > 3 else (name,))
-}  # fmt: skip
-
-_NUMBER = re.compile(r"(?<![\w.])(?P<currency>us\$|[$€£¥₹]|\b(?:usd|eur|gbp|nok|sek|dkk|chf|jpy|inr|cad|aud|cny)\s)?"
-                     r"(?P<number>\d++(?:,\d{3}(?!\d))*+(?:\.\d++)?+)(?P<ordinal>st|nd|rd|th)?(?![\d_])", re.IGNORECASE)  # fmt: skip
+_NUMBER = re.compile(
+    r"(?<![\w.])(?P<currency>us\$|[$€£¥₹]|\b(?:usd|eur|gbp|nok|sek|dkk|chf|jpy|inr|cad|aud|cny)\s)?"
+    r"(?P<number>\d++(?:,\d{3}(?!\d))*+(?:\.\d++)?+)(?P<ordinal>st|nd|rd|th)?(?![\d_])",
+    re.IGNORECASE,
+)
 _AFTER = re.compile(r"[\s\u00a0-]?(?P<word>percentage points?|per cent|km/h|[°µμ]?[^\W\d_]+|%)")
 _RANGE = re.compile(r"\s?(?:-|–|to|and|or)\s?")
 _PLAIN = re.compile(r"\D{0,4}[\d.,]+")
@@ -101,10 +70,12 @@ _JOINERS = frozenset("of de la van von der del di al for the and".split())
 
 
 def extract(text: str, known_names: Collection[str] = (), words: Sequence[Token] | None = None) -> list[Fact]:
-    """The facts of `text`, in order. `known_names` are words (as written) that are names even where a sentence starts."""
+    """The facts of `text`, in order. `known_names` are words (as written) that are names even where a sentence
+    starts.
+    """
     words = tokens(text) if words is None else words
     found: list[Fact] = []
-    if any(word.text[0].isdigit() or word.text.lower() in _MONTHS for word in words):
+    if any(word.text[0].isdigit() or word.text.lower() in MONTHS for word in words):
         found = _dates(text)
     taken = [(fact.start, fact.end) for fact in found]
     if any(word.text[0].isdigit() for word in words):
@@ -139,7 +110,7 @@ def _day(match: re.Match[str]) -> Day | None:
     else:
         year = int(match["y1"] or match["y2"] or match["y3"] or match["y4"] or 0)
         name = (match["m1"] or match["m2"] or match["m3"] or "").lower().rstrip(".")
-        month, day = _MONTHS.get(name, 0), int(match["d1"] or match["d2"] or 0)
+        month, day = MONTHS.get(name, 0), int(match["d1"] or match["d2"] or 0)
     return Day(year, month, day) if month <= 12 and day <= 31 else None
 
 
@@ -151,17 +122,16 @@ def _counts_things(text: str, start: int, end: int) -> bool:
     after = re.match(r"[\s-]([^\W\d_]+)", text[end : end + 20])
     return bool(
         after
-        and (
-            after[1].lower() in _UNITS or (after[1].islower() and after[1].endswith("s") and after[1] not in STOPWORDS)
-        )
+        and (after[1].lower() in UNITS or (after[1].islower() and after[1].endswith("s") and after[1] not in STOPWORDS))
     )
 
 
 def _digit_numbers(text: str, taken: Sequence[tuple[int, int]]) -> list[Fact]:
-    found: list[Fact] = []
-    for match in _NUMBER.finditer(text):
-        if not _overlaps(match.start("number"), match.end("number"), taken) and len(match["number"]) < 25:
-            found.append(_measured(text, match))
+    found = [
+        _measured(text, match)
+        for match in _NUMBER.finditer(text)
+        if not _overlaps(match.start("number"), match.end("number"), taken) and len(match["number"]) < 25
+    ]
     for i in range(len(found) - 2, -1, -1):  # "6 to 8%", "$205 to $215 million": the unit of the second belongs to both
         here, after = found[i], found[i + 1]
         open_ended = here.dimension in ("", after.dimension) and _PLAIN.fullmatch(here.text)
@@ -181,7 +151,7 @@ def _scale(text: str, fact: Fact) -> float:
 def _measured(text: str, match: re.Match[str]) -> Fact:
     number, end = match["number"], match.end()
     value = float(number.replace(",", ""))
-    dimension = "money:" + _CURRENCIES.get(match["currency"].strip().lower(), "other") if match["currency"] else ""
+    dimension = "money:" + CURRENCIES.get(match["currency"].strip().lower(), "other") if match["currency"] else ""
     if match["ordinal"]:
         return Fact("number", match.start(), end, text[match.start() : end], value, "ordinal", _head(text, end))
     after = _AFTER.match(text, end)
@@ -193,13 +163,13 @@ def _measured(text: str, match: re.Match[str]) -> Fact:
         word = after["word"].lower() if after else ""
     if after and not dimension:
         unit = {"per cent": "percent", "percentage point": "pp", "percentage points": "pp"}.get(word, word)
-        if unit in _UNITS and (
+        if unit in UNITS and (
             len(unit) > 1 or unit == "%" or text[end : end + 1] in " \u00a0" or after.start("word") == end
         ):
-            dimension, factor = _UNITS[unit]
+            dimension, factor = UNITS[unit]
             value, end = value * factor, after.end()
-        elif unit in _CURRENCIES:
-            dimension, end = "money:" + _CURRENCIES[unit], after.end()
+        elif unit in CURRENCIES:
+            dimension, end = "money:" + CURRENCIES[unit], after.end()
     digits = len(number.partition(".")[2])
     return Fact("number", match.start(), end, text[match.start() : end], value, dimension, _head(text, end), digits)
 
@@ -226,8 +196,8 @@ def _word_numbers(text: str, words: Sequence[Token]) -> list[Fact]:
             i = start + 1
             continue
         end, dimension = words[i - 1].end, ""
-        if i < len(words) and words[i].text.lower() in _UNITS and len(words[i].text) > 2:
-            dimension, factor = _UNITS[words[i].text.lower()]
+        if i < len(words) and words[i].text.lower() in UNITS and len(words[i].text) > 2:
+            dimension, factor = UNITS[words[i].text.lower()]
             value, end = value * factor, words[i].end
         begin = words[start].start
         found.append(Fact("number", begin, end, text[begin:end], value, dimension, _head(text, end)))
@@ -281,7 +251,7 @@ def _joins(gap: str, last: Token) -> bool:
 
 def _capital(word: Token) -> bool:
     lower = word.text.lower()
-    return word.text[0].isupper() and lower not in _DAYS and (lower not in _MONTHS or lower == "may")
+    return word.text[0].isupper() and lower not in _DAYS and (lower not in MONTHS or lower == "may")
 
 
 def _name(text: str, run: list[Token], known: Collection[str]) -> list[Fact]:
@@ -327,7 +297,8 @@ def comparable(claim: Fact, other: Fact) -> bool:
 
 
 def likeness(claim: Fact, other: Fact) -> float:
-    """How much two different facts look like one altered into the other, 0..1: digits exchanged, another magnitude, one part of
+    """How much two different facts look like one altered into the other, 0..1: digits exchanged, another magnitude,
+    one part of
     a date or of a name changed.
     """
     if claim.kind == "date":
@@ -361,7 +332,9 @@ def _digits(text: str) -> str:
 
 
 def agree(claim: Fact, other: Fact) -> bool:
-    """Whether `other` says what `claim` says: equal in base units, or rounded to the claim's digits; dates as far as both go."""
+    """Whether `other` says what `claim` says: equal in base units, or rounded to the claim's digits; dates as far as
+    both go.
+    """
     if claim.kind != other.kind:
         return False
     if claim.kind == "date":
@@ -398,7 +371,8 @@ def _same_name(claim: Fact, other: Fact) -> bool:
 
 def _opens(a: str, b: str) -> bool:
     # "Grey" opens "Greyfriars"; "Chinese" and "China" share all but their ends.
-    return len(commonprefix((a, b))) >= max(4, min(len(a), len(b)) - 1)
+    shared = next((k for k, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
+    return shared >= max(4, min(len(a), len(b)) - 1)
 
 
 def _initials(fact: Fact) -> str:

@@ -1,6 +1,7 @@
 """The measurements from which support is judged, in one fixed order: `NAMES`.
 
-A claim of several sentences is measured sentence by sentence; shares are averaged by weight and also kept at their worst, counts
+A claim of several sentences is measured sentence by sentence; shares are averaged by weight and also kept at their
+worst, counts
 and contradictions at their largest: one false sentence makes a summary false, however well the others are covered.
 """
 
@@ -13,21 +14,63 @@ from masis.offline.facts import Fact, agree
 from masis.offline.lexicon import antonyms, synonym_keys
 from masis.offline.matching import Match, inversions, neighbourhoods, runs
 from masis.offline.polarity import negation_cues, universal
-from masis.offline.text import Token
 
 AVERAGED = (
-    "cover_one", "cover_window", "cover_three", "cover_all", "exact_one", "exact_window", "exact_all", "idf_window", "run_share", "in_two", "in_three",
-    "inverted", "clause_min", "absent", "names_window", "names_all", "numbers_window", "numbers_all",
-    "displaced", "pairs", "triples", "absent_plain", "absent_specific",
-)  # fmt: skip
+    "cover_one",
+    "cover_window",
+    "cover_three",
+    "cover_all",
+    "exact_one",
+    "exact_window",
+    "exact_all",
+    "idf_window",
+    "run_share",
+    "in_two",
+    "in_three",
+    "inverted",
+    "clause_min",
+    "absent",
+    "names_window",
+    "names_all",
+    "numbers_window",
+    "numbers_all",
+    "displaced",
+    "pairs",
+    "triples",
+    "absent_plain",
+    "absent_specific",
+)
 WORST_LOW = ("cover_window", "cover_all", "exact_all", "clause_min", "in_two")
 LARGEST = (
-    "absent_words", "absent_rare", "names_missing", "numbers_missing", "substituted", "names_displaced", "opposed", "denied", "undenied", "universal",
-    "s_number", "s_date", "s_name", "s_negation", "s_direction", "s_quantifier",
-)  # fmt: skip
+    "absent_words",
+    "absent_rare",
+    "names_missing",
+    "numbers_missing",
+    "substituted",
+    "names_displaced",
+    "opposed",
+    "denied",
+    "undenied",
+    "universal",
+    "s_number",
+    "s_date",
+    "s_name",
+    "s_negation",
+    "s_direction",
+    "s_quantifier",
+)
 SUMMED = (
-    "kin", "synonyms", "absent_named", "absent_numeric", "absent_verbal", "absent_plain_words", "absent_polar", "polar", "elsewhere_named", "cues",
-)  # fmt: skip
+    "kin",
+    "synonyms",
+    "absent_named",
+    "absent_numeric",
+    "absent_verbal",
+    "absent_plain_words",
+    "absent_polar",
+    "polar",
+    "elsewhere_named",
+    "cues",
+)
 NAMES = (
     *AVERAGED,
     *(f"{name}_low" for name in WORST_LOW),
@@ -52,7 +95,9 @@ def measure(
     idf: dict[str, float],
     unseen: float,
 ) -> dict[str, float]:
-    """The measurements of one sentence of a claim. `idf` weighs stems by rarity in the evidence, `unseen` those it lacks."""
+    """The measurements of one sentence of a claim. `idf` weighs stems by rarity in the evidence, `unseen` those it
+    lacks.
+    """
     all_exact, all_loose = found.covered(list(found.score))
     window_exact, window_loose = found.covered(found.window)
     window = [found.passages[i] for i in found.window]
@@ -139,9 +184,11 @@ def combine(
 
 
 def _kinds(found: Match, exact: int, loose: int, window: int) -> dict[str, float]:
-    """Counts of the claim's words by how the evidence holds them: kin by prefix or synonym, or nowhere and of which kind.
+    """Counts of the claim's words by how the evidence holds them: kin by prefix or synonym, or nowhere and of which
+    kind.
 
-    A paraphrase brings in synonyms and verbs; an alteration brings in numbers, names, plain nouns, and words that have an opposite.
+    A paraphrase brings in synonyms and verbs; an alteration brings in numbers, names, plain nouns, and words that
+    have an opposite.
     """
     values = dict.fromkeys(SUMMED, 0.0)
     opposites, groups = antonyms(), synonym_keys()

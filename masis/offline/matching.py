@@ -21,7 +21,8 @@ _TOP = 5
 class Match:
     """A part of a claim laid beside the passages.
 
-    `bits` are the word indices behind the bits of the masks; `exact` and `loose` map passage index -> mask; `top` are the
+    `bits` are the word indices behind the bits of the masks; `exact` and `loose` map passage index -> mask; `top` are
+    the
     best passages, best first; `window` the run of up to three passages that together cover most.
     """
 
@@ -65,7 +66,9 @@ class Match:
         return exact, loose
 
     def coverage(self, window: Sequence[int], without: int = 0) -> float:
-        """The share of the claim's content that the window covers, 0..1; bits in `without` are left out of both sides."""
+        """The share of the claim's content that the window covers, 0..1; bits in `without` are left out of both
+        sides.
+        """
         exact, loose = self.covered(window)
         if not without:
             return self.value(exact, loose) / self.total
@@ -95,7 +98,11 @@ def match(
         found.exact = {i: m for i, m in found.exact.items() if i in found.score}
         found.loose = {i: m for i, m in found.loose.items() if i in found.score}
     score = found.score
-    found.top = nsmallest(_TOP, score, key=lambda i: (-score[i], i)) if len(score) > 50 else sorted(score, key=lambda i: (-score[i], i))[:_TOP]
+    found.top = (
+        nsmallest(_TOP, score, key=lambda i: (-score[i], i))
+        if len(score) > 50
+        else sorted(score, key=lambda i: (-score[i], i))[:_TOP]
+    )
     found.window = _best_window(found)
     return found
 
@@ -144,7 +151,9 @@ def neighbourhoods(passages: Sequence[Passage], i: int) -> list[tuple[int, ...]]
 
 
 def runs(words: Sequence[Token], passages: Sequence[Passage]) -> tuple[int, int, int]:
-    """Of the claim's words beside these passages: the longest common run, words in a run of two or more, words in one of three."""
+    """Of the claim's words beside these passages: the longest common run, words in a run of two or more, words in one
+    of three.
+    """
     longest = in_two = in_three = 0
     best_here = [0] * len(words)
     for passage in passages:

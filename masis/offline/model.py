@@ -21,6 +21,7 @@ DENIED = 0.6
 """How much of the support a contradiction of full strength takes away."""
 _SIGNALS = ("s_number", "s_date", "s_name", "s_negation", "s_direction")
 
+
 def denial(features: Mapping[str, float]) -> float:
     """The strength of the strongest contradiction among the measurements, 0..1 (overstated quantifiers don't count)."""
     return max(features[name] for name in _SIGNALS)
@@ -28,10 +29,13 @@ def denial(features: Mapping[str, float]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """Fitted weights: `names` in the order of the feature vector, trees whose leaves add up to log odds, thresholds of the verdicts.
+    """Fitted weights: `names` in the order of the feature vector, trees whose leaves add up to log odds, thresholds
+    of the verdicts.
 
-    The trees are complete and of one depth, laid out as arrays of one row a tree: node `k` asks whether `values[feature[k]]` is
-    above `threshold[k]` and goes on to node `2k + 1` or `2k + 2`; what follows the last question is an index into `leaves`.
+    The trees are complete and of one depth, laid out as arrays of one row a tree: node `k` asks whether
+    `values[feature[k]]` is
+    above `threshold[k]` and goes on to node `2k + 1` or `2k + 2`; what follows the last question is an index into
+    `leaves`.
     """
 
     version: str
@@ -69,10 +73,16 @@ def load(path: Path = WEIGHTS) -> Model:
     """The weights in the file; raises KeyError or ValueError where it isn't one of `tools/fit_offline.py`."""
     raw = json.loads(path.read_text(encoding="utf-8"))
     return Model(
-        version=raw["version"], names=tuple(raw["features"]), base=raw["base"], feature=np.array(raw["feature"], dtype=np.int64),
-        threshold=np.array(raw["threshold"], dtype=np.float64), leaves=np.array(raw["leaves"], dtype=np.float64),
-        slope=raw["calibration"]["slope"], intercept=raw["calibration"]["intercept"], **raw["thresholds"],
-    )  # fmt: skip
+        version=raw["version"],
+        names=tuple(raw["features"]),
+        base=raw["base"],
+        feature=np.array(raw["feature"], dtype=np.int64),
+        threshold=np.array(raw["threshold"], dtype=np.float64),
+        leaves=np.array(raw["leaves"], dtype=np.float64),
+        slope=raw["calibration"]["slope"],
+        intercept=raw["calibration"]["intercept"],
+        **raw["thresholds"],
+    )
 
 
 def unfitted(names: tuple[str, ...], contradicted: float) -> Model:

@@ -5,23 +5,51 @@ from collections.abc import Sequence
 from masis.offline.text import Token
 
 _NEGATIONS = frozenset(
-    "not no never none neither nor nobody nothing nowhere cannot without unable fail fails failed failing lack lacks lacked lacking absence "
+    """
+    not no never none neither nor nobody nothing nowhere cannot without unable fail fails failed failing lack
+    lacks lacked lacking absence
+    """
     "hardly barely refuse refuses refused deny denies denied denying".split()
 )
 _COMPARED = ("only", "just", "merely", "more", "less", "fewer", "later", "earlier", "necessarily", "least")
-_ASSERTING = {"not": _COMPARED, "no": ("doubt", *_COMPARED), "nothing": ("but",), "doesn't": _COMPARED[:3], "don't": _COMPARED[:3]}
-_NARROW = frozenset("without lack lacks lacked lacking absence fail fails failed failing hardly barely refuse refuses refused deny denies denied denying".split())
+_ASSERTING = {
+    "not": _COMPARED,
+    "no": ("doubt", *_COMPARED),
+    "nothing": ("but",),
+    "doesn't": _COMPARED[:3],
+    "don't": _COMPARED[:3],
+}
+_NARROW = frozenset(
+    """
+        without lack lacks lacked lacking absence fail fails failed failing hardly barely refuse refuses refused
+        deny denies denied denying
+    """.split()
+)
 _SCOPE_ENDS = frozenset("but although though however because since while whereas which who that unless and or".split())
 _SCOPE_MARKS = frozenset(",;:.!?()")
-_AUXILIARIES = frozenset("is are was were be been has have had will would can could may might shall should do does did".split())
+_AUXILIARIES = frozenset(
+    "is are was were be been has have had will would can could may might shall should do does did".split()
+)
 _SCOPE_WORDS = 4
 _UNIVERSAL = frozenset(
-    "all every always entirely never none must only everyone everybody everything completely guarantee guarantees guaranteed invariably "
-    "certainly definitely any universally without proven proves eliminates eliminate cures cure wholly solely exclusively".split()
+    """
+    all every always entirely never none must only everyone everybody everything completely guarantee guarantees
+    guaranteed invariably
+    """
+    """
+        certainly definitely any universally without proven proves eliminates eliminate cures cure wholly solely
+        exclusively
+    """.split()
 )
 _LIMITED = frozenset(
-    "some many most often sometimes may might can could few several usually generally typically likely suggests suggest suggested partly "
-    "possibly probably appears appear certain tends tend mainly mostly occasionally about roughly majority subset preliminary".split()
+    """
+    some many most often sometimes may might can could few several usually generally typically likely suggests
+    suggest suggested partly
+    """
+    """
+        possibly probably appears appear certain tends tend mainly mostly occasionally about roughly majority
+        subset preliminary
+    """.split()
 )
 
 
@@ -39,7 +67,8 @@ def negation_cues(words: Sequence[Token]) -> list[int]:
 
 
 def negated(text: str, words: Sequence[Token], cues: Sequence[int]) -> dict[int, int]:
-    """The words in the scope of a negation, each with the index of its cue, the negated head first: up to four content words to
+    """The words in the scope of a negation, each with the index of its cue, the negated head first: up to four
+    content words to
     its right, none beyond a mark, a conjunction or a further auxiliary.
     """
     scope: dict[int, int] = {}

@@ -1,6 +1,7 @@
 """Negations, directions and quantifiers that the evidence has otherwise.
 
-The rule: a clause of the claim is in a passage, and a word they share is negated in one of them alone, or one of its words
+The rule: a clause of the claim is in a passage, and a word they share is negated in one of them alone, or one of its
+words
 stands in the place of its antonym. A passage that covers the clause as well and agrees takes the signal back.
 """
 
@@ -23,10 +24,16 @@ def sign_signals(text: str, found: Match, clauses: Sequence[int]) -> list[Signal
     """The strongest negation, every flipped direction, and an overstated quantifier."""
     cues = negation_cues(found.words)
     mine = negated(text, found.words, cues)
-    return [*_negations(text, found, clauses, mine, cues), *_directions(found, clauses, mine), *_quantifiers(text, found)]
+    return [
+        *_negations(text, found, clauses, mine, cues),
+        *_directions(found, clauses, mine),
+        *_quantifiers(text, found),
+    ]
 
 
-def _negations(text: str, found: Match, clauses: Sequence[int], mine: dict[int, int], cues: Sequence[int]) -> list[Signal]:
+def _negations(
+    text: str, found: Match, clauses: Sequence[int], mine: dict[int, int], cues: Sequence[int]
+) -> list[Signal]:
     best: Signal | None = None
     for mask in dict.fromkeys((*clauses, (1 << len(found.bits)) - 1)):
         candidates = best_passages(found, mask)
@@ -46,9 +53,13 @@ def _negations(text: str, found: Match, clauses: Sequence[int], mine: dict[int, 
                 continue
             enough = min(1.0, found.value(mask) / 3.0)
             strength = (0.25 + 0.7 * covered) * (0.6 + 0.4 * enough) - (0.2 if mine and found.passages[i].cues else 0.0)
-            claim = (word.start, word.end, word.text) if cue is None else (cue.start, word.end, text[cue.start : word.end])
+            claim = (
+                (word.start, word.end, word.text) if cue is None else (cue.start, word.end, text[cue.start : word.end])
+            )
             side = "claim denies" if cue else "evidence denies"
-            made = signal("negation", claim, found.passages[i], where, f"the {side} {word.text!r}, the other asserts it", strength)
+            made = signal(
+                "negation", claim, found.passages[i], where, f"the {side} {word.text!r}, the other asserts it", strength
+            )
             best = made if best is None or made.strength > best.strength else best
     return [best] if best else []
 
@@ -56,7 +67,9 @@ def _negations(text: str, found: Match, clauses: Sequence[int], mine: dict[int, 
 def _flipped(
     found: Match, mask: int, mine: dict[int, int], cues: Sequence[int], passage: Passage
 ) -> tuple[Token, Token | None, tuple[int, int]] | None:
-    """A shared head negated on one side alone: the claim's word, the claim's cue if it is the one, the place in the passage."""
+    """A shared head negated on one side alone: the claim's word, the claim's cue if it is the one, the place in the
+    passage.
+    """
     bit_of = {i: b for b, i in enumerate(found.bits)}
     for i, cue in heads(mine).items():
         word = found.words[i]
@@ -83,13 +96,17 @@ def _flipped(
 def _all_but(found: Match, mask: int, head: int, passage: Passage) -> bool:
     # The negated head is worded otherwise, but everything else of a clause that says enough is there.
     rest = mask & ~head
-    held = sum(found.weights[b] for b, i in enumerate(found.bits) if rest >> b & 1 and found.words[i].stem in passage.content)
+    held = sum(
+        found.weights[b] for b, i in enumerate(found.bits) if rest >> b & 1 and found.words[i].stem in passage.content
+    )
     return held >= 2.5 and held >= 0.75 * found.value(rest)
 
 
 def _denies(passage: Passage, head: Token) -> bool:
     opposites = antonyms().get(head.stem, frozenset())
-    return bool(passage.cues) or any(word.stem in opposites or word.text[:2].lower() in ("un", "in") for word in passage.words)
+    return bool(passage.cues) or any(
+        word.stem in opposites or word.text[:2].lower() in ("un", "in") for word in passage.words
+    )
 
 
 def _near(cues: Sequence[int], places: Sequence[int]) -> bool:
@@ -121,7 +138,9 @@ def _directions(found: Match, clauses: Sequence[int], mine: dict[int, int]) -> l
                 there = passage.words[place]
                 strength = 0.3 + 0.4 * covered + 0.35 * slot
                 reason = f"the evidence says {there.text!r} where the claim says {word.text!r}"
-                made = signal("direction", (word.start, word.end, word.text), passage, (there.start, there.end), reason, strength)
+                made = signal(
+                    "direction", (word.start, word.end, word.text), passage, (there.start, there.end), reason, strength
+                )
                 best = made if best is None or made.strength > best.strength else best
         if best is not None:
             result.append(best)
@@ -148,7 +167,9 @@ def _shared_neighbours(words: Sequence[Token], i: int, passage: Passage, place: 
     near = [*words[max(0, i - 3) : i], *words[i + 1 : i + 4]]
     theirs = {word.stem for word in passage.words[max(0, place - 4) : place + 5]}
     weight = sum(word.weight + 0.1 for word in near)
-    return sum(word.weight + 0.1 for word in near if word.stem in theirs and word.weight > 0) / weight if weight else 0.0
+    return (
+        sum(word.weight + 0.1 for word in near if word.stem in theirs and word.weight > 0) / weight if weight else 0.0
+    )
 
 
 def _quantifiers(text: str, found: Match) -> list[Signal]:

@@ -5,7 +5,12 @@ from masis.offline.evidence import Passage
 
 
 def signal(
-    kind: SignalKind, claim: tuple[int, int, str], passage: Passage, where: tuple[int, int], reason: str, strength: float
+    kind: SignalKind,
+    claim: tuple[int, int, str],
+    passage: Passage,
+    where: tuple[int, int],
+    reason: str,
+    strength: float,
 ) -> Signal:
     """A signal from offsets into the claim and into the passage; the strength is kept within 0..1."""
     start, end = where

@@ -1,4 +1,6 @@
-"""What `masis bench` reports: figures that count abstentions as wrong, halves that share nothing, files known by their keys."""
+"""What `masis bench` reports: figures that count abstentions as wrong, halves that share nothing, files known by
+their keys.
+"""
 
 import json
 from pathlib import Path
@@ -85,8 +87,13 @@ def test_a_claim_that_cites_nothing_is_shown_with_and_without_the_rule(tmp_path:
 
 def test_our_own_cases_are_measured_for_altered_facts_and_fabricated_references(tmp_path: Path) -> None:
     case = {
-        "id": "c1", "query": "How much?", "answer": "It grew by 21% in 2021 [chunk_1]. It has two yards [chunk_9].",
-        "evidence": [{"id": "chunk_1", "text": "It grew by 12% in 2021. It has two yards."}, {"id": "chunk_2", "text": "Rain."}],
+        "id": "c1",
+        "query": "How much?",
+        "answer": "It grew by 21% in 2021 [chunk_1]. It has two yards [chunk_9].",
+        "evidence": [
+            {"id": "chunk_1", "text": "It grew by 12% in 2021. It has two yards."},
+            {"id": "chunk_2", "text": "Rain."},
+        ],
         "labels": {
             "clean": False,
             "claims": [
@@ -95,7 +102,7 @@ def test_our_own_cases_are_measured_for_altered_facts_and_fabricated_references(
             ],
             "citations": [{"reference": "chunk_1", "status": "valid"}, {"reference": "chunk_9", "status": "invalid"}],
         },
-    }  # fmt: skip
+    }
     report = run_bench(write(tmp_path / "c.jsonl", [case]), half="all", bootstrap=0)
     by_name = {reading.name: reading.judges[0].figures for reading in report.readings}
     assert by_name["altered facts"]["f1"].value == 1.0

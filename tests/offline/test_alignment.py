@@ -9,8 +9,11 @@ from masis.offline.alignment import Assessment, EvidenceIndex
 FIRM = "The firm grew by 12% in 2021. It had 67 million users. The dose is 0.002 mg a day."
 OTHERS = [
     ("2", "Paris is the capital of France. The brands will not be merged before 2026."),
-    ("3", "Peter Okonjo, the present chief executive, will chair the supervisory board. Permission is granted to trap mink from 1 September to 30 April."),
-]  # fmt: skip
+    (
+        "3",
+        "Peter Okonjo will chair the board. Permission is granted to trap mink from 1 September to 30 April.",
+    ),
+]
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +43,7 @@ def test_what_the_evidence_says_is_supported(index: EvidenceIndex, claim: str) -
         ("The firm shrank by 12% in 2021.", "direction", "shrank", "grew"),
         ("Permission is granted to trap mink from 30 April to 1 September.", "date", "30 April", "1 September"),
     ],
-)  # fmt: skip
+)
 def test_an_altered_fact_is_contradicted_and_the_right_one_named(
     index: EvidenceIndex, claim: str, kind: str, wrong: str, right: str
 ) -> None:
@@ -75,7 +78,18 @@ def test_words_that_no_evidence_covers_are_named(index: EvidenceIndex) -> None:
     assert any("zeppelin" in span for span in spans)
 
 
-@pytest.mark.parametrize("claim", ["I don't know.", "idk", "I'm sorry, I cannot help with that.", "What did the firm do?", "The sources do not mention it.", "", "..."])  # fmt: skip
+@pytest.mark.parametrize(
+    "claim",
+    [
+        "I don't know.",
+        "idk",
+        "I'm sorry, I cannot help with that.",
+        "What did the firm do?",
+        "The sources do not mention it.",
+        "",
+        "...",
+    ],
+)
 def test_what_asserts_nothing_is_unverifiable(index: EvidenceIndex, claim: str) -> None:
     assessment = index.assess(claim)
     assert (assessment.support, assessment.verdict) == (None, "unverifiable")

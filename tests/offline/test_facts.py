@@ -91,8 +91,18 @@ def test_an_acronym_agrees_with_what_it_stands_for() -> None:
 
 @pytest.mark.parametrize(
     "hostile",
-    ["1" * 100_000, "1," * 50_000, "1,111" * 20_000, "May " * 25_000, "20 may " * 14_000, "A of " * 20_000, "twenty " * 14_000, "$" * 100_000, "Aa " * 33_000],
-)  # fmt: skip
+    [
+        "1" * 100_000,
+        "1," * 50_000,
+        "1,111" * 20_000,
+        "May " * 25_000,
+        "20 may " * 14_000,
+        "A of " * 20_000,
+        "twenty " * 14_000,
+        "$" * 100_000,
+        "Aa " * 33_000,
+    ],
+)
 def test_hostile_text_is_searched_in_linear_time(hostile: str) -> None:
     start = time.perf_counter()
     extract(hostile)

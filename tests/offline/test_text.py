@@ -10,8 +10,16 @@ from masis.offline.text import stem, tokens, weight
 
 @pytest.mark.parametrize(
     ("one", "other"),
-    [("acquired", "acquires"), ("located", "location"), ("rose", "rise"), ("studies", "study"), ("Niño", "nino"), ("twelve", "12"), ("1,200.50", "1200.5")],
-)  # fmt: skip
+    [
+        ("acquired", "acquires"),
+        ("located", "location"),
+        ("rose", "rise"),
+        ("studies", "study"),
+        ("Niño", "nino"),
+        ("twelve", "12"),
+        ("1,200.50", "1200.5"),
+    ],
+)
 def test_forms_of_a_word_share_a_stem(one: str, other: str) -> None:
     assert stem(one) == stem(other)
 

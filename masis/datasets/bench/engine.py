@@ -26,7 +26,9 @@ def fabricated(cases: Sequence[Row]) -> list[Judged]:
 
 
 def exemptions(cases: Sequence[Row]) -> dict[str, int]:
-    """Of the claims without a marker: how many experts found (not) worth a citation, and how many of them are exempt."""
+    """Of the claims without a marker: how many experts found (not) worth a citation, and how many of them are
+    exempt.
+    """
     counts = {"not worth citing": 0, "of these exempt": 0, "worth citing": 0, "of these not exempt": 0}
     for case in cases:
         sentences = audit_citations(case["answer"], _evidence(case)).sentences

@@ -24,7 +24,9 @@ def assessed(rows: Sequence[BenchRow]) -> list[Assessment]:
 
 
 def auditor(row: BenchRow, assessment: Assessment, *, rule: bool = True) -> Judgement:
-    """Not supported unless the verdict is "supported". What cites nothing is attributed to nothing: with `rule` that is a decision."""
+    """Not supported unless the verdict is "supported". What cites nothing is attributed to nothing: with `rule` that
+    is a decision.
+    """
     if row.cites_nothing and rule:
         return True, 1.0
     if assessment.support is None:
@@ -52,7 +54,8 @@ def overlap(row: BenchRow) -> float:
 
 
 def overlap_threshold(rows: Sequence[BenchRow], positive: Callable[[BenchRow], bool]) -> float:
-    """The share from which word overlap says "not supported", where it does best (balanced accuracy) on these rows: the baseline
+    """The share from which word overlap says "not supported", where it does best (balanced accuracy) on these rows:
+    the baseline
     is fitted to each set by itself, which the auditor is not.
     """
     scored = [(overlap(row), positive(row)) for row in rows]

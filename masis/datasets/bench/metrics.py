@@ -1,6 +1,7 @@
 """Figures of a binary judgement, each with a bootstrap interval over groups.
 
-The positive class is "not supported". An abstention counts as wrong: it is predicted as the other class, and ranked at the
+The positive class is "not supported". An abstention counts as wrong: it is predicted as the other class, and ranked
+at the
 wrong end for AUROC. A figure that isn't defined (AUROC with one class only) is None.
 """
 

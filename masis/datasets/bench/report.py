@@ -29,7 +29,9 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class BenchReport:
-    """The measurement of one file: its task, the half reported, its readings, and plain counts where a task has some."""
+    """The measurement of one file: its task, the half reported, its readings, and plain counts where a task has
+    some.
+    """
 
     task: str
     half: Half
@@ -52,12 +54,13 @@ class BenchReport:
 def render(report: BenchReport) -> str:
     """The report as a plain table, intervals in brackets."""
     lines = [
-        f"{report.task}: {report.half} half, weights {report.weights}, {report.bootstrap} resamples of groups (seed {report.seed})"
+        f"{report.task}: {report.half} half, weights {report.weights}, {report.bootstrap} resamples, seed {report.seed}"
     ]
     for reading in report.readings:
         lines += [
             "",
-            f"  {reading.name}: n {reading.n}, positive ({reading.positive}) {reading.positives}, groups {reading.groups}",
+            f"  {reading.name}: n {reading.n}, groups {reading.groups}",
+            f"  positive ({reading.positive}): {reading.positives}",
         ]
         width = max(len(measured.judge) for measured in reading.judges)
         lines.append(

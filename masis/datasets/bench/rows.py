@@ -1,4 +1,5 @@
-"""What a measurement runs on: rows of one shape for every set, and the split into a half to fit on and one to report on.
+"""What a measurement runs on: rows of one shape for every set, and the split into a half to fit on and one to report
+on.
 
 A row is a claim, the evidence it is to be held against, and what people said. Rows that share a question or
 a document belong together: a group goes whole into one half, by a hash of its smallest key, so that nothing is

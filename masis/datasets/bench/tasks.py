@@ -1,7 +1,8 @@
 """The sets that can be measured: how each is recognised, and how its rows become claims with evidence and a label.
 
 HAGRID, SummEdits, WiCE and ExpertQA are read in the form they are published or exchanged in; nothing of them is part of
-this project. Our own cases come with gold labels (`data/README.md`). A further set is one more reading and one more `Task`.
+this project. Our own cases come with gold labels (`data/README.md`). A further set is one more reading and one more
+`Task`.
 """
 
 import re
@@ -45,7 +46,9 @@ def hagrid_rows(row: Row) -> Iterable[BenchRow]:
 
 
 def wice_rows(row: Row) -> Iterable[BenchRow]:
-    """One sentence with the page it cites; anything but full support is positive, no support at all the strict reading."""
+    """One sentence with the page it cites; anything but full support is positive, no support at all the strict
+    reading.
+    """
     document = "\n\n".join(row["evidence"])
     meta = row.get("meta", {})
     yield BenchRow(
@@ -65,7 +68,9 @@ def summedits_rows(row: Row) -> Iterable[BenchRow]:
 
 
 def expertqa_rows(row: Row) -> Iterable[BenchRow]:
-    """The cited claims of an answer whose cited passages all have text; what an expert found less than complete is positive."""
+    """The cited claims of an answer whose cited passages all have text; what an expert found less than complete is
+    positive.
+    """
     texts = {evidence["id"]: evidence.get("text", "") for evidence in row["evidence"]}
     keys = (row["query"], *(text for text in texts.values() if text))
     for number, claim in enumerate(row["labels"]["claims"]):
@@ -134,9 +139,14 @@ def _labelled(row: Row, key: str) -> bool:
 
 
 TASKS: tuple[Task, ...] = (
-    Task("HAGRID", _has("response", "claim", "references", "attribution_label"), hagrid_rows, "not attributable to what it cites"),
+    Task(
+        "HAGRID",
+        _has("response", "claim", "references", "attribution_label"),
+        hagrid_rows,
+        "not attributable to what it cites",
+    ),
     Task("WiCE", _has("claim", "evidence", "supporting_sentences", "label"), wice_rows, "not supported in full"),
     Task("SummEdits", _has("doc", "summary", "label"), summedits_rows, "not consistent with the document"),
     Task("ExpertQA", _is_expertqa, expertqa_rows, "support less than complete"),
     Task("Demo gold", _is_ours, demo_rows, "not supported"),
-)  # fmt: skip
+)

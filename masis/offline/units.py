@@ -1,0 +1,112 @@
+"""The words of measurement: months, magnitudes, currencies, units with dimension and factor to its base."""
+
+MONTHS = {
+    name: number
+    for number, names in enumerate(
+        (
+            "january jan",
+            "february feb",
+            "march mar",
+            "april apr",
+            "may",
+            "june jun",
+            "july jul",
+            "august aug",
+            "september sept sep",
+            "october oct",
+            "november nov",
+            "december dec",
+        ),
+        1,
+    )
+    for name in names.split()
+}
+
+MAGNITUDES = {
+    "hundred": 1e2,
+    "thousand": 1e3,
+    "k": 1e3,
+    "million": 1e6,
+    "mn": 1e6,
+    "mio": 1e6,
+    "billion": 1e9,
+    "bn": 1e9,
+    "trillion": 1e12,
+    "tn": 1e12,
+    "lakh": 1e5,
+    "crore": 1e7,
+}
+CURRENCIES = {
+    "$": "usd",
+    "us$": "usd",
+    "usd": "usd",
+    "dollar": "usd",
+    "dollars": "usd",
+    "€": "eur",
+    "eur": "eur",
+    "euro": "eur",
+    "euros": "eur",
+    "£": "gbp",
+    "gbp": "gbp",
+    "¥": "jpy",
+    "jpy": "jpy",
+    "yen": "jpy",
+    "nok": "nok",
+    "sek": "sek",
+    "dkk": "dkk",
+    "chf": "chf",
+    "₹": "inr",
+    "inr": "inr",
+    "rupees": "inr",
+    "cad": "cad",
+    "aud": "aud",
+    "cny": "cny",
+}
+UNITS: dict[str, tuple[str, float]] = {
+    unit: (dimension, factor)
+    for dimension, units in {
+        "percent": {"% percent": 1.0},
+        "points": {"pp": 1.0},
+        "length": {
+            "mm millimetre millimeter": 1e-3,
+            "cm centimetre centimeter": 1e-2,
+            "m metre meter": 1.0,
+            "km kilometre kilometer": 1e3,
+            "mile mi": 1609.344,
+            "ft foot feet": 0.3048,
+            "inch inches": 0.0254,
+            "yard": 0.9144,
+        },
+        "mass": {
+            "µg μg mcg microgram": 1e-6,
+            "mg milligram": 1e-3,
+            "g gram": 1.0,
+            "kg kilogram": 1e3,
+            "tonne": 1e6,
+            "ton": 1e6,
+            "lb lbs": 453.592,
+            "oz ounce": 28.3495,
+        },
+        "duration": {
+            "ms millisecond": 1e-3,
+            "s sec second": 1.0,
+            "min minute": 60.0,
+            "h hr hour": 3600.0,
+            "day": 86400.0,
+            "week": 604800.0,
+        },
+        "months": {"month": 1.0, "year yr": 12.0, "decade": 120.0, "quarter": 3.0},
+        "volume": {"ml millilitre milliliter": 1e-3, "l litre liter": 1.0, "gallon": 3.78541},
+        "power": {"w watt": 1.0, "kw kilowatt": 1e3, "mw megawatt": 1e6, "gw gigawatt": 1e9},
+        "energy": {"kwh": 1.0, "mwh": 1e3, "gwh": 1e6, "twh": 1e9},
+        "frequency": {"hz hertz": 1.0, "khz": 1e3, "mhz": 1e6, "ghz": 1e9},
+        "data": {"kb": 1.0, "mb": 1e3, "gb": 1e6, "tb": 1e9},
+        "celsius": {"°c c celsius": 1.0},
+        "fahrenheit": {"°f f fahrenheit": 1.0},
+        "area": {"hectare ha": 1.0, "acre": 0.404686},
+        "speed": {"km/h kph": 1.0, "mph": 1.609344},
+    }.items()
+    for names, factor in units.items()
+    for name in names.split()
+    for unit in ((name, name + "s") if len(name) > 3 else (name,))
+}
