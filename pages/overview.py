@@ -5,10 +5,10 @@ from __future__ import annotations
 import streamlit as st
 
 from masis.ui.address import value
-from masis.ui.cases import show_cases
 from masis.ui.frame import guarded
+from masis.ui.overview import show_overview
 
 if value("case"):
     st.switch_page("pages/review.py", query_params=dict(st.query_params))
 with guarded() as bench:
-    show_cases(bench)
+    show_overview(bench)

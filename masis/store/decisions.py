@@ -127,6 +127,13 @@ class Decisions:
             yield from map(_entry, rows)
             seq = rows[-1]["seq"]
 
+    def reviewers(self) -> dict[str, int]:
+        """Everyone who has an entry in the log, with how many; the acceptance policy is one of them."""
+        rows = self._database.connection().execute(
+            "SELECT reviewer, count(*) FROM decision_payloads GROUP BY reviewer ORDER BY reviewer"
+        )
+        return {row[0]: row[1] for row in rows}
+
     def head(self) -> LogHead:
         """Length and last digest."""
         return head_of(self._database.connection())

@@ -11,14 +11,15 @@ from masis.schema.run import Run
 
 def write_run(run: Run, out: BinaryIO) -> None:
     """One run as its model dumps it: the public contract's RUNS.jsonl (DESIGN.md, section 6)."""
-    _write_line(run.model_dump_json(), out)
+    write_line(run.model_dump_json(), out)
 
 
 def write_case(case: Case, out: BinaryIO) -> None:
     """One case as it came in: reading the line again gives an equal case."""
-    _write_line(json.dumps(case.to_json_dict(), ensure_ascii=False, separators=(", ", ": ")), out)
+    write_line(json.dumps(case.to_json_dict(), ensure_ascii=False, separators=(", ", ": ")), out)
 
 
-def _write_line(text: str, out: BinaryIO) -> None:
+def write_line(text: str, out: BinaryIO) -> None:
+    """One line of text, at once."""
     out.write(text.encode() + b"\n")
     out.flush()  # a reader, or a killed process, finds whole lines

@@ -1,0 +1,145 @@
+"""What was decided, to take elsewhere: the decided cases as JSON Lines, the decision log as CSV.
+
+Both read the store page by page, all of one moment, and write as they read: 100,000 cases need no more memory than a
+few hundred.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any, BinaryIO
+
+from masis.datasets.writers.json_lines import write_line
+from masis.errors import StoreError
+from masis.schema.review import CaseState, LogEntry
+from masis.schema.run import Run
+from masis.store import Store
+from masis.store.records import CaseFilter, CaseSummary, DecisionFilter
+
+DECIDED: tuple[CaseState, ...] = ("approved", "overridden", "rejected", "escalated")
+"""Where a person's decision stands."""
+
+_PAGE = 500
+
+COLUMNS = (
+    *("seq", "id", "at", "kind", "source", "reviewer", "verdict", "case_id", "run_id", "iteration", "reason", "note"),
+    *("corrected_answer", "labels", "machine_shown", "undoes", "redacted", "digest"),
+)
+"""The columns of the log as CSV."""
+
+
+def write_decided(store: Store, out: BinaryIO, states: Sequence[CaseState] = DECIDED) -> int:
+    """Every case that stands in one of these states, a line each, in the order they came in; returns how many.
+
+    A line holds ``case`` as it came in, ``state``, ``decision`` (the entry that stands), ``answer`` (what may be used:
+    the corrected answer, else the approved one; null where the case was rejected or escalated) and ``run`` (who judged,
+    with which versions and settings, and the scores).
+    """
+    written, page = 0, 1
+    wanted = CaseFilter(states=tuple(states), order="oldest", size=_PAGE)
+    with store.database.reading():
+        while rows := store.cases.search(wanted.model_copy(update={"page": page})).rows:
+            for summary in rows:
+                write_line(json.dumps(_decided(store, summary), ensure_ascii=False), out)
+            written, page = written + len(rows), page + 1
+    return written
+
+
+def _decided(store: Store, summary: CaseSummary) -> dict[str, Any]:
+    entry = store.decisions.current(summary.id)
+    run = _run(store, entry, summary)
+    return {
+        "case": store.cases.get(summary.id).to_json_dict(),
+        "state": summary.state,
+        "answer": _answer(entry, run),
+        "decision": entry.model_dump(mode="json") if entry else None,
+        "run": _about(run) if run else None,
+    }
+
+
+def _run(store: Store, entry: LogEntry | None, summary: CaseSummary) -> Run | None:
+    """The run the decision was about; where it names none, or an unfinished one, the newest finished one."""
+    named = entry.decision.run_id if entry and entry.decision else None
+    for run_id in dict.fromkeys((named, summary.run_id)):
+        if run_id is not None:
+            try:
+                return store.runs.get(run_id)
+            except StoreError:  # not finished: there is no result to give
+                continue
+    return None
+
+
+def _answer(entry: LogEntry | None, run: Run | None) -> str | None:
+    decision = entry.decision if entry else None
+    if decision is None or decision.verdict in ("reject", "escalate"):
+        return None
+    if decision.corrected_answer is not None:
+        return decision.corrected_answer
+    if run is None:
+        return None
+    at = decision.iteration
+    return run.iterations[at - 1].answer if at is not None and 1 <= at <= len(run.iterations) else run.final_answer
+
+
+def _about(run: Run) -> dict[str, Any]:
+    best = run.best_iteration
+    return {
+        "id": run.id,
+        "finished_at": run.finished_at,
+        "models": run.models,
+        "settings": run.settings,
+        "versions": run.versions.model_dump(mode="json"),
+        "quality": run.final_quality_score,
+        "confidence": best.critique.confidence if best else None,
+        "overall": best.evaluation.overall_score if best and best.evaluation else None,
+        "review_reasons": [reason.code for reason in run.review_reasons],
+    }
+
+
+def write_log_csv(store: Store, out: BinaryIO, wanted: DecisionFilter | None = None) -> int:
+    """The entries of the log that match, oldest first, as CSV with a header; returns how many.
+
+    A cell that a spreadsheet would take for a formula gets an apostrophe before it.
+    """
+    out.write(_csv_line(COLUMNS))
+    written = 0
+    with store.database.reading():
+        for entry in _entries(store, wanted or DecisionFilter()):
+            out.write(_csv_line(_cells(entry)))
+            written += 1
+    return written
+
+
+def _entries(store: Store, wanted: DecisionFilter) -> Iterator[LogEntry]:
+    page = 1
+    while True:
+        asked = wanted.model_copy(update={"newest_first": False, "page": page, "size": _PAGE})
+        rows = store.decisions.entries(asked).rows
+        yield from rows
+        if len(rows) < _PAGE:
+            return
+        page += 1
+
+
+def _cells(entry: LogEntry) -> list[str]:
+    decision = entry.decision
+    given = decision.model_dump(mode="json") if decision else {}
+    given["labels"] = json.dumps(given["labels"], ensure_ascii=False) if given.get("labels") else ""
+    given["machine_shown"] = " ".join(given.get("machine_shown") or ())
+    given |= {"seq": entry.seq, "id": entry.id, "at": entry.at, "digest": entry.digest}
+    given["redacted"] = "yes" if decision is None else ""
+    return [inert("" if (value := given.get(name)) is None else str(value)) for name in COLUMNS]
+
+
+def inert(text: str) -> str:
+    """Text as a cell that no spreadsheet runs: what begins like a formula gets an apostrophe before it."""
+    return f"'{text}" if text.lstrip().startswith(("=", "+", "-", "@", "＝", "＋", "－", "＠")) else text
+
+
+def _csv_line(cells: Sequence[str]) -> bytes:
+    line = io.StringIO()
+    csv.writer(line).writerow(cells)
+    return line.getvalue().encode()

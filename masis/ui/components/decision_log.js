@@ -1,0 +1,125 @@
+export default function ({ data, parentElement, setTriggerValue }) {
+  const root = parentElement.querySelector(".root")
+  const version = JSON.stringify(data)
+  if (!root || root.dataset.version === version) return
+  root.dataset.version = version
+  const focused = parentElement.getRootNode().activeElement?.dataset?.entry
+  root.replaceChildren()
+
+  const time = iso => {
+    const at = new Date(iso)
+    const thisYear = at.getFullYear() === new Date().getFullYear()
+    const shown = isNaN(at) ? iso : at.toLocaleString("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", ...(thisYear ? {} : { year: "numeric" }) })
+    const element = make("time", "", shown)
+    element.dateTime = iso
+    element.title = iso
+    return element
+  }
+  const caseLink = (target, trigger) => {
+    const link = make("a", "", target.question)
+    link.href = target.href
+    link.target = "_self"
+    link.dir = "auto"
+    link.onclick = event => {
+      if (event.metaKey || event.ctrlKey || event.shiftKey) return
+      event.preventDefault()
+      setTriggerValue("open", trigger)
+    }
+    return link
+  }
+  const what = row => {
+    const box = make("div", row.taken_back ? "gone" : "")
+    box.append(pill(row.label))
+    if (row.about) box.append(make("div", "small dim", row.about))
+    if (row.taken_back) box.append(make("div", "small dim", row.taken_back))
+    return box
+  }
+
+  if (data.brief) {
+    const list = make("ul", "brief")
+    for (const row of data.rows) {
+      const item = make("li", row.taken_back ? "gone" : "")
+      const line = make("div", "line")
+      const at = make("span", "dim")
+      at.append(time(row.at))
+      line.append(pill(row.label), make("span", "", row.who), at)
+      item.append(line)
+      if (row.case) item.append(caseLink(row.case, { case: row.case.id }))
+      if (row.taken_back) item.append(make("div", "small dim", row.taken_back))
+      list.append(item)
+    }
+    root.append(list)
+    return
+  }
+
+  const table = make("table")
+  const head = make("tr")
+  for (const title of ["When", "Who", "What", "Case", "Why"]) {
+    const cell = make("th", "", title)
+    cell.scope = "col"
+    head.append(cell)
+  }
+  table.append(make("thead"), make("tbody"))
+  table.tHead.append(head)
+  const detailRow = detail => {
+    const line = make("tr", "detail")
+    const box = make("td")
+    box.colSpan = 5
+    if (detail.correction.length) {
+      box.append(make("h4", "", "What the correction changed in the answer that was shown"))
+      const text = make("div", "text")
+      text.dir = "auto"
+      for (const piece of detail.correction) text.append(make({ out: "del", in: "ins" }[piece.kind] ?? "span", "", piece.text))
+      box.append(text)
+    } else if (detail.corrected) {
+      box.append(make("h4", "", "The corrected answer"))
+      const text = make("div", "text", detail.corrected)
+      text.dir = "auto"
+      box.append(text)
+    }
+    if (detail.labels.length) {
+      box.append(make("h4", "", "Labels on parts of the answer"))
+      const list = make("ul")
+      for (const each of detail.labels) list.append(make("li", "", `${each.target} “${each.text}”: ${each.label}${each.note ? ` (${each.note})` : ""}`))
+      box.append(list)
+    }
+    box.append(make("h4", "", "Kept with it"))
+    const facts = make("dl")
+    for (const [name, text] of detail.facts) facts.append(make("dt", "", name), make("dd", "", text))
+    if (detail.run) {
+      const cell = make("dd")
+      cell.append(caseLink(detail.run, { href: detail.run.href }))
+      facts.append(make("dt", "", "Run"), cell)
+    }
+    box.append(facts)
+    line.append(box)
+    return line
+  }
+  for (const row of data.rows) {
+    const opened = data.opened === row.id
+    const line = make("tr", `${row.taken_back ? "gone" : ""} ${opened ? "open" : ""}`)
+    const when = make("td", "when")
+    when.append(time(row.at), make("div", "small dim", `entry ${row.seq}`))
+    const who = make("td", "who", row.who || "–")
+    if (row.source && row.source !== "person") who.append(make("div", "small dim", row.source))
+    const said = make("td", "what")
+    said.append(what(row))
+    const about = make("td", "case")
+    if (row.case) about.append(caseLink(row.case, { case: row.case.id }), make("div", "small dim", row.case.id))
+    const why = make("td", "why")
+    if (row.reason) why.append(make("div", "", row.reason))
+    if (row.note) why.append(make("div", "note small", row.note))
+    const more = make("button", "more", opened ? "Less" : row.more.length ? `See ${row.more.join(", ")}` : "Details")
+    more.type = "button"
+    more.dataset.entry = row.id
+    more.setAttribute("aria-expanded", String(opened))
+    more.setAttribute("aria-label", `${more.textContent} of entry ${row.seq}`)
+    more.onclick = () => setTriggerValue("entry", opened ? "" : row.id)
+    why.append(more)
+    line.append(when, who, said, about, why)
+    table.tBodies[0].append(line)
+    if (opened && data.detail) table.tBodies[0].append(detailRow(data.detail))
+  }
+  root.append(table)
+  if (focused) root.querySelector(`button[data-entry="${CSS.escape(focused)}"]`)?.focus()
+}

@@ -1,0 +1,136 @@
+"""What was decided, taken elsewhere: whole, of one moment, and harmless in a spreadsheet."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from masis.datasets.writers import write_decided, write_log_csv
+from masis.datasets.writers.decided import COLUMNS, inert
+from masis.schema.case import Case
+from masis.schema.review import Decision
+from masis.store.records import DecisionFilter
+from masis.workbench import Workbench
+
+EVIDENCE = [{"id": "c1", "text": "The bridge is 120 metres long and was opened in 1931."}]
+
+
+def case(number: int) -> Case:
+    return Case.model_validate(
+        {
+            "id": f"case-{number}",
+            "query": "How long is the bridge?",
+            "answer": f"The bridge is {number} metres long [c1].",
+            "evidence": EVIDENCE,
+        }
+    )
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Workbench]:
+    bench = Workbench.open(tmp_path / "decided.db")
+    bench.import_cases([case(number) for number in range(1, 7)])
+    for number in range(1, 6):
+        bench.audit(case(number))
+    yield bench
+    bench.store.close()
+
+
+def decide(bench: Workbench, number: int, verdict: str, **given: Any) -> None:
+    run = bench.open_case(f"case-{number}").run
+    assert run is not None
+    bench.decide(
+        Decision.model_validate(
+            {"reviewer": "Ana", "case_id": f"case-{number}", "run_id": run.id, "verdict": verdict, **given}
+        )
+    )
+
+
+def lines(bench: Workbench, **given: Any) -> list[dict[str, Any]]:
+    out = io.BytesIO()
+    written = write_decided(bench.store, out, **given)
+    found = [json.loads(line) for line in out.getvalue().decode().splitlines()]
+    assert len(found) == written
+    return found
+
+
+def rows(bench: Workbench, wanted: DecisionFilter | None = None) -> list[dict[str, str]]:
+    out = io.BytesIO()
+    write_log_csv(bench.store, out, wanted)
+    return list(csv.DictReader(io.StringIO(out.getvalue().decode(), newline="")))
+
+
+def test_the_answer_that_may_be_used_is_the_corrected_or_the_approved_one_and_none_of_a_rejected_case(
+    bench: Workbench,
+) -> None:
+    decide(bench, 1, "override", reason="wrong figure", corrected_answer="The bridge is 120 metres long [c1].")
+    decide(bench, 2, "approve", iteration=1)
+    decide(bench, 3, "reject", reason="useless")
+    decide(bench, 4, "escalate")
+    found = {line["case"]["id"]: line for line in lines(bench)}
+    assert {name: line["state"] for name, line in found.items()} == {
+        "case-1": "overridden",
+        "case-2": "approved",
+        "case-3": "rejected",
+        "case-4": "escalated",
+    }
+    assert found["case-1"]["answer"] == "The bridge is 120 metres long [c1]."
+    assert found["case-2"]["answer"] == "The bridge is 2 metres long [c1]."
+    assert found["case-3"]["answer"] is None
+    assert found["case-4"]["answer"] is None
+    assert found["case-1"]["decision"]["decision"]["reviewer"] == "Ana"
+    assert found["case-1"]["run"]["versions"]["app"]
+
+
+def test_every_case_is_written_once_as_it_came_in_and_pages_are_walked_to_the_end(
+    bench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("masis.datasets.writers.decided._PAGE", 2)
+    for number in (5, 3, 1, 2, 4):
+        decide(bench, number, "approve")
+    found = lines(bench)
+    assert [line["case"]["id"] for line in found] == [f"case-{number}" for number in range(1, 6)]
+    assert Case.model_validate(found[0]["case"]) == case(1)
+    assert len(rows(bench)) == bench.store.decisions.head().length
+
+
+def test_what_was_taken_back_is_no_decided_case(bench: Workbench) -> None:
+    decide(bench, 1, "approve")
+    bench.undo("case-1", "Ana")
+    assert lines(bench) == []
+
+
+def test_the_log_as_csv_holds_the_entries_that_match_oldest_first(bench: Workbench) -> None:
+    decide(bench, 1, "approve")
+    decide(bench, 2, "reject", reason="useless", note='a "quoted", long\nnote')
+    found = rows(bench, DecisionFilter(kinds=("decision",)))
+    assert [row["case_id"] for row in found] == ["case-1", "case-2"]
+    assert tuple(found[0]) == COLUMNS
+    assert found[1]["note"] == 'a "quoted", long\nnote'
+
+
+def test_a_redacted_entry_keeps_its_place_and_none_of_its_words(bench: Workbench) -> None:
+    decide(bench, 1, "reject", reason="names Mr Private")
+    entry = bench.store.decisions.entries(DecisionFilter(kinds=("decision",))).rows[0]
+    bench.store.decisions.redact(entry.id, by="Ben", reason="personal data")
+    found = {row["id"]: row for row in rows(bench)}
+    assert found[entry.id]["redacted"] == "yes"
+    assert "Private" not in json.dumps(list(found.values()))
+
+
+@pytest.mark.parametrize(
+    "text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r\n=cmd|' /C calc'!A0", " =HYPERLINK(1)", "＝1"]
+)
+def test_nothing_in_the_csv_is_a_formula(bench: Workbench, text: str) -> None:
+    assert inert(text).startswith("'")
+    decide(bench, 1, "reject", reason=text, note=text)
+    row = next(row for row in rows(bench) if row["kind"] == "decision")
+    assert row["reason"] == f"'{text}"
+    assert row["note"] == f"'{text}"
+    assert inert("plain = text") == "plain = text"
