@@ -1,0 +1,517 @@
+// The decision form. What is typed stays in the page, is kept in the browser until the store has it, and is posted when
+// it has rested for a moment or a field is left: a killed server, browser or connection loses nothing.
+const RESTED_MS = 600
+const GLYPH = { approve: "✓", override: "✎", reject: "✕", escalate: "↗" }
+const LETTER = { approve: "A", override: "O", reject: "X", escalate: "E" }
+const blank = () => ({ verdict: null, reason: "", other: "", note: "", corrected: null, labels: {} })
+const panels = new WeakMap()
+
+const named = (tag, className, text, attributes) => {
+  const element = make(tag, className, text)
+  for (const [name, value] of Object.entries(attributes ?? {})) element.setAttribute(name, value)
+  return element
+}
+const button = (className, text, key, onclick) => {
+  const element = named("button", className, "", { type: "button" })
+  element.append(make("span", "", text))
+  if (key) {
+    element.append(named("kbd", "", key, { "aria-hidden": "true" }))
+    element.setAttribute("aria-keyshortcuts", key === "Ctrl ↵" ? "Control+Enter" : key)
+  }
+  element.onclick = onclick
+  return element
+}
+const time = iso => {
+  const at = new Date(iso)
+  const clock = at.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" })
+  return at.toDateString() === new Date().toDateString() ? clock : `${at.toLocaleDateString([], { day: "numeric", month: "short" })}, ${clock}`
+}
+const wellFormed = text => (text.toWellFormed ? text.toWellFormed() : text).replaceAll("\u0000", "")
+const typesIn = element => {
+  if (!(element instanceof HTMLElement)) return false
+  if (element.isContentEditable || ["TEXTAREA", "SELECT"].includes(element.tagName)) return true
+  return element.tagName === "INPUT" && !["radio", "checkbox", "button"].includes(element.type)
+}
+
+class Panel {
+  constructor(root) {
+    this.root = root
+    this.mount = Math.random().toString(36).slice(2)
+    this.seq = 0
+    this.sends = 0
+    this.dirty = false
+    this.fields = blank()
+    this.build()
+    this.pressed = event => this.key(event)
+    this.hidden = () => this.flush()
+    document.addEventListener("keydown", this.pressed)
+    window.addEventListener("pagehide", this.hidden)
+    document.addEventListener("visibilitychange", this.hidden)
+  }
+
+  leave() {
+    this.flush()
+    document.removeEventListener("keydown", this.pressed)
+    window.removeEventListener("pagehide", this.hidden)
+    document.removeEventListener("visibilitychange", this.hidden)
+  }
+
+  // What the server says, on every run.
+  update({ data, setStateValue, setTriggerValue }) {
+    const first = this.data === undefined
+    const before = this.data
+    this.data = data
+    this.post = setStateValue
+    this.fire = setTriggerValue
+    if (data.ack && data.ack.mount === this.mount && data.ack.seq >= this.seq) this.settled()
+    const done = Boolean(this.sent) && data.done.includes(this.sent)
+    if (done) { this.settled(); this.sent = null }
+    const otherForm = !first && (before.form !== data.form || before.reviewer !== data.reviewer)
+    if (first || done || (otherForm && !this.dirty)) this.fill(data.draft)
+    if (first) this.recall()
+    else if (otherForm && this.dirty) this.postSoon()
+    if (data.handled && data.handled.mount === this.mount && data.handled.sends === this.sends) this.busy = false
+    if (done) this.busy = false
+    const said = data.message?.id ?? null
+    const news = said !== this.said
+    this.said = said
+    this.draw()
+    if (news && data.message?.where) this.focusField(data.message.where)
+    if (done) this.el.next.focus({ preventScroll: true })
+  }
+
+  settled() {
+    clearTimeout(this.timer)
+    this.timer = null
+    this.dirty = false
+    try { localStorage.removeItem(this.place()) } catch { /* a browser that keeps nothing */ }
+  }
+
+  place() { return `masis-draft:${this.data.case}` }
+
+  // What this browser kept because no server confirmed it.
+  recall() {
+    let kept = null
+    try { kept = JSON.parse(localStorage.getItem(this.place()) ?? "null") } catch { return }
+    if (!kept || typeof kept.fields !== "object" || this.data.done.includes(kept.token)) return
+    if (kept.reviewer && this.data.reviewer && kept.reviewer !== this.data.reviewer) return
+    if (this.data.saved_at && kept.at <= Date.parse(this.data.saved_at)) return
+    this.fill({ ...blank(), ...kept.fields })
+    this.touched(true)
+  }
+
+  fill(fields) {
+    this.fields = { ...blank(), ...fields, labels: { ...fields.labels } }
+    this.el.other.value = this.fields.other
+    this.el.note.value = this.fields.note
+    this.el.corrected.value = this.fields.corrected ?? this.data.answer
+    this.answer = this.data.answer
+  }
+
+  touched(now) {
+    this.seq += 1
+    this.dirty = true
+    try {
+      const kept = { at: Date.now(), reviewer: this.data.reviewer, token: this.data.form, fields: this.fields }
+      localStorage.setItem(this.place(), JSON.stringify(kept))
+    } catch { /* full or forbidden: the store has it in a moment */ }
+    this.postSoon(now)
+    this.draw()
+  }
+
+  postSoon(now) {
+    clearTimeout(this.timer)
+    this.timer = setTimeout(() => this.flush(), now ? 0 : RESTED_MS)
+  }
+
+  flush() {
+    if (!this.timer) return
+    clearTimeout(this.timer)
+    this.timer = null
+    this.post("draft", { case: this.data.case, token: this.data.form, mount: this.mount, seq: this.seq, fields: this.fields })
+  }
+
+  choose(verdict) {
+    if (!this.open()) this.reopened = true
+    this.fields.verdict = verdict
+    this.touched(true)
+  }
+
+  // The form is open unless a decision stands and nothing new has been begun.
+  open() { return !this.data.standing || this.reopened || this.dirty || Boolean(this.fields.verdict || this.fields.note || this.fields.corrected !== null) }
+
+  submit() {
+    if (this.busy || !this.open()) return
+    clearTimeout(this.timer)
+    this.timer = null
+    this.busy = true
+    this.sends += 1
+    this.sent = this.data.form
+    this.reopened = false
+    this.fire("submit", { case: this.data.case, token: this.data.form, seen: this.data.seen, mount: this.mount, seq: this.seq,
+      sends: this.sends, reviewer: this.name(), fields: this.fields })
+    this.draw()
+    setTimeout(() => { if (this.busy) { this.busy = false; this.draw() } }, 6000)
+  }
+
+  name() { return this.data.reviewer || wellFormed(this.el.name.value).trim() }
+
+  act(kind, more) { this.flush(); this.fire("act", { kind, case: this.data.case, reviewer: this.name(), at: Date.now(), ...more }) }
+
+  undo() { if (this.data.standing?.undoable) this.act("undo", { entry: this.data.standing.id }) }
+
+  focusField(field) {
+    const target = { corrected: this.el.corrected, other: this.el.other, reviewer: this.el.name,
+      verdict: this.el.verdicts.querySelector("input"), reason: this.el.reasons.querySelector("input") }[field]
+    target?.focus()
+  }
+
+  key(event) {
+    if (!this.root.isConnected) { this.leave(); return }
+    const within = event.composedPath()[0]
+    if ((event.ctrlKey || event.metaKey) && event.key === "Enter") {
+      if (typesIn(within) && !this.root.contains(within)) return
+      event.preventDefault()
+      this.submit()
+      return
+    }
+    if (event.key === "Escape" && this.root.contains(within) && typesIn(within)) { within.blur(); return }
+    if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || typesIn(within)) return
+    if (document.querySelector("[data-testid=stDialog]")) return
+    const press = event.key.length === 1 ? event.key.toLowerCase() : event.key
+    const verdict = { a: "approve", o: "override", x: "reject", e: "escalate" }[press]
+    const does = verdict ? () => this.choose(verdict) : {
+      u: () => this.undo(), n: () => this.act("next"), s: () => this.act("skip"), j: () => this.act("forward"),
+      k: () => this.act("back"), "[": () => this.act("iteration", { step: -1 }), "]": () => this.act("iteration", { step: 1 }),
+      t: () => { this.reopened = true; this.draw(); this.el.note.focus() },
+      l: () => { this.reopened = true; this.draw(); this.el.labels.open = true; this.el.labels.querySelector("select, summary")?.focus() },
+      h: () => this.help(), "?": () => this.help(),
+    }[press]
+    if (does) { event.preventDefault(); does(); return }
+    if (/^[1-9]$/.test(press) && this.open()) {
+      const offered = this.data.reasons[this.fields.verdict] ?? []
+      if (offered[press - 1]) { event.preventDefault(); this.reason(offered[press - 1].code, true) }
+    }
+  }
+
+  reason(code, byKey) {
+    this.fields.reason = code
+    this.touched(true)
+    if (code === "other" && byKey) this.el.other.focus()
+  }
+
+  help() { this.el.help.open ? this.el.help.close() : this.el.help.showModal() }
+
+  enlarge() {
+    this.el.large.append(this.el.editor)
+    this.el.large.showModal()
+    this.el.corrected.focus()
+  }
+
+  build() {
+    const el = (this.el = {})
+    const panel = named("section", "panel", "", { "aria-label": "Decision" })
+    el.standing = make("div", "standing")
+    el.message = named("div", "message", "", { role: "status", "aria-live": "polite" })
+    el.form = make("div", "form")
+    el.restored = make("p", "restored dim")
+    el.verdicts = named("div", "verdicts", "", { role: "radiogroup", "aria-label": "Verdict" })
+    el.reasons = named("div", "reasons", "", { role: "radiogroup", "aria-label": "Reason" })
+    el.reasonBlock = make("div", "block")
+    el.reasonTitle = make("div", "label", "Reason")
+    el.other = named("input", "text", "", { type: "text", maxlength: "300", "aria-label": "Reason in your own words", placeholder: "In your own words" })
+    el.reasonBlock.append(el.reasonTitle, el.reasons, el.other)
+    el.editor = make("div", "block editor")
+    const editorHead = make("div", "row")
+    const editorLabel = named("label", "label", "Corrected answer", { for: "corrected" })
+    el.enlarge = button("quiet", "Enlarge", "", () => this.enlarge())
+    el.again = button("quiet", "Start again from the answer shown", "", () => {
+      this.fields.corrected = null
+      this.el.corrected.value = this.data.answer
+      this.touched(true)
+    })
+    editorHead.append(editorLabel, el.again, el.enlarge)
+    el.corrected = named("textarea", "text serif", "", { id: "corrected", rows: "12", dir: "auto", spellcheck: "true" })
+    el.check = named("div", "check", "", { role: "status", "aria-live": "polite" })
+    el.editor.append(editorHead, el.corrected, el.check)
+    el.editorHome = make("div", "editor-home")
+    el.editorHome.append(el.editor)
+    const noteBlock = make("div", "block")
+    el.note = named("textarea", "text", "", { id: "note", rows: "2", dir: "auto", maxlength: "4000", placeholder: "What the next person should know" })
+    const noteLabel = named("label", "label", "Note ", { for: "note" })
+    noteLabel.append(named("kbd", "", "T", { "aria-hidden": "true" }))
+    noteBlock.append(noteLabel, el.note)
+    el.labels = make("details", "labels block")
+    el.labelsTitle = make("summary", "label")
+    el.labelRows = make("div", "label-rows")
+    el.labels.append(el.labelsTitle, el.labelRows)
+    el.nameBlock = make("div", "block name-block")
+    el.name = named("input", "text", "", { id: "name", type: "text", maxlength: "80", autocomplete: "name", placeholder: "Asked once, kept with every decision" })
+    el.nameBlock.append(named("label", "label", "Your name", { for: "name" }), el.name)
+    el.submit = button("primary", "Submit", "Ctrl ↵", () => this.submit())
+    el.discard = button("quiet", "Discard draft", "", () => { this.reopened = false; this.fill(blank()); this.touched(); this.settled(); this.act("discard", { seq: this.seq, mount: this.mount }); this.draw() })
+    el.saved = named("span", "saved dim", "", { "aria-live": "off" })
+    const foot = make("div", "row foot")
+    foot.append(el.submit, el.discard, el.saved)
+    el.form.append(el.restored, el.verdicts, el.reasonBlock, el.editorHome, noteBlock, el.labels, el.nameBlock, foot)
+    el.history = make("details", "history")
+    el.go = named("nav", "go", "", { "aria-label": "Cases of this queue" })
+    el.back = button("step", "Previous", "K", () => this.act("back"))
+    el.forward = button("step", "Following", "J", () => this.act("forward"))
+    el.skip = button("step", "Skip", "S", () => this.act("skip"))
+    el.next = button("step strong", "Next case", "N", () => this.act("next"))
+    el.waiting = make("span", "dim waiting")
+    el.keys = button("quiet", "Keys", "H", () => this.help())
+    el.go.append(el.next, el.skip, el.back, el.forward, el.waiting, el.keys)
+    el.help = named("dialog", "sheet", "", { "aria-label": "Keys" })
+    el.large = named("dialog", "sheet large", "", { "aria-label": "Correct the answer" })
+    el.large.append(button("quiet close", "Close", "Esc", () => el.large.close()))
+    el.large.onclose = () => { el.editorHome.append(el.editor); this.draw() }
+    panel.append(make("h2", "", "Decision"), el.message, el.standing, el.form, el.go, el.history, el.help, el.large)
+    this.root.replaceChildren(panel)
+    el.other.oninput = () => { this.fields.other = wellFormed(el.other.value); this.touched() }
+    el.note.oninput = () => { this.fields.note = wellFormed(el.note.value); this.touched() }
+    el.corrected.oninput = () => { const text = wellFormed(el.corrected.value); this.fields.corrected = text === this.data.answer ? null : text; this.touched() }
+    for (const field of [el.other, el.note, el.corrected]) field.onblur = () => this.flush()
+    el.name.onblur = () => { const name = wellFormed(el.name.value).trim(); if (name && !this.data.reviewer && !this.busy) this.act("name") }
+    el.name.onkeydown = event => { if (event.key === "Enter" && !event.ctrlKey && !event.metaKey) el.name.blur() }
+  }
+
+  draw() {
+    const { el, data, fields } = this
+    const verdict = fields.verdict
+    if (this.answer !== data.answer) {
+      if (fields.corrected === null) el.corrected.value = data.answer
+      this.answer = data.answer
+    }
+    el.corrected.maxLength = data.longest
+    this.drawMessage()
+    this.drawStanding()
+    const open = this.open()
+    el.form.hidden = !open
+    const begun = JSON.stringify(fields) !== JSON.stringify(blank())
+    el.restored.hidden = !(data.restored && begun)
+    if (data.restored) el.restored.textContent = `Draft of ${time(data.restored)} restored.`
+    this.drawVerdicts()
+    this.drawReasons()
+    el.editor.hidden = verdict !== "override"
+    el.again.hidden = fields.corrected === null
+    el.enlarge.hidden = el.large.open
+    this.drawCheck()
+    this.drawLabels()
+    el.nameBlock.hidden = Boolean(data.reviewer)
+    el.submit.firstChild.textContent = this.busy ? "Submitting…" : verdict ? `Submit: ${data.verdicts.find(each => each.code === verdict).text.toLowerCase()}` : "Submit"
+    el.submit.disabled = Boolean(this.busy)
+    el.discard.hidden = !begun
+    el.saved.textContent = !begun ? "" : this.dirty ? "Saving…" : "Draft saved"
+    this.drawHistory()
+    el.back.disabled = !data.go.previous
+    el.forward.disabled = !data.go.next
+    el.next.disabled = el.skip.disabled = !data.go.waiting
+    el.next.classList.toggle("primary", !open)
+    el.waiting.textContent = data.go.says
+    this.drawHelp()
+  }
+
+  drawMessage() {
+    const { message } = this.data
+    this.el.message.replaceChildren()
+    this.el.message.hidden = !message
+    if (!message) return
+    this.el.message.className = `message tone-${message.tone}`
+    this.el.message.append(make("span", "", message.text))
+  }
+
+  drawStanding() {
+    const { el, data } = this
+    const stands = data.standing
+    el.standing.replaceChildren()
+    el.standing.hidden = !stands
+    if (!stands) return
+    const head = make("div", "row")
+    head.append(pill({ text: stands.what, tone: stands.tone }), make("span", "dim", `by ${stands.who}, ${time(stands.at)}`))
+    if (stands.undoable) head.append(button("step undo", "Undo", "U", () => this.undo()))
+    el.standing.append(head)
+    if (stands.why) el.standing.append(named("p", "", stands.why, { dir: "auto" }))
+    if (stands.note) el.standing.append(named("p", "dim", stands.note, { dir: "auto" }))
+    if (!this.open()) {
+      el.standing.append(make("p", "dim small", "To decide anew, choose a verdict: "))
+      const anew = make("div", "row anew")
+      for (const each of data.verdicts) anew.append(button("quiet", each.text, LETTER[each.code], () => this.choose(each.code)))
+      el.standing.append(anew)
+    }
+  }
+
+  drawVerdicts() {
+    const { el, data, fields } = this
+    if (!el.verdicts.children.length) {
+      for (const each of data.verdicts) {
+        const choice = make("label", `verdict tone-${each.tone}`)
+        choice.title = each.meaning
+        const input = named("input", "", undefined, { type: "radio", name: "verdict", value: each.code, "aria-keyshortcuts": LETTER[each.code] })
+        input.onchange = () => this.choose(each.code)
+        choice.append(input, named("span", "glyph", GLYPH[each.code], { "aria-hidden": "true" }), make("span", "", each.text), named("kbd", "", LETTER[each.code], { "aria-hidden": "true" }))
+        el.verdicts.append(choice)
+      }
+    }
+    for (const input of el.verdicts.querySelectorAll("input")) {
+      input.checked = input.value === fields.verdict
+      input.parentElement.classList.toggle("chosen", input.checked)
+    }
+  }
+
+  drawReasons() {
+    const { el, data, fields } = this
+    const offered = data.reasons[fields.verdict] ?? []
+    el.reasonBlock.hidden = !offered.length
+    const needed = ["override", "reject"].includes(fields.verdict)
+    el.reasonTitle.textContent = needed ? "Reason" : "Reason (if you like)"
+    const drawn = JSON.stringify(offered)
+    if (el.reasons.dataset.drawn !== drawn) {
+      el.reasons.dataset.drawn = drawn
+      el.reasons.replaceChildren()
+      offered.forEach((each, index) => {
+        const choice = make("label", `reason${each.suggested ? " suggested" : ""}`)
+        const input = named("input", "", undefined, { type: "radio", name: "reason", value: each.code })
+        input.onchange = () => this.reason(each.code, false)
+        choice.append(input, named("kbd", "", String(index + 1), { "aria-hidden": "true" }), make("span", "", each.text))
+        if (each.suggested) choice.append(make("span", "hint", "found"))
+        el.reasons.append(choice)
+      })
+    }
+    for (const input of el.reasons.querySelectorAll("input")) {
+      input.checked = input.value === fields.reason
+      input.parentElement.classList.toggle("chosen", input.checked)
+    }
+    el.other.hidden = fields.reason !== "other"
+  }
+
+  drawCheck() {
+    const { el, data } = this
+    el.check.replaceChildren()
+    const { check } = data
+    if (!check) return
+    const line = make("div", "row")
+    const count = (number, word, tone, glyph) => {
+      const item = make("span", `count tone-${number ? tone : "calm"}`)
+      item.append(named("span", "glyph", glyph, { "aria-hidden": "true" }), make("span", "", `${number} ${word}`))
+      line.append(item)
+    }
+    count(check.valid, check.valid === 1 ? "valid citation" : "valid citations", "good", "✓")
+    count(check.fabricated_count, "fabricated", "bad", "✕")
+    count(check.uncited_count, check.uncited_count === 1 ? "uncited sentence" : "uncited sentences", "warn", "〰")
+    if (this.dirty) line.append(make("span", "dim", "checking…"))
+    el.check.append(line)
+    if (check.fabricated.length) {
+      const row = make("p", "offender", "Names no evidence of this case: ")
+      check.fabricated.forEach(each => row.append(make("span", "ref-bad", each), " "))
+      el.check.append(row)
+    }
+    for (const each of check.uncited) {
+      const row = make("p", "offender", "Cites nothing: ")
+      row.append(named("span", "uncited", each, { dir: "auto" }))
+      el.check.append(row)
+    }
+    const more = check.uncited_count - check.uncited.length
+    if (more > 0) el.check.append(make("p", "dim", `and ${more} more`))
+  }
+
+  drawLabels() {
+    const { el, data, fields } = this
+    el.labels.hidden = !data.labels.rows.length
+    const given = fields.labels[data.labels.base] ?? {}
+    const count = Object.keys(given).length
+    el.labelsTitle.replaceChildren(make("span", "", count ? `Labels on single claims and references: ${count} given` : "Label single claims and references"), named("kbd", "", "L", { "aria-hidden": "true" }))
+    const drawn = JSON.stringify(data.labels)
+    if (el.labelRows.dataset.drawn !== drawn) {
+      el.labelRows.dataset.drawn = drawn
+      el.labelRows.replaceChildren(...data.labels.rows.map(row => this.labelRow(row)))
+    }
+    for (const select of el.labelRows.querySelectorAll("select")) {
+      select.value = given[select.dataset.key] ?? ""
+      select.classList.toggle("given", select.value !== "")
+    }
+  }
+
+  labelRow(row) {
+    const { data } = this
+    const line = make("div", "label-row")
+    const words = named("div", "label-words", "", { dir: "auto" })
+    if (row.where) words.append(make("span", "dim", `${row.where} `))
+    words.append(make("span", row.kind === "reference" ? "label-ref" : "", row.text))
+    const select = named("select", "text", undefined, { "data-key": row.key, "aria-label": `${row.kind === "claim" ? "Claim" : "Reference"} ${row.text}: the audit says ${row.machine.text}. Your label` })
+    select.append(new Option("No label", ""), new Option(`Agree: ${row.machine.text}`, row.verdict))
+    for (const [code, text] of data.labels.choices[row.kind]) if (code !== row.verdict) select.append(new Option(`Rather: ${text}`, code))
+    select.onchange = () => {
+      const given = { ...(this.fields.labels[data.labels.base] ?? {}) }
+      if (select.value) given[row.key] = select.value
+      else delete given[row.key]
+      this.fields.labels = { ...this.fields.labels, [data.labels.base]: given }
+      if (!Object.keys(given).length) delete this.fields.labels[data.labels.base]
+      this.touched(true)
+    }
+    const side = make("div", "label-side")
+    side.append(pill(row.machine), select)
+    line.append(words, side)
+    return line
+  }
+
+  drawHistory() {
+    const { el, data } = this
+    el.history.hidden = !data.history.length
+    const drawn = JSON.stringify(data.history)
+    if (el.history.dataset.drawn === drawn) return
+    el.history.dataset.drawn = drawn
+    const list = make("ol", "entries")
+    for (const entry of data.history) {
+      const item = make("li", entry.undone ? "undone" : "")
+      const head = make("div", "row")
+      head.append(pill({ text: entry.what, tone: entry.tone }), make("span", "dim", [entry.who, time(entry.at)].filter(Boolean).join(", ")))
+      if (entry.undone) head.append(make("span", "dim", "taken back"))
+      item.append(head)
+      if (entry.why) item.append(named("div", "", entry.why, { dir: "auto" }))
+      if (entry.note) item.append(named("div", "dim", entry.note, { dir: "auto" }))
+      const extras = [entry.corrected && "with a corrected answer", entry.labels && `${entry.labels} ${entry.labels === 1 ? "label" : "labels"}`].filter(Boolean)
+      if (extras.length) item.append(make("div", "dim", extras.join(", ")))
+      list.append(item)
+    }
+    el.history.replaceChildren(make("summary", "label", `History of this case: ${data.history.length} ${data.history.length === 1 ? "entry" : "entries"}`), list)
+  }
+
+  drawHelp() {
+    const { el, data } = this
+    if (el.help.children.length) return
+    const head = make("div", "row")
+    head.append(make("h2", "", "Keys"), button("quiet close", "Close", "Esc", () => el.help.close()))
+    el.help.append(head)
+    const groups = make("div", "key-groups")
+    for (const group of data.keys) {
+      const block = make("div", "")
+      block.append(make("h3", "", group.title))
+      const list = make("dl", "")
+      for (const [shown, does] of group.keys) {
+        const term = make("dt", "")
+        term.append(make("kbd", "", shown))
+        list.append(term, make("dd", "", does))
+      }
+      block.append(list)
+      groups.append(block)
+    }
+    el.help.append(groups, make("p", "dim", "Plain keys do nothing while you type; Esc leaves the field first."))
+  }
+}
+
+export default function (component) {
+  const root = component.parentElement.querySelector(".root")
+  if (!root) return
+  let panel = panels.get(root)
+  if (!panel) {
+    panel = new Panel(root)
+    panels.set(root, panel)
+  }
+  panel.update(component)
+  return () => {
+    panel.leave()
+    panels.delete(root)
+  }
+}

@@ -1,0 +1,54 @@
+"""The keys of the workbench, named once: buttons take them from here, and the key map shows them.
+
+``C`` and ``R`` belong to Streamlit. Plain keys do nothing while a person types.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypedDict
+
+
+class Key(NamedTuple):
+    """One key as buttons name it (``shortcut=``), as people read it, and what it does."""
+
+    shortcut: str
+    shown: str
+    does: str
+
+
+class KeyGroup(TypedDict):
+    """Keys that belong together, as the key map draws them."""
+
+    title: str
+    keys: list[tuple[str, str]]
+
+
+APPROVE = Key("A", "A", "Approve the answer shown")
+OVERRIDE = Key("O", "O", "Override: correct the answer")
+REJECT = Key("X", "X", "Reject the answer")
+ESCALATE = Key("E", "E", "Escalate")
+REASON = Key("1", "1 … 9", "Choose a reason by its number")
+NOTE = Key("T", "T", "Type a note")
+LABELS = Key("L", "L", "Label single claims and references")
+SUBMIT = Key("Ctrl+Enter", "Ctrl Enter", "Submit, also while typing")
+LEAVE = Key("Esc", "Esc", "Leave a field")
+UNDO = Key("U", "U", "Undo the decision that stands")
+NEXT = Key("N", "N", "Next case that waits")
+SKIP = Key("S", "S", "Skip: leave it undecided, go on")
+FORWARD = Key("J", "J", "Next case of the list")
+BACK = Key("K", "K", "Previous case of the list")
+ITERATION_BACK = Key("[", "[", "Previous iteration")
+ITERATION_FORWARD = Key("]", "]", "Next iteration")
+DIFF = Key("D", "D", "Show what changed between iterations")
+HELP = Key("H", "H or ?", "Show or hide these keys")
+
+GROUPS: tuple[tuple[str, tuple[Key, ...]], ...] = (
+    ("Decide", (APPROVE, OVERRIDE, REJECT, ESCALATE, REASON, NOTE, LABELS, SUBMIT, LEAVE, UNDO)),
+    ("Go on", (NEXT, SKIP, FORWARD, BACK)),
+    ("Look", (ITERATION_BACK, ITERATION_FORWARD, DIFF, HELP)),
+)
+
+
+def key_map() -> list[KeyGroup]:
+    """All keys of the review desk, in groups."""
+    return [{"title": title, "keys": [(key.shown, key.does) for key in keys]} for title, keys in GROUPS]
