@@ -112,6 +112,7 @@ class RunSummary(Record):
     started_at: str
     ended_at: str | None
     models: dict[str, str]
+    settings: dict[str, Any]
     quality: float | None
     confidence: float | None
     overall: float | None

@@ -216,6 +216,15 @@ class Runs:
             raise UnknownRecord(f"there is no run {run_id!r}.")
         return found[0]
 
+    def cases_with_several(self, limit: int = 20) -> tuple[str, ...]:
+        """The ids of cases with more than one finished run, the one that ran last first."""
+        rows = self._database.connection().execute(
+            """SELECT cases.id FROM runs JOIN cases ON cases.seq = case_seq WHERE runs.state = 'finished'
+               GROUP BY case_seq HAVING count(*) > 1 ORDER BY max(runs.seq) DESC LIMIT ?""",
+            [limit],
+        )
+        return tuple(row[0] for row in rows)
+
     def find(self, case_id: str, state: RunState, case_digest: str, settings: dict[str, Any]) -> str | None:
         """The newest run of a case in this state, over this content, with these settings; None if there is none."""
         row = (
@@ -363,7 +372,8 @@ def unpack(packed: bytes) -> str:
     return zlib.decompress(packed).decode()
 
 
-_SUMMARY = [name for name in RunSummary.model_fields if name not in ("case_id", "models", "flags", "reasons")]
+_JSON = ("models", "settings", "flags", "reasons")
+_SUMMARY = [name for name in RunSummary.model_fields if name not in ("case_id", *_JSON)]
 
 
 def _summaries(connection: sqlite3.Connection, where: str, values: Sequence[Any]) -> tuple[RunSummary, ...]:
@@ -375,9 +385,7 @@ def _summaries(connection: sqlite3.Connection, where: str, values: Sequence[Any]
     return tuple(
         RunSummary(
             case_id=row["case_id"],
-            models=json.loads(row["models"]),
-            flags=tuple(json.loads(row["flags"])),
-            reasons=tuple(json.loads(row["reasons"])),
+            **{name: json.loads(row[name]) for name in _JSON},
             **{name: row[name] for name in _SUMMARY},
         )
         for row in rows

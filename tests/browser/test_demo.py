@@ -149,7 +149,9 @@ def test_an_empty_database_says_how_to_fill_it(browser: Browser, open_tab: OpenT
         page = open_tab(base).open()
         expect(page.get_by_role("heading", name="No cases yet")).to_be_visible()
         page.get_by_role("button", name="Load the demo cases").click(delay=40)
-        expect(page.get_by_text(f"of {len(demo_ids())} cases")).to_be_visible(timeout=20_000)
+        expect(page.get_by_role("heading", name=f"{len(demo_ids())} cases have not been audited")).to_be_visible(
+            timeout=20_000
+        )
 
 
 def test_every_answer_carries_the_content_security_policy(demo: str) -> None:

@@ -9,6 +9,8 @@ from masis.ui.components import registered
 
 _LOG = registered("decision_log")
 _HEAD = registered("overview_head")
+_HISTORY = registered("run_history")
+_COMPARISON = registered("run_comparison")
 
 
 class LogClick(NamedTuple):
@@ -29,6 +31,16 @@ def decision_log(data: Mapping[str, Any], *, key: str) -> LogClick:
 def overview_head(data: Mapping[str, Any], *, key: str) -> str | None:
     """What the store holds, by state; returns the state just clicked, if one was."""
     return _text(_HEAD(data=data, key=key, on_open_change=_nothing).open)
+
+
+def run_history(data: Mapping[str, Any], *, key: str) -> str | None:
+    """The runs of a case; returns the id of the run just opened, if one was."""
+    return _text(_HISTORY(data=data, key=key, on_open_change=_nothing).open)
+
+
+def run_comparison(data: Mapping[str, Any], *, key: str) -> None:
+    """Two runs side by side."""
+    _COMPARISON(data=data, key=key)
 
 
 def _text(value: object) -> str | None:
