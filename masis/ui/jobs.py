@@ -16,6 +16,7 @@ from typing import NamedTuple
 import streamlit as st
 
 from masis import loop
+from masis.errors import UnknownRecord
 from masis.schema.review import CaseState
 from masis.settings import Settings
 from masis.store.records import CaseFilter
@@ -68,15 +69,16 @@ class AuditJobs:
         self._waiting: deque[Job] = deque()
         self._running: dict[str, Worker | None] = {}
         self._jobs: dict[str, Job] = {}
-        self._to_cancel: set[str] = set()
+        self._cancelled: set[str] = set()
         self._of_batch: set[str] = set()
         self._failed: dict[str, str] = {}
         self._batch: _Batch | None = None
         self._closed = False
-        self._workers: dict[int, Worker] = {}
+        self._workers: set[Worker] = set()
+        self._idle: list[Worker] = []
         bench.store.runs.mark_lost()
         for number in range(workers):
-            threading.Thread(target=self._serve, args=(number,), daemon=True, name=f"audit-{number}").start()
+            threading.Thread(target=self._serve, daemon=True, name=f"audit-{number}").start()
 
     def start(self, case_id: str, settings: Settings | None = None) -> str:
         """Audit a case, ahead of any batch; returns the run's id, of the one under way where there is one.
@@ -147,62 +149,83 @@ class AuditJobs:
     def cancel(self, case_id: str) -> None:
         """Take the audit of a case out of the queue, or ask it to stop after its current step."""
         with self._changed:
-            job = self._jobs.get(case_id)
-            worker = self._running.get(case_id)
+            job, worker = self._jobs.get(case_id), self._running.get(case_id)
             if job is not None and job in self._waiting:
                 self._waiting.remove(job)
                 del self._jobs[case_id]
                 return
-            if job is not None and worker is None:
-                self._to_cancel.add(job.run_id)
-                return
+            if job is not None:
+                self._cancelled.add(job.run_id)
         if job is not None and worker is not None:
             worker.cancel(job.run_id)
-        elif run_id := self._run_under_way(case_id):
+        elif job is None and (run_id := self._run_under_way(case_id)):
             self._bench.store.runs.request_cancel(run_id)
+
+    def cancelling(self, run_id: str) -> bool:
+        """Whether a run under way has been asked to stop."""
+        with self._changed:
+            if run_id in self._cancelled:
+                return True
+        try:
+            return self._bench.store.runs.cancel_requested(run_id)
+        except UnknownRecord:
+            return False
 
     def failure(self, case_id: str) -> str | None:
         """Why the last audit of a case in this server could not be made, if it could not."""
         with self._changed:
             return self._failed.get(case_id)
 
+    def warm_up(self) -> None:
+        """Start the first worker, so that the next audit need not wait a second for it."""
+        with self._changed:
+            if not self._closed and not self._workers:
+                self._idle.append(self._new_worker())
+
     def pids(self) -> tuple[int, ...]:
         """The process ids of the workers that have been started."""
         with self._changed:
-            return tuple(worker.pid for worker in self._workers.values())
+            return tuple(worker.pid for worker in self._workers)
 
     def close(self) -> None:
         """End the workers; runs they were in the middle of are interrupted."""
         with self._changed:
             self._closed = True
-            workers = list(self._workers.values())
+            workers = list(self._workers)
             self._changed.notify_all()
         for worker in workers:
             worker.close()
         if workers and self._bench.database.exists():
             self._bench.store.runs.mark_lost()
 
-    def _serve(self, number: int) -> None:
-        """One worker's life, in a thread that only waits: for jobs, and for the worker's answers."""
+    def _serve(self) -> None:
+        """One thread for each audit at a time; it only waits: for jobs, and for a worker's answers."""
         while (job := self._next()) is not None:
+            worker = None
             try:
-                error = self._worker(number, job).audit(job)
+                worker = self._worker(job)
+                error = worker.audit(job)
             except (WorkerDied, OSError) as died:
                 with self._changed:
-                    self._workers.pop(number, None)
+                    self._workers -= {worker}
                 error = f"{died} {self._kept(job)}".strip()
+            else:
+                with self._changed:
+                    self._idle.append(worker)
             self._finish(job, error)
 
-    def _worker(self, number: int, job: Job) -> Worker:
+    def _new_worker(self) -> Worker:
+        worker = Worker(self._bench.database)
+        self._workers.add(worker)
+        return worker
+
+    def _worker(self, job: Job) -> Worker:
         with self._changed:
             if self._closed:
                 raise WorkerDied("The server is closing.")
-            worker = self._workers.get(number)
-            if worker is None:
-                worker = self._workers[number] = Worker(self._bench.database)
+            worker = self._idle.pop() if self._idle else self._new_worker()
             self._running[job.case_id] = worker
-            cancelled = job.run_id in self._to_cancel
-            self._to_cancel.discard(job.run_id)
+            cancelled = job.run_id in self._cancelled
         if cancelled:
             worker.cancel(job.run_id)
         return worker
@@ -267,6 +290,7 @@ class AuditJobs:
         with self._changed:
             self._jobs.pop(job.case_id, None)
             self._running.pop(job.case_id, None)
+            self._cancelled.discard(job.run_id)
             if self._batch is not None and job.case_id in self._of_batch:
                 self._of_batch.discard(job.case_id)
                 self._batch.done += 1

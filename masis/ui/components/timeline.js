@@ -1,0 +1,101 @@
+export default function ({ data, parentElement }) {
+  const root = parentElement.querySelector(".root")
+  if (!root) return
+
+  const spent = ms => {
+    if (ms === null || ms === undefined) return ""
+    if (ms < 1000) return `${Math.round(ms)} ms`
+    if (ms < 60000) return `${(ms / 1000).toFixed(1)} s`
+    return `${Math.floor(ms / 60000)} min ${Math.round((ms % 60000) / 1000)} s`
+  }
+  // Kept between drawings, so that what is new is announced once and nothing flickers.
+  if (!root.querySelector(".status")) {
+    const status = make("div", "status")
+    status.setAttribute("role", "status")
+    root.append(status, make("div", "drawing"))
+  }
+  const status = root.querySelector(".status")
+  const drawing = root.querySelector(".drawing")
+  if (status.textContent !== data.live) status.textContent = data.live
+  const version = JSON.stringify([data.groups, data.waiting, data.end])
+  const clock = `${spent(data.elapsed_ms)}`
+  if (root.dataset.version === version) {
+    const shown = drawing.querySelector(".clock")
+    if (shown) shown.textContent = clock
+    return
+  }
+  root.dataset.version = version
+  drawing.replaceChildren()
+
+  if (data.end) {
+    const end = make("div", `end tone-${data.end.tone}`)
+    end.append(make("b", "", data.end.text), make("span", "dim", `  after ${clock}`))
+    for (const detail of data.end.details) end.append(make("p", "", detail))
+    drawing.append(end)
+  } else {
+    const line = make("div", "now-line")
+    line.append(pill({ text: data.waiting ? "Waiting" : "Auditing", tone: "busy" }))
+    line.append(make("span", "", data.waiting || data.live.split(":")[0]))
+    if (!data.waiting) line.append(make("span", "clock", clock))
+    drawing.append(line)
+  }
+
+  const SIGN = { done: "✓", now: "", cut: "–", failed: "!" }
+  const TONE = { done: "good", now: "busy", cut: "warn", failed: "bad" }
+  const SPOKEN = { done: "done", now: "under way", cut: "cut short", failed: "failed" }
+  const drawStep = step => {
+    const row = make("div", `step is-${step.state}`)
+    const sign = make("span", `sign tone-${TONE[step.state]}`, SIGN[step.state])
+    sign.setAttribute("role", "img")
+    sign.setAttribute("aria-label", SPOKEN[step.state])
+    const name = make("span", "step-name", step.name)
+    if (step.meaning) name.title = step.meaning
+    const words = step.words || (step.state === "now" ? "…" : step.state === "done" ? "" : SPOKEN[step.state])
+    row.append(sign, name, make("span", "step-words", words), make("span", "ms", spent(step.ms)))
+    return row
+  }
+  const drawFigure = figure => {
+    const box = make("div", "figure")
+    box.title = figure.meaning
+    box.append(make("div", "figure-name", figure.name))
+    const value = make("div", "figure-value", figure.value === null ? "unscored" : figure.value.toFixed(2))
+    if (figure.delta) {
+      const up = figure.delta > 0
+      value.append(make("span", `delta ${up ? "up" : "down"}`, `${up ? "▲" : "▼"} ${Math.abs(figure.delta).toFixed(2)}`))
+    }
+    box.append(value)
+    if (figure.value !== null) {
+      const track = make("span", "track")
+      const fill = make("span", "fill")
+      fill.style.width = `${Math.round(figure.value * 100)}%`
+      track.append(fill)
+      box.append(track)
+    }
+    return box
+  }
+  const drawGroup = group => {
+    const item = make("li", "group")
+    const states = group.steps.map(step => step.state)
+    const state = ["now", "failed", "cut"].find(each => states.includes(each)) ?? "done"
+    const knot = make("span", `knot tone-${TONE[state]}`, SIGN[state])
+    knot.setAttribute("aria-hidden", "true")
+    const head = make("div", "group-head")
+    head.append(make("h3", "", group.title), make("span", "dim", group.note))
+    if (group.chosen) head.append(pill({ text: "chosen", tone: "good", meaning: "The best of the iterations" }))
+    item.append(knot, head)
+    const steps = make("div", "steps")
+    for (const step of group.steps) steps.append(drawStep(step))
+    if (group.figures.length) {
+      const figures = make("div", "figures")
+      for (const figure of group.figures) figures.append(drawFigure(figure))
+      figures.append(make("span", "found", group.findings))
+      steps.append(figures)
+    }
+    item.append(steps)
+    for (const warning of group.warnings) item.append(make("p", "warning", warning))
+    return item
+  }
+  const rail = make("ol", "rail")
+  for (const group of data.groups) rail.append(drawGroup(group))
+  drawing.append(rail)
+}
