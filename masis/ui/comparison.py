@@ -11,7 +11,7 @@ from masis.store.records import RunSummary
 from masis.ui import scores
 from masis.ui.address import link
 from masis.ui.desk import LabelData, label
-from masis.ui.word_changes import word_changes
+from masis.ui.diff import word_changes
 from masis.ui.words import SCORE, STOPPED, Word, rule_word, spoken
 
 Side = Literal["left", "right", "both"]

@@ -15,8 +15,8 @@ from masis.schema.review import CaseState, EntryKind, EntrySource, LogCheck, Log
 from masis.store.records import CaseSummary, DecisionFilter
 from masis.ui import address
 from masis.ui.components.records import decision_log
+from masis.ui.diff import word_changes
 from masis.ui.entries import KIND_WORD, SOURCE_WORD, VERDICT_WORD, Around, DiffPiece, entry_detail, entry_row
-from masis.ui.word_changes import word_changes
 from masis.ui.words import spoken
 from masis.workbench import Workbench
 
