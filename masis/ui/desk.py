@@ -7,17 +7,27 @@ as UTF-16 units: so texts are cut here (``marks.py``) and travel as pieces, neve
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import NotRequired, TypedDict
+from collections.abc import Iterable, Iterator
+from typing import NotRequired, TypedDict, get_args
 
 from masis.schema.audit import Issue
-from masis.schema.case import Case
+from masis.schema.case import Case, Severity
 from masis.schema.run import Iteration, Run
+from masis.ui.diff import ChangeKind, word_changes
+from masis.ui.follow import Course, Followed, course_at, follow
 from masis.ui.marks import Bearing, EvidencePiece, Piece, Span, answer_pieces, evidence_pieces, reference_marks
-from masis.ui.words import REFERENCE, SENTENCE, STATE, VERDICT, Word, rule_word
+from masis.ui.verdicts import ClaimData, ReferenceData, claims, references
+from masis.ui.words import COURSE, REFERENCE, SENTENCE, STATE, VERDICT, rule_word
+from masis.ui.words import LabelData as LabelData
+from masis.ui.words import label as label
 
 EVIDENCE_SHOWN = 200
 """Chunks drawn at once. Those cited or bearing a claim come first where there are more."""
 
+FINDINGS_SHOWN = 300
+"""Findings the browser is given; the most severe ones where there are more."""
+
+SEVERITIES = get_args(Severity)
 LONGEST_SENTENCE = 700
 """Characters of a finding's words; the answer beside it has the rest."""
 
@@ -32,14 +42,6 @@ CLAIM_RULES = {
 }
 
 
-class LabelData(TypedDict):
-    """A word with its tone and meaning."""
-
-    text: str
-    tone: str
-    meaning: str
-
-
 class Finding(TypedDict):
     """One objection with its number in the answer."""
 
@@ -51,7 +53,25 @@ class Finding(TypedDict):
     suggestion: str
     evidence: list[str]
     claim: NotRequired[int]
+    course: NotRequired[LabelData]
     placed: bool
+
+
+class Fixed(TypedDict):
+    """A finding of the iteration before that is gone."""
+
+    label: LabelData
+    description: str
+
+
+class Difference(TypedDict):
+    """The answer of one iteration against that of another, word by word; numbers count iterations from 1."""
+
+    left: int
+    right: int
+    changes: list[tuple[ChangeKind, str]]
+    words_out: int
+    words_in: int
 
 
 class EvidenceCard(TypedDict):
@@ -86,8 +106,14 @@ class DeskData(TypedDict):
 
     version: str
     question: str
+    iteration: int
     pieces: list[Piece]
+    claims: list[ClaimData]
+    references: list[ReferenceData]
     findings: list[Finding]
+    findings_total: int
+    fixed: list[Fixed]
+    difference: Difference | None
     evidence: list[EvidenceCard]
     evidence_total: int
     changes: list[ChangeData]
@@ -96,19 +122,20 @@ class DeskData(TypedDict):
     audited: bool
 
 
-def label(word: Word) -> LabelData:
-    """A word as the components take it."""
-    return {"text": word.text, "tone": word.tone, "meaning": word.meaning}
-
-
-def unaudited_desk(case: Case, version: str) -> DeskData:
-    """The desk of a case that no audit has looked at: plain answer, plain evidence."""
+def unaudited_desk(case: Case, version: str, *, shown: int = EVIDENCE_SHOWN) -> DeskData:
+    """The desk of a case that no audit has looked at: plain answer, plain evidence, ``shown`` chunks of it."""
     return {
-        "version": version,
+        "version": f"{version}/{shown}",
         "question": case.query,
+        "iteration": 0,
         "pieces": [{"text": case.answer}] if case.answer else [],
+        "claims": [],
+        "references": [],
         "findings": [],
-        "evidence": [_card(chunk.id, chunk.source, chunk.text, [], 0) for chunk in case.evidence[:EVIDENCE_SHOWN]],
+        "findings_total": 0,
+        "fixed": [],
+        "difference": None,
+        "evidence": [_card(chunk.id, chunk.source, chunk.text, [], 0) for chunk in case.evidence[:shown]],
         "evidence_total": len(case.evidence),
         "changes": [],
         "changes_made": "",
@@ -117,18 +144,28 @@ def unaudited_desk(case: Case, version: str) -> DeskData:
     }
 
 
-def desk(case: Case, run: Run, index: int) -> DeskData:
-    """The desk of iteration ``index`` (from 0) of a run of the case."""
+def desk(case: Case, run: Run, index: int, *, against: int | None = None, shown: int = EVIDENCE_SHOWN) -> DeskData:
+    """The desk of iteration ``index`` (from 0) of a run of the case, ``shown`` chunks of evidence drawn.
+
+    ``against`` is another iteration whose answer is compared with this one's, the earlier one first.
+    """
     iteration = run.iterations[index]
-    findings, spans = _findings(iteration)
+    followed = follow(run.iterations)
+    findings, spans = _findings(iteration, course_at(followed, index) if index else {})
     marks = reference_marks(iteration)
     revision = run.iterations[index - 1].revision if index else None
     return {
-        "version": f"{run.id}/{index}",
+        "version": f"{run.id}/{index}/{against}/{shown}",
         "question": case.query,
+        "iteration": index + 1,
         "pieces": list(answer_pieces(iteration, marks, spans)),
+        "claims": claims(iteration),
+        "references": references(iteration, marks),
         "findings": findings,
-        "evidence": _evidence(case, iteration),
+        "findings_total": len(findings),
+        "fixed": list(_fixed(followed, index)),
+        "difference": None if against is None else difference(run, index, against),
+        "evidence": _evidence(case, iteration, shown),
         "evidence_total": len(case.evidence),
         "changes": [
             {"kind": change.kind.replace("_", " "), "before": change.before, "after": change.after, "why": change.why}
@@ -140,7 +177,35 @@ def desk(case: Case, run: Run, index: int) -> DeskData:
     }
 
 
-def _findings(iteration: Iteration) -> tuple[list[Finding], list[Span | None]]:
+def for_browser(data: DeskData) -> DeskData:
+    """The desk without the least severe of very many findings, of which no page can show all; numbers stay."""
+    if len(data["findings"]) <= FINDINGS_SHOWN:
+        return data
+    by_weight = sorted(data["findings"], key=lambda finding: SEVERITIES.index(finding["severity"]))
+    kept = {finding["number"] for finding in by_weight[:FINDINGS_SHOWN]}
+    return {**data, "findings": [finding for finding in data["findings"] if finding["number"] in kept]}
+
+
+def difference(run: Run, index: int, other: int) -> Difference:
+    """What changed between the answers of two iterations (from 0), whichever comes first."""
+    left, right = sorted((index, other))
+    changes = word_changes(run.iterations[left].answer, run.iterations[right].answer)
+    return {
+        "left": left + 1,
+        "right": right + 1,
+        "changes": [(change.kind, change.text) for change in changes],
+        "words_out": sum(len(change.text.split()) for change in changes if change.kind == "out"),
+        "words_in": sum(len(change.text.split()) for change in changes if change.kind == "in"),
+    }
+
+
+def _fixed(followed: Iterable[Followed], index: int) -> Iterator[Fixed]:
+    for each in followed:
+        if each.courses[index] == "fixed" and (issue := each.issues[index - 1]):
+            yield {"label": label(rule_word(issue.rule)), "description": _shortened(issue.description)}
+
+
+def _findings(iteration: Iteration, courses: dict[str, Course]) -> tuple[list[Finding], list[Span | None]]:
     """The issues numbered from 1: those with a place in the order of the answer, then those about the whole of it."""
     length = len(iteration.answer)
 
@@ -148,7 +213,7 @@ def _findings(iteration: Iteration) -> tuple[list[Finding], list[Span | None]]:
         # By the end, where the number stands in the answer; the narrower of two that end together comes first.
         return (length + 1, 0) if issue.end is None or issue.start is None else (issue.end, -issue.start)
 
-    claims = {(check.claim.start, check.claim.end): index for index, check in enumerate(iteration.claims)}
+    places = {(check.claim.start, check.claim.end): index for index, check in enumerate(iteration.claims)}
     findings: list[Finding] = []
     spans: list[Span | None] = []
     for number, issue in enumerate(sorted(iteration.issues, key=place), 1):
@@ -163,8 +228,10 @@ def _findings(iteration: Iteration) -> tuple[list[Finding], list[Span | None]]:
             "evidence": list(issue.evidence_ids),
             "placed": span is not None,
         }
-        if issue.rule in CLAIM_RULES and (claim := claims.get((issue.start, issue.end))) is not None:
+        if issue.rule in CLAIM_RULES and (claim := places.get((issue.start, issue.end))) is not None:
             finding["claim"] = claim
+        if course := courses.get(issue.id):
+            finding["course"] = label(COURSE[course])
         findings.append(finding)
         spans.append(span)
     return findings, spans
@@ -174,7 +241,7 @@ def _shortened(text: str) -> str:
     return text if len(text) <= LONGEST_SENTENCE else f"{text[:LONGEST_SENTENCE]} …"
 
 
-def _evidence(case: Case, iteration: Iteration) -> list[EvidenceCard]:
+def _evidence(case: Case, iteration: Iteration, shown: int) -> list[EvidenceCard]:
     marked: dict[str, list[Bearing]] = defaultdict(list)
     for index, check in enumerate(iteration.claims):
         for quote in check.quotes:
@@ -187,11 +254,10 @@ def _evidence(case: Case, iteration: Iteration) -> list[EvidenceCard]:
         if citation.evidence_id is not None:
             cited[citation.evidence_id].add(citation.sentence)
     chunks = list(case.evidence)
-    if len(chunks) > EVIDENCE_SHOWN:
+    if len(chunks) > shown:
         chunks.sort(key=lambda chunk: not (chunk.id in cited or chunk.id in marked))
     return [
-        _card(chunk.id, chunk.source, chunk.text, marked[chunk.id], len(cited[chunk.id]))
-        for chunk in chunks[:EVIDENCE_SHOWN]
+        _card(chunk.id, chunk.source, chunk.text, marked[chunk.id], len(cited[chunk.id])) for chunk in chunks[:shown]
     ]
 
 

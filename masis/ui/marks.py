@@ -28,16 +28,22 @@ class Bearing(NamedTuple):
 
 
 class Piece(TypedDict):
-    """A stretch of the answer under one set of marks."""
+    """A stretch of the answer under one set of marks.
+
+    ``citation``, ``sentence`` and ``claims`` are places in the iteration's lists, ``findings`` are numbers; ``closes``
+    is the verdict on a claim that ends with this piece, ``ends`` the findings that do.
+    """
 
     text: str
     sentence: NotRequired[int]
     status: NotRequired[str]
     why: NotRequired[str]
     reference: NotRequired[str]
+    citation: NotRequired[int]
     evidence: NotRequired[str]
     claims: NotRequired[list[int]]
     verdict: NotRequired[str]
+    closes: NotRequired[str]
     fact: NotRequired[bool]
     findings: NotRequired[list[int]]
     ends: NotRequired[list[int]]
@@ -81,6 +87,7 @@ def answer_pieces(iteration: Iteration, marks: dict[int, str], findings: Sequenc
     closing: dict[int, list[int]] = defaultdict(list)
     for span, number in layers[-1]:
         closing[span.end].append(number)
+    judged = {span.end: iteration.claims[index].verdict for span, index in layers[2]}
     for start, end in pairwise(cuts):
         in_citation, in_sentence, in_claim, in_fact, in_finding = (cover.at(start) for cover in under)
         piece: Piece = {"text": answer[start:end]}
@@ -88,10 +95,12 @@ def answer_pieces(iteration: Iteration, marks: dict[int, str], findings: Sequenc
             sentence = audit.sentences[in_sentence[0]]
             piece |= {"sentence": in_sentence[0], "status": sentence.status, "why": sentence.why}
         if in_citation:
-            piece["reference"] = marks[in_citation[0]]
+            piece |= {"reference": marks[in_citation[0]], "citation": in_citation[0]}
             piece["evidence"] = audit.citations[in_citation[0]].evidence_id or ""
         if in_claim:
             piece |= {"claims": in_claim, "verdict": _worst(iteration.claims[index] for index in in_claim)}
+        if in_claim and end in judged:
+            piece["closes"] = judged[end]
         if in_fact:
             piece["fact"] = True
         if in_finding:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, TypedDict, get_args
 
 from masis.schema.review import CaseState
 from masis.schema.run import TerminationReason
@@ -19,6 +19,19 @@ class Word(NamedTuple):
     text: str
     tone: Tone
     meaning: str = ""
+
+
+class LabelData(TypedDict):
+    """A word as the components take it."""
+
+    text: str
+    tone: Tone
+    meaning: str
+
+
+def label(word: Word) -> LabelData:
+    """A word as the components take it."""
+    return {"text": word.text, "tone": word.tone, "meaning": word.meaning}
 
 
 STATE: dict[str, Word] = {
@@ -85,6 +98,14 @@ SENTENCE: dict[str, Word] = {
     "uncited": Word("uncited", "warn", "Asserts something and cites nothing"),
     "exempt": Word("exempt", "calm", "Needs no citation: a hedge, a heading, a question, a transition"),
 }
+
+COURSE: dict[str, Word] = {
+    "new": Word("new", "warn", "Not found in the iteration before"),
+    "persisting": Word("persisting", "calm", "Found in the iteration before as well"),
+    "fixed": Word("fixed", "good", "Found in the iteration before, and no more"),
+    "regressed": Word("regressed", "bad", "It had been fixed, and is back"),
+}
+"""The course of a finding from one iteration to the next."""
 
 STOPPED: dict[TerminationReason, str] = {
     "no_issues": "nothing serious was left to object to",
