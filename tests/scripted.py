@@ -74,16 +74,16 @@ class ScriptedReviser:
     """Gives its answers in turn, the last one again and again."""
 
     answers: Sequence[str | Exception] = ("The bridge is 120 metres long, revised [chunk_1].",)
-    calls: int = 0
+    seen: list[tuple[AuditContext, Critique, Sequence[Issue]]] = field(default_factory=list)
 
     def revise(self, context: AuditContext, critique: Critique, issues: Sequence[Issue]) -> Revision:
-        self.calls += 1
-        given = self.answers[min(self.calls, len(self.answers)) - 1]
+        self.seen.append((context, critique, issues))
+        given = self.answers[min(len(self.seen), len(self.answers)) - 1]
         if isinstance(given, Exception):
             raise given
         return Revision(
             revised_answer=given,
-            changes_explanation=f"revision {self.calls}",
+            changes_explanation=f"revision {len(self.seen)}",
             updated_confidence=None,
             judged_by=JUDGED_BY,
         )

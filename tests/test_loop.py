@@ -59,7 +59,7 @@ def test_a_clean_answer_needs_one_iteration() -> None:
     assert found.iterations[0].revision is None
 
 
-@pytest.mark.spec("REQ-CRITIC-015", "REQ-CRITIC-018", "REQ-CRITIC-020")
+@pytest.mark.spec("REQ-CRITIC-015", "REQ-CRITIC-018", "REQ-CRITIC-020", "REQ-CRITIC-008", "REQ-CRITIC-023")
 def test_between_each_two_iterations_stands_a_revision() -> None:
     found = run(critic=ScriptedCritic([said(0.5, objections=(MAJOR,)), said(0.8)]), reviser=answers(1))
     assert [iteration.answer for iteration in found.iterations] == [CASE.answer, answers(1).answers[0]]
@@ -68,7 +68,7 @@ def test_between_each_two_iterations_stands_a_revision() -> None:
     assert found.summary()[1]["changes_made"] == "revision 1"
 
 
-@pytest.mark.spec("REQ-CRITIC-016", "REQ-CRITIC-NFR-011")
+@pytest.mark.spec("REQ-CRITIC-016", "REQ-CRITIC-NFR-011", "CRITIC-ERR-004")
 def test_the_limit_ends_the_loop_with_a_warning_and_the_best_answer() -> None:
     found = run(critic=rising(0.2, 0.5, 0.8), reviser=answers(3))
     assert (found.termination_reason, found.total_iterations, found.converged) == ("max_iterations", 3, False)
@@ -84,7 +84,7 @@ def test_too_small_an_improvement_is_convergence() -> None:
     assert (found.termination_reason, found.total_iterations, found.converged) == ("convergence", 2, True)
 
 
-@pytest.mark.spec("REQ-CRITIC-019", "REQ-CRITIC-NFR-010")
+@pytest.mark.spec("REQ-CRITIC-019", "REQ-CRITIC-NFR-010", "MASIS-CRITIC-P7")
 def test_a_revision_that_makes_things_worse_stays_in_the_history_and_is_not_chosen() -> None:
     found = run(critic=rising(0.6, 0.3), reviser=answers(2))
     assert found.best == 0
@@ -97,7 +97,7 @@ def test_a_revision_that_changes_nothing_ends_the_loop() -> None:
     assert (found.termination_reason, found.total_iterations) == ("convergence", 1)
 
 
-@pytest.mark.spec("REQ-CRITIC-030")
+@pytest.mark.spec("REQ-CRITIC-030", "CRITIC-ERR-005")
 def test_a_failed_critic_leaves_its_iteration_unscored_and_the_answer_as_it_was() -> None:
     found = run(critic=ScriptedCritic([Unscored(reason="cut off", code="CRITIC-ERR-005")]))
     assert found.termination_reason == "error"
@@ -108,14 +108,14 @@ def test_a_failed_critic_leaves_its_iteration_unscored_and_the_answer_as_it_was(
     assert {"unscored", "error"} <= {reason.code for reason in found.review_reasons}
 
 
-@pytest.mark.spec("REQ-CRITIC-030")
+@pytest.mark.spec("REQ-CRITIC-030", "CRITIC-ERR-001")
 def test_a_critic_that_raises_is_a_failed_critic() -> None:
     found = run(critic=ScriptedCritic([CriticFailed("no route to the model")]))
     assert found.iterations[0].critique.unscored is not None
     assert found.iterations[0].critique.unscored.code == "CRITIC-ERR-001"
 
 
-@pytest.mark.spec("REQ-CRITIC-031", "REQ-CRITIC-NFR-010")
+@pytest.mark.spec("REQ-CRITIC-031", "REQ-CRITIC-NFR-010", "CRITIC-ERR-002")
 def test_a_failed_reviser_ends_the_loop_with_what_there_is() -> None:
     found = run(critic=rising(0.5, 0.9), reviser=ScriptedReviser([ReviserFailed("refused")]))
     assert (found.termination_reason, found.total_iterations) == ("error", 1)
@@ -137,6 +137,7 @@ def test_a_failed_drafter_leaves_a_run_without_iterations_for_a_person() -> None
     assert found.needs_review
 
 
+@pytest.mark.spec("REQ-CRITIC-026")
 def test_a_case_without_an_answer_is_drafted_first() -> None:
     found = run(CASE.model_copy(update={"answer": None}))
     assert found.draft is not None
@@ -234,6 +235,41 @@ def test_each_iteration_keeps_the_time_of_each_of_its_steps() -> None:
     assert second == {"citations", "claims", "critique", "evaluation"}
 
 
+@pytest.mark.spec("REQ-CRITIC-009")
+def test_the_reviser_sees_the_answer_the_question_the_evidence_and_every_issue() -> None:
+    reviser = answers(1)
+    run(critic=ScriptedCritic([ALWAYS_WRONG, said(0.9)]), reviser=reviser)
+    context, critique, issues = reviser.seen[0]
+    assert (context.answer, context.query, context.evidence) == (CASE.answer, CASE.query, CASE.evidence)
+    assert critique.overall_quality_score == 0.5
+    assert [issue.rule for issue in issues] == ["test"]
+
+
+@pytest.mark.spec("MASIS-EVAL-TELEMETRY")
+def test_the_evaluators_telemetry_has_the_fields_of_the_spec() -> None:
+    events: list[Event] = []
+    run(on_event=events.append)
+    data = next(event.data for event in events if event.kind == "step_finished" and event.step == "evaluation")
+    assert data["node"] == "evaluator"
+    assert {"overall_score", "faithfulness", "relevance", "completeness", "duration_ms"} <= data.keys()
+
+
+@pytest.mark.spec("REQ-CRITIC-025", "REQ-CRITIC-COMP-001")
+def test_scores_deltas_and_the_outcome_are_told_as_they_happen() -> None:
+    events: list[Event] = []
+    found = run(critic=ScriptedCritic([ALWAYS_WRONG, said(0.9)]), reviser=answers(1), on_event=events.append)
+    finished = [event.data for event in events if event.kind == "iteration_finished"]
+    assert [data["quality_score"] for data in finished] == [0.5, 0.9]
+    assert finished[1]["improvement_delta"] == pytest.approx(0.4)
+    last = events[-1]
+    assert (last.case_id, last.at) == ("bridge", "2026-01-02T03:04:05.678Z")
+    assert last.data["total_iterations"] == 2
+    assert last.data["final_quality_score"] == found.final_quality_score
+    assert last.data["improvement_percentage"] == pytest.approx(80)
+    assert last.data["termination_reason"] == "no_issues"
+
+
+@pytest.mark.spec("REQ-CRITIC-NFR-004")
 def test_the_loops_deadline_ends_it_with_what_there_is() -> None:
     work = loop.audit(
         CASE,
@@ -248,6 +284,7 @@ def test_the_loops_deadline_ends_it_with_what_there_is() -> None:
     assert any("deadline" in warning.message for warning in found.warnings)
 
 
+@pytest.mark.spec("REQ-CRITIC-001", "REQ-CRITIC-002", "REQ-CRITIC-027")
 def test_the_critic_sees_what_citations_and_claims_found() -> None:
     critic = ScriptedCritic()
     run(CASE.model_copy(update={"answer": "The bridge is 120 metres long [chunk_99]."}), critic=critic)

@@ -65,7 +65,6 @@ def _cut_short(store: Store, run_id: str) -> None:
     store.runs.abandon(run_id, "Ctrl-C")
 
 
-@pytest.mark.spec("MASIS-DESIGN-6")
 def test_reading_an_archive_into_an_empty_database_and_writing_it_again_gives_the_same_bytes(
     full: Store, tmp_path: Path
 ) -> None:

@@ -26,6 +26,7 @@ def test_a_whole_and_faithful_answer_scores_high_on_every_dimension() -> None:
         assert score > 0.7
 
 
+@pytest.mark.spec("MASIS-EVAL-P2")
 def test_an_answer_about_something_else_is_not_relevant() -> None:
     found = evaluated("Bananas are rich in potassium and grow in warm countries.")
     assert found.relevance is not None
@@ -50,6 +51,7 @@ def test_the_clamps_hold_for_the_offline_judge_too() -> None:
     assert (evaluated(f"{WHOLE} The toll is 3 euros for a car [chunk_9].").faithfulness or 0) <= 0.4
 
 
+@pytest.mark.spec("MASIS-EVAL-P1")
 def test_each_score_is_kept_with_its_measurements() -> None:
     scores = {score.name: score for score in evaluated(WHOLE).scores}
     for name in ("faithfulness", "relevance", "completeness", "reasoning_quality"):

@@ -36,6 +36,7 @@ def test_a_fabricated_reference_gives_way_to_the_chunk_that_says_it() -> None:
     assert kinds(found) == ["reattributed"]
 
 
+@pytest.mark.spec("DRAFT-CRITIQUE-REVISE")
 def test_a_sentence_that_nothing_bears_is_dropped() -> None:
     found = revised(f"{LENGTH} The mayor collects antique spoons from Portugal [chunk_77].")
     assert found.revised_answer == LENGTH

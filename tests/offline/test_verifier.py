@@ -14,6 +14,7 @@ def checked(*claims: str) -> list[ClaimCheck]:
     return masis.verify_claims(claims, EVIDENCE)
 
 
+@pytest.mark.spec("DRAFT-CRITIQUE-VERIFY")
 def test_one_check_for_each_claim_in_order() -> None:
     claims = ["The bridge is 410 metres long.", "The moon is made of cheese.", "The toll is 3 euros for a car."]
     assert [check.claim.text for check in checked(*claims)] == claims
@@ -76,12 +77,14 @@ def test_hedges_headings_and_questions_are_no_claims() -> None:
     assert [check.claim.text for check in run.iterations[0].claims] == ["The bridge is 410 metres long [chunk_1]."]
 
 
+@pytest.mark.spec("DRAFT-CRITIQUE-EXTRACT")
 def test_claims_know_their_place_in_the_answer() -> None:
     answer = "The bridge is 410 metres long [chunk_1]. It was opened in 1931 [chunk_1]."
     for check in audited(answer).iterations[0].claims:
         assert answer[check.claim.start : check.claim.end] == check.claim.text
 
 
+@pytest.mark.spec("DRAFT-CRITIQUE-COMPLETENESS")
 def test_what_the_question_asks_and_the_answer_leaves_out_is_missing() -> None:
     run = audited("The Halden suspension bridge is 410 metres long and was opened in 1931 [chunk_1].")
     points = run.iterations[0].claim_report.missing

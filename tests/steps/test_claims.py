@@ -45,6 +45,7 @@ def test_strictness_filters_by_severity() -> None:
     assert [g for g in grades if claims.passes(g, "strict")] == list(grades)  # type: ignore[arg-type]
 
 
+@pytest.mark.spec("DRAFT-CRITIQUE-VERIFY")
 def test_a_claim_without_a_verdict_is_unscored_never_supported() -> None:
     first, second = Claim(text="One.", start=0, end=4), Claim(text="Two.", start=5, end=9)
     matched = claims.one_check_each((first, second), (check(claim=second),))

@@ -46,6 +46,7 @@ def test_the_critics_own_alarm_stands_where_the_citations_are_clean() -> None:
     assert found.needs_retry
 
 
+@pytest.mark.spec("MASIS-CRITIC-P2")
 def test_a_failed_critic_leaves_what_the_citations_prove_and_no_number() -> None:
     found = critique.ruled(Unscored(reason="cut off", code="CRITIC-ERR-005"), citations(invalid=1), (), JUDGED_BY)
     assert found.unscored is not None

@@ -105,7 +105,6 @@ def test_only_the_entry_that_stands_can_be_undone(store: Store, case: Case) -> N
         store.decisions.append(an_undo(a_case("other"), first.id))
 
 
-@pytest.mark.spec("MASIS-DESIGN-4.3")
 def test_acceptance_by_policy_is_an_entry_that_a_person_can_undo_or_outrank(store: Store, case: Case) -> None:
     run = a_run(case, "run-2", needs_review=False, review_reasons=())
     store.runs.finish(run)

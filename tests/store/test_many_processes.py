@@ -52,7 +52,6 @@ def audit(store: Store, case: Case, run_id: str) -> None:
         store.decisions.append(accepted(run))
 
 
-@pytest.mark.spec("MASIS-DESIGN-5")
 def test_two_processes_auditing_and_deciding_at_once_lose_nothing(path: Path) -> None:
     with Store.open(path) as store:
         store.cases.add(a_case("shared"))

@@ -1,0 +1,90 @@
+"""The public contract (DESIGN.md, section 6): names and shapes that others rely on."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import masis
+from masis import Case, Evidence, Run
+
+EVIDENCE = [Evidence(id="chunk_1", text="Revenue rose by 12% in 2023."), Evidence(id="chunk_2", text="It was cold.")]
+
+
+def test_the_exported_names() -> None:
+    assert set(masis.__all__) == {
+        "Case", "CitationAudit", "ClaimCheck", "Evidence", "Run", "Settings", "__version__",
+        "audit_citations", "run_audit", "verify_claims",
+    }  # fmt: skip
+    assert all(getattr(masis, name) is not None for name in masis.__all__)
+
+
+def test_importing_the_package_is_cheap() -> None:
+    heavy = "import sys, masis; print([m for m in ('pydantic', 'pandas', 'streamlit', 'numpy') if m in sys.modules])"
+    shown = subprocess.run([sys.executable, "-c", heavy], capture_output=True, text=True, check=True)
+    assert shown.stdout.strip() == "[]"
+
+
+def test_citations() -> None:
+    audit = masis.audit_citations("Revenue rose [1, 99]. It was cold.", EVIDENCE)
+    assert [(c.text, c.evidence_id, c.status, c.resolved_by) for c in audit.citations] == [
+        ("1", "chunk_1", "valid", "suffix"),
+        ("99", None, "invalid", None),
+    ]
+    assert [(s.status, s.citation_ids) for s in audit.sentences] == [("cited", ("chunk_1",)), ("uncited", ())]
+    assert list(audit.invalid_citations) == ["99"]
+    assert list(audit.uncited_claims) == ["It was cold."]
+    assert audit.hallucination_detected
+    assert audit.penalty_factor == 0.45
+
+
+def test_claims() -> None:
+    found = masis.verify_claims(["Revenue rose by 12% in 2023.", "Revenue rose by 21% in 2023."], EVIDENCE)
+    assert [check.verdict for check in found] == ["supported", "contradicted"]
+    assert found[0].support is not None
+    assert found[0].confidence is not None
+    assert found[0].sources == ("chunk_1",)
+    assert (found[0].quotes[0].evidence_id, found[0].quotes[0].start) == ("chunk_1", 0)
+    assert found[1].issue
+
+
+def test_runs() -> None:
+    events = []
+    case = Case(
+        id="1", query="How did revenue do?", answer="Revenue rose by 21% in 2023 [9].", evidence=tuple(EVIDENCE)
+    )
+    run = masis.run_audit(case, on_event=events.append)
+    assert events
+    first = run.iterations[0]
+    iteration_fields = (
+        "iteration_number answer citation_audit claims issues critique revision evaluation quality_score "
+        "improvement_delta"
+    )
+    assert set(iteration_fields.split()) <= first.model_dump().keys()
+    run_fields = (
+        "case_id best final_answer final_quality_score improvement_percentage total_iterations converged "
+        "termination_reason needs_review review_reasons warnings usage"
+    )
+    assert set(run_fields.split()) <= run.model_dump().keys()
+    assert Run.model_validate_json(run.model_dump_json()) == run
+    assert json.loads(run.model_dump_json())["case_id"] == "1"
+
+
+def test_the_same_case_gives_the_same_run_but_for_its_id_and_times() -> None:
+    case = Case(
+        id="1", query="How did revenue do?", answer="Revenue rose by 21% in 2023 [9].", evidence=tuple(EVIDENCE)
+    )
+
+    def bare() -> dict[str, object]:
+        run = masis.run_audit(case).model_dump(exclude={"id", "started_at", "finished_at"})
+        for iteration in run["iterations"]:
+            iteration.pop("step_ms")
+        return run
+
+    assert bare() == bare()
+
+
+def test_unknown_keys_of_a_case_are_kept() -> None:
+    given = {"id": "1", "query": "q", "evidence": [{"id": "a", "text": "t", "page": 3}], "mine": {"x": [1]}}
+    assert Case.model_validate(given).to_json_dict() == given
