@@ -220,7 +220,7 @@ class Workbench:
 
     def health(self) -> HealthReport:
         """Look at everything an audit and a decision need."""
-        return HealthReport((*self._store_health(), self._roles_health(), self._disk_health()))
+        return HealthReport((*self._store_health(), self.check_models(), self._disk_health()))
 
     def _store_health(self) -> Sequence[HealthItem]:
         check = self.store.check()
@@ -231,7 +231,8 @@ class Workbench:
         message = f"{log.length:,} entries, head {log.head[:12]}" if log.whole else "; ".join(log.broken[:5])
         return [*items, HealthItem("decision log", log.whole, message)]
 
-    def _roles_health(self) -> HealthItem:
+    def check_models(self) -> HealthItem:
+        """Whether whoever fills the roles can be reached and judges a small case as it should."""
         try:
             run = auditor.run_audit(_SAMPLE, self.settings)
         except MasisError as error:

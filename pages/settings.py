@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from masis.ui.database import show_database
 from masis.ui.frame import guarded
+from masis.ui.settings_page import show_settings
 
 with guarded() as bench:
-    show_database(bench)
+    show_settings(bench)

@@ -4,7 +4,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
   if (!root || root.dataset.version === version) return
   root.dataset.version = version
   root.replaceChildren()
-  root.append(make("h1", "", data.headline), make("p", "sub", data.sub))
+  if (data.headline) root.append(make("h1", "", data.headline), make("p", "sub", data.sub))
   const strip = make("div", "strip")
   strip.setAttribute("aria-hidden", "true")
   const list = make("ul")

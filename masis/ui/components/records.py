@@ -11,6 +11,8 @@ _LOG = registered("decision_log")
 _HEAD = registered("overview_head")
 _HISTORY = registered("run_history")
 _COMPARISON = registered("run_comparison")
+_SETTINGS = registered("settings_table")
+_HEALTH = registered("health")
 
 
 class LogClick(NamedTuple):
@@ -41,6 +43,16 @@ def run_history(data: Mapping[str, Any], *, key: str) -> str | None:
 def run_comparison(data: Mapping[str, Any], *, key: str) -> None:
     """Two runs side by side."""
     _COMPARISON(data=data, key=key)
+
+
+def settings_table(data: Mapping[str, Any], *, key: str) -> None:
+    """Every setting with its value, what it does and who said so."""
+    _SETTINGS(data=data, key=key)
+
+
+def health_list(data: Mapping[str, Any], *, key: str) -> None:
+    """What was looked at, and whether it is in order."""
+    _HEALTH(data=data, key=key)
 
 
 def _text(value: object) -> str | None:

@@ -1,0 +1,18 @@
+export default function ({ data, parentElement }) {
+  const root = parentElement.querySelector(".root")
+  const version = JSON.stringify(data)
+  if (!root || root.dataset.version === version) return
+  root.dataset.version = version
+  root.replaceChildren()
+  root.append(make("p", `sum tone-${data.sound ? "good" : "bad"}`, data.sound ? "All is in order." : "Something is not in order."))
+  const list = make("ul")
+  for (const item of data.items) {
+    const line = make("li", `tone-${item.ok ? "good" : "bad"}`)
+    const sign = make("span", "sign", item.ok ? "✓" : "✗")
+    sign.setAttribute("role", "img")
+    sign.setAttribute("aria-label", item.ok ? "in order" : "not in order")
+    line.append(sign, make("span", "", item.name), make("span", "message", item.message))
+    list.append(line)
+  }
+  root.append(list)
+}

@@ -1,0 +1,82 @@
+"""What each setting does, in a sentence, in the groups the settings page shows them in."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Group(NamedTuple):
+    """Settings that belong together."""
+
+    title: str
+    meaning: str
+    settings: dict[str, str]
+
+
+GROUPS = (
+    Group(
+        "Who judges",
+        "The model of each role. “offline” is rules and measurements on this machine: no key, no network, no cost.",
+        {
+            "drafter": "Writes an answer from the evidence where a case came without one.",
+            "verifier": "Checks each claim of the answer against the evidence.",
+            "critic": "Objects: what the answer gets wrong, leaves out or does not bear out.",
+            "reviser": "Rewrites the answer so that the objections are met.",
+            "evaluator": "Scores faithfulness, relevance, completeness and reasoning.",
+        },
+    ),
+    Group(
+        "Citations",
+        "What counts as a citation, and what a wrong or missing one costs.",
+        {
+            "citation_mode": "standard reads ranges, names and links too; literal takes ids only as they are written.",
+            "invalid_citation_penalty": "Confidence is multiplied by this where a reference names no evidence.",
+            "uncited_claim_penalty": "Confidence is multiplied by this where a sentence that asserts cites nothing.",
+        },
+    ),
+    Group(
+        "Claims and objections",
+        "Which faults of the answer become findings.",
+        {
+            "strictness": "lenient keeps grave findings only, moderate drops minor ones, strict keeps all.",
+            "check_factual": "Whether claims the evidence does not bear become findings.",
+            "check_completeness": "Whether what is asked for and in the evidence, but not in the answer, is a finding.",
+            "check_contradictions": "Whether claims the evidence speaks against become findings.",
+        },
+    ),
+    Group(
+        "Scores",
+        "How the judge's four scores are bounded and weighed. The weights are those of the overall score.",
+        {
+            "hallucination_faithfulness_cap": "Faithfulness is at most this where something was made up.",
+            "uncited_faithfulness_cap": "Faithfulness is at most this with several uncited sentences.",
+            "uncited_cap_from": "How many uncited sentences are several.",
+            "many_uncited_faithfulness_cap": "Faithfulness is at most this with many uncited sentences.",
+            "many_uncited_cap_from": "How many uncited sentences are many.",
+            "faithfulness_weight": "Weight of faithfulness: the answer says only what the evidence bears.",
+            "relevance_weight": "Weight of relevance: it answers the question.",
+            "completeness_weight": "Weight of completeness: it uses what the evidence offers.",
+            "reasoning_weight": "Weight of reasoning: its steps hold together.",
+            "evaluate": "every scores each iteration, final only the last one.",
+        },
+    ),
+    Group(
+        "Loop",
+        "When an audit stops revising.",
+        {
+            "max_iterations": "How many versions of the answer are audited at most, the first included.",
+            "improvement_threshold": "It stops when a revision raises quality by less than this.",
+            "loop_deadline_s": "Seconds after which a run is told to have taken too long.",
+        },
+    ),
+    Group(
+        "Who looks",
+        "When a person is asked.",
+        {
+            "review_threshold": "A person looks where confidence in the chosen answer is under this.",
+            "review_revised": "Whether a person looks at every answer that the loop has revised.",
+            "spot_check_share": "The share of answers without findings that a person sees all the same.",
+            "spot_check_seed": "The draw of those spot checks: the same seed draws the same cases.",
+        },
+    ),
+)
