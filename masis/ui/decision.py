@@ -159,7 +159,7 @@ def _keep(desk: _Desk, form: _Form, posted: object) -> bool:
     except MasisError as error:
         form.message = _Message(f"The draft could not be saved: {error}", "bad")
         return False
-    form.ack = ack
+    form.ack, form.message = ack, None
     return True
 
 

@@ -28,6 +28,7 @@ OVERRIDE = Key("O", "O", "Override: correct the answer")
 REJECT = Key("X", "X", "Reject the answer")
 ESCALATE = Key("E", "E", "Escalate")
 REASON = Key("1", "1 … 9", "Choose a reason by its number")
+CORRECT = Key("W", "W", "Write in the corrected answer")
 NOTE = Key("T", "T", "Type a note")
 LABELS = Key("L", "L", "Label single claims and references")
 SUBMIT = Key("Ctrl+Enter", "Ctrl Enter", "Submit, also while typing")
@@ -43,7 +44,7 @@ DIFF = Key("D", "D", "Show what changed between iterations")
 HELP = Key("H", "H or ?", "Show or hide these keys")
 
 GROUPS: tuple[tuple[str, tuple[Key, ...]], ...] = (
-    ("Decide", (APPROVE, OVERRIDE, REJECT, ESCALATE, REASON, NOTE, LABELS, SUBMIT, LEAVE, UNDO)),
+    ("Decide", (APPROVE, OVERRIDE, REJECT, ESCALATE, REASON, CORRECT, NOTE, LABELS, SUBMIT, LEAVE, UNDO)),
     ("Go on", (NEXT, SKIP, FORWARD, BACK)),
     ("Look", (ITERATION_BACK, ITERATION_FORWARD, DIFF, HELP)),
 )

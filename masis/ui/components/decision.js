@@ -183,6 +183,7 @@ class Panel {
     const does = verdict ? () => this.choose(verdict) : {
       u: () => this.undo(), n: () => this.act("next"), s: () => this.act("skip"), j: () => this.act("forward"),
       k: () => this.act("back"), "[": () => this.act("iteration", { step: -1 }), "]": () => this.act("iteration", { step: 1 }),
+      w: () => { if (this.fields.verdict !== "override") this.choose("override"); this.el.corrected.focus() },
       t: () => { this.reopened = true; this.draw(); this.el.note.focus() },
       l: () => { this.reopened = true; this.draw(); this.el.labels.open = true; this.el.labels.querySelector("select, summary")?.focus() },
       h: () => this.help(), "?": () => this.help(),
@@ -223,7 +224,8 @@ class Panel {
     el.reasonBlock.append(el.reasonTitle, el.reasons, el.other)
     el.editor = make("div", "block editor")
     const editorHead = make("div", "row")
-    const editorLabel = named("label", "label", "Corrected answer", { for: "corrected" })
+    const editorLabel = named("label", "label", "Corrected answer ", { for: "corrected" })
+    editorLabel.append(named("kbd", "", "W", { "aria-hidden": "true" }))
     el.enlarge = button("quiet", "Enlarge", "", () => this.enlarge())
     el.again = button("quiet", "Start again from the answer shown", "", () => {
       this.fields.corrected = null
@@ -399,7 +401,7 @@ class Panel {
     }
     count(check.valid, check.valid === 1 ? "valid citation" : "valid citations", "good", "✓")
     count(check.fabricated_count, "fabricated", "bad", "✕")
-    count(check.uncited_count, check.uncited_count === 1 ? "uncited sentence" : "uncited sentences", "warn", "〰")
+    count(check.uncited_count, check.uncited_count === 1 ? "uncited sentence" : "uncited sentences", "warn", "~")
     if (this.dirty) line.append(make("span", "dim", "checking…"))
     el.check.append(line)
     if (check.fabricated.length) {

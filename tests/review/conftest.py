@@ -1,0 +1,22 @@
+"""A store with a few audited cases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from masis.store import Store
+from tests.store.factories import a_case, a_run
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    """Five cases, each with a finished run that needs review."""
+    with Store.open(tmp_path / "review.db") as opened:
+        for number in range(5):
+            case = a_case(f"case-{number}")
+            opened.cases.add(case)
+            opened.runs.finish(a_run(case, f"run-{number}", needs_review=True))
+        yield opened

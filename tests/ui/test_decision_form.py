@@ -1,0 +1,174 @@
+"""The decision form without a browser: what is read of a post, what is missing, what becomes of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from masis import Case, run_audit
+from masis.schema.review import Decision, LogEntry
+from masis.schema.run import Run
+from masis.ui import decision_form as forms
+from masis.ui.decision_form import FormFields, read_fields
+from masis.ui.keys import GROUPS, key_map
+
+CASE = Case.model_validate(
+    {
+        "id": "bridge",
+        "query": "How long is the bridge, and when was it opened?",
+        "answer": "The bridge is 120 metres long [a]. It was opened in 1950 [b]. It is made of gold [z].",
+        "evidence": [
+            {"id": "a", "text": "The bridge is 120 metres long."},
+            {"id": "b", "text": "The bridge was opened in 1931."},
+        ],
+    }
+)
+
+
+@pytest.fixture(scope="module")
+def run() -> Run:
+    return run_audit(CASE)
+
+
+def missing(answer: str = "as it is", reviewer: str = "Ada", **fields: Any) -> str | None:
+    found = forms.problem(FormFields(**fields), answer, reviewer)
+    return found.field if found else None
+
+
+def test_what_is_missing_is_named_with_its_field() -> None:
+    assert missing() == "verdict"
+    assert missing(verdict="approve") is None
+    assert missing(verdict="approve", reviewer=" ") == "reviewer"
+    assert missing(verdict="reject") == "reason"
+    assert missing(verdict="reject", reason="contradicted") is None
+    assert missing(verdict="reject", reason="findings_wrong") == "reason"
+    assert missing(verdict="reject", reason="other", other=" ") == "other"
+    assert missing(verdict="override", reason="contradicted") == "corrected"
+    assert missing(verdict="override", reason="contradicted", corrected="  ") == "corrected"
+    assert missing(verdict="override", reason="contradicted", corrected="another") is None
+    assert missing(verdict="escalate") is None
+
+
+@pytest.mark.parametrize(
+    "posted",
+    [
+        None,
+        7,
+        [],
+        "text",
+        {"verdict": "destroy"},
+        {"verdict": ["approve"]},
+        {"labels": {"a": 1, "b": {"k": "nonsense"}}},
+    ],
+)
+def test_nonsense_posted_is_an_empty_form(posted: object) -> None:
+    assert read_fields(posted).empty
+
+
+def test_text_that_can_not_be_kept_is_cleaned_and_cut() -> None:
+    fields = read_fields({"note": "a\x00b\ud800c" + "x" * 10_000, "corrected": "", "verdict": "override"})
+    assert fields.note.startswith("abcx")
+    assert len(fields.note) == forms.LONGEST_NOTE
+    assert fields.corrected == ""
+
+
+def test_a_form_survives_being_drafted() -> None:
+    fields = FormFields(
+        verdict="override", reason="other", other="o", note="n", corrected="c", labels={"r/1": {"k": "valid"}}
+    )
+    assert read_fields(fields.model_dump(mode="json")) == fields
+
+
+def test_the_decision_says_which_iteration_was_seen_and_how(run: Run) -> None:
+    rows = forms.label_rows(run.iterations[0])
+    contradicted = next(row for row in rows if row["kind"] == "claim" and row["verdict"] == "contradicted")
+    fabricated = next(row for row in rows if row["verdict"] == "fabricated")
+    fields = FormFields(
+        verdict="override",
+        reason="contradicted",
+        note=" seen ",
+        corrected="It was opened in 1931 [b].",
+        labels={
+            forms.label_base(run, 0): {contradicted["key"]: "supported", fabricated["key"]: "fabricated"},
+            "another-run/1": {contradicted["key"]: "partial"},
+        },
+    )
+    decision = forms.decision_of(
+        fields, case_id="bridge", run=run, index=0, reviewer=" Ada ", token="t", machine_shown=("marks",)
+    )
+    assert (decision.run_id, decision.iteration, decision.machine_shown) == (run.id, 1, ("marks",))
+    assert (decision.reviewer, decision.note, decision.reason) == ("Ada", "seen", "The evidence says otherwise")
+    assert decision.extra == {"reason_code": "contradicted"}
+    assert decision.corrected_answer == "It was opened in 1931 [b]."
+    labels = {label.target: label for label in decision.labels}
+    assert (labels["claim"].label, labels["claim"].note) == ("supported", "the audit says contradicted")
+    assert (labels["reference"].text, labels["reference"].note) == ("z", "agrees with the audit")
+    for label in decision.labels:
+        assert run.iterations[0].answer[label.start : label.end] == label.text
+
+
+def test_a_correction_not_submitted_as_override_is_not_kept(run: Run) -> None:
+    decision = forms.decision_of(
+        FormFields(verdict="approve", corrected="typed, then approved"),
+        case_id="bridge",
+        run=run,
+        index=0,
+        reviewer="Ada",
+        token="t",
+        machine_shown=(),
+    )
+    assert decision.corrected_answer is None
+
+
+def test_a_case_without_an_audit_can_be_decided() -> None:
+    decision = forms.decision_of(
+        FormFields(verdict="escalate"),
+        case_id="c",
+        run=None,
+        index=0,
+        reviewer="A",
+        token="t",
+        machine_shown=("marks",),
+    )
+    assert (decision.run_id, decision.iteration, decision.machine_shown) == (None, None, ())
+
+
+def test_a_correction_is_checked_and_the_offenders_are_named() -> None:
+    checked = forms.check("It is long [a]. It opened in 1931 [q]. It is 120 metres long.", CASE.evidence)
+    assert (checked["valid"], checked["fabricated"], checked["fabricated_count"]) == (1, ["q"], 1)
+    assert checked["uncited"] == ["It is 120 metres long."]
+
+
+def test_many_offenders_are_counted_and_few_named() -> None:
+    checked = forms.check(" ".join(f"Bridge {n} is long [{n}]." for n in range(100, 150)), CASE.evidence)
+    assert checked["fabricated_count"] == 50
+    assert len(checked["fabricated"]) == forms.OFFENDERS_NAMED
+
+
+def test_reasons_the_audit_speaks_for_are_marked(run: Run) -> None:
+    offered = forms.reasons(run.iterations[0])
+    assert [each["code"] for each in offered["reject"] if each["suggested"]][:1] == ["fabricated_citation"]
+    assert not any(each["suggested"] for each in offered["escalate"])
+    assert not any(each["suggested"] for rows in forms.reasons(None).values() for each in rows)
+
+
+def entry(seq: int, decision: Decision | None) -> LogEntry:
+    place = {"payload_digest": "", "previous": "", "digest": "", "at": "2026-01-01T10:00:00.000Z"}
+    return LogEntry.model_validate({"seq": seq, "id": f"e{seq}", "decision": decision, **place})
+
+
+def test_the_log_is_told_in_words_and_an_undo_says_what_it_took_back() -> None:
+    rejected = Decision(reviewer="Ada", case_id="c", run_id=None, verdict="reject", reason="why", note="note")
+    undo = Decision(kind="undo", reviewer="Bo", case_id="c", run_id=None, undoes="e1")
+    rows = forms.history([entry(3, None), entry(2, undo), entry(1, rejected)])
+    assert [row["what"] for row in rows] == ["Redacted", "Took back “Rejected”", "Rejected"]
+    assert [row["undone"] for row in rows] == [False, False, True]
+    assert (rows[2]["who"], rows[2]["why"], rows[2]["note"]) == ("Ada", "why", "note")
+
+
+def test_no_key_does_two_things_and_streamlit_keeps_its_own() -> None:
+    shortcuts = [key.shortcut for _, keys in GROUPS for key in keys]
+    assert len(set(shortcuts)) == len(shortcuts)
+    assert not {"C", "R"} & set(shortcuts)
+    assert sum(len(group["keys"]) for group in key_map()) == len(shortcuts)
