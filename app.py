@@ -1,4 +1,4 @@
-"""The frame of the workbench: navigation, title, what every page has in common."""
+"""The frame of the workbench: navigation, who is at work, what every page has in common."""
 
 from __future__ import annotations
 
@@ -6,24 +6,25 @@ from pathlib import Path
 
 import streamlit as st
 
-from masis.ui.frame import page_icon
+from masis.ui.frame import guarded, page_icon
+from masis.ui.reviewer import reviewer_badge
 
 PAGES = Path(__file__).resolve().parent / "pages"
 
 st.set_page_config(page_title="MASIS Workbench", page_icon=page_icon(), layout="wide")
 
-known = [
-    ("overview.py", "Overview", ":material/home:", ""),
-    ("queue.py", "Queue", ":material/checklist:", "queue"),
-    ("review.py", "Review", ":material/rate_review:", "review"),
-    ("new.py", "New audit", ":material/add_circle:", "new"),
-    ("compare.py", "Compare", ":material/compare:", "compare"),
-    ("decisions.py", "Decisions", ":material/gavel:", "decisions"),
-    ("settings.py", "Settings", ":material/tune:", "settings"),
-]
-pages = [
-    st.Page(PAGES / file, title=title, icon=icon, url_path=path, default=not path)
-    for file, title, icon, path in known
-    if (PAGES / file).is_file()
-]
-st.navigation(pages, position="top").run()
+page = st.navigation(
+    [
+        st.Page(PAGES / "overview.py", title="Overview", icon=":material/home:", default=True),
+        st.Page(PAGES / "queue.py", title="Queue", icon=":material/checklist:", url_path="queue"),
+        st.Page(PAGES / "review.py", title="Review", icon=":material/rate_review:", url_path="review"),
+        st.Page(PAGES / "new.py", title="New audit", icon=":material/add_circle:", url_path="new"),
+        st.Page(PAGES / "compare.py", title="Compare", icon=":material/compare:", url_path="compare"),
+        st.Page(PAGES / "decisions.py", title="Decisions", icon=":material/gavel:", url_path="decisions"),
+        st.Page(PAGES / "settings.py", title="Settings", icon=":material/tune:", url_path="settings"),
+    ],
+    position="top",
+)
+with guarded() as bench:
+    reviewer_badge(bench)
+page.run()
