@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 
-from masis.store import migrations, states
+from masis.store import migrations, queue, states
 from masis.store.decisions import Decisions
 from masis.store.opening import Database
 from masis.store.records import StoreCheck
@@ -43,8 +43,12 @@ def _file_problems(connection: sqlite3.Connection) -> list[str]:
 
 
 def _state_problems(connection: sqlite3.Connection) -> list[str]:
-    """Cases whose stored state is not the one their runs and entries give."""
+    """Cases whose stored state is not the one their runs and entries give, and counts that don't count them."""
     wrong = states.mismatches(connection)
     return [
-        f"case {case_id!r} is marked {kept}, its runs and decisions say {derived}" for case_id, kept, derived in wrong
+        *(
+            f"case {case_id!r} is marked {kept}, its runs and decisions say {derived}"
+            for case_id, kept, derived in wrong
+        ),
+        *(f"the counts of the cases' {name} are not what the cases say" for name in queue.miscounted(connection)),
     ]

@@ -210,11 +210,57 @@ def m004_drafts(db: Database) -> None:
     )
 
 
+def m005_case_counts(db: Database) -> None:
+    """How many cases have which value, kept up by triggers: counting them anew takes 40 ms at 100,000 cases.
+
+    ``flags``, ``reasons`` and ``models`` are counted by whole list, of which there are few.
+    """
+    names = ("state", "field", "dataset", "reviewer", "models", "flags", "reasons")
+    add = "ON CONFLICT (name, value) DO UPDATE SET cases = cases + 1"
+
+    def each(row: str) -> str:
+        return " UNION ALL ".join(f"SELECT '{name}' AS name, {row}.{name} AS value" for name in names)
+
+    changed = " UNION ALL ".join(
+        f"SELECT '{name}' AS name, OLD.{name} AS was, NEW.{name} AS value WHERE OLD.{name} IS NOT NEW.{name}"
+        for name in names
+    )
+    for statement in (
+        """
+        CREATE TABLE case_counts (
+            name TEXT NOT NULL, value TEXT NOT NULL, cases INTEGER NOT NULL, PRIMARY KEY (name, value)
+        ) STRICT, WITHOUT ROWID
+        """,
+        *(
+            f"INSERT INTO case_counts SELECT '{name}', {name}, count(*) FROM cases WHERE {name} IS NOT NULL GROUP BY 2"  # noqa: S608
+            for name in names
+        ),
+        f"""
+        CREATE TRIGGER case_counts_insert AFTER INSERT ON cases BEGIN
+            INSERT INTO case_counts SELECT name, value, 1 FROM ({each("NEW")}) WHERE value IS NOT NULL {add};
+        END
+        """,  # noqa: S608 (every name is ours)
+        f"""
+        CREATE TRIGGER case_counts_update AFTER UPDATE OF {", ".join(names)} ON cases BEGIN
+            UPDATE case_counts SET cases = cases - 1 WHERE (name, value) IN (SELECT name, was FROM ({changed}));
+            INSERT INTO case_counts SELECT name, value, 1 FROM ({changed}) WHERE value IS NOT NULL {add};
+        END
+        """,  # noqa: S608
+        f"""
+        CREATE TRIGGER case_counts_delete AFTER DELETE ON cases BEGIN
+            UPDATE case_counts SET cases = cases - 1 WHERE (name, value) IN ({each("OLD")});
+        END
+        """,  # noqa: S608
+    ):
+        db.execute(statement)
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     m001_cases_runs_and_decisions,
     m002_full_text_search,
     m003_queue_indexes,
     m004_drafts,
+    m005_case_counts,
 )
 
 

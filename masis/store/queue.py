@@ -150,6 +150,9 @@ def _rows(connection: sqlite3.Connection, where: str, values: Sequence[Any]) -> 
 
 
 _LISTS = ("models", "flags", "reasons")
+_COUNTED = {"state": "states", "field": "fields", "dataset": "datasets", "reviewer": "reviewers"}
+"""Columns of single words that are counted, as ``Facets`` names them."""
+
 _PLAIN = [name for name in CaseSummary.model_fields if name not in ("query", *_LISTS)]
 
 
@@ -219,23 +222,31 @@ def shuffle(seed: int) -> Order:
 
 
 def facets(connection: sqlite3.Connection) -> Facets:
-    """Which values occur in the whole store, and how often; each count from an index of its own."""
-    columns = {"states": "state", "fields": "field", "datasets": "dataset", "reviewers": "reviewer"}
-    plain = {name: dict(_grouped(connection, column)) for name, column in columns.items()}
-    listed = {name: dict(sorted(_each(_grouped(connection, name)).items())) for name in _LISTS}
-    return Facets(**plain, **listed)
+    """Which values occur in the whole store, and how often, as triggers keep count of them."""
+    counted: dict[str, dict[str, int]] = {name: {} for name in (*_COUNTED.values(), *_LISTS)}
+    rows = connection.execute("SELECT name, value, cases FROM case_counts WHERE cases > 0 ORDER BY name, value")
+    for name, value, cases in rows:
+        counted[_COUNTED.get(name, name)][value] = cases
+    return Facets(**{**counted, **{name: dict(sorted(_each(counted[name]).items())) for name in _LISTS}})
 
 
-def _grouped(connection: sqlite3.Connection, column: str) -> list[tuple[str, int]]:
-    rows = connection.execute(
-        f"SELECT {column}, count(*) FROM cases WHERE {column} IS NOT NULL GROUP BY 1 ORDER BY 1"  # noqa: S608
-    )
-    return [(row[0], row[1]) for row in rows]
+def miscounted(connection: sqlite3.Connection) -> list[str]:
+    """The names of columns whose kept counts are not what counting the cases gives."""
+    return [
+        name
+        for name in (*_COUNTED, *_LISTS)
+        if _pairs(connection, f"SELECT {name}, count(*) FROM cases WHERE {name} IS NOT NULL GROUP BY 1")  # noqa: S608
+        != _pairs(connection, f"SELECT value, cases FROM case_counts WHERE name = '{name}' AND cases != 0")  # noqa: S608
+    ]
 
 
-def _each(lists: list[tuple[str, int]]) -> Counter[str]:
+def _pairs(connection: sqlite3.Connection, sql: str) -> dict[str, int]:
+    return {row[0]: row[1] for row in connection.execute(sql)}
+
+
+def _each(lists: dict[str, int]) -> Counter[str]:
     found: Counter[str] = Counter()
-    for values, count in lists:
+    for values, count in lists.items():
         for value in json.loads(values):
             found[value] += count
     return found

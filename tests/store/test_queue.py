@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from masis.store import CaseFilter, Store
-from masis.store.queue import match
+from masis.store.queue import match, miscounted
 from masis.store.summary import disagreement, figures
 from tests.store.factories import a_case, a_decision, a_run, an_iteration, an_undo
 
@@ -221,3 +221,21 @@ def test_a_page_or_size_out_of_range_is_refused() -> None:
 def test_a_page_beyond_the_last_is_empty_and_still_counts(filled: Store) -> None:
     page = filled.cases.search(CaseFilter(page=99))
     assert (page.rows, page.total) == ((), 5)
+
+
+def test_counts_are_of_whatever_the_cases_say_also_when_their_values_change_or_they_go(filled: Store) -> None:
+    connection = filled.database.connection()
+    connection.execute("UPDATE cases SET field = NULL, flags = '[\"uncited\"]' WHERE field = 'Law'")
+    facets = filled.cases.facets()
+    assert facets.fields == {"History": 1, "Medicine": 1}
+    assert facets.flags["uncited"] == 2
+    connection.execute("DELETE FROM case_payloads WHERE case_seq = (SELECT seq FROM cases WHERE field = 'History')")
+    connection.execute("PRAGMA foreign_keys = OFF")
+    connection.execute("DELETE FROM cases WHERE field = 'History'")
+    assert filled.cases.facets().fields == {"Medicine": 1}
+    assert miscounted(connection) == []
+
+
+def test_counts_that_are_wrong_are_found_by_the_health_check(filled: Store) -> None:
+    filled.database.connection().execute("UPDATE case_counts SET cases = cases + 1 WHERE name = 'field'")
+    assert filled.check().problems == ("the counts of the cases' field are not what the cases say",)
