@@ -69,7 +69,7 @@ def _controls(facets: Facets) -> None:
         )
     with more:
         hidden = sum(bool(address.value(name)) for name in _MORE)
-        title = f"More filters ({hidden})" if hidden else "More filters"
+        title = f"Filters ({hidden})" if hidden else "Filters"
         with st.popover(title, icon=":material/filter_list:", width="stretch"):
             _more_filters(facets)
     states = [state for state in STATES if facets.states.get(state)]

@@ -87,18 +87,9 @@ def _history(runs: tuple[RunSummary, ...], left: RunSummary | None, right: RunSu
 def _compared(bench: Workbench, finished: list[RunSummary], left: RunSummary, right: RunSummary) -> None:
     st.subheader("Side by side")
     names = {run.id: run_name(run) for run in finished}
-    one, swap, other = st.columns([9, 2, 9], vertical_alignment="bottom")
+    one, other = st.columns(2)
     with one:
         _choice("Left", "left", names, left.id)
-    swap.button(
-        "Swap",
-        key="swap-runs",
-        icon=":material/swap_horiz:",
-        help="Swap left and right",
-        on_click=_swap,
-        args=(left.id, right.id),
-        width="stretch",
-    )
     with other:
         _choice("Right", "right", names, right.id)
     if left.id == right.id:
@@ -106,14 +97,22 @@ def _compared(bench: Workbench, finished: list[RunSummary], left: RunSummary, ri
         return
     of: Of = "chosen" if address.value("of") == "chosen" else "first"
     st.session_state["compare-of"] = of
-    st.segmented_control(
-        "Compare the findings",
-        list(OF),
-        key="compare-of",
-        format_func=OF.__getitem__,
-        required=True,
-        on_change=_choose_of,
-    )
+    with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="bottom"):
+        st.segmented_control(
+            "Compare the findings",
+            list(OF),
+            key="compare-of",
+            format_func=OF.__getitem__,
+            required=True,
+            on_change=_choose_of,
+        )
+        st.button(
+            "Swap left and right",
+            key="swap-runs",
+            icon=":material/swap_horiz:",
+            on_click=_swap,
+            args=(left.id, right.id),
+        )
     run_comparison(
         {**compare(bench.store.runs.get(left.id), bench.store.runs.get(right.id), of), "of": OF[of]}, key="comparison"
     )

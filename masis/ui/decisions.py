@@ -183,12 +183,9 @@ def _controls(reviewers: dict[str, int]) -> None:
     with case:
         st.session_state["log-case"] = address.value("case")[:500]
         st.text_input("Case", key="log-case", placeholder="Its id", max_chars=500, on_change=_choose_case)
-    verdict, kind, source = st.columns([5, 6, 3])
-    with verdict:
+    with st.container(horizontal=True, gap="medium"):
         _pills("Verdict", "verdict", {name: VERDICT_WORD[name].text for name in VERDICTS})
-    with kind:
         _pills("Kind of entry", "kind", {name: KIND_WORD[name].text for name in KINDS})
-    with source:
         _pills("By", "source", {name: SOURCE_WORD[name].text for name in SOURCES})
 
 

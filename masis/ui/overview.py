@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from typing import Any
 
 import streamlit as st
 
@@ -62,19 +63,24 @@ def _head(facets: Facets, total: int) -> None:
         parts.append(f"{decided:,} decided by people")
     if accepted := facets.states.get("accepted", 0):
         parts.append(f"{accepted:,} accepted by policy, since nothing was found in them")
-    states = [
+    sub = f"{'; '.join(parts)}."
+    data = {"headline": headline(facets.states), "sub": sub, "states": state_counts(facets.states)}
+    if chosen := overview_head(data, key="overview"):
+        st.switch_page("pages/queue.py", query_params={"state": chosen})
+
+
+def state_counts(states: dict[str, int]) -> list[dict[str, Any]]:
+    """How many cases stand where, each with the way to them; states without a case are left out."""
+    return [
         {
             "state": state,
             "label": state_label(state),
-            "count": facets.states[state],
+            "count": states[state],
             "href": address.link("queue", state=state),
         }
         for state in STATES
-        if facets.states.get(state)
+        if states.get(state)
     ]
-    sub = f"{'; '.join(parts)}."
-    if chosen := overview_head({"headline": headline(facets.states), "sub": sub, "states": states}, key="overview"):
-        st.switch_page("pages/queue.py", query_params={"state": chosen})
 
 
 def _waiting(bench: Workbench, facets: Facets) -> None:

@@ -8,11 +8,11 @@ from typing import Any
 import streamlit as st
 
 from masis.settings import OFFLINE, Loaded, Origin, Settings, load
-from masis.ui import address
 from masis.ui.components.records import health_list, overview_head, settings_table
-from masis.ui.desk import LabelData, label, state_label
+from masis.ui.desk import LabelData, label
+from masis.ui.overview import state_counts
 from masis.ui.setting_words import GROUPS
-from masis.ui.words import STATES, Word, spoken
+from masis.ui.words import Word, spoken
 from masis.version import APP, RUBRIC
 from masis.workbench import HealthItem, Workbench
 
@@ -136,16 +136,7 @@ def _database(bench: Workbench) -> None:
     st.text(str(bench.database))
     states = bench.store.cases.facets().states
     st.caption(f"{_size(bench.database)} on disk, {spoken(sum(states.values()), 'case')}")
-    rows = [
-        {
-            "state": state,
-            "label": state_label(state),
-            "count": states[state],
-            "href": address.link("queue", state=state),
-        }
-        for state in STATES
-        if states.get(state)
-    ]
+    rows = state_counts(states)
     if rows and (chosen := overview_head({"headline": "", "sub": "", "states": rows}, key="states")):
         st.switch_page("pages/queue.py", query_params={"state": chosen})
     st.caption(f"MASIS Workbench {APP}, rubric {RUBRIC}")

@@ -7,7 +7,8 @@ export default function ({ data, parentElement, setTriggerValue }) {
   const table = make("table", data.compact ? "list compact" : "list")
   const head = make("tr")
   const titles = ["Question", "State", "Found in the answer as it came", "Quality", "Confidence"]
-  for (const title of data.compact ? titles.slice(0, 4) : titles) {
+  // The compact list is of cases in one state, and says so above it.
+  for (const title of data.compact ? [titles[0], titles[2], titles[3]] : titles) {
     const cell = make("th", "", title)
     cell.scope = "col"
     head.append(cell)
@@ -47,8 +48,8 @@ export default function ({ data, parentElement, setTriggerValue }) {
     const found = make("td", "found")
     for (const flag of row.flags) found.append(pill(flag))
     if (!row.flags.length) found.append(make("span", "dim", row.audited ? "nothing" : "–"))
-    line.append(question, state, found, score(row.quality))
-    if (!data.compact) line.append(score(row.confidence))
+    if (data.compact) line.append(question, found, score(row.quality))
+    else line.append(question, state, found, score(row.quality), score(row.confidence))
     line.onclick = event => { if (!window.getSelection()?.toString()) open(event) }
     body.append(line)
   }

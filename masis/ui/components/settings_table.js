@@ -12,13 +12,14 @@ export default function ({ data, parentElement }) {
     table.append(make("tbody"))
     for (const row of group.rows) {
       const line = make("tr", row.changed ? "changed" : "")
-      const name = make("th", "name", row.name)
+      const name = make("th", "name")
+      for (const part of row.name.split(/(?<=_)/)) name.append(part, make("wbr"))
       name.scope = "row"
       const value = make("td", "value", row.value)
       if (row.changed) value.append(make("span", "dim", `default ${row.default}`))
       const origin = make("td", "origin")
-      origin.append(pill(row.origin))
-      if (row.origin.text !== "default") origin.append(make("div", "dim place", row.origin.meaning))
+      if (row.origin.text === "default") origin.append(make("span", "dim", "default"))
+      else origin.append(pill(row.origin), make("div", "dim place", row.origin.meaning))
       line.append(name, value, make("td", "meaning", row.meaning), origin)
       table.tBodies[0].append(line)
     }
