@@ -1,4 +1,4 @@
-"""What every page shares: its icon, and what a person reads when the database can't be used."""
+"""What every page shares: its icon, and what a person reads when database or settings can't be used."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from masis.errors import StoreError
+from masis.errors import SettingsError, StoreError
 from masis.ui.place import served_database, workbench
 from masis.workbench import Workbench
 
@@ -20,9 +20,14 @@ def page_icon() -> str:
 
 @contextmanager
 def guarded() -> Iterator[Workbench]:
-    """The workbench for a page; a database that can't be used is said in words, and the page ends there."""
+    """The workbench for a page; where database or settings can't be used, that is said in words and the page ends."""
     try:
         yield workbench()
+    except SettingsError as error:
+        st.title("A setting can't be used")
+        st.text(str(error))
+        st.markdown("Put it right and load this page again.")
+        st.stop()
     except StoreError as error:
         st.title("The database can't be used")
         st.text(str(error))

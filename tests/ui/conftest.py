@@ -1,0 +1,66 @@
+"""A store with audited cases for the pages, made once and copied for each test; the pages as Streamlit has them."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import streamlit as st
+from streamlit.testing.v1 import AppTest
+
+from masis.ui import place
+from masis.workbench import Workbench, app_root, demo_cases
+
+AUDITED = ("strategy-01-fabricated", "docs-02-altered", "medicine-01-unsafe", "finance-05-conflict", "policy-01-clean")
+NOT_AUDITED = ("home-01-unsafe", "law-01-clean")
+
+OpenPage = Callable[..., AppTest]
+
+
+@pytest.fixture(scope="session")
+def audited_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("audited") / "audited.db"
+    cases = {case.id: case for case in demo_cases()}
+    bench = Workbench.open(path)
+    bench.import_cases([cases[case_id] for case_id in (*AUDITED, *NOT_AUDITED)])
+    for case_id in AUDITED:
+        bench.audit(cases[case_id])
+    bench.store.database.connection().execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    bench.store.close()
+    return path
+
+
+@pytest.fixture
+def audited_bench(audited_database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workbench]:
+    """A workbench on five audited cases and two that are not, served to the pages."""
+    path = tmp_path / "pages.db"
+    shutil.copy(audited_database, path)
+    monkeypatch.setattr(place, "_served", [path])
+    st.cache_resource.clear()
+    bench = Workbench.open(path)
+    yield bench
+    st.cache_resource.clear()
+    bench.store.close()
+
+
+@pytest.fixture
+def open_page() -> OpenPage:
+    """Opens a page by the name of its file, with an address; fails where the page raises."""
+
+    def opened(name: str, **address: str) -> AppTest:
+        app = AppTest.from_file(str(app_root() / "app.py"), default_timeout=30)
+        for key, value in address.items():
+            app.query_params[key] = value
+        app.switch_page(f"pages/{name}.py").run()
+        assert not app.exception
+        return app
+
+    return opened
+
+
+def texts(app: AppTest) -> str:
+    """All that a page says outside of its own elements."""
+    kinds = (app.title, app.subheader, app.markdown, app.text, app.caption, app.error, app.warning, app.success)
+    return "\n".join(str(element.value) for kind in kinds for element in kind)

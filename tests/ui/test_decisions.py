@@ -1,0 +1,171 @@
+"""The decision log as a page: what each kind of entry says, filters, and whether the log is whole."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import Any
+
+import pytest
+import streamlit as st
+
+from masis.schema.review import Decision, LogEntry, TargetLabel
+from masis.store import Store
+from masis.store.records import DecisionFilter
+from masis.ui import decisions
+from masis.ui.decisions import around, log_filter
+from masis.ui.entries import entry_detail, entry_row
+from masis.workbench import Workbench
+from tests.ui.conftest import OpenPage, texts
+
+CASE = "docs-02-altered"
+
+
+def decide(bench: Workbench, case_id: str = CASE, **given: Any) -> LogEntry:
+    run = bench.open_case(case_id).run
+    assert run is not None
+    return bench.decide(
+        Decision.model_validate({"reviewer": "Ana", "case_id": case_id, "run_id": run.id, "iteration": 1, **given})
+    )
+
+
+def row(bench: Workbench, entry: LogEntry) -> dict[str, Any]:
+    return dict(entry_row(entry, around(bench, entry)))
+
+
+def test_an_entry_says_who_what_where_and_why(audited_bench: Workbench) -> None:
+    entry = decide(audited_bench, verdict="reject", reason="useless", note="see the log")
+    found = row(audited_bench, entry)
+    assert (found["who"], found["label"]["text"], found["reason"], found["note"]) == (
+        "Ana",
+        "Rejected",
+        "useless",
+        "see the log",
+    )
+    assert found["case"]["href"] == f"review?case={CASE}"
+    assert "Quillbase" in found["case"]["question"]
+
+
+def test_an_undo_says_what_it_takes_back_and_that_entry_says_by_whom(audited_bench: Workbench) -> None:
+    first = decide(audited_bench, verdict="approve")
+    undo = audited_bench.undo(CASE, "Ben")
+    assert row(audited_bench, undo)["about"] == f"“Approved” by Ana, entry {first.seq}"
+    assert row(audited_bench, first)["taken_back"] == "taken back by Ben"
+
+
+def test_a_redacted_entry_keeps_its_place_and_shows_nothing_of_what_was_written(audited_bench: Workbench) -> None:
+    entry = decide(audited_bench, verdict="reject", reason="names Mr Private")
+    redaction = audited_bench.store.decisions.redact(entry.id, by="Ben", reason="personal data")
+    found = row(audited_bench, audited_bench.store.decisions.get(entry.id))
+    assert "Private" not in str(found)
+    assert found["about"] == "what was written here was removed"
+    assert row(audited_bench, redaction)["about"] == f"the text of entry {entry.seq}"
+
+
+def test_the_detail_shows_what_a_correction_changed_and_the_labels(audited_bench: Workbench) -> None:
+    run = audited_bench.open_case(CASE).run
+    assert run is not None
+    shown = run.iterations[0].answer
+    entry = decide(
+        audited_bench,
+        verdict="override",
+        reason="wrong",
+        corrected_answer=f"{shown} It was checked.",
+        labels=(TargetLabel(target="claim", start=0, end=4, text=shown[:4], label="disagree", note="it is there"),),
+        machine_shown=("scores", "marks"),
+    )
+    assert row(audited_bench, entry)["more"] == ["corrected answer", "1 label"]
+    changes = decisions._correction(audited_bench, entry)
+    assert "".join(change["text"] for change in changes if change["kind"] != "in") == shown
+    assert "It was checked." in "".join(change["text"] for change in changes if change["kind"] == "in")
+    detail = entry_detail(entry, changes)
+    assert detail["labels"][0]["label"] == "disagree"
+    assert detail["run"]["href"] == f"review?case={CASE}&run={run.id}&iteration=1"
+    assert ("The machine showed", "scores, marks") in detail["facts"]
+
+
+def test_the_address_says_which_entries(monkeypatch: pytest.MonkeyPatch) -> None:
+    address = {
+        "case": "a",
+        "reviewer": "Ana,acceptance policy",
+        "verdict": "approve,never",
+        "kind": "undo",
+        "source": "HUMAN",
+        "since": "2026-11-01",
+        "until": "2026-11-30",
+        "order": "oldest",
+        "page": "2",
+    }
+    monkeypatch.setattr(st, "query_params", address)
+    assert log_filter() == DecisionFilter(
+        case_id="a",
+        reviewers=("Ana", "acceptance policy"),
+        verdicts=("approve",),
+        kinds=("undo",),
+        sources=("HUMAN",),
+        since="2026-11-01",
+        until="2026-12-01",
+        newest_first=False,
+        page=2,
+        size=20,
+    )
+
+
+@pytest.mark.parametrize("day", ["yesterday", "2026-13-40", "", "9999-12-31", "0001-01-01", "' OR 1"])
+def test_a_day_that_makes_no_sense_is_ignored(monkeypatch: pytest.MonkeyPatch, day: str) -> None:
+    monkeypatch.setattr(st, "query_params", {"until": day, "since": ""})
+    log_filter()
+
+
+def test_a_whole_log_says_so_with_its_head(audited_bench: Workbench, open_page: OpenPage) -> None:
+    decide(audited_bench, verdict="approve")
+    head = audited_bench.store.decisions.head()
+    said = texts(open_page("decisions"))
+    assert f"The log is whole: {head.length} entries" in said
+    assert head.digest[:12] in said
+
+
+def test_a_long_log_is_checked_when_asked(
+    audited_bench: Workbench, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(decisions, "CHECKED_AT_ONCE", 0)
+    app = open_page("decisions")
+    assert "not checked yet" in texts(app)
+    next(button for button in app.button if button.label == "Check the log").click()
+    app.run()
+    assert "The log is whole" in texts(app)
+
+
+def test_an_altered_log_is_said_to_be_altered(audited_bench: Workbench, open_page: OpenPage) -> None:
+    decide(audited_bench, verdict="reject", reason="useless")
+    connection = sqlite3.connect(audited_bench.database)
+    for (trigger,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+        connection.execute(f"DROP TRIGGER {trigger}")
+    connection.execute("UPDATE decision_payloads SET payload = replace(payload, 'useless', 'perfect')")
+    connection.commit()
+    connection.close()
+    assert "can't be used" in texts(open_page("decisions"))
+    Store.open(audited_bench.database, unguarded="rearm").close()
+    said = texts(open_page("decisions"))
+    assert "The decision log is not whole" in said
+    assert "what was decided was altered" in said
+
+
+def test_filters_that_match_nothing_can_be_cleared(audited_bench: Workbench, open_page: OpenPage) -> None:
+    app = open_page("decisions", verdict="escalate", case="nowhere")
+    assert "No entry matches." in texts(app)
+    next(button for button in app.button if button.label == "Clear filters").click()
+    app.run()
+    assert "newest first" in texts(app)
+
+
+def test_an_empty_log_says_what_will_be_here(audited_bench: Workbench, open_page: OpenPage) -> None:
+    audited_bench.store.close()
+    for suffix in ("", "-wal", "-shm"):
+        audited_bench.database.with_name(audited_bench.database.name + suffix).unlink(missing_ok=True)
+    assert "Nothing has been decided yet." in texts(open_page("decisions"))
+
+
+def test_everyone_with_an_entry_can_be_filtered_by(audited_bench: Workbench) -> None:
+    decide(audited_bench, verdict="approve")
+    decide(audited_bench, "strategy-01-fabricated", verdict="escalate")
+    assert audited_bench.store.decisions.reviewers()["Ana"] == 2

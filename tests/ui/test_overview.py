@@ -1,0 +1,57 @@
+"""The overview: what waits is said first, and each situation has its next step."""
+
+from __future__ import annotations
+
+import pytest
+
+from masis.schema.review import Decision
+from masis.ui.overview import headline, state_counts
+from masis.workbench import Workbench
+from tests.ui.conftest import OpenPage, texts
+
+
+@pytest.mark.parametrize(
+    ("states", "said"),
+    [
+        ({"needs_review": 1, "new": 4}, "1 answer waits for a person"),
+        ({"needs_review": 1200}, "1,200 answers wait for a person"),
+        ({"new": 3, "interrupted": 1}, "4 cases have not been audited"),
+        ({"approved": 3}, "Nothing waits for a person"),
+    ],
+)
+def test_the_headline_is_what_there_is_to_do(states: dict[str, int], said: str) -> None:
+    assert headline(states) == said
+
+
+def test_each_state_leads_to_its_cases() -> None:
+    rows = state_counts({"approved": 2, "needs_review": 1, "rejected": 0})
+    assert [(row["state"], row["count"], row["href"]) for row in rows] == [
+        ("needs_review", 1, "queue?state=needs_review"),
+        ("approved", 2, "queue?state=approved"),
+    ]
+
+
+def test_a_first_visit_is_led_to_a_telling_case_and_to_what_was_not_audited(
+    audited_bench: Workbench, open_page: OpenPage
+) -> None:
+    app = open_page("overview")
+    said = texts(app)
+    assert "New here?" in said
+    assert "Halvorsen Marine" in said
+    assert "2 cases have not been audited" in said
+    assert str(audited_bench.database) in said
+    assert {"Open this case", "Audit all 2"} <= {button.label for button in app.button}
+
+
+def test_once_somebody_has_decided_the_first_steps_are_gone(audited_bench: Workbench, open_page: OpenPage) -> None:
+    run = audited_bench.open_case("docs-02-altered").run
+    assert run is not None
+    audited_bench.decide(Decision(reviewer="Ana", case_id="docs-02-altered", run_id=run.id, verdict="approve"))
+    said = texts(open_page("overview"))
+    assert "New here?" not in said
+    assert "No person has decided" not in said
+
+
+def test_an_old_address_of_a_case_goes_on_to_its_desk(audited_bench: Workbench, open_page: OpenPage) -> None:
+    app = open_page("overview", case="docs-02-altered")
+    assert "wait for a person" not in texts(app)

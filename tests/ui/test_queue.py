@@ -1,0 +1,133 @@
+"""The queue: what its address narrows and orders, and that filters can be taken out one by one."""
+
+from __future__ import annotations
+
+import pytest
+import streamlit as st
+
+from masis.store.records import CaseFilter
+from masis.ui import address
+from masis.ui.cases import ORDER_SAYS, case_row
+from masis.workbench import Workbench
+from tests.ui.conftest import OpenPage, texts
+
+
+@pytest.fixture
+def query(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    params: dict[str, str] = {}
+    monkeypatch.setattr(st, "query_params", params)
+    return params
+
+
+def test_every_filter_has_a_place_in_the_address(query: dict[str, str]) -> None:
+    query |= {
+        "q": "offshore wind",
+        "state": "needs_review,approved,nowhere",
+        "flag": "invalid_reference",
+        "field": "Medicine,Law%2C public",
+        "model": "offline",
+        "reviewer": "Ana",
+        "quality": "0.2-0.8",
+        "confidence": "-0.5",
+        "order": "random",
+        "seed": "7",
+        "page": "3",
+        "size": "50",
+    }
+    assert address.case_filter() == CaseFilter(
+        text="offshore wind",
+        states=("needs_review", "approved"),
+        flags=("invalid_reference",),
+        fields=("Medicine", "Law, public"),
+        models=("offline",),
+        reviewers=("Ana",),
+        quality_from=0.2,
+        quality_to=0.8,
+        confidence_to=0.5,
+        order="random",
+        seed=7,
+        page=3,
+        size=50,
+    )
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"quality": "x-y"},
+        {"quality": "0.9-0.1"},
+        {"quality": "-3-9"},
+        {"quality": "nan-nan"},
+        {"confidence": "1e999"},
+        {"page": "-1"},
+        {"page": "99999999999"},
+        {"size": "1000000"},
+        {"seed": "a"},
+        {"order": "DROP TABLE"},
+        {"state": "%27%20OR%201"},
+        {"flag": ",,,"},
+    ],
+)
+def test_what_makes_no_sense_in_the_address_filters_nothing(query: dict[str, str], given: dict[str, str]) -> None:
+    query |= given
+    assert address.case_filter() == CaseFilter(size=address.PAGE_SIZE)
+
+
+def test_what_is_put_into_the_address_comes_out_again(query: dict[str, str]) -> None:
+    address.put_words("field", ["Law, public", "100% done", "ä/ö", 'quote"'])
+    assert address.words("field") == ["Law, public", "100% done", "ä/ö", 'quote"']
+    address.put_bounds("quality", 0.25, 0.9)
+    assert address.bounds("quality") == (0.25, 0.9)
+    address.put_bounds("quality", 0.0, 1.0)
+    assert "quality" not in query
+
+
+def test_the_way_to_a_case_keeps_the_list_it_stands_in(query: dict[str, str], audited_bench: Workbench) -> None:
+    query |= {"q": "a&b=c", "state": "needs_review", "seed": "3", "case": "another", "iteration": "2"}
+    row = case_row(audited_bench.store.cases.summary("docs-02-altered"))
+    assert row["href"] == "review?q=a%26b%3Dc&state=needs_review&seed=3&case=docs-02-altered"
+
+
+def test_the_order_says_what_comes_first_and_telling_names_the_three_that_disagree(
+    audited_bench: Workbench, open_page: OpenPage
+) -> None:
+    assert set(ORDER_SAYS) == set(address.ORDERS)
+    said = texts(open_page("queue"))
+    assert "citation engine, critic and judge" in said
+    assert "7 cases" in said
+    assert "trusts least" in texts(open_page("queue", order="least_confident"))
+
+
+def test_filters_narrow_and_each_can_be_taken_out(audited_bench: Workbench, open_page: OpenPage) -> None:
+    app = open_page("queue", field="Medicine,Finance", quality="0-0.99")
+    labels = [button.label.replace("\\", "") for button in app.button]
+    assert "Field: Medicine" in labels
+    assert "Quality 0.00 to 0.99" in labels
+    next(button for button in app.button if "Medicine" in button.label).click()
+    app.run()
+    assert not app.exception
+    assert app.query_params["field"] == ["Finance"] or app.query_params["field"] == "Finance"
+    next(button for button in app.button if button.label == "Clear all").click()
+    app.run()
+    assert "7 cases" in texts(app)
+
+
+def test_a_filter_without_a_case_says_what_to_do(audited_bench: Workbench, open_page: OpenPage) -> None:
+    app = open_page("queue", field="Nowhere <b>", reviewer="Nobody", model="none")
+    assert "No case matches." in texts(app)
+    next(button for button in app.button if button.label == "Clear search and filters").click()
+    app.run()
+    assert "7 cases" in texts(app)
+
+
+def test_a_page_behind_the_last_one_is_the_last_one(audited_bench: Workbench, open_page: OpenPage) -> None:
+    assert "7 cases" in texts(open_page("queue", page="900"))
+
+
+def test_the_random_order_is_kept_by_the_address_and_drawn_anew_on_demand(
+    audited_bench: Workbench, open_page: OpenPage
+) -> None:
+    app = open_page("queue", order="random", seed="5")
+    next(button for button in app.button if button.label == "Shuffle again").click()
+    app.run()
+    assert app.query_params["seed"] in ("6", ["6"])

@@ -1,0 +1,89 @@
+"""Settings and health: nothing is left out, values say where they come from, and a fault is told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from masis.errors import SettingsError
+from masis.settings import Settings, load
+from masis.ui import settings_page
+from masis.ui.setting_words import GROUPS
+from masis.ui.settings_page import setting_groups, spelled
+from masis.workbench import HealthItem, Workbench
+from tests.ui.conftest import OpenPage, texts
+
+
+def test_every_setting_is_explained_once() -> None:
+    explained = [name for group in GROUPS for name in group.settings]
+    assert sorted(explained) == sorted(Settings.model_fields)
+    assert all(meaning.endswith(".") for group in GROUPS for meaning in group.settings.values())
+
+
+def test_a_value_says_where_it_comes_from(tmp_path: Path) -> None:
+    file = tmp_path / "masis.toml"
+    file.write_text("strictness = 'strict'\n", encoding="utf-8")
+    groups = setting_groups(load(environment={"MASIS_MAX_ITERATIONS": "2"}, file=file))
+    rows = {row["name"]: row for group in groups for row in group["rows"]}
+    assert (rows["max_iterations"]["value"], rows["max_iterations"]["origin"]["text"]) == ("2", "environment")
+    assert rows["max_iterations"]["origin"]["meaning"] == "MASIS_MAX_ITERATIONS"
+    assert (rows["strictness"]["value"], rows["strictness"]["default"]) == ("strict", "moderate")
+    assert str(file) in rows["strictness"]["origin"]["meaning"]
+    assert rows["critic"]["origin"]["text"] == "default"
+    assert not rows["critic"]["changed"]
+
+
+def test_values_are_spelled_as_in_the_file() -> None:
+    assert [spelled(value) for value in (True, 0.5, 90.0, 3, "offline")] == ["true", "0.5", "90", "3", "offline"]
+
+
+def test_the_page_names_the_database_and_tests_the_models(audited_bench: Workbench, open_page: OpenPage) -> None:
+    app = open_page("settings")
+    assert str(audited_bench.database) in texts(app)
+    next(button for button in app.button if button.label == "Test the models").click()
+    app.run()
+    assert "A small case was audited from draft to score." in texts(app)
+
+
+def test_a_model_that_fails_is_named(
+    audited_bench: Workbench, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Workbench, "check_models", lambda self: HealthItem("auditor", False, "no answer from m-1"))
+    app = open_page("settings")
+    next(button for button in app.button if button.label == "Test the models").click()
+    app.run()
+    assert "no answer from m-1" in texts(app)
+
+
+def test_a_large_database_is_checked_when_asked(
+    audited_bench: Workbench, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(settings_page, "CHECKED_AT_ONCE", 0)
+    app = open_page("settings")
+    assert "reads the whole file" in texts(app)
+    next(button for button in app.button if button.label == "Check everything").click()
+    app.run()
+    assert not app.exception
+    assert "reads the whole file" not in texts(app)
+
+
+def test_settings_changed_since_the_start_are_told(
+    audited_bench: Workbench, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = open_page("settings")
+    assert "have changed since" not in texts(app)
+    monkeypatch.setenv("MASIS_MAX_ITERATIONS", "2")
+    app.run()
+    assert "have changed since" in texts(app)
+
+
+def test_a_setting_that_makes_no_sense_is_named_on_the_page(
+    audited_bench: Workbench, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MASIS_MAX_ITERATIONS", "many")
+    said = texts(open_page("queue"))
+    assert "A setting can't be used" in said
+    assert "MASIS_MAX_ITERATIONS" in said
+    with pytest.raises(SettingsError):
+        load()
