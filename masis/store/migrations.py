@@ -255,12 +255,33 @@ def m005_case_counts(db: Database) -> None:
         db.execute(statement)
 
 
+def m006_beginnings_of_words(db: Database) -> None:
+    """Beginnings of three and four letters get an index: merging the lists of all words they begin took 500 ms."""
+    db.execute("DROP TABLE case_words")
+    db.execute(
+        """
+        CREATE VIRTUAL TABLE case_words USING fts5 (
+            id, query, answer, evidence, content='', tokenize='unicode61 remove_diacritics 2', prefix='3 4'
+        )
+        """
+    )
+    db.execute(
+        """
+        INSERT INTO case_words (rowid, id, query, answer, evidence)
+        SELECT cases.seq, cases.id, payload ->> '$.query', coalesce(payload ->> '$.answer', ''),
+            (SELECT group_concat(coalesce(value ->> '$.text', ''), char(10)) FROM json_each(payload, '$.evidence'))
+        FROM cases JOIN case_payloads ON case_seq = cases.seq ORDER BY cases.seq
+        """
+    )
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     m001_cases_runs_and_decisions,
     m002_full_text_search,
     m003_queue_indexes,
     m004_drafts,
     m005_case_counts,
+    m006_beginnings_of_words,
 )
 
 

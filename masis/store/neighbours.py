@@ -59,7 +59,7 @@ class _Search:
         self, connection: sqlite3.Connection, wanted: CaseFilter, found: queue.Matching, without: Collection[str]
     ) -> None:
         self.connection, self.order = connection, _order(wanted)
-        walkable = wanted.order != "random" and (found.words is None or found.words.whole)
+        walkable = wanted.order != "random" and (found.words is None or found.words.quick)
         narrowed = bool(found.filters or found.words)
         self.walks = walkable and queue.worth_walking(connection, found.total, 1, narrowed)
         self.where, self.values = queue.conditions(found.filters, found.words, probe=self.walks)

@@ -22,6 +22,9 @@ QUERY_SHOWN = 200
 _WORDS_SEARCHED = 32
 _WORD_LENGTH = 100
 _BEGINNING = 3
+_INDEXED_BEGINNINGS = (3, 4)
+"""Lengths of beginnings that the full text index holds; for longer ones it merges the lists of all words that fit."""
+
 _MODULUS = 2_147_483_647
 """A prime above any number of cases: multiplying by a drawn factor modulo it shuffles them."""
 
@@ -74,19 +77,19 @@ class Matching(NamedTuple):
 def matching(connection: sqlite3.Connection, wanted: CaseFilter) -> Matching:
     """Read a filter and count what matches."""
     filters = _filters(wanted)
-    words = Words(match(wanted.text), whole=True) if wanted.text.strip() else None
+    words = Words(match(wanted.text), quick=True) if wanted.text.strip() else None
     total = _total(connection, filters, words)
     if words is not None and not total:
-        words = Words(match(wanted.text, beginning=True), whole=False)
+        words = Words(match(wanted.text, beginning=True), quick=len(wanted.text.split()[-1]) in _INDEXED_BEGINNINGS)
         total = _total(connection, filters, words)
     return Matching(filters, words, total)
 
 
 class Words(NamedTuple):
-    """An FTS5 query; ``whole`` if it asks for whole words only, which is quick to ask of a single case."""
+    """An FTS5 query; ``quick`` if asking it of one case takes no time: whole words, and beginnings in the index."""
 
     query: str
-    whole: bool
+    quick: bool
 
 
 def _total(connection: sqlite3.Connection, filters: Sequence[Condition], words: Words | None) -> int:
@@ -106,7 +109,7 @@ def _page(
     if offset >= total:
         return []
     order = _order(wanted)
-    walkable = order.walked is not None and (words is None or words.whole)
+    walkable = order.walked is not None and (words is None or words.quick)
     if walkable and worth_walking(connection, total, offset + wanted.size, bool(filters or words)):
         where, values = conditions(filters, words, probe=True)
         by = order.walked

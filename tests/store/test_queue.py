@@ -239,3 +239,13 @@ def test_counts_are_of_whatever_the_cases_say_also_when_their_values_change_or_t
 def test_counts_that_are_wrong_are_found_by_the_health_check(filled: Store) -> None:
     filled.database.connection().execute("UPDATE case_counts SET cases = cases + 1 WHERE name = 'field'")
     assert filled.check().problems == ("the counts of the cases' field are not what the cases say",)
+
+
+@pytest.mark.parametrize("letters", ["bri", "brid", "bridg"])
+@pytest.mark.parametrize("order", ["telling", "newest", "random"])
+def test_beginnings_of_any_length_find_the_same_in_every_order(store: Store, letters: str, order: str) -> None:
+    store.cases.add_many(a_case(f"case-{number}", query=f"Is the bridge {number} long?") for number in range(30))
+    store.cases.add(a_case("other", query="How deep?", answer="Deep.", evidence=[{"id": "1", "text": "It is deep."}]))
+    page = store.cases.search(CaseFilter(text=f"long {letters}", order=order, size=10, page=2))  # type: ignore[arg-type]
+    assert page.total == 30
+    assert len({row.id for row in page.rows} - {"other"}) == 10
