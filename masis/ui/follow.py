@@ -152,5 +152,5 @@ def follow_table(run: Run, shown: int) -> FollowTable:
 def _counts(followed: Sequence[Followed], index: int) -> list[str]:
     if index == 0:
         return [spoken(sum(each.issues[0] is not None for each in followed), "finding")]
-    courses = Counter(each.courses[index] for each in followed)
+    courses: Counter[str] = Counter(each.courses[index] for each in followed)
     return [f"{courses[course]} {COURSE[course].text}" for course in COURSE if courses[course]] or ["none"]

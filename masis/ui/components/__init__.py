@@ -34,11 +34,17 @@ _DESK = registered("desk")
 _CASE_LIST = registered("case_list")
 _CASE_HEAD = registered("case_head")
 _SCORES = registered("scores")
+_FOLLOW = registered("follow")
+_STORY = registered("story")
 
 
-def reading_desk(data: DeskData, *, key: str) -> None:
-    """The answer with its marks, its findings, what changed, and the evidence beside it."""
-    _DESK(data=data, key=key)
+def reading_desk(data: DeskData, *, key: str) -> int | None:
+    """The answer with its marks, its findings, what changed, and the evidence beside it.
+
+    Returns how many chunks of evidence are drawn where more were just asked for.
+    """
+    more = _DESK(data=data, key=key, on_more_change=_nothing).more
+    return more if isinstance(more, int) else None
 
 
 def case_list(data: Mapping[str, Any], *, key: str) -> str | None:
@@ -53,8 +59,18 @@ def case_head(data: Mapping[str, Any], *, key: str) -> None:
 
 
 def score_table(data: Mapping[str, Any], *, key: str) -> None:
-    """Scores by iteration, with what changed from one to the next."""
+    """Scores by iteration, with what changed from one to the next and how those of the shown one came about."""
     _SCORES(data=data, key=key)
+
+
+def follow_list(data: Mapping[str, Any], *, key: str) -> None:
+    """The findings of a run, followed from iteration to iteration."""
+    _FOLLOW(data=data, key=key)
+
+
+def loop_story(data: Mapping[str, Any], *, key: str) -> None:
+    """Which iteration was chosen and why, why the loop stopped, and what a reader must know besides."""
+    _STORY(data=data, key=key)
 
 
 def _nothing() -> None:

@@ -1,35 +1,54 @@
-export default function ({ data, parentElement }) {
+// The answer with its marks, its findings and changes, and the evidence beside it in a scroll of its own.
+const NARROW = 700
+const ANSWER_FIRST = 20_000 // characters of an answer drawn at once; the rest on demand
+const FINDINGS_FIRST = 40
+const LONG_CHUNK = 1_600
+
+const readAs = { fabricated: "fabricated", misattributed: "misattributed", needless: "needless", unsupported: "does not say this", contradicts: "says otherwise", valid: "valid" }
+const plural = (count, one) => `${count.toLocaleString("en")} ${one}${count === 1 ? "" : "s"}`
+const shortened = (text, length) => (text.length > length ? `${text.slice(0, length).trimEnd()} …` : text)
+const plainButton = (className, text) => {
+  const button = make("button", className, text)
+  button.type = "button"
+  return button
+}
+
+export default function ({ data, parentElement, setTriggerValue }) {
   const root = parentElement.querySelector(".root")
   if (!root || root.dataset.version === data.version) return
   root.dataset.version = data.version
+  root.hiddenMarks ??= new Set()
   root.replaceChildren()
 
-  // What is selected: a claim of the answer (by index), a finding (by number), or a chunk of evidence (by id).
   const pieceElements = []
   const findingCards = new Map()
   const evidenceCards = new Map()
-  const hidden = new Set()
-
+  const findingsByNumber = new Map(data.findings.map(finding => [finding.number, finding]))
   const answer = make("section", "answer")
   const findings = make("section", "findings")
   const evidence = make("section", "evidence")
   const why = make("div", "why-panel")
+  why.setAttribute("role", "status")
   why.setAttribute("aria-live", "polite")
-  const narrow = () => root.clientWidth < 700
+  let drawRest = () => {}
 
-  const explain = (numbers, piece) => {
-    why.replaceChildren()
-    for (const number of numbers) {
-      const finding = data.findings.find(item => item.number === number)
-      const row = make("div", `reason tone-${finding.label.tone}`)
-      row.append(make("b", "number", number), make("b", "", ` ${finding.label.text}. `), make("span", "", finding.reason))
-      why.append(row)
-    }
-    if (piece && !numbers.length) {
-      const row = make("div", `reason tone-${piece.verdict === "supported" ? "good" : "calm"}`)
-      row.append(make("b", "", `${piece.verdict ?? piece.status ?? ""}. `), make("span", "", piece.why ?? ""))
-      why.append(row)
-    }
+  // --- what is chosen, and what that says -------------------------------------------------------------------------
+  const narrow = () => root.clientWidth < NARROW
+  const still = () => window.matchMedia("(prefers-reduced-motion: reduce)").matches
+  const reveal = element => element?.scrollIntoView({ block: "nearest", behavior: still() ? "auto" : "smooth" })
+  const revealEvidence = element => {
+    if (!element) return
+    element.closest(".card")?.unfold?.()
+    if (narrow()) return
+    const pane = evidence.getBoundingClientRect()
+    const head = why.offsetHeight + 14
+    const card = element.closest(".card")?.getBoundingClientRect().top ?? Infinity
+    const top = element.getBoundingClientRect().top
+    const from = top - card < pane.height * 0.3 ? card : top // the head of its card comes along where there is room
+    const goal = evidence.scrollTop + from - pane.top - head
+    evidence.scrollTo({ top: Math.max(0, goal), behavior: still() ? "auto" : "smooth" })
+    const lowest = Math.min(pane.bottom, window.innerHeight)
+    if (pane.top + head + element.offsetHeight > lowest || pane.top < 0) reveal(evidence)
   }
   const clear = () => {
     why.replaceChildren()
@@ -37,69 +56,114 @@ export default function ({ data, parentElement }) {
       element.classList.remove("lit", "lit-against", "chosen")
     }
   }
-  const reveal = element => {
-    const still = window.matchMedia("(prefers-reduced-motion: reduce)").matches
-    element?.scrollIntoView({ block: "nearest", behavior: still ? "auto" : "smooth" })
+  const say = (label, head, lines) => {
+    const row = make("div", `reason tone-${label.tone}`)
+    const title = make("div", "reason-head")
+    title.append(pill(label))
+    if (head) { const words = make("span", "reason-about", head); words.dir = "auto"; title.append(words) }
+    row.append(title)
+    for (const line of lines) { const words = make("div", "reason-line", line); words.dir = "auto"; row.append(words) }
+    why.append(row)
   }
+  const sayFinding = finding => say(finding.label, `Finding ${finding.number}, ${finding.severity}`, [finding.reason])
+  const sayPiece = piece => {
+    const own = (piece.findings ?? []).map(number => findingsByNumber.get(number)).filter(Boolean)
+    own.forEach(sayFinding)
+    const reference = data.references[piece.citation]
+    if (reference) say(reference.label, reference.text, reference.says)
+    for (const number of piece.claims ?? []) {
+      const claim = data.claims[number]
+      const support = claim.support === undefined ? "" : `, support ${claim.support.toFixed(2)}`
+      const told = own.some(finding => finding.claim === number && claim.says.includes(finding.reason))
+      say(claim.label, `Claim${support}${claim.by ? `, judged by ${claim.by}` : ""}`, told ? [] : claim.says)
+    }
+    const quiet = piece.status === "cited" || own.length
+    if (piece.status && !quiet) say(sentenceLabel(piece.status), "Sentence", [piece.why])
+  }
+  const sentenceLabel = status => data.legend.find(entry => entry.mark === `sentence-${status}`)?.label ?? { text: status, tone: "calm" }
+
   const lightClaims = claims => {
-    let first = null
-    for (const card of evidenceCards.values()) {
+    const lit = []
+    for (const [id, card] of evidenceCards) {
       for (const [element, piece] of card.pieces) {
-        const bears = piece.claims?.some(claim => claims.includes(claim))
         const against = piece.against?.some(claim => claims.includes(claim))
-        if (!bears && !against) continue
+        if (!against && !piece.claims?.some(claim => claims.includes(claim))) continue
         element.classList.add(against ? "lit-against" : "lit")
         card.element.classList.add("chosen")
-        if (!first || (against && !first.classList.contains("lit-against"))) first = element
+        lit.push({ id, element, against })
       }
     }
-    return first
-  }
-  const choosePieces = test => {
-    let first = null
-    for (const [element, piece] of pieceElements) {
-      if (!test(piece)) continue
-      element.classList.add("chosen")
-      first ??= element
-    }
-    return first
+    return lit
   }
   const showEvidence = (claims, ids) => {
-    let target = lightClaims(claims)
+    const lit = lightClaims(claims)
+    const first = lit.find(item => item.against) ?? lit[0]
+    let target = first?.element
     for (const id of ids) {
       const card = evidenceCards.get(id)
       if (!card) continue
       card.element.classList.add("chosen")
       target ??= card.element
     }
-    reveal(target)
+    sayLit(lit, ids)
+    revealEvidence(target)
+  }
+  const sayLit = (lit, ids) => {
+    const line = make("div", "lit-note")
+    const places = [...new Set(lit.map(item => item.id))]
+    const named = places.length ? places : ids.filter(id => evidenceCards.has(id))
+    line.append(make("span", "", lit.length ? `Highlighted in the evidence: ${plural(lit.length, "passage")} of ` : named.length ? "Named: " : "No passage of the evidence bears on it."))
+    for (const id of named.slice(0, 6)) {
+      const go = plainButton("chip", id)
+      go.onclick = () => {
+        const place = lit.find(item => item.id === id)?.element ?? evidenceCards.get(id).element
+        evidenceCards.get(id).unfold()
+        narrow() ? reveal(place) : revealEvidence(place)
+      }
+      line.append(go)
+    }
+    if (named.length > 6) line.append(make("span", "", `and ${named.length - 6} more`))
+    why.append(line)
+    if (narrow() && lit.length) {
+      const words = make("blockquote", "", shortened(lit[0].element.textContent.trim(), 300))
+      words.dir = "auto"
+      why.append(words)
+    }
+  }
+  const choosePieces = test => {
+    const chosen = pieceElements.filter(([, piece]) => test(piece))
+    for (const [element] of chosen) element.classList.add("chosen")
+    return chosen
   }
   const selectFinding = (number, from) => {
+    const finding = findingsByNumber.get(number)
+    if (!finding) return
     clear()
-    const finding = data.findings.find(item => item.number === number)
     const card = findingCards.get(number)
     card?.classList.add("chosen")
-    if (from === "answer") explain([number])
-    const piece = choosePieces(item => item.findings?.includes(number))
+    if (finding.placed && !pieceElements.some(([, piece]) => piece.findings?.includes(number))) drawRest()
+    const [piece] = choosePieces(item => item.findings?.includes(number))
+    sayFinding(finding)
     showEvidence(finding.claim === undefined ? [] : [finding.claim], finding.evidence)
-    if (from === "findings") reveal(narrow() ? null : piece)
+    if (from === "findings" && piece) reveal(piece[0])
   }
   const selectPiece = piece => {
-    const own = piece.findings ?? []
     clear()
-    explain(own, piece)
-    for (const number of own) findingCards.get(number)?.classList.add("chosen")
+    for (const number of piece.findings ?? []) findingCards.get(number)?.classList.add("chosen")
     choosePieces(item => item.sentence === piece.sentence)
+    sayPiece(piece)
     showEvidence(piece.claims ?? [], piece.evidence ? [piece.evidence] : [])
-    if (narrow()) reveal(findingCards.get(own[0]))
   }
   const selectEvidence = card => {
     clear()
     evidenceCards.get(card.id).element.classList.add("chosen")
-    const first = choosePieces(
-      piece => piece.evidence === card.id || piece.claims?.some(claim => card.bearing.includes(claim)),
-    )
-    reveal(first)
+    const rests = piece => piece.evidence === card.id || piece.claims?.some(claim => card.bearing.includes(claim))
+    if (data.pieces.some(rests)) drawRest()
+    const chosen = choosePieces(rests)
+    const sentences = new Set(chosen.map(([, piece]) => piece.sentence))
+    const told = data.difference ? "The answer's marks are hidden while changes are shown." : chosen.length ? `Highlighted in the answer: ${plural(sentences.size, "sentence")} that ${sentences.size === 1 ? "rests" : "rest"} on ${card.id}.` : `No sentence of the answer rests on ${card.id}.`
+    why.append(make("div", "lit-note", told))
+    reveal(chosen[0]?.[0])
   }
   const onActivate = (element, act) => {
     element.onclick = event => {
@@ -109,49 +173,56 @@ export default function ({ data, parentElement }) {
     }
     element.onkeydown = event => {
       if (event.key !== "Enter" && event.key !== " ") return
+      if (event.ctrlKey || event.metaKey || event.altKey) return
       event.preventDefault()
       event.stopPropagation()
       act()
     }
   }
 
+  // --- the answer ---------------------------------------------------------------------------------------------------
+  const sampleOf = mark => (mark.startsWith("ref-") ? "[1]" : "abc")
   const drawLegend = () => {
     if (!data.legend.length) return
     const legend = make("div", "legend")
     legend.setAttribute("role", "group")
-    legend.setAttribute("aria-label", "Marks shown in the answer")
-    for (const entry of data.legend) {
-      const button = make("button", `key tone-${entry.label.tone}`)
-      button.type = "button"
-      button.title = `${entry.label.meaning}. Click to hide or show.`
-      button.setAttribute("aria-pressed", "true")
-      button.append(make("span", `sample mark ${entry.mark}`, entry.mark.startsWith("ref-") ? "[1]" : "abc"))
-      button.append(make("span", "key-word", entry.label.text), make("span", "key-count", entry.count))
-      button.onclick = () => {
-        const off = !hidden.has(entry.mark)
-        off ? hidden.add(entry.mark) : hidden.delete(entry.mark)
+    legend.setAttribute("aria-label", "Marks shown in the answer: press to hide or show a kind")
+    const buttons = []
+    const redraw = () => {
+      for (const [button, entry] of buttons) {
+        const off = root.hiddenMarks.has(entry.mark)
         button.setAttribute("aria-pressed", String(!off))
         answer.classList.toggle(`hide-${entry.mark}`, off)
       }
+      all.hidden = !data.legend.some(entry => root.hiddenMarks.has(entry.mark))
+    }
+    for (const entry of data.legend) {
+      const button = plainButton(`key tone-${entry.label.tone}`)
+      button.title = `${entry.label.meaning}. Press to hide or show.`
+      button.append(make("span", `sample mark ${entry.mark.startsWith("ref-") ? "ref " : ""}${entry.mark}`, sampleOf(entry.mark)))
+      button.append(make("span", "key-word", entry.label.text), make("span", "key-count", entry.count))
+      button.onclick = () => {
+        root.hiddenMarks.has(entry.mark) ? root.hiddenMarks.delete(entry.mark) : root.hiddenMarks.add(entry.mark)
+        redraw()
+      }
+      buttons.push([button, entry])
       legend.append(button)
     }
+    const all = plainButton("link", "Show all")
+    all.onclick = () => { root.hiddenMarks.clear(); redraw() }
+    legend.append(all)
+    redraw()
     answer.append(legend)
   }
 
-  const spoken = piece => {
-    const words = []
-    if (piece.reference) words.push(`citation ${piece.text}: ${piece.reference}`)
-    if (piece.verdict && piece.verdict !== "supported") words.push(`claim: ${piece.verdict}`)
-    if (piece.status && piece.status !== "cited") words.push(`${piece.status}: ${piece.why}`)
-    return words.join("; ")
-  }
   const drawPiece = piece => {
     const element = make("span", "mark", piece.text)
     if (piece.status) element.classList.add(`sentence-${piece.status}`)
     if (piece.verdict) element.classList.add(`claim-${piece.verdict}`)
+    if (piece.closes) element.classList.add("closes")
     if (piece.reference) element.classList.add("ref", `ref-${piece.reference}`)
     if (piece.fact) element.classList.add("fact")
-    const clickable = piece.findings?.length || piece.claims?.length || piece.evidence
+    const clickable = piece.findings?.length || piece.claims?.length || piece.reference || piece.status
     if (clickable && piece.text.trim()) {
       element.classList.add("active")
       onActivate(element, () => selectPiece(piece))
@@ -159,69 +230,133 @@ export default function ({ data, parentElement }) {
     if (piece.reference) {
       element.tabIndex = 0
       element.setAttribute("role", "button")
-      element.setAttribute("aria-label", spoken(piece))
-      element.title = spoken(piece)
+      element.setAttribute("aria-label", `${piece.text} ${readAs[piece.reference] ?? piece.reference}`)
+      element.title = readAs[piece.reference] ?? piece.reference
     }
     pieceElements.push([element, piece])
     return element
   }
   const drawTag = number => {
-    const finding = data.findings.find(item => item.number === number)
-    const tag = make("button", `tag tone-${finding.label.tone}`)
-    tag.type = "button"
+    const finding = findingsByNumber.get(number)
+    if (!finding) return ""
+    const tag = plainButton(`tag tone-${finding.label.tone}`)
     tag.append(make("b", "", number), make("span", "", ` ${finding.label.text}`))
-    tag.setAttribute("aria-label", `Finding ${number}: ${finding.label.text}. ${finding.reason}`)
+    tag.setAttribute("aria-label", `${number} ${finding.label.text}: finding ${number}. ${finding.reason}`)
     onActivate(tag, () => selectFinding(number, "answer"))
     return tag
   }
-
+  // Draws what fits in the first look, and the rest when it is asked for or something in it is chosen.
+  const drawLong = (box, items, lengthOf, draw) => {
+    let place = 0
+    let drawn = 0
+    for (; place < items.length && drawn < ANSWER_FIRST; place += 1) {
+      drawn += lengthOf(items[place])
+      draw(items[place])
+    }
+    if (place === items.length) return
+    const left = items.slice(place).reduce((sum, item) => sum + lengthOf(item), 0)
+    const more = plainButton("more", `Show the rest of the answer (${plural(left, "character")})`)
+    drawRest = () => {
+      more.remove()
+      drawRest = () => {}
+      for (; place < items.length; place += 1) draw(items[place])
+    }
+    more.onclick = () => drawRest()
+    box.after(more)
+  }
   const drawAnswer = () => {
-    answer.append(make("h3", "", "Answer"))
+    const { difference } = data
+    answer.append(make("h3", "", difference ? `Answer: from iteration ${difference.left} to iteration ${difference.right}` : "Answer"))
+    const text = make("div", "text")
+    text.dir = "auto"
+    if (difference) {
+      drawDifferenceKey(difference)
+      answer.append(text)
+      const tags = { same: "span", out: "del", in: "ins" }
+      drawLong(text, difference.changes, ([, words]) => words.length, ([kind, words]) => {
+        const blanks = kind === "same" ? "" : words.slice(0, words.length - words.trimStart().length)
+        if (words.length > blanks.length) text.append(blanks, make(tags[kind], "", words.slice(blanks.length)))
+        else text.append(make(tags[kind], "", words))
+      })
+      return
+    }
     drawLegend()
     if (!data.pieces.length) {
       answer.append(make("p", "dim", "This case came without an answer: an audit first drafts one from the evidence."))
       return
     }
-    const text = make("div", "text")
-    text.dir = "auto"
-    for (const piece of data.pieces) {
+    answer.append(text)
+    drawLong(text, data.pieces, piece => piece.text.length, piece => {
       text.append(drawPiece(piece))
       for (const number of piece.ends ?? []) text.append(drawTag(number))
+    })
+  }
+  const drawDifferenceKey = difference => {
+    const key = make("p", "difference-key")
+    if (!difference.words_out && !difference.words_in) {
+      key.append("Nothing changed: both answers are the same, word for word.")
+    } else {
+      key.append(make("del", "", "taken out"), ` ${plural(difference.words_out, "word")}  `, make("ins", "", "put in"), ` ${plural(difference.words_in, "word")}`)
     }
-    answer.append(text)
+    answer.append(key)
   }
 
+  // --- findings and changes -----------------------------------------------------------------------------------------
   const drawFinding = finding => {
     const card = make("article", `finding tone-${finding.label.tone}`)
-    card.tabIndex = 0
-    const head = make("div", "finding-head")
+    const head = plainButton("finding-head")
     head.append(make("b", "number", finding.number), make("span", "finding-word", finding.label.text))
+    if (finding.course) head.append(pill(finding.course, "course"))
     head.append(make("span", `severity severity-${finding.severity}`, finding.severity))
-    card.append(head, make("p", "what", finding.description))
-    if (finding.reason) card.append(make("p", "why", finding.reason))
-    if (finding.suggestion) card.append(make("p", "cure", finding.suggestion))
-    for (const id of finding.evidence) {
-      const link = make("button", "chip", id)
-      link.type = "button"
-      onActivate(link, () => selectFinding(finding.number, "findings"))
-      card.append(link)
-    }
-    onActivate(card, () => selectFinding(finding.number, "findings"))
+    card.append(head)
+    const line = (className, text) => { const words = make("p", className, text); words.dir = "auto"; card.append(words) }
+    line("what", finding.description)
+    if (finding.reason) line("why", finding.reason)
+    if (finding.suggestion) line("cure", finding.suggestion)
+    for (const id of finding.evidence) card.append(make("span", "chip", id))
+    const act = () => selectFinding(finding.number, "findings")
+    onActivate(head, act)
+    card.onclick = () => { if (!window.getSelection()?.toString()) act() }
     findingCards.set(finding.number, card)
     return card
   }
   const drawFindings = () => {
     if (!data.audited) return
-    findings.append(make("h3", "", `Findings (${data.findings.length})`))
+    findings.append(make("h3", "", `Findings (${data.findings_total.toLocaleString("en")})`))
     if (!data.findings.length) {
       findings.append(make("p", "dim", "Nothing was found: every checked sentence is cited, and its evidence bears it."))
     }
+    const placed = data.findings.filter(item => item.placed)
     const whole = data.findings.filter(item => !item.placed)
-    for (const finding of data.findings.filter(item => item.placed)) findings.append(drawFinding(finding))
+    const list = make("div", "finding-list")
+    findings.append(list)
+    const first = placed.length > FINDINGS_FIRST + 10 ? FINDINGS_FIRST : placed.length
+    for (const finding of placed.slice(0, first)) list.append(drawFinding(finding))
+    if (first < placed.length) {
+      const more = plainButton("more", `Show ${placed.length - first} more findings`)
+      more.onclick = () => { more.remove(); for (const finding of placed.slice(first)) list.append(drawFinding(finding)) }
+      findings.append(more)
+    }
     if (whole.length) findings.append(make("h4", "", "About the answer as a whole"))
     for (const finding of whole) findings.append(drawFinding(finding))
+    const unsent = data.findings_total - data.findings.length
+    if (unsent > 0) findings.append(make("p", "dim", `${plural(unsent, "lesser finding")} are not listed here; the report has them all.`))
+    drawFixed()
   }
-
+  const drawFixed = () => {
+    if (!data.fixed.length) return
+    findings.append(make("h4", "", `Fixed since iteration ${data.iteration - 1}`))
+    const list = make("ul", "fixed")
+    for (const each of data.fixed) {
+      const item = make("li", "")
+      item.append(make("span", "tick", "✓"), make("b", "", ` ${each.label.text}. `))
+      const words = make("span", "", each.description)
+      words.dir = "auto"
+      item.append(words)
+      list.append(item)
+    }
+    findings.append(list)
+  }
   const drawChanges = () => {
     if (!data.changes.length && !data.changes_made) return null
     const section = make("section", "changes")
@@ -231,6 +366,7 @@ export default function ({ data, parentElement }) {
       const row = make("div", "change")
       row.append(make("span", "change-kind", change.kind))
       const words = make("div", "change-words")
+      words.dir = "auto"
       if (change.before) words.append(make("del", "", change.before))
       if (change.after) words.append(make("ins", "", change.after))
       words.append(make("p", "why", change.why))
@@ -240,38 +376,71 @@ export default function ({ data, parentElement }) {
     return section
   }
 
+  // --- the evidence -------------------------------------------------------------------------------------------------
   const drawCard = card => {
     const element = make("article", "card")
-    element.tabIndex = 0
     element.dataset.id = card.id
-    const head = make("div", "card-head")
-    head.append(make("b", "card-id", card.id))
-    if (data.audited) {
-      head.append(make("span", "dim", card.cited ? `cited by ${card.cited} sentence${card.cited > 1 ? "s" : ""}` : "not cited"))
-    }
+    const head = plainButton("card-head")
+    const name = make("b", "card-id", card.id)
+    name.dir = "auto"
+    head.append(name)
+    if (data.audited) head.append(make("span", "dim", card.cited ? `cited by ${plural(card.cited, "sentence")}` : "not cited"))
     element.append(head)
-    if (card.source) element.append(make("div", "source dim", card.source))
+    if (card.source) { const source = make("div", "source dim", card.source); source.dir = "auto"; element.append(source) }
     const text = make("div", "card-text")
     text.dir = "auto"
     const pieces = []
+    let length = 0
     for (const piece of card.pieces) {
-      const span = make("span", piece.claims || piece.against ? "bearing" : "", piece.text)
+      const kind = piece.against ? "refuting" : piece.claims ? "bearing" : ""
+      const span = make("span", kind, piece.text)
+      length += piece.text.length
       pieces.push([span, piece])
       text.append(span)
     }
     if (!card.pieces.length) text.append(make("em", "dim", "No text: only an address is known, so nothing can be checked."))
     element.append(text)
-    onActivate(element, () => selectEvidence(card))
-    evidenceCards.set(card.id, { element, pieces })
+    let unfold = () => {}
+    if (length > LONG_CHUNK) {
+      text.classList.add("folded")
+      const more = plainButton("more", `Show all of it (${plural(length, "character")})`)
+      unfold = () => { text.classList.remove("folded"); more.remove() }
+      more.onclick = event => { event.stopPropagation(); unfold() }
+      element.append(more)
+    }
+    element.unfold = unfold
+    const act = () => selectEvidence(card)
+    onActivate(head, act)
+    element.onclick = () => { if (!window.getSelection()?.toString()) act() }
+    evidenceCards.set(card.id, { element, pieces, unfold })
     return element
   }
   const drawEvidence = () => {
-    evidence.append(make("h3", "", `Evidence (${data.evidence_total})`))
+    evidence.setAttribute("aria-label", "Evidence")
+    evidence.tabIndex = 0
+    evidence.append(make("h3", "", `Evidence (${data.evidence_total.toLocaleString("en")})`))
     const list = make("div", "cards")
     for (const card of data.evidence) list.append(drawCard(card))
+    evidence.append(list)
     const rest = data.evidence_total - data.evidence.length
-    if (rest > 0) list.append(make("p", "dim", `${rest} more chunks, cited nowhere and bearing no claim, are not drawn.`))
-    evidence.append(why, list)
+    if (rest > 0) {
+      const what = data.audited ? "The chunks above are those that are cited or bear a claim, and the first others." : ""
+      const more = plainButton("more", `Show more of the ${plural(rest, "chunk")} left`)
+      more.onclick = () => setTriggerValue("more", data.evidence.length)
+      evidence.append(make("p", "dim", what), more)
+    }
+  }
+
+  // Where the decision stands below the desk, a button leads to it from anywhere on the desk.
+  const drawWayToDecision = () => {
+    root.decision?.disconnect()
+    const panel = document.querySelector(".st-key-review [data-testid=stColumn]:nth-child(2)")
+    if (!panel) return
+    const go = plainButton("to-decision", "Decision ↓")
+    go.onclick = () => panel.scrollIntoView({ block: "start", behavior: still() ? "auto" : "smooth" })
+    root.append(go)
+    root.decision = new IntersectionObserver(([seen]) => { go.hidden = seen.isIntersecting || seen.boundingClientRect.top < 0 })
+    root.decision.observe(panel)
   }
 
   drawAnswer()
@@ -281,5 +450,14 @@ export default function ({ data, parentElement }) {
   left.append(answer, findings)
   const changes = drawChanges()
   if (changes) left.append(changes)
-  root.append(left, evidence)
+  const grid = make("div", "grid")
+  grid.append(left, evidence)
+  root.append(grid)
+  drawWayToDecision()
+  // In a narrow window the reasons stand at the foot of the window, where the answer stays in view above them.
+  const place = () => { narrow() ? root.append(why) : evidence.prepend(why) }
+  place()
+  root.resized?.disconnect()
+  root.resized = new ResizeObserver(() => { if ((why.parentElement === root) !== narrow()) place() })
+  root.resized.observe(root)
 }
