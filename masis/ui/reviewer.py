@@ -69,7 +69,9 @@ def _rename(bench: Workbench) -> None:
 def _remember(bench: Workbench) -> None:
     """Let the browser keep the name, or say the one it has kept."""
     with st.container(key="reviewer-memory"):
-        kept = _MEMORY(data={"name": reviewer() or ""}, key="reviewer-store", on_kept_change=_nothing).kept
+        kept = _MEMORY(
+            data={"name": reviewer() or ""}, key="reviewer-store", on_kept_change=_nothing, on_wake_change=_nothing
+        ).kept
     if isinstance(kept, str) and reviewer() is None and name_reviewer(bench, kept):
         st.rerun()
 

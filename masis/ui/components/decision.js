@@ -1,10 +1,13 @@
 // The decision form. What is typed stays in the page, is kept in the browser until the store has it, and is posted when
 // it has rested for a moment or a field is left: a killed server, browser or connection loses nothing.
 const RESTED_MS = 600
+const UNANSWERED_MS = 4000
 const GLYPH = { approve: "✓", override: "✎", reject: "✕", escalate: "↗" }
 const LETTER = { approve: "A", override: "O", reject: "X", escalate: "E" }
 const blank = () => ({ verdict: null, reason: "", other: "", note: "", corrected: null, labels: {} })
 const panels = new WeakMap()
+// While a case gives way to the next, both may stand in the page for a moment: keys go to the newest only.
+let listening = null
 
 const named = (tag, className, text, attributes) => {
   const element = make(tag, className, text)
@@ -42,6 +45,7 @@ class Panel {
     this.dirty = false
     this.fields = blank()
     this.build()
+    listening = this
     this.pressed = event => this.key(event)
     this.hidden = () => this.flush()
     document.addEventListener("keydown", this.pressed)
@@ -50,6 +54,7 @@ class Panel {
   }
 
   leave() {
+    clearTimeout(this.unanswered)
     this.flush()
     document.removeEventListener("keydown", this.pressed)
     window.removeEventListener("pagehide", this.hidden)
@@ -61,6 +66,8 @@ class Panel {
     const first = this.data === undefined
     const before = this.data
     this.data = data
+    this.leaving = false
+    clearTimeout(this.unanswered)
     this.post = setStateValue
     this.fire = setTriggerValue
     if (data.ack && data.ack.mount === this.mount && data.ack.seq >= this.seq) this.settled()
@@ -72,6 +79,9 @@ class Panel {
     else if (otherForm && this.dirty) this.postSoon()
     if (data.handled && data.handled.mount === this.mount && data.handled.sends === this.sends) this.busy = false
     if (done) this.busy = false
+    // the server that was asked is gone; the same token makes asking the next one harmless
+    if (this.busy && otherForm) setTimeout(() => { this.fire("submit", this.submitted); this.expectAnswer() })
+    else if (this.busy) this.expectAnswer()
     const said = data.message?.id ?? null
     const news = said !== this.said
     this.said = said
@@ -129,6 +139,22 @@ class Panel {
     clearTimeout(this.timer)
     this.timer = null
     this.post("draft", { case: this.data.case, token: this.data.form, mount: this.mount, seq: this.seq, fields: this.fields })
+    this.expectAnswer()
+  }
+
+  // A server that was started anew knows nothing of this panel and ignores what it posts until the whole page has been
+  // run once: the frame (reviewer.js) is asked to do that.
+  expectAnswer() {
+    clearTimeout(this.unanswered)
+    this.unanswered = setTimeout(() => {
+      if (!this.root.isConnected) return
+      this.leaving = false
+      const app = document.querySelector("[data-testid=stApp]")
+      if (app?.dataset.testConnectionState === "CONNECTED" && app.dataset.testScriptState === "notRunning") {
+        window.dispatchEvent(new Event("masis-wake"))
+      }
+      this.expectAnswer()
+    }, UNANSWERED_MS)
   }
 
   choose(verdict) {
@@ -148,15 +174,18 @@ class Panel {
     this.sends += 1
     this.sent = this.data.form
     this.reopened = false
-    this.fire("submit", { case: this.data.case, token: this.data.form, seen: this.data.seen, mount: this.mount, seq: this.seq,
-      sends: this.sends, reviewer: this.name(), fields: this.fields })
+    this.submitted = { case: this.data.case, token: this.data.form, seen: this.data.seen, mount: this.mount, seq: this.seq,
+      sends: this.sends, reviewer: this.name(), fields: this.fields }
+    this.fire("submit", this.submitted)
+    this.expectAnswer()
     this.draw()
-    setTimeout(() => { if (this.busy) { this.busy = false; this.draw() } }, 6000)
   }
 
   name() { return this.data.reviewer || wellFormed(this.el.name.value).trim() }
 
-  act(kind, more) { this.flush(); this.fire("act", { kind, case: this.data.case, reviewer: this.name(), at: Date.now(), ...more }) }
+  go(kind) { this.leaving = true; this.act(kind) }
+
+  act(kind, more) { this.flush(); this.fire("act", { kind, case: this.data.case, reviewer: this.name(), at: Date.now(), ...more }); this.expectAnswer() }
 
   undo() { if (this.data.standing?.undoable) this.act("undo", { entry: this.data.standing.id }) }
 
@@ -168,6 +197,7 @@ class Panel {
 
   key(event) {
     if (!this.root.isConnected) { this.leave(); return }
+    if (listening !== this || this.leaving) return
     const within = event.composedPath()[0]
     if ((event.ctrlKey || event.metaKey) && event.key === "Enter") {
       if (typesIn(within) && !this.root.contains(within)) return
@@ -181,8 +211,8 @@ class Panel {
     const press = event.key.length === 1 ? event.key.toLowerCase() : event.key
     const verdict = { a: "approve", o: "override", x: "reject", e: "escalate" }[press]
     const does = verdict ? () => this.choose(verdict) : {
-      u: () => this.undo(), n: () => this.act("next"), s: () => this.act("skip"), j: () => this.act("forward"),
-      k: () => this.act("back"), "[": () => this.act("iteration", { step: -1 }), "]": () => this.act("iteration", { step: 1 }),
+      u: () => this.undo(), n: () => this.go("next"), s: () => this.go("skip"), j: () => this.go("forward"),
+      k: () => this.go("back"), "[": () => this.act("iteration", { step: -1 }), "]": () => this.act("iteration", { step: 1 }),
       w: () => { if (this.fields.verdict !== "override") this.choose("override"); this.el.corrected.focus() },
       t: () => { this.reopened = true; this.draw(); this.el.note.focus() },
       l: () => { this.reopened = true; this.draw(); this.el.labels.open = true; this.el.labels.querySelector("select, summary")?.focus() },
@@ -201,7 +231,11 @@ class Panel {
     if (code === "other" && byKey) this.el.other.focus()
   }
 
-  help() { this.el.help.open ? this.el.help.close() : this.el.help.showModal() }
+  help() {
+    this.drawHelp()
+    if (this.el.help.open) this.el.help.close()
+    else this.el.help.showModal()
+  }
 
   enlarge() {
     this.el.large.append(this.el.editor)
@@ -258,10 +292,10 @@ class Panel {
     el.form.append(el.restored, el.verdicts, el.reasonBlock, el.editorHome, noteBlock, el.labels, el.nameBlock, foot)
     el.history = make("details", "history")
     el.go = named("nav", "go", "", { "aria-label": "Cases of this queue" })
-    el.back = button("step", "Previous", "K", () => this.act("back"))
-    el.forward = button("step", "Following", "J", () => this.act("forward"))
-    el.skip = button("step", "Skip", "S", () => this.act("skip"))
-    el.next = button("step strong", "Next case", "N", () => this.act("next"))
+    el.back = button("step", "Previous", "K", () => this.go("back"))
+    el.forward = button("step", "Following", "J", () => this.go("forward"))
+    el.skip = button("step", "Skip", "S", () => this.go("skip"))
+    el.next = button("step strong", "Next case", "N", () => this.go("next"))
     el.waiting = make("span", "dim waiting")
     el.keys = button("quiet", "Keys", "H", () => this.help())
     el.go.append(el.next, el.skip, el.back, el.forward, el.waiting, el.keys)
@@ -312,7 +346,6 @@ class Panel {
     el.next.disabled = el.skip.disabled = !data.go.waiting
     el.next.classList.toggle("primary", !open)
     el.waiting.textContent = data.go.says
-    this.drawHelp()
   }
 
   drawMessage() {

@@ -1,6 +1,11 @@
-// The browser's memory of who sits before it.
+// The frame's part in the page: it remembers who sits before it, and has the whole page run when a part of it asks for
+// that ("masis-wake": a server started anew ignores what parts of a page post until the page has run once).
 const PLACE = "masis-reviewer"
+let wake = null
+window.addEventListener("masis-wake", () => wake?.())
+
 export default function ({ data, setTriggerValue }) {
+  wake = () => setTriggerValue("wake", Date.now())
   try {
     const kept = localStorage.getItem(PLACE)
     if (data.name) {
