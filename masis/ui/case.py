@@ -269,7 +269,7 @@ def _measures(run: Run, index: int) -> None:
         follow_list(follow_table(run, index), key="follow")
     st.subheader("Scores")
     if len(run.iterations) > 1:
-        st.altair_chart(scores.chart(run, index), width="stretch")
+        st.vega_lite_chart(scores.chart(run, index), width="stretch")
     score_table(scores.score_table(run, index), key="scores")
 
 

@@ -70,16 +70,16 @@ def _reference_says(citation: Citation, check: ReferenceCheck | None) -> list[st
     if citation.evidence_id is None:
         return [f"No evidence of this case goes by “{_shortened(citation.reference, 80)}”."]
     says = [RESOLVED[citation.resolved_by].format(id=citation.evidence_id)] if citation.resolved_by else []
-    return [*says, _check_says(check)] if check else says
+    return [*says, *_check_says(check)] if check else says
 
 
-def _check_says(check: ReferenceCheck) -> str:
+def _check_says(check: ReferenceCheck) -> list[str]:
     said = BEARS[check.finding].format(id=check.evidence_id)
     if check.better:
         said += f"; {check.better} does"
     if check.support is not None:
         said += f" (support {check.support:.2f})"
-    return f"{said}. {_shortened(check.reason, LONGEST_CLAIM)}".strip()
+    return [f"{said}.", *([_sentence(check.reason)] if check.reason else [])]
 
 
 def claims(iteration: Iteration) -> list[ClaimData]:
@@ -101,16 +101,20 @@ def _claim(check: ClaimCheck) -> ClaimData:
 
 def _claim_says(check: ClaimCheck) -> list[str]:
     if check.unscored:
-        return [_shortened(check.unscored.reason, LONGEST_CLAIM)]
-    says = [_shortened(each.reason, LONGEST_CLAIM) for each in check.contradictions if each.reason]
+        return [_sentence(check.unscored.reason)]
+    says = [_sentence(each.reason) for each in check.contradictions if each.reason]
     if not says and check.issue:
-        says = [_shortened(check.issue, LONGEST_CLAIM)]
+        says = [_sentence(check.issue)]
     if not says:
         says = [f"{VERDICT[check.verdict].meaning}."]
     missing = [words for start, end in check.uncovered if (words := check.claim.text[start:end].strip())]
     if missing and not check.issue and check.verdict in ("partial", "unsupported"):
         says.append("No evidence covers: " + ", ".join(f"“{_shortened(words, 80)}”" for words in missing[:4]) + ".")
     return list(dict.fromkeys(says))
+
+
+def _sentence(text: str) -> str:
+    return _shortened(text[:1].upper() + text[1:], LONGEST_CLAIM)
 
 
 def _shortened(text: str, longest: int) -> str:

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
 from masis import run_audit
 from masis.schema.case import Case
-from masis.schema.run import Run
-from masis.ui.desk import EVIDENCE_SHOWN, LONGEST_SENTENCE, DeskData, desk, unaudited_desk
+from masis.schema.run import Run, RunWarning
+from masis.ui.desk import (
+    EVIDENCE_SHOWN,
+    FINDINGS_SHOWN,
+    LONGEST_SENTENCE,
+    DeskData,
+    desk,
+    for_browser,
+    unaudited_desk,
+)
 from masis.ui.scores import chart, score_table
+from masis.ui.story import OFFLINE_SAYS, story
 from masis.ui.words import SCORE
 
 
@@ -156,6 +166,103 @@ def test_scores_are_told_for_every_iteration_with_what_changed(run: Run) -> None
 
 
 def test_the_chart_draws_every_scored_value(run: Run) -> None:
-    drawn = chart(run).to_dict()
-    (rows,) = drawn["datasets"].values()
+    rows = chart(run)["data"]["values"]
     assert {row["iteration"] for row in rows} == {iteration.iteration_number for iteration in run.iterations}
+    assert {row["score"] for row in rows} == {word.text for word in SCORE.values()}
+    here = chart(run, 1)["layer"][0]["data"]["values"]
+    assert here == [{"iteration": 2}]
+
+
+def test_penalties_and_caps_are_spelled_out_as_sums(run: Run) -> None:
+    origins = {origin["label"]["text"]: origin for origin in score_table(run, 0)["origins"]}
+    penalty = run.iterations[0].citation_audit.penalty_factor
+    (quality,) = origins["Quality"]["steps"]
+    assert f"× {penalty:g} for 1 fabricated reference and 1 uncited sentence = " in quality
+    assert f"× {penalty:g}" in origins["Confidence"]["steps"][0]
+    assert re.match(r"0\.35 × [\d.]+ \+ 0\.25 × [\d.]+ \+ 0\.25 × [\d.]+ \+ 0\.15 × ", origins["Overall"]["steps"][0])
+    assert origins["Relevance"]["steps"] == ["As measured; no rule changed it."]
+    assert all(origin["measured"] for name, origin in origins.items() if name != "Overall")
+
+
+def test_a_cap_is_named_where_it_holds_and_spelled_out() -> None:
+    run = run_audit(a_case("The Lenne bridge is 120 metres long [c1]. It carries two lanes [c9]."))
+    table = score_table(run, 0)
+    bent = {row["label"]["text"]: [cell["bent"] for cell in row["cells"]] for row in table["rows"]}
+    assert bent["Faithfulness"][0] == ["at most 0.4"]
+    assert bent["Quality"][0] == bent["Confidence"][0] == ["× 0.5"]
+    origins = {origin["label"]["text"]: origin for origin in table["origins"]}
+    assert origins["Faithfulness"]["bent"]
+    assert "but at most 0.40: fabricated reference" in origins["Faithfulness"]["steps"][0]
+
+
+def test_every_reference_and_claim_says_why_in_words(run: Run, shown: DeskData) -> None:
+    assert len(shown["references"]) == len(run.iterations[0].citation_audit.citations)
+    assert len(shown["claims"]) == len(run.iterations[0].claims)
+    assert all(each["says"] for each in (*shown["references"], *shown["claims"]))
+    fabricated = next(each for each in shown["references"] if each["label"]["text"] == "fabricated")
+    assert "c9" in fabricated["says"][0]
+    for piece in shown["pieces"]:
+        if "citation" in piece:
+            assert shown["references"][piece["citation"]]["text"] in piece["text"]
+
+
+def test_a_claim_is_closed_once_with_its_verdict() -> None:
+    case = a_case("The Lenne bridge is 120 metres long [c1]. The Lenne bridge was opened on 4 May 1931 [c2].")
+    shown = desk(case, run_audit(case), 0)
+    closing = [piece["closes"] for piece in shown["pieces"] if "closes" in piece]
+    assert closing == [check["label"]["text"] for check in shown["claims"]] == ["supported", "supported"]
+
+
+def test_two_iterations_are_compared_the_earlier_one_first(case: Case, run: Run) -> None:
+    for index, against in ((0, 1), (1, 0)):
+        shown = desk(case, run, index, against=against)["difference"]
+        assert shown is not None
+        assert (shown["left"], shown["right"]) == (1, 2)
+        assert "".join(text for kind, text in shown["changes"] if kind != "in") == run.iterations[0].answer
+        assert "".join(text for kind, text in shown["changes"] if kind != "out") == run.iterations[1].answer
+        assert shown["words_out"] > 0
+    assert desk(case, run, 0)["difference"] is None
+
+
+def test_what_a_revision_fixed_is_said_in_the_next_iteration(case: Case, run: Run) -> None:
+    first, second = desk(case, run, 0), desk(case, run, 1)
+    assert not first["fixed"]
+    assert "fabricated" in {each["label"]["text"] for each in second["fixed"]}
+    assert all("course" not in finding for finding in first["findings"])
+    assert all(finding["course"]["text"] in ("new", "persisting") for finding in second["findings"])
+
+
+def test_of_very_many_findings_the_browser_gets_the_most_severe() -> None:
+    case = a_case(" ".join(f"Arch {number} is painted grey and rarely used." for number in range(400)) + " Old [c9].")
+    whole = desk(case, run_audit(case), 0)
+    kept = for_browser(whole)
+    assert whole["findings_total"] == kept["findings_total"] == len(whole["findings"]) > FINDINGS_SHOWN
+    assert len(kept["findings"]) == FINDINGS_SHOWN
+    assert "critical" in {finding["severity"] for finding in kept["findings"]}
+    numbers = [finding["number"] for finding in kept["findings"]]
+    assert numbers == sorted(numbers)
+
+
+def test_more_evidence_is_drawn_on_request() -> None:
+    evidence = [{"id": f"chunk_{number}", "text": f"Tower {number}."} for number in range(500)]
+    case = a_case("Tower 3.", evidence=evidence)
+    assert len(unaudited_desk(case, "v", shown=400)["evidence"]) == 400
+    assert unaudited_desk(case, "v")["version"] != unaudited_desk(case, "v", shown=400)["version"]
+
+
+def test_the_story_says_what_was_chosen_and_why_it_ended(run: Run) -> None:
+    told = {row.title: row.lines for row in story(run, 0)["rows"]}
+    best = run.best_iteration
+    assert best is not None
+    assert told["Chosen"][0].startswith(f"Iteration {best.iteration_number}: it has the highest quality, ")
+    assert "because" in told["Ended"][0]
+    assert told["Judged by"] == [OFFLINE_SAYS]
+    assert "Not as it should be" not in told
+
+
+def test_warnings_are_told_with_their_place(run: Run) -> None:
+    warning = RunWarning(code="CRITIC-ERR-003", step="critique", iteration=2, message="The critic failed.")
+    told = {row.title: row for row in story(run.model_copy(update={"warnings": (warning,) * 20}), 0)["rows"]}
+    lines = told["Not as it should be"].lines
+    assert lines[0] == "The critic failed. (critique, iteration 2, CRITIC-ERR-003)"
+    assert lines[-1] == "and 8 more"

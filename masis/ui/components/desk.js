@@ -69,16 +69,17 @@ export default function ({ data, parentElement, setTriggerValue }) {
   const sayPiece = piece => {
     const own = (piece.findings ?? []).map(number => findingsByNumber.get(number)).filter(Boolean)
     own.forEach(sayFinding)
+    const told = own.map(finding => finding.reason.toLowerCase()).join(" ")
+    const fresh = lines => lines.filter(line => !told.includes(line.toLowerCase()))
     const reference = data.references[piece.citation]
-    if (reference) say(reference.label, reference.text, reference.says)
+    if (reference) say(reference.label, reference.text, fresh(reference.says))
     for (const number of piece.claims ?? []) {
       const claim = data.claims[number]
+      if (own.some(finding => finding.claim === number)) continue
       const support = claim.support === undefined ? "" : `, support ${claim.support.toFixed(2)}`
-      const told = own.some(finding => finding.claim === number && claim.says.includes(finding.reason))
-      say(claim.label, `Claim${support}${claim.by ? `, judged by ${claim.by}` : ""}`, told ? [] : claim.says)
+      say(claim.label, `Claim${support}${claim.by ? `, judged by ${claim.by}` : ""}`, fresh(claim.says))
     }
-    const quiet = piece.status === "cited" || own.length
-    if (piece.status && !quiet) say(sentenceLabel(piece.status), "Sentence", [piece.why])
+    if (piece.status && piece.status !== "cited" && !own.length) say(sentenceLabel(piece.status), "Sentence", [piece.why])
   }
   const sentenceLabel = status => data.legend.find(entry => entry.mark === `sentence-${status}`)?.label ?? { text: status, tone: "calm" }
 

@@ -1,0 +1,109 @@
+"""The page of one case as Streamlit runs it: which audit, which iteration, which comparison, and what it takes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import streamlit as st
+from streamlit.testing.v1 import AppTest
+
+from masis.schema.run import Run
+from masis.settings import Settings
+from masis.ui import place
+from masis.workbench import Workbench, app_root
+
+CASE = "strategy-01-fabricated"
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("case") / "case.db"
+    bench = Workbench.open(path)
+    bench.load_demo()
+    case = bench.store.cases.get(CASE)
+    bench.audit(case, settings=Settings(max_iterations=1))
+    bench.audit(case)
+    return path
+
+
+@pytest.fixture
+def bench(served: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workbench]:
+    monkeypatch.setattr(place, "_served", [served])
+    st.cache_resource.clear()
+    yield Workbench.open(served)
+    st.cache_resource.clear()
+
+
+def runs_of(bench: Workbench) -> tuple[Run, Run]:
+    """The newest run, of two iterations, and the older one, of one."""
+    newest, older = (bench.store.runs.get(run.id) for run in bench.store.runs.for_case(CASE))
+    return newest, older
+
+
+def page(**address: str) -> AppTest:
+    app = AppTest.from_file(str(app_root() / "app.py"), default_timeout=30)
+    app.query_params["case"] = CASE
+    for name, value in address.items():
+        app.query_params[name] = value
+    app.run()
+    assert not app.exception
+    return app
+
+
+def labels(app: AppTest) -> list[str]:
+    return [button.label for button in app.button]
+
+
+def test_the_newest_audit_is_shown_and_others_can_be_chosen(bench: Workbench) -> None:
+    newest, older = runs_of(bench)
+    app = page()
+    assert app.selectbox(key="run").value == newest.id
+    assert app.selectbox(key="run").options[0].endswith("offline, 2 iterations")
+    app.selectbox(key="run").select_index(1).run()
+    assert not app.exception
+    assert app.query_params["run"] in (older.id, [older.id])
+    assert app.selectbox(key="run").value == older.id
+    assert "Show changes" not in labels(app)
+    app.selectbox(key="run").select_index(0).run()
+    assert "run" not in app.query_params
+
+
+def test_an_audit_that_is_none_of_this_case_is_said_to_be_none(bench: Workbench) -> None:
+    app = page(run="nonsense")
+    assert any("none of this case" in note.value for note in app.info)
+    assert app.selectbox(key="run").value == runs_of(bench)[0].id
+
+
+@pytest.mark.parametrize("iteration", ["2", "99", "0", "-1", "x", "2' OR 1=1"])
+def test_any_iteration_in_the_address_is_one_that_exists(bench: Workbench, iteration: str) -> None:
+    app = page(iteration=iteration)
+    assert app.session_state["iteration"] in (0, 1)
+    assert app.session_state["iteration"] == (1 if iteration in ("2", "99") else 0)
+
+
+def test_changes_are_shown_and_hidden_and_have_an_address(bench: Workbench) -> None:
+    app = page(iteration="2")
+    next(button for button in app.button if button.label == "Show changes").click().run()
+    assert app.query_params["against"] in ("1", ["1"])
+    assert "Show marks" in labels(app)
+    next(button for button in app.button if button.label == "Show marks").click().run()
+    assert "against" not in app.query_params
+
+
+@pytest.mark.parametrize("against", ["1", "2", "77", "x"])
+def test_a_comparison_of_an_iteration_with_itself_becomes_one_with_its_neighbour(
+    bench: Workbench, against: str
+) -> None:
+    assert "Show marks" in labels(page(against=against))
+    assert "Show marks" in labels(page(iteration="2", against=against))
+
+
+def test_opening_a_case_takes_little_server_time(bench: Workbench) -> None:
+    app = page()
+    began = time.process_time()
+    for _ in range(5):
+        app.run()
+    assert (time.process_time() - began) / 5 < 0.15
