@@ -112,10 +112,12 @@ class Decisions:
         wanted = wanted or DecisionFilter()
         where, values = _where(wanted)
         direction = "DESC" if wanted.newest_first else "ASC"
+        matching = f"FROM decision_log AS log {_joins(wanted)} WHERE {where}"
         with self._database.reading() as connection:
-            total = connection.execute(f"SELECT count(*) FROM ({ENTRIES} WHERE {where})", values).fetchone()[0]  # noqa: S608
+            total = connection.execute(f"SELECT count(*) {matching}", values).fetchone()[0]
             rows = connection.execute(
-                f"{ENTRIES} WHERE {where} ORDER BY log.seq {direction} LIMIT ? OFFSET ?",
+                f"""{ENTRIES} WHERE log.seq IN (SELECT log.seq {matching} ORDER BY log.seq {direction} LIMIT ? OFFSET ?)
+                    ORDER BY log.seq {direction}""",
                 [*values, wanted.size, (wanted.page - 1) * wanted.size],
             )
             return DecisionPage(rows=tuple(_entry(row) for row in rows), total=total)
@@ -326,6 +328,16 @@ def _where(wanted: DecisionFilter) -> tuple[str, list[Any]]:
             parts.append(f"{column} IN ({', '.join('?' * len(allowed))})")
             values += allowed
     return " AND ".join(parts), values
+
+
+def _joins(wanted: DecisionFilter) -> str:
+    """The tables that a filter asks about, and no others: each would be looked into for every entry."""
+    joins = (
+        (wanted.case_id is not None, "LEFT JOIN cases ON cases.seq = log.case_seq"),
+        (wanted.run_id is not None, "LEFT JOIN runs ON runs.seq = log.run_seq"),
+        (bool(wanted.reviewers), "LEFT JOIN decision_payloads AS written ON written.entry_seq = log.seq"),
+    )
+    return " ".join(join for needed, join in joins if needed)
 
 
 def kept_facts(row: sqlite3.Row) -> dict[str, Any]:

@@ -219,8 +219,10 @@ class Runs:
     def cases_with_several(self, limit: int = 20) -> tuple[str, ...]:
         """The ids of cases with more than one finished run, the one that ran last first."""
         rows = self._database.connection().execute(
-            """SELECT cases.id FROM runs JOIN cases ON cases.seq = case_seq WHERE runs.state = 'finished'
-               GROUP BY case_seq HAVING count(*) > 1 ORDER BY max(runs.seq) DESC LIMIT ?""",
+            """SELECT cases.id FROM (
+                   SELECT case_seq, max(seq) AS newest FROM runs WHERE state = 'finished'
+                   GROUP BY case_seq HAVING count(*) > 1 ORDER BY newest DESC LIMIT ?
+               ) JOIN cases ON cases.seq = case_seq ORDER BY newest DESC""",
             [limit],
         )
         return tuple(row[0] for row in rows)
