@@ -162,7 +162,9 @@ def open_database(
             guards.assert_armed(connection)
     except sqlite3.DatabaseError as error:
         if "not a database" in str(error) or "malformed" in str(error):
-            raise NotADatabase(f"{path}: is no database, or a damaged one ({error}). {_ELSEWHERE}") from error
+            raise NotADatabase(
+                f"{path}: is not a database of the workbench, or a damaged one ({error}). {_ELSEWHERE}"
+            ) from error
         raise StoreError(f"{path}: can't be opened ({error}). Check that the folder can be written to.") from error
     finally:
         if connection is not None:
@@ -184,7 +186,6 @@ def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
 
 
 _ELSEWHERE = "Name another file with --db or MASIS_DB."
-_HEADER = b"SQLite format 3\x00"
 
 
 def _check_place(path: Path) -> None:
@@ -192,10 +193,10 @@ def _check_place(path: Path) -> None:
         if path.is_dir():
             raise NotADatabase(f"{path}: is a folder, not a database. Name a file in it, such as {path / 'masis.db'}.")
         path.parent.mkdir(parents=True, exist_ok=True)
-        if path.exists() and path.stat().st_size:
-            with path.open("rb") as file:
-                if file.read(len(_HEADER)) != _HEADER:
-                    raise NotADatabase(f"{path}: is not a database of the workbench. {_ELSEWHERE}")
+        # The file itself is only ever opened by SQLite. Closing any other handle on it would drop every lock that this
+        # process holds (POSIX), and another process would then take the log of its writes away from under it.
+        if path.exists() and not os.access(path, os.R_OK):
+            raise StoreError(f"{path}: can't be used (Permission denied). {_ELSEWHERE}")
     except OSError as error:
         raise StoreError(f"{path}: can't be used ({error.strerror}). {_ELSEWHERE}") from error
 

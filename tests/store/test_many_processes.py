@@ -11,8 +11,6 @@ import sys
 import threading
 from pathlib import Path
 
-import pytest
-
 from masis.schema.case import Case
 from masis.store import Store
 from tests.store.factories import SETTINGS, a_case, a_decision, a_run, accepted, an_event, an_iteration, an_undo
@@ -73,6 +71,25 @@ def test_two_processes_auditing_and_deciding_at_once_lose_nothing(path: Path) ->
             assert notes == [str(number) for number in range(EACH)]
         assert sum(1 for each in entries if each and each.kind == "policy_accept") == 2 * EACH
         assert store.cases.facets().states["accepted"] == 2 * EACH
+
+
+ADD = "import sys; from masis.store import Store; from tests.store.factories import a_case\n"
+ADD += "with Store.open(sys.argv[1]) as store: store.cases.add(a_case(sys.argv[2]))"
+
+
+def test_opening_a_database_twice_keeps_its_locks_against_other_processes(path: Path) -> None:
+    # A lock goes with the first handle a process closes on the file, whoever opened it: without its locks this process
+    # reads on in a log that the other one has deleted, and writes into it.
+    with Store.open(path) as store:
+        store.cases.add(a_case("ours"))
+        with Store.open(path) as again:
+            again.cases.count()
+        subprocess.run([sys.executable, "-c", ADD, str(path), "theirs"], check=True, cwd=ROOT)
+        assert store.cases.count() == 2
+        store.cases.add(a_case("ours too"))
+    with Store.open(path) as store:
+        assert store.cases.count() == 3
+        assert store.check().ok
 
 
 def test_threads_sharing_one_store_lose_nothing(store: Store) -> None:
