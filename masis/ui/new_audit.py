@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
 import streamlit as st
 
-from masis.datasets.readers.pasted import Pasted, read_pasted, text_of
 from masis.errors import InputError, MasisError, UnknownRecord
 from masis.schema.case import Case
 from masis.settings import ROLES, Settings
 from masis.store.records import CaseFilter
-from masis.ui import address, example
+from masis.ui import address
 from masis.ui.components import registered
 from masis.ui.desk import state_label
-from masis.ui.drafts import drafter
 from masis.ui.jobs import audit_jobs
+from masis.ui.new_audit_draft import (
+    AuditForm,
+    current_form,
+    drop_file,
+    empty_form,
+    evidence_of,
+    fill_example,
+    keep,
+    take_text,
+    take_upload,
+)
 from masis.ui.new_audit_form import (
     CHOICES,
     LONGEST,
@@ -34,29 +42,11 @@ from masis.ui.watch import show_run
 from masis.ui.words import spoken
 from masis.workbench import Workbench
 
-SUBJECT = "new-audit"
 HITS = 8
 PASTE, STORED = "Paste or upload", "Pick a stored case"
 UPLOADS = ["txt", "md", "csv", "tsv", "json", "jsonl"]
-_STATE = "new-audit-form"
 _UNDERSTOOD = registered("understood")
 _PICKER = registered("picker")
-
-
-@dataclass
-class _Form:
-    """What this session has typed. ``large`` names an uploaded file too long for a field; its text is only a draft."""
-
-    owner: str
-    question: str = ""
-    evidence: str = ""
-    answer: str = ""
-    large: str = ""
-    settings: dict[str, Any] = field(default_factory=dict)
-    version: int = 0
-    uploads: int = 0
-    restored: str | None = None
-    refused: InputError | None = None
 
 
 def show_new_audit(bench: Workbench) -> None:
@@ -65,14 +55,14 @@ def show_new_audit(bench: Workbench) -> None:
         show_run(bench, run_id, address.value("case"))
         return
     audit_jobs().warm_up()
-    form = _form(bench)
+    form = current_form(bench)
     stored = address.value("case")
     title, fill = st.columns([7, 2], vertical_alignment="bottom")
     title.title("New audit")
     with st.container():
         way = _way(bool(stored))
     if way == PASTE:
-        fill.button("Fill in an example", icon=":material/auto_awesome:", on_click=_fill_example, width="stretch")
+        fill.button("Fill in an example", icon=":material/auto_awesome:", on_click=fill_example, width="stretch")
         _typed(bench, form)
     else:
         _picked(bench, form, stored)
@@ -100,7 +90,13 @@ def _change_way() -> None:
 # pasted or uploaded
 
 
-def _typed(bench: Workbench, form: _Form) -> None:
+_STYLE = """<style>
+[data-testid="stColumn"]:has(> div .st-key-new-audit-rail) { position: sticky; top: 4rem; align-self: flex-start; }
+</style>"""
+"""The start button and what was understood stay in sight beside the long form."""
+
+
+def _typed(bench: Workbench, form: AuditForm) -> None:
     left, right = st.columns([62, 38], gap="large")
     with left:
         if form.restored:
@@ -125,8 +121,9 @@ def _typed(bench: Workbench, form: _Form) -> None:
             optional=True,
         )
         _settings(bench, form)
-    pasted = _evidence(bench, form)
-    with right:
+    pasted = evidence_of(bench, form)
+    st.html(_STYLE)
+    with right, st.container(key="new-audit-rail"):
         st.button(
             "Start the audit",
             type="primary",
@@ -141,14 +138,21 @@ def _typed(bench: Workbench, form: _Form) -> None:
 
 
 def _field(
-    form: _Form, name: str, label: str, *, rows: int, placeholder: str, hint: str = "", optional: bool = False
+    form: AuditForm, name: str, label: str, *, rows: int, placeholder: str, hint: str = "", optional: bool = False
 ) -> None:
     if name == "evidence" and form.large:
         st.markdown("**Evidence**")
         with st.container(horizontal=True, vertical_alignment="center"):
             st.text(f"From the file {form.large}")
-            st.button("Remove the file", icon=":material/close:", type="tertiary", on_click=_drop_large)
+            st.button("Remove the file", icon=":material/close:", type="tertiary", on_click=drop_file)
         return
+    with st.container(gap="xsmall"):
+        _field_itself(form, name, label, rows, placeholder, hint, optional)
+
+
+def _field_itself(
+    form: AuditForm, name: str, label: str, rows: int, placeholder: str, hint: str, optional: bool
+) -> None:
     typing_area(
         label,
         key=f"new-audit-{name}",
@@ -159,7 +163,7 @@ def _field(
         hint=hint,
         placeholder=placeholder,
         optional=optional,
-        on_text=lambda text: _type(name, text),
+        on_text=lambda text: take_text(name, text),
     )
     with st.popover("From a file", icon=":material/upload_file:", type="tertiary"):
         key = f"new-audit-upload-{name}-{form.uploads}"
@@ -167,118 +171,22 @@ def _field(
             f"A file with the {label.lower()}",
             type=UPLOADS if name == "evidence" else UPLOADS[:2],
             key=key,
-            on_change=_upload,
+            on_change=take_upload,
             args=(name, key),
         )
 
 
-def _restored(form: _Form) -> None:
+def _restored(form: AuditForm) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         st.caption(f"Your draft of {form.restored} UTC is back.")
-        st.button("Discard it", type="tertiary", icon=":material/delete:", on_click=_discard)
-
-
-def _form(bench: Workbench) -> _Form:
-    """The session's form; after a reload, and when a person's name becomes known, as it was kept."""
-    owner = drafter()
-    kept: _Form | None = st.session_state.get(_STATE)
-    if kept is not None and kept.owner == owner:
-        return kept
-    draft = bench.store.drafts.get(owner, SUBJECT)
-    values = draft.values
-    texts = {name: value for name in LONGEST if isinstance(value := values.get(name), str)}
-    large = values.get("large")
-    settings = values.get("settings")
-    form = _Form(
-        owner=owner,
-        large=str(large["name"]) if isinstance(large, dict) else "",
-        settings=dict(settings) if isinstance(settings, dict) else {},
-        version=(kept.version if kept else 0) + 1,
-        restored=draft.saved_at[:16].replace("T", " ") if draft.saved_at and (any(texts.values()) or large) else None,
-    )
-    for name, text in texts.items():
-        setattr(form, name, text)
-    st.session_state[_STATE] = form
-    return form
-
-
-def _evidence(bench: Workbench, form: _Form) -> Pasted:
-    if not form.large:
-        return _read(form.evidence)
-    large = bench.store.drafts.load(form.owner, SUBJECT).get("large")
-    return _read(str(large["text"]) if isinstance(large, dict) else "")
-
-
-@st.cache_resource(show_spinner=False, max_entries=8)
-def _read(text: str) -> Pasted:
-    return read_pasted(text)
-
-
-def _keep(form: _Form, **values: Any) -> None:
-    form.refused = None
-    for name, value in values.items():
-        if name != "large":
-            setattr(form, name, value)
-    workbench().store.drafts.save_all(form.owner, SUBJECT, values)
-
-
-def _type(name: str, text: str) -> None:
-    form = _form(workbench())
-    if text != getattr(form, name):
-        _keep(form, **{name: text})
-
-
-def _upload(name: str, key: str) -> None:
-    form = _form(workbench())
-    file = st.session_state.get(key)
-    if file is None:
-        return
-    form.uploads += 1
-    shown = file.name[:120]
-    try:
-        text = text_of(file.getvalue(), shown)
-    except InputError as error:
-        form.refused = error
-        return
-    form.version += 1
-    if len(text) <= LONGEST[name]:
-        _keep(form, **{name: text})
-    elif name == "evidence":
-        form.large = shown
-        _keep(form, large={"name": shown, "text": text})
-    else:
-        form.refused = InputError(
-            f"The file {shown} holds {spoken(len(text), 'character')}", cure=f"This field takes {LONGEST[name]:,}."
-        )
-
-
-def _drop_large() -> None:
-    form = _form(workbench())
-    form.large, form.refused = "", None
-    workbench().store.drafts.clear(form.owner, SUBJECT, "large")
-
-
-def _fill_example() -> None:
-    form = _form(workbench())
-    _drop_large()
-    _keep(form, question=example.QUESTION, evidence=example.EVIDENCE, answer=example.ANSWER)
-    form.version += 1
-
-
-def _discard() -> None:
-    """Empty the form; its settings stay."""
-    form = _form(workbench())
-    workbench().store.drafts.clear(form.owner, SUBJECT, *LONGEST, "large")
-    st.session_state[_STATE] = _Form(
-        form.owner, settings=form.settings, version=form.version + 1, uploads=form.uploads + 1
-    )
+        st.button("Discard it", type="tertiary", icon=":material/delete:", on_click=empty_form)
 
 
 def _start_typed() -> None:
     bench = workbench()
-    form = _form(bench)
+    form = current_form(bench)
     try:
-        case = case_of(form.question, _evidence(bench, form), form.answer)
+        case = case_of(form.question, evidence_of(bench, form), form.answer)
         bench.import_cases([case])
         _go(case, settings_of(bench.settings, form.settings))
     except InputError as error:
@@ -286,13 +194,13 @@ def _start_typed() -> None:
     except MasisError as error:
         form.refused = InputError(str(error), cure="What you typed is kept.")
     else:
-        _discard()
+        empty_form()
 
 
 # a stored case
 
 
-def _picked(bench: Workbench, form: _Form, case_id: str) -> None:
+def _picked(bench: Workbench, form: AuditForm, case_id: str) -> None:
     left, right = st.columns([62, 38], gap="large")
     with left:
         text = st.text_input(
@@ -314,14 +222,14 @@ def _picked(bench: Workbench, form: _Form, case_id: str) -> None:
             if isinstance(picked, str) and picked != case_id:
                 address.put("case", picked)
                 st.rerun()
-            if page.total > len(rows):
-                st.caption(f"{spoken(page.total - len(rows), 'more case matches', 'more cases match')}: search for it.")
+            if (more := page.total - len(rows)) > 0:
+                st.caption(f"{spoken(more, 'more case', 'more cases')}; a search brings them up.")
         _settings(bench, form)
     with right:
         _chosen(bench, form, case_id)
 
 
-def _chosen(bench: Workbench, form: _Form, case_id: str) -> None:
+def _chosen(bench: Workbench, form: AuditForm, case_id: str) -> None:
     try:
         case = bench.store.cases.get(case_id) if case_id else None
     except UnknownRecord:
@@ -352,7 +260,7 @@ def _chosen(bench: Workbench, form: _Form, case_id: str) -> None:
 
 def _start_stored(case_id: str) -> None:
     bench = workbench()
-    form = _form(bench)
+    form = current_form(bench)
     form.refused = None
     try:
         _go(bench.store.cases.get(case_id), settings_of(bench.settings, form.settings))
@@ -369,7 +277,7 @@ def _go(case: Case, settings: Settings) -> None:
 # settings
 
 
-def _settings(bench: Workbench, form: _Form) -> None:
+def _settings(bench: Workbench, form: AuditForm) -> None:
     differ = changed(bench.settings, form.settings)
     says = f"Settings · {differ} changed" if differ else "Settings · as the workbench has them"
     settings = settings_of(bench.settings, form.settings)
@@ -396,8 +304,8 @@ def _select(name: str, label: str, values: dict[Any, str], chosen: Any) -> None:
 
 
 def _set(name: str, key: str) -> None:
-    form = _form(workbench())
-    _keep(form, settings={**form.settings, name: st.session_state[key]})
+    form = current_form(workbench())
+    keep(form, settings={**form.settings, name: st.session_state[key]})
 
 
 def _nothing() -> None:

@@ -247,6 +247,8 @@ def _answer_line(answer: str, pasted: Pasted) -> Line:
 
 
 def _wrong(error: InputError) -> Wrong:
-    place = ", ".join(part for part in (f"Line {error.line}" if error.line else "", error.field or "") if part)
+    line = f"line {error.line}" if error.line else ""
+    place = ", ".join(part for part in (error.file or "", line, error.field or "") if part)
+    place = place[:1].upper() + place[1:] if not error.file else place
     problem = error.problem.rstrip(".")
     return {"place": place, "problem": problem, "cure": error.cure}

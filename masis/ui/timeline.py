@@ -260,18 +260,23 @@ def _end(events: Sequence[Event], state: RunState, why: str) -> End | None:
         return None
     outcome = _outcome(events)
     reason = outcome.get("termination_reason", "error")
+    chosen = outcome["best"] + 1 if outcome.get("best") else None
     details = [f"It ended because {STOPPED[reason]}."]
-    if (gain := outcome.get("improvement_percentage")) is not None and outcome.get("best"):
-        details.append(
-            f"Iteration {outcome['best'] + 1} was chosen: its quality is {abs(gain):.0f}% "
-            f"{'above' if gain >= 0 else 'below'} the first."
-        )
+    if chosen is not None:
+        first, best = _quality(events, 1), _quality(events, chosen)
+        moved = f": quality {first:.2f} → {best:.2f}" if first is not None and best is not None else ""
+        details.append(f"Iteration {chosen} was chosen{moved}.")
     details.append("A person should look at it." if outcome.get("needs_review") else "Nothing in it asks for a person.")
     if reason == "cancelled":
         return {"text": "Stopped", "tone": "warn", "details": details}
     if reason == "error":
         return {"text": "Ended by an error", "tone": "bad", "details": details}
     return {"text": "Finished", "tone": "good", "details": details}
+
+
+def _quality(events: Sequence[Event], iteration: int) -> float | None:
+    ends = (e.data for e in events if e.kind == "iteration_finished" and e.iteration == iteration)
+    return next((data.get("quality_score") for data in ends), None)
 
 
 def _live(groups: Mapping[int | None, Group]) -> str:

@@ -97,7 +97,7 @@ def _over(bench: Workbench, jobs: AuditJobs, run: RunSummary) -> None:
                 on_click=_resume,
                 args=(run.id, run.case_id),
             )
-        elif run.iterations and st.button("Review it", type="primary", icon=":material/rate_review:", shortcut="Enter"):
+        elif run.iterations and st.button("Review it", type="primary", icon=":material/rate_review:"):
             st.switch_page("pages/review.py", query_params={"case": run.case_id, "run": run.id})
         if st.button("Audit again with other settings", icon=":material/tune:"):
             st.switch_page("pages/new.py", query_params={"case": run.case_id})

@@ -90,6 +90,7 @@ class Worker:
         if self._process.stdin:
             with contextlib.suppress(OSError):
                 self._process.stdin.close()
+        self._process.terminate()  # what it was writing is kept whole or not at all
         try:
             self._process.wait(timeout=patience_s)
         except subprocess.TimeoutExpired:

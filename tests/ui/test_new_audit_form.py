@@ -1,0 +1,105 @@
+"""The case and the settings a form makes, and what it says about them."""
+
+from __future__ import annotations
+
+import pytest
+
+from masis import run_audit
+from masis.datasets.readers.pasted import read_pasted
+from masis.errors import InputError
+from masis.settings import Settings
+from masis.ui import example
+from masis.ui.new_audit_form import CHOICES, case_of, changed, settings_of, understood
+
+EVIDENCE = read_pasted("[1] The bridge is 120 metres long.\n[2] It was opened in 1931.")
+
+
+def test_the_same_content_is_the_same_case() -> None:
+    one = case_of("How long is the bridge?", EVIDENCE, "120 metres [1].")
+    assert one == case_of(" How long is the bridge?\n", EVIDENCE, "120 metres [1].\n")
+    assert one.id.startswith("how-long-is-the-bridge-")
+    assert one.id != case_of("How long is the bridge?", EVIDENCE, "121 metres [1].").id
+
+
+@pytest.mark.parametrize("question", ["Wie lang ist die Brücke?", "橋の長さは?", "?" * 5000])
+def test_any_question_makes_an_id(question: str) -> None:
+    assert 9 < len(case_of(question, EVIDENCE, "").id) < 80
+
+
+def test_without_an_answer_the_case_has_none() -> None:
+    assert case_of("How long?", EVIDENCE, " \n").answer is None
+
+
+@pytest.mark.parametrize(
+    ("question", "evidence", "answer", "problem"),
+    [
+        (" ", "[1] A.", "", "question is missing"),
+        ("Why?", "", "", "no evidence"),
+        ("Why?", "[1] A.\n[1] B.", "", "repeats the id"),
+        ("Why\x00?", "[1] A.", "", "null byte"),
+        ("Why?", "[1] A.", "half \ud83d", "surrogate"),
+    ],
+)
+def test_what_is_missing_or_wrong_is_said_with_its_cure(
+    question: str, evidence: str, answer: str, problem: str
+) -> None:
+    with pytest.raises(InputError, match=problem) as raised:
+        case_of(question, read_pasted(evidence), answer)
+    assert raised.value.cure
+
+
+def test_settings_that_make_no_sense_are_left_out() -> None:
+    base = Settings()
+    wanted = {"max_iterations": 2, "strictness": "cruel", "critic": "gpt", "no_such": 1, "evaluate": ["every"]}
+    assert settings_of(base, wanted) == base.model_copy(update={"max_iterations": 2})
+    assert changed(base, wanted) == 1
+    assert changed(base, {"max_iterations": base.max_iterations}) == 0
+
+
+def test_every_choice_is_valid_and_the_default_is_among_them() -> None:
+    for choice in CHOICES:
+        assert getattr(Settings(), choice.name) in choice.values
+        for value in choice.values:
+            Settings.model_validate({choice.name: value})
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        ("", "drafted from the evidence"),
+        ("It is long.", "uncited"),
+        ("It is long [1].", "each names a chunk"),
+        ("It is long [1][9].", "no chunk is named 9"),
+        ("It is long [8][9].", "none names a chunk"),
+    ],
+)
+def test_the_answer_is_looked_at_before_it_is_audited(answer: str, words: str) -> None:
+    assert words in understood("Why?", EVIDENCE, answer)["lines"][1]["rest"]
+
+
+def test_the_panel_names_chunks_and_errors() -> None:
+    shown = understood("Why?", read_pasted("[1] A.\n[2]\n[3] C."), "")
+    assert shown["lines"][0]["head"] == "2 chunks:"
+    assert "1, 3" in shown["lines"][0]["rest"]
+    assert shown["errors"] == [
+        {
+            "place": "Line 2",
+            "problem": "[2] has no text",
+            "cure": "Write the text behind the label, or remove the label.",
+        }
+    ]
+
+
+def test_many_chunks_are_counted_and_some_shown() -> None:
+    shown = understood("Why?", read_pasted("\n\n".join(f"Chunk {n}." for n in range(500))), "")
+    assert shown["lines"][0]["head"] == "500 chunks:"
+    assert len(shown["chunks"]) < 100
+    assert "more chunks" in shown["more"]
+
+
+def test_the_example_shows_what_an_audit_is_for() -> None:
+    run = run_audit(case_of(example.QUESTION, read_pasted(example.EVIDENCE), example.ANSWER))
+    rules = {issue.rule for issue in run.iterations[0].issues}
+    assert {"fabricated_reference", "contradicted_claim", "uncited_sentence", "unsupported_claim"} <= rules
+    assert len(run.iterations) >= 2
+    assert (run.final_quality_score or 0) > (run.iterations[0].quality_score or 1)

@@ -1,0 +1,111 @@
+"""The timeline says what each step of an audit found, how the scores moved, and how it ended."""
+
+from __future__ import annotations
+
+from masis import run_audit
+from masis.schema.case import Case
+from masis.schema.run import Event
+from masis.settings import Settings
+from masis.ui.timeline import STEP, Timeline, timeline, waiting
+from masis.workbench import demo_cases
+
+CASE = next(case for case in demo_cases() if case.id == "strategy-01-fabricated")
+NOW = "2099-01-01T00:00:00.000Z"
+
+
+def events_of(case: Case = CASE, settings: Settings | None = None) -> list[Event]:
+    events: list[Event] = []
+    run_audit(case, settings, on_event=events.append)
+    return events
+
+
+def drawn(events: list[Event], state: str = "finished", why: str = "") -> Timeline:
+    return timeline(events, state, events[-1].at if events else NOW, why)  # type: ignore[arg-type]
+
+
+def said(found: Timeline) -> str:
+    return "\n".join(f"{step['name']}: {step['words']}" for group in found["groups"] for step in group["steps"])
+
+
+def test_every_step_of_every_iteration_is_there_with_what_it_found_and_its_time() -> None:
+    found = drawn(events_of())
+    assert [group["title"] for group in found["groups"]] == ["Iteration 1", "Iteration 2"]
+    first = found["groups"][0]
+    assert [step["name"] for step in first["steps"]] == [STEP[name].text for name in list(STEP)[1:]]
+    assert "6 citations, 1 fabricated" in said(found)
+    assert "1 contradicted" in said(found)
+    assert all(
+        step["state"] == "done" and step["ms"] is not None for group in found["groups"] for step in group["steps"]
+    )
+
+
+def test_scores_say_how_they_moved_and_the_chosen_iteration_is_marked() -> None:
+    first, second = drawn(events_of())["groups"]
+    assert [figure["name"] for figure in first["figures"]] == ["Quality", "Confidence", "Overall"]
+    assert all(figure["delta"] is None for figure in first["figures"])
+    assert all((figure["delta"] or 0) > 0 for figure in second["figures"])
+    assert (first["chosen"], second["chosen"]) == (False, True)
+    assert "serious" in first["findings"]
+
+
+def test_the_end_says_why_it_ended_and_what_was_chosen() -> None:
+    end = drawn(events_of())["end"]
+    assert end is not None
+    assert end["text"] == "Finished"
+    assert "Iteration 2 was chosen: quality" in " ".join(end["details"])
+    assert "A person should look at it." in end["details"]
+
+
+def test_a_run_under_way_shows_the_step_it_is_in() -> None:
+    events = events_of()
+    cut = next(i for i, event in enumerate(events) if event.kind == "step_started" and event.step == "critique")
+    found = drawn(events[: cut + 1], "running")
+    assert found["end"] is None
+    assert [step["state"] for step in found["groups"][0]["steps"]] == ["done", "done", "now"]
+    assert found["live"] == "Iteration 1, critique"
+
+
+def test_time_goes_on_while_a_run_is_under_way_and_stands_once_it_is_over() -> None:
+    events = events_of()
+    assert timeline(events[:3], "running", NOW)["elapsed_ms"] > 10**9
+    assert timeline(events, "finished", NOW)["elapsed_ms"] < 10**6
+
+
+def test_an_interrupted_run_says_where_it_was_cut_short_and_why() -> None:
+    events = events_of()[:4]
+    found = drawn(events, "interrupted", "The process ended.")
+    assert found["groups"][0]["steps"][-1]["state"] == "cut"
+    assert found["end"] == {"text": "Interrupted", "tone": "warn", "details": ["The process ended."]}
+
+
+def test_a_run_taken_up_again_draws_the_cut_iteration_anew() -> None:
+    whole = events_of()
+    again = [event.model_copy(update={"seq": event.seq + 4}) for event in whole]
+    found = drawn([*whole[:4], *again])
+    assert [group["title"] for group in found["groups"]] == ["Iteration 1", "Iteration 2"]
+    assert "taken up again" in found["groups"][0]["note"]
+    assert {step["state"] for step in found["groups"][0]["steps"]} == {"done"}
+    assert len(found["groups"][0]["steps"]) == 5
+
+
+def test_a_case_without_an_answer_begins_with_its_draft() -> None:
+    case = Case.model_validate({**CASE.to_json_dict(), "answer": None})
+    found = drawn(events_of(case))
+    assert [group["title"] for group in found["groups"]][:2] == ["Draft", "Iteration 1"]
+    assert found["groups"][1]["note"] == "the answer drafted here"
+
+
+def test_an_iteration_that_was_not_to_be_evaluated_has_no_unscored_figure() -> None:
+    found = drawn(events_of(settings=Settings(evaluate="final")))
+    assert [figure["name"] for figure in found["groups"][0]["figures"]] == ["Quality", "Confidence"]
+    assert [figure["name"] for figure in found["groups"][-1]["figures"]] == ["Quality", "Confidence", "Overall"]
+
+
+def test_a_warning_stands_with_its_iteration() -> None:
+    found = drawn(events_of(settings=Settings(max_iterations=1)))
+    assert "limit of iterations" in found["groups"][0]["warnings"][0]
+
+
+def test_nothing_has_happened_yet() -> None:
+    assert drawn([], "running")["live"] == "Beginning"
+    assert waiting("Two first.")["waiting"] == "Two first."
