@@ -3,12 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
-import subprocess
-import sys
-import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -18,11 +12,13 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, Error, Page, sync_playwright
 
+import tools.serving
 from tools.browser import installed_browser
+from tools.serving import ROOT, free_port
+from tools.serving import wait_for as _wait_for
 
-ROOT = Path(__file__).resolve().parents[2]
+__all__ = ["FLAGS", "ROOT", "Tab", "_wait_for", "free_port", "serving"]
 REQUIRED = os.environ.get("MASIS_REQUIRE_BROWSER") == "1"
-START_SECONDS = 60
 IDLE = "[data-testid=stApp][data-test-script-state=notRunning]"
 FLAGS = [
     "--no-sandbox",
@@ -120,50 +116,8 @@ def _note_request(tab: Tab, url: str) -> None:
 @contextmanager
 def serving(*arguments: str, folder: Path) -> Iterator[str]:
     """A workbench in a process of its own, started in ``folder``; yields its address once it answers."""
-    port = free_port()
-    environment = {key: value for key, value in os.environ.items() if not key.startswith(("MASIS_", "STREAMLIT_"))}
-    environment |= {"PYTHONPATH": str(ROOT), "HOME": str(folder), "XDG_DATA_HOME": str(folder / "data")}
-    log = (folder / "server.log").open("w+", encoding="utf-8")
-    process = subprocess.Popen(
-        [sys.executable, "-m", "masis.cli", *arguments, "--port", str(port), "--no-browser"],
-        cwd=folder,
-        env=environment,
-        stdout=log,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    base = f"http://127.0.0.1:{port}"
-    try:
-        _wait_for(base, process, log.name)
-        yield base
-    finally:
-        process.terminate()
-        try:
-            process.wait(timeout=15)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-        log.close()
-
-
-def free_port() -> int:
-    """A port that was free a moment ago."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def _wait_for(base: str, process: subprocess.Popen[str], log: str) -> None:
-    deadline = time.monotonic() + START_SECONDS
-    while time.monotonic() < deadline:
-        if process.poll() is not None:
-            break
-        try:
-            with urllib.request.urlopen(f"{base}/_stcore/health", timeout=1):
-                return
-        except (urllib.error.URLError, OSError):
-            time.sleep(0.1)
-    pytest.fail(f"the server did not start:\n{Path(log).read_text(encoding='utf-8')[-4000:]}")
+    with tools.serving.serving(*arguments, folder=folder) as served:
+        yield served.base
 
 
 @pytest.fixture(scope="package")

@@ -1,0 +1,88 @@
+"""A workbench in a process of its own, for tests, benchmarks and screenshots; and what that process costs."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[1]
+START_SECONDS = 60
+
+
+class Served(NamedTuple):
+    """A running workbench: its address, and its process, whose cost can be read (on Linux)."""
+
+    base: str
+    pid: int
+
+    def cpu_seconds(self) -> float:
+        """Processor time the server has used so far, its worker processes not included."""
+        fields = Path(f"/proc/{self.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def memory_mb(self) -> float:
+        """Memory that is the server's alone or its share of, in MB (10^6 bytes)."""
+        for line in Path(f"/proc/{self.pid}/smaps_rollup").read_text(encoding="ascii").splitlines():
+            if line.startswith("Pss:"):
+                return int(line.split()[1]) * 1024 / 1e6
+        raise RuntimeError(f"process {self.pid} says nothing about its memory")
+
+
+@contextmanager
+def serving(*arguments: str, folder: Path, port: int | None = None) -> Iterator[Served]:
+    """``masis`` with these arguments (``demo``, ``serve --db FILE``), started in ``folder``, until the block ends.
+
+    Nothing of the surroundings reaches it: no setting from the environment, no file from the home folder. Raises
+    RuntimeError with its output if it does not come up.
+    """
+    port = port or free_port()
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(("MASIS_", "STREAMLIT_"))}
+    environment |= {"PYTHONPATH": str(ROOT), "HOME": str(folder), "XDG_DATA_HOME": str(folder / "data")}
+    with (folder / "server.log").open("a+", encoding="utf-8") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "masis.cli", *arguments, "--port", str(port), "--no-browser"],
+            cwd=folder,
+            env=environment,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        base = f"http://127.0.0.1:{port}"
+        try:
+            wait_for(base, process, folder / "server.log")
+            yield Served(base, process.pid)
+        finally:
+            process.terminate()
+            try:
+                process.wait(timeout=15)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def free_port() -> int:
+    """A port that was free a moment ago."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def wait_for(base: str, process: subprocess.Popen[str], log: str | Path) -> None:
+    """Wait until the server answers. Raises RuntimeError with its output if it does not come up."""
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline and process.poll() is None:
+        try:
+            with urllib.request.urlopen(f"{base}/_stcore/health", timeout=1):
+                return
+        except (urllib.error.URLError, OSError):
+            time.sleep(0.1)
+    raise RuntimeError(f"the server did not start:\n{Path(log).read_text(encoding='utf-8')[-4000:]}")

@@ -1,0 +1,116 @@
+"""A session of the workbench without a browser: it speaks what a browser's page speaks to the server.
+
+A browser costs more processor time than the server it asks, so that twenty of them on two cores would measure
+themselves. This sends the same messages over the same web socket and reads the answers to their end; nothing is drawn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from typing import Any, NamedTuple
+from urllib.parse import urlencode, urlsplit
+
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from websockets.asyncio.client import ClientConnection, connect
+
+PATIENCE_S = 60.0
+
+
+class Answer(NamedTuple):
+    """What came back for one action: seconds by the clock from asking to the script's end, bytes, and what is shown."""
+
+    seconds: float
+    size: int
+    texts: tuple[str, ...]
+    failed: bool
+
+
+class Session:
+    """One open page. Use ``async with Session.open(base)``."""
+
+    def __init__(self, connection: ClientConnection) -> None:
+        self._connection = connection
+        self._page = self._hash = self._query = ""
+        self._components: dict[str, str] = {}
+        self._kept: dict[str, ForwardMsg] = {}
+
+    @classmethod
+    async def open(cls, base: str) -> Session:
+        """Connect; nothing is asked yet."""
+        address = f"ws://{urlsplit(base).netloc}/_stcore/stream"
+        return cls(await connect(address, subprotocols=["streamlit"], max_size=None, compression=None))  # type: ignore[list-item]
+
+    async def close(self) -> None:
+        """Leave."""
+        await self._connection.close()
+
+    async def go(self, page: str, **parameters: str) -> Answer:
+        """Open an address of the workbench in this session, as a link within it does."""
+        message = BackMsg()
+        self._query = urlencode(parameters)
+        message.rerun_script.query_string = self._query
+        message.rerun_script.page_name = page
+        if page == self._page:
+            message.rerun_script.page_script_hash = self._hash
+        self._page = page
+        return await self._asked(message)
+
+    async def post(self, component: str, name: str, value: Any) -> Answer:
+        """Set a value of one of our components (found by a part of its key), which reruns its fragment or the page."""
+        found = next((each for each in self._components if component in each), None)
+        if found is None:
+            raise LookupError(f"no component {component!r} on the page, only {sorted(self._components)}")
+        message = BackMsg()
+        asked = message.rerun_script
+        asked.query_string, asked.page_script_hash, asked.page_name = self._query, self._hash, self._page
+        asked.fragment_id = self._components[found]
+        state = asked.widget_states.widgets.add()
+        state.id, state.json_value = found, json.dumps({name: value})
+        return await self._asked(message)
+
+    async def _asked(self, message: BackMsg) -> Answer:
+        began = time.perf_counter()
+        # as a page does, say what is here already: large messages that have not changed are then only named
+        message.rerun_script.cached_message_hashes.extend(self._kept)
+        await self._connection.send(message.SerializeToString())
+        size, texts, failed = 0, list[str](), False
+        while True:
+            raw = await self._received(began)
+            size += len(raw)
+            got = self._whole(ForwardMsg.FromString(raw))
+            kind = got.WhichOneof("type")
+            if kind == "navigation":
+                self._hash = got.navigation.page_script_hash
+            elif kind == "delta":
+                failed |= self._note(got, texts)
+            elif kind == "page_info_changed":
+                self._query = got.page_info_changed.query_string
+            elif kind == "script_finished" and got.script_finished != ForwardMsg.FINISHED_EARLY_FOR_RERUN:
+                return Answer(time.perf_counter() - began, size, tuple(texts), failed)
+
+    def _whole(self, got: ForwardMsg) -> ForwardMsg:
+        if got.WhichOneof("type") == "ref_hash":
+            whole = ForwardMsg()
+            whole.CopyFrom(self._kept[got.ref_hash])
+            whole.metadata.CopyFrom(got.metadata)
+            return whole
+        if got.metadata.cacheable:
+            self._kept[got.hash] = got
+        return got
+
+    async def _received(self, began: float) -> bytes:
+        left = PATIENCE_S - (time.perf_counter() - began)
+        raw = await asyncio.wait_for(self._connection.recv(), timeout=max(left, 0.1))
+        return raw if isinstance(raw, bytes) else raw.encode()
+
+    def _note(self, got: ForwardMsg, texts: list[str]) -> bool:
+        element = got.delta.new_element
+        kind = element.WhichOneof("type")
+        if kind == "bidi_component":
+            self._components[element.bidi_component.id] = got.delta.fragment_id
+        elif kind in ("heading", "markdown", "text"):
+            texts.append(getattr(element, kind).body)
+        return kind == "exception"
