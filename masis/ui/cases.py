@@ -197,17 +197,28 @@ def show_nothing_yet(bench: Workbench) -> None:
     st.title("No cases yet")
     st.markdown(
         "A case is a question, the evidence a retrieval system found for it, and the answer a model wrote from that "
-        "evidence. Bring yours from the command line, one JSON object a line:"
+        "evidence. An audit checks every citation and every claim of the answer against the evidence; you decide what "
+        "becomes of it. There are three ways to begin:"
     )
-    st.code(
-        'masis import cases.jsonl\n\n{"id": "1", "query": "...", "answer": "... [c1]", "evidence": '
-        '[{"id": "c1", "text": "..."}]}',
-        language=None,
-    )
-    st.markdown("Or load the demo cases into this database and look around:")
-    if st.button("Load the demo cases", type="primary"):
-        bench.load_demo()
-        st.rerun()
+    look, paste, bring = st.columns(3, gap="medium")
+    with look.container(border=True, height="stretch"):
+        st.markdown("**Look around**")
+        st.markdown("Prepared cases from ten fields, some sound, some with made-up citations, go into this database.")
+        if st.button("Load the demo cases", type="primary"):
+            bench.load_demo()
+            st.rerun()
+    with paste.container(border=True, height="stretch"):
+        st.markdown("**Audit one answer**")
+        st.markdown("Paste or upload a question, the evidence and, if you have one, the answer.")
+        st.page_link("pages/new.py", label="New audit", icon=":material/add_circle:")
+    with bring.container(border=True, height="stretch"):
+        st.markdown("**Bring many**")
+        st.markdown("From the command line, one JSON object a line:")
+        st.code("masis import cases.jsonl", language=None)
+        st.code(
+            '{"id": "1", "query": "...",\n "answer": "... [c1]",\n "evidence": [{"id": "c1", "text": "..."}]}',
+            language=None,
+        )
     st.caption("This database")
     st.text(str(bench.database))
 

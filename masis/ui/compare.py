@@ -43,6 +43,12 @@ def show_compare(bench: Workbench) -> None:
             "**There is nothing to compare yet.** Audit the case again with other settings or other models: every run "
             "is kept, and two of them can be laid side by side here."
         )
+        st.page_link(
+            "pages/new.py",
+            label="Audit it with other settings",
+            icon=":material/add_circle:",
+            query_params={"case": case_id},
+        )
         return
     _compared(bench, finished, left, right)
 
