@@ -1,0 +1,130 @@
+"""A new audit in a real browser: typed, started, watched, left, found again, stopped."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import Tab
+
+OpenTab = Callable[..., Tab]
+EVIDENCE = "[1] The Sonder bridge is 120 metres long.\n\n[2] It was opened in 1931.\n\n[3] It carries two lanes."
+ANSWER = "The Sonder bridge is 210 metres long [1]. It was opened in 1931 [9]. It carries two lanes [3]."
+HOSTILE = (
+    "<script>document.title='owned'</script><img src=http://example.org/x onerror=alert(1)> ![](http://example.org/y) "
+    "<form action=http://example.org><iframe src=http://example.org></iframe> '); DROP TABLE cases;-- \u202eabc\u200b"
+)
+
+
+def long_audit() -> tuple[str, str]:
+    """Evidence and an answer that take the auditor some seconds."""
+    evidence = "\n".join(
+        f"[{n}] Station {n} was opened in {1800 + n % 200} with {n} platforms." for n in range(1, 1800)
+    )
+    told = (f"Station {n} was opened in {1801 + n % 200} with {n + 1} platforms [{n}]." for n in range(1, 250))
+    return evidence, " ".join(told)
+
+
+def typed(page: Page, question: str, evidence: str, answer: str = "") -> None:
+    page.get_by_label("Question").fill(question)
+    page.get_by_label("Evidence", exact=True).fill(evidence)
+    page.get_by_label("Answer").fill(answer)
+    page.get_by_label("Answer").blur()
+
+
+def start(page: Page) -> None:
+    page.get_by_role("button", name="Start the audit").click(delay=40)
+    expect(page).to_have_url(re.compile(r"job=\w+"), timeout=20_000)
+
+
+def test_pasted_text_is_understood_audited_step_by_step_and_leads_to_the_desk(demo: str, open_tab: OpenTab) -> None:
+    tab = open_tab(demo)
+    page = tab.open("/new")
+    typed(page, "How long is the Sonder bridge?", EVIDENCE, ANSWER)
+    expect(page.get_by_text("3 chunks:")).to_be_visible()
+    expect(page.get_by_text("no chunk is named 9")).to_be_visible()
+    start(page)
+    expect(page.get_by_role("button", name="Review it")).to_be_visible(timeout=60_000)
+    groups = page.locator("li.group")
+    expect(groups.nth(1)).to_be_visible()
+    expect(groups.first).to_contain_text("1 fabricated")
+    expect(groups.nth(1).locator(".up").first).to_be_visible()
+    page.get_by_role("button", name="Review it").click(delay=40)
+    expect(page).to_have_url(re.compile("/review.*case=how-long-is-the-sonder-bridge-"))
+
+
+def test_a_long_audit_survives_reload_and_a_second_tab_and_can_be_stopped(demo: str, open_tab: OpenTab) -> None:
+    tab = open_tab(demo)
+    page = tab.open("/new")
+    typed(page, "When were the stations opened?", *long_audit())
+    expect(page.get_by_text("899 chunks:")).to_be_visible(timeout=30_000)
+    start(page)
+    stop = page.get_by_role("button", name="Stop", exact=True)
+    expect(page.locator(".step.is-now")).to_be_visible(timeout=60_000)
+    page.reload()
+    expect(stop).to_be_visible(timeout=30_000)
+    other = open_tab(demo)
+    other.page.goto(page.url)
+    expect(other.page.get_by_role("button", name="Stop", exact=True)).to_be_visible(timeout=30_000)
+    other.page.get_by_role("button", name="Stop", exact=True).click(delay=40)
+    expect(page.get_by_text("Audit stopped")).to_be_visible(timeout=120_000)
+    expect(other.page.get_by_text("Audit stopped")).to_be_visible(timeout=30_000)
+
+
+def test_what_rested_is_there_after_a_reload_without_having_left_the_field(demo: str, open_tab: OpenTab) -> None:
+    tab = open_tab(demo)
+    page = tab.open("/new")
+    page.get_by_label("Question").press_sequentially("Half a quest")
+    page.wait_for_timeout(2000)
+    tab.settle()
+    page.reload()
+    expect(page.get_by_label("Question")).to_have_value("Half a quest")
+    page.get_by_role("button", name="Discard it").click(delay=40)
+    expect(page.get_by_label("Question")).to_have_value("")
+
+
+def test_hostile_text_in_every_field_stays_text(demo: str, open_tab: OpenTab) -> None:
+    tab = open_tab(demo)
+    page = tab.open("/new")
+    typed(page, HOSTILE, f"[x] {HOSTILE}\n\n[{'y' * 90}] {'word ' * 2000}", f"{HOSTILE} [x]. More [{'z' * 90}].")
+    expect(page.get_by_text("2 chunks:")).to_be_visible()
+    start(page)
+    expect(page.get_by_role("button", name="Review it")).to_be_visible(timeout=60_000)
+    expect(page.locator("h1").first).to_contain_text("<script>")
+    assert page.title() != "owned"
+
+
+def test_errors_name_the_line_and_nothing_typed_is_lost(demo: str, open_tab: OpenTab) -> None:
+    tab = open_tab(demo)
+    page = tab.open("/new")
+    typed(page, "", "[1] One.\n[2]\n[1] Again.")
+    expect(page.get_by_text("[2] has no text", exact=False)).to_be_visible()
+    page.get_by_role("button", name="Start the audit").click(delay=40)
+    tab.settle()
+    expect(page.get_by_text("The question is missing").or_(page.get_by_text("repeats the id 1"))).to_be_visible()
+    expect(page.get_by_label("Evidence", exact=True)).to_have_value("[1] One.\n[2]\n[1] Again.")
+
+
+def test_an_upload_fills_its_field(demo: str, open_tab: OpenTab) -> None:
+    tab = open_tab(demo)
+    page = tab.open("/new")
+    page.get_by_role("button", name="From a file").nth(1).click(delay=40)
+    file = {"name": "<b>c.csv", "mimeType": "text/csv", "buffer": b"id,text\na,One\nb,Two"}
+    page.locator("input[type=file]").set_input_files(file)  # type: ignore[arg-type]
+    expect(page.get_by_text("read as CSV")).to_be_visible(timeout=20_000)
+    expect(page.get_by_label("Evidence", exact=True)).to_have_value("id,text\na,One\nb,Two")
+
+
+def test_a_stored_case_is_searched_and_picked(demo: str, open_tab: OpenTab) -> None:
+    tab = open_tab(demo, width=900, scheme="dark")
+    page = tab.open("/new")
+    page.get_by_text("Pick a stored case").click(delay=40)
+    page.get_by_label("Search").fill("Halvorsen Marine")
+    page.get_by_label("Search").press("Enter")
+    page.locator("button.pick").first.click(delay=40)
+    expect(page).to_have_url(re.compile("case="))
+    expect(page.get_by_text("THE CASE").or_(page.get_by_text("The case"))).to_be_visible()
+    overflow = page.locator("[data-testid=stMain]").evaluate("main => main.scrollWidth - main.clientWidth")
+    assert overflow <= 0
