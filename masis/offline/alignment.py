@@ -18,26 +18,46 @@ from masis.offline.facts import extract
 from masis.offline.features import combine, measure
 from masis.offline.matching import Match, match
 from masis.offline.model import Model, denial, load
-from masis.offline.text import Token, tokens
+from masis.offline.text import Token, stem, tokens
 from masis.steps.sentences import split_sentences
 
 __all__ = ["Assessment", "Bearing", "EvidenceIndex", "Signal", "SignalKind", "Verdict"]
 
+_META_WORDS = """context contexts source sources evidence passage document text reference information excerpt article
+provide provided contain mention mentioned specify say state address give given include available found determine
+determined answer answered insufficient enough question direct possible""".split()
 _INNER_STOP = re.compile(r"[.!?][\"”’)]?\s|\n")
-_ABSTAINS = re.compile(
+_REFUSES = re.compile(
     r"\b(?:i (?:don['’]?t|do not) know|idk|no idea|as an ai"
     r"|i (?:couldn['’]?t|could not|can(?:no|['’])t) (?:find|answer|provide|help)"
-    r"|i['’]?m sorry|i am sorry|(?:insufficient|not enough) (?:evidence|information|context)"
+    r"|i['’]?m sorry|i am sorry)",
+    re.IGNORECASE,
+)
+"""A sentence that declines to assert."""
+_SILENT = re.compile(
+    r"\b(?:(?:insufficient|not enough) (?:evidence|information|context)"
     r"|cannot be (?:determined|answered)"
     r"|(?:context|source|evidence|passage|document|text|reference|information|excerpt|article)s?\b[^.]{0,120}"
     r"\b(?:does|do|did|is|are|was|were) (?:not|n['’]t) (?:explicitly |directly |clearly )?"
     r"(?:provid|contain|mention|specif|say|state|address|give|given|includ|availab|found))",
     re.IGNORECASE,
 )
-"""A sentence that declines to assert, or says that the evidence is silent."""
+"""A sentence that says that the evidence is silent."""
+_ASKS = re.compile(
+    r"\W*(?:(?:and|but|so|or) )?(?:who|whom|whose|what|when|where|which|why|how|is|are|was|were|do|does|did|can|could|"
+    r"will|would|should|shall|may|might|has|have|had|am|any|isn['’]t|aren['’]t|don['’]t|doesn['’]t|didn['’]t)\b",
+    re.IGNORECASE,
+)
+"""How a question begins; what only ends in a question mark may be the name of a song."""
+_META = frozenset(map(stem, _META_WORDS))
+_SILENCE_WORTH = 0.5
+"""What is left of the support of a sentence that says the evidence is silent: no passage can bear it."""
 _LEAST_COVERAGE = 0.15
 """Below this share of the claim's words found anywhere, no probability makes it supported."""
 _PARTIAL_COVERAGE = 0.5
+_NOTHING_ASSERTED = Assessment(None, "unverifiable", 0.8)
+Part = tuple[int, str, Match]
+"""A sentence or stretch of a claim: where it begins, its text, its words laid beside the evidence."""
 LONGEST_PART = 2000
 """Characters weighed as one part: work grows with the square of its words, and no sentence people write is as long."""
 
@@ -77,39 +97,45 @@ class EvidenceIndex:
         if not documents:
             return Assessment(None, "unverifiable", 1.0)
         parts = self._parts(claim, allowed)
-        if not parts:
-            return Assessment(None, "unverifiable", 0.8)
+        if parts:
+            return self._weighed(parts, len(documents), allowed, 1.0)
+        parts = self._parts(claim, allowed, silent=True)
+        return self._weighed(parts, len(documents), allowed, _SILENCE_WORTH) if parts else _NOTHING_ASSERTED
+
+    def _weighed(self, parts: list[Part], documents: int, allowed: frozenset[int] | None, worth: float) -> Assessment:
         measured, found_signals = [], []
         for offset, text, found in parts:
             facts = extract(text, self._names, found.words)
             clauses = split_clauses(text, found)
-            here = find_signals(text, found, facts, clauses, self._facts)
+            here = find_signals(text, found, facts, clauses, self._facts) if worth == 1.0 else []
             measured.append((found.total, measure(text, found, facts, here, clauses, self._idf, self._unseen)))
             found_signals += [_shifted(signal, offset) for signal in here]
         words = sum(len(found.bits) for _, _, found in parts)
         count = len(self.passages) if allowed is None else sum(p.document in allowed for p in self.passages)
-        features = combine(measured, words, count, len(documents))
-        return self._judged(parts, features, sorted(found_signals, key=lambda s: -s.strength))
+        features = combine(measured, words, count, documents)
+        return self._judged(parts, features, sorted(found_signals, key=lambda s: -s.strength), worth)
 
-    def _parts(self, claim: str, allowed: frozenset[int] | None) -> list[tuple[int, str, Match]]:
+    def _parts(self, claim: str, allowed: frozenset[int] | None, *, silent: bool = False) -> list[Part]:
+        """The sentences to weigh; with `silent` only those that say the evidence is silent, as far as they name what
+        about.
+        """
         spans = [(0, claim)]
         if _INNER_STOP.search(claim):
             spans = [(span.start, claim[span.start : span.end]) for span in split_sentences(claim)]
         spans = [(offset + at, piece) for offset, text in spans for at, piece in _pieces(text)]
         found = []
         for start, sentence in spans:
-            if sentence.rstrip().endswith("?") or _ABSTAINS.search(sentence):
+            if _asks(sentence) or _REFUSES.search(sentence) or bool(_SILENT.search(sentence)) != silent:
                 continue
             for offset, text, words in _stretches(start, sentence):
-                part = match(words, self.passages, self._exact, self._loose, allowed)
+                said = [w._replace(weight=0.0) if w.stem in _META else w for w in words] if silent else words
+                part = match(said, self.passages, self._exact, self._loose, allowed)
                 if part.total >= 1.0:
                     found.append((offset, text, part))
         return found
 
-    def _judged(
-        self, parts: list[tuple[int, str, Match]], features: dict[str, float], found: list[Signal]
-    ) -> Assessment:
-        support = self.model.support(features)
+    def _judged(self, parts: list[Part], features: dict[str, float], found: list[Signal], worth: float) -> Assessment:
+        support = worth * self.model.support(features)
         verdict = self._verdict(support, features)
         strongest = found[0].strength if found else 0.0
         sure = max(strongest, 1 - support) if verdict == "contradicted" else abs(support - 0.5) * 2
@@ -132,6 +158,10 @@ class EvidenceIndex:
             return "supported"
         told = support >= self.model.partial and features["cover_window"] >= _PARTIAL_COVERAGE
         return "partial" if told else "unsupported"
+
+
+def _asks(sentence: str) -> bool:
+    return sentence.rstrip().endswith("?") and bool(_ASKS.match(sentence))
 
 
 def _pieces(text: str) -> Iterator[tuple[int, str]]:
@@ -174,7 +204,7 @@ def _shifted(signal: Signal, offset: int) -> Signal:
     )
 
 
-def _bearing(parts: list[tuple[int, str, Match]]) -> tuple[Bearing, ...]:
+def _bearing(parts: list[Part]) -> tuple[Bearing, ...]:
     best: dict[int, float] = {}
     for _, _, found in parts:
         for i in found.top[:3]:
@@ -189,7 +219,7 @@ def _bearing(parts: list[tuple[int, str, Match]]) -> tuple[Bearing, ...]:
     )
 
 
-def _uncovered(parts: list[tuple[int, str, Match]]) -> tuple[tuple[int, int], ...]:
+def _uncovered(parts: list[Part]) -> tuple[tuple[int, int], ...]:
     spans: list[tuple[int, int]] = []
     for offset, text, found in parts:
         exact, loose = found.covered(list(found.score))

@@ -95,6 +95,17 @@ def test_what_asserts_nothing_is_unverifiable(index: EvidenceIndex, claim: str) 
     assert (assessment.support, assessment.verdict) == (None, "unverifiable")
 
 
+def test_saying_that_the_evidence_is_silent_about_something_named_is_borne_by_no_passage(index: EvidenceIndex) -> None:
+    assessment = index.assess("The sources do not mention the zeppelin fleet of the firm.")
+    assert assessment.verdict == "unsupported"
+    assert not assessment.signals
+
+
+def test_a_title_that_ends_in_a_question_mark_is_no_question() -> None:
+    index = EvidenceIndex([("1", "Their second record is called Who Are You?")])
+    assert index.assess("Their second record is called Who Are You?").verdict == "supported"
+
+
 @pytest.mark.parametrize("evidence", [[], [("1", "")], [("1", " \n ")]])
 def test_nothing_to_check_against_is_unverifiable_and_has_no_support(evidence: list[tuple[str, str]]) -> None:
     assert EvidenceIndex(evidence).assess("The firm grew by 12%.") == Assessment(None, "unverifiable", 1.0)

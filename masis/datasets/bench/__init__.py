@@ -24,7 +24,8 @@ ALTERED = frozenset({"altered_number", "altered_date", "swapped_name", "negation
 """What counts as an altered fact in our own cases (`data/README.md`)."""
 _SETS = ", ".join(task.name for task in TASKS)
 _UNCITED_RULE = (
-    "claims that cite nothing at all count as not attributed: the citation engine decides them, no evidence is weighed"
+    "claims that cite nothing, or nothing there is, count as not attributed: the citation engine decides them, no "
+    "evidence is weighed"
 )
 
 Positive = Callable[[BenchRow], bool]
@@ -93,7 +94,7 @@ class _Bench:
         yield self._reading(name, self.task.positive, lambda row: row.positive)
         if any(row.cites_nothing for row, _ in self.rows):
             yield self._reading(
-                "the same, claims that cite nothing counted as abstentions",
+                "the same, claims that cite nothing there is counted as abstentions",
                 self.task.positive,
                 lambda row: row.positive,
                 rule=False,

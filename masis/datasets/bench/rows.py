@@ -17,8 +17,9 @@ class BenchRow(NamedTuple):
     """A claim with its evidence (id, text) and label. `positive` says that people found it *not* supported.
 
     `keys` are what must not be shared between halves (the question, the documents). `strict` is a second reading of the
-    label where a set has one (WiCE: not supported at all). `cites_nothing`: the claim has neither a marker nor a
-    reference, so that the citation engine decides before any evidence is weighed. `planted` is what was altered in it.
+    label where a set has one (WiCE: not supported at all). `cites_nothing`: the claim has no reference, or none that
+    names evidence, so that the citation engine decides before any evidence is weighed. `planted` is what was altered
+    in it.
     """
 
     id: str
