@@ -18,6 +18,7 @@ COMMANDS = {
     "audit": Command("masis.cli.audit:audit", "Audit every case of a file, and keep the runs."),
     "import": Command("masis.cli.importing:import_files", "Read cases, or an archive, into the database."),
     "export": Command("masis.cli.exporting:export", "Write the database, its cases or its runs as JSON Lines."),
+    "report": Command("masis.cli.reporting:report", "Write the audit of one case as a page to print."),
     "bench": Command("masis.cli.bench:bench", "Measure the auditor on labelled data, beside baselines."),
     "health": Command("masis.cli.health:health", "Check that everything the workbench needs is in order."),
     "verify-log": Command("masis.cli.decision_log:verify_log", "Check that no decision was changed or taken away."),
