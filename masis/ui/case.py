@@ -7,8 +7,9 @@ from typing import Any
 import streamlit as st
 
 from masis.errors import UnknownRecord
+from masis.review.waiting import waiting_in
 from masis.schema.run import Run
-from masis.store.records import RunSummary
+from masis.store.records import CaseFilter, RunSummary
 from masis.ui import address, keys, scores
 from masis.ui.components import HERE, case_head, follow_list, loop_story, reading_desk, score_table
 from masis.ui.decision import MACHINE_SHOWN, decision_panel
@@ -66,6 +67,28 @@ def _unknown(case_id: str) -> None:
     st.title("There is no such case")
     st.text(case_id[:500])
     st.markdown("It may be in another database, or its id may be cut off in the address you followed.")
+
+
+def show_no_case(bench: Workbench) -> None:
+    """The desk without a case: what it is for, and the shortest way to one."""
+    st.title("No case is open")
+    st.markdown(
+        "Here one answer is judged: every citation and claim is marked, the evidence stands beside it, "
+        "and your decision is kept with the reasons."
+    )
+    found = bench.find_cases(waiting_in(CaseFilter(size=1)))
+    first = next(iter(found.rows), None)
+    with st.container(horizontal=True):
+        if first and st.button(
+            f"Open the first of {spoken(found.total, 'case')} that wait"
+            if found.total > 1
+            else "Open the one that waits",
+            type="primary",
+            icon=":material/rate_review:",
+        ):
+            address.open_case(first.id)
+        if st.button("Choose one in the queue", icon=":material/checklist:"):
+            address.leave_case()
 
 
 # --- which run, which iteration -----------------------------------------------------------------------------------
@@ -130,7 +153,7 @@ def _run_choice(finished: list[RunSummary], run: Run, case_id: str) -> None:
         label_visibility="collapsed",
         on_change=_choose_run,
         args=(finished[0].id,),
-        width=235,
+        width=320,
     )
     if st.button("Compare", icon=":material/compare:"):
         other = next(each.id for each in finished if each.id != run.id)

@@ -20,6 +20,8 @@ _MEMORY = registered("reviewer")
 _STYLE = """<style>
 .st-key-reviewer-badge { position: fixed; top: 0.55rem; right: 3.4rem; z-index: 999991; width: auto; }
 .st-key-reviewer-badge button { border: 0; background: transparent; min-height: 2rem; }
+[data-testid=stLayoutWrapper]:has(> .st-key-reviewer-badge),
+[data-testid=stLayoutWrapper]:has(> .st-key-reviewer-memory) { position: absolute; }
 .st-key-reviewer-memory { position: absolute; width: 0; height: 0; overflow: hidden; }
 </style>"""
 

@@ -107,3 +107,19 @@ def test_opening_a_case_takes_little_server_time(bench: Workbench) -> None:
     for _ in range(5):
         app.run()
     assert (time.process_time() - began) / 5 < 0.15
+
+
+def test_the_desk_without_a_case_leads_to_the_first_that_waits(bench: Workbench) -> None:
+    app = AppTest.from_file(str(app_root() / "app.py"), default_timeout=30).run()
+    app.switch_page("pages/review.py").run()
+    assert not app.exception
+    assert [title.value for title in app.title] == ["No case is open"]
+    next(button for button in app.button if button.label.startswith("Open the")).click().run()
+    assert not app.exception
+    assert "case" in app.query_params
+
+
+def test_a_case_that_was_not_audited_shows_its_answer_and_can_be_decided(bench: Workbench) -> None:
+    app = page(case=next(case.id for case in bench.store.cases.iterate() if case.id != CASE))
+    assert "Audit now" in labels(app)
+    assert any("has not been audited" in each.value for each in app.markdown)

@@ -67,7 +67,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
   }
   const sayFinding = finding => say(finding.label, `Finding ${finding.number}, ${finding.severity}`, [finding.reason])
   const sayPiece = piece => {
-    const own = (piece.findings ?? []).map(number => findingsByNumber.get(number)).filter(Boolean)
+    const own = (piece.findings ?? []).map(number => findingsByNumber.get(number)).filter(Boolean).sort((a, b) => a.number - b.number)
     own.forEach(sayFinding)
     const told = own.map(finding => finding.reason.toLowerCase()).join(" ")
     const fresh = lines => lines.filter(line => !told.includes(line.toLowerCase()))
@@ -126,7 +126,8 @@ export default function ({ data, parentElement, setTriggerValue }) {
     if (named.length > 6) line.append(make("span", "", `and ${named.length - 6} more`))
     why.append(line)
     if (narrow() && lit.length) {
-      const words = make("blockquote", "", shortened(lit[0].element.textContent.trim(), 300))
+      const passage = lit.filter(item => item.id === lit[0].id).map(item => item.element.textContent).join("")
+      const words = make("blockquote", "", shortened(passage.trim(), 300))
       words.dir = "auto"
       why.append(words)
     }
