@@ -10,10 +10,25 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 MAC_APPS = ("Google Chrome.app/Contents/MacOS/Google Chrome", "Chromium.app/Contents/MacOS/Chromium")
 DOWNLOAD_SECONDS = 300
+IDLE = "[data-testid=stApp][data-test-script-state=notRunning]"
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+"""What Chromium is started with: it runs in containers, and asks nobody anything by itself."""
 
 
 def installed_browser() -> str | None:
@@ -29,6 +44,13 @@ def installed_browser() -> str | None:
     with sync_playwright() as playwright:
         path = Path(playwright.chromium.executable_path)
     return str(path) if path.is_file() else None
+
+
+def settle(page: Page) -> None:
+    """Wait until the script of the page has run to its end, and has not begun again a moment later."""
+    page.wait_for_selector(IDLE, timeout=30_000)
+    page.wait_for_timeout(250)
+    page.wait_for_selector(IDLE, timeout=30_000)
 
 
 def main() -> None:

@@ -35,6 +35,7 @@ class Session:
         self._connection = connection
         self._page = self._hash = self._query = ""
         self._components: dict[str, str] = {}
+        self._buttons: dict[str, str] = {}
         self._kept: dict[str, ForwardMsg] = {}
 
     @classmethod
@@ -56,6 +57,8 @@ class Session:
         if page == self._page:
             message.rerun_script.page_script_hash = self._hash
         self._page = page
+        self._components.clear()
+        self._buttons.clear()
         return await self._asked(message)
 
     async def post(self, component: str, name: str, value: Any) -> Answer:
@@ -69,6 +72,17 @@ class Session:
         asked.fragment_id = self._components[found]
         state = asked.widget_states.widgets.add()
         state.id, state.json_value = found, json.dumps({name: value})
+        return await self._asked(message)
+
+    async def press(self, label: str) -> Answer:
+        """Press a button by its label."""
+        if label not in self._buttons:
+            raise LookupError(f"no button {label!r} on the page, only {sorted(self._buttons)}")
+        message = BackMsg()
+        asked = message.rerun_script
+        asked.query_string, asked.page_script_hash, asked.page_name = self._query, self._hash, self._page
+        state = asked.widget_states.widgets.add()
+        state.id, state.trigger_value = self._buttons[label], True
         return await self._asked(message)
 
     async def _asked(self, message: BackMsg) -> Answer:
@@ -111,6 +125,8 @@ class Session:
         kind = element.WhichOneof("type")
         if kind == "bidi_component":
             self._components[element.bidi_component.id] = got.delta.fragment_id
+        elif kind == "button":
+            self._buttons[element.button.label] = element.button.id
         elif kind in ("heading", "markdown", "text"):
             texts.append(getattr(element, kind).body)
         return kind == "exception"

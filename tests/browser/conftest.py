@@ -13,22 +13,12 @@ import pytest
 from playwright.sync_api import Browser, Error, Page, sync_playwright
 
 import tools.serving
-from tools.browser import installed_browser
+from tools.browser import FLAGS, IDLE, installed_browser, settle
 from tools.serving import ROOT, free_port
 from tools.serving import wait_for as _wait_for
 
-__all__ = ["FLAGS", "ROOT", "Tab", "_wait_for", "free_port", "serving"]
+__all__ = ["FLAGS", "IDLE", "ROOT", "Tab", "_wait_for", "free_port", "serving"]
 REQUIRED = os.environ.get("MASIS_REQUIRE_BROWSER") == "1"
-IDLE = "[data-testid=stApp][data-test-script-state=notRunning]"
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -75,9 +65,7 @@ class Tab:
 
     def settle(self) -> None:
         """Wait until the script has run to its end."""
-        self.page.wait_for_selector(IDLE, timeout=30_000)
-        self.page.wait_for_timeout(250)
-        self.page.wait_for_selector(IDLE, timeout=30_000)
+        settle(self.page)
 
     def assert_clean(self) -> None:
         """No script error, no exception on the page, and nothing asked of another host."""

@@ -1,0 +1,153 @@
+"""Every page as a picture, light and dark, 1440 and 900 wide, into ``screenshots/``.
+
+    python tools/screenshots.py [--out FOLDER] [--only NAME]
+
+The demo is served with most cases audited, some decided, one audited twice. A page longer than the window is also taken
+whole (``-whole``), as far as 4,000 pixels.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from playwright.sync_api import Page, sync_playwright
+
+from masis.schema.case import Case
+from masis.schema.review import Decision
+from masis.workbench import Workbench, demo_cases
+from tools.browser import FLAGS, installed_browser, settle
+from tools.serving import serving
+
+WIDTHS = (1440, 900)
+SCHEMES = ("light", "dark")
+HEIGHT = 960
+LONGEST = 4_000
+SHOWN = "strategy-01-fabricated"
+NOT_AUDITED = ("home-01-unsafe", "law-01-clean", "history-01-clean")
+
+
+class Shot(NamedTuple):
+    """A page to look at: a name, and the address within the workbench."""
+
+    name: str
+    address: str
+
+
+def prepared(path: Path) -> list[Shot]:
+    """Make the database that the pages are shown with; returns the pages, every kind of them."""
+    bench = Workbench.open(path)
+    cases = {case.id: case for case in demo_cases()}
+    bench.import_cases(cases.values())
+    for case_id in NOT_AUDITED:
+        cases.pop(case_id)
+    runs = {case.id: bench.audit(case).id for case in cases.values()}
+    strict = bench.settings.model_copy(update={"strictness": "strict", "max_iterations": 1})
+    second = bench.audit(cases[SHOWN], settings=strict).id
+    for decision in _decisions(bench, list(cases.values()), runs):
+        bench.decide(decision)
+    undone = next(iter(cases))
+    bench.undo(undone, "Ada Lind")
+    bench.store.close()
+    return [*pages(runs[SHOWN], second), Shot("new-watched", f"/new?job={runs[SHOWN]}&case={SHOWN}")]
+
+
+def pages(first: str, second: str) -> list[Shot]:
+    """The addresses of a prepared database."""
+    return [
+        Shot("overview", "/"),
+        Shot("queue", "/queue"),
+        Shot("queue-filtered", "/queue?state=needs_review&flag=invalid_reference&order=least_confident"),
+        Shot("queue-nothing-found", "/queue?q=zzzzqqqq"),
+        Shot("review", f"/review?case={SHOWN}&run={first}"),
+        Shot("review-second-iteration", f"/review?case={SHOWN}&run={first}&iteration=2"),
+        Shot("review-not-audited", f"/review?case={NOT_AUDITED[0]}"),
+        Shot("review-no-such-case", "/review?case=nowhere"),
+        Shot("review-nothing-open", "/review"),
+        Shot("new", "/new"),
+        Shot("compare", f"/compare?case={SHOWN}&left={first}&right={second}"),
+        Shot("compare-nothing-chosen", "/compare"),
+        Shot("decisions", "/decisions"),
+        Shot("settings", "/settings"),
+    ]
+
+
+def _decisions(bench: Workbench, cases: list[Case], runs: dict[str, str]) -> Iterator[Decision]:
+    for number, case in enumerate(case for case in cases[:14] if case.id != SHOWN):
+        verdict = ("approve", "override", "approve", "reject", "escalate")[number % 5]
+        corrected = f"{case.answer} Checked against the evidence." if verdict == "override" else None
+        yield Decision(
+            reviewer=("Ada Lind", "Grace Okoye")[number % 2],
+            case_id=case.id,
+            run_id=runs[case.id],
+            iteration=1,
+            verdict=verdict,
+            reason="" if verdict == "approve" else "A reference names no evidence of this case",
+            note="The second sentence is what matters here." if number % 3 == 0 else "",
+            corrected_answer=corrected,
+        )
+
+
+def take(page: Page, folder: Path, name: str) -> None:
+    """The window as it is, and the whole page where it is longer."""
+    page.screenshot(path=folder / f"{name}.png")
+    size = page.viewport_size
+    height = page.locator("[data-testid=stMain]").evaluate("main => main.scrollHeight")
+    if size is None or height <= size["height"]:
+        return
+    page.set_viewport_size({"width": size["width"], "height": min(height, LONGEST)})
+    page.wait_for_timeout(400)
+    page.screenshot(path=folder / f"{name}-whole.png")
+    page.set_viewport_size(size)
+
+
+def main() -> int:
+    """Take them all."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=Path, default=Path("screenshots"))
+    parser.add_argument("--only", default="", help="pages whose name begins so")
+    given = parser.parse_args()
+    found = installed_browser()
+    if found is None:
+        print("No Chromium or Chrome is installed (then: make browser).")
+        return 1
+    given.out.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        shots = [shot for shot in prepared(folder / "demo.db") if shot.name.startswith(given.only)]
+        with (
+            serving("serve", "--db", str(folder / "demo.db"), folder=folder) as served,
+            serving("serve", "--db", str(folder / "empty.db"), folder=folder) as empty,
+            sync_playwright() as playwright,
+        ):
+            browser = playwright.chromium.launch(executable_path=found, args=FLAGS)
+            for scheme in SCHEMES:
+                for width in WIDTHS:
+                    context = browser.new_context(
+                        viewport={"width": width, "height": HEIGHT},
+                        color_scheme=scheme,  # type: ignore[arg-type]
+                        reduced_motion="reduce",
+                    )
+                    page = context.new_page()
+                    everything = [(served.base, shot) for shot in shots]
+                    if "overview-empty".startswith(given.only):
+                        everything.append((empty.base, Shot("overview-empty", "/")))
+                    for base, shot in everything:
+                        page.goto(base + shot.address)
+                        settle(page)
+                        page.wait_for_timeout(500)
+                        take(page, given.out, f"{shot.name}-{scheme}-{width}")
+                    context.close()
+            browser.close()
+    print(f"{len(list(given.out.glob('*.png')))} pictures in {given.out}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
