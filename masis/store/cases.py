@@ -142,10 +142,18 @@ class Cases:
         with self._database.reading() as connection:
             return queue.search(connection, wanted)
 
-    def neighbours(self, case_id: str, wanted: CaseFilter) -> neighbours.Neighbours:
-        """The cases beside one in the order of a filter, whether it matches itself or not. Raises UnknownRecord."""
+    def count_matching(self, wanted: CaseFilter) -> int:
+        """How many cases match; page and order don't matter."""
         with self._database.reading() as connection:
-            return neighbours.neighbours(connection, wanted, case_seq(connection, case_id))
+            return queue.matching(connection, wanted).total
+
+    def beside(self, case_id: str, wanted: CaseFilter, *, forward: bool) -> str | None:
+        """The case behind one (or before it) in the order of a filter, whether the one matches itself or not.
+
+        None at the ends. Raises UnknownRecord.
+        """
+        with self._database.reading() as connection:
+            return neighbours.beside(connection, wanted, case_seq(connection, case_id), forward=forward)
 
     def following(self, case_id: str, wanted: CaseFilter, *, without: Collection[str] = ()) -> str | None:
         """The next case of a queue that is none of ``without``; after the last one, from the first on again.

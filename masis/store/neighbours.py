@@ -17,30 +17,20 @@ MOST_LEFT_OUT = 500
 """Cases that can be left out by name; SQLite binds a bounded number of values."""
 
 
-class Neighbours(NamedTuple):
-    """The cases beside one in a queue, None at its ends; and how many match the filter in all."""
-
-    previous: str | None
-    next: str | None
-    matching: int
-
-
 class _Order(NamedTuple):
-    """What a queue is sorted by before the number of the case, and which way each goes."""
+    """What a queue is sorted by before the number of the case, which way each goes; ``walk`` has SQLite keep to it."""
 
     key: str | None
+    walk: str = ""
     key_falls: bool = False
     number_falls: bool = False
     values: tuple[int, ...] = ()
 
 
-def neighbours(connection: sqlite3.Connection, wanted: CaseFilter, seq: int) -> Neighbours:
-    """The cases before and behind number ``seq`` in the order of ``wanted``; its page and size don't matter."""
+def beside(connection: sqlite3.Connection, wanted: CaseFilter, seq: int, *, forward: bool) -> str | None:
+    """The case behind (or before) number ``seq`` in the order of ``wanted``; its page and size don't matter."""
     found = queue.matching(connection, wanted)
-    if not found.total:
-        return Neighbours(None, None, 0)
-    search = _Search(connection, wanted, found, ())
-    return Neighbours(search.beside(seq, forward=False), search.beside(seq, forward=True), found.total)
+    return _Search(connection, wanted, found, ()).beside(seq, forward=forward) if found.total else None
 
 
 def following(connection: sqlite3.Connection, wanted: CaseFilter, seq: int, without: Collection[str]) -> str | None:
@@ -91,8 +81,10 @@ class _Search:
         return self._first(where, [*bound, *values], by)
 
     def _first(self, where: str, values: list[Any], by: str) -> str | None:
+        # without being told, SQLite often takes an index of the filter and sorts all that match
+        index = self.order.walk if self.walks else ""
         row = self.connection.execute(
-            f"SELECT id FROM cases WHERE {where} ORDER BY {by} LIMIT 1",  # noqa: S608 (every name is ours)
+            f"SELECT id FROM cases {index} WHERE {where} ORDER BY {by} LIMIT 1",  # noqa: S608 (every name is ours)
             values,
         ).fetchone()
         return None if row is None else str(row["id"])
@@ -101,17 +93,13 @@ class _Search:
 def _order(wanted: CaseFilter) -> _Order:
     match wanted.order:
         case "telling":
-            return _Order("telling", key_falls=True)
+            return _Order("telling", "INDEXED BY cases_telling", key_falls=True)
         case "least_confident":
-            return _Order("doubt", key_falls=True)
+            return _Order("doubt", "INDEXED BY cases_doubt", key_falls=True)
         case "oldest":
-            return _Order(None)
+            return _Order(None, "NOT INDEXED")
         case "newest":
-            return _Order(None, number_falls=True)
+            return _Order(None, "NOT INDEXED", number_falls=True)
         case "random":
-            return _Order(*_shuffled(wanted.seed))
-
-
-def _shuffled(seed: int) -> tuple[str, bool, bool, tuple[int, ...]]:
-    shuffle = queue.shuffle(seed)
-    return f"({shuffle.sorted})", False, False, shuffle.values
+            shuffle = queue.shuffle(wanted.seed)
+            return _Order(f"({shuffle.sorted})", values=shuffle.values)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import streamlit as st
 
-from masis.errors import MasisError, StaleVersion
+from masis.errors import MasisError, StaleVersion, StoreError
 from masis.review.reasons import OTHER, reasons_for
 from masis.review.submission import submit, take_back
 from masis.review.waiting import next_waiting, waiting_in
@@ -74,8 +74,6 @@ class _Place(NamedTuple):
     """Where the case stands in the queue the address describes."""
 
     wanted: CaseFilter
-    previous: str | None
-    next: str | None
     waiting: int
 
 
@@ -104,15 +102,24 @@ def decision_panel(
 ) -> None:
     """The decision on iteration ``index`` (from 0) of ``run``, or on a case that was not audited (``run`` is None)."""
     wanted = address.case_filter()
-    beside = bench.store.cases.neighbours(view.case.id, wanted)
-    waiting = bench.find_cases(waiting_in(wanted).model_copy(update={"page": 1, "size": 1})).total
-    place = _Place(wanted, beside.previous, beside.next, waiting)
+    place = _Place(wanted, bench.store.cases.count_matching(waiting_in(wanted)))
     run = run if run and run.iterations else None
     _panel(_Desk(bench, view, run, index if run else 0, machine_shown, place))
 
 
 @st.fragment
 def _panel(desk: _Desk) -> None:
+    """The panel, drawn again by itself; then nobody but it can say that the database is out of reach."""
+    try:
+        _draw(desk)
+    except StoreError as error:
+        st.error(
+            "The database can't be used just now. What you typed is kept in this browser.", icon=":material/error:"
+        )
+        st.text(str(error))
+
+
+def _draw(desk: _Desk) -> None:
     form = _open_form(desk)
     key = f"decision-{hashlib.sha256(desk.case_id.encode()).hexdigest()[:16]}"
     _keep(desk, form, st.session_state.get(key, {}).get("draft"))
@@ -243,9 +250,9 @@ def _act(desk: _Desk, form: _Form, posted: dict[str, Any]) -> None:
         case "next" | "skip" as how:
             _next_waiting(desk, form, skip=how == "skip")
         case "forward":
-            _open(form, desk.place.next, "This is the last case of the list.")
+            _open(form, _beside(desk, forward=True), "This is the last case of the list.")
         case "back":
-            _open(form, desk.place.previous, "This is the first case of the list.")
+            _open(form, _beside(desk, forward=False), "This is the first case of the list.")
         case _:
             return
 
@@ -304,6 +311,10 @@ def _next_waiting(desk: _Desk, form: _Form, *, skip: bool) -> None:
     _open(form, found, "Nothing is left in this queue. Choose other filters in the queue, or import more cases.")
 
 
+def _beside(desk: _Desk, *, forward: bool) -> str | None:
+    return desk.bench.store.cases.beside(desk.case_id, desk.place.wanted, forward=forward)
+
+
 def _open(form: _Form, case_id: str | None, nothing: str) -> None:
     if case_id is None:
         form.message = _Message(nothing, "calm")
@@ -347,8 +358,6 @@ def _data(desk: _Desk, form: _Form) -> dict[str, Any]:
         "standing": _standing(desk, history),
         "history": history,
         "go": {
-            "previous": desk.place.previous is not None,
-            "next": desk.place.next is not None,
             "waiting": desk.place.waiting > 0,
             "says": f"{desk.place.waiting:,} waiting in this queue"
             if desk.place.waiting

@@ -98,6 +98,7 @@ def test_a_queue_filter_travels_along_and_its_ends_are_said(base: str, open_tab:
     expect(found).to_be_visible()
     page.keyboard.press("j")
     expect(page).to_have_url(f"{base}/review?order=oldest&case=bridge-10")
-    expect(found.get_by_role("button", name="Following")).to_be_disabled()
+    expect(found.last.get_by_role("radiogroup", name="Verdict")).to_be_visible()
+    expect(found).to_have_count(1)
     page.keyboard.press("j")
     expect(found.get_by_role("status").first).to_contain_text("last case of the list")

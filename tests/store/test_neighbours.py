@@ -32,11 +32,10 @@ def test_neighbours_follow_the_order_of_the_pages(filled: Store, order: QueueOrd
     wanted = CaseFilter(order=order, seed=7, size=5, **narrowed)
     ids = [row.id for row in filled.cases.search(wanted.model_copy(update={"size": 100})).rows]
     assert len(ids) > 2
+    assert filled.cases.count_matching(wanted) == len(ids)
     for index, case_id in enumerate(ids):
-        beside = filled.cases.neighbours(case_id, wanted)
-        assert beside.previous == (ids[index - 1] if index else None)
-        assert beside.next == (ids[index + 1] if index + 1 < len(ids) else None)
-        assert beside.matching == len(ids)
+        assert filled.cases.beside(case_id, wanted, forward=False) == (ids[index - 1] if index else None)
+        assert filled.cases.beside(case_id, wanted, forward=True) == (ids[index + 1] if index + 1 < len(ids) else None)
         assert filled.cases.following(case_id, wanted) == ids[(index + 1) % len(ids)]
 
 
@@ -44,9 +43,9 @@ def test_a_case_that_has_left_the_queue_still_has_its_neighbours(filled: Store) 
     wanted = CaseFilter(states=("needs_review",), order="telling")
     ids = [row.id for row in filled.cases.search(wanted).rows]
     filled.decisions.append(Decision(reviewer="Ada", case_id=ids[2], run_id=None, verdict="approve"))
-    beside = filled.cases.neighbours(ids[2], wanted)
-    assert (beside.previous, beside.next) == (ids[1], ids[3])
-    assert beside.matching == len(ids) - 1
+    assert filled.cases.beside(ids[2], wanted, forward=False) == ids[1]
+    assert filled.cases.beside(ids[2], wanted, forward=True) == ids[3]
+    assert filled.cases.count_matching(wanted) == len(ids) - 1
 
 
 def test_cases_left_out_are_passed_over_and_nothing_left_is_none(filled: Store) -> None:
@@ -55,4 +54,4 @@ def test_cases_left_out_are_passed_over_and_nothing_left_is_none(filled: Store) 
     everyone = {f"case-{number}" for number in range(12)}
     assert filled.cases.following("case-3", wanted, without=everyone) is None
     assert filled.cases.following("case-3", CaseFilter(text="zeppelin")) is None
-    assert filled.cases.neighbours("case-3", CaseFilter(text="zeppelin")).matching == 0
+    assert filled.cases.beside("case-3", CaseFilter(text="zeppelin"), forward=True) is None

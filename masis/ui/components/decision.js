@@ -240,6 +240,7 @@ class Panel {
   enlarge() {
     this.el.large.append(this.el.editor)
     this.el.large.showModal()
+    this.draw()
     this.el.corrected.focus()
   }
 
@@ -267,7 +268,7 @@ class Panel {
       this.touched(true)
     })
     editorHead.append(editorLabel, el.again, el.enlarge)
-    el.corrected = named("textarea", "text serif", "", { id: "corrected", rows: "12", dir: "auto", spellcheck: "true" })
+    el.corrected = named("textarea", "text serif", "", { id: "corrected", rows: "9", dir: "auto", spellcheck: "true" })
     el.check = named("div", "check", "", { role: "status", "aria-live": "polite" })
     el.editor.append(editorHead, el.corrected, el.check)
     el.editorHome = make("div", "editor-home")
@@ -285,7 +286,7 @@ class Panel {
     el.name = named("input", "text", "", { id: "name", type: "text", maxlength: "80", autocomplete: "name", placeholder: "Asked once, kept with every decision" })
     el.nameBlock.append(named("label", "label", "Your name", { for: "name" }), el.name)
     el.submit = button("primary", "Submit", "Ctrl ↵", () => this.submit())
-    el.discard = button("quiet", "Discard draft", "", () => { this.reopened = false; this.fill(blank()); this.touched(); this.settled(); this.act("discard", { seq: this.seq, mount: this.mount }); this.draw() })
+    el.discard = button("quiet", "Discard", "", () => { this.reopened = false; this.fill(blank()); this.touched(); this.settled(); this.act("discard", { seq: this.seq, mount: this.mount }); this.draw() })
     el.saved = named("span", "saved dim", "", { "aria-live": "off" })
     const foot = make("div", "row foot")
     foot.append(el.submit, el.discard, el.saved)
@@ -301,7 +302,9 @@ class Panel {
     el.go.append(el.next, el.skip, el.back, el.forward, el.waiting, el.keys)
     el.help = named("dialog", "sheet", "", { "aria-label": "Keys" })
     el.large = named("dialog", "sheet large", "", { "aria-label": "Correct the answer" })
-    el.large.append(button("quiet close", "Close", "Esc", () => el.large.close()))
+    const largeHead = make("div", "row")
+    largeHead.append(make("h2", "", "Correct the answer"), button("quiet close", "Close", "Esc", () => el.large.close()))
+    el.large.append(largeHead)
     el.large.onclose = () => { el.editorHome.append(el.editor); this.draw() }
     panel.append(make("h2", "", "Decision"), el.message, el.standing, el.form, el.go, el.history, el.help, el.large)
     this.root.replaceChildren(panel)
@@ -339,10 +342,8 @@ class Panel {
     el.submit.firstChild.textContent = this.busy ? "Submitting…" : verdict ? `Submit: ${data.verdicts.find(each => each.code === verdict).text.toLowerCase()}` : "Submit"
     el.submit.disabled = Boolean(this.busy)
     el.discard.hidden = !begun
-    el.saved.textContent = !begun ? "" : this.dirty ? "Saving…" : "Draft saved"
+    el.saved.textContent = !begun ? "" : this.dirty ? "Saving…" : "Saved"
     this.drawHistory()
-    el.back.disabled = !data.go.previous
-    el.forward.disabled = !data.go.next
     el.next.disabled = el.skip.disabled = !data.go.waiting
     el.next.classList.toggle("primary", !open)
     el.waiting.textContent = data.go.says
@@ -365,10 +366,12 @@ class Panel {
     if (!stands) return
     const head = make("div", "row")
     head.append(pill({ text: stands.what, tone: stands.tone }), make("span", "dim", `by ${stands.who}, ${time(stands.at)}`))
-    if (stands.undoable) head.append(button("step undo", "Undo", "U", () => this.undo()))
     el.standing.append(head)
     if (stands.why) el.standing.append(named("p", "", stands.why, { dir: "auto" }))
     if (stands.note) el.standing.append(named("p", "dim", stands.note, { dir: "auto" }))
+    const back = make("div", "row")
+    if (stands.undoable) back.append(button("step", "Undo", "U", () => this.undo()))
+    el.standing.append(back)
     if (!this.open()) {
       el.standing.append(make("p", "dim small", "To decide anew, choose a verdict: "))
       const anew = make("div", "row anew")

@@ -1,0 +1,56 @@
+"""Who is at work: a name for the session, the drafts that go with it, and names that are none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import streamlit as st
+from streamlit.testing.v1 import AppTest
+
+from masis.store.drafts import NOBODY_YET
+from masis.ui import place
+from masis.workbench import POLICY_REVIEWER, Workbench
+
+
+@pytest.fixture
+def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workbench]:
+    monkeypatch.setattr(place, "_served", [tmp_path / "names.db"])
+    st.cache_resource.clear()
+    yield Workbench.open(tmp_path / "names.db")
+    st.cache_resource.clear()
+
+
+def named(given: Any) -> str | None:
+    """What a session calls itself after the name was given."""
+
+    def script(given: Any) -> None:
+        import streamlit as st
+
+        from masis.ui.place import workbench
+        from masis.ui.reviewer import name_reviewer, reviewer, reviewer_badge
+
+        name_reviewer(workbench(), given)
+        reviewer_badge(workbench())
+        st.session_state["seen"] = reviewer()
+
+    app = AppTest.from_function(script, kwargs={"given": given}, default_timeout=20).run()
+    assert not app.exception
+    return str(app.session_state["seen"]) if app.session_state["seen"] else None
+
+
+def test_a_name_is_kept_tidy_and_takes_over_what_was_drafted_before(bench: Workbench) -> None:
+    bench.store.drafts.save(NOBODY_YET, "case:1", "note", "typed first")
+    assert named("  Ada \n Lovelace\x00 ") == "Ada Lovelace"
+    assert bench.store.drafts.load("Ada Lovelace", "case:1") == {"note": "typed first"}
+
+
+@pytest.mark.parametrize("given", ["", "   ", None, 7, ["Ada"], POLICY_REVIEWER, POLICY_REVIEWER.upper()])
+def test_what_is_no_name_of_a_person_is_not_taken(bench: Workbench, given: Any) -> None:
+    assert named(given) is None
+
+
+def test_a_hostile_name_is_shown_as_it_is_and_cut(bench: Workbench) -> None:
+    assert len(named("![x](http://192.0.2.1/)" * 50) or "") <= 80
