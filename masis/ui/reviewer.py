@@ -46,13 +46,12 @@ def name_reviewer(bench: Workbench, given: object) -> str | None:
 
 def reviewer_badge(bench: Workbench) -> None:
     """Who is at work, at the right of the frame, with a way to change it. Once a page, before the page itself."""
-    _remember(bench)
-    st.html(_STYLE)
     name = reviewer()
-    with (
-        st.container(key="reviewer-badge"),
-        st.popover(_escaped(name) if name else "Your name", icon=":material/person:", type="tertiary"),
-    ):
+    with st.container(key="reviewer-badge"):  # all of it out of the flow: the page begins where it would without
+        st.html(_STYLE)
+        _remember(bench)
+        popover = st.popover(_escaped(name) if name else "Your name", icon=":material/person:", type="tertiary")
+    with popover:
         st.markdown("**Who decides?** The name is kept with every decision, and by this browser.")
         st.session_state["reviewer-field"] = name or ""
         st.text_input(
