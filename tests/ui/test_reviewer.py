@@ -26,7 +26,7 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workbench
 def named(given: Any) -> str | None:
     """What a session calls itself after the name was given."""
 
-    def script(given: Any) -> None:
+    def script(given: object) -> None:
         import streamlit as st
 
         from masis.ui.place import workbench
