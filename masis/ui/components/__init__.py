@@ -16,8 +16,8 @@ from masis.ui.desk import DeskData
 HERE = Path(__file__).parent
 
 
-def registered(name: str) -> Callable[..., Any]:
-    """A component from ``name.js`` and ``name.css``; to be registered once, at import."""
+def registered(name: str, *parts: str) -> Callable[..., Any]:
+    """A component from ``name.js`` and ``name.css``; to be registered once, at import. ``parts`` are more scripts."""
 
     def source(file: str) -> str:
         return (HERE / file).read_text(encoding="utf-8")
@@ -26,11 +26,11 @@ def registered(name: str) -> Callable[..., Any]:
         f"masis_{name}",
         html='<div class="root"></div>',
         css=f"{source('base.css')}\n{source(f'{name}.css')}",
-        js=f"{source('base.js')}\n{source(f'{name}.js')}",
+        js="\n".join(source(f"{script}.js") for script in ("base", *parts, name)),
     )
 
 
-_DESK = registered("desk")
+_DESK = registered("desk", "desk_parts")
 _CASE_LIST = registered("case_list")
 _CASE_HEAD = registered("case_head")
 _SCORES = registered("scores")

@@ -4,15 +4,6 @@ const ANSWER_FIRST = 20_000 // characters of an answer drawn at once; the rest o
 const FINDINGS_FIRST = 40
 const LONG_CHUNK = 1_600
 
-const readAs = { fabricated: "fabricated", misattributed: "misattributed", needless: "needless", unsupported: "does not say this", contradicts: "says otherwise", valid: "valid" }
-const plural = (count, one) => `${count.toLocaleString("en")} ${one}${count === 1 ? "" : "s"}`
-const shortened = (text, length) => (text.length > length ? `${text.slice(0, length).trimEnd()} …` : text)
-const plainButton = (className, text) => {
-  const button = make("button", className, text)
-  button.type = "button"
-  return button
-}
-
 export default function ({ data, parentElement, setTriggerValue }) {
   const root = parentElement.querySelector(".root")
   if (!root || root.dataset.version === data.version) return
@@ -272,7 +263,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
     const text = make("div", "text")
     text.dir = "auto"
     if (difference) {
-      drawDifferenceKey(difference)
+      answer.append(drawDifferenceKey(difference))
       answer.append(text)
       const tags = { same: "span", out: "del", in: "ins" }
       drawLong(text, difference.changes, ([, words]) => words.length, ([kind, words]) => {
@@ -293,16 +284,6 @@ export default function ({ data, parentElement, setTriggerValue }) {
       for (const number of piece.ends ?? []) text.append(drawTag(number))
     })
   }
-  const drawDifferenceKey = difference => {
-    const key = make("p", "difference-key")
-    if (!difference.words_out && !difference.words_in) {
-      key.append("Nothing changed: both answers are the same, word for word.")
-    } else {
-      key.append(make("del", "", "taken out"), ` ${plural(difference.words_out, "word")}  `, make("ins", "", "put in"), ` ${plural(difference.words_in, "word")}`)
-    }
-    answer.append(key)
-  }
-
   // --- findings and changes -----------------------------------------------------------------------------------------
   const drawFinding = finding => {
     const card = make("article", `finding tone-${finding.label.tone}`)
@@ -343,41 +324,8 @@ export default function ({ data, parentElement, setTriggerValue }) {
     for (const finding of whole) findings.append(drawFinding(finding))
     const unsent = data.findings_total - data.findings.length
     if (unsent > 0) findings.append(make("p", "dim", `${plural(unsent, "lesser finding")} are not listed here; the report has them all.`))
-    drawFixed()
+    if (data.fixed.length) findings.append(...drawFixed(data))
   }
-  const drawFixed = () => {
-    if (!data.fixed.length) return
-    findings.append(make("h4", "", `Fixed since iteration ${data.iteration - 1}`))
-    const list = make("ul", "fixed")
-    for (const each of data.fixed) {
-      const item = make("li", "")
-      item.append(make("span", "tick", "✓"), make("b", "", ` ${each.label.text}. `))
-      const words = make("span", "", each.description)
-      words.dir = "auto"
-      item.append(words)
-      list.append(item)
-    }
-    findings.append(list)
-  }
-  const drawChanges = () => {
-    if (!data.changes.length && !data.changes_made) return null
-    const section = make("section", "changes")
-    section.append(make("h3", "", "What changed to arrive at this answer"))
-    if (!data.changes.length) section.append(make("p", "", data.changes_made))
-    for (const change of data.changes) {
-      const row = make("div", "change")
-      row.append(make("span", "change-kind", change.kind))
-      const words = make("div", "change-words")
-      words.dir = "auto"
-      if (change.before) words.append(make("del", "", change.before))
-      if (change.after) words.append(make("ins", "", change.after))
-      words.append(make("p", "why", change.why))
-      row.append(words)
-      section.append(row)
-    }
-    return section
-  }
-
   // --- the evidence -------------------------------------------------------------------------------------------------
   const drawCard = card => {
     const element = make("article", "card")
@@ -450,7 +398,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
   drawEvidence()
   const left = make("div", "left")
   left.append(answer, findings)
-  const changes = drawChanges()
+  const changes = drawChanges(data)
   if (changes) left.append(changes)
   const grid = make("div", "grid")
   grid.append(left, evidence)
