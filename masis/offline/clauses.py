@@ -37,6 +37,15 @@ def _breaks(text: str, words: Sequence[Token], left: int, right: int) -> bool:
     return right - left > 1 and any(words[k].text in _WORDS for k in range(left + 1, right))
 
 
+def around(found: Match, start: int, end: int, near: int) -> int:
+    """The mask of the span and of the `near` content words on either side of it."""
+    first = next((b for b, i in enumerate(found.bits) if found.words[i].end > start), len(found.bits))
+    last = first
+    while last < len(found.bits) and found.words[found.bits[last]].start < end:
+        last += 1
+    return ((1 << min(len(found.bits), last + near)) - 1) & ~((1 << max(0, first - near)) - 1)
+
+
 def share(found: Match, passage: int, mask: int) -> float:
     """The share of the words in the mask that the passage covers, 0..1."""
     whole = found.value(mask)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from masis.offline.assessment import Signal
 from masis.offline.evidence import FactTable
+from masis.offline.exchanges import exchange_signals
 from masis.offline.fact_conflicts import fact_signals
 from masis.offline.facts import Fact
 from masis.offline.matching import Match
@@ -16,5 +17,12 @@ def signals(text: str, found: Match, facts: Sequence[Fact], clauses: Sequence[in
     """Every contradiction signal of a sentence, the strongest first."""
     if not found.top:
         return []
-    result = [*fact_signals(found, facts, clauses, table), *sign_signals(text, found, clauses)]
-    return sorted(result, key=lambda signal: -signal.strength)
+    result = [
+        *fact_signals(found, facts, clauses, table),
+        *exchange_signals(text, found, facts),
+        *sign_signals(text, found, clauses),
+    ]
+    strongest: dict[tuple[str, tuple[int, int]], Signal] = {}
+    for signal in sorted(result, key=lambda signal: -signal.strength):
+        strongest.setdefault((signal.kind, signal.claim_span), signal)
+    return list(strongest.values())

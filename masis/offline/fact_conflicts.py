@@ -9,11 +9,13 @@ less still.
 
 from collections.abc import Sequence
 
+from masis.offline.absent_facts import absent_signal
 from masis.offline.assessment import Signal
 from masis.offline.clauses import best_passages, share
 from masis.offline.evidence import FactTable, Passage
-from masis.offline.facts import Fact, agree, comparable, likeness
+from masis.offline.facts import Fact, agree, comparable, compared, likeness
 from masis.offline.matching import Match
+from masis.offline.name_conflicts import name_signal
 from masis.offline.signals import signal
 from masis.offline.text import STOPWORDS, Token
 from masis.offline.units import MAGNITUDES
@@ -34,6 +36,7 @@ def fact_signals(found: Match, facts: Sequence[Fact], clauses: Sequence[int], ta
     for fact in facts:
         bits = found.mask(fact.start, fact.end)
         signals = [_conflict(found, fact, bits, mask, facts, table) for mask in _contexts(found, bits, clauses)]
+        signals += [absent_signal(found, fact, facts, table), name_signal(found, fact, facts, clauses)]
         if fact.kind != "name":
             signals += [_exchanged(found, fact, facts), _swapped(found, fact, facts)]
         strongest = max((s for s in signals if s is not None), key=lambda s: s.strength, default=None)
@@ -67,6 +70,8 @@ def _conflict(
             continue
         passage = found.passages[i]
         for other in passage.facts:
+            if (fact.kind == "name" and _same(fact, other)) or compared(passage.text, other):
+                continue
             if not comparable(fact, other) and not (absent and _counts_alike(found.words, fact, passage, other)):
                 continue
             slot, alike = _slot(found.words, fact, passage, other), likeness(fact, other)
@@ -193,7 +198,7 @@ def _exchanged(found: Match, fact: Fact, facts: Sequence[Fact]) -> Signal | None
             continue
         mine = max(_role(found.words, fact, passage, other) for other in own)
         for other in passage.facts:
-            if other in own or not comparable(fact, other):
+            if other in own or not comparable(fact, other) or _followed_alike(found.words, fact, passage, own):
                 continue
             role = _role(found.words, fact, passage, other)
             taken = max(
@@ -206,6 +211,16 @@ def _exchanged(found: Match, fact: Fact, facts: Sequence[Fact]) -> Signal | None
                     fact.kind, (fact.start, fact.end, fact.text), passage, (other.start, other.end), reason, strength
                 )
     return None
+
+
+def _followed_alike(words: Sequence[Token], fact: Fact, passage: Passage, own: Sequence[Fact]) -> bool:
+    """Whether the fact is followed by the same words as where the passage has it: its place is the right one."""
+    mine = _following(words, fact.end)
+    return bool(mine) and any(_following(passage.words, other.end)[:2] == mine[:2] for other in own)
+
+
+def _following(words: Sequence[Token], end: int) -> list[str]:
+    return [word.stem for word in words if word.start >= end and word.weight > 0][:2]
 
 
 def _role(words: Sequence[Token], fact: Fact, passage: Passage, other: Fact) -> float:

@@ -199,6 +199,8 @@ def _word_numbers(text: str, words: Sequence[Token]) -> list[Fact]:
         if i < len(words) and words[i].text.lower() in UNITS and len(words[i].text) > 2:
             dimension, factor = UNITS[words[i].text.lower()]
             value, end = value * factor, words[i].end
+        elif [word.text.lower() for word in words[i : i + 2]] == ["per", "cent"]:
+            dimension, end = "percent", words[i + 1].end
         begin = words[start].start
         found.append(Fact("number", begin, end, text[begin:end], value, dimension, _head(text, end)))
     return found
@@ -211,12 +213,23 @@ def _word_value(words: Sequence[Token], i: int) -> tuple[float | None, int]:
         return 12.0, i + 1
     if lower not in NUMBER_WORDS:
         return None, i
-    value, i = float(NUMBER_WORDS[lower]), i + 1
-    if value >= 20 and i < len(words) and 1 <= NUMBER_WORDS.get(words[i].text.lower(), 0) <= 9:
-        value, i = value + NUMBER_WORDS[words[i].text.lower()], i + 1
-    scaled = False
-    while i < len(words) and len(words[i].text) > 2 and words[i].text.lower() in MAGNITUDES:
-        value, i, scaled = value * MAGNITUDES[words[i].text.lower()], i + 1, True
+    first, total, value, scaled = i, 0.0, 0.0, False
+    while i < len(words):
+        lower = words[i].text.lower()
+        tens = i + 1 < len(words) and words[i + 1].text.lower() in NUMBER_WORDS
+        joined = lower == "and" and tens and words[i - 1].text.lower() == "hundred"
+        part = NUMBER_WORDS.get(lower)
+        if part is not None and (i == first or value == 0 or value % 100 == 0 or (value % 10 == 0 and 1 <= part <= 9)):
+            value, i = value + part, i + 1
+        elif i > first and lower == "hundred":
+            value, i, scaled = value * 100, i + 1, True
+        elif i > first and len(lower) > 2 and lower in MAGNITUDES:
+            total, value, i, scaled = total + value * MAGNITUDES[lower], 0.0, i + 1, True
+        elif joined:
+            i += 1
+        else:
+            break
+    value += total
     if value == 1 and not scaled:  # "one" alone is a pronoun more often than a count
         return None, i
     return value, i
@@ -314,6 +327,12 @@ def likeness(claim: Fact, other: Fact) -> float:
     if len(mine) == len(theirs) > 1 and sum(a != b for a, b in zip(mine, theirs, strict=True)) == 1:
         return 0.8 if len(mine) > 3 else 0.5
     return 0.0
+
+
+def compared(text: str, fact: Fact) -> bool:
+    """Whether the fact only labels a figure of comparison: the year in "1,912 million (2022: 1,704 million)"."""
+    before, after = text[max(0, fact.start - 2) : fact.start].strip(), text[fact.end : fact.end + 2].strip()
+    return fact.kind == "date" and before[-1:] in ("(", ";", ",") and after[:1] == ":"
 
 
 def _like_dates(a: Day, b: Day) -> float:

@@ -1,9 +1,10 @@
 """Synonyms and antonyms, from the two word lists beside this file, as lookups by stem."""
 
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from masis.offline.text import stem
+from masis.offline.text import Token, stem
 
 _HERE = Path(__file__).parent
 
@@ -11,6 +12,28 @@ _HERE = Path(__file__).parent
 def _lines(name: str) -> list[str]:
     text = (_HERE / name).read_text(encoding="utf-8")
     return [line for line in text.splitlines() if line and not line.startswith("#")]
+
+
+_PHRASES = {
+    tuple(stem(word) for word in phrase.split()): stem(meaning)
+    for phrase, meaning in {
+        "go on": "continue", "carry on": "continue", "keep on": "continue", "rule out": "exclude",
+        "leave out": "exclude", "turn down": "reject", "vote down": "reject", "throw out": "reject",
+        "strike down": "overturn", "set aside": "overturn", "shut down": "close", "go up": "rise", "move up": "rise",
+        "come down": "fall", "go down": "fall", "bring down": "reduce", "cut back": "reduce", "give up": "stop",
+        "put off": "postpone", "call off": "cancel", "phase out": "end", "fall short": "miss",
+    }.items()
+}  # fmt: skip
+
+
+def phrases(words: Sequence[Token]) -> dict[int, str]:
+    """Where a verb and its particle say what one word says ("goes on": continue): the verb's index, the word's stem."""
+    found = {}
+    for i in range(len(words) - 1):
+        meaning = _PHRASES.get((words[i].stem, words[i + 1].stem))
+        if meaning is not None:
+            found[i] = meaning
+    return found
 
 
 def _stems(words: str) -> list[str]:

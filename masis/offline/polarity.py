@@ -1,5 +1,6 @@
 """Negation, direction and strength: what turns a sentence into its opposite while its words stay the same."""
 
+import re
 from collections.abc import Sequence
 
 from masis.offline.text import Token
@@ -9,7 +10,7 @@ _NEGATIONS = frozenset(
     not no never none neither nor nobody nothing nowhere cannot without unable fail fails failed failing lack
     lacks lacked lacking absence
     """
-    "hardly barely refuse refuses refused deny denies denied denying".split()
+    "hardly barely refuse refuses refused refusing deny denies denied denying".split()
 )
 _COMPARED = ("only", "just", "merely", "more", "less", "fewer", "later", "earlier", "necessarily", "least")
 _ASSERTING = {
@@ -22,7 +23,7 @@ _ASSERTING = {
 _NARROW = frozenset(
     """
         without lack lacks lacked lacking absence fail fails failed failing hardly barely refuse refuses refused
-        deny denies denied denying
+        refusing deny denies denied denying
     """.split()
 )
 _SCOPE_ENDS = frozenset("but although though however because since while whereas which who that unless and or".split())
@@ -31,6 +32,8 @@ _AUXILIARIES = frozenset(
     "is are was were be been has have had will would can could may might shall should do does did".split()
 )
 _SCOPE_WORDS = 4
+_LONGER = frozenset("longer yet more".split())
+"""What belongs to the negation itself in "no longer", "not yet", "no more"."""
 _UNIVERSAL = frozenset(
     """
     all every always entirely never none must only everyone everybody everything completely guarantee guarantees
@@ -51,10 +54,24 @@ _LIMITED = frozenset(
         subset preliminary
     """.split()
 )
+_TENTATIVE = re.compile(
+    r"\?\s*$|\bwhether\b|\bhypothes[ie]|\b(?:un(?:known|clear|certain)|controversial|debated|presumed|assumed)\b"
+    r"|\b(?:aim(?:s|ed)?|objectives?|purposes?|goals?)\b[^.]{0,60}\b(?:was|were|is|are|to|of)\b"
+    r"|(?:^|\b(?:sought|attempted|designed|conducted|undertaken|performed|wanted|order|us) )to (?:determine|investigate"
+    r"|assess|evaluate|examine|test|identify|study|explore|compare|look|analy[sz]e|estimate|describe|establish"
+    r"|characteri[sz]e|clarify|review|report|find|verify|validate|measure|present)\b",
+    re.IGNORECASE,
+)
+"""What asks, supposes or sets itself a task, and so asserts nothing that could be denied."""
+
+
+def tentative(text: str) -> bool:
+    """Whether a passage asks, supposes or states a purpose rather than asserts."""
+    return bool(_TENTATIVE.search(text))
 
 
 def negation_cues(words: Sequence[Token]) -> list[int]:
-    """Indices of the words that negate. "not only" asserts, so it doesn't count."""
+    """Indices of the words that negate. "not only" asserts, so it doesn't count; "no longer" does."""
     cues = []
     for i, word in enumerate(words):
         lower = word.text.lower()
@@ -80,7 +97,7 @@ def negated(text: str, words: Sequence[Token], cues: Sequence[int]) -> dict[int,
                 break
             if content and (lower in _SCOPE_ENDS or lower in _AUXILIARIES):
                 break
-            if words[i].weight > 0:
+            if words[i].weight > 0 and not (i == cue + 1 and lower in _LONGER):
                 scope[i] = cue
                 content += 1
                 if content == most:

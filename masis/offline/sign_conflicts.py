@@ -6,18 +6,29 @@ stands in the place of its antonym. A passage that covers the clause as well and
 """
 
 from collections.abc import Sequence
+from functools import cache
 
 from masis.offline.assessment import Signal
-from masis.offline.clauses import best_passages, share
-from masis.offline.evidence import Passage
-from masis.offline.lexicon import antonyms
+from masis.offline.clauses import around, best_passages, share
+from masis.offline.evidence import Passage, loose_keys
+from masis.offline.lexicon import antonyms, phrases
 from masis.offline.matching import Match
-from masis.offline.polarity import heads, limited, negated, negation_cues, universal
+from masis.offline.negation_conflicts import negation_signals
+from masis.offline.polarity import limited, negated, negation_cues, tentative, universal
 from masis.offline.signals import signal
 from masis.offline.text import Token
 
 _SAME_THING = 0.5
 _MARGIN = 0.1
+_NEAR = 4
+_LEAST_NEAR = 2.5
+_NO_DIRECTION = frozenset(
+    """
+    including excluding objective objectives like free kind present presently all no none non each every few many most
+    major positive negative
+    """.split()
+)
+"""Forms that share a stem with a direction and have none, quantifiers, and what mostly tells groups apart."""
 
 
 def sign_signals(text: str, found: Match, clauses: Sequence[int]) -> list[Signal]:
@@ -25,126 +36,89 @@ def sign_signals(text: str, found: Match, clauses: Sequence[int]) -> list[Signal
     cues = negation_cues(found.words)
     mine = negated(text, found.words, cues)
     return [
-        *_negations(text, found, clauses, mine, cues),
+        *negation_signals(text, found, clauses, mine, cues),
         *_directions(found, clauses, mine),
         *_quantifiers(text, found),
     ]
 
 
-def _negations(
-    text: str, found: Match, clauses: Sequence[int], mine: dict[int, int], cues: Sequence[int]
-) -> list[Signal]:
-    best: Signal | None = None
-    for mask in dict.fromkeys((*clauses, (1 << len(found.bits)) - 1)):
-        candidates = best_passages(found, mask)
-        if not mine and not any(found.passages[i].cues for _, i in candidates):
-            continue
-        flips, agreeing = [], 0.0
-        for covered, i in candidates:
-            if covered < _SAME_THING:
-                continue
-            flip = _flipped(found, mask, mine, cues, found.passages[i])
-            if flip is None:
-                agreeing = max(agreeing, covered)
-            else:
-                flips.append((covered, i, flip))
-        for covered, i, (word, cue, where) in flips:
-            if agreeing >= covered - _MARGIN:
-                continue
-            enough = min(1.0, found.value(mask) / 3.0)
-            strength = (0.25 + 0.7 * covered) * (0.6 + 0.4 * enough) - (0.2 if mine and found.passages[i].cues else 0.0)
-            claim = (
-                (word.start, word.end, word.text) if cue is None else (cue.start, word.end, text[cue.start : word.end])
-            )
-            side = "claim denies" if cue else "evidence denies"
-            made = signal(
-                "negation", claim, found.passages[i], where, f"the {side} {word.text!r}, the other asserts it", strength
-            )
-            best = made if best is None or made.strength > best.strength else best
-    return [best] if best else []
-
-
-def _flipped(
-    found: Match, mask: int, mine: dict[int, int], cues: Sequence[int], passage: Passage
-) -> tuple[Token, Token | None, tuple[int, int]] | None:
-    """A shared head negated on one side alone: the claim's word, the claim's cue if it is the one, the place in the
-    passage.
-    """
-    bit_of = {i: b for b, i in enumerate(found.bits)}
-    for i, cue in heads(mine).items():
-        word = found.words[i]
-        if not mask >> bit_of[i] & 1:
-            continue
-        places = passage.positions.get(word.stem)
-        if places and word.weight >= 0.4 and not _near(passage.cues, places):
-            there = passage.words[places[0]]
-            return word, found.words[cue], (there.start, there.end)
-        plainly = found.words[cue].text.lower() not in ("without", "no", "nothing", "none")
-        if not places and plainly and _all_but(found, mask, 1 << bit_of[i], passage) and not _denies(passage, word):
-            return word, found.words[cue], (0, len(passage.text))
-    theirs = heads(passage.negated)
-    for place, cue in theirs.items():
-        root = passage.words[place].stem
-        for i, b in bit_of.items():
-            if found.words[i].stem != root or not mask >> b & 1 or i in mine or _near(cues, (i,)):
-                continue
-            if all(p in passage.negated for p in passage.positions[root]):
-                return found.words[i], None, (passage.words[cue].start, passage.words[place].end)
-    return None
-
-
-def _all_but(found: Match, mask: int, head: int, passage: Passage) -> bool:
-    # The negated head is worded otherwise, but everything else of a clause that says enough is there.
-    rest = mask & ~head
-    held = sum(
-        found.weights[b] for b, i in enumerate(found.bits) if rest >> b & 1 and found.words[i].stem in passage.content
-    )
-    return held >= 2.5 and held >= 0.75 * found.value(rest)
-
-
-def _denies(passage: Passage, head: Token) -> bool:
-    opposites = antonyms().get(head.stem, frozenset())
-    return bool(passage.cues) or any(
-        word.stem in opposites or word.text[:2].lower() in ("un", "in") for word in passage.words
-    )
-
-
-def _near(cues: Sequence[int], places: Sequence[int]) -> bool:
-    return any(abs(cue - place) <= 6 for cue in cues for place in places)
-
-
 def _directions(found: Match, clauses: Sequence[int], mine: dict[int, int]) -> list[Signal]:
-    opposed = antonyms()
-    claim_stems = {word.stem for word in found.words}
+    opposed, meant = antonyms(), phrases(found.words)
+    claim_stems = {word.stem for word in found.words} | set(meant.values())
     result: list[Signal] = []
     for i, word in enumerate(found.words):
-        others = opposed.get(word.stem, frozenset()) - claim_stems
-        if not others:
+        root = meant.get(i, word.stem)
+        others = opposed.get(root, frozenset()) - claim_stems
+        if not others or word.text.lower() in _NO_DIRECTION or _in_no_longer(found.words, i):
             continue
-        context = _context(found, word, clauses)
-        if found.value(context) < 1.0:
-            continue
-        candidates = best_passages(found, context)
-        held = max((covered for covered, p in candidates if word.stem in found.passages[p].positions), default=0.0)
-        best: Signal | None = None
-        for covered, p in candidates:
-            passage = found.passages[p]
-            if word.stem in passage.positions or covered < _SAME_THING or covered < held + _MARGIN:
-                continue
-            for place in _antonym_places(passage, others):
-                slot = _shared_neighbours(found.words, i, passage, place)
-                if (i in mine) != (place in passage.negated) or slot <= 0:  # "not low" and "high" agree
-                    continue
-                there = passage.words[place]
-                strength = 0.3 + 0.4 * covered + 0.35 * slot
-                reason = f"the evidence says {there.text!r} where the claim says {word.text!r}"
-                made = signal(
-                    "direction", (word.start, word.end, word.text), passage, (there.start, there.end), reason, strength
-                )
-                best = made if best is None or made.strength > best.strength else best
-        if best is not None:
-            result.append(best)
+        made = [
+            flipped
+            for context in _contexts(found, word, clauses)
+            if (flipped := _direction(found, i, root, others, context, mine)) is not None
+        ]
+        if made:
+            result.append(max(made, key=lambda one: one.strength))
     return result
+
+
+def _in_no_longer(words: Sequence[Token], i: int) -> bool:
+    return words[i].text.lower() in ("longer", "more") and i > 0 and words[i - 1].text.lower() in ("no", "any")
+
+
+def _direction(
+    found: Match, i: int, root: str, others: frozenset[str], context: int, mine: dict[int, int]
+) -> Signal | None:
+    candidates, word, friends = best_passages(found, context), found.words[i], _friends(root)
+    held = max((covered for covered, p in candidates if root in found.passages[p].positions), default=0.0)
+    best: Signal | None = None
+    for covered, p in candidates:
+        passage = found.passages[p]
+        if root in passage.positions or covered < _SAME_THING or covered < held + _MARGIN or tentative(passage.text):
+            continue
+        agreeing = max((_shared_neighbours(found.words, i, passage, q) for q in _places(passage, friends)), default=0.0)
+        for place in _places(passage, others):
+            slot, there = _shared_neighbours(found.words, i, passage, place), passage.words[place]
+            if (i in mine) != (place in passage.negated) or slot <= agreeing:  # "not low" and "high" agree
+                continue
+            if there.text.lower() in _NO_DIRECTION or _in_no_longer(passage.words, place):
+                continue
+            if _accounted(found.words, i, there):
+                continue
+            if word.weight == 0 and not _leads_to_the_same(found.words, i, passage, place):
+                continue
+            reason = f"the evidence says {there.text!r} where the claim says {word.text!r}"
+            span = (word.start, word.end, word.text)
+            strength = 0.34 + 0.4 * covered + 0.4 * slot
+            made = signal("direction", span, passage, (there.start, there.end), reason, strength)
+            best = made if best is None or made.strength > best.strength else best
+    return best
+
+
+def _accounted(words: Sequence[Token], i: int, there: Token) -> bool:
+    # "delete it where apps are installed", "remove it if apps are there": what is removed is deleted, not installed.
+    keys = set(loose_keys(there.stem))
+    return any(k != i and word.weight >= 0.4 and keys & set(loose_keys(word.stem)) for k, word in enumerate(words))
+
+
+@cache
+def _friends(root: str) -> frozenset[str]:
+    """The stems on the same side as this one: those that deny what it denies."""
+    opposed = antonyms()
+    mine = opposed.get(root, frozenset())
+    return frozenset(other for other, theirs in opposed.items() if mine & theirs and other not in mine) - {root}
+
+
+def _leads_to_the_same(words: Sequence[Token], i: int, passage: Passage, place: int) -> bool:
+    # "before the harvest" denies "after the harvest", not "after the sowing".
+    mine = next((word.stem for word in words[i + 1 : i + 6] if word.weight > 0), "")
+    return bool(mine) and mine in [word.stem for word in passage.words[place + 1 : place + 6] if word.weight > 0][:2]
+
+
+def _contexts(found: Match, word: Token, clauses: Sequence[int]) -> list[int]:
+    own = _context(found, word, clauses)
+    bits = found.mask(word.start, word.end)
+    near = around(found, word.start, word.end, _NEAR) & ~bits
+    return [own] if near == own or found.value(near) < _LEAST_NEAR else [own, near]
 
 
 def _context(found: Match, word: Token, clauses: Sequence[int]) -> int:
@@ -159,8 +133,9 @@ def _context(found: Match, word: Token, clauses: Sequence[int]) -> int:
     return own if found.value(own) >= 2.0 else whole & ~bits
 
 
-def _antonym_places(passage: Passage, others: frozenset[str]) -> list[int]:
-    return [place for other in sorted(others) for place in passage.positions.get(other, ())]
+def _places(passage: Passage, roots: frozenset[str]) -> list[int]:
+    spoken = [place for place, meaning in phrases(passage.words).items() if meaning in roots]
+    return [place for root in sorted(roots & passage.positions.keys()) for place in passage.positions[root]] + spoken
 
 
 def _shared_neighbours(words: Sequence[Token], i: int, passage: Passage, place: int) -> float:

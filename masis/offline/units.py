@@ -108,5 +108,5 @@ UNITS: dict[str, tuple[str, float]] = {
     }.items()
     for names, factor in units.items()
     for name in names.split()
-    for unit in ((name, name + "s") if len(name) > 3 else (name,))
+    for unit in ((name, name + "s") if len(name) > 2 else (name,))
 }

@@ -1,0 +1,126 @@
+"""Numbers and dates that stand nowhere in the evidence, where the evidence has another in their place.
+
+What is nowhere is suspect by itself: a claim takes its figures from the evidence. The rival is looked for in the
+passages that bear the claim and beside them, among the facts that nothing else in the claim accounts for. What follows
+from the evidence by rounding, adding, subtracting or counting is no conflict.
+"""
+
+from collections.abc import Sequence
+
+from masis.offline.assessment import Signal
+from masis.offline.clauses import around, share
+from masis.offline.evidence import FactTable, Passage
+from masis.offline.facts import Fact, agree, comparable, compared, likeness
+from masis.offline.matching import Match
+from masis.offline.signals import signal
+from masis.offline.text import Token
+
+_NEAR = 4
+_REACH = 2
+_LEAST = 0.3
+_COUNTED = 12
+"""Up to here a bare number may count what the evidence lists."""
+_HEDGES = frozenset(
+    "about around roughly approximately nearly almost some over under circa ca least most up than within".split()
+)
+_ROUNDING = 0.1
+
+
+def absent_signal(found: Match, fact: Fact, facts: Sequence[Fact], table: FactTable) -> Signal | None:
+    """The fact of the evidence in whose place the claim has one that no evidence holds; None if some does."""
+    if fact.kind == "name" or table.holders(fact, found.allowed):
+        return None
+    region = _region(found)
+    if fact.kind == "number" and _follows(found, fact, region):
+        return None
+    near = around(found, fact.start, fact.end, _NEAR) & ~found.mask(fact.start, fact.end)
+    best: tuple[float, Passage, Fact] | None = None
+    rivals = [(i, other) for i in region for other in _rivals(found, fact, facts, i)]
+    sole = len({(other.value, other.dimension) for _, other in rivals}) == 1
+    for i, other in rivals:
+        passage = found.passages[i]
+        alike, covered = likeness(fact, other), share(found, i, near)
+        slot = surroundings(found.words, fact, passage, other)
+        counts = _counts_the_same(found.words, fact, passage, other)
+        if alike < 0.8 and covered < _LEAST and slot < _LEAST:
+            continue
+        if not comparable(fact, other) and not counts and not (sole and slot >= 0.5):
+            continue
+        if _may_count(fact) and not counts and slot < 0.6:
+            continue
+        strength = 0.4 + 0.3 * covered + 0.25 * slot + 0.35 * alike + (0.08 if sole else 0.0) + (0.08 if counts else 0)
+        if best is None or strength > best[0]:
+            best = (strength, passage, other)
+    if best is None:
+        return None
+    strength, passage, other = best
+    reason = f"the evidence has {other.text!r} where the claim has {fact.text!r}, which stands nowhere in it"
+    return signal(fact.kind, (fact.start, fact.end, fact.text), passage, (other.start, other.end), reason, strength)
+
+
+def _region(found: Match) -> list[int]:
+    # The passages that bear the claim best, and their neighbours in the same document.
+    best = found.score[found.top[0]] if found.top else 0.0
+    wanted: dict[int, None] = {}
+    for i in found.top[:3]:
+        if found.score[i] < 0.5 * best:
+            continue
+        for k in range(max(0, i - _REACH), min(len(found.passages), i + _REACH + 1)):
+            if found.passages[k].document == found.passages[i].document:
+                wanted[k] = None
+    return list(wanted)
+
+
+def _rivals(found: Match, fact: Fact, facts: Sequence[Fact], i: int) -> list[Fact]:
+    return [
+        other
+        for other in found.passages[i].facts
+        if other.kind == fact.kind
+        and other.dimension == fact.dimension
+        and not compared(found.passages[i].text, other)
+        and not any(mate is not fact and agree(mate, other) for mate in facts)
+    ]
+
+
+def _may_count(fact: Fact) -> bool:
+    return fact.kind == "number" and not fact.dimension and not fact.digits and float(fact.value) <= _COUNTED  # type: ignore[arg-type]
+
+
+def _follows(found: Match, fact: Fact, region: Sequence[int]) -> bool:
+    """Whether the number follows from those of the evidence: rounded behind a hedge, a sum, a difference."""
+    assert isinstance(fact.value, float)
+    values = [
+        other.value
+        for i in region
+        for other in found.passages[i].facts
+        if other.kind == "number" and isinstance(other.value, float) and fact.dimension in ("", other.dimension)
+    ][:40]
+    before = [word.text.lower() for word in found.words if word.end <= fact.start][-3:]
+    within = _ROUNDING if _HEDGES & set(before) else 0.0
+    if within and any(abs(value - fact.value) <= within * abs(value) for value in values):
+        return True
+    made = {round(a + b, 4) for k, a in enumerate(values) for b in values[k + 1 :]}
+    made |= {round(abs(a - b), 4) for k, a in enumerate(values) for b in values[k + 1 :]}
+    return round(fact.value, 4) in made
+
+
+def surroundings(words: Sequence[Token], fact: Fact, passage: Passage, other: Fact) -> float:
+    """The share of the three content words on either side of the claim's fact that stand near the other, 0..1."""
+    mine = _beside(words, fact.start, fact.end, 3)
+    theirs = {word.stem for word in _beside(passage.words, other.start, other.end, 4)}
+    weight = sum(word.weight for word in mine)
+    return sum(word.weight for word in mine if word.stem in theirs) / weight if weight else 0.0
+
+
+def _beside(words: Sequence[Token], start: int, end: int, near: int) -> list[Token]:
+    before = [word for word in words if word.end <= start and word.weight > 0][-near:]
+    return before + [word for word in words if word.start >= end and word.weight > 0][:near]
+
+
+def _counts_the_same(words: Sequence[Token], fact: Fact, passage: Passage, other: Fact) -> bool:
+    # "2,000 long-term unemployed people", "two thousand people": one of the next four words is the same noun.
+    mine = [word.stem for word in words if word.start >= fact.end and word.weight > 0][:3]
+    theirs = [word.stem for word in passage.words if word.start >= other.end and word.weight > 0][:3]
+    return bool(set(mine) & set(theirs)) or bool(
+        mine and theirs and min(len(mine[0]), len(theirs[0])) >= 4 and mine[0][:5] == theirs[0][:5]
+    )

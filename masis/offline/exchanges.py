@@ -1,0 +1,133 @@
+"""Two facts of a claim that have changed places: each stands among the words that surround the other in the evidence.
+
+"Gentamicin is infused over an hour, and vancomycin added for the bowel", where the evidence infuses vancomycin and adds
+gentamicin. Judged for names, numbers and dates, and for plain words that end alike, as the names of substances do.
+"""
+
+from collections.abc import Sequence
+from itertools import combinations
+
+from masis.offline.assessment import Signal, SignalKind
+from masis.offline.evidence import Passage
+from masis.offline.facts import Fact, agree, comparable
+from masis.offline.matching import Match
+from masis.offline.signals import signal
+from masis.offline.text import Token
+
+_LEAD, _LEADS = 0.2, 0.7
+_LEAST = 0.45
+_MOST = 12
+"""Facts compared; a claim with more is a table."""
+_BESIDE, _WITHIN = 3, 4
+_LIST = frozenset("and or".split())
+
+Place = tuple[Passage, int, int]
+Thing = tuple[SignalKind, int, int, str, Fact | None]
+
+
+def exchange_signals(text: str, found: Match, facts: Sequence[Fact]) -> list[Signal]:
+    """A signal for each fact that stands in the other's place."""
+    things: list[Thing] = [(fact.kind, fact.start, fact.end, fact.text, fact) for fact in facts]
+    things += _alike_words(found, facts)
+    if len(things) < 2 or len(things) > _MOST:
+        return []
+    result: list[Signal] = []
+    for one, other in combinations(sorted(things, key=lambda thing: thing[1]), 2):
+        if _exchangeable(one, other) and not _listed(text, one, other):
+            result += _exchanged(found, one, other)
+    return result
+
+
+def _alike_words(found: Match, facts: Sequence[Fact]) -> list[Thing]:
+    taken = [(fact.start, fact.end) for fact in facts]
+    words = [
+        word
+        for word in found.words
+        if word.weight >= 1.0 and len(word.text) >= 7 and word.text.isalpha()
+        and not any(start <= word.start < end for start, end in taken)
+    ]  # fmt: skip
+    kin = {
+        thing
+        for one, other in combinations(words[:40], 2)
+        if one.stem != other.stem
+        and one.text[-3:].lower() == other.text[-3:].lower()
+        and one.text[-3:].lower() not in _COMMON_ENDS
+        for thing in (one, other)
+    }
+    return [("name", word.start, word.end, word.text, None) for word in sorted(kin, key=lambda word: word.start)]
+
+
+_COMMON_ENDS = frozenset(
+    "ing ion ted ity ent ers ons ies ess ble ons ate ive ous nce ial nal cal ned red led ally".split()
+)
+
+
+def _exchangeable(one: Thing, other: Thing) -> bool:
+    if one[0] != other[0] or (one[4] is None) != (other[4] is None):
+        return False
+    if one[4] is None or other[4] is None:
+        return one[3][-3:].lower() == other[3][-3:].lower()
+    if agree(one[4], other[4]):
+        return False
+    return one[0] == "name" or comparable(one[4], other[4]) or (one[4].dimension == other[4].dimension)
+
+
+def _listed(text: str, one: Thing, other: Thing) -> bool:
+    between = text[one[2] : other[1]].replace(",", " ").split()
+    return all(word.lower() in _LIST for word in between)
+
+
+def _exchanged(found: Match, one: Thing, other: Thing) -> list[Signal]:
+    mine, theirs = _held(found, one), _held(found, other)
+    if not mine or not theirs:
+        return []
+    spans = ((one[1], one[2]), (other[1], other[2]))
+    (own, _), (crossed, where) = _best(found, spans, 0, mine), _best(found, spans, 0, theirs)
+    (own_other, _), (crossed_other, where_other) = _best(found, spans, 1, theirs), _best(found, spans, 1, mine)
+    leads = (crossed - own, crossed_other - own_other)
+    if where is None or where_other is None or min(crossed, crossed_other) < _LEAST:
+        return []
+    if min(leads) < _LEAD or sum(leads) < _LEADS:
+        return []
+    strength = 0.5 + 0.25 * (crossed + crossed_other)
+    made = []
+    for thing, (passage, start, end) in ((one, where), (other, where_other)):
+        reason = f"the evidence has {passage.text[start:end]!r} in the place of {thing[3]!r}, and the other way round"
+        made.append(signal(thing[0], (thing[1], thing[2], thing[3]), passage, (start, end), reason, strength))
+    return made
+
+
+def _held(found: Match, thing: Thing) -> list[Place]:
+    places: list[Place] = []
+    bits = found.mask(thing[1], thing[2])
+    for i in found.top:
+        passage = found.passages[i]
+        if thing[4] is not None:
+            places += [(passage, fact.start, fact.end) for fact in passage.facts if agree(thing[4], fact)]
+        elif found.exact.get(i, 0) & bits:
+            root = next(word.stem for word in found.words if word.start == thing[1])
+            places += [(passage, word.start, word.end) for word in passage.words if word.stem == root]
+    return places
+
+
+def _best(
+    found: Match, spans: tuple[tuple[int, int], tuple[int, int]], which: int, places: Sequence[Place]
+) -> tuple[float, Place | None]:
+    """How well the words beside one of the two are found beside these places, 0..1, and the best place."""
+    (start, end), (out, out_end) = spans[which], spans[1 - which]
+    mine = [word for word in _beside(found.words, start, end, _BESIDE) if not out <= word.start < out_end]
+    weight = sum(word.weight for word in mine)
+    if not weight:
+        return 0.0, None
+    best: tuple[float, Place | None] = (0.0, None)
+    for passage, begin, stop in places:
+        theirs = {word.stem for word in _beside(passage.words, begin, stop, _WITHIN)}
+        value = sum(word.weight for word in mine if word.stem in theirs) / weight
+        if best[1] is None or value > best[0]:
+            best = (value, (passage, begin, stop))
+    return best
+
+
+def _beside(words: Sequence[Token], start: int, end: int, near: int) -> list[Token]:
+    before = [word for word in words if word.end <= start and word.weight > 0][-near:]
+    return before + [word for word in words if word.start >= end and word.weight > 0][:near]
