@@ -284,15 +284,17 @@ def _settings(bench: Workbench, form: AuditForm) -> None:
     with st.expander(says, icon=":material/tune:"):
         for start in range(0, len(CHOICES), 2):
             for column, choice in zip(st.columns(2, gap="medium"), CHOICES[start : start + 2], strict=False):
-                with column:
+                with column, st.container(gap="xxsmall"):
                     _select(choice.name, choice.text, dict(choice.values), getattr(settings, choice.name))
                     st.caption(choice.meaning)
-        st.markdown("**Who judges**")
-        st.caption("Offline means rules and measurements, no language model. This version knows no other.")
-        for column, role in zip(st.columns(len(ROLES), gap="small"), ROLES, strict=True):
-            with column:
-                known = {model: model for model in dict.fromkeys((*MODELS, getattr(bench.settings, role)))}
-                _select(role, ROLE[role], known, getattr(settings, role))
+        with st.container(gap="xxsmall"):
+            st.markdown("**Who judges**")
+            st.caption("Offline means rules and measurements, no language model. This version knows no other.")
+        for start in range(0, len(ROLES), 3):
+            for column, role in zip(st.columns(3, gap="small"), ROLES[start : start + 3], strict=False):
+                with column:
+                    known = {model: model for model in dict.fromkeys((*MODELS, getattr(bench.settings, role)))}
+                    _select(role, ROLE[role], known, getattr(settings, role))
 
 
 def _select(name: str, label: str, values: dict[Any, str], chosen: Any) -> None:
