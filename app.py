@@ -6,12 +6,13 @@ from pathlib import Path
 
 import streamlit as st
 
-from masis.ui.frame import guarded, page_icon
+from masis.ui.frame import dress, guarded, page_icon
 from masis.ui.reviewer import reviewer_badge
 
 PAGES = Path(__file__).resolve().parent / "pages"
 
 st.set_page_config(page_title="MASIS Workbench", page_icon=page_icon(), layout="wide")
+dress()
 
 page = st.navigation(
     [

@@ -48,9 +48,9 @@ def installed_browser() -> str | None:
 
 def settle(page: Page) -> None:
     """Wait until the script of the page has run to its end, and has not begun again a moment later."""
-    page.wait_for_selector(IDLE, timeout=30_000)
+    page.wait_for_selector(IDLE, timeout=60_000)
     page.wait_for_timeout(250)
-    page.wait_for_selector(IDLE, timeout=30_000)
+    page.wait_for_selector(IDLE, timeout=60_000)
 
 
 def main() -> None:

@@ -48,7 +48,7 @@ class Session:
         """Leave."""
         await self._connection.close()
 
-    async def go(self, page: str, **parameters: str) -> Answer:
+    async def go(self, page: str, /, **parameters: str) -> Answer:
         """Open an address of the workbench in this session, as a link within it does."""
         message = BackMsg()
         self._query = urlencode(parameters)

@@ -1,0 +1,130 @@
+"""What keeps people out of a page: axe-core on every page, light and dark, and the contrast of the marks."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from importlib.resources import files
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+from tests.browser.conftest import Tab, serving
+from tools.screenshots import SHOWN, Shot, prepared
+
+AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
+GRAVE = {"serious", "critical"}
+
+# What Streamlit draws itself and gives no way to change. Each is left out where the finding names exactly this element.
+OF_STREAMLIT: dict[str, str] = {}
+CONTRAST = 4.5
+
+IN_SCHEME = """
+scheme => getComputedStyle(document.querySelector('[data-testid=stApp]')).colorScheme === scheme
+  && document.fonts.status === 'loaded' && document.getAnimations().every(each => each.playState !== 'running')
+"""
+
+RUN_AXE = """
+async exclude => {
+  const result = await axe.run({ exclude: exclude.map(each => [each]) }, {
+    resultTypes: ['violations'], runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'],
+  });
+  return result.violations.map(found => ({
+    rule: found.id, impact: found.impact, help: found.help,
+    nodes: found.nodes.map(node => (
+      { html: node.html.slice(0, 200), target: String(node.target), why: node.failureSummary })),
+  }));
+}
+"""
+
+# Colours as the browser shows them: the ink of an element against all the backgrounds that lie under it, mixed.
+SHOWN_COLOURS = """
+elements => elements.map(element => {
+  const context = Object.assign(document.createElement('canvas'), { width: 1, height: 1 }).getContext('2d');
+  const paint = colour => { context.fillStyle = colour; context.fillRect(0, 0, 1, 1); };
+  const read = () => [...context.getImageData(0, 0, 1, 1).data].slice(0, 3);
+  const layers = [];
+  const over = at => at.parentElement || at.getRootNode().host;
+  for (let at = element; at; at = over(at))
+    layers.unshift(getComputedStyle(at).backgroundColor);
+  paint('white');
+  layers.forEach(paint);
+  const under = read();
+  paint(getComputedStyle(element).color);
+  return { text: element.textContent.slice(0, 40), name: element.className, ink: read(), under };
+})
+"""
+
+
+@pytest.fixture(scope="module")
+def shown(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, list[Shot]]]:
+    folder = tmp_path_factory.mktemp("shown")
+    shots = prepared(folder / "shown.db")
+    with serving("serve", "--db", str(folder / "shown.db"), folder=folder) as base:
+        yield base, shots
+
+
+def grave(page: Page) -> list[str]:
+    """The serious and critical findings in what is ours."""
+    present = [each for each in OF_STREAMLIT if page.locator(each).count()]
+    found: list[dict[str, Any]] = page.evaluate(RUN_AXE, present)
+    return [
+        f"{each['impact']} {each['rule']}: {node['target']} {node['html']} ({' '.join(node['why'].split())})"
+        for each in found
+        if each["impact"] in GRAVE
+        for node in each["nodes"]
+    ]
+
+
+def test_no_page_keeps_people_out(shown: tuple[str, list[Shot]], open_tab: Callable[..., Tab]) -> None:
+    base, shots = shown
+    tab = open_tab(base, scheme="dark")
+    found: dict[str, list[str]] = {}
+    for shot in shots:
+        page = tab.open(shot.address)
+        page.evaluate(AXE)
+        for scheme in ("dark", "light"):
+            page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+            page.wait_for_function(IN_SCHEME, arg=scheme)
+            if barriers := grave(page):
+                found[f"{shot.name}, {scheme}"] = barriers
+        page.emulate_media(color_scheme="dark")
+    assert not found, json.dumps(found, indent=1, ensure_ascii=False)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_marks_can_be_read_against_what_lies_under_them(
+    shown: tuple[str, list[Shot]], open_tab: Callable[..., Tab], scheme: str
+) -> None:
+    base, _ = shown
+    tab = open_tab(base, scheme=scheme)
+    page = tab.open(f"/review?case={SHOWN}")
+    page.locator(".text .mark").first.wait_for()
+    marks = page.locator(".text .mark, .text [class*='ref-'], .legend button, .legend li, article.finding *")
+    colours = marks.evaluate_all(SHOWN_COLOURS)
+    assert len(colours) > 10
+    faint = {
+        f"{each['name']}: {each['text']}": round(contrast(each["ink"], each["under"]), 2)
+        for each in colours
+        if each["text"].strip() and contrast(each["ink"], each["under"]) < CONTRAST
+    }
+    assert not faint
+
+
+def contrast(ink: list[int], under: list[int]) -> float:
+    """The ratio of WCAG 2.2, 1 to 21."""
+    lighter, darker = sorted((_luminance(ink), _luminance(under)), reverse=True)
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+def _luminance(colour: list[int]) -> float:
+    linear = [part / 255 / 12.92 if part / 255 <= 0.04045 else ((part / 255 + 0.055) / 1.055) ** 2.4 for part in colour]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def test_what_is_left_out_is_streamlits_own() -> None:
+    ours = re.compile(r"masis|st-key|\.root")
+    assert not [each for each in OF_STREAMLIT if ours.search(each)]
+    assert all(OF_STREAMLIT.values())
