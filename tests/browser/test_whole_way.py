@@ -1,0 +1,148 @@
+"""The whole way a reviewer goes, in one sitting: from the demo to an exported decision."""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Locator, Page, expect
+
+from tests.browser.conftest import Tab, serving
+
+OpenTab = Callable[..., Tab]
+QUESTION = "How long is the Sonder bridge, and when was it opened?"
+EVIDENCE = "[1] The Sonder bridge is 120 metres long.\n\n[2] It was opened in 1931.\n\n[3] It carries two lanes."
+ANSWER = "The Sonder bridge is 210 metres long [1]. It was opened in 1931 [9]. It carries two lanes [3]."
+CORRECTED = "The Sonder bridge is 120 metres long [1]. It was opened in 1931 [2]."
+LONG_S = 60_000
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("whole-way")
+
+
+@pytest.fixture(scope="module")
+def base(browser: Browser, folder: Path) -> Iterator[str]:
+    with serving("demo", "--db", str(folder / "way.db"), folder=folder) as address:
+        yield address
+
+
+def test_from_the_demo_to_an_exported_decision(base: str, folder: Path, open_tab: OpenTab) -> None:
+    tab = open_tab(base)
+    a_fabricated_citation_is_found_and_struck_through(tab)
+    case_id = a_pasted_answer_is_audited_and_watched(tab)
+    its_iterations_are_compared(tab)
+    it_is_overridden_taken_back_and_decided_again(tab)
+    entries = logged(folder / "way.db", case_id)
+    assert [(entry["kind"], entry["verdict"]) for entry in entries] == [
+        ("decision", "override"),
+        ("undo", None),
+        ("decision", "override"),
+    ]
+    assert entries[2]["corrected_answer"] == CORRECTED
+    assert entries[2]["reviewer"] == "Ada Lind"
+    assert entries[2]["note"] == "Measured again."
+    the_decision_is_exported(tab, case_id)
+
+
+def a_fabricated_citation_is_found_and_struck_through(tab: Tab) -> None:
+    page = tab.open("/queue")
+    page.get_by_label("Search").fill("Halvorsen Marine slump")
+    page.get_by_label("Search").press("Enter")
+    page.locator("table.list tbody a", has_text="Halvorsen Marine").first.click(delay=40)
+    expect(page.locator(".evidence article.card").first).to_be_visible()
+    audit = page.get_by_role("button", name=re.compile("Audit (now|again)"))
+    expect(audit).to_be_visible()
+    if "now" in audit.inner_text():
+        audit.click(delay=40)
+    mark = page.locator(".text .ref-fabricated").first
+    expect(mark).to_be_visible(timeout=LONG_S)
+    tab.settle()
+    page.get_by_role("radio", name=re.compile("1 · as it came")).click(delay=40)
+    expect(mark).to_contain_text("[chunk_99]")
+    struck = "e => [e, ...e.querySelectorAll('*')].some(x => getComputedStyle(x).textDecorationLine === 'line-through')"
+    assert mark.evaluate(struck)
+
+
+def a_pasted_answer_is_audited_and_watched(tab: Tab) -> str:
+    page = tab.open("/new")
+    page.get_by_label("Question").fill(QUESTION)
+    page.get_by_label("Evidence", exact=True).fill(EVIDENCE)
+    page.get_by_label("Answer").fill(ANSWER)
+    page.get_by_label("Answer").blur()
+    expect(page.get_by_text("3 chunks:")).to_be_visible()
+    page.get_by_role("button", name="Start the audit").click(delay=40)
+    expect(page).to_have_url(re.compile(r"job=\w+"), timeout=LONG_S)
+    expect(page.locator("li.group").nth(1)).to_be_visible(timeout=LONG_S)
+    page.get_by_role("button", name="Review it").click(delay=40, timeout=LONG_S)
+    expect(page).to_have_url(re.compile("/review.*case="), timeout=LONG_S)
+    tab.settle()
+    found = re.search(r"case=([\w-]+)", page.url)
+    assert found
+    return found.group(1)
+
+
+def its_iterations_are_compared(tab: Tab) -> None:
+    page = tab.page
+    page.get_by_role("radio", name=re.compile("2 · revised")).click(delay=40)
+    expect(page.locator(".text .ref-fabricated")).to_have_count(0)
+    page.get_by_role("button", name=re.compile("Show changes")).click(delay=40)
+    expect(page.locator(".text del", has_text="210").first).to_be_visible()
+    expect(page.locator(".text ins", has_text="120").first).to_be_visible()
+
+
+def it_is_overridden_taken_back_and_decided_again(tab: Tab) -> None:
+    panel = tab.page.get_by_role("region", name="Decision")
+    overridden(panel, "It was 120.")
+    expect(panel.get_by_role("status").first).to_contain_text("Overridden.")
+    panel.get_by_role("button", name="Undo").click(delay=40)
+    expect(panel.get_by_role("status").first).to_contain_text("Taken back")
+    overridden(panel, "Measured again.")
+    expect(panel.get_by_role("status").first).to_contain_text("Overridden.")
+
+
+def overridden(panel: Locator, note: str) -> None:
+    panel.get_by_text("Override", exact=True).click(delay=40)
+    panel.get_by_label("Corrected answer").fill(CORRECTED)
+    expect(panel.locator(".check")).to_contain_text("2 valid citations")
+    expect(panel.locator(".check")).to_contain_text("0 fabricated")
+    reasons = panel.get_by_role("radiogroup", name="Reason")
+    reasons.get_by_text("The evidence says otherwise").click(delay=40)
+    panel.get_by_label("Note").fill(note)
+    name = panel.get_by_label("Your name")
+    if name.is_visible():
+        name.fill("Ada Lind")
+    panel.get_by_role("button", name="Submit").click(delay=40)
+
+
+def logged(database: Path, case_id: str) -> list[dict[str, object]]:
+    with sqlite3.connect(database) as connection:
+        connection.row_factory = sqlite3.Row
+        rows = connection.execute(
+            """
+            SELECT kind, verdict, decision_payloads.reviewer, payload ->> '$.note' AS note,
+                payload ->> '$.corrected_answer' AS corrected_answer
+            FROM decision_log JOIN decision_payloads ON entry_seq = decision_log.seq
+            JOIN cases ON cases.seq = case_seq WHERE cases.id = ? ORDER BY decision_log.seq
+            """,
+            [case_id],
+        )
+        return [dict(row) for row in rows]
+
+
+def the_decision_is_exported(tab: Tab, case_id: str) -> None:
+    page: Page = tab.open("/decisions")
+    expect(page.locator("body")).to_contain_text("Measured again.")
+    page.get_by_role("button", name="Export").click(delay=40)
+    with page.expect_download() as download:
+        page.get_by_role("button", name=re.compile("decided case.*JSON Lines")).click(delay=40)
+    lines = Path(download.value.path()).read_text(encoding="utf-8").splitlines()
+    exported = [json.loads(line) for line in lines]
+    assert len(exported) == 1
+    assert CORRECTED in json.dumps(exported[0])
+    assert case_id in json.dumps(exported[0])
