@@ -1,4 +1,4 @@
-"""The fitted model evaluated: trees and line averaged, measurements held within reach, contradictions taking support."""
+"""The fitted model: trees and line averaged, measurements held within reach, contradictions taking support."""
 
 import json
 import math
