@@ -146,7 +146,7 @@ def list_parameters() -> dict[str, str]:
     return {name: value(name) for name in LIST_PARAMETERS if value(name)}
 
 
-def link(page: str, **parameters: str) -> str:
+def link(page: str, /, **parameters: str) -> str:
     """The address of a page within the workbench; empty parameters are left out."""
     given = {name: text for name, text in parameters.items() if text}
     return f"{page}?{urlencode(given)}" if given else page or "."

@@ -131,3 +131,14 @@ def test_the_random_order_is_kept_by_the_address_and_drawn_anew_on_demand(
     next(button for button in app.button if button.label == "Shuffle again").click()
     app.run()
     assert app.query_params["seed"] in ("6", ["6"])
+
+
+def test_the_second_page_shows_the_next_cases(audited_bench: Workbench, open_page: OpenPage) -> None:
+    audited_bench.load_demo()
+    assert "21 to 40 of 65 cases" in texts(open_page("queue", page="2", order="oldest"))
+
+
+def test_a_row_of_the_second_page_leads_to_its_case_and_back(audited_bench: Workbench, query: dict[str, str]) -> None:
+    query |= {"page": "2", "order": "oldest"}
+    row = case_row(audited_bench.store.cases.summary("home-01-unsafe"))
+    assert row["href"] == "review?order=oldest&page=2&case=home-01-unsafe"
