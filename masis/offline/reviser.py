@@ -16,6 +16,7 @@ from masis.offline.drafter import NOTHING_FOUND, cited_sentence
 from masis.offline.edits import Edit, applied, without
 from masis.offline.ground import JUDGED_BY, citations_by_sentence, index_of, lead_of, plain
 from masis.offline.markers import MarkerStyle, style_of
+from masis.offline.text import STOPWORDS
 from masis.schema.audit import (
     Change,
     ChangeKind,
@@ -63,6 +64,14 @@ class OfflineReviser:
             changes=tuple(work.changes),
             judged_by=JUDGED_BY,
         )
+
+
+def hedged(said: str) -> str:
+    """A claim as something the evidence does not show; its first word loses its capital where that is no name's."""
+    words = " ".join(said.split()).rstrip(".!;: ")
+    first = words.split(" ", 1)[0]
+    lowered = words[:1].lower() + words[1:] if first.lower() in STOPWORDS and first != "I" else words
+    return f"{HEDGE} {lowered}."
 
 
 @dataclass
@@ -155,13 +164,8 @@ class _Mending:
         return []
 
     def _hedge(self, number: int, sentence: Sentence, check: ClaimCheck) -> None:
-        lead = lead_of(sentence.text)
-        words = " ".join(plain(check.claim).split()).rstrip(".!;: ")
-        first = words.split(" ", 1)[0]
-        lowered = (
-            words if first.isupper() or any(char.isupper() for char in first[1:]) else words[0].lower() + words[1:]
-        )
-        self._replace(number, sentence, f"{lead}{HEDGE} {lowered}.", "hedged", check.issue or "", _BASELESS)
+        after = lead_of(sentence.text) + hedged(plain(check.claim))
+        self._replace(number, sentence, after, "hedged", check.issue or "", _BASELESS)
 
     def _trim(self, number: int, sentence: Sentence, check: ClaimCheck, shorter: str) -> None:
         whole = self._recited(number, shorter, shorter)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from masis.offline.reviser import hedged
 from masis.schema.audit import Revision
 from masis.schema.case import Evidence
 from tests.offline.bridge import EVIDENCE, audited
@@ -110,3 +111,11 @@ def test_what_the_question_asks_and_the_evidence_says_is_added_with_its_citation
     assert "added" in {
         change.kind for iteration in run.iterations if iteration.revision for change in iteration.revision.changes
     }
+
+
+@pytest.mark.parametrize(
+    ("opening", "written"), [("A later review", "a later review"), ("Halden", "Halden"), ("I", "I")]
+)
+def test_a_hedge_lowers_the_first_word_only_where_it_is_no_name(opening: str, written: str) -> None:
+    said = hedged(f"{opening} said that the bridge is long.")
+    assert said == f"There is insufficient evidence that {written} said that the bridge is long."
