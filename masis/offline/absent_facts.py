@@ -20,18 +20,24 @@ _REACH = 2
 _LEAST = 0.3
 _COUNTED = 12
 """Up to here a bare number may count what the evidence lists."""
-_HEDGES = frozenset(
-    "about around roughly approximately nearly almost some over under circa ca least most up than within".split()
+_HEDGES = frozenset("about around roughly approximately nearly almost some circa ca close".split())
+_BEYOND = frozenset("over than above".split())
+_ARITHMETIC = frozenset(
+    """
+    more less fewer total altogether together sum difference later earlier after before by left remain remains remaining
+    gap apart another additional further combined overall between longer shorter larger smaller higher lower both half
+    """.split()
 )
+"""Words without which a number is not taken for a sum or a difference."""
 _ROUNDING = 0.1
 
 
 def absent_signal(found: Match, fact: Fact, facts: Sequence[Fact], table: FactTable) -> Signal | None:
     """The fact of the evidence in whose place the claim has one that no evidence holds; None if some does."""
-    if fact.kind == "name" or table.holders(fact, found.allowed):
+    if fact.kind == "name" or any(_holds(found.passages[i], fact) for i in table.holders(fact, found.allowed)):
         return None
     region = _region(found)
-    if fact.kind == "number" and _follows(found, fact, region):
+    if follows(found, fact):
         return None
     near = around(found, fact.start, fact.end, _NEAR) & ~found.mask(fact.start, fact.end)
     best: tuple[float, Passage, Fact] | None = None
@@ -42,13 +48,15 @@ def absent_signal(found: Match, fact: Fact, facts: Sequence[Fact], table: FactTa
         alike, covered = likeness(fact, other), share(found, i, near)
         slot = surroundings(found.words, fact, passage, other)
         counts = _counts_the_same(found.words, fact, passage, other)
-        if alike < 0.8 and covered < _LEAST and slot < _LEAST:
+        alone = sole and fact.kind == "date" and alike >= 0.4 and share(found, found.top[0], near) >= 0.4
+        if alike < 0.8 and covered < _LEAST and slot < _LEAST and not alone:
             continue
         if not comparable(fact, other) and not counts and not (sole and slot >= 0.5):
             continue
         if _may_count(fact) and not counts and slot < 0.6:
             continue
         strength = 0.4 + 0.3 * covered + 0.25 * slot + 0.35 * alike + (0.08 if sole else 0.0) + (0.08 if counts else 0)
+        strength += 0.15 if alone else 0.0
         if best is None or strength > best[0]:
             best = (strength, passage, other)
     if best is None:
@@ -56,6 +64,15 @@ def absent_signal(found: Match, fact: Fact, facts: Sequence[Fact], table: FactTa
     strength, passage, other = best
     reason = f"the evidence has {other.text!r} where the claim has {fact.text!r}, which stands nowhere in it"
     return signal(fact.kind, (fact.start, fact.end, fact.text), passage, (other.start, other.end), reason, strength)
+
+
+def _holds(passage: Passage, fact: Fact) -> bool:
+    # "Three roads" doesn't hold "3%".
+    return any(
+        agree(fact, other) and not (fact.dimension and not other.dimension and _may_count(other))
+        for other in passage.facts
+        if other.kind == fact.kind
+    )
 
 
 def _region(found: Match) -> list[int]:
@@ -86,19 +103,24 @@ def _may_count(fact: Fact) -> bool:
     return fact.kind == "number" and not fact.dimension and not fact.digits and float(fact.value) <= _COUNTED  # type: ignore[arg-type]
 
 
-def _follows(found: Match, fact: Fact, region: Sequence[int]) -> bool:
+def follows(found: Match, fact: Fact) -> bool:
     """Whether the number follows from those of the evidence: rounded behind a hedge, a sum, a difference."""
-    assert isinstance(fact.value, float)
+    if fact.kind != "number" or not isinstance(fact.value, float):
+        return False
+    region = _region(found)
     values = [
         other.value
         for i in region
         for other in found.passages[i].facts
         if other.kind == "number" and isinstance(other.value, float) and fact.dimension in ("", other.dimension)
     ][:40]
-    before = [word.text.lower() for word in found.words if word.end <= fact.start][-3:]
-    within = _ROUNDING if _HEDGES & set(before) else 0.0
-    if within and any(abs(value - fact.value) <= within * abs(value) for value in values):
+    before = {word.text.lower() for word in [word for word in found.words if word.end <= fact.start][-3:]}
+    if before & _HEDGES and any(abs(value - fact.value) <= _ROUNDING * abs(value) for value in values):
         return True
+    if before & _BEYOND and any(0 < value - fact.value <= _ROUNDING * abs(value) for value in values):
+        return True
+    if not _ARITHMETIC.intersection(word.text.lower() for word in found.words):
+        return False
     made = {round(a + b, 4) for k, a in enumerate(values) for b in values[k + 1 :]}
     made |= {round(abs(a - b), 4) for k, a in enumerate(values) for b in values[k + 1 :]}
     return round(fact.value, 4) in made

@@ -5,6 +5,7 @@ direction.
 from collections.abc import Sequence
 
 from masis.offline.assessment import Signal
+from masis.offline.comparisons import comparison_signals
 from masis.offline.evidence import FactTable
 from masis.offline.exchanges import exchange_signals
 from masis.offline.fact_conflicts import fact_signals
@@ -20,6 +21,7 @@ def signals(text: str, found: Match, facts: Sequence[Fact], clauses: Sequence[in
     result = [
         *fact_signals(found, facts, clauses, table),
         *exchange_signals(text, found, facts),
+        *comparison_signals(text, found, facts),
         *sign_signals(text, found, clauses),
     ]
     strongest: dict[tuple[str, tuple[int, int]], Signal] = {}

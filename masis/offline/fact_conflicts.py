@@ -9,7 +9,7 @@ less still.
 
 from collections.abc import Sequence
 
-from masis.offline.absent_facts import absent_signal
+from masis.offline.absent_facts import absent_signal, follows
 from masis.offline.assessment import Signal
 from masis.offline.clauses import best_passages, share
 from masis.offline.evidence import FactTable, Passage
@@ -64,6 +64,8 @@ def _conflict(
     holders = table.holders(fact, found.allowed) if fact.kind != "name" else _named(found, fact, bits)
     held = max((share(found, i, context) for i in holders), default=0.0)
     absent = not holders and fact.kind != "name"
+    if absent and follows(found, fact):
+        return None
     best: tuple[float, Passage, Fact] | None = None
     for covered, i in best_passages(found, context):
         if i in holders or covered < (_SAME_THING_ABSENT if absent else _SAME_THING) or covered < held + _MARGIN:
@@ -128,6 +130,8 @@ def _named(found: Match, fact: Fact, bits: int) -> list[int]:
 
 
 def _same(fact: Fact, other: Fact) -> bool:
+    if fact.kind == "name" and fact.text.replace(" ", "").casefold().startswith(other.text.replace(" ", "").casefold()):
+        return True  # "Greyfriars", "Grey friars"
     return agree(fact, other) and not (fact.kind == "name" and likeness(fact, other))
 
 

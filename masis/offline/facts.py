@@ -62,10 +62,18 @@ _NUMBER = re.compile(
     re.IGNORECASE,
 )
 _AFTER = re.compile(r"[\s\u00a0-]?(?P<word>percentage points?|per cent|km/h|[°µμ]?[^\W\d_]+|%)")
-_RANGE = re.compile(r"\s?(?:-|–|to|and|or)\s?")
+_RANGE = re.compile(r"\s?(?:-|–|to|and|or|of|of the)\s?")
 _PLAIN = re.compile(r"\D{0,4}[\d.,]+")
 _NEXT_WORD = re.compile(r"[\s\u00a0-]([^\W\d_]++)")
 _CLAUSE_START = re.compile(r"(?:^|[.!?:\n\"“(•*])[\s\"“'(•*-]{0,4}$")
+_TITLES = frozenset(
+    map(
+        stem,
+        """mr mrs ms dr prof professor councillor judge justice king queen president minister mayor captain sir lord lady
+        senator general bishop father sister chief director chairman chairwoman""".split(),
+    )
+)
+"""Words before a name that many bear."""
 _JOINERS = frozenset("of de la van von der del di al for the and".split())
 
 
@@ -135,7 +143,11 @@ def _digit_numbers(text: str, taken: Sequence[tuple[int, int]]) -> list[Fact]:
     for i in range(len(found) - 2, -1, -1):  # "6 to 8%", "$205 to $215 million": the unit of the second belongs to both
         here, after = found[i], found[i + 1]
         open_ended = here.dimension in ("", after.dimension) and _PLAIN.fullmatch(here.text)
-        if open_ended and after.dimension and _RANGE.fullmatch(text[here.end : after.start]):
+        if (
+            open_ended
+            and (after.dimension or _scale(text, after) > 1)
+            and _RANGE.fullmatch(text[here.end : after.start])
+        ):
             assert isinstance(here.value, float)
             found[i] = here._replace(dimension=after.dimension, value=here.value * _scale(text, after), head=after.head)
     return found
@@ -284,6 +296,7 @@ def _name(text: str, run: list[Token], known: Collection[str]) -> list[Fact]:
     if len(run) == 1 and (run[0].text.lower() in WEAK_WORDS or _abbreviates(text, run[0])):
         return []
     value = tuple(word.stem for word in run if word.weight > 0)
+    value = tuple(root for root in value if root not in _TITLES) or value
     return [Fact("name", run[0].start, run[-1].end, text[run[0].start : run[-1].end], value)] if value else []
 
 

@@ -13,7 +13,7 @@ from masis.offline.clauses import around, best_passages
 from masis.offline.evidence import Passage, loose_keys
 from masis.offline.lexicon import antonyms
 from masis.offline.matching import Match
-from masis.offline.polarity import heads, tentative
+from masis.offline.polarity import heads, tentative, topics
 from masis.offline.signals import signal
 from masis.offline.text import Token
 
@@ -21,6 +21,8 @@ _SAME_THING = 0.5
 _MARGIN = 0.1
 _NEAR = 4
 _CONDITIONS = frozenset("that which who if unless when where whose while".split())
+_LIMITS = frozenset("limited similar omitted only restricted reserved alone solely instead unless until except".split())
+_PREFIXES = ("un", "in", "im")
 _DENYING = frozenset("without no nothing none neither".split())
 
 
@@ -75,7 +77,9 @@ def _clause(
             continue
         passage = found.passages[i]
         enough = min(1.0, found.value(mask) / 3.0)
-        strength = (0.25 + 0.7 * covered) * (0.6 + 0.4 * enough) * flip.sure - (0.2 if mine and passage.cues else 0.0)
+        strength = (0.33 + 0.65 * covered) * (0.65 + 0.35 * enough) * flip.sure - (
+            0.2 if cues and passage.cues else 0.0
+        )
         word, cue = flip.word, flip.cue
         span = (word.start, word.end, word.text)
         if cue is not None:
@@ -90,21 +94,26 @@ def _flipped(found: Match, mask: int, mine: dict[int, int], cues: Sequence[int],
     for i, cue in heads(mine).items():
         if i not in bit_of or not mask >> bit_of[i] & 1 or _conditional(found.words, cue):
             continue
-        flip = _denied_by_claim(found, mask, i, bit_of[i], cue, passage)
+        flip = _denied_by_claim(found, mask, i, bit_of[i], cue, passage, cues)
         if flip is not None:
             return flip
-    for place, cue in heads(passage.negated).items():
+    denied = heads(passage.negated)
+    if _changes(found):
+        denied |= topics(passage.negated, passage.words)
+    for place, cue in denied.items():
         flip = _denied_by_passage(found, mask, mine, cues, passage, place, cue)
         if flip is not None:
             return flip
     return None
 
 
-def _denied_by_claim(found: Match, mask: int, i: int, b: int, cue: int, passage: Passage) -> _Flip | None:
+def _denied_by_claim(
+    found: Match, mask: int, i: int, b: int, cue: int, passage: Passage, cues: Sequence[int]
+) -> _Flip | None:
     word = found.words[i]
     places = passage.positions.get(word.stem) or _kin_places(passage, word)
     if places and word.weight >= 0.4:
-        if _near(passage.cues, places):
+        if _near([other for other in passage.cues if i not in cues or other not in places], places):
             return None
         there = passage.words[places[0]]
         return _Flip(word, found.words[cue], (there.start, there.end), 1.0)
@@ -129,6 +138,11 @@ def _denied_by_passage(
         if all(p in passage.negated for p in passage.positions[there.stem]):
             return _Flip(word, None, (passage.words[cue].start, there.end), 1.0)
     return None
+
+
+def _changes(found: Match) -> bool:
+    # The claim says that something rises or falls: "no effect on deaths" denies it.
+    return any(word.stem in antonyms()["unchang"] for word in found.words)
 
 
 def _conditional(words: Sequence[Token], cue: int) -> bool:
@@ -159,7 +173,8 @@ def _all_but(found: Match, mask: int, head: int, passage: Passage) -> bool:
 def _denies(passage: Passage, head: Token) -> bool:
     opposites = antonyms().get(head.stem, frozenset())
     return bool(passage.cues) or any(
-        word.stem in opposites or word.text[:2].lower() in ("un", "in", "im") for word in passage.words if word.weight
+        word.stem in opposites or word.text.lower() in _LIMITS or (word.weight and word.text[:2].lower() in _PREFIXES)
+        for word in passage.words
     )
 
 

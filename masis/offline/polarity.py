@@ -10,8 +10,18 @@ _NEGATIONS = frozenset(
     not no never none neither nor nobody nothing nowhere cannot without unable fail fails failed failing lack
     lacks lacked lacking absence
     """
-    "hardly barely refuse refuses refused refusing deny denies denied denying".split()
+    """
+    hardly barely refuse refuses refused refusing deny denies denied denying exempt exempted exempts barred bars bar
+    ban bans banned prohibit prohibits prohibited forbid forbids forbidden forbade exclude excludes excluded
+    contraindicated missing insoluble unaffected except
+    """.split()
 )
+_DENYING_PHRASES = {
+    "rule": ("out",), "rules": ("out",), "ruled": ("out",), "ruling": ("out",), "drop": ("support",),
+    "drops": ("support",), "dropped": ("support",), "free": ("of", "from"),
+    "advise": ("against",), "advises": ("against",), "advised": ("against",),
+}  # fmt: skip
+"""Words that deny what follows only in front of another word."""
 _COMPARED = ("only", "just", "merely", "more", "less", "fewer", "later", "earlier", "necessarily", "least")
 _ASSERTING = {
     "not": _COMPARED,
@@ -23,7 +33,10 @@ _ASSERTING = {
 _NARROW = frozenset(
     """
         without lack lacks lacked lacking absence fail fails failed failing hardly barely refuse refuses refused
-        refusing deny denies denied denying
+        refusing deny denies denied denying exempt exempted exempts barred bars bar ban bans banned prohibit prohibits
+        prohibited forbid forbids forbidden forbade exclude excludes excluded contraindicated missing insoluble
+        unaffected except rule rules ruled ruling drop drops dropped free
+        advise advises advised stop stops stopped stopping cease ceases ceased avoid avoids avoided
     """.split()
 )
 _SCOPE_ENDS = frozenset("but although though however because since while whereas which who that unless and or".split())
@@ -32,6 +45,9 @@ _AUXILIARIES = frozenset(
     "is are was were be been has have had will would can could may might shall should do does did".split()
 )
 _SCOPE_WORDS = 4
+_ENDING = frozenset("stop stops stopped stopping cease ceases ceased avoid avoids avoided".split())
+"""Words that deny the activity they are followed by: "stops heating"."""
+_LIGHT = frozenset("effect effects impact influence sign signs evidence association difference change".split())
 _LONGER = frozenset("longer yet more".split())
 """What belongs to the negation itself in "no longer", "not yet", "no more"."""
 _UNIVERSAL = frozenset(
@@ -57,6 +73,8 @@ _LIMITED = frozenset(
 _TENTATIVE = re.compile(
     r"\?\s*$|\bwhether\b|\bhypothes[ie]|\b(?:un(?:known|clear|certain)|controversial|debated|presumed|assumed)\b"
     r"|\b(?:aim(?:s|ed)?|objectives?|purposes?|goals?)\b[^.]{0,60}\b(?:was|were|is|are|to|of)\b"
+    r"|\bwe (?:\w+ ){0,2}(?:studied|compared|evaluated|investigate\w*|assessed|examined|analy[sz]ed|reviewed|collected"
+    r"|performed|conducted|measured|tested)\b|\bdata on\b[^.]{0,160}\bcollected\b"
     r"|(?:^|\b(?:sought|attempted|designed|conducted|undertaken|performed|wanted|order|us) )to (?:determine|investigate"
     r"|assess|evaluate|examine|test|identify|study|explore|compare|look|analy[sz]e|estimate|describe|establish"
     r"|characteri[sz]e|clarify|review|report|find|verify|validate|measure|present)\b",
@@ -75,10 +93,15 @@ def negation_cues(words: Sequence[Token]) -> list[int]:
     cues = []
     for i, word in enumerate(words):
         lower = word.text.lower()
+        following = words[i + 1].text.lower() if i + 1 < len(words) else ""
+        if following in _DENYING_PHRASES.get(lower, ()) or (lower in _ENDING and following.endswith("ing")):
+            cues.append(i)
         if lower not in _NEGATIONS and lower[-3:] not in ("n't", "n’t"):
             continue
-        following = words[i + 1].text.lower() if i + 1 < len(words) else ""
-        if following not in _ASSERTING.get(lower, ()):
+        second = words[i + 2].text if i + 2 < len(words) else "than"
+        if lower == "no" and following in _COMPARED[3:5] and second.isalpha() and second != "than":
+            cues.append(i)  # "no more frequent than"
+        elif following not in _ASSERTING.get(lower, ()):
             cues.append(i)
     return cues
 
@@ -111,6 +134,16 @@ def heads(scope: dict[int, int]) -> dict[int, int]:
     for word, cue in scope.items():
         found[cue] = min(word, found.get(cue, word))
     return {word: cue for cue, word in found.items()}
+
+
+def topics(scope: dict[int, int], words: Sequence[Token]) -> dict[int, int]:
+    """Behind a negated noun that says little, what it is about, with the cue: the deaths of "no effect on deaths"."""
+    found = {}
+    for head, cue in heads(scope).items():
+        rest = sorted(word for word, own in scope.items() if own == cue and word > head)
+        if rest and words[head].text.lower() in _LIGHT:
+            found[rest[0]] = cue
+    return found
 
 
 def universal(words: Sequence[Token]) -> list[int]:

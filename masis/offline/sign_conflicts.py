@@ -69,13 +69,15 @@ def _direction(
     found: Match, i: int, root: str, others: frozenset[str], context: int, mine: dict[int, int]
 ) -> Signal | None:
     candidates, word, friends = best_passages(found, context), found.words[i], _friends(root)
-    held = max((covered for covered, p in candidates if root in found.passages[p].positions), default=0.0)
+    own = {p: _agreement(found, i, found.passages[p], root) for _, p in candidates}
+    held = max((covered * min(1.0, 2 * own[p]) for covered, p in candidates), default=0.0)
     best: Signal | None = None
     for covered, p in candidates:
         passage = found.passages[p]
-        if root in passage.positions or covered < _SAME_THING or covered < held + _MARGIN or tentative(passage.text):
+        if covered < _SAME_THING or covered < held + _MARGIN or tentative(passage.text):
             continue
         agreeing = max((_shared_neighbours(found.words, i, passage, q) for q in _places(passage, friends)), default=0.0)
+        agreeing = max(agreeing, own[p] + 0.2 if root in passage.positions else 0.0)
         for place in _places(passage, others):
             slot, there = _shared_neighbours(found.words, i, passage, place), passage.words[place]
             if (i in mine) != (place in passage.negated) or slot <= agreeing:  # "not low" and "high" agree
@@ -92,6 +94,12 @@ def _direction(
             made = signal("direction", span, passage, (there.start, there.end), reason, strength)
             best = made if best is None or made.strength > best.strength else best
     return best
+
+
+def _agreement(found: Match, i: int, passage: Passage, root: str) -> float:
+    """How well the claim's own word stands in the passage where it stands in the claim, 0..1."""
+    places = passage.positions.get(root, ())
+    return max((_shared_neighbours(found.words, i, passage, place) for place in places), default=0.0)
 
 
 def _accounted(words: Sequence[Token], i: int, there: Token) -> bool:
