@@ -42,50 +42,73 @@ def following(connection: sqlite3.Connection, wanted: CaseFilter, seq: int, with
     return search.beside(seq, forward=True) or search.beside(None, forward=True)
 
 
+class _Behind(NamedTuple):
+    """Which cases stand on one side of another one, in SQL, and the values it binds."""
+
+    sql: str
+    values: list[Any]
+
+
 class _Search:
     """Looks along one queue."""
 
     def __init__(
         self, connection: sqlite3.Connection, wanted: CaseFilter, found: queue.Matching, without: Collection[str]
     ) -> None:
-        self.connection, self.order = connection, _order(wanted)
-        walkable = wanted.order != "random" and (found.words is None or found.words.quick)
-        narrowed = bool(found.filters or found.words)
-        self.walks = walkable and queue.worth_walking(connection, found.total, 1, narrowed)
-        self.where, self.values = queue.conditions(found.filters, found.words, probe=self.walks)
-        if left_out := list(without)[-MOST_LEFT_OUT:]:
-            self.where += f" AND id NOT IN ({', '.join('?' * len(left_out))})"
-            self.values += left_out
+        self.connection, self.order, self.found = connection, _order(wanted), found
+        self.narrowed = bool(found.filters or found.words)
+        self.walks = wanted.order != "random" and queue.worth_walking(connection, found, 1)
+        self.left_out = list(without)[-MOST_LEFT_OUT:]
 
     def beside(self, seq: int | None, *, forward: bool) -> str | None:
         """The first case behind (or before) number ``seq``; without a number, the first of all."""
-        key, values = self.order.key, list[Any](self.order.values)
-        number_falls = self.order.number_falls == forward
-        # a plus sign keeps SQLite from walking the index of the order where sorting the few that match is shorter
-        plus = "" if self.walks else "+"
-        where, bound = self.where, [*self.values]
-        by = f"{plus}seq {'DESC' if number_falls else 'ASC'}"
-        past_number = f"seq {'<' if number_falls else '>'} ?"
-        if key is None:
-            if seq is not None:
-                where, bound = f"{where} AND {past_number}", [*bound, seq]
-            return self._first(where, bound, by)
-        key_falls = self.order.key_falls == forward
-        if seq is not None:
-            sign = "<" if key_falls else ">"
-            row = self.connection.execute(f"SELECT {key} FROM cases WHERE seq = ?", [*values, seq])  # noqa: S608
-            own = row.fetchone()[0]
-            where += f" AND {plus}{key} {sign}= ? AND ({plus}{key} {sign} ? OR {past_number})"
-            bound += [*values, own, *values, own, seq]
-        by = f"{plus}{key} {'DESC' if key_falls else 'ASC'}, {by.removeprefix('+')}"
-        return self._first(where, [*bound, *values], by)
+        if self.walks:
+            further = self._behind(seq, forward)
+            end = self._end(further, forward) if self.narrowed else None
+            upto = self._behind(end, not forward) if end is not None else _Behind("1", [])
+            found = self._first(further, upto, forward, walks=True)
+            if found is not None or end is None:
+                return found
+        return self._first(self._behind(seq, forward), _Behind("1", []), forward, walks=False)
 
-    def _first(self, where: str, values: list[Any], by: str) -> str | None:
-        # without being told, SQLite often takes an index of the filter and sorts all that match
-        index = self.order.walk if self.walks else ""
+    def _behind(self, seq: int | None, forward: bool) -> _Behind:
+        """Which cases stand behind (or before) number ``seq``."""
+        key, values = self.order.key, list[Any](self.order.values)
+        past_number = f"seq {'<' if self.order.number_falls == forward else '>'} ?"
+        if seq is None:
+            return _Behind("1", [])
+        if key is None:
+            return _Behind(past_number, [seq])
+        sign = "<" if self.order.key_falls == forward else ">"
+        own = self.connection.execute(f"SELECT {key} FROM cases WHERE seq = ?", [*values, seq]).fetchone()[0]  # noqa: S608
+        return _Behind(f"{key} {sign}= ? AND ({key} {sign} ? OR {past_number})", [*values, own, *values, own, seq])
+
+    def _by(self, forward: bool) -> str:
+        key, number = self.order.key, f"seq {'DESC' if self.order.number_falls == forward else 'ASC'}"
+        return f"{key} {'DESC' if self.order.key_falls == forward else 'ASC'}, {number}" if key else number
+
+    def _end(self, further: _Behind, forward: bool) -> int | None:
+        """The number of the case where a walk is given up: what matches may all stand at the far end of the order."""
         row = self.connection.execute(
-            f"SELECT id FROM cases {index} WHERE {where} ORDER BY {by} LIMIT 1",  # noqa: S608 (every name is ours)
-            values,
+            f"SELECT seq FROM cases {self.order.walk} WHERE {further.sql} "  # noqa: S608 (every name is ours)
+            f"ORDER BY {self._by(forward)} LIMIT 1 OFFSET ?",
+            [*further.values, queue.reach(self.found)],
+        ).fetchone()
+        return None if row is None else int(row[0])
+
+    def _first(self, further: _Behind, upto: _Behind, forward: bool, *, walks: bool) -> str | None:
+        where, values = queue.conditions(self.found.filters, self.found.words, probe=walks)
+        left_out = f" AND id NOT IN ({', '.join('?' * len(self.left_out))})" if self.left_out else ""
+        # Left alone, SQLite often takes an index of the filter and sorts all that match where walking is shorter, and
+        # walks along the order where sorting the few that match is: so either the walk is told, or what matches.
+        source, rest = f"cases {self.order.walk}", f"{where} AND "
+        if self.order.walk and not walks:
+            source, rest = f"(SELECT seq, id, telling, doubt FROM cases WHERE {where} LIMIT -1)", ""  # noqa: S608
+        key_values = self.order.values if self.order.key else ()
+        row = self.connection.execute(
+            f"SELECT id FROM {source} WHERE {rest}{further.sql} AND {upto.sql}{left_out} "  # noqa: S608
+            f"ORDER BY {self._by(forward)} LIMIT 1",
+            [*values, *further.values, *upto.values, *self.left_out, *key_values],
         ).fetchone()
         return None if row is None else str(row["id"])
 

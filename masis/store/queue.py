@@ -28,8 +28,8 @@ _INDEXED_BEGINNINGS = (3, 4)
 _MODULUS = 2_147_483_647
 """A prime above any number of cases: multiplying by a drawn factor modulo it shuffles them."""
 
-_WALKED = 2_000
-"""Rows worth walking past, each with a look at its case, before collecting and sorting costs less."""
+_WALKED, _PROBED = 2_000, 300
+"""Rows worth walking past before collecting and sorting costs less; fewer where each is probed for its words."""
 
 _MATCHING = "SELECT rowid FROM case_words WHERE case_words MATCH ?"
 
@@ -42,18 +42,28 @@ class Condition(NamedTuple):
 
 
 class Order(NamedTuple):
-    """How to sort; ``walked`` is the same order as an index has it, None where no index has it."""
+    """How to sort; ``walked`` is the same order as an index has it, None where no index has it.
+
+    ``before`` holds for the rows in front of one of which ``end`` names the values.
+    """
 
     sorted: str
     walked: str | None
     values: tuple[int, ...] = ()
+    before: str = ""
+    end: str = ""
+
+
+def _falling(key: str) -> Order:
+    before = f"{key} >= ? AND ({key} > ? OR seq < ?)"
+    return Order(f"+{key} DESC, seq", f"{key} DESC, seq", before=before, end=f"{key}, {key}, seq")
 
 
 _ORDERS = {
-    "telling": Order("+telling DESC, seq", "telling DESC, seq"),
-    "least_confident": Order("+doubt DESC, seq", "doubt DESC, seq"),
-    "oldest": Order("+seq", "seq"),
-    "newest": Order("+seq DESC", "seq DESC"),
+    "telling": _falling("telling"),
+    "least_confident": _falling("doubt"),
+    "oldest": Order("+seq", "seq", before="seq < ?", end="seq"),
+    "newest": Order("+seq DESC", "seq DESC", before="seq > ?", end="seq"),
 }
 
 
@@ -109,26 +119,49 @@ def _page(
     if offset >= total:
         return []
     order = _order(wanted)
-    walkable = order.walked is not None and (words is None or words.quick)
-    if walkable and worth_walking(connection, total, offset + wanted.size, bool(filters or words)):
-        where, values = conditions(filters, words, probe=True)
-        by = order.walked
-    else:
-        where, values = conditions(filters, words)
-        by = order.sorted
+    upto = offset + wanted.size
+    if order.walked is not None and worth_walking(connection, Matching(filters, words, total), upto):
+        found = _walked(connection, order, Matching(filters, words, total), wanted.size, offset)
+        if len(found) == min(wanted.size, total - offset):
+            return found
+    where, values = conditions(filters, words)
     rows = connection.execute(
-        f"SELECT seq FROM cases WHERE {where} ORDER BY {by} LIMIT ? OFFSET ?",  # noqa: S608
+        f"SELECT seq FROM cases WHERE {where} ORDER BY {order.sorted} LIMIT ? OFFSET ?",  # noqa: S608
         [*values, *order.values, wanted.size, offset],
     )
     return [row[0] for row in rows]
 
 
-def worth_walking(connection: sqlite3.Connection, total: int, upto: int, narrowed: bool) -> bool:
+def _walked(connection: sqlite3.Connection, order: Order, asked: Matching, size: int, offset: int) -> list[int]:
+    """Numbers found by walking along an index. What matches may all stand at its far end: the walk ends before that."""
+    where, values = conditions(asked.filters, asked.words, probe=True)
+    if asked.filters or asked.words:
+        end = connection.execute(
+            f"SELECT {order.end} FROM cases ORDER BY {order.walked} LIMIT 1 OFFSET ?",  # noqa: S608
+            [reach(asked)],
+        ).fetchone()
+        if end is not None:
+            where, values = f"{order.before} AND {where}", [*end, *values]
+    rows = connection.execute(
+        f"SELECT seq FROM cases WHERE {where} ORDER BY {order.walked} LIMIT ? OFFSET ?",  # noqa: S608
+        [*values, size, offset],
+    )
+    return [row[0] for row in rows]
+
+
+def worth_walking(connection: sqlite3.Connection, asked: Matching, upto: int) -> bool:
     """Whether walking along the order past what doesn't match is shorter than sorting what does."""
-    if not narrowed:
+    if not (asked.filters or asked.words):
         return True
+    if asked.words is not None and not asked.words.quick:
+        return False
     cases = connection.execute("SELECT max(seq) FROM cases").fetchone()[0]
-    return bool(upto * cases <= _WALKED * total)
+    return bool(upto * cases <= (_PROBED if asked.words else _WALKED) * asked.total)
+
+
+def reach(asked: Matching) -> int:
+    """Rows a walk goes past at most: what matches need not be spread as evenly as its number says."""
+    return 2 * (_PROBED if asked.words else _WALKED)
 
 
 def conditions(filters: Sequence[Condition], words: Words | None, *, probe: bool = False) -> tuple[str, list[Any]]:

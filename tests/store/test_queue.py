@@ -5,13 +5,14 @@ from __future__ import annotations
 import itertools
 import random
 import time
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from masis.store import CaseFilter, Store
+from masis.store import CaseFilter, Store, queue
 from masis.store.queue import match, miscounted
 from masis.store.summary import disagreement, figures
 from tests.store.factories import a_case, a_decision, a_run, an_iteration, an_undo
@@ -249,3 +250,31 @@ def test_beginnings_of_any_length_find_the_same_in_every_order(store: Store, let
     page = store.cases.search(CaseFilter(text=f"long {letters}", order=order, size=10, page=2))  # type: ignore[arg-type]
     assert page.total == 30
     assert len({row.id for row in page.rows} - {"other"}) == 10
+
+
+@pytest.mark.parametrize("order", ["telling", "least_confident", "oldest", "newest"])
+@pytest.mark.parametrize("asked", [{"text": "bridge"}, {"fields": ("Law",)}, {"text": "bridge", "fields": ("Law",)}])
+def test_what_stands_at_the_far_end_of_an_order_is_found_as_well(
+    store: Store, monkeypatch: pytest.MonkeyPatch, order: str, asked: dict[str, Any]
+) -> None:
+    """A walk along the order is given up after some rows; then what matches is collected and sorted."""
+    draw = random.Random(11)
+    for number in range(60):
+        far = draw.random() < 0.3
+        meta = {"field": "Law" if far else "History"}
+        text = "How long is the bridge?" if far else "How deep?"
+        evidence = [{"id": "1", "text": "."}]
+        store.cases.add(a_case(f"case-{number}", query=text, answer=".", evidence=evidence, metadata=meta))
+    store.database.connection().execute(
+        "UPDATE cases SET telling = abs(random() % 4) - (field = 'Law') * 9, doubt = -seq % 7 - (field = 'Law') * 9"
+    )
+    wanted = CaseFilter(order=order, size=1000, **asked)  # type: ignore[arg-type]
+    whole = [row.id for row in store.cases.search(wanted).rows]
+    monkeypatch.setattr(queue, "_WALKED", 4)
+    monkeypatch.setattr(queue, "_PROBED", 4)
+    pages = range(1, -(-len(whole) // 2) + 1)
+    paged = [store.cases.search(wanted.model_copy(update={"page": page, "size": 2})).rows for page in pages]
+    assert [row.id for rows in paged for row in rows] == whole
+    for before, behind in itertools.pairwise(whole):
+        assert store.cases.beside(before, wanted, forward=True) == behind
+        assert store.cases.beside(behind, wanted, forward=False) == before
