@@ -43,9 +43,9 @@ _SAYING = frozenset("says said according wrote writes argued argues told reports
 
 
 def segments(text: str, words: Sequence[Token]) -> list[int]:
-    """For each word the number of the stretch it stands in: up to a mark, a word that opens a clause, or an "and" with a
-    subject of its own. What names the one just spoken of (", Corin Abt,") or the one who speaks (", says Ines Falk") is
-    no stretch of its own.
+    """For each word the number of the stretch it stands in: up to a mark, a word that opens a clause, or an "and" with
+    a subject of its own. What names the one just spoken of (", Corin Abt,") or the one who speaks (", says Ines Falk")
+    is no stretch of its own.
     """
     number, found = 0, []
     for i, word in enumerate(words):

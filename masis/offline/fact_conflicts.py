@@ -259,7 +259,9 @@ def _swapped(found: Match, fact: Fact, facts: Sequence[Fact]) -> Signal | None:
         mine = _preposition(found.words, fact.start)
         for mate in facts:
             place = next((other for other in passage.facts if agree(mate, other)), None)
-            if mate is fact or place is None or place == own or mate.kind != fact.kind or not comparable(fact, place):
+            if mate is fact or place is None or place == own or mate.kind != fact.kind:
+                continue
+            if fact.dimension != place.dimension:
                 continue
             leads = (
                 _preposition(found.words, mate.start),

@@ -11,7 +11,8 @@ from bisect import bisect_left
 from collections.abc import Collection, Sequence
 from typing import Literal, NamedTuple
 
-from masis.offline.text import NUMBER_WORDS, STOPWORDS, WEAK_WORDS, Token, stem, tokens
+from masis.offline.spelt import spelt_number
+from masis.offline.text import STOPWORDS, WEAK_WORDS, Token, stem, tokens
 from masis.offline.units import CURRENCIES, MAGNITUDES, MONTHS, UNITS
 
 FactKind = Literal["number", "date", "name"]
@@ -69,8 +70,10 @@ _CLAUSE_START = re.compile(r"(?:^|[.!?:\n\"“(•*])[\s\"“'(•*-]{0,4}$")
 _TITLES = frozenset(
     map(
         stem,
-        """mr mrs ms dr prof professor councillor judge justice king queen president minister mayor captain sir lord lady
-        senator general bishop father sister chief director chairman chairwoman""".split(),
+        """
+        mr mrs ms dr prof professor councillor judge justice king queen president minister mayor captain sir lord lady
+        senator general marshal bishop father sister chief director chairman chairwoman
+        """.split(),
     )
 )
 """Words before a name that many bear."""
@@ -203,7 +206,7 @@ def _word_numbers(text: str, words: Sequence[Token]) -> list[Fact]:
     found, i = [], 0
     while i < len(words):
         start = i
-        value, i = _word_value(words, i)
+        value, i = spelt_number(words, i)
         if value is None:
             i = start + 1
             continue
@@ -216,35 +219,6 @@ def _word_numbers(text: str, words: Sequence[Token]) -> list[Fact]:
         begin = words[start].start
         found.append(Fact("number", begin, end, text[begin:end], value, dimension, _head(text, end)))
     return found
-
-
-def _word_value(words: Sequence[Token], i: int) -> tuple[float | None, int]:
-    """The number written in words at `i` and where it ends: "twenty-five million" -> (25e6, i + 3)."""
-    lower = words[i].text.lower()
-    if lower == "dozen":
-        return 12.0, i + 1
-    if lower not in NUMBER_WORDS:
-        return None, i
-    first, total, value, scaled = i, 0.0, 0.0, False
-    while i < len(words):
-        lower = words[i].text.lower()
-        tens = i + 1 < len(words) and words[i + 1].text.lower() in NUMBER_WORDS
-        joined = lower == "and" and tens and words[i - 1].text.lower() == "hundred"
-        part = NUMBER_WORDS.get(lower)
-        if part is not None and (i == first or value == 0 or value % 100 == 0 or (value % 10 == 0 and 1 <= part <= 9)):
-            value, i = value + part, i + 1
-        elif i > first and lower == "hundred":
-            value, i, scaled = value * 100, i + 1, True
-        elif i > first and len(lower) > 2 and lower in MAGNITUDES:
-            total, value, i, scaled = total + value * MAGNITUDES[lower], 0.0, i + 1, True
-        elif joined:
-            i += 1
-        else:
-            break
-    value += total
-    if value == 1 and not scaled:  # "one" alone is a pronoun more often than a count
-        return None, i
-    return value, i
 
 
 def _names(text: str, words: Sequence[Token], known: Collection[str]) -> list[Fact]:

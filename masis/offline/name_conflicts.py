@@ -1,8 +1,7 @@
 """Names the evidence has otherwise: a stretch of it tells what the claim tells, of somebody else.
 
-Judged by stretches of sentences, since one sentence often speaks of two people. The stretch that covers the words around
-the claim's name doesn't have it and has another, written alike, that the claim doesn't speak of. A name that stands in a
-neighbouring stretch with nothing of the kind between is left alone: "she", "the company" may mean it.
+Judged by stretches of sentences, since one sentence often speaks of two people. The stretch that covers the words
+around the claim's name doesn't have it and has another, written alike, that the claim doesn't speak of.
 """
 
 from collections.abc import Sequence

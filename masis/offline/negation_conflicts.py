@@ -13,7 +13,7 @@ from masis.offline.clauses import around, best_passages
 from masis.offline.evidence import Passage, loose_keys
 from masis.offline.lexicon import antonyms
 from masis.offline.matching import Match
-from masis.offline.polarity import heads, tentative, topics
+from masis.offline.polarity import ended, heads, tentative, topics
 from masis.offline.signals import signal
 from masis.offline.text import Token
 
@@ -21,6 +21,7 @@ _SAME_THING = 0.5
 _MARGIN = 0.1
 _NEAR = 4
 _CONDITIONS = frozenset("that which who if unless when where whose while".split())
+_IFS = frozenset("if unless when whose that".split())
 _LIMITS = frozenset("limited similar omitted only restricted reserved alone solely instead unless until except".split())
 _PREFIXES = ("un", "in", "im")
 _DENYING = frozenset("without no nothing none neither".split())
@@ -115,6 +116,8 @@ def _denied_by_claim(
     if places and word.weight >= 0.4:
         if _near([other for other in passage.cues if i not in cues or other not in places], places):
             return None
+        if any(ended(passage.words, place, 8) for place in places):
+            return None
         there = passage.words[places[0]]
         return _Flip(word, found.words[cue], (there.start, there.end), 1.0)
     plainly = found.words[cue].text.lower() not in _DENYING
@@ -127,7 +130,7 @@ def _denied_by_passage(
     found: Match, mask: int, mine: dict[int, int], cues: Sequence[int], passage: Passage, place: int, cue: int
 ) -> _Flip | None:
     there = passage.words[place]
-    if there.weight < 0.4 or _conditional(passage.words, cue):
+    if there.weight < 0.4 or _conditional(passage.words, cue, _IFS):
         return None
     for b, i in enumerate(found.bits):
         word = found.words[i]
@@ -145,9 +148,9 @@ def _changes(found: Match) -> bool:
     return any(word.stem in antonyms()["unchang"] for word in found.words)
 
 
-def _conditional(words: Sequence[Token], cue: int) -> bool:
+def _conditional(words: Sequence[Token], cue: int, opened: frozenset[str] = _CONDITIONS) -> bool:
     # "columns that you do not ask for", "if it is not dry": the negation restricts, it doesn't assert.
-    return any(word.text.lower() in _CONDITIONS for word in words[max(0, cue - 3) : cue])
+    return any(word.text.lower() in opened for word in words[max(0, cue - 3) : cue])
 
 
 def _kin(one: Token, other: Token) -> bool:
@@ -172,9 +175,15 @@ def _all_but(found: Match, mask: int, head: int, passage: Passage) -> bool:
 
 def _denies(passage: Passage, head: Token) -> bool:
     opposites = antonyms().get(head.stem, frozenset())
-    return bool(passage.cues) or any(
-        word.stem in opposites or word.text.lower() in _LIMITS or (word.weight and word.text[:2].lower() in _PREFIXES)
-        for word in passage.words
+    return (
+        bool(passage.cues)
+        or ended(passage.words, 0, len(passage.words))
+        or any(
+            word.stem in opposites
+            or word.text.lower() in _LIMITS
+            or (word.weight and word.text[:2].lower() in _PREFIXES)
+            for word in passage.words
+        )
     )
 
 

@@ -83,6 +83,21 @@ _TENTATIVE = re.compile(
 """What asks, supposes or sets itself a task, and so asserts nothing that could be denied."""
 
 
+_ENDED = frozenset(
+    """
+    withdrawn withdrew ended ends end closed cancelled canceled abolished rejected reject rejects avoided avoid removed
+    stopped ban discontinued expired expires lost lifted lift lifts overrode overturned repealed vetoed dropped failed
+    failure stop unavailable unable impossible
+    """.split()
+)
+
+
+def ended(words: Sequence[Token], place: int, near: int) -> bool:
+    """Whether something near the word says that it is over, refused or undone: "the ban was lifted"."""
+    beside = [*words[max(0, place - near) : place], *words[place + 1 : place + near + 1]]
+    return any(word.text.lower() in _ENDED for word in beside)
+
+
 def tentative(text: str) -> bool:
     """Whether a passage asks, supposes or states a purpose rather than asserts."""
     return bool(_TENTATIVE.search(text))

@@ -14,7 +14,7 @@ from masis.offline.evidence import Passage, loose_keys
 from masis.offline.lexicon import antonyms, phrases
 from masis.offline.matching import Match
 from masis.offline.negation_conflicts import negation_signals
-from masis.offline.polarity import limited, negated, negation_cues, tentative, universal
+from masis.offline.polarity import ended, limited, negated, negation_cues, tentative, universal
 from masis.offline.signals import signal
 from masis.offline.text import Token
 
@@ -22,6 +22,7 @@ _SAME_THING = 0.5
 _MARGIN = 0.1
 _NEAR = 4
 _LEAST_NEAR = 2.5
+_FARTHER = 0.8
 _NO_DIRECTION = frozenset(
     """
     including excluding objective objectives like free kind present presently all no none non each every few many most
@@ -80,8 +81,9 @@ def _direction(
         agreeing = max(agreeing, own[p] + 0.2 if root in passage.positions else 0.0)
         for place in _places(passage, others):
             slot, there = _shared_neighbours(found.words, i, passage, place), passage.words[place]
-            if (i in mine) != (place in passage.negated) or slot <= agreeing:  # "not low" and "high" agree
-                continue
+            denied = (_denied(found.words, i, mine), _denied(passage.words, place, passage.negated))
+            if denied[0] != denied[1] or slot <= agreeing or ended(passage.words, place, 4) != ended(found.words, i, 4):
+                continue  # "not low" and "high" agree
             if there.text.lower() in _NO_DIRECTION or _in_no_longer(passage.words, place):
                 continue
             if _accounted(found.words, i, there):
@@ -94,6 +96,13 @@ def _direction(
             made = signal("direction", span, passage, (there.start, there.end), reason, strength)
             best = made if best is None or made.strength > best.strength else best
     return best
+
+
+def _denied(words: Sequence[Token], i: int, scope: dict[int, int]) -> bool:
+    # A function word ("below") is denied with its neighbours: "never fell below 70%"; "no later" denies "later".
+    if i in scope or (i and words[i - 1].text.lower() in ("no", "not")):
+        return True
+    return words[i].weight == 0 and (i - 1 in scope or i + 1 in scope)
 
 
 def _agreement(found: Match, i: int, passage: Passage, root: str) -> float:
@@ -148,11 +157,18 @@ def _places(passage: Passage, roots: frozenset[str]) -> list[int]:
 
 def _shared_neighbours(words: Sequence[Token], i: int, passage: Passage, place: int) -> float:
     near = [*words[max(0, i - 3) : i], *words[i + 1 : i + 4]]
-    theirs = {word.stem for word in passage.words[max(0, place - 4) : place + 5]}
+    theirs = {word.stem for word in passage.words[max(0, place - 4) : place + 5] if word.weight > 0}
+    return max(_held(near, theirs), _FARTHER * _held(_content(words, i), theirs))
+
+
+def _content(words: Sequence[Token], i: int) -> list[Token]:
+    before = [word for word in words[:i] if word.weight > 0][-2:]
+    return before + [word for word in words[i + 1 :] if word.weight > 0][:2]
+
+
+def _held(near: Sequence[Token], theirs: set[str]) -> float:
     weight = sum(word.weight + 0.1 for word in near)
-    return (
-        sum(word.weight + 0.1 for word in near if word.stem in theirs and word.weight > 0) / weight if weight else 0.0
-    )
+    return sum(word.weight + 0.1 for word in near if word.stem in theirs) / weight if weight else 0.0
 
 
 def _quantifiers(text: str, found: Match) -> list[Signal]:

@@ -59,6 +59,8 @@ IRREGULAR = {
     form: base
     for base, forms in {
         "lead": "led",
+        "use": "used uses using",
+        "add": "added adding adds",
         "go": "went gone goes",
         "rise": "rose risen",
         "fall": "fell fallen",
