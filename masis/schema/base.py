@@ -25,8 +25,8 @@ class OpenRecord(BaseModel):
 class Unscored(Record):
     """Why there is no score: a step failed, refused, was cut off, answered out of form, or had nothing to judge.
 
-    ``code`` is the CRITIC-ERR code of a failure, None where nothing failed and there was nothing to judge. ``raw`` is the
-    reply as it came, for a person to read; it never becomes a number.
+    ``code`` is the CRITIC-ERR code of a failure, None where nothing failed and there was nothing to judge. ``raw`` is
+    the reply as it came, for a person to read; it never becomes a number.
     """
 
     reason: str
