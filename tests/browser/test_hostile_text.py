@@ -1,14 +1,23 @@
-"""Text that tries to be more than text, in every field a case has: nothing runs, nothing leaves, nothing breaks."""
+"""Text that tries to be more than text, wherever text can stand: nothing runs, nothing leaves, nothing breaks.
+
+In the case, in what models said (answers, reasons, findings, warnings, their names), in decisions and drafts, in the
+address, in what is typed, and in the name of a file.
+"""
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import Browser, expect
 
 from masis.schema.case import Case
+from masis.schema.review import Decision
+from masis.schema.run import Run
 from masis.workbench import Workbench
 from tests.browser.conftest import Tab, serving
 
@@ -55,15 +64,58 @@ def hostile_cases() -> list[Case]:
     return [Case.model_validate(each) for each in (everywhere, plain, long, many)]
 
 
+class Hostile(NamedTuple):
+    base: str
+    database: Path
+    run: str
+    folder: Path
+
+
+def replied(run: Run) -> Run:
+    """The run as if its models had answered with markup everywhere they may say something."""
+
+    def spoilt(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: MARKUP if name in SAID else spoilt(each) for name, each in value.items()}
+        return [spoilt(each) for each in value] if isinstance(value, list) else value
+
+    data = run.model_dump(mode="json")
+    data["models"] = {role: f"{role} {MARKUP}" for role in data["models"]}
+    data["review_reasons"] = [{"code": "low_confidence", "message": MARKUP}]
+    data["warnings"] = [{"code": "w", "step": None, "iteration": 1, "message": MARKUP}]
+    return Run.model_validate({**data, "iterations": [spoilt(each) for each in data["iterations"]]})
+
+
+SAID = {"critique_reasoning", "message", "reasoning", "why", "detail", "explanation", "suggestion", "todo", "cure"}
+
+
 @pytest.fixture(scope="module")
-def hostile(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def hostile(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hostile]:
     folder: Path = tmp_path_factory.mktemp("hostile")
     bench = Workbench.open(folder / "hostile.db")
     bench.import_cases(hostile_cases())
-    for case in hostile_cases():
-        bench.audit(case)
+    runs = {case.id: bench.audit(case) for case in hostile_cases()}
+    said = replied(runs[IDS["plain"]].model_copy(update={"id": "said"}))
+    bench.store.runs.finish(said)
+    for case_id in (IDS["markup"], IDS["plain"]):
+        bench.decide(
+            Decision(
+                reviewer=MARKUP[:80],
+                case_id=case_id,
+                run_id=runs[case_id].id,
+                iteration=1,
+                verdict="override",
+                reason=MARKUP,
+                note=f"{MARKUP} {DIRECTIONS}",
+                corrected_answer=f"{MARKUP} {DIRECTIONS}",
+            )
+        )
+    bench.undo(IDS["markup"], MARKUP[:80])
+    for field in ("note", "corrected", "other", "question", "evidence", "answer"):
+        bench.store.drafts.save("", f"case:{IDS['plain']}", field, MARKUP)
+    bench.store.close()
     with serving("serve", "--db", str(folder / "hostile.db"), folder=folder) as base:
-        yield base
+        yield Hostile(base, folder / "hostile.db", runs[IDS["plain"]].id, folder)
 
 
 def assert_nothing_ran(tab: Tab) -> None:
@@ -71,23 +123,23 @@ def assert_nothing_ran(tab: Tab) -> None:
     in_content = "[data-testid=stMain]"
     # The chart brings an empty form of its own, without a place to send to.
     assert tab.page.locator(f"{in_content} :is(iframe, form[action], img, script)").count() == 0
+    assert tab.page.locator(f"{in_content} a[href^='javascript' i]").count() == 0
     assert tab.page.evaluate("() => getComputedStyle(document.body).display") != "none"
     tab.assert_clean()
 
 
-def test_hostile_text_in_the_list_stays_text(hostile: str, open_tab: Callable[..., Tab]) -> None:
-    tab = open_tab(hostile)
-    tab.open()
+def test_hostile_text_in_the_list_stays_text(hostile: Hostile, open_tab: Callable[..., Tab]) -> None:
+    tab = open_tab(hostile.base)
+    tab.open("/queue")
     expect(tab.page.locator("table.list")).to_contain_text("<script>window.hacked = 1</script>")
     assert_nothing_ran(tab)
 
 
 @pytest.mark.parametrize("which", list(IDS))
-def test_hostile_text_in_a_case_stays_text(hostile: str, open_tab: Callable[..., Tab], which: str) -> None:
-    tab = open_tab(hostile)
-    tab.open()
-    links = tab.page.locator("table.list tbody tr")
-    expect(links).to_have_count(4)
+def test_hostile_text_in_a_case_stays_text(hostile: Hostile, open_tab: Callable[..., Tab], which: str) -> None:
+    tab = open_tab(hostile.base)
+    tab.open("/queue")
+    expect(tab.page.locator("table.list tbody tr")).to_have_count(4)
     tab.page.locator("table.list tbody tr", has_text=IDS[which][:30]).last.locator("a").click(delay=40)
     expect(tab.page.locator(".evidence article.card").first).to_be_visible(timeout=20_000)
     tab.settle()
@@ -97,15 +149,100 @@ def test_hostile_text_in_a_case_stays_text(hostile: str, open_tab: Callable[...,
     assert_nothing_ran(tab)
 
 
-def test_hostile_text_in_the_search_and_the_address_is_only_looked_for(
-    hostile: str, open_tab: Callable[..., Tab]
+@pytest.mark.parametrize(
+    "address",
+    [
+        "/",
+        "/review?case=hostile-plain&run=said",
+        "/compare?case=hostile-plain&left={run}&right=said",
+        "/decisions",
+        "/new?case=hostile-plain",
+        "/new?job=said&case=hostile-plain",
+        "/settings",
+    ],
+)
+def test_what_models_and_people_said_stays_text_on_every_page(
+    hostile: Hostile, open_tab: Callable[..., Tab], address: str
 ) -> None:
-    tab = open_tab(hostile)
-    page = tab.open(
-        "/?q=%3Cscript%3Ewindow.hacked%3D1%3C/script%3E%22%20NEAR(&state=x,%00&page=99999999&order=;--&field=%27"
-    )
+    tab = open_tab(hostile.base)
+    tab.open(address.format(run=hostile.run))
+    assert_nothing_ran(tab)
+
+
+@pytest.mark.parametrize("page", ["", "queue", "review", "new", "compare", "decisions", "settings"])
+def test_whatever_the_address_says_is_only_looked_for(
+    hostile: Hostile, open_tab: Callable[..., Tab], page: str
+) -> None:
+    tab = open_tab(hostile.base)
+    markup, names = quote(MARKUP), "q state flag field model reviewer case run iteration job left right verdict since"
+    said = "&".join(f"{name}={markup}" for name in names.split())
+    tab.open(f"/{page}?{said}&page=99999999&size=-1&order=%00&quality=nan-inf")
+    assert_nothing_ran(tab)
+
+
+def test_hostile_text_in_the_search_is_only_looked_for(hostile: Hostile, open_tab: Callable[..., Tab]) -> None:
+    tab = open_tab(hostile.base)
+    page = tab.open("/queue?q=%3Cscript%3Ewindow.hacked%3D1%3C/script%3E%22%20NEAR(&state=x,%00&field=%27")
     expect(page.get_by_role("heading", name="Queue", exact=True)).to_be_visible()
     page.get_by_label("Search").fill('" OR 1=1; DROP TABLE cases; -- *')
     page.get_by_label("Search").press("Enter")
     tab.settle()
     assert_nothing_ran(tab)
+
+
+def test_what_is_typed_into_a_decision_stays_text(hostile: Hostile, open_tab: Callable[..., Tab]) -> None:
+    tab = open_tab(hostile.base)
+    page = tab.open(f"/review?case={IDS['many']}")
+    page.keyboard.press("o")
+    page.get_by_label("Corrected answer").fill(MARKUP)
+    page.get_by_label("Note").fill(MARKUP + DIRECTIONS)
+    page.get_by_label("Your name").last.fill(MARKUP[:80])
+    page.get_by_label("Your name").last.blur()
+    tab.settle()
+    assert_nothing_ran(tab)
+    page.reload()
+    tab.settle()
+    assert_nothing_ran(tab)
+
+
+FILES = {
+    "<img src=http://192.0.2.1/name.png onerror=window.hacked=9>.csv": f'id,text\n1,"{MARKUP[:80]}"\n',
+    "'; DROP TABLE cases; --.jsonl": '{"id": "<script>window.hacked=1</script>", "text": "x"}\n',
+    "\u202etxt.exe.txt": f"[1] {MARKUP}\n\n[2] null \0 byte {DIRECTIONS}",
+    "long.txt": "x" * 100_000,
+    "broken.csv": '\0\0"""\n,,,\n',
+}
+
+
+def test_hostile_files_are_read_as_text_or_refused_in_words(hostile: Hostile, open_tab: Callable[..., Tab]) -> None:
+    tab = open_tab(hostile.base)
+    page = tab.open("/new")
+    page.get_by_role("button", name="From a file").nth(1).click(delay=40)
+    for name, content in FILES.items():
+        file: Any = {"name": name, "mimeType": "text/plain", "buffer": content.encode()}
+        page.locator("input[type=file]").set_input_files(file)
+        tab.settle()
+        assert_nothing_ran(tab)
+
+
+def test_the_report_of_a_hostile_case_runs_and_loads_nothing(hostile: Hostile, open_tab: Callable[..., Tab]) -> None:
+    tab = open_tab(hostile.base)
+    page = tab.open(f"/review?case={IDS['plain']}&run=said")
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Report").click(delay=40)
+    kept = hostile.folder / "report.html"
+    download.value.save_as(kept)
+    page.goto(kept.as_uri())
+    page.wait_for_load_state("networkidle")
+    assert page.evaluate("() => window.hacked") is None
+    assert page.locator(":is(script, iframe, form, img, link, object, embed)").count() == 0
+    tab.page.goto("about:blank")
+
+
+def test_after_all_that_every_table_is_there_and_sound(hostile: Hostile) -> None:
+    with sqlite3.connect(hostile.database) as connection:
+        assert connection.execute("SELECT count(*) FROM cases").fetchone()[0] >= 4
+    bench = Workbench.open(hostile.database)
+    assert bench.store.check().problems == ()
+    assert bench.verify_log().whole
+    bench.store.close()
