@@ -13,7 +13,7 @@ from masis.offline.facts import Fact
 from masis.offline.matching import Match
 from masis.offline.sign_conflicts import sign_signals
 
-_SURE = 0.7
+_SURE = 0.8
 _NEAR = 120
 """Characters within which two turns in the evidence belong together."""
 

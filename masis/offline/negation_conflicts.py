@@ -20,6 +20,8 @@ from masis.offline.text import Token
 _SAME_THING = 0.5
 _MARGIN = 0.1
 _NEAR = 4
+_SHARED = 1.06
+"""How much surer a flip is where both sides have the very word."""
 _CONDITIONS = frozenset("that which who if unless when where whose while".split())
 _IFS = frozenset("if unless when whose that".split())
 _LIMITS = frozenset("limited similar omitted only restricted reserved alone solely instead unless until except".split())
@@ -119,7 +121,7 @@ def _denied_by_claim(
         if any(ended(passage.words, place, 8) for place in places):
             return None
         there = passage.words[places[0]]
-        return _Flip(word, found.words[cue], (there.start, there.end), 1.0)
+        return _Flip(word, found.words[cue], (there.start, there.end), _SHARED if word.stem == there.stem else 1.0)
     plainly = found.words[cue].text.lower() not in _DENYING
     if not places and plainly and _all_but(found, mask, 1 << b, passage) and not _denies(passage, word):
         return _Flip(word, found.words[cue], (0, len(passage.text)), 1.0)
@@ -139,7 +141,7 @@ def _denied_by_passage(
         if word.stem != there.stem and not _kin(word, there):
             continue
         if all(p in passage.negated for p in passage.positions[there.stem]):
-            return _Flip(word, None, (passage.words[cue].start, there.end), 1.0)
+            return _Flip(word, None, (passage.words[cue].start, there.end), _SHARED if word.stem == there.stem else 1.0)
     return None
 
 
@@ -154,14 +156,14 @@ def _conditional(words: Sequence[Token], cue: int, opened: frozenset[str] = _CON
 
 
 def _kin(one: Token, other: Token) -> bool:
-    return one.weight >= 1.0 and other.weight >= 1.0 and bool(set(loose_keys(one.stem)) & set(loose_keys(other.stem)))
+    return one.weight >= 0.4 and other.weight >= 0.4 and bool(set(loose_keys(one.stem)) & set(loose_keys(other.stem)))
 
 
 def _kin_places(passage: Passage, word: Token) -> list[int]:
     keys = set(loose_keys(word.stem))
-    if not keys or word.weight < 1.0:
+    if not keys or word.weight < 0.4:
         return []
-    return [i for i, other in enumerate(passage.words) if other.weight >= 1.0 and keys & set(loose_keys(other.stem))]
+    return [i for i, other in enumerate(passage.words) if other.weight >= 0.4 and keys & set(loose_keys(other.stem))]
 
 
 def _all_but(found: Match, mask: int, head: int, passage: Passage) -> bool:
