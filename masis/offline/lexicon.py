@@ -25,11 +25,15 @@ _PHRASES = {
     }.items()
 }  # fmt: skip
 
+_VERBS = frozenset(verb for verb, _ in _PHRASES)
+
 
 def phrases(words: Sequence[Token]) -> dict[int, str]:
     """Where a verb and its particle say what one word says ("goes on": continue): the verb's index, the word's stem."""
     found = {}
     for i in range(len(words) - 1):
+        if words[i].stem not in _VERBS:
+            continue
         meaning = _PHRASES.get((words[i].stem, words[i + 1].stem))
         if meaning is not None:
             found[i] = meaning

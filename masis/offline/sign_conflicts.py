@@ -70,16 +70,19 @@ def _direction(
     found: Match, i: int, root: str, others: frozenset[str], context: int, mine: dict[int, int]
 ) -> Signal | None:
     candidates, word, friends = best_passages(found, context), found.words[i], _friends(root)
+    targets = {p: _places(found.passages[p], others) for _, p in candidates}
+    if not any(targets.values()):
+        return None
     own = {p: _agreement(found, i, found.passages[p], root) for _, p in candidates}
     held = max((covered * min(1.0, 2 * own[p]) for covered, p in candidates), default=0.0)
     best: Signal | None = None
     for covered, p in candidates:
         passage = found.passages[p]
-        if covered < _SAME_THING or covered < held + _MARGIN or tentative(passage.text):
+        if not targets[p] or covered < _SAME_THING or covered < held + _MARGIN or tentative(passage.text):
             continue
         agreeing = max((_shared_neighbours(found.words, i, passage, q) for q in _places(passage, friends)), default=0.0)
         agreeing = max(agreeing, own[p] + 0.2 if root in passage.positions else 0.0)
-        for place in _places(passage, others):
+        for place in targets[p]:
             slot, there = _shared_neighbours(found.words, i, passage, place), passage.words[place]
             denied = (_denied(found.words, i, mine), _denied(passage.words, place, passage.negated))
             if denied[0] != denied[1] or slot <= agreeing or ended(passage.words, place, 4) != ended(found.words, i, 4):
