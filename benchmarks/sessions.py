@@ -1,6 +1,6 @@
 """Twenty people at once, each acting every two seconds, while two audits run: how long they wait.
 
-    python benchmarks/sessions.py [--sessions 20] [--seconds 60] [--keep FOLDER]
+    python benchmarks/sessions.py [--sessions 20] [--seconds 60]
 
 Sessions speak over a web socket what a browser's page would (tools/session.py); drawing is the browsers' own affair.
 Each does what a reviewer does: opens the queue, filters, sorts and turns pages, opens cases, changes the iteration,
