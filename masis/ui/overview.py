@@ -62,7 +62,7 @@ def _head(facets: Facets, total: int) -> None:
     if decided:
         parts.append(f"{decided:,} decided by people")
     if accepted := facets.states.get("accepted", 0):
-        parts.append(f"{accepted:,} accepted by policy, since nothing was found in them")
+        parts.append(f"{accepted:,} accepted by policy, since nothing in them asks for a person")
     sub = f"{'; '.join(parts)}."
     data = {"headline": headline(facets.states), "sub": sub, "states": state_counts(facets.states)}
     if chosen := overview_head(data, key="overview"):
