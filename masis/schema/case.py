@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
-from collections.abc import Iterator
 from typing import Any, Literal, Self
 
 from pydantic import Field, JsonValue, StrictStr, model_validator
 from pydantic_core import PydanticCustomError
 
 from masis.schema.base import OpenRecord
-
-_HALF_A_PAIR = re.compile("[\ud800-\udfff]")
+from masis.schema.storable import refuse_unstorable
 
 ClaimVerdict = Literal["supported", "partial", "contradicted", "unsupported", "unverifiable", "unscored"]
 """How the evidence bears a claim; ``unscored`` where no verdict could be had."""
@@ -92,9 +89,7 @@ class Case(OpenRecord):
     @model_validator(mode="before")
     @classmethod
     def _storable_text(cls, data: Any) -> Any:
-        if not _storable(data):  # which of its texts it is costs more to find out than that one is
-            for path, text in _strings(data):
-                _refuse_unstorable(text, path)
+        refuse_unstorable(data, "the case")
         return data
 
     @model_validator(mode="after")
@@ -118,34 +113,3 @@ class Case(OpenRecord):
         """SHA-256 over the content; the order of the keys doesn't matter."""
         content = json.dumps(self.to_json_dict(), ensure_ascii=False, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(content.encode()).hexdigest()
-
-
-def _storable(value: Any) -> bool:
-    if isinstance(value, str):
-        return "\x00" not in value and (value.isascii() or not _HALF_A_PAIR.search(value))
-    if isinstance(value, dict):
-        return all(map(_storable, value.keys())) and all(map(_storable, value.values()))
-    return not isinstance(value, list | tuple) or all(map(_storable, value))
-
-
-def _refuse_unstorable(text: str, path: str) -> None:
-    if "\x00" in text:
-        raise PydanticCustomError(
-            "null_byte", "{path} holds a null byte at character {at}", {"path": path, "at": text.index("\x00")}
-        )
-    if not _storable(text):
-        raise PydanticCustomError(
-            "surrogate", "{path} holds half of a surrogate pair, which is no text", {"path": path}
-        )
-
-
-def _strings(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
-    if isinstance(value, str):
-        yield path or "the text", value
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            yield f"a key of {path or 'the case'}", str(key)
-            yield from _strings(item, f"{path}.{key}" if path else str(key))
-    elif isinstance(value, list | tuple):
-        for index, item in enumerate(value):
-            yield from _strings(item, f"{path}[{index}]")

@@ -1,0 +1,369 @@
+"""What the evidence critic reads and leaves behind: abstracts, grades, rounds, a screening.
+
+``specs/aesop-evidence-critic.md`` and DESIGN.md, 4.4. Offsets are character positions in ``Abstract.text``, or in its
+title where a record says so: start included, end excluded. Scores run from 0 to 1; None means unscored, never zero.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, get_args
+
+from pydantic import Field, StrictStr, model_validator
+
+from masis.schema.audit import JudgedBy
+from masis.schema.base import OpenRecord, Record, Share, Unscored
+from masis.schema.run import Usage
+from masis.schema.storable import refuse_unstorable
+
+StudyType = Literal[
+    "human_systematic_review",
+    "human_rct_drug_intervention",
+    "human_rct_non_drug_intervention",
+    "human_rct_non_intervention",
+    "human_non_rct_drug_intervention",
+    "human_non_rct_non_drug_intervention",
+    "human_case_report",
+    "non_systematic_review",
+    "clinical_study_protocol",
+    "animal_drug_intervention",
+    "animal_non_drug_intervention",
+    "animal_other",
+    "in_vitro_study",
+    "remaining",
+]
+"""The 14 types of the labelled abstracts, their labels in lower case with underscores."""
+
+STUDY_TYPES: tuple[StudyType, ...] = get_args(StudyType)
+
+Design = Literal[
+    "meta_analysis",
+    "systematic_review",
+    "randomised_trial",
+    "non_randomised_study",
+    "cohort_study",
+    "case_control_study",
+    "cross_sectional_study",
+    "case_series",
+    "case_report",
+    "narrative_review",
+    "protocol",
+    "animal_study",
+    "in_vitro_study",
+    "other",
+]
+"""A place in the evidence hierarchy, on which the prior rests; finer than a study type where the words say more."""
+
+DESIGNS: tuple[Design, ...] = get_args(Design)
+
+Recommendation = Literal["keep", "discard", "needs_more"]
+Sufficiency = Literal["sufficient", "retrieve_more"]
+GradeField = Literal[
+    "relevance_score", "methodology_score", "sample_size_adequate", "study_type", "design", "recommendation"
+]
+"""A field of a grade that carries a reason and that a person may override."""
+
+Rule = Literal[
+    "strong",
+    "off_topic",
+    "weak_method",
+    "weak_design",
+    "underpowered",
+    "borderline_relevance",
+    "borderline_method",
+    "borderline_quality",
+    "unscored",
+    "person",
+]
+"""The written rule a recommendation follows from (``recommendation.py``); ``person`` after an override."""
+
+
+class Abstract(OpenRecord):
+    """One record a retriever found. ``source`` says where it came from; what else the record holds is kept."""
+
+    id: StrictStr = Field(min_length=1, max_length=500)
+    title: StrictStr = ""
+    text: StrictStr = ""
+    year: int | None = None
+    journal: StrictStr | None = None
+    authors: tuple[StrictStr, ...] = ()
+    doi: StrictStr | None = None
+    pmid: StrictStr | None = None
+    url: StrictStr | None = None
+    keywords: tuple[StrictStr, ...] = ()
+    source: StrictStr | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _storable_text(cls, data: Any) -> Any:
+        refuse_unstorable(data, "the abstract")
+        return data
+
+
+class Words(Record):
+    """Words of an abstract that a grade rests on: ``abstract.text[start:end] == text``, or of its title."""
+
+    start: int = Field(ge=0)
+    end: int = Field(ge=0)
+    text: str
+    place: Literal["text", "title"] = "text"
+
+
+class SampleSize(Record):
+    """A stated number of units: "48 per group", "1,204 patients", "42 of 50".
+
+    ``kind`` is ``total`` for a whole study, ``arm`` for one of its groups, ``of`` for a part out of a whole
+    (``value`` is then the whole). ``arm`` names the group where the words do.
+    """
+
+    value: int = Field(ge=0)
+    unit: str
+    arm: str | None = None
+    kind: Literal["total", "arm", "of"]
+    start: int = Field(ge=0)
+    end: int = Field(ge=0)
+
+
+class Reason(Record):
+    """Why a field has its value, in a sentence, and the words of the abstract it rests on."""
+
+    text: str
+    words: tuple[Words, ...] = ()
+
+
+class Opinion(Record):
+    """What one grader of an ensemble said, before the opinions were joined."""
+
+    judged_by: JudgedBy
+    relevance_score: Share | None
+    methodology_score: Share | None
+    study_type: StudyType | None
+    recommendation: Recommendation
+    unscored: Unscored | None = None
+
+
+class Grade(Record):
+    """The critic's structured evaluation of one abstract against one question.
+
+    ``methodology_raw`` is the score as given, ``methodology_score`` = max(raw, ``prior``): a design's prior is a floor.
+    ``quality`` is the mean of relevance and methodology. ``study_size`` is the size the study rests on.
+    ``overridden`` names the fields a person has set; what the machine said stays in the stored grade.
+    """
+
+    abstract_id: str
+    relevance_score: Share | None
+    methodology_score: Share | None
+    methodology_raw: Share | None
+    prior: Share | None
+    quality: Share | None
+    sample_size_adequate: bool | None
+    sample_sizes: tuple[SampleSize, ...] = ()
+    study_size: SampleSize | None = None
+    study_type: StudyType | None
+    study_type_confidence: Share | None
+    design: Design | None
+    recommendation: Recommendation
+    rule: Rule
+    reasons: dict[GradeField, Reason] = Field(default_factory=dict)
+    judged_by: JudgedBy
+    opinions: tuple[Opinion, ...] = ()
+    agreement: Share | None = None
+    overridden: tuple[GradeField, ...] = ()
+    unscored: Unscored | None = None
+
+
+class Override(Record):
+    """A person's word on one field of one grade: an entry, never an edit.
+
+    ``value`` None takes back what was set before on this field (an undo is a further entry).
+    """
+
+    abstract_id: str
+    field: GradeField
+    value: float | bool | str | None
+    reason: str
+    reviewer: str = Field(min_length=1, max_length=200)
+    at: str
+    id: str | None = None
+
+    @model_validator(mode="after")
+    def _says_why(self) -> Override:
+        if self.value is not None and not self.reason.strip():
+            raise ValueError("an override needs a reason")
+        return self
+
+
+class Query(Record):
+    """What was searched for and why; ``aims_at`` names what the round before lacked."""
+
+    text: str
+    why: str
+    aims_at: str | None = None
+
+
+class Tally(Record):
+    """The votes of a round: every abstract its searches brought has one; an unscored one asks for more."""
+
+    keep: int = Field(ge=0)
+    discard: int = Field(ge=0)
+    needs_more: int = Field(ge=0)
+    unscored: int = Field(default=0, ge=0, description="how many of the needs_more could not be graded")
+
+    @property
+    def votes(self) -> int:
+        """How many abstracts voted."""
+        return self.keep + self.discard + self.needs_more
+
+    @property
+    def keep_share(self) -> float | None:
+        """Share of ``keep``; None where nothing voted."""
+        return self.keep / self.votes if self.votes else None
+
+    @property
+    def discard_share(self) -> float | None:
+        """Share of ``discard``; None where nothing voted."""
+        return self.discard / self.votes if self.votes else None
+
+
+class Ruling(Record):
+    """What follows from a round's votes and average: both the consensus and the average must hold to stop."""
+
+    required_average: Share
+    average: Share | None
+    tally: Tally
+    consensus: Sufficiency
+    decision: Sufficiency
+    why: str
+
+
+class Round(Record):
+    """One round: what was searched, what came, how it voted and what follows. ``number`` counts from 0 as in the spec.
+
+    ``retrieved`` are the abstracts its queries brought, ``new`` those of them graded in this round for the first time.
+    ``missing`` says what was lacking, from which the next round's queries are made.
+    """
+
+    number: int = Field(ge=0)
+    queries: tuple[Query, ...]
+    identified: int = Field(ge=0, description="hits of all its queries, repeats counted")
+    retrieved: tuple[str, ...]
+    new: tuple[str, ...]
+    ruling: Ruling
+    missing: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+class Exclusion(Record):
+    """How many abstracts one rule discarded."""
+
+    rule: Rule
+    label: str
+    count: int
+
+
+class Flow(Record):
+    """The counts of a PRISMA 2020 flow diagram, of title-and-abstract screening.
+
+    ``identified`` = ``duplicates`` + ``screened``; ``screened`` = excluded + ``undecided`` + ``kept``.
+    """
+
+    identified: int
+    duplicates: int
+    screened: int
+    excluded: tuple[Exclusion, ...]
+    undecided: int
+    unscored: int
+    kept: int
+
+
+class Thresholds(Record):
+    """The thresholds a screening used: recorded whole, with what the acceptance memory changed."""
+
+    required_average: tuple[Share, ...]
+    keep_share: Share
+    discard_share: Share
+    adapted_by: float = 0.0
+    adapted_why: str = ""
+
+    def required(self, number: int) -> float:
+        """The average the kept abstracts of a round must reach; the last one stays."""
+        return self.required_average[min(number, len(self.required_average) - 1)]
+
+
+class ScreeningVersions(Record):
+    """What judged: the application, the rubric (rules and constants), the weights of the study types."""
+
+    app: str
+    rubric: str
+    study_types: str | None = None
+
+
+Outcome = Literal["sufficient", "evidence_insufficient", "cancelled", "error"]
+
+
+class Screening(Record):
+    """One question screened: every round, the latest grade of each abstract, what is kept and why it stopped."""
+
+    id: str
+    question: str
+    started_at: str
+    finished_at: str
+    retrievers: tuple[str, ...]
+    graders: tuple[str, ...]
+    rounds: tuple[Round, ...]
+    grades: tuple[Grade, ...]
+    kept: tuple[str, ...]
+    outcome: Outcome
+    reasons: tuple[str, ...]
+    thresholds: Thresholds
+    flow: Flow
+    settings: dict[str, Any]
+    versions: ScreeningVersions
+    usage: Usage = Usage()
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def decision(self) -> Sufficiency:
+        """The critic's global decision."""
+        return "sufficient" if self.outcome == "sufficient" else "retrieve_more"
+
+    @property
+    def consensus(self) -> Sufficiency:
+        """The consensus of the last round."""
+        return self.rounds[-1].ruling.consensus if self.rounds else "retrieve_more"
+
+    def grade(self, abstract_id: str) -> Grade | None:
+        """The grade of one abstract; None where it has none."""
+        return next((grade for grade in self.grades if grade.abstract_id == abstract_id), None)
+
+
+class Acceptance(Record):
+    """One accepted (kept) study as the memory holds it: which design, at what quality, in which round."""
+
+    study_type: StudyType | None
+    design: Design | None
+    quality: Share
+    round: int = Field(ge=0)
+    screening_id: str = ""
+    at: str = ""
+
+
+class ScreeningEvent(Record):
+    """Something happened in a screening: streamed to whoever watches, kept in the store. ``data`` is small and
+    JSON-ready.
+    """
+
+    screening_id: str
+    seq: int
+    at: str
+    kind: Literal[
+        "screening_started",
+        "round_started",
+        "searched",
+        "graded",
+        "round_finished",
+        "warning",
+        "screening_finished",
+    ]
+    round: int | None = None
+    message: str = ""
+    data: dict[str, Any] = Field(default_factory=dict)

@@ -1,0 +1,183 @@
+"""The science and the policy of the evidence critic: priors, hierarchy, thresholds. No input, no output, no model.
+
+Every constant names where it comes from. The specification (``specs/aesop-evidence-critic.md``) numbers three priors,
+four required averages and two consensus shares; those are taken as they stand. What it leaves open is set from:
+
+- **OCEBM 2011**: Oxford Centre for Evidence-Based Medicine, Levels of Evidence 2: for "does this intervention help?"
+  level 1 systematic review of randomised trials, 2 randomised trial, 3 non-randomised controlled cohort or follow-up
+  study, 4 case series, case-control or historically controlled study, 5 mechanism-based reasoning.
+- **GRADE**: Guyatt et al., BMJ 2008;336:924: randomised trials start as high, observational studies as low certainty;
+  evidence from other populations (animals, cells) is indirect.
+- **Cohen 1992**: A power primer, Psychological Bulletin 112:155, table 2 (alpha 0.05 two-sided, power 0.80).
+- **Jackson and Turner 2017**: Res Synth Methods 8:290: a random-effects meta-analysis has more power than its studies
+  alone from about five studies on.
+- **Mead 1988**: The design of experiments, the resource equation; Festing and Altman, ILAR J 2002;43:244: an animal
+  experiment should leave 10 to 20 degrees of freedom for error.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from masis.schema.screening import Design, Rule, StudyType
+
+VERSION = "1"
+"""Raised whenever a constant or a rule of screening changes; recorded with every screening."""
+
+
+class Place(NamedTuple):
+    """A design's place in the hierarchy: ``level`` as OCEBM 2011 counts (1 is best), None outside it.
+
+    ``prior`` is the floor of its methodology score; ``concludes`` whether it can bear a conclusion about people by
+    itself; ``source`` says where level and prior come from.
+    """
+
+    name: str
+    level: int | None
+    prior: float
+    concludes: bool
+    source: str
+
+
+HIERARCHY: dict[Design, Place] = {
+    "meta_analysis": Place(
+        "meta-analysis", 1, 0.75, True, "specification: starts strong; OCEBM level 1, above one trial"
+    ),
+    "systematic_review": Place(
+        "systematic review", 1, 0.70, True, "OCEBM level 1; without pooling a step under a meta-analysis"
+    ),
+    "randomised_trial": Place("randomised controlled trial", 2, 0.65, True, "specification: 0.65; OCEBM level 2"),
+    "cohort_study": Place("cohort study", 3, 0.45, True, "specification: 0.45; OCEBM level 3"),
+    "non_randomised_study": Place(
+        "non-randomised study", 3, 0.40, True, "OCEBM level 3 if controlled, 4 if not: under the cohort's 0.45"
+    ),
+    "case_control_study": Place("case-control study", 4, 0.35, True, "OCEBM level 4: between cohort and case series"),
+    "cross_sectional_study": Place(
+        "cross-sectional study", 4, 0.30, True, "GRADE: observational, no order in time; between cohort and case series"
+    ),
+    "case_series": Place("case series", 4, 0.20, False, "specification: 0.20; OCEBM level 4, no comparison"),
+    "narrative_review": Place("narrative review", 5, 0.15, False, "OCEBM level 5: no systematic search"),
+    "case_report": Place("case report", 5, 0.10, False, "under the case series' 0.20: one case"),
+    "animal_study": Place("animal study", 5, 0.10, False, "OCEBM level 5; GRADE: indirect for people"),
+    "in_vitro_study": Place("in vitro study", 5, 0.05, False, "OCEBM level 5; GRADE: further from people than animals"),
+    "protocol": Place("study protocol", None, 0.10, False, "no results yet: nothing to conclude from"),
+    "other": Place("other or unclear", None, 0.0, True, "an unknown design earns no floor"),
+}
+
+STUDY_TYPE_NAMES: dict[StudyType, str] = {
+    "human_systematic_review": "systematic review (people)",
+    "human_rct_drug_intervention": "randomised trial of a drug",
+    "human_rct_non_drug_intervention": "randomised trial of another intervention",
+    "human_rct_non_intervention": "randomised study without an intervention",
+    "human_non_rct_drug_intervention": "non-randomised study of a drug",
+    "human_non_rct_non_drug_intervention": "non-randomised study of another intervention",
+    "human_case_report": "case report or series",
+    "non_systematic_review": "narrative review",
+    "clinical_study_protocol": "study protocol",
+    "animal_drug_intervention": "animal study of a drug",
+    "animal_non_drug_intervention": "animal study of another intervention",
+    "animal_other": "other animal study",
+    "in_vitro_study": "in vitro study",
+    "remaining": "another type",
+}
+
+DESIGN_OF: dict[StudyType, Design] = {
+    "human_systematic_review": "systematic_review",
+    "human_rct_drug_intervention": "randomised_trial",
+    "human_rct_non_drug_intervention": "randomised_trial",
+    "human_rct_non_intervention": "randomised_trial",
+    "human_non_rct_drug_intervention": "non_randomised_study",
+    "human_non_rct_non_drug_intervention": "non_randomised_study",
+    "human_case_report": "case_report",
+    "non_systematic_review": "narrative_review",
+    "clinical_study_protocol": "protocol",
+    "animal_drug_intervention": "animal_study",
+    "animal_non_drug_intervention": "animal_study",
+    "animal_other": "animal_study",
+    "in_vitro_study": "in_vitro_study",
+    "remaining": "other",
+}
+"""The design a study type stands for where the words say no more (``hierarchy.py`` refines it by the words)."""
+
+STUDY_TYPE_PRIORS: dict[str, float] = {place.name: place.prior for place in HIERARCHY.values()}
+"""The priors under the specification's names: "randomized controlled trial" is read as it is spelt here too."""
+STUDY_TYPE_PRIORS["randomized controlled trial"] = HIERARCHY["randomised_trial"].prior
+
+REQUIRED_AVERAGE = (0.70, 0.65, 0.60, 0.55)
+"""Required average quality of the kept abstracts by round, staying at the last (specification, Reviewer Confidence
+Decay).
+"""
+KEEP_SHARE = 0.60
+"""At least this share of ``keep`` is a sufficient consensus (specification, Disagreement-Aware CRAG)."""
+DISCARD_SHARE = 0.50
+"""At least this share of ``discard`` retrieves more (specification, Disagreement-Aware CRAG)."""
+MAX_ROUNDS = 4
+"""One round for each of the specification's four required averages (DESIGN.md, 4.4)."""
+
+KEEP_QUALITY = REQUIRED_AVERAGE[-1]
+"""No abstract is kept that would be under the laxest required average by itself."""
+KEEP_RELEVANCE = 0.50
+"""More of the question is met than missed."""
+KEEP_METHODOLOGY = 0.45
+"""The cohort study's prior: what the specification takes for an acceptable, not yet strong, design."""
+DISCARD_RELEVANCE = 0.30
+"""Under this the abstract is about something else: one shared term of three or four."""
+DISCARD_METHODOLOGY = 0.25
+"""Under this the method is weaker than a well-told case series (prior 0.20)."""
+RCT_KEEP_RELEVANCE = 0.45
+"""A randomised trial is kept from here on: prior 0.65 and this mean 0.55, the lowest quality that is kept."""
+
+REASON_OF_RULE: dict[Rule, str] = {
+    "strong": "relevant, and of a method that bears a conclusion",
+    "off_topic": "about something else",
+    "weak_method": "method too weak",
+    "weak_design": "of a design that bears no conclusion by itself",
+    "underpowered": "too few studied",
+    "borderline_relevance": "only partly about the question",
+    "borderline_method": "method not reported well enough",
+    "borderline_quality": "quality between keeping and discarding",
+    "unscored": "could not be graded",
+    "person": "a person's decision",
+}
+
+
+class Adequacy(NamedTuple):
+    """The smallest plausible size of a design: of what, and by which source. ``least`` None: size does not apply."""
+
+    least: int | None
+    of: str
+    source: str
+
+
+LARGE_EFFECT_TWO_GROUPS = 52
+"""26 in each of two groups show a large difference (d = 0.8): Cohen 1992, table 2."""
+MEDIUM_EFFECT_TWO_GROUPS = 128
+"""64 in each of two groups show a medium difference (d = 0.5): Cohen 1992, table 2."""
+MEDIUM_CORRELATION = 85
+"""85 show a medium correlation (r = 0.30): Cohen 1992, table 2."""
+POOLED_STUDIES = 5
+"""From five studies on pooling adds power: Jackson and Turner 2017."""
+ANIMALS = 12
+"""Two groups that leave ten degrees of freedom for error: Mead 1988."""
+
+ADEQUATE_SIZE: dict[Design, Adequacy] = {
+    "meta_analysis": Adequacy(POOLED_STUDIES, "studies", "Jackson and Turner 2017"),
+    "systematic_review": Adequacy(POOLED_STUDIES, "studies", "Jackson and Turner 2017"),
+    "randomised_trial": Adequacy(LARGE_EFFECT_TWO_GROUPS, "participants", "Cohen 1992, d = 0.8"),
+    "non_randomised_study": Adequacy(LARGE_EFFECT_TWO_GROUPS, "participants", "Cohen 1992, d = 0.8"),
+    "cohort_study": Adequacy(MEDIUM_EFFECT_TWO_GROUPS, "participants", "Cohen 1992, d = 0.5"),
+    "case_control_study": Adequacy(MEDIUM_EFFECT_TWO_GROUPS, "participants", "Cohen 1992, d = 0.5"),
+    "cross_sectional_study": Adequacy(MEDIUM_CORRELATION, "participants", "Cohen 1992, r = 0.30"),
+    "animal_study": Adequacy(ANIMALS, "animals", "Mead 1988"),
+    "case_series": Adequacy(None, "cases", "without a comparison no size makes it conclusive"),
+    "case_report": Adequacy(None, "cases", "one case"),
+    "narrative_review": Adequacy(None, "studies", "reviews without a search have no sample"),
+    "protocol": Adequacy(None, "participants", "nobody has been studied yet"),
+    "in_vitro_study": Adequacy(None, "samples", "cells and samples are not counted like participants"),
+    "other": Adequacy(None, "participants", "the design is unknown, and with it the size it needs"),
+}
+
+MEMORY_BOUND = 0.05
+"""The most the acceptance memory may change a required average by: one step of the specification's decay."""
+MEMORY_NEEDS = 20
+"""Acceptances needed before memory may change anything."""
