@@ -15,6 +15,7 @@
         ├── CriticFailed       CRITIC-ERR-001
         ├── ReviserFailed      CRITIC-ERR-002
         ├── ProviderFailed     CRITIC-ERR-003
+        ├── BadReply           a reply refused, cut off, empty or malformed; the roles give it their code
         ├── InvalidCritique    CRITIC-ERR-005
         └── InvalidRevision    CRITIC-ERR-006
 
@@ -24,7 +25,7 @@ CRITIC-ERR-004 (the limit of iterations without convergence) is a warning on the
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 MAX_ITERATIONS_WARNING = "CRITIC-ERR-004"
 
@@ -105,6 +106,23 @@ class StepError(MasisError):
     """A step of the audit failed (``specs/critic-loop.md``, 4.4)."""
 
     code: ClassVar[str] = "CRITIC-ERR-001"
+
+    def __init__(self, message: str, *, raw: str | None = None) -> None:
+        self.raw = raw
+        super().__init__(message)
+
+
+class BadReply(StepError):
+    """A model replied, but not with what was asked for; ``raw`` is the reply as it came, cut to a size fit to keep.
+
+    Roles turn it into the code of their step: the specs number an invalid critique and an invalid revision.
+    """
+
+    def __init__(
+        self, message: str, *, kind: Literal["refused", "cut_off", "empty", "malformed"], raw: str | None = None
+    ) -> None:
+        self.kind: Literal["refused", "cut_off", "empty", "malformed"] = kind
+        super().__init__(message, raw=raw)
 
 
 class CriticFailed(StepError):

@@ -19,8 +19,9 @@ from masis import version
 from masis.errors import MAX_ITERATIONS_WARNING, StepError
 from masis.schema.audit import CitationAudit, ClaimCheck, Critique, Draft, Evaluation, Issue, MissingPoint, Revision
 from masis.schema.base import Unscored
+from masis.schema.calls import Step, Usage
 from masis.schema.case import Case
-from masis.schema.run import Event, Iteration, Run, RunWarning, Step, TerminationReason, Usage, Versions
+from masis.schema.run import Event, Iteration, Run, RunWarning, TerminationReason, Versions
 from masis.settings import Settings
 from masis.steps import claims, critique, evaluation, issues, routing, telemetry
 from masis.steps.citations import audit_citations

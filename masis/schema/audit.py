@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Literal
 
 from masis.schema.base import Record, Share, Unscored
+from masis.schema.calls import ModelCall
 from masis.schema.case import ClaimVerdict, Evidence, Severity
 
 ResolvedBy = Literal["exact", "normalised", "suffix", "position", "source"]
@@ -235,13 +236,19 @@ class Measurement(Record):
 
 
 class Score(Record):
-    """A score with where it came from: as given, as kept, and every rule between."""
+    """A score with where it came from: as given, as kept, and every rule between.
+
+    Where a judge was asked several times, ``samples`` holds what each gave (None: nothing that is a number), ``raw``
+    their mean and ``spread`` the highest less the lowest.
+    """
 
     name: str
     raw: float | None
     value: Share | None
     rules: tuple[FiredRule, ...] = ()
     measurements: tuple[Measurement, ...] = ()
+    samples: tuple[float | None, ...] = ()
+    spread: float | None = None
 
 
 class JudgedBy(Record):
@@ -321,6 +328,7 @@ class Draft(Record):
     answer: str
     reasoning_steps: tuple[str, ...] = ()
     judged_by: JudgedBy
+    calls: tuple[ModelCall, ...] = ()
 
 
 __all__ = [

@@ -8,19 +8,9 @@ from pydantic import Field
 
 from masis.schema.audit import CitationAudit, ClaimCheck, ClaimReport, Critique, Draft, Evaluation, Issue, Revision
 from masis.schema.base import Record, Share, Unscored
+from masis.schema.calls import ModelCall, Step, Usage
 
 TerminationReason = Literal["no_issues", "convergence", "max_iterations", "error", "cancelled"]
-Step = Literal["drafting", "citations", "claims", "critique", "evaluation", "revision"]
-
-
-class Usage(Record):
-    """Calls and tokens spent; all zero where no language model was involved."""
-
-    calls: int = 0
-    prompt_tokens: int = 0
-    cached_tokens: int = 0
-    completion_tokens: int = 0
-    cost_usd: float | None = None
 
 
 class RunWarning(Record):
@@ -41,6 +31,7 @@ class ReviewReason(Record):
         "contradicted_claim",
         "revised",
         "low_confidence",
+        "judges_disagree",
         "unscored",
         "nothing_checked",
         "error",
@@ -70,21 +61,24 @@ class Iteration(Record):
     improvement_delta: float | None
     changes_made: str = ""
     step_ms: dict[str, float] = Field(default_factory=dict)
+    calls: tuple[ModelCall, ...] = ()
 
 
 class Versions(Record):
-    """What judged: the application, the rubric (rules and constants) and the offline weights."""
+    """What judged: the application, the rubric (rules and constants), the offline weights, each role's prompts."""
 
     app: str
     rubric: str
     offline_weights: str | None
+    prompts: dict[str, str] = Field(default_factory=dict)
 
 
 class Run(Record):
     """One audit of one case (``specs/critic-loop.md``, CriticLoopOutput).
 
     ``best`` is an index into ``iterations``, None where not one was finished; ``improvement_percentage`` is None where
-    the first iteration is unscored or scored 0. Times are ISO 8601 in UTC.
+    the first iteration is unscored or scored 0. Times are ISO 8601 in UTC. ``calls`` holds every call to a model, of
+    which each iteration has its own; ``usage`` is their sum.
     """
 
     id: str
@@ -109,7 +103,13 @@ class Run(Record):
     spot_check: bool = False
     warnings: tuple[RunWarning, ...] = ()
     unscored: Unscored | None = None
+    calls: tuple[ModelCall, ...] = ()
     usage: Usage = Usage()
+
+    def usage_by_role(self) -> dict[str, Usage]:
+        """What each role spent (``specs/critic-loop.md``, REQ-CRITIC-NFR-012)."""
+        roles = dict.fromkeys(call.role for call in self.calls)
+        return {role: Usage.of(call for call in self.calls if call.role == role) for role in roles}
 
     @property
     def best_iteration(self) -> Iteration | None:
@@ -140,7 +140,16 @@ class Event(Record):
     case_id: str
     seq: int
     at: str
-    kind: Literal["run_started", "step_started", "step_finished", "iteration_finished", "warning", "run_finished"]
+    kind: Literal[
+        "run_started",
+        "step_started",
+        "step_finished",
+        "call_retried",
+        "call_finished",
+        "iteration_finished",
+        "warning",
+        "run_finished",
+    ]
     iteration: int | None = None
     step: Step | None = None
     message: str = ""

@@ -1,0 +1,67 @@
+"""What was asked of language models: one record a call, and their sum."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal
+
+from masis.schema.base import Record
+
+Step = Literal["drafting", "citations", "claims", "critique", "evaluation", "revision"]
+
+CallOutcome = Literal["answered", "refused", "cut_off", "empty", "malformed", "failed", "out_of_time", "stopped"]
+ReplyMode = Literal["json_schema", "json_object", "prompt", "text"]
+"""How a typed reply was asked for: by strict schema, by JSON mode, by a schema in the prompt; or plain text."""
+
+
+class ModelCall(Record):
+    """One question put to a language model, with all tries it took.
+
+    ``model`` is the model string of the settings, ``answered_by`` what the provider says answered; ``prompt`` names the
+    prompt file and its version. Tokens are summed over the tries; ``cached_tokens`` are those of ``prompt_tokens`` that
+    the provider had in its cache. ``cost_usd`` is None where no price is known. ``ms`` includes the waits.
+    """
+
+    role: str
+    step: Step | None
+    iteration: int | None
+    model: str
+    answered_by: str | None = None
+    prompt: str
+    mode: ReplyMode
+    outcome: CallOutcome
+    tries: int = 1
+    ms: float
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    completion_tokens: int = 0
+    cost_usd: float | None = None
+    error: str = ""
+
+
+class Usage(Record):
+    """Calls and tokens spent; all zero where no language model was involved.
+
+    ``cost_usd`` is the sum of what is known; None where no call has a known price.
+    """
+
+    calls: int = 0
+    tries: int = 0
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    completion_tokens: int = 0
+    cost_usd: float | None = None
+
+    @classmethod
+    def of(cls, calls: Iterable[ModelCall]) -> Usage:
+        """The sum of these calls (``specs/critic-loop.md``, REQ-CRITIC-NFR-012)."""
+        counted = tuple(calls)
+        costs = [call.cost_usd for call in counted if call.cost_usd is not None]
+        return cls(
+            calls=len(counted),
+            tries=sum(call.tries for call in counted),
+            prompt_tokens=sum(call.prompt_tokens for call in counted),
+            cached_tokens=sum(call.cached_tokens for call in counted),
+            completion_tokens=sum(call.completion_tokens for call in counted),
+            cost_usd=sum(costs) if costs else None,
+        )

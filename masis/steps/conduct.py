@@ -1,0 +1,133 @@
+"""What one run lets its steps do: until when they may work, whether to go on, and where they tell of their calls.
+
+The loop makes one for each run and says where the run stands; roles that reach a model over the network ask it how long
+they may wait and hand it a record of each call (``specs/critic-loop.md``, NFR-001 to NFR-004; DESIGN.md, 4.3).
+"""
+
+from __future__ import annotations
+
+import contextvars
+import queue
+import secrets
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple, TypeVar
+
+from masis.errors import StepError
+from masis.schema.calls import ModelCall, Step
+
+T = TypeVar("T")
+Seconds = Callable[[], float]
+
+
+class Notice(NamedTuple):
+    """Something about a call that a person who watches wants to know now: a retry, a change of mode.
+
+    ``message`` is ours, never the text of a reply.
+    """
+
+    kind: Literal["call_retried", "call_finished"]
+    step: Step | None
+    iteration: int | None
+    message: str
+    data: dict[str, object]
+
+
+class Place(NamedTuple):
+    """Where a run stands."""
+
+    step: Step | None = None
+    iteration: int | None = None
+
+
+@dataclass
+class Conduct:
+    """One run's limits, its calls so far and what is to be told. Safe to use from several threads.
+
+    ``fence`` is the mark, new for each run and not to be guessed, that closes texts from outside in prompts.
+    """
+
+    call_s: float = 15.0
+    iteration_s: float = 35.0
+    loop_s: float = 90.0
+    seconds: Seconds = time.monotonic
+    place: Place = field(default_factory=Place)
+    fence: str = field(default_factory=lambda: secrets.token_hex(16))
+    told: queue.SimpleQueue[Notice] = field(default_factory=queue.SimpleQueue)
+    _calls: list[ModelCall] = field(default_factory=list)
+    _stopped: threading.Event = field(default_factory=threading.Event)
+    _loop_began: float | None = None
+    _iteration_began: float | None = None
+
+    def begin_loop(self) -> None:
+        """The loop begins: its deadline runs from here."""
+        self._loop_began = self.seconds()
+        self._iteration_began = None
+
+    def begin_iteration(self) -> None:
+        """An iteration begins: its deadline runs from here, to the end of the revision made from its answer."""
+        self._iteration_began = self.seconds()
+
+    def at(self, step: Step | None, iteration: int | None) -> None:
+        """The run is at this step now: calls and notices are filed under it."""
+        self.place = Place(step, iteration)
+
+    def left_s(self) -> float:
+        """Seconds that a step beginning now may take; 0 or less where a deadline has passed."""
+        now = self.seconds()
+        left = [self.call_s]
+        if self._iteration_began is not None:
+            left.append(self._iteration_began + self.iteration_s - now)
+        if self._loop_began is not None:
+            left.append(self._loop_began + self.loop_s - now)
+        return min(left)
+
+    def stop(self) -> None:
+        """No further call is to be made, and no wait to be sat out."""
+        self._stopped.set()
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the person asked to stop."""
+        return self._stopped.is_set()
+
+    def pause(self, seconds: float) -> bool:
+        """Wait, at most until ``stop``; whether to go on."""
+        return not self._stopped.wait(seconds)
+
+    def tell(self, kind: Literal["call_retried", "call_finished"], message: str, **data: object) -> None:
+        """Let whoever watches know."""
+        self.told.put(Notice(kind, self.place.step, self.place.iteration, message, data))
+
+    def record(self, call: ModelCall) -> None:
+        """Keep what a call took."""
+        self._calls.append(call)
+
+    def calls_since(self, mark: int = 0) -> tuple[ModelCall, ...]:
+        """The calls recorded after the first ``mark``, in the order they ended."""
+        return tuple(self._calls[mark:])
+
+    @property
+    def mark(self) -> int:
+        """How many calls are recorded so far."""
+        return len(self._calls)
+
+
+def together(tasks: Sequence[Callable[[], T]]) -> list[T | StepError]:
+    """What each task gives, in their order, all of them under way at once; a step that fails is a value here."""
+
+    def guarded(task: Callable[[], T]) -> T | StepError:
+        try:
+            return task()
+        except StepError as error:
+            return error
+
+    if len(tasks) < 2:
+        return [guarded(task) for task in tasks]
+    with ThreadPoolExecutor(len(tasks), thread_name_prefix="calls") as pool:
+        contexts = [contextvars.copy_context() for _ in tasks]
+        futures = [pool.submit(context.run, guarded, task) for context, task in zip(contexts, tasks, strict=True)]
+        return [future.result() for future in futures]
