@@ -63,6 +63,18 @@ class Settings(Record):
     check_completeness: bool = True
     check_contradictions: bool = True
 
+    # specs/aesop-evidence-critic.md
+    screening_graders: str = OFFLINE
+    screening_retrieve: Annotated[int, Field(ge=1, le=1000)] = 20
+    screening_max_rounds: Annotated[int, Field(ge=1, le=8)] = 4
+    screening_required_first: Share = 0.70
+    screening_required_step: Share = 0.05
+    screening_required_least: Share = 0.55
+    screening_keep_share: Share = 0.60
+    screening_discard_share: Share = 0.50
+    screening_memory: bool = False
+    screening_memory_bound: Annotated[float, Field(ge=0, le=0.1)] = 0.05
+
     # who looks
     review_threshold: Share = 0.7
     review_revised: bool = True

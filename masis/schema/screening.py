@@ -12,7 +12,7 @@ from pydantic import Field, StrictStr, model_validator
 
 from masis.schema.audit import JudgedBy
 from masis.schema.base import OpenRecord, Record, Share, Unscored
-from masis.schema.run import Usage
+from masis.schema.calls import Usage
 from masis.schema.storable import refuse_unstorable
 
 StudyType = Literal[
@@ -193,11 +193,14 @@ class Override(Record):
 
 
 class Query(Record):
-    """What was searched for and why; ``aims_at`` names what the round before lacked."""
+    """What was searched for and why; ``aims_at`` names what the round before lacked, ``offset`` where the list is read
+    on.
+    """
 
     text: str
     why: str
     aims_at: str | None = None
+    offset: int = Field(default=0, ge=0)
 
 
 class Tally(Record):

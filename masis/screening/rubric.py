@@ -124,8 +124,6 @@ DISCARD_RELEVANCE = 0.30
 """Under this the abstract is about something else: one shared term of three or four."""
 DISCARD_METHODOLOGY = 0.25
 """Under this the method is weaker than a well-told case series (prior 0.20)."""
-RCT_KEEP_RELEVANCE = 0.45
-"""A randomised trial is kept from here on: prior 0.65 and this mean 0.55, the lowest quality that is kept."""
 
 REASON_OF_RULE: dict[Rule, str] = {
     "strong": "relevant, and of a method that bears a conclusion",

@@ -70,6 +70,22 @@ GROUPS = (
         },
     ),
     Group(
+        "Screening of abstracts",
+        "When the evidence found is good enough, and when more is retrieved.",
+        {
+            "screening_graders": "Who grades an abstract: “offline”, a model, or several with commas between them.",
+            "screening_retrieve": "How many abstracts a round takes from each source.",
+            "screening_max_rounds": "After how many rounds the evidence is called insufficient.",
+            "screening_required_first": "Quality that the kept abstracts of the first round must reach on average.",
+            "screening_required_step": "How much less each further round asks for.",
+            "screening_required_least": "No round asks for less than this.",
+            "screening_keep_share": "The share of abstracts to keep from which the graders count as agreed.",
+            "screening_discard_share": "The share to discard from which more is retrieved in any case.",
+            "screening_memory": "Whether what was accepted before may move the required quality a little.",
+            "screening_memory_bound": "The most by which memory moves it, up or down.",
+        },
+    ),
+    Group(
         "Who looks",
         "When a person is asked.",
         {

@@ -1,0 +1,127 @@
+"""Thresholds and consensus, checked against a second statement of the rules that shares no code with the first."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+
+from masis.schema.audit import JudgedBy
+from masis.schema.screening import Grade, Recommendation, Tally
+from masis.screening import ruling
+from masis.settings import Settings
+
+MOST_VOTES = 12
+
+
+def splits() -> list[tuple[int, int, int]]:
+    """Every way in which up to twelve abstracts can vote: keep, discard, needs_more."""
+    return [
+        (keep, discard, n - keep - discard)
+        for n in range(MOST_VOTES + 1)
+        for keep in range(n + 1)
+        for discard in range(n - keep + 1)
+    ]
+
+
+def averages() -> list[Fraction]:
+    """0 to 1 in hundredths, and a hair's breadth on each side of every edge."""
+    edges = [Fraction(edge, 100) for edge in (55, 60, 65, 70)]
+    hair = Fraction(1, 10_000)
+    return sorted({Fraction(i, 100) for i in range(101)} | {edge + sign * hair for edge in edges for sign in (-1, 1)})
+
+
+def as_written(keep: int, discard: int, more: int, average: Fraction | None, iteration: int) -> tuple[str, str]:
+    """The specification's table and list once more, in whole numbers: consensus and decision."""
+    hundredths = {0: 70, 1: 65, 2: 60}.get(iteration, 55)
+    everyone = keep + discard + more
+    match (10 * keep >= 6 * everyone, 2 * discard >= everyone):
+        case (True, False):
+            agreed = "sufficient"
+        case _:
+            agreed = "retrieve_more"
+    if everyone == 0:
+        agreed = "retrieve_more"
+    enough = keep >= 1 and average is not None and 100 * average >= hundredths
+    return agreed, ("sufficient" if enough and agreed == "sufficient" else "retrieve_more")
+
+
+@pytest.mark.spec("AESOP-CONSENSUS", "AESOP-DECAY", "AESOP-ROUNDS")
+def test_every_vote_and_average_is_decided_as_the_specification_says() -> None:
+    wrong = []
+    for keep, discard, more in splits():
+        votes = Tally(keep=keep, discard=discard, needs_more=more)
+        for average in [*averages(), None]:
+            for number in range(6):
+                found = ruling.decided(votes, None if average is None else float(average), number)
+                if (found.consensus, found.decision) != as_written(keep, discard, more, average, number):
+                    wrong.append((keep, discard, more, average, number, found.decision))
+    assert not wrong, wrong[:5]
+
+
+@pytest.mark.spec("AESOP-DECAY")
+def test_the_required_average_falls_round_by_round_and_stays_at_the_last() -> None:
+    assert [ruling.DEFAULT.required(number) for number in range(6)] == [0.70, 0.65, 0.60, 0.55, 0.55, 0.55]
+    assert ruling.thresholds_of(Settings()) == ruling.DEFAULT
+
+
+def test_other_thresholds_can_be_asked_for() -> None:
+    strict = ruling.thresholds_of(Settings(screening_required_first=0.9, screening_required_step=0.0))
+    assert [strict.required(number) for number in range(3)] == [0.9, 0.9, 0.9]
+    steep = ruling.thresholds_of(Settings(screening_required_step=0.1, screening_required_least=0.58))
+    assert steep.required_average == (0.70, 0.60, 0.58)
+
+
+def graded(recommendation: Recommendation, quality: float | None = 0.8) -> Grade:
+    return Grade(
+        abstract_id="a",
+        relevance_score=quality,
+        methodology_score=quality,
+        methodology_raw=quality,
+        prior=None,
+        quality=quality,
+        sample_size_adequate=None,
+        study_type=None,
+        study_type_confidence=None,
+        design=None,
+        recommendation=recommendation,
+        rule="strong",
+        judged_by=JudgedBy(model="offline", version="1"),
+    )
+
+
+@pytest.mark.spec("AESOP-CONSENSUS")
+def test_one_weak_paper_does_not_veto_strong_evidence() -> None:
+    votes = [graded("keep")] * 4 + [graded("discard", 0.1)]
+    assert ruling.ruling(0, votes).decision == "sufficient"
+
+
+@pytest.mark.spec("AESOP-CONSENSUS")
+def test_one_strong_paper_does_not_override_poor_consensus() -> None:
+    votes = [graded("keep", 0.99)] + [graded("discard", 0.2)] * 4
+    found = ruling.ruling(3, votes)
+    assert (found.consensus, found.decision) == ("retrieve_more", "retrieve_more")
+    assert "1 of 5 keep (20%), 4 discard (80%)" in found.why
+
+
+@pytest.mark.spec("AESOP-ROUNDS")
+def test_agreement_on_evidence_that_is_not_good_enough_retrieves_more_until_the_bar_has_come_down() -> None:
+    votes = [graded("keep", 0.62)] * 5
+    assert [ruling.ruling(number, votes).decision for number in range(4)] == [
+        "retrieve_more",
+        "retrieve_more",
+        "sufficient",
+        "sufficient",
+    ]
+
+
+def test_nothing_found_is_never_sufficient() -> None:
+    found = ruling.ruling(3, [])
+    assert (found.decision, found.average) == ("retrieve_more", None)
+    assert "Nothing was found" in found.why
+
+
+def test_what_a_person_keeps_without_a_score_counts_as_a_vote_and_not_in_the_average() -> None:
+    found = ruling.ruling(0, [graded("keep", None), graded("keep", 0.9)])
+    assert (found.average, found.decision) == (0.9, "sufficient")
+    assert ruling.ruling(3, [graded("keep", None)]).decision == "retrieve_more"
