@@ -55,7 +55,12 @@ class Settings(Record):
     # specs/critic-loop.md
     max_iterations: Annotated[int, Field(ge=1, le=5)] = 3
     improvement_threshold: Share = 0.05
+    call_deadline_s: Seconds = 15.0
+    iteration_deadline_s: Seconds = 35.0
     loop_deadline_s: Seconds = 90.0
+    judge_samples: Annotated[int, Field(ge=1, le=9)] = 1
+    sample_temperature: Annotated[float, Field(ge=0, le=2)] = 0.7
+    log_texts: bool = False
 
     # specs/draft-critique.md
     strictness: Literal["lenient", "moderate", "strict"] = "moderate"
@@ -77,6 +82,7 @@ class Settings(Record):
 
     # who looks
     review_threshold: Share = 0.7
+    max_judge_spread: Share = 0.2
     review_revised: bool = True
     spot_check_share: Share = 0.05
     spot_check_seed: int = 0

@@ -189,7 +189,7 @@ class Workbench:
                 iteration=None if run.best is None else run.best + 1,
                 reason="nothing in the run asks for a person",
                 token=f"policy:{run.id}",
-                versions=run.versions.model_dump(mode="json"),
+                versions=run.versions.flat(),
                 extra={"review_threshold": run.settings["review_threshold"], "seed": run.settings["spot_check_seed"]},
             )
         )

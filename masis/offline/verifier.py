@@ -30,6 +30,7 @@ from masis.schema.audit import (
 )
 from masis.schema.case import Evidence
 from masis.steps.citations import COVERED_BY_LEAD_IN
+from masis.steps.claims import Checked, one_check_each
 
 TOLD = 0.45
 """A passage is told by the answer from this share of its words on."""
@@ -56,6 +57,13 @@ class OfflineVerifier:
         index = index_of(evidence)
         texts = {chunk.id: chunk.text for chunk in evidence}
         return tuple(_check(claim, index, texts) for claim in claims)
+
+    def check(
+        self, claims: Sequence[Claim], query: str, answer: str, evidence: Sequence[Evidence], *, completeness: bool
+    ) -> Checked:
+        """Every claim, then what is left out beside them."""
+        checks = one_check_each(claims, self.verify(claims, evidence))
+        return Checked(checks, self.missing(query, answer, checks, evidence) if completeness else ())
 
     def missing(
         self, query: str, answer: str, claims: Sequence[ClaimCheck], evidence: Sequence[Evidence]

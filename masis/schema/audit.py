@@ -162,15 +162,17 @@ class MissingPoint(Record):
 class ClaimReport(Record):
     """All claims of one answer in figures.
 
-    ``confidence`` = (mean support + share verified) / 2 (``specs/draft-critique.md``, calculateConfidence).
+    ``confidence`` = (mean support + share verified) / 2 (``specs/draft-critique.md``, calculateConfidence); None where
+    the claims could not be found (``unscored``). ``completeness_unscored`` says why nobody could tell what is missing.
     """
 
     missing: tuple[MissingPoint, ...] = ()
-    confidence: Share
+    confidence: Share | None
     facts_checked: int
     facts_verified: int
     sources_used: tuple[str, ...] = ()
     unscored: Unscored | None = None
+    completeness_unscored: Unscored | None = None
 
 
 IssueType = Literal[

@@ -72,13 +72,18 @@ class Versions(Record):
     offline_weights: str | None
     prompts: dict[str, str] = Field(default_factory=dict)
 
+    def flat(self) -> dict[str, str | None]:
+        """The versions in one row, prompts as ``prompt.critic``: what a decision records."""
+        prompts = {f"prompt.{role}": prompt for role, prompt in self.prompts.items()}
+        return {"app": self.app, "rubric": self.rubric, "offline_weights": self.offline_weights, **prompts}
+
 
 class Run(Record):
     """One audit of one case (``specs/critic-loop.md``, CriticLoopOutput).
 
     ``best`` is an index into ``iterations``, None where not one was finished; ``improvement_percentage`` is None where
-    the first iteration is unscored or scored 0. Times are ISO 8601 in UTC. ``calls`` holds every call to a model, of
-    which each iteration has its own; ``usage`` is their sum.
+    the first iteration is unscored or scored 0. Times are ISO 8601 in UTC. ``loose_calls`` are those to a model that
+    belong to no draft and no finished iteration; ``usage`` is the sum of all.
     """
 
     id: str
@@ -103,8 +108,14 @@ class Run(Record):
     spot_check: bool = False
     warnings: tuple[RunWarning, ...] = ()
     unscored: Unscored | None = None
-    calls: tuple[ModelCall, ...] = ()
+    loose_calls: tuple[ModelCall, ...] = ()
     usage: Usage = Usage()
+
+    @property
+    def calls(self) -> tuple[ModelCall, ...]:
+        """Every call to a model, step by step."""
+        drafted = self.draft.calls if self.draft else ()
+        return (*drafted, *(call for iteration in self.iterations for call in iteration.calls), *self.loose_calls)
 
     def usage_by_role(self) -> dict[str, Usage]:
         """What each role spent (``specs/critic-loop.md``, REQ-CRITIC-NFR-012)."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from statistics import fmean
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from masis.schema.audit import CitationAudit, Claim, ClaimCheck, ClaimReport, MissingPoint
 from masis.schema.base import Unscored
@@ -19,6 +19,17 @@ Strictness = Literal["lenient", "moderate", "strict"]
 HIGH_BELOW = 0.3
 MEDIUM_BELOW = 0.6
 CONFIDENCE_WITHOUT_CLAIMS = 0.5
+
+
+class Checked(NamedTuple):
+    """What the evidence says of an answer's claims, and what the answer leaves out.
+
+    ``completeness_unscored`` says why nobody could tell what is left out, where nobody could.
+    """
+
+    checks: tuple[ClaimCheck, ...]
+    missing: tuple[MissingPoint, ...] = ()
+    completeness_unscored: Unscored | None = None
 
 
 class Verifier(Protocol):
@@ -32,10 +43,14 @@ class Verifier(Protocol):
         """One check for each claim, in the same order."""
         ...
 
-    def missing(
-        self, query: str, answer: str, claims: Sequence[ClaimCheck], evidence: Sequence[Evidence]
-    ) -> tuple[MissingPoint, ...]:
-        """What the question asks for and the evidence says, but the answer leaves out."""
+    def check(
+        self, claims: Sequence[Claim], query: str, answer: str, evidence: Sequence[Evidence], *, completeness: bool
+    ) -> Checked:
+        """Each claim judged as by ``verify`` and, if asked for, what the question asks for and the answer leaves out.
+
+        Whether the two go side by side is the verifier's affair. A claim that could not be judged is unscored; only
+        where nothing could be done at all is StepError raised.
+        """
         ...
 
 
@@ -59,18 +74,28 @@ def _without_verdict(claim: Claim) -> ClaimCheck:
     )
 
 
-def report(checks: Sequence[ClaimCheck], missing: Sequence[MissingPoint] = ()) -> ClaimReport:
-    """The claims in figures. Claims that could not be checked count as not verified, and not in the mean."""
+def report(
+    checks: Sequence[ClaimCheck],
+    missing: Sequence[MissingPoint] = (),
+    unscored: Unscored | None = None,
+    completeness_unscored: Unscored | None = None,
+) -> ClaimReport:
+    """The claims in figures. Claims that could not be checked count as not verified, and not in the mean.
+
+    Where claims could not even be found (``unscored``) there is no confidence.
+    """
     supports = [check.support for check in checks if check.support is not None]
     verified = sum(check.verified for check in checks)
     confidence = (fmean(supports) + verified / len(checks)) / 2 if supports else CONFIDENCE_WITHOUT_CLAIMS
     sources = dict.fromkeys(source for check in checks for source in check.sources)
     return ClaimReport(
         missing=tuple(missing),
-        confidence=confidence,
+        confidence=None if unscored else confidence,
         facts_checked=len(checks),
         facts_verified=verified,
         sources_used=tuple(sources),
+        unscored=unscored,
+        completeness_unscored=completeness_unscored,
     )
 
 

@@ -18,6 +18,7 @@ from typing import Literal, NamedTuple, TypeVar
 
 from masis.errors import StepError
 from masis.schema.calls import ModelCall, Step
+from masis.settings import Settings
 
 T = TypeVar("T")
 Seconds = Callable[[], float]
@@ -56,14 +57,20 @@ class Conduct:
     seconds: Seconds = time.monotonic
     place: Place = field(default_factory=Place)
     fence: str = field(default_factory=lambda: secrets.token_hex(16))
-    told: queue.SimpleQueue[Notice] = field(default_factory=queue.SimpleQueue)
+    told: queue.SimpleQueue[Notice | None] = field(default_factory=queue.SimpleQueue)
     _calls: list[ModelCall] = field(default_factory=list)
     _stopped: threading.Event = field(default_factory=threading.Event)
     _loop_began: float | None = None
     _iteration_began: float | None = None
 
-    def begin_loop(self) -> None:
-        """The loop begins: its deadline runs from here."""
+    def begin_loop(self, settings: Settings, seconds: Seconds) -> None:
+        """The loop begins: its deadline runs from here, by this clock."""
+        self.call_s, self.iteration_s, self.loop_s = (
+            settings.call_deadline_s,
+            settings.iteration_deadline_s,
+            settings.loop_deadline_s,
+        )
+        self.seconds = seconds
         self._loop_began = self.seconds()
         self._iteration_began = None
 
@@ -75,15 +82,17 @@ class Conduct:
         """The run is at this step now: calls and notices are filed under it."""
         self.place = Place(step, iteration)
 
+    def loop_left_s(self) -> float:
+        """Seconds until the loop's deadline; below 0 where it has passed."""
+        return self.loop_s if self._loop_began is None else self._loop_began + self.loop_s - self.seconds()
+
     def left_s(self) -> float:
         """Seconds that a step beginning now may take; 0 or less where a deadline has passed."""
         now = self.seconds()
         left = [self.call_s]
         if self._iteration_began is not None:
             left.append(self._iteration_began + self.iteration_s - now)
-        if self._loop_began is not None:
-            left.append(self._loop_began + self.loop_s - now)
-        return min(left)
+        return min(*left, self.loop_left_s())
 
     def stop(self) -> None:
         """No further call is to be made, and no wait to be sat out."""

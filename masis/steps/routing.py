@@ -115,6 +115,10 @@ def _unscored(best: Iteration) -> Iterator[ReviewReason]:
         parts.append("the critique")
     if best.evaluation is not None and best.evaluation.unscored:
         parts.append("the evaluation")
+    if best.claim_report.unscored:
+        parts.append("the claims")
+    if best.claim_report.completeness_unscored:
+        parts.append("what is left out")
     claims = sum(check.verdict == "unscored" for check in best.claims)
     if claims:
         parts.append(_counted(claims, "claim"))

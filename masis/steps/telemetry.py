@@ -57,9 +57,14 @@ def of_evaluation(evaluation: Evaluation, milliseconds: float) -> Told:
     return {"node": "evaluator", **scores, "duration_ms": round(milliseconds, 3)}
 
 
-def of_revision(revision: Revision) -> Told:
-    """Edits made and issues they address."""
-    return {"changes": len(revision.changes), "issues_addressed": len(revision.issues_addressed)}
+def of_revision(revision: Revision, milliseconds: float) -> Told:
+    """Edits made, issues they address, and the reviser's time."""
+    return {
+        "node": "reviser",
+        "changes": len(revision.changes),
+        "issues_addressed": len(revision.issues_addressed),
+        "duration_ms": round(milliseconds, 3),
+    }
 
 
 def of_iteration(iteration: Iteration) -> Told:

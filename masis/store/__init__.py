@@ -1,4 +1,4 @@
-"""SQLite: cases, runs, the decision log, drafts. All SQL of the product lives in this package.
+"""SQLite: cases, runs, the decision log, drafts, corpora. All SQL of the product lives in this package.
 
     store = Store.open(path)
     store.cases.add(case)
@@ -18,12 +18,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from masis.schema.base import utc_now
 from masis.store import transfer
 from masis.store.cases import Cases
 from masis.store.checking import check
+from masis.store.corpora import Corpora, CorpusImport, CorpusRetriever, CorpusSummary
 from masis.store.decisions import Decisions
 from masis.store.drafts import Drafts
-from masis.store.opening import Database, Unguarded, open_database, utc_now
+from masis.store.opening import Database, Unguarded, open_database
 from masis.store.owners import Owner, this_process
 from masis.store.records import (
     Added,
@@ -43,12 +45,13 @@ from masis.store.transfer import Putting, StoreRecord
 
 
 class Store:
-    """One database and its parts: ``cases``, ``runs``, ``decisions``, ``drafts``."""
+    """One database and its parts: ``cases``, ``runs``, ``decisions``, ``drafts``, ``corpora``."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
         self.cases, self.runs, self.decisions = Cases(database), Runs(database), Decisions(database)
         self.drafts = Drafts(database)
+        self.corpora = Corpora(database)
 
     @classmethod
     def open(cls, path: str | Path, *, now: Callable[[], str] = utc_now, unguarded: Unguarded = "refuse") -> Self:
@@ -106,6 +109,9 @@ __all__ = [
     "CaseFilter",
     "CasePage",
     "CaseSummary",
+    "CorpusImport",
+    "CorpusRetriever",
+    "CorpusSummary",
     "DecisionFilter",
     "DecisionPage",
     "Facets",

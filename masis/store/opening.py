@@ -13,12 +13,12 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
 from masis import version
 from masis.errors import NewerDatabase, NotADatabase, StoreError
+from masis.schema.base import utc_now
 from masis.store import guards, migrations
 from masis.store.migrations import MIGRATIONS, Migration
 
@@ -27,11 +27,6 @@ BUSY_TIMEOUT_S = 15.0
 
 
 Unguarded = Literal["refuse", "open", "rearm"]
-
-
-def utc_now() -> str:
-    """The time as kept in records: ISO 8601, UTC, milliseconds."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 class _Held:

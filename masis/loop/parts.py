@@ -1,0 +1,64 @@
+"""What the loop is handed: who judges, how far an interrupted run had come, where times come from."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, field
+
+from masis.schema.audit import Draft
+from masis.schema.base import utc_now
+from masis.schema.run import Event, Iteration, Run, RunWarning
+from masis.steps.claims import Verifier
+from masis.steps.conduct import Conduct
+from masis.steps.critique import Critic
+from masis.steps.drafting import Drafter
+from masis.steps.evaluation import Evaluator
+from masis.steps.revision import Reviser
+
+Events = Generator[Event, None, None]
+Audit = Generator[Event, None, Run]
+
+
+@dataclass(frozen=True)
+class Roles:
+    """Who judges: any mix of offline, models and people's own. ``models`` names each role's for the record.
+
+    ``conduct`` is the one that roles with a model were made with; ``waits`` says that some role waits for others, so
+    that the loop tells meanwhile what happens and can be stopped; ``prompts`` the version of each role's prompts.
+    """
+
+    drafter: Drafter
+    verifier: Verifier
+    critic: Critic
+    reviser: Reviser
+    evaluator: Evaluator
+    models: dict[str, str]
+    offline_weights: str | None = None
+    conduct: Conduct = field(default_factory=Conduct)
+    waits: bool = False
+    prompts: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far an interrupted run had come: its finished iterations, the last with the revision made from it."""
+
+    draft: Draft | None = None
+    iterations: tuple[Iteration, ...] = ()
+    events: int = 0
+    warnings: tuple[RunWarning, ...] = ()
+
+
+def new_run_id() -> str:
+    """A fresh id for a run."""
+    return uuid.uuid4().hex
+
+
+@dataclass(frozen=True)
+class Clock:
+    """Where times come from: ``now`` for records, ``seconds`` (monotonic) for durations."""
+
+    now: Callable[[], str] = utc_now
+    seconds: Callable[[], float] = time.perf_counter

@@ -1,0 +1,144 @@
+"""How a run tells what happens in it: events for who watches, warnings for the record, lines for the log.
+
+A step that waits for a model runs on a thread of its own, so that its retries show as they happen and a person who
+stops the run need not wait for the reply. Log lines hold counts, scores and codes, never a text
+(``specs/critic-loop.md``, 6.2 and REQ-CRITIC-SEC-003); texts are logged at DEBUG, where ``log_texts`` allows it.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+from collections.abc import Callable, Generator, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from masis.loop.parts import Clock, Events, Roles
+from masis.schema.calls import Step
+from masis.schema.case import Case
+from masis.schema.run import Event, RunWarning
+from masis.settings import Settings
+from masis.steps.conduct import Notice
+
+T = TypeVar("T")
+log = logging.getLogger("masis.loop")
+
+POLL_S = 0.25
+"""How often a step that waits looks whether the person asked to stop."""
+
+LOGGED_AS_ERRORS = {"critique", "revision"}
+"""Steps whose failure is an error in the log; so is any failure of a provider (REQ-CRITIC-OBS-003)."""
+
+
+class Cancelled(Exception):
+    """The person asked to stop."""
+
+
+class Telling:
+    """What a run under way tells, and how it does a step."""
+
+    def __init__(
+        self, case: Case, roles: Roles, settings: Settings, run_id: str, cancelled: Callable[[], bool], clock: Clock
+    ) -> None:
+        self.case, self.roles, self.settings, self.run_id = case, roles, settings, run_id
+        self.cancelled, self.clock = cancelled, clock
+        self.conduct = roles.conduct
+        self.warnings: list[RunWarning] = []
+        self.seq = 0
+        self.step_ms: dict[str, float] = {}
+
+    def begin(self, step: Step, number: int | None) -> Events:
+        """A step begins, unless the person asked to stop."""
+        if self.cancelled():
+            self.conduct.stop()
+            raise Cancelled
+        self.conduct.at(step, number)
+        yield self.event("step_started", iteration=number, step=step)
+
+    def doing(self, step: Step, work: Callable[[], T]) -> Generator[Event, None, T]:
+        """Do the work of a step, on the clock; where it may wait for others, tell meanwhile what happens."""
+        with self.timed(step):
+            if not self.roles.waits:
+                return work()
+            future = _started(work, self.conduct.told)
+            while (notice := self._next_notice()) is not None:
+                yield self._event_of(notice)
+            return future.result()
+
+    def _next_notice(self) -> Notice | None:
+        while True:
+            try:
+                return self.conduct.told.get(timeout=POLL_S)
+            except queue.Empty:
+                if self.cancelled():
+                    self.conduct.stop()  # the call under way is left to end by itself; nobody reads its reply
+                    raise Cancelled from None
+
+    def _event_of(self, notice: Notice) -> Event:
+        if notice.kind == "call_retried":
+            log.warning("run %s: a call is tried again in step %s", self.run_id, notice.step)
+        return self.event(
+            notice.kind, iteration=notice.iteration, step=notice.step, message=notice.message, data=dict(notice.data)
+        )
+
+    @contextmanager
+    def timed(self, step: Step) -> Iterator[None]:
+        """Adds the milliseconds a step took to the iteration's record."""
+        start = self.clock.seconds()
+        try:
+            yield
+        finally:
+            spent = (self.clock.seconds() - start) * 1000
+            self.step_ms[step] = self.step_ms.get(step, 0.0) + spent
+
+    def warn(self, code: str | None, step: Step | None, message: str, number: int | None = None) -> Events:
+        """Something a reader of the run must know."""
+        grave = code == "CRITIC-ERR-003" or (code is not None and step in LOGGED_AS_ERRORS)
+        log.log(
+            logging.ERROR if grave else logging.WARNING,
+            "run %s: %s in step %s, iteration %s",
+            self.run_id,
+            code or "a warning",
+            step,
+            number,
+        )
+        self.log_text("warning", message)
+        self.warnings.append(RunWarning(code=code, step=step, iteration=number, message=message))
+        yield self.event("warning", iteration=number, step=step, message=message, data={"code": code})
+
+    def log_text(self, what: str, text: object) -> None:
+        """At DEBUG, what was said in full, where the settings allow it (REQ-CRITIC-OBS-004)."""
+        if self.settings.log_texts:
+            log.debug("run %s: %s: %s", self.run_id, what, text)
+
+    def event(self, kind: Any, *, message: str = "", data: dict[str, Any] | None = None, **where: Any) -> Event:
+        """The next event of the run."""
+        self.seq += 1
+        return Event(
+            run_id=self.run_id,
+            case_id=self.case.id,
+            seq=self.seq,
+            at=self.clock.now(),
+            kind=kind,
+            message=message,
+            data=data or {},
+            **where,
+        )
+
+
+def _started(work: Callable[[], T], told: queue.SimpleQueue[Notice | None]) -> Future[T]:
+    """The work begun on a thread; None follows its last notice."""
+    future: Future[T] = Future()
+
+    def do() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as error:  # noqa: BLE001 (whoever waits for the result raises it)
+            future.set_exception(error)
+        finally:
+            told.put(None)
+
+    threading.Thread(target=do, name="step", daemon=True).start()
+    return future
