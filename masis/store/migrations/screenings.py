@@ -35,6 +35,7 @@ def m007_corpora(db: Database) -> None:
             payload TEXT NOT NULL
         ) STRICT
         """,
+        "CREATE INDEX abstracts_of_corpus ON corpus_abstracts (corpus_seq)",
         "CREATE UNIQUE INDEX abstracts_by_id ON corpus_abstracts (corpus_seq, id)",
         "CREATE INDEX abstracts_by_doi ON corpus_abstracts (corpus_seq, doi) WHERE doi IS NOT NULL",
         "CREATE INDEX abstracts_by_pmid ON corpus_abstracts (corpus_seq, pmid) WHERE pmid IS NOT NULL",

@@ -1,0 +1,263 @@
+"""Corpora: abstracts kept to be searched, each once, with what every import brought and removed.
+
+Imports are counted for the PRISMA flow: identified = added + duplicates + faulty. What came first stays; a later record
+of the same study (``screening/duplicates.py``) is a duplicate, even where it says more.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator
+
+from masis.errors import InputError, StoreError, UnknownRecord
+from masis.schema.base import Record
+from masis.schema.screening import Abstract
+from masis.screening.terms import search_terms
+from masis.store import corpus_records, corpus_search
+from masis.store.cases import BATCH
+from masis.store.opening import Database
+
+_LONGEST_NAME = 100
+
+
+class CorpusSummary(Record):
+    """A corpus in a list. The counts are of all its imports together."""
+
+    name: str
+    made_at: str
+    abstracts: int
+    identified: int
+    duplicates: int
+    faulty: int
+    sources: tuple[str, ...]
+
+
+class CorpusImport(Record):
+    """What one import brought: ``identified`` = ``added`` + ``duplicates`` + ``faulty``."""
+
+    corpus: str
+    source: str
+    at: str
+    identified: int
+    added: int
+    duplicates: int
+    faulty: int
+
+
+class Corpora:
+    """The corpora of a store."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def add_many(
+        self,
+        corpus: str,
+        found: Iterable[Abstract | InputError],
+        *,
+        source: str,
+        batch: int = BATCH,
+        on_batch: Callable[[int], None] | None = None,
+        on_error: Callable[[InputError], None] | None = None,
+    ) -> CorpusImport:
+        """Add what a reader found to a corpus, which is made where there is none of that name.
+
+        In memory one batch at a time; what was read before the iterable raised (or was interrupted) is kept and
+        counted. ``on_batch`` hears how many records have been dealt with, ``on_error`` each that could not be kept:
+        what the reader could not read, and an id that another record has. Raises InputError for the corpus's name.
+        """
+        seq = self._begin(_checked_name(corpus), source)
+        waiting: list[Abstract | InputError] = []
+
+        def keep(batch_of: list[Abstract | InputError]) -> None:
+            for fault in self._keep(seq, batch_of):
+                if on_error is not None:
+                    on_error(fault)
+            if on_batch is not None:
+                on_batch(len(batch_of))
+
+        try:
+            for each in found:
+                waiting.append(each)
+                if len(waiting) >= batch:
+                    full, waiting = waiting, []
+                    keep(full)
+        finally:
+            if waiting:
+                keep(waiting)
+        return self._import(seq)
+
+    def list_all(self) -> tuple[CorpusSummary, ...]:
+        """Every corpus, by name."""
+        with self._database.reading() as connection:
+            return tuple(_summaries(connection))
+
+    def summary(self, corpus: str) -> CorpusSummary:
+        """One corpus. Raises UnknownRecord."""
+        found = [each for each in self.list_all() if each.name == corpus]
+        if not found:
+            raise _unknown(corpus)
+        return found[0]
+
+    def imports(self, corpus: str) -> tuple[CorpusImport, ...]:
+        """What was imported into a corpus, oldest first. Raises UnknownRecord."""
+        with self._database.reading() as connection:
+            rows = connection.execute(
+                "SELECT seq FROM corpus_imports WHERE corpus_seq = ? ORDER BY seq", [_seq(connection, corpus)]
+            ).fetchall()
+            return tuple(self._import(row[0]) for row in rows)
+
+    def get(self, corpus: str, abstract_id: str) -> Abstract:
+        """One abstract. Raises UnknownRecord."""
+        connection = self._database.connection()
+        row = connection.execute(
+            "SELECT payload FROM corpus_abstracts WHERE corpus_seq = ? AND id = ?",
+            [_seq(connection, corpus), abstract_id],
+        ).fetchone()
+        if row is None:
+            raise UnknownRecord(f"corpus {corpus!r} holds no abstract {abstract_id!r}.")
+        return Abstract.model_validate_json(row[0])
+
+    def iterate(self, corpus: str) -> Iterator[Abstract]:
+        """All abstracts in the order they came in, a hundred in memory at a time. Raises UnknownRecord."""
+        connection = self._database.connection()
+        corpus_seq, seq = _seq(connection, corpus), 0
+        while rows := connection.execute(
+            "SELECT seq, payload FROM corpus_abstracts WHERE corpus_seq = ? AND seq > ? ORDER BY seq LIMIT 100",
+            [corpus_seq, seq],
+        ).fetchall():
+            for row in rows:
+                yield Abstract.model_validate_json(row["payload"])
+            seq = rows[-1]["seq"]
+
+    def search(self, corpus: str, query: str, limit: int, offset: int = 0) -> tuple[Abstract, ...]:
+        """The abstracts that hold any telling word of the query, best first. Raises UnknownRecord."""
+        if limit < 1:
+            return ()
+        with self._database.reading() as connection:
+            index = _index(connection, corpus)
+            found = corpus_search.search(connection, index, search_terms(query), limit=limit, offset=max(offset, 0))
+            return tuple(Abstract.model_validate_json(_payload(connection, seq)) for seq in found)
+
+    def retriever(self, corpus: str) -> CorpusRetriever:
+        """The corpus as a retriever. Raises UnknownRecord."""
+        _seq(self._database.connection(), corpus)
+        return CorpusRetriever(self, corpus)
+
+    def remove(self, corpus: str) -> None:
+        """Remove a corpus with its abstracts; screenings keep copies of what they graded. Raises UnknownRecord."""
+        with self._database.writing() as connection:
+            seq = _seq(connection, corpus)
+            for table in ("corpus_abstracts", "corpus_imports"):
+                connection.execute(f"DELETE FROM {table} WHERE corpus_seq = ?", [seq])  # noqa: S608 (names of ours)
+            connection.execute("DELETE FROM corpora WHERE seq = ?", [seq])
+            corpus_search.drop(connection, seq)
+
+    def _begin(self, corpus: str, source: str) -> int:
+        with self._database.writing() as connection:
+            at = self._database.now()
+            row = connection.execute("SELECT seq FROM corpora WHERE name = ?", [corpus]).fetchone()
+            if row is None:
+                made = connection.execute("INSERT INTO corpora (name, made_at) VALUES (?, ?)", [corpus, at])
+                corpus_seq = int(made.lastrowid or 0)
+                corpus_search.create(connection, corpus_seq)
+            else:
+                corpus_seq = row[0]
+            begun = connection.execute(
+                "INSERT INTO corpus_imports (corpus_seq, at, source) VALUES (?, ?, ?)", [corpus_seq, at, source]
+            )
+            return int(begun.lastrowid or 0)
+
+    def _keep(self, import_seq: int, found: Iterable[Abstract | InputError]) -> list[InputError]:
+        """Keep a batch and count it, in one transaction; returns what could not be kept."""
+        prepared = [each if isinstance(each, InputError) else corpus_records.prepared(each) for each in found]
+        faults: list[InputError] = []
+        added = 0
+        with self._database.writing() as connection:
+            row = connection.execute("SELECT corpus_seq FROM corpus_imports WHERE seq = ?", [import_seq]).fetchone()
+            if row is None:
+                raise StoreError("the corpus was removed while abstracts were imported into it. Import them again.")
+            for each in prepared:
+                outcome = each if isinstance(each, InputError) else corpus_records.insert(connection, row[0], each)
+                if isinstance(outcome, InputError):
+                    faults.append(outcome)
+                added += outcome == "added"
+            connection.execute(
+                """UPDATE corpus_imports SET identified = identified + ?, added = added + ?,
+                   duplicates = duplicates + ?, faulty = faulty + ? WHERE seq = ?""",
+                [len(prepared), added, len(prepared) - added - len(faults), len(faults), import_seq],
+            )
+        return faults
+
+    def _import(self, import_seq: int) -> CorpusImport:
+        row = (
+            self._database.connection()
+            .execute(
+                """SELECT name AS corpus, source, at, identified, added, duplicates, faulty
+                   FROM corpus_imports JOIN corpora ON corpora.seq = corpus_seq WHERE corpus_imports.seq = ?""",
+                [import_seq],
+            )
+            .fetchone()
+        )
+        return CorpusImport(**dict(row))
+
+
+class CorpusRetriever:
+    """A corpus of the store as a retriever of screening."""
+
+    def __init__(self, corpora: Corpora, corpus: str) -> None:
+        self._corpora, self._corpus = corpora, corpus
+
+    @property
+    def name(self) -> str:
+        """``corpus:`` and the name of the corpus."""
+        return f"corpus:{self._corpus}"
+
+    def search(self, query: str, limit: int, offset: int = 0) -> tuple[Abstract, ...]:
+        """At most ``limit`` abstracts that hold any telling word of the query, best first, from ``offset`` on."""
+        return self._corpora.search(self._corpus, query, limit, offset)
+
+
+def _checked_name(name: str) -> str:
+    if not name.strip() or len(name) > _LONGEST_NAME or not name.isprintable():
+        raise InputError(
+            f"{name[:40]!r} can't name a corpus", cure=f"Use 1 to {_LONGEST_NAME} printable characters.", field="corpus"
+        )
+    return name
+
+
+def _seq(connection: sqlite3.Connection, corpus: str) -> int:
+    row = connection.execute("SELECT seq FROM corpora WHERE name = ?", [corpus]).fetchone()
+    if row is None:
+        raise _unknown(corpus)
+    return int(row[0])
+
+
+def _unknown(corpus: str) -> UnknownRecord:
+    return UnknownRecord(f"there is no corpus {corpus!r}. Import abstracts into it first.")
+
+
+def _index(connection: sqlite3.Connection, corpus: str) -> corpus_search.Index:
+    seq = _seq(connection, corpus)
+    row = connection.execute("SELECT sum(added) FROM corpus_imports WHERE corpus_seq = ?", [seq]).fetchone()
+    return corpus_search.Index(corpus_search.table_of(seq), row[0] or 0)
+
+
+def _payload(connection: sqlite3.Connection, seq: int) -> str:
+    return str(connection.execute("SELECT payload FROM corpus_abstracts WHERE seq = ?", [seq]).fetchone()[0])
+
+
+def _summaries(connection: sqlite3.Connection) -> Iterator[CorpusSummary]:
+    for row in connection.execute("SELECT * FROM corpora ORDER BY name").fetchall():
+        sums = connection.execute(
+            """SELECT coalesce(sum(added), 0) AS abstracts, coalesce(sum(identified), 0) AS identified,
+                   coalesce(sum(duplicates), 0) AS duplicates, coalesce(sum(faulty), 0) AS faulty
+               FROM corpus_imports WHERE corpus_seq = ?""",
+            [row["seq"]],
+        ).fetchone()
+        sources = connection.execute(
+            "SELECT source FROM corpus_imports WHERE corpus_seq = ? GROUP BY source ORDER BY min(seq)", [row["seq"]]
+        )
+        yield CorpusSummary(
+            name=row["name"], made_at=row["made_at"], sources=tuple(each[0] for each in sources), **dict(sums)
+        )
