@@ -1,0 +1,54 @@
+"""Fit how rare the words of medical abstracts are: ``masis/screening/rarity.json``.
+
+    PYTHONPATH=. python tools/fit_term_rarity.py ../shared/data
+
+Counts, over the abstracts of ``study_types_train.jsonl`` and every second case of ``pubmedqa_cases.jsonl`` (the other
+half measures, ``benchmarks/screening_relevance.py``), in how many of them a word stem occurs. Kept are the stems that
+occur in at least one of a hundred: their rarity is log(n / occurrences) over log(n), 0 for everywhere and 1 for once.
+What is not in the list is rare.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from masis.offline.text import tokens
+
+HERE = Path(__file__).resolve().parents[1] / "masis" / "screening" / "rarity.json"
+LEAST_SHARE = 0.01
+
+
+def texts(data: Path) -> Iterator[str]:
+    """The abstracts counted, title included."""
+    with (data / "study_types_train.jsonl").open(encoding="utf-8") as lines:
+        for row in map(json.loads, lines):
+            yield f"{row['title']}. {row['abstract']}"
+    with (data / "pubmedqa_cases.jsonl").open(encoding="utf-8") as lines:
+        for number, row in enumerate(map(json.loads, lines)):
+            if number % 2 == 0:
+                yield " ".join([row["query"], *(chunk["text"] for chunk in row["evidence"])])
+
+
+def fit(data: Path) -> dict[str, float]:
+    """Stem -> rarity, for the stems that are not rare."""
+    seen: Counter[str] = Counter()
+    count = 0
+    for text in texts(data):
+        count += 1
+        seen.update({token.stem for token in tokens(text) if token.weight and not token.stem[0].isdigit()})
+    return {
+        stem: round(math.log(count / times) / math.log(count), 3)
+        for stem, times in sorted(seen.items())
+        if times >= LEAST_SHARE * count
+    }
+
+
+if __name__ == "__main__":
+    rarity = fit(Path(sys.argv[1]))
+    HERE.write_text(json.dumps(rarity, ensure_ascii=False, indent=0, sort_keys=True) + "\n", encoding="utf-8")
+    print(f"{len(rarity)} stems, {HERE.stat().st_size / 1000:.0f} kB")
