@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 from masis.loop import Clock, Roles
@@ -60,10 +61,11 @@ class ScriptedCritic:
     judgements: Sequence[CritiqueJudgement | Unscored | Exception] = (said(),)
     judged_by: JudgedBy = JUDGED_BY
     seen: list[AuditContext] = field(default_factory=list)
+    turns: Iterator[int] = field(default_factory=count)
 
     def critique(self, context: AuditContext) -> CritiqueJudgement | Unscored:
         self.seen.append(context)
-        given = self.judgements[min(len(self.seen), len(self.judgements)) - 1]
+        given = self.judgements[min(next(self.turns), len(self.judgements) - 1)]  # samples are asked side by side
         if isinstance(given, Exception):
             raise given
         return given

@@ -264,7 +264,8 @@ class Critique(Record):
     """The critic's verdict after the rules in code (``specs/masis-critic.md``; ``specs/critic-loop.md``, 4.1).
 
     ``confidence`` is confidence in the answer, tempered by the citations; ``critique_confidence`` in the critique
-    itself; ``overall_quality_score`` is the critic's own, before the penalty factor.
+    itself; ``overall_quality_score`` is the critic's own, before the penalty factor. Where the critic was asked several
+    times, ``hallucination_votes`` says how many of how many found a hallucination.
     """
 
     confidence: Share | None
@@ -279,6 +280,7 @@ class Critique(Record):
     has_major_issues: bool
     notes: tuple[str, ...] = ()
     scores: tuple[Score, ...] = ()
+    hallucination_votes: tuple[int, int] | None = None
     judged_by: JudgedBy
     unscored: Unscored | None = None
 
@@ -320,6 +322,7 @@ class Evaluation(Record):
     overall_score: Share | None
     improvement_suggestions: tuple[str, ...] = ()
     scores: tuple[Score, ...] = ()
+    notes: tuple[str, ...] = ()
     judged_by: JudgedBy
     unscored: Unscored | None = None
 

@@ -14,7 +14,7 @@ from masis.schema.audit import CitationAudit, Critique, Issue, IssueType, Judged
 from masis.schema.base import Unscored
 from masis.schema.case import Severity
 from masis.steps.context import AuditContext
-from masis.steps.scores import multiplied, normalised
+from masis.steps.scores import multiplied, normalised, sampled
 
 
 class Objection(NamedTuple):
@@ -44,6 +44,9 @@ class CritiqueJudgement(NamedTuple):
     logical_gaps: tuple[str, ...] = ()
     conflicting_evidence: tuple[str, ...] = ()
     measurements: dict[str, tuple[Measurement, ...]] = {}  # noqa: RUF012 - never mutated
+    notes: tuple[str, ...] = ()
+    samples: dict[str, tuple[float | None, ...]] = {}  # noqa: RUF012 - never mutated
+    hallucination_votes: tuple[int, int] | None = None
 
 
 class Critic(Protocol):
@@ -85,11 +88,13 @@ def ruled(
             unscored=judgement,
         )
     measured = judgement.measurements
-    confidence = _tempered(normalised("confidence", judgement.confidence, measured.get("confidence", ())), audit)
-    quality = normalised(
-        "overall_quality_score", judgement.overall_quality_score, measured.get("overall_quality_score", ())
-    )
-    own = normalised("critique_confidence", judgement.critique_confidence, measured.get("critique_confidence", ()))
+
+    def score(name: str) -> Score:
+        given = normalised(name, getattr(judgement, name), measured.get(name, ()))
+        return sampled(given, judgement.samples.get(name, ()))
+
+    confidence = _tempered(score("confidence"), audit)
+    quality, own = score("overall_quality_score"), score("critique_confidence")
     return Critique(
         confidence=confidence.value,
         hallucination_detected=judgement.hallucination_detected or audit.hallucination_detected,
@@ -101,8 +106,9 @@ def ruled(
         critique_confidence=own.value,
         critique_reasoning=judgement.critique_reasoning,
         has_major_issues=major,
-        notes=notes,
+        notes=(*judgement.notes, *notes),
         scores=(confidence, quality, own),
+        hallucination_votes=judgement.hallucination_votes,
         judged_by=judged_by,
     )
 

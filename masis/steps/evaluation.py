@@ -12,7 +12,7 @@ from masis.schema.audit import CitationAudit, Critique, Evaluation, FiredRule, J
 from masis.schema.base import Unscored
 from masis.settings import Settings
 from masis.steps.context import AuditContext
-from masis.steps.scores import capped, normalised
+from masis.steps.scores import capped, normalised, sampled
 
 DIMENSIONS = ("faithfulness", "relevance", "completeness", "reasoning_quality")
 
@@ -27,6 +27,8 @@ class EvaluationJudgement(NamedTuple):
     overall_score: Any = None
     improvement_suggestions: tuple[str, ...] = ()
     measurements: dict[str, tuple[Measurement, ...]] = {}  # noqa: RUF012 - never mutated
+    samples: dict[str, tuple[float | None, ...]] = {}  # noqa: RUF012 - never mutated
+    notes: tuple[str, ...] = ()
 
 
 class Evaluator(Protocol):
@@ -61,7 +63,11 @@ def ruled(
             unscored=judgement,
         )
     scores = {
-        name: normalised(name, getattr(judgement, name), judgement.measurements.get(name, ())) for name in DIMENSIONS
+        name: sampled(
+            normalised(name, getattr(judgement, name), judgement.measurements.get(name, ())),
+            judgement.samples.get(name, ()),
+        )
+        for name in DIMENSIONS
     }
     scores["faithfulness"] = _bounded(scores["faithfulness"], audit, critique, settings)
     overall = _overall(judgement, scores, settings)
@@ -74,6 +80,7 @@ def ruled(
         overall_score=overall.value,
         improvement_suggestions=judgement.improvement_suggestions,
         scores=(*scores.values(), overall),
+        notes=judgement.notes,
         judged_by=judged_by,
         unscored=Unscored(reason=f"the judge gave no number for {', '.join(lacking)}") if lacking else None,
     )

@@ -70,6 +70,7 @@ def review_reasons(
         *_flags(best),
         *(_revised(iterations[0]) if chosen and settings.review_revised else ()),
         *_confidence(best, settings),
+        *_disagreement(best, settings),
         *_unscored(best),
         *_unchecked(best, evidence),
         *_endings(termination),
@@ -107,6 +108,20 @@ def _confidence(best: Iteration, settings: Settings) -> Iterator[ReviewReason]:
     if confidence is not None and confidence < settings.review_threshold:
         message = f"Confidence {confidence:.2f} is under the threshold of {settings.review_threshold:.2f}."
         yield ReviewReason(code="low_confidence", message=message)
+
+
+def _disagreement(best: Iteration, settings: Settings) -> Iterator[ReviewReason]:
+    """Judges that were asked several times and did not agree with themselves."""
+    scores = (*best.critique.scores, *(best.evaluation.scores if best.evaluation else ()))
+    apart = [score for score in scores if score.spread is not None and score.spread > settings.max_judge_spread]
+    told = [f"{score.name.replace('_', ' ')} by {score.spread:.2f}" for score in apart]
+    if told:
+        message = f"Samples of the judge lie further apart than {settings.max_judge_spread:.2f}: {', '.join(told)}."
+        yield ReviewReason(code="judges_disagree", message=message)
+    votes = best.critique.hallucination_votes
+    if votes is not None and 0 < votes[0] < votes[1]:
+        message = f"{votes[0]} of {votes[1]} samples of the critic found a hallucination."
+        yield ReviewReason(code="judges_disagree", message=message)
 
 
 def _unscored(best: Iteration) -> Iterator[ReviewReason]:

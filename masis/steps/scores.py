@@ -27,6 +27,15 @@ def normalised(name: str, given: Any, measurements: tuple[Measurement, ...] = ()
     return Score(name=name, raw=raw, value=clamped, rules=tuple(rules), measurements=measurements)
 
 
+def sampled(score: Score, samples: tuple[float | None, ...]) -> Score:
+    """The score, a mean, with what each sample gave and how far they lie apart; unchanged where it was asked once."""
+    if not samples:
+        return score
+    known = [value for value in samples if value is not None]
+    spread = round(max(known) - min(known), 6) if known else None
+    return score.model_copy(update={"samples": samples, "spread": spread})
+
+
 def multiplied(score: Score, factor: float, *, rule: str, why: str) -> Score:
     """The score times a penalty factor; unchanged where it is unscored or the factor is 1."""
     if score.value is None or factor == 1.0:
@@ -43,6 +52,4 @@ def capped(score: Score, cap: float, *, rule: str, why: str) -> Score:
 
 
 def _ruled(score: Score, value: float, rule: FiredRule) -> Score:
-    return Score(
-        name=score.name, raw=score.raw, value=value, rules=(*score.rules, rule), measurements=score.measurements
-    )
+    return score.model_copy(update={"value": value, "rules": (*score.rules, rule)})
