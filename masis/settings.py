@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
 from platformdirs import user_data_path
-from pydantic import Field, ValidationError
+from pydantic import Field, SecretStr, ValidationError
 
 from masis.errors import SettingsError
 from masis.schema.base import Record, Share
+from masis.schema.providers import Price, ProviderSettings
 
 Role = Literal["drafter", "verifier", "critic", "reviser", "evaluator"]
 ROLES: tuple[Role, ...] = ("drafter", "verifier", "critic", "reviser", "evaluator")
@@ -34,6 +35,14 @@ class Settings(Record):
     critic: str = OFFLINE
     reviser: str = OFFLINE
     evaluator: str = OFFLINE
+
+    # how models are reached (DESIGN.md, 4.3 and 5); keys are never settings
+    max_retries: Annotated[int, Field(ge=0, le=5)] = 2
+    retry_base_s: Annotated[float, Field(gt=0, le=60)] = 0.5
+    retry_cap_s: Annotated[float, Field(gt=0, le=600)] = 8.0
+    claims_batch: Annotated[int, Field(ge=1, le=50)] = 8
+    providers: dict[str, ProviderSettings] = Field(default_factory=dict)
+    prices: dict[str, Price] = Field(default_factory=dict)
 
     # specs/masis-critic.md
     citation_mode: Literal["standard", "literal"] = "standard"
@@ -139,19 +148,60 @@ def load(
     try:
         return Loaded(Settings.model_validate(values), origins)
     except ValidationError as error:
-        first = error.errors()[0]
-        key = str(first["loc"][0])
-        place = origins[key].place if key in origins else key
-        raise SettingsError(f"{place}: {first['msg']} (got {first['input']!r})") from error
+        raise SettingsError(_wrong_value(error, origins)) from None
 
 
-def _read_file(file: Path) -> dict[str, Any]:
+def _wrong_value(error: ValidationError, origins: Mapping[str, Origin]) -> str:
+    """Which value is wrong. What stands where no value belongs is never repeated: it may be a key."""
+    first = error.errors()[0]
+    key, *inside = (str(part) for part in first["loc"])
+    place = ".".join([origins[key].place if key in origins else key, *inside])
+    if inside[-1:] == ["key_env"]:
+        return f"{place}: is no name of a variable, such as OPENAI_API_KEY. The key itself does not belong here."
+    if first["type"] != "extra_forbidden":
+        return f"{place}: {first['msg']} (got {first['input']!r})"
+    known = ProviderSettings.model_fields if key == "providers" else Price.model_fields
+    cure = " Keys stand in the environment or a secrets file: name the variable with key_env." * (key == "providers")
+    return f"{place}: there is no such setting. There are: {', '.join(known)}.{cure}"
+
+
+def _read_file(file: Path, named_by: str = "MASIS_CONFIG") -> dict[str, Any]:
     try:
         return tomllib.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
-        raise SettingsError(f"{file}: can't be read ({error.strerror}). Check MASIS_CONFIG.") from error
+        raise SettingsError(f"{file}: can't be read ({error.strerror}). Check {named_by}.") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SettingsError(f"{file}: is no valid TOML ({error}).") from error
+
+
+def variable(name: str, environment: Mapping[str, str] | None = None) -> str | None:
+    """A variable of the environment that belongs to a provider, such as ``OPENAI_BASE_URL``; None where it is empty."""
+    return (os.environ if environment is None else environment).get(name, "").strip() or None
+
+
+def secret(name: str, environment: Mapping[str, str] | None = None) -> SecretStr | None:
+    """A key by its name: from the environment, else from the secrets file; None where neither has it.
+
+    The secrets file is ``MASIS_SECRETS``, else ``masis.secrets.toml`` in the working folder, with lines such as
+    ``OPENAI_API_KEY = "..."``. Raises SettingsError for a file that can't be read, and for a key that is no text.
+    """
+    environment = os.environ if environment is None else environment
+    if value := environment.get(name, "").strip():
+        return SecretStr(value)
+    file = secrets_file(environment)
+    value = _read_file(file, "MASIS_SECRETS").get(name, "") if file else ""
+    if not isinstance(value, str):
+        raise SettingsError(f"{file}, {name}: a key is text in quotes.")
+    return SecretStr(value.strip()) if value.strip() else None
+
+
+def secrets_file(environment: Mapping[str, str] | None = None) -> Path | None:
+    """``MASIS_SECRETS``, else ``masis.secrets.toml`` in the working folder if there is one."""
+    environment = os.environ if environment is None else environment
+    if named := environment.get("MASIS_SECRETS"):
+        return Path(named)
+    here = Path("masis.secrets.toml")
+    return here if here.is_file() else None
 
 
 def config_file(environment: Mapping[str, str] | None = None) -> Path | None:

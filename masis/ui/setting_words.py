@@ -26,6 +26,18 @@ GROUPS = (
         },
     ),
     Group(
+        "Calls to models",
+        "How models are reached. Keys are no settings: they come from the environment or a secrets file.",
+        {
+            "max_retries": "How often a call is tried again when the server is busy, fails or answers out of form.",
+            "retry_base_s": "Seconds to wait before the first retry, twice that before the second, less some chance.",
+            "retry_cap_s": "The longest such wait. What the server asks for comes first.",
+            "claims_batch": "How many claims are checked in one call.",
+            "providers": "Servers of your own, and other addresses for known ones: tables of the configuration file.",
+            "prices": "Prices of your own in US dollars a million tokens: tables of the configuration file.",
+        },
+    ),
+    Group(
         "Citations",
         "What counts as a citation, and what a wrong or missing one costs.",
         {

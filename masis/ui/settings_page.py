@@ -84,7 +84,9 @@ def _origin_label(origin: Origin) -> LabelData:
 
 
 def spelled(value: object) -> str:
-    """A value as it is written in the configuration file."""
+    """A value as it is written in the configuration file; of tables, their names."""
+    if isinstance(value, dict):
+        return ", ".join(value) or "none"
     return str(value).lower() if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) else str(value)
 
 
