@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from masis import version
 
 if TYPE_CHECKING:
-    from masis.auditor import audit_citations, run_audit, verify_claims
+    from masis.auditor import audit_citations, run_audit, run_audit_async, verify_claims
     from masis.schema.audit import CitationAudit, ClaimCheck
     from masis.schema.case import Case, Evidence
     from masis.schema.run import Run
@@ -34,6 +34,7 @@ __version__ = version.APP
 _HOMES = {
     "audit_citations": "masis.auditor",
     "run_audit": "masis.auditor",
+    "run_audit_async": "masis.auditor",
     "verify_claims": "masis.auditor",
     "CitationAudit": "masis.schema.audit",
     "ClaimCheck": "masis.schema.audit",
@@ -53,6 +54,7 @@ __all__ = [
     "__version__",
     "audit_citations",
     "run_audit",
+    "run_audit_async",
     "verify_claims",
 ]
 

@@ -6,6 +6,8 @@ so that worker processes can do the work.
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from collections.abc import Callable, Iterable, Sequence
 
 from masis import loop
@@ -22,6 +24,7 @@ from masis.schema.run import Event, Run
 from masis.settings import OFFLINE, Settings
 from masis.steps import citations
 from masis.steps.claims import one_check_each
+from masis.steps.conduct import begun
 
 
 def roles_for(settings: Settings) -> loop.Roles:
@@ -49,6 +52,37 @@ def run_audit(case: Case, settings: Settings | None = None, on_event: Callable[[
     settings = settings or Settings()
     work = loop.audit(case, roles_for(settings), settings, run_id=loop.new_run_id(), case_digest=case.digest())
     return drained(work, on_event)
+
+
+async def run_audit_async(
+    case: Case, settings: Settings | None = None, on_event: Callable[[Event], None] | None = None
+) -> Run:
+    """``run_audit`` for code that is async: the audit runs on a thread of its own, as many at once as are awaited.
+
+    ``on_event`` is called on the event loop. Cancelling the task stops the audit, which makes no further call.
+    """
+    settings = settings or Settings()
+    here, stop = asyncio.get_running_loop(), threading.Event()
+
+    def tell(event: Event) -> None:
+        if on_event is not None and not stop.is_set():
+            here.call_soon_threadsafe(on_event, event)
+
+    def audit() -> Run:
+        work = loop.audit(
+            case,
+            roles_for(settings),
+            settings,
+            run_id=loop.new_run_id(),
+            case_digest=case.digest(),
+            cancelled=stop.is_set,
+        )
+        return drained(work, tell)
+
+    try:
+        return await asyncio.wrap_future(begun(audit, "audit"))
+    finally:
+        stop.set()
 
 
 def drained(work: loop.Audit, on_event: Callable[[Event], None] | None = None) -> Run:

@@ -100,6 +100,21 @@ class Settings(Record):
         """The model string of each role."""
         return {role: getattr(self, role) for role in ROLES}
 
+    def of_audit(self) -> dict[str, Any]:
+        """What an audit's result rests on, JSON-ready: kept with the run, and what makes two audits the same.
+
+        How a model is reached, what it costs and what is logged are left out, and what belongs to screening.
+        """
+        whole = self.model_dump(mode="json", exclude=NOT_OF_AUDIT)
+        return {name: value for name, value in whole.items() if not name.startswith("screening_")}
+
+    def as_told(self, of_audit: Mapping[str, Any]) -> Settings:
+        """These settings with those of an audit begun before: what a run that is taken up goes on with."""
+        return Settings.model_validate(self.model_dump() | dict(of_audit))
+
+
+NOT_OF_AUDIT = {"providers", "prices", "max_retries", "retry_base_s", "retry_cap_s", "log_texts"}
+
 
 class Origin(NamedTuple):
     """Where a setting's value came from: ``default``, ``file``, ``environment`` or ``flag``, and the exact place."""

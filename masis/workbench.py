@@ -10,7 +10,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from masis import auditor, loop, version
 from masis.datasets.readers import read_case_lines
@@ -125,7 +125,7 @@ class Workbench:
         return self.store.runs.get(found) if found else None
 
     def _finished(self, case: Case, settings: Settings | None) -> str | None:
-        return self.store.runs.find(case.id, "finished", case.digest(), _dumped(settings or self.settings))
+        return self.store.runs.find(case.id, "finished", case.digest(), (settings or self.settings).of_audit())
 
     def audit(
         self,
@@ -148,7 +148,7 @@ class Workbench:
             return self._run(case, settings, roles, progress.run_id, progress, on_event, cancelled)
         run_id = run_id or loop.new_run_id()
         self.store.runs.start(
-            run_id, case_id=case.id, case_digest=case.digest(), models=roles.models, settings=_dumped(settings)
+            run_id, case_id=case.id, case_digest=case.digest(), models=roles.models, settings=settings.of_audit()
         )
         return self._run(case, settings, roles, run_id, None, on_event, cancelled)
 
@@ -163,7 +163,7 @@ class Workbench:
         progress = self.store.runs.progress(run_id)
         case = self.store.cases.get(progress.case_id)
         return self.audit(
-            case, settings=Settings.model_validate(progress.settings), on_event=on_event, cancelled=cancelled
+            case, settings=self.settings.as_told(progress.settings), on_event=on_event, cancelled=cancelled
         )
 
     def store_run(self, case: Case, run: Run) -> None:
@@ -172,7 +172,7 @@ class Workbench:
         self._accept(run)
 
     def _interrupted(self, case: Case, settings: Settings) -> RunProgress | None:
-        found = self.store.runs.find(case.id, "interrupted", case.digest(), _dumped(settings))
+        found = self.store.runs.find(case.id, "interrupted", case.digest(), settings.of_audit())
         return self.store.runs.resume(found) if found else None
 
     def _accept(self, run: Run) -> None:
@@ -286,10 +286,6 @@ class Workbench:
         runs.finish(run)
         self._accept(run)
         return run
-
-
-def _dumped(settings: Settings) -> dict[str, Any]:
-    return settings.model_dump(mode="json")
 
 
 _SAMPLE = Case.model_validate(

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import logging
 import queue
-import threading
 from collections.abc import Callable, Generator, Iterator
-from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -20,7 +18,7 @@ from masis.schema.calls import Step
 from masis.schema.case import Case
 from masis.schema.run import Event, RunWarning
 from masis.settings import Settings
-from masis.steps.conduct import Notice
+from masis.steps.conduct import Notice, begun
 
 T = TypeVar("T")
 log = logging.getLogger("masis.loop")
@@ -62,7 +60,7 @@ class Telling:
         with self.timed(step):
             if not self.roles.waits:
                 return work()
-            future = _started(work, self.conduct.told)
+            future = begun(work, "step", then=lambda: self.conduct.told.put(None))
             while (notice := self._next_notice()) is not None:
                 yield self._event_of(notice)
             return future.result()
@@ -85,12 +83,12 @@ class Telling:
 
     @contextmanager
     def timed(self, step: Step) -> Iterator[None]:
-        """Adds the milliseconds a step took to the iteration's record."""
-        start = self.clock.seconds()
+        """Adds the milliseconds a step took to the iteration's record, without waits in a provider's queue."""
+        start = self.conduct.worked_s()
         try:
             yield
         finally:
-            spent = (self.clock.seconds() - start) * 1000
+            spent = (self.conduct.worked_s() - start) * 1000
             self.step_ms[step] = self.step_ms.get(step, 0.0) + spent
 
     def warn(self, code: str | None, step: Step | None, message: str, number: int | None = None) -> Events:
@@ -126,19 +124,3 @@ class Telling:
             data=data or {},
             **where,
         )
-
-
-def _started(work: Callable[[], T], told: queue.SimpleQueue[Notice | None]) -> Future[T]:
-    """The work begun on a thread; None follows its last notice."""
-    future: Future[T] = Future()
-
-    def do() -> None:
-        try:
-            future.set_result(work())
-        except BaseException as error:  # noqa: BLE001 (whoever waits for the result raises it)
-            future.set_exception(error)
-        finally:
-            told.put(None)
-
-    threading.Thread(target=do, name="step", daemon=True).start()
-    return future

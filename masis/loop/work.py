@@ -317,7 +317,7 @@ class Work(Telling):
             started_at=started_at,
             finished_at=self.clock.now(),
             models=self.roles.models,
-            settings=self.settings.model_dump(mode="json"),
+            settings=self.settings.of_audit(),
             versions=Versions(
                 app=version.APP,
                 rubric=version.RUBRIC,

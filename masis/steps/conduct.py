@@ -11,8 +11,9 @@ import queue
 import secrets
 import threading
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeVar
 
@@ -62,6 +63,10 @@ class Conduct:
     _stopped: threading.Event = field(default_factory=threading.Event)
     _loop_began: float | None = None
     _iteration_began: float | None = None
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _queued: int = 0
+    _queue_began: float = 0.0
+    _queue_s: float = 0.0
 
     def begin_loop(self, settings: Settings, seconds: Seconds) -> None:
         """The loop begins: its deadline runs from here, by this clock."""
@@ -71,12 +76,12 @@ class Conduct:
             settings.loop_deadline_s,
         )
         self.seconds = seconds
-        self._loop_began = self.seconds()
+        self._loop_began = self.worked_s()
         self._iteration_began = None
 
     def begin_iteration(self) -> None:
         """An iteration begins: its deadline runs from here, to the end of the revision made from its answer."""
-        self._iteration_began = self.seconds()
+        self._iteration_began = self.worked_s()
 
     def at(self, step: Step | None, iteration: int | None) -> None:
         """The run is at this step now: calls and notices are filed under it."""
@@ -84,15 +89,39 @@ class Conduct:
 
     def loop_left_s(self) -> float:
         """Seconds until the loop's deadline; below 0 where it has passed."""
-        return self.loop_s if self._loop_began is None else self._loop_began + self.loop_s - self.seconds()
+        return self.loop_s if self._loop_began is None else self._loop_began + self.loop_s - self.worked_s()
 
     def left_s(self) -> float:
         """Seconds that a step beginning now may take; 0 or less where a deadline has passed."""
-        now = self.seconds()
+        now = self.worked_s()
         left = [self.call_s]
         if self._iteration_began is not None:
             left.append(self._iteration_began + self.iteration_s - now)
         return min(*left, self.loop_left_s())
+
+    @contextmanager
+    def queued(self) -> Iterator[None]:
+        """While a call waits for its turn at a provider that others keep busy: no deadline runs meanwhile.
+
+        Waits of calls side by side count once.
+        """
+        with self._lock:
+            self._queued += 1
+            if self._queued == 1:
+                self._queue_began = self.seconds()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._queued -= 1
+                if not self._queued:
+                    self._queue_s += self.seconds() - self._queue_began
+
+    def worked_s(self) -> float:
+        """The clock without the time in which calls of this run stood in a queue."""
+        with self._lock:
+            now = self.seconds()
+            return now - self._queue_s - (now - self._queue_began if self._queued else 0.0)
 
     def stop(self) -> None:
         """No further call is to be made, and no wait to be sat out."""
@@ -123,6 +152,23 @@ class Conduct:
     def mark(self) -> int:
         """How many calls are recorded so far."""
         return len(self._calls)
+
+
+def begun(work: Callable[[], T], name: str, then: Callable[[], None] = lambda: None) -> Future[T]:
+    """The work begun on a thread of its own, which does not keep the process alive; ``then`` is called at its end."""
+    future: Future[T] = Future()
+    future.set_running_or_notify_cancel()  # who no longer waits for it can't take its result's place away
+
+    def do() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as error:  # noqa: BLE001 (whoever waits for the result raises it)
+            future.set_exception(error)
+        finally:
+            then()
+
+    threading.Thread(target=contextvars.copy_context().run, args=(do,), name=name, daemon=True).start()
+    return future
 
 
 def together(tasks: Sequence[Callable[[], T]]) -> list[T | StepError]:

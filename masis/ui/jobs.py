@@ -101,7 +101,7 @@ class AuditJobs:
     def resume(self, run_id: str) -> str:
         """Take up an interrupted run after its last finished iteration; returns its id. Raises UnknownRecord."""
         progress = self._bench.store.runs.progress(run_id)
-        return self.start(progress.case_id, Settings.model_validate(progress.settings))
+        return self.start(progress.case_id, self._bench.settings.as_told(progress.settings))
 
     def audit_all_new(self) -> None:
         """Audit every case without a finished audit, one after the other, unless that is under way."""
@@ -313,7 +313,7 @@ class AuditJobs:
         if not any(run.state == "interrupted" for run in runs.for_case(case_id)):
             return None
         digest = self._bench.store.cases.get(case_id).digest()
-        return runs.find(case_id, "interrupted", digest, settings.model_dump(mode="json"))
+        return runs.find(case_id, "interrupted", digest, settings.of_audit())
 
 
 @st.cache_resource(show_spinner=False, on_release=AuditJobs.close)
