@@ -7,7 +7,6 @@ Types are the union of both specs' lists; ``CRITIC_LOOP_TYPE`` and ``DRAFT_CRITI
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterable, Sequence
 from itertools import count
 from typing import NamedTuple
@@ -17,6 +16,7 @@ from masis.schema.case import Severity
 from masis.settings import Settings
 from masis.steps.claims import passes, severity
 from masis.steps.critique import Objection
+from masis.steps.quotes import Located, located
 
 CRITIC_LOOP_TYPE: dict[IssueType, str] = {
     "logical": "logical",
@@ -47,26 +47,6 @@ DRAFT_CRITIQUE_TYPE: dict[IssueType, str] = {
 DRAFT_CRITIQUE_SEVERITY: dict[Severity, str] = {"critical": "high", "high": "high", "medium": "medium", "low": "low"}
 
 
-class Located(NamedTuple):
-    """Where a quote stands in the answer."""
-
-    start: int
-    end: int
-
-
-def locate(quote: str, answer: str) -> Located | None:
-    """Where the answer says the quote: to the letter, else with any blanks and quote marks; None if nowhere."""
-    quote = quote.strip()
-    if not quote:
-        return None
-    if (at := answer.find(quote)) >= 0:
-        return Located(at, at + len(quote))
-    words = [re.escape(word) for word in quote.split()]
-    loose = re.sub(r"[\"'“”‘’«»]", "[\"'“”‘’«»]", r"\s+".join(words))
-    found = re.search(loose, answer, re.IGNORECASE)
-    return Located(*found.span()) if found else None
-
-
 def merged(
     audit: CitationAudit,
     checks: Sequence[ClaimCheck],
@@ -89,7 +69,7 @@ def raised(objections: Iterable[Objection], answer: str, before: Sequence[Issue]
     """The critic's objections, numbered after the issues before; a quote not in the answer gives no span."""
     issues, notes = [], []
     for objection in objections:
-        place = locate(objection.quote, answer) if objection.quote else None
+        place = located(objection.quote, answer) if objection.quote else None
         if objection.quote and place is None:
             notes.append(f"{objection.description} (quoted, but not in the answer: {objection.quote})")
         issues.append(
