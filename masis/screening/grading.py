@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from masis.schema.audit import JudgedBy
-from masis.schema.run import Usage
+from masis.schema.calls import Usage
 from masis.schema.screening import Abstract, Grade
 
 

@@ -51,15 +51,22 @@ _TO_OUTCOME = frozenset(
 )
 
 
+class Phrase(NamedTuple):
+    """Words that stand for a concept, and their stems."""
+
+    text: str
+    stems: tuple[str, ...]
+
+
 class Concept(NamedTuple):
-    """One thing a question is about: its words, their stems, its weight, and phrases that stand for it (as stems)."""
+    """One thing a question is about: its words, their stems, its weight, and other phrases that stand for it."""
 
     name: str
     part: Part
     stems: tuple[str, ...]
     rarities: tuple[float, ...]
     weight: float
-    others: tuple[tuple[str, ...], ...]
+    others: tuple[Phrase, ...]
 
 
 class Question(NamedTuple):
@@ -81,22 +88,22 @@ def rarity(root: str) -> float:
 
 
 @cache
-def synonyms() -> dict[tuple[str, ...], tuple[tuple[str, ...], ...]]:
+def synonyms() -> dict[tuple[str, ...], tuple[Phrase, ...]]:
     """For each phrase of ``synonyms.txt``, as stems, the phrases that meet a question about it."""
-    met: dict[tuple[str, ...], dict[tuple[str, ...], None]] = {}
+    met: dict[tuple[str, ...], dict[tuple[str, ...], Phrase]] = {}
     for line in (_HERE / "synonyms.txt").read_text(encoding="utf-8").splitlines():
         if not line or line.startswith("#"):
             continue
         equal, _, kinds = line.partition(":")
-        same = [_stems(phrase) for phrase in equal.split("=")]
-        under = [_stems(phrase) for phrase in kinds.split(",") if phrase.strip()]
+        same = [_phrase(text) for text in equal.split("=")]
+        under = [_phrase(text) for text in kinds.split(",") if text.strip()]
         for phrase in same:
-            met.setdefault(phrase, {}).update(dict.fromkeys([*same, *under]))
-    return {phrase: tuple(other for other in others if other != phrase) for phrase, others in met.items()}
+            met.setdefault(phrase.stems, {}).update({other.stems: other for other in (*same, *under)})
+    return {roots: tuple(other for other in others.values() if other.stems != roots) for roots, others in met.items()}
 
 
-def _stems(phrase: str) -> tuple[str, ...]:
-    return tuple(token.stem for token in tokens(phrase))
+def _phrase(text: str) -> Phrase:
+    return Phrase(text.strip(), tuple(token.stem for token in tokens(text)))
 
 
 @lru_cache(maxsize=256)

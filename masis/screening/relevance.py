@@ -110,9 +110,9 @@ def _met(concept: Concept, read: Read) -> Met:
     for phrase in concept.others:
         if best.share >= 1.0:
             break
-        found = _phrase(phrase, read)
+        found = _phrase(phrase.stems, read)
         if found:
-            other = Met(concept, _often(found, read), _shown(found, len(phrase), read))
+            other = Met(concept, _often(found, read), _shown(found, len(phrase.stems), read))
             best = max(best, other, key=lambda each: each.share)
     return best
 

@@ -155,6 +155,8 @@ MEDIUM_CORRELATION = 85
 """85 show a medium correlation (r = 0.30): Cohen 1992, table 2."""
 POOLED_STUDIES = 5
 """From five studies on pooling adds power: Jackson and Turner 2017."""
+OPTIMAL_INFORMATION = 400
+"""Participants of a review that states no number of studies: Guyatt et al., J Clin Epidemiol 2011;64:1283."""
 ANIMALS = 12
 """Two groups that leave ten degrees of freedom for error: Mead 1988."""
 
