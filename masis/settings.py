@@ -76,6 +76,10 @@ class Settings(Record):
     check_factual: bool = True
     check_completeness: bool = True
     check_contradictions: bool = True
+    draft_critique: bool = True
+    draft_auto_revise: bool = False
+    draft_max_revisions: Annotated[int, Field(ge=1, le=4)] = 1
+    draft_min_length: Annotated[int, Field(ge=0)] = 50
 
     # specs/aesop-evidence-critic.md
     screening_graders: str = OFFLINE
@@ -103,10 +107,11 @@ class Settings(Record):
     def of_audit(self) -> dict[str, Any]:
         """What an audit's result rests on, JSON-ready: kept with the run, and what makes two audits the same.
 
-        How a model is reached, what it costs and what is logged are left out, and what belongs to screening.
+        How a model is reached, what it costs and what is logged are left out, and what belongs to screening or to
+        critique_draft alone.
         """
         whole = self.model_dump(mode="json", exclude=NOT_OF_AUDIT)
-        return {name: value for name, value in whole.items() if not name.startswith("screening_")}
+        return {name: value for name, value in whole.items() if not name.startswith(("screening_", "draft_"))}
 
     def as_told(self, of_audit: Mapping[str, Any]) -> Settings:
         """These settings with those of an audit begun before: what a run that is taken up goes on with."""

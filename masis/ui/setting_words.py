@@ -57,6 +57,16 @@ GROUPS = (
         },
     ),
     Group(
+        "Critique of drafts",
+        "Drafts that a query pipeline hands over (critique_draft). They are checked by the settings for claims too.",
+        {
+            "draft_critique": "Whether a pipeline has its drafts checked at all.",
+            "draft_auto_revise": "Whether a draft with findings is revised at once.",
+            "draft_max_revisions": "How many revisions one draft may take; each is checked anew.",
+            "draft_min_length": "Drafts with fewer characters than this pass a pipeline unchecked.",
+        },
+    ),
+    Group(
         "Scores",
         "How the judge's four scores are bounded and weighed. The weights are those of the overall score.",
         {
