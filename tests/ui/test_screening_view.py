@@ -1,0 +1,252 @@
+"""A screening as the page shows it: rounds, flow, table, one abstract with the words its grade rests on."""
+
+from __future__ import annotations
+
+import pytest
+
+from masis.schema.audit import JudgedBy
+from masis.schema.base import Unscored
+from masis.schema.screening import (
+    Abstract,
+    Exclusion,
+    Flow,
+    Grade,
+    GradeField,
+    Override,
+    Query,
+    Reason,
+    Recommendation,
+    Round,
+    SampleSize,
+    Screening,
+    ScreeningVersions,
+    Words,
+)
+from masis.screening.ruling import DEFAULT, ruling
+from masis.ui.screening_abstract import abstract_data, pieces
+from masis.ui.screening_charts import AVERAGE, REQUIRED, convergence
+from masis.ui.screening_view import abstract_row, counts, flow_steps, listed, round_rows
+from masis.ui.screening_words import value_words
+
+TEXT = "We randomised 412 patients to velotarine or placebo. Blood pressure fell."
+ABSTRACT = Abstract(
+    id="a1",
+    title="Velotarine for hypertension",
+    text=TEXT,
+    year=2019,
+    journal="Demo Journal",
+    authors=("A B", "C D", "E F", "G H"),
+    doi="10.5555/demo.a1",
+)
+BY = JudgedBy(model="offline", version="1")
+
+
+def grade(
+    abstract_id: str = "a1",
+    recommendation: Recommendation = "keep",
+    *,
+    relevance: float | None = 0.9,
+    methodology: float | None = 0.7,
+    size: int | None = 412,
+    reasons: dict[GradeField, Reason] | None = None,
+    unscored: Unscored | None = None,
+) -> Grade:
+    scored = relevance is not None and methodology is not None
+    return Grade(
+        abstract_id=abstract_id,
+        relevance_score=relevance,
+        methodology_score=methodology,
+        methodology_raw=0.5,
+        prior=0.65,
+        quality=(relevance + methodology) / 2 if scored else None,  # type: ignore[operator]
+        sample_size_adequate=True,
+        study_size=SampleSize(value=size, unit="patients", kind="total", start=14, end=26) if size else None,
+        study_type="human_rct_drug_intervention",
+        study_type_confidence=0.9,
+        design="randomised_trial",
+        recommendation=recommendation,
+        rule={"keep": "strong", "discard": "off_topic", "needs_more": "borderline_method"}[recommendation],
+        reasons=reasons or {},
+        judged_by=BY,
+        unscored=unscored,
+    )
+
+
+def a_round(number: int, grades: list[Grade]) -> Round:
+    return Round(
+        number=number,
+        queries=(Query(text="velotarine hypertension", why="the question itself"),),
+        identified=len(grades),
+        retrieved=tuple(each.abstract_id for each in grades),
+        new=tuple(each.abstract_id for each in grades),
+        ruling=ruling(number, grades),
+        missing=("a randomised trial",),
+    )
+
+
+def screening(*rounds: list[Grade]) -> Screening:
+    grades = tuple({each.abstract_id: each for found in rounds for each in found}.values())
+    return Screening(
+        id="s1",
+        question="Does velotarine lower blood pressure?",
+        started_at="2026-01-01T00:00:00Z",
+        finished_at="2026-01-01T00:00:01Z",
+        retrievers=("corpus:demo",),
+        graders=("offline",),
+        rounds=tuple(a_round(number, found) for number, found in enumerate(rounds)),
+        grades=grades,
+        kept=tuple(each.abstract_id for each in grades if each.recommendation == "keep"),
+        outcome="sufficient",
+        reasons=(),
+        thresholds=DEFAULT,
+        flow=Flow(identified=3, duplicates=1, screened=2, excluded=(), undecided=1, unscored=0, kept=1),
+        settings={},
+        versions=ScreeningVersions(app="0", rubric="1"),
+    )
+
+
+def test_a_round_shows_its_votes_and_whether_each_of_the_two_rules_held() -> None:
+    kept = [grade(f"k{n}") for n in range(6)]
+    weak = [grade(f"d{n}", "discard") for n in range(4)]
+    row = round_rows(screening(kept + weak).rounds)[0]
+    assert row["number"] == 1
+    assert row["votes"] == [6, 0, 4]
+    assert row["shares"] == [0.6, 0.0, 0.4]
+    assert row["reached"]
+    assert row["consensus"]["text"] == row["decision"]["text"] == "sufficient"
+    poor = round_rows(screening([grade("x", relevance=0.6, methodology=0.66)]).rounds)[0]
+    assert poor["consensus"]["text"] == "sufficient"
+    assert not poor["reached"]
+    assert poor["decision"]["text"] == "retrieve more"
+
+
+def test_a_round_that_found_nothing_has_no_shares() -> None:
+    row = round_rows(screening([]).rounds)[0]
+    assert row["shares"] == [0.0, 0.0, 0.0]
+    assert row["average"] is None
+
+
+def test_the_flow_adds_up_and_names_why_abstracts_left_it() -> None:
+    flow = Flow(
+        identified=30,
+        duplicates=6,
+        screened=24,
+        excluded=(Exclusion(rule="off_topic", label="about something else", count=9),),
+        undecided=5,
+        unscored=2,
+        kept=10,
+    )
+    identified, screened, left, kept = flow_steps(flow)
+    assert identified["count"] - 6 == screened["count"]
+    assert screened["left"] == [{"name": "about something else", "count": 9}]
+    assert left["count"] == 15
+    assert [each["count"] for each in left["left"]] == [3, 2]
+    assert kept["count"] == 10
+
+
+def test_the_table_is_filtered_ordered_and_paged() -> None:
+    good, fair = grade("good"), grade("fair", relevance=0.7, size=900)
+    poor, none = grade("poor", "discard", relevance=0.1), grade("none", "needs_more", relevance=None, size=None)
+    shown = screening([none, poor, fair, good])
+    assert [each.abstract_id for each in listed(shown, (), "quality").rows] == ["good", "fair", "poor", "none"]
+    assert next(each.abstract_id for each in listed(shown, (), "size").rows) == "fair"
+    assert next(each.abstract_id for each in listed(shown, (), "found").rows) == "none"
+    assert [each.abstract_id for each in listed(shown, ("discard", "needs_more"), "quality").rows] == ["poor", "none"]
+    second = listed(shown, (), "quality", page=2, size=3)
+    assert [each.abstract_id for each in second.rows] == ["none"]
+    assert second.total == 4
+    assert counts(shown) == {"keep": 2, "discard": 1, "needs_more": 1}
+
+
+def test_a_row_says_what_is_known_and_does_without_a_record() -> None:
+    shown = screening([grade()])
+    row = abstract_row(shown, shown.grades[0], ABSTRACT, opened="a1")
+    assert row["title"] == ABSTRACT.title
+    assert row["facts"] == "A B, C D, E F et al. · Demo Journal · 2019"
+    assert row["size"] == "412 patients"
+    assert row["round"] == 1
+    assert row["opened"]
+    assert "screening=s1" in row["href"]
+    assert abstract_row(shown, shown.grades[0], None)["title"] == "a1"
+
+
+def test_the_words_of_a_reason_are_the_marked_pieces_and_the_pieces_make_up_the_text() -> None:
+    start = TEXT.index("412")
+    reasons: dict[GradeField, Reason] = {
+        "study_type": Reason(text="It says so.", words=(Words(start=3, end=13, text="randomised"),)),
+        "sample_size_adequate": Reason(
+            text="412 are enough.", words=(Words(start=start, end=start + 12, text="412 patients"),)
+        ),
+        "relevance_score": Reason(
+            text="Meets velotarine.",
+            words=(Words(start=0, end=10, text="Velotarine", place="title"), Words(start=9, end=20, text="")),
+        ),
+    }
+    data = abstract_data(grade(reasons=reasons), ABSTRACT)
+    assert "".join(piece["text"] for piece in data["text"]) == TEXT
+    assert data["title"][0] == {"text": "Velotarine", "fields": ["relevance_score"]}
+    both = [piece for piece in data["text"] if {"study_type", "relevance_score"} <= set(piece["fields"])]
+    assert [piece["text"] for piece in both] == [TEXT[9:13]]
+    whole = "".join(piece["text"] for piece in data["text"] if "sample_size_adequate" in piece["fields"])
+    assert whole == "412 patients"
+
+
+def test_offsets_past_the_end_mark_what_there_is() -> None:
+    data = abstract_data(
+        grade(reasons={"relevance_score": Reason(text="", words=(Words(start=60, end=999, text=""),))}), ABSTRACT
+    )
+    assert data["text"][-1] == {"text": TEXT[60:], "fields": ["relevance_score"]}
+    assert pieces("", []) == []
+
+
+def test_a_floor_that_raised_the_score_is_said() -> None:
+    notes = {score["name"]: score["note"] for score in abstract_data(grade(), ABSTRACT)["scores"]}
+    assert notes["Methodology"] == "0.50 as reported, raised to the floor 0.65 of a randomised controlled trial"
+
+
+def test_an_override_shows_who_said_so_and_what_the_critic_had_said() -> None:
+    machine = grade(recommendation="discard")
+    override = Override(
+        abstract_id="a1",
+        field="recommendation",
+        value="keep",
+        reason="The dose is the one we use.",
+        reviewer="Ada Lind",
+        at="2026-01-01T00:00:00Z",
+    )
+    data = abstract_data(grade(), ABSTRACT, machine=machine, overrides={"recommendation": override})
+    row = next(reason for reason in data["reasons"] if reason["field"] == "recommendation")
+    assert row["value"] == "keep"
+    assert row["why"] == "Ada Lind: The dose is the one we use."
+    assert row["machine"] == "the critic said discard"
+
+
+def test_an_unscored_abstract_says_why_and_shows_no_number() -> None:
+    data = abstract_data(
+        grade(recommendation="needs_more", relevance=None, unscored=Unscored(reason="It has no text.")), ABSTRACT
+    )
+    assert data["unscored"] == "It has no text."
+    assert next(score for score in data["scores"] if score["name"] == "Quality")["value"] is None
+    assert next(reason for reason in data["reasons"] if reason["field"] == "relevance_score")["value"] == "unscored"
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "words"),
+    [
+        ("recommendation", "needs_more", "needs more"),
+        ("relevance_score", 0.5, "0.50"),
+        ("sample_size_adequate", False, "too small"),
+        ("sample_size_adequate", None, "not told"),
+        ("study_type", "in_vitro_study", "in vitro study"),
+        ("design", "cohort_study", "cohort study"),
+    ],
+)
+def test_values_read_as_words(field: GradeField, value: object, words: str) -> None:
+    assert value_words(field, value) == words
+
+
+def test_the_chart_draws_the_average_against_what_is_required_and_leaves_out_what_is_not_known() -> None:
+    shown = screening([grade("x", "discard")], [grade("y")])
+    rows = convergence(shown.rounds, shown.thresholds)["data"]["values"]
+    assert [row["value"] for row in rows if row["what"] == REQUIRED] == [0.7, 0.65]
+    assert [row["round"] for row in rows if row["what"] == AVERAGE] == [2]
