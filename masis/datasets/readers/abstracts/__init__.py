@@ -1,0 +1,102 @@
+"""Files of abstracts: JSON Lines, RIS, BibTeX, PubMed XML, MEDLINE text; which one it is shows in its first lines.
+
+Records come one at a time, so memory stays flat whatever the size of the file; one that can't be read is an error that
+names file, line, record and cure, and the others come all the same. Repeated records come as often as they stand there:
+who keeps them recognises duplicates (``screening/duplicates.py``) and counts them.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import BinaryIO, Literal, cast, get_args
+
+from masis.datasets.readers.abstracts.bibtex import read_bibtex
+from masis.datasets.readers.abstracts.json_lines import read_json_lines
+from masis.datasets.readers.abstracts.medline import read_medline
+from masis.datasets.readers.abstracts.ris import read_ris
+from masis.datasets.readers.lines import open_lines, refuse_other_formats
+from masis.errors import InputError
+from masis.schema.screening import Abstract
+from masis.screening.pubmed_xml import read_articles
+
+AbstractFormat = Literal["jsonl", "ris", "bibtex", "pubmed_xml", "medline"]
+FORMATS: tuple[AbstractFormat, ...] = get_args(AbstractFormat)
+
+_Reader = Callable[..., Iterator[tuple[int, Abstract | InputError]]]
+_READERS: dict[AbstractFormat, _Reader] = {
+    "jsonl": read_json_lines,
+    "ris": read_ris,
+    "bibtex": read_bibtex,
+    "medline": read_medline,
+}
+_LOOKED_AT = 8192
+_SIGNS: tuple[tuple[AbstractFormat, re.Pattern[bytes]], ...] = (
+    ("jsonl", re.compile(rb"\s{0,1000}\{")),
+    ("pubmed_xml", re.compile(rb"\s{0,1000}<(?:\?xml|!|Pubmed)")),
+    ("medline", re.compile(rb"(?:\A|.*?\n)PMID- ?\d", re.DOTALL)),
+    ("ris", re.compile(rb"(?:\A|.*?\n)[ \t]{0,100}TY  -", re.DOTALL)),
+    ("bibtex", re.compile(rb"(?:\A|.*?\n)[ \t]{0,100}@[ \t]{0,10}[a-zA-Z]{1,40}[ \t]{0,10}[{(]", re.DOTALL)),
+)
+_CURE = "Give JSON Lines, RIS, BibTeX, PubMed XML or MEDLINE text, or name the format."
+
+
+def read_abstracts(
+    source: Path | BinaryIO, *, name: str | None = None, form: AbstractFormat | None = None
+) -> Iterator[Abstract | InputError]:
+    """Every abstract of a file, and an InputError for every record that holds none.
+
+    ``source`` is a path, or a stream of bytes that ``name`` names in errors and in the records' ``source``. Raises
+    InputError at once where the file can't be opened, and on reading where it is in none of the formats.
+    """
+    if isinstance(source, Path):
+        return _read(open_lines(source), name or str(source), form, close=True)
+    return _read(source, name or "stdin", form)
+
+
+def _read(
+    stream: BinaryIO, name: str, form: AbstractFormat | None, *, close: bool = False
+) -> Iterator[Abstract | InputError]:
+    buffered = stream if isinstance(stream, io.BufferedReader) else io.BufferedReader(cast("io.RawIOBase", stream))
+    found = False
+    try:
+        for each in _records(buffered, form or detect(buffered.peek(_LOOKED_AT)[:_LOOKED_AT]), Path(name).name):
+            found = True
+            yield each.at(file=name) if isinstance(each, InputError) else each
+    except InputError as error:
+        raise error.at(file=name) from error
+    except OSError as error:
+        raise InputError(f"can't be read ({error.strerror})", cure="Check the file.", file=name) from error
+    finally:
+        if buffered is not stream:
+            buffered.detach()  # else it would close the caller's stream with itself
+        if close:
+            stream.close()
+    if not found:
+        yield InputError("holds no abstract", cure=_CURE, file=name)
+
+
+def _records(stream: BinaryIO, form: AbstractFormat, source: str) -> Iterator[Abstract | InputError]:
+    if form == "pubmed_xml":
+        for article in read_articles(stream, source=source):
+            yield article.found
+        return
+    for _line, found in _READERS[form](stream, source=source):
+        yield found
+
+
+def detect(beginning: bytes) -> AbstractFormat:
+    """The format whose sign the first lines show. Raises InputError where there is none."""
+    refuse_other_formats(beginning)
+    shown = beginning.removeprefix(b"\xef\xbb\xbf")
+    for form, sign in _SIGNS:
+        if sign.match(shown):
+            return form
+    if shown.lstrip().startswith(b"["):
+        raise InputError(
+            "holds one JSON list, must be JSON Lines: one abstract on each line",
+            cure="Convert it, for example with: jq -c '.[]' FILE > NEW.",
+        )
+    raise InputError("is in no format of abstracts that is known here", cure=_CURE)

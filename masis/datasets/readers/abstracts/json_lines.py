@@ -1,0 +1,102 @@
+"""Abstracts as JSON Lines: ``{"id", "title", "text", "year"?, "journal"?, "authors"?, "doi"?, "pmid"?, ...}``.
+
+What other tools call the fields is understood (``abstract``, ``pub_year``); keys that are no field are kept. A record
+without an id gets one from its PubMed id, its DOI or its title.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+
+from masis.datasets.readers.lines import MAX_LINE_BYTES, Line, read_lines
+from masis.datasets.readers.strict_json import kind_of, parse_object
+from masis.errors import InputError
+from masis.schema.screening import Abstract
+from masis.screening.records import abstract_of, validated, year_of
+
+_ALSO_CALLED = {
+    "text": ("abstract", "abstract_text", "summary"),
+    "title": ("article_title", "name"),
+    "year": ("pub_year", "publication_year", "pub_date", "date"),
+    "journal": ("journal_title", "venue"),
+    "authors": ("author",),
+    "pmid": ("pubmed_id",),
+    "keywords": ("keyword", "mesh_terms"),
+}
+_TEXTS = ("id", "title", "text", "journal", "doi", "pmid", "url")
+_BETWEEN = {"authors": re.compile(r";|\|"), "keywords": re.compile(r"[;|]")}
+
+
+def read_json_lines(stream: BinaryIO, *, source: str) -> Iterator[tuple[int, Abstract | InputError]]:
+    """Every line that isn't blank, as an abstract or an error with its line and field."""
+    for line in read_lines(stream):
+        yield line.number, _found(line, source)
+
+
+def _found(line: Line, source: str) -> Abstract | InputError:
+    if line.content is None:
+        problem = f"is longer than {MAX_LINE_BYTES // 2**20} MiB"
+        return InputError(problem, cure="Put each abstract on a line of its own.", line=line.number)
+    try:
+        return _abstract(_named(parse_object(line.content)), source)
+    except InputError as error:
+        return error.at(line=line.number)
+
+
+def _named(data: dict[str, Any]) -> dict[str, Any]:
+    """The record with our names for its fields."""
+    named = dict(data)
+    for name, others in _ALSO_CALLED.items():
+        found = next((other for other in others if other in named), None)
+        if name not in named and found is not None:
+            named[name] = named.pop(found)
+    return named
+
+
+def _abstract(data: dict[str, Any], source: str) -> Abstract:
+    fields = dict(data)
+    for name in _TEXTS:
+        if name in fields:
+            fields[name] = _text(fields[name], name)
+    for name, between in _BETWEEN.items():
+        if name in fields:
+            fields[name] = _list(fields[name], name, between)
+    if "year" in fields:
+        fields["year"] = _year(fields["year"])
+        if fields["year"] is None and data["year"]:
+            fields["year_as_given"] = data["year"]
+    known = abstract_of(
+        title=fields.get("title") or "", text=fields.get("text") or "", doi=fields.get("doi") or "",
+        pmid=fields.get("pmid") or "", year=str(fields.get("year") or ""),
+    )  # fmt: skip
+    given = {key: value for key, value in fields.items() if value not in (None, "")}
+    return validated({"id": known.id, "source": source} | given)
+
+
+def _text(value: Any, name: str) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, int) and not isinstance(value, bool) and name in ("id", "pmid"):
+        return str(value)
+    raise InputError(f"is {kind_of(value)}, must be text", cure="Put it in quotes.", field=name)
+
+
+def _list(value: Any, name: str, between: re.Pattern[str]) -> list[str]:
+    if value is None:
+        return []
+    if isinstance(value, str):
+        return [part.strip() for part in between.split(value) if part.strip()]
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
+        return [item.strip() for item in value if item.strip()]
+    raise InputError(f"is {kind_of(value)}, must be a list of texts", cure='Write it as ["...", "..."].', field=name)
+
+
+def _year(value: Any) -> int | None:
+    """The year in a number or a date; None where the words name none ("in press"): the record is kept all the same."""
+    if value is None:
+        return None
+    if not isinstance(value, str | int) or isinstance(value, bool):
+        raise InputError(f"is {kind_of(value)}, must be a year", cure='Write it as "year": 2019.', field="year")
+    return year_of(str(value))

@@ -1,0 +1,79 @@
+"""MEDLINE text, as PubMed saves it (``.nbib``): a tag of up to four letters, a dash, the field; blanks continue it.
+
+The tags: https://www.nlm.nih.gov/bsd/mms/medlineelements.html. Read here in a page of code: the parser at hand
+elsewhere comes with a package of 15 MB for molecular biology.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import BinaryIO
+
+from masis.datasets.readers.abstracts.text_lines import Block, read_text_lines
+from masis.errors import InputError
+from masis.schema.screening import Abstract
+from masis.screening.records import abstract_of
+
+_TAG = re.compile(r"([A-Z][A-Z0-9]{1,3}) {0,2}- ?(.*)", re.DOTALL)
+_STRAY_CURE = "Save the records from PubMed in the format PubMed; each begins with a line `PMID- `."
+_KEPT = {"PT": "publication_types", "MH": "mesh", "SI": "registrations", "LA": "languages"}
+
+
+def read_medline(stream: BinaryIO, *, source: str) -> Iterator[tuple[int, Abstract | InputError]]:
+    """Every record with the line it begins at, or an error where one can't be read."""
+    block: Block | None = None
+    strayed = False
+    for line in read_text_lines(stream):
+        if line.text.startswith("PMID-"):
+            if block is not None:
+                yield block.line, _record(block, source)
+            block = Block(block.number + 1 if block is not None else 1, line)
+        elif not line.text.strip():
+            continue
+        elif block is not None:
+            block.add(line)
+        elif not strayed:
+            strayed = True
+            yield line.number, InputError("stands outside of any record", cure=_STRAY_CURE, line=line.number)
+    if block is not None:
+        yield block.line, _record(block, source)
+
+
+def _record(block: Block, source: str) -> Abstract | InputError:
+    if block.problem is not None:
+        return block.placed(block.problem)
+    fields = _fields(block.texts)
+    try:
+        return abstract_of(
+            title=_first(fields, "TI") or _first(fields, "BTI") or _first(fields, "TT"),
+            text=_first(fields, "AB"),
+            year=_first(fields, "DP") or _first(fields, "DEP"),
+            journal=_first(fields, "JT") or _first(fields, "TA"),
+            authors=(fields["FAU"] or fields["AU"]) + fields["CN"],
+            doi=next((each for each in fields["LID"] + fields["AID"] if each.endswith("[doi]")), ""),
+            pmid=_first(fields, "PMID"),
+            keywords=[word.lstrip("*") for word in fields["OT"]],
+            source=source,
+            record={name: fields[tag] for tag, name in _KEPT.items() if fields[tag]},
+        )
+    except InputError as error:
+        return block.placed(error)
+
+
+def _fields(lines: list[str]) -> defaultdict[str, list[str]]:
+    parts: list[tuple[str, list[str]]] = []
+    for line in lines:
+        if (found := _TAG.fullmatch(line)) is not None:
+            parts.append((found[1], [found[2].strip()]))
+        elif parts:
+            parts[-1][1].append(line.strip())
+    fields: defaultdict[str, list[str]] = defaultdict(list)
+    for tag, texts in parts:
+        fields[tag].append(" ".join(texts))
+    return fields
+
+
+def _first(fields: defaultdict[str, list[str]], tag: str) -> str:
+    return next(iter(fields[tag]), "")

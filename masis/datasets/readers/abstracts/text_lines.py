@@ -1,0 +1,87 @@
+"""The lines of a bibliographic text file, decoded, with leading blanks kept: they tell what continues a field."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import BinaryIO, NamedTuple
+
+from masis.datasets.readers.lines import refuse_other_formats
+from masis.errors import InputError
+
+MAX_LINE_BYTES = 4 * 1024 * 1024
+"""A whole abstract stands on one line in many exports; one of four million letters is no abstract."""
+
+MAX_RECORD_CHARACTERS = 8 * 1024 * 1024
+"""A longer record has lost its end: what follows is read from the next one on."""
+
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+class TextLine(NamedTuple):
+    """One line: its number from 1, its text without the line break, and what is wrong with it if anything is."""
+
+    number: int
+    text: str
+    problem: InputError | None = None
+
+
+def read_text_lines(stream: BinaryIO) -> Iterator[TextLine]:
+    """Every line, blank ones included. Raises InputError (without a file) where it is another format than text."""
+    number = 0
+    while raw := stream.readline(MAX_LINE_BYTES + 1):
+        number += 1
+        if number == 1:
+            refuse_other_formats(raw)
+            raw = raw.removeprefix(_BYTE_ORDER_MARK)
+        if len(raw) > MAX_LINE_BYTES and not raw.endswith(b"\n"):
+            _skip_line(stream)
+            problem = f"is longer than {MAX_LINE_BYTES // 2**20} MiB"
+            yield TextLine(number, "", InputError(problem, cure="Break the line, or remove the record.", line=number))
+        else:
+            yield _decoded(number, raw.rstrip(b"\r\n"))
+
+
+def _decoded(number: int, raw: bytes) -> TextLine:
+    try:
+        return TextLine(number, raw.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        problem = f"is not UTF-8: byte {error.start + 1} of the line is 0x{raw[error.start]:02X}"
+        cure = "Save the file as UTF-8, for example with: iconv -f WINDOWS-1252 -t UTF-8 FILE > NEW."
+        return TextLine(number, raw.decode("utf-8", "replace"), InputError(problem, cure=cure, line=number))
+
+
+def _skip_line(stream: BinaryIO) -> None:
+    while rest := stream.readline(1 << 20):
+        if rest.endswith(b"\n"):
+            return
+
+
+class Block:
+    """The lines of one record as they are gathered; what doesn't fit in memory or isn't text is its ``problem``."""
+
+    def __init__(self, number: int, first: TextLine) -> None:
+        self.number, self.line = number, first.number
+        self.texts: list[str] = []
+        self.problem: InputError | None = None
+        self._characters = 0
+        self.add(first)
+
+    def add(self, line: TextLine) -> None:
+        """Add a line, unless the record has outgrown what a record may be."""
+        self.problem = self.problem or line.problem
+        self._characters += len(line.text)
+        if self._characters <= MAX_RECORD_CHARACTERS:
+            self.texts.append(line.text)
+        elif self.texts:
+            self.texts = []
+            problem = f"is longer than {MAX_RECORD_CHARACTERS // 2**20} MiB"
+            self.problem = InputError(problem, cure="Look for the end of the record that is missing.", line=self.line)
+
+    def wrong(self, problem: str, cure: str, line: int | None = None) -> InputError:
+        """An error with the place of the record."""
+        return InputError(problem, cure=cure, line=line or self.line, field=f"record {self.number}")
+
+    def placed(self, error: InputError) -> InputError:
+        """An error of a field, with the place of the record."""
+        field = f"record {self.number}" + (f", {error.field}" if error.field else "")
+        return InputError(error.problem, cure=error.cure, line=error.line or self.line, field=field)

@@ -1,0 +1,343 @@
+"""Files of abstracts: each format gives the same records; what can't be read is named, the rest is kept."""
+
+from __future__ import annotations
+
+import io
+import json
+import time
+import tracemalloc
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from masis.datasets.readers.abstracts import AbstractFormat, detect, read_abstracts
+from masis.datasets.readers.abstracts.tex import plain
+from masis.errors import InputError
+from masis.schema.screening import Abstract
+
+RIS = """Database: Example
+TY  - JOUR
+TI  - Salt and blood pressure
+AU  - Müller, K.
+AU  - Doe, Jane
+PY  - 2019/03//
+JO  - Journal of Examples
+DO  - https://doi.org/10.1000/SALT.1
+AN  - 1234
+DB  - PubMed
+AB  - BACKGROUND: Salt is eaten.
+METHODS: 48 adults took part.
+KW  - salt
+KW  - blood pressure
+UR  - https://example.org/a;b
+ER  -\x20
+"""
+
+BIBTEX = r"""
+@string{jex = "Journal of Examples"}
+@article{mueller2019,
+  title    = {{Salt} and blood pressure},
+  author   = {M{\"u}ller, K. and Doe, Jane},
+  year     = 2019,
+  journal  = jex,
+  doi      = {10.1000/salt.1},
+  pmid     = {1234},
+  abstract = {BACKGROUND: Salt is eaten. METHODS: 48 adults took part.},
+  keywords = {salt; blood pressure},
+  url      = {https://example.org/a;b},
+}
+"""
+
+MEDLINE = """
+PMID- 1234
+OWN - NLM
+DP  - 2019 Mar
+TI  - Salt and blood
+      pressure
+LID - 10.1000/salt.1 [doi]
+AB  - BACKGROUND: Salt is eaten. METHODS: 48 adults
+      took part.
+FAU - Müller, K.
+AU  - Müller K
+FAU - Doe, Jane
+JT  - Journal of Examples
+PT  - Randomized Controlled Trial
+OT  - salt
+OT  - *blood pressure
+"""
+
+PUBMED_XML = """<?xml version="1.0" ?>
+<!DOCTYPE PubmedArticleSet PUBLIC "-//NLM//DTD PubMedArticle//EN" "https://dtd.example.org/pubmed.dtd">
+<PubmedArticleSet><PubmedArticle><MedlineCitation>
+  <PMID Version="1">1234</PMID>
+  <Article>
+    <Journal><JournalIssue><PubDate><MedlineDate>2019 Mar-Apr</MedlineDate></PubDate></JournalIssue>
+      <Title>Journal of Examples</Title></Journal>
+    <ArticleTitle><i>Salt</i> and blood pressure</ArticleTitle>
+    <ELocationID EIdType="doi">10.1000/salt.1</ELocationID>
+    <Abstract><AbstractText Label="BACKGROUND">Salt is eaten.</AbstractText>
+      <AbstractText Label="METHODS">48 adults took part.</AbstractText></Abstract>
+    <AuthorList><Author><LastName>Müller</LastName><ForeName>K.</ForeName></Author>
+      <Author><LastName>Doe</LastName><ForeName>Jane</ForeName></Author></AuthorList>
+    <PublicationTypeList><PublicationType>Randomized Controlled Trial</PublicationType></PublicationTypeList>
+  </Article>
+  <KeywordList><Keyword>salt</Keyword><Keyword>blood pressure</Keyword></KeywordList>
+</MedlineCitation></PubmedArticle></PubmedArticleSet>
+"""
+
+JSON_LINES = json.dumps(
+    {
+        "pmid": 1234,
+        "title": "Salt and blood pressure",
+        "abstract": "BACKGROUND: Salt is eaten. METHODS: 48 adults took part.",
+        "authors": "Müller, K.; Doe, Jane",
+        "year": "2019 Mar",
+        "journal": "Journal of Examples",
+        "doi": "10.1000/salt.1",
+        "keywords": "salt| blood pressure",
+        "label": "RCT",
+    }
+)
+
+FILES: dict[AbstractFormat, str] = {
+    "ris": RIS,
+    "bibtex": BIBTEX,
+    "medline": MEDLINE,
+    "pubmed_xml": PUBMED_XML,
+    "jsonl": JSON_LINES,
+}
+
+
+def read(text: str | bytes, name: str = "file", form: AbstractFormat | None = None) -> list[Abstract | InputError]:
+    return list(read_abstracts(io.BytesIO(text.encode() if isinstance(text, str) else text), name=name, form=form))
+
+
+def split(found: list[Abstract | InputError]) -> tuple[list[str], list[str]]:
+    return (
+        [each.title for each in found if isinstance(each, Abstract)],
+        [str(each) for each in found if isinstance(each, InputError)],
+    )
+
+
+@pytest.mark.parametrize("form", FILES)
+def test_every_format_gives_the_same_record(form: AbstractFormat) -> None:
+    assert detect(FILES[form].encode()) == form
+    (found,) = read(FILES[form])
+    assert isinstance(found, Abstract)
+    assert (found.id, found.pmid, found.doi and found.doi.lower()) == ("pmid-1234", "1234", "10.1000/salt.1")
+    assert found.title == "Salt and blood pressure"
+    assert found.text.split() == "BACKGROUND: Salt is eaten. METHODS: 48 adults took part.".split()
+    assert found.authors == ("Müller, K.", "Doe, Jane")
+    assert (found.year, found.journal) == (2019, "Journal of Examples")
+    assert found.keywords == ("salt", "blood pressure")
+    assert found.source == "file"
+
+
+def test_what_is_no_field_is_kept(tmp_path: Path) -> None:
+    (found,) = read(JSON_LINES)
+    assert isinstance(found, Abstract)
+    assert (found.model_extra or {})["label"] == "RCT"
+    for text in (MEDLINE, PUBMED_XML):
+        (found,) = read(text)
+        assert isinstance(found, Abstract)
+        assert (found.model_extra or {})["record"]["publication_types"] == ["Randomized Controlled Trial"]
+    file = tmp_path / "export.ris"
+    file.write_text(RIS.replace("ER  -", "VL  - 7\nXX  - odd\nER  -"), encoding="utf-8-sig")
+    (found,) = list(read_abstracts(file))
+    assert isinstance(found, Abstract)
+    assert (found.source, (found.model_extra or {})["record"]["volume"]) == ("export.ris", "7")
+    assert (found.model_extra or {})["record"]["unknown_tag"] == {"XX": ["odd"]}
+
+
+def test_sections_of_pubmed_stand_on_lines_of_their_own() -> None:
+    (found,) = read(PUBMED_XML)
+    assert isinstance(found, Abstract)
+    assert found.text == "BACKGROUND: Salt is eaten.\nMETHODS: 48 adults took part."
+
+
+@pytest.mark.parametrize(
+    ("text", "titles", "told"),
+    [
+        (
+            "TY  - JOUR\nTI  - Lost\nTY  - JOUR\nTI  - Good\nER  - \nstray\nstray\nTY  - JOUR\nAB  -\nER  - \n",
+            ["Good"],
+            [
+                "file, line 1, record 1: has no end. Add a line",
+                "file, line 6: stands outside of any record. Begin each",
+                "file, line 8, record 3: has neither a title nor an abstract. Add one",
+            ],
+        ),
+        (
+            "@article{a, title={Lost}, year=2020\n\n@article{b, title={Good}}\n@article{c, note={x}, note={y}}\n",
+            ["Good"],
+            [
+                "file, line 1, record 1: can't be read (Unexpectedly reached end of file.). Close its braces",
+                "file, line 4, record 3: holds note twice. Keep one",
+            ],
+        ),
+        (
+            "PMID- 1\nTI  - Good\n\nPMID- 2\n\nPMID- 3\nTI  - Good too\n",
+            ["Good", "Good too"],
+            ["file, line 4, record 2: has neither"],
+        ),
+        (
+            '{"title": "Good"}\n{"title": 5}\n\n{"id": "x"}\n{"title": "Good too", "year": "in press"}\n{"title": ',
+            ["Good", "Good too"],
+            [
+                "file, line 2, title: is a number, must be text. Put it in quotes.",
+                "file, line 4: has neither",
+                "file, line 6: ends in the middle of the JSON",
+            ],
+        ),
+        (
+            PUBMED_XML.replace("</PubmedArticleSet>", "<PubmedArticle/><PubmedArticle><MedlineCitation>"),
+            ["Salt and blood pressure"],
+            ["file, record 2: holds no citation.", "file, line 18, after record 2: is broken off or no XML"],
+        ),
+    ],
+    ids=["ris", "bibtex", "medline", "jsonl", "pubmed_xml"],
+)
+def test_a_bad_record_is_named_with_its_place_and_cure_and_the_good_ones_are_kept(
+    text: str, titles: list[str], told: list[str]
+) -> None:
+    good, wrong = split(read(text))
+    assert good == titles
+    assert len(wrong) == len(told)
+    for message, expected in zip(wrong, told, strict=True):
+        assert message.startswith(expected), message
+
+
+@pytest.mark.parametrize("form", FILES)
+def test_a_line_that_is_not_utf8_costs_its_record_only(form: AbstractFormat) -> None:
+    text = FILES[form].removeprefix("Database: Example\n").encode()
+    if form == "pubmed_xml":  # XML says its encoding itself and can't be read on behind a fault
+        latin = text.replace(b'version="1.0"', b'version="1.0" encoding="iso-8859-1"').decode().encode("latin-1")
+        (found,) = read(latin)
+        assert isinstance(found, Abstract)
+        assert found.authors[0] == "Müller, K."
+        return
+    marker = b"adults" if form != "ris" else b"Doe"
+    good, wrong = split(read(text.replace(marker, b"\xe4dults") + b"\n" + text))
+    assert good == ["Salt and blood pressure"]
+    assert len(wrong) == 1
+    assert "is not UTF-8" in wrong[0]
+    assert "iconv" in wrong[0]
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"", "no format of abstracts"),
+        (b"hello\nworld", "no format of abstracts"),
+        (b"[{}]", "must be JSON Lines"),
+        (b"\x1f\x8b\x08", "gunzip"),
+        (b"PK\x03\x04", "zip"),
+        (b"\xff\xfe{", "UTF-16"),
+        (b"<html><body>", "no format of abstracts"),
+        (b"<?xml version='1.0'?><feed/>", "XML of another kind"),
+        (b'<!DOCTYPE x [<!ENTITY a "b">]><PubmedArticleSet>&a;</PubmedArticleSet>', "declares entities"),
+        (b'<!DOCTYPE x [<!ENTITY a SYSTEM "file:///etc/hostname">]><PubmedArticleSet/>', "declares entities"),
+    ],
+)
+def test_a_file_of_something_else_is_refused_with_the_cure(content: bytes, told: str) -> None:
+    with pytest.raises(InputError, match=told) as raised:
+        read(content, name="notes.txt")
+    assert str(raised.value).startswith("notes.txt")
+    assert raised.value.cure
+
+
+def test_a_file_without_any_record_says_so() -> None:
+    assert "holds no abstract" in str(read("@comment{nothing}")[0])
+    assert "holds no record" in str(read("<PubmedArticleSet></PubmedArticleSet>")[0])
+
+
+def test_a_file_that_is_not_there_is_refused_at_once(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="does not exist"):
+        read_abstracts(tmp_path / "none.ris")
+    with pytest.raises(InputError, match="directory"):
+        read_abstracts(tmp_path)
+
+
+def test_the_stream_of_the_caller_stays_open() -> None:
+    stream = io.BytesIO(RIS.encode())
+    list(read_abstracts(stream))
+    assert not stream.closed
+
+
+@pytest.mark.parametrize(
+    ("tex", "text"),
+    [
+        (r"M{\"u}ller, {\'E}t\'e, Gar{\c c}on, \v{S}koda, Ko{\v{c}}", "Müller, Été, Garçon, Škoda, Koč"),
+        (r"Stra{\ss}e, S{\o}ren, {\AA}s, na{\"\i}ve", "Straße, Søren, Ås, naïve"),
+        (r"50% of 20 \% \& \$5, {IL}-6, \emph{in vivo}, 2--3, a~b", "50% of 20 % & $5, IL-6, in vivo, 2–3, a b"),
+        ("plain text, p < .05 & more_of #it", "plain text, p < .05 & more_of #it"),
+        (r"\unknown{kept}, $x^2$", "kept, $x^2$"),
+    ],
+)
+def test_tex_becomes_plain_text_and_nothing_of_the_text_is_lost(tex: str, text: str) -> None:
+    assert plain(tex).replace("\u0131", "i").replace("i\u0308", "ï") == text
+
+
+HOSTILE: list[tuple[AbstractFormat, str]] = [
+    ("bibtex", "@a{x, t={" + "{" * 100_000),
+    ("bibtex", "@a{" * 33_000),
+    ("bibtex", "@a{k, title={x}, author={" + " " * 100_000 + "}}"),
+    ("bibtex", "@a{k, title={x}, abstract={" + "\\'{" * 33_000 + "}" * 33_000 + "}}"),
+    ("bibtex", '@a{k, title = "' + '"' * 100_000),
+    ("bibtex", "@string{" + "a" * 100_000 + "= 1}"),
+    ("ris", "TY  - JOUR\nTI  - x\n" + "a\n" * 50_000 + "ER  - "),
+    ("ris", "TY  -\n" * 16_000),
+    ("medline", "PMID- 1\nTI  - " + "x\n      " * 12_000),
+    ("jsonl", '{"a":' * 20_000),
+    ("jsonl", '{"title": "' + "10." * 33_000 + '", "doi": "' + "10.1" * 25_000 + '"}'),
+    ("pubmed_xml", "<PubmedArticleSet>" + "<a>" * 33_000),
+    ("pubmed_xml", "<PubmedArticleSet><PubmedArticle a='" + "&#65;" * 20_000),
+]
+
+
+@pytest.mark.parametrize(("form", "text"), HOSTILE, ids=range(len(HOSTILE)))
+def test_hostile_files_end_soon_and_as_records_or_errors(form: AbstractFormat, text: str) -> None:
+    begun = time.process_time()
+    for each in read(text, form=form):
+        assert isinstance(each, Abstract | InputError)
+    assert time.process_time() - begun < 4
+
+
+def test_markup_and_commands_in_a_record_stay_text() -> None:
+    hostile = "<script>alert(1)</script> =cmd() ![x](http://evil) \u202e"
+    (found,) = read(json.dumps({"title": hostile, "text": hostile}))
+    assert isinstance(found, Abstract)
+    assert (found.title, found.text) == (hostile, hostile)
+    assert "null byte" in str(read('{"title": "a\\u0000b"}')[0])
+    assert "null byte" in str(read("TY  - JOUR\nTI  - a\x00b\nER  - \n")[0])
+
+
+def test_memory_stays_flat_however_many_records_there_are() -> None:
+    def peak(form: AbstractFormat, records: int) -> int:
+        one = FILES[form].encode()
+        if form == "pubmed_xml":
+            head, body = one.split(b"<PubmedArticle>", 1)
+            body = b"<PubmedArticle>" + body.replace(b"</PubmedArticleSet>", b"")
+            content = head + body * records + b"</PubmedArticleSet>"
+        else:
+            content = (one + b"\n") * records
+        stream = io.BytesIO(content)
+        tracemalloc.start()
+        assert sum(isinstance(each, Abstract) for each in read_abstracts(stream, form=form)) == records
+        found = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return found
+
+    for form in FILES:
+        peak(form, 5)  # imports and caches
+        assert peak(form, 400) < peak(form, 40) + 300_000, form
+
+
+@pytest.mark.real_data
+def test_the_shared_abstracts_are_read_whole(shared_data: Path) -> None:
+    def records() -> Iterator[Abstract | InputError]:
+        yield from read_abstracts(shared_data / "study_types_val.jsonl")
+
+    good, wrong = split(list(records()))
+    assert (len(good), wrong) == (530, [])
