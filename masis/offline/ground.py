@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
 from masis.offline.alignment import EvidenceIndex
 from masis.offline.evidence import Passage, loose_keys
 from masis.offline.text import tokens
-from masis.schema.audit import Citation, CitationAudit, Claim, JudgedBy
+from masis.schema.audit import Claim, JudgedBy
 from masis.schema.case import Evidence
 
 OFFLINE = "offline"
@@ -47,15 +46,6 @@ def index_of(evidence: Sequence[Evidence]) -> EvidenceIndex:
 @lru_cache(maxsize=4)
 def _index(evidence: tuple[tuple[str, str], ...]) -> EvidenceIndex:
     return EvidenceIndex(evidence)
-
-
-def citations_by_sentence(audit: CitationAudit) -> Mapping[int, Sequence[Citation]]:
-    """The references that stand in each sentence, by the sentence's number; none for one without."""
-    inside: dict[int, list[Citation]] = defaultdict(list)
-    for citation in audit.citations:
-        if citation.sentence is not None:
-            inside[citation.sentence].append(citation)
-    return inside
 
 
 def plain(claim: Claim) -> str:

@@ -14,9 +14,10 @@ from dataclasses import dataclass, field
 from masis.offline.alignment import EvidenceIndex
 from masis.offline.drafter import NOTHING_FOUND, cited_sentence
 from masis.offline.edits import Edit, applied, without
-from masis.offline.ground import JUDGED_BY, citations_by_sentence, index_of, lead_of, plain
+from masis.offline.ground import JUDGED_BY, index_of, lead_of, plain
 from masis.offline.markers import MarkerStyle, style_of
 from masis.offline.text import STOPWORDS
+from masis.offline.verifier import OfflineVerifier
 from masis.schema.audit import (
     Change,
     ChangeKind,
@@ -28,6 +29,7 @@ from masis.schema.audit import (
     Revision,
     Sentence,
 )
+from masis.steps.assertions import citations_by_sentence, sentence_claim
 from masis.steps.claims import HIGH_BELOW
 from masis.steps.context import AuditContext
 
@@ -87,10 +89,29 @@ class _Mending:
         self.index: EvidenceIndex = index_of(self.context.evidence)
         audit = self.context.citation_audit
         self.style: MarkerStyle = style_of(self.context.answer, audit, self.context.evidence)
-        self.checks = {check.claim.sentence: check for check in self.context.claims}
         self.inside = citations_by_sentence(audit)
+        self.checks = self._sentence_checks()
         self.issues_at = _issues_by_sentence(self.issues, audit.sentences)
         self.readable = any(chunk.text.strip() for chunk in self.context.evidence)
+
+    def _sentence_checks(self) -> dict[int, ClaimCheck]:
+        """One check a sentence: as given where it is of the whole sentence, else our own of the whole.
+
+        A verifier may judge the parts of a sentence; what mends a part can't be put in the place of the sentence.
+        """
+        sentences = self.context.citation_audit.sentences
+        found: dict[int, ClaimCheck] = {}
+        for check in self.context.claims:
+            number = check.claim.sentence
+            if number is None or number in found:
+                continue
+            sentence = sentences[number]
+            if (check.claim.start, check.claim.end) == (sentence.start, sentence.end):
+                found[number] = check
+            else:
+                whole = sentence_claim(number, sentence, self.inside[number])
+                found[number] = OfflineVerifier().verify([whole], self.context.evidence)[0]
+        return found
 
     def mend(self, number: int) -> None:
         sentence = self.context.citation_audit.sentences[number]

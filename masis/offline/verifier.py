@@ -9,7 +9,6 @@ from masis.offline.ground import (
     OFFLINE,
     KeyPoint,
     aspects,
-    citations_by_sentence,
     index_of,
     key_points,
     plain,
@@ -17,7 +16,6 @@ from masis.offline.ground import (
     told,
 )
 from masis.schema.audit import (
-    Citation,
     CitationAudit,
     Claim,
     ClaimCheck,
@@ -26,10 +24,9 @@ from masis.schema.audit import (
     Quote,
     ReferenceCheck,
     ReferenceFinding,
-    Sentence,
 )
 from masis.schema.case import Evidence
-from masis.steps.citations import COVERED_BY_LEAD_IN
+from masis.steps.assertions import asserts, citations_by_sentence, sentence_claim
 from masis.steps.claims import Checked, one_check_each
 
 TOLD = 0.45
@@ -47,7 +44,7 @@ class OfflineVerifier:
         """Each sentence that asserts something is a claim."""
         inside = citations_by_sentence(audit)
         return tuple(
-            _claim(number, sentence, inside[number])
+            sentence_claim(number, sentence, inside[number])
             for number, sentence in enumerate(audit.sentences)
             if asserts(sentence)
         )
@@ -95,26 +92,6 @@ def _missing(point: KeyPoint) -> MissingPoint:
         start=passage.start,
         end=passage.end,
         weight=round(point.relevance, 4),
-    )
-
-
-def asserts(sentence: Sentence) -> bool:
-    """Whether the sentence says something that evidence could bear or deny."""
-    return sentence.status != "exempt" or sentence.why == COVERED_BY_LEAD_IN
-
-
-def _claim(number: int, sentence: Sentence, inside: Sequence[Citation]) -> Claim:
-    markers = dict.fromkeys(
-        (max(c.marker_start, sentence.start) - sentence.start, min(c.marker_end, sentence.end) - sentence.start)
-        for c in inside
-    )
-    return Claim(
-        text=sentence.text,
-        markers=tuple(markers),
-        start=sentence.start,
-        end=sentence.end,
-        sentence=number,
-        cited=tuple(dict.fromkeys(c.evidence_id for c in inside if c.evidence_id is not None)),
     )
 
 

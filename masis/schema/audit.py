@@ -101,10 +101,12 @@ class Claim(Record):
     """Something the answer asserts.
 
     ``start`` and ``end`` are offsets in the answer, None for a claim given alone; ``markers`` are the stretches of
-    ``text`` that are citation markers and assert nothing; ``cited`` the evidence ids they resolve to.
+    ``text`` that are citation markers and assert nothing; ``cited`` the evidence ids they resolve to. ``statement`` is
+    the same in words that can be understood alone, where somebody put it so.
     """
 
     text: str
+    statement: str = ""
     markers: tuple[tuple[int, int], ...] = ()
     start: int | None = None
     end: int | None = None

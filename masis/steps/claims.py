@@ -59,8 +59,12 @@ def one_check_each(claims: Sequence[Claim], checks: Sequence[ClaimCheck]) -> tup
 
     Verdicts are matched by position only where claim and check agree on the words.
     """
-    by_place = {(check.claim.text, check.claim.start): check for check in checks}
-    return tuple(by_place.get((claim.text, claim.start)) or _without_verdict(claim) for claim in claims)
+    by_claim = {_identity(check.claim): check for check in checks}
+    return tuple(by_claim.get(_identity(claim)) or _without_verdict(claim) for claim in claims)
+
+
+def _identity(claim: Claim) -> tuple[str, int | None, str]:
+    return claim.text, claim.start, claim.statement
 
 
 def _without_verdict(claim: Claim) -> ClaimCheck:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from masis.offline.reviser import hedged
-from masis.schema.audit import Revision
+from masis.auditor import audit_citations
+from masis.offline.reviser import OfflineReviser, hedged
+from masis.schema.audit import Claim, ClaimCheck, Revision
 from masis.schema.case import Evidence
+from masis.steps import critique
+from masis.steps.context import AuditContext
 from tests.offline.bridge import EVIDENCE, audited
+from tests.steps.factories import JUDGED_BY, judgement
 
 LENGTH = "The Halden suspension bridge is 410 metres long [chunk_1]."
 
@@ -42,6 +46,18 @@ def test_a_sentence_that_nothing_bears_is_dropped() -> None:
     found = revised(f"{LENGTH} The mayor collects antique spoons from Portugal [chunk_77].")
     assert found.revised_answer == LENGTH
     assert kinds(found)[0] == "dropped"
+
+
+def test_a_verdict_on_a_part_of_a_sentence_does_not_put_the_part_in_its_place() -> None:
+    answer = "The Halden suspension bridge is 510 metres long and was opened to traffic in 1937 [chunk_1]."
+    audit = audit_citations(answer, EVIDENCE)
+    part = Claim(
+        text="was opened to traffic in 1937", start=answer.index("was"), end=answer.index(" [chunk"), sentence=0
+    )
+    check = ClaimCheck(claim=part, verdict="contradicted", support=0.0, confidence=1.0)
+    context = AuditContext("How long is it?", answer, EVIDENCE, audit, (check,), (), (), 1)
+    found = OfflineReviser().revise(context, critique.ruled(judgement(), audit, (), JUDGED_BY), ())
+    assert "410 metres long and was opened" in found.revised_answer
 
 
 @pytest.mark.spec("REQ-CRITIC-012")
