@@ -18,7 +18,7 @@ from masis.errors import InputError, MasisError, UnknownRecord
 from masis.schema.audit import Draft
 from masis.schema.case import Case
 from masis.schema.review import CaseState, Decision, LogCheck, LogEntry
-from masis.schema.run import Event, Iteration, Run
+from masis.schema.run import Event, Iteration, Run, RunWarning
 from masis.settings import Settings
 from masis.store import Store
 from masis.store.records import Added, CaseFilter, CasePage, CaseSummary, DecisionFilter, RunProgress, RunSummary
@@ -245,6 +245,16 @@ class Workbench:
         free = shutil.disk_usage(self.database.resolve().parent).free
         return HealthItem("disk", free >= LEAST_FREE_BYTES, f"{free / 1e9:.1f} GB free")
 
+    def _taken_up(self, progress: RunProgress) -> loop.Progress:
+        """What an interrupted run goes on from, with the warnings of what it had finished."""
+        finished = len(progress.iterations)
+        warnings = tuple(
+            RunWarning(code=event.data.get("code"), step=event.step, iteration=event.iteration, message=event.message)
+            for event in self.store.runs.events(progress.run_id)
+            if event.kind == "warning" and event.iteration is not None and event.iteration <= finished
+        )
+        return loop.Progress(progress.draft, progress.iterations, progress.last_event, warnings)
+
     def _run(
         self,
         case: Case,
@@ -275,7 +285,7 @@ class Workbench:
             run_id=run_id,
             case_digest=case.digest(),
             cancelled=lambda: bool(cancelled and cancelled()) or runs.cancel_requested(run_id),
-            progress=loop.Progress(progress.draft, progress.iterations, progress.last_event) if progress else None,
+            progress=self._taken_up(progress) if progress else None,
             keep=keep,
         )
         try:
