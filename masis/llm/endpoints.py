@@ -1,0 +1,169 @@
+"""Model strings, and where each is reached: the address, the key that belongs to it, how many calls at once.
+
+    openai:gpt-4o   anthropic:claude-sonnet-4-5   openai   ollama:llama3.2   and of masis.toml: NAME:model
+
+A key goes only to the address that it is configured with: a vendor's key to the vendor's own address, or to the one
+that stands in the environment beside it; any other address names its key with ``key_env``, or gets none.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from pydantic import SecretStr
+
+from masis.errors import SettingsError
+from masis.schema.calls import ReplyMode
+from masis.schema.providers import ProviderSettings, Wire
+from masis.settings import OFFLINE, Settings, secret, variable
+
+CONCURRENCY = 16
+JUDGES = ("critic", "evaluator")
+"""Roles that get the stronger model by default: the auditor is stronger than the writer (specs/masis-critic.md)."""
+
+
+class Known(NamedTuple):
+    """A provider that needs no table of its own."""
+
+    kind: Wire
+    address: str
+    key_env: str = ""
+    address_env: str = ""
+    strong: str = ""
+    plain: str = ""
+    get_a_key: str = ""
+
+
+KNOWN = {
+    "openai": Known(
+        "openai",
+        "https://api.openai.com/v1",
+        "OPENAI_API_KEY",
+        "OPENAI_BASE_URL",
+        "gpt-4o",
+        "gpt-4o-mini",
+        "https://platform.openai.com/api-keys",
+    ),
+    "anthropic": Known(
+        "anthropic",
+        "https://api.anthropic.com",
+        "ANTHROPIC_API_KEY",
+        "ANTHROPIC_BASE_URL",
+        "claude-sonnet-4-5",
+        "claude-haiku-4-5",
+        "https://console.anthropic.com/settings/keys",
+    ),
+    "ollama": Known("openai", "http://127.0.0.1:11434/v1"),
+    "lmstudio": Known("openai", "http://127.0.0.1:1234/v1"),
+    "vllm": Known("openai", "http://127.0.0.1:8000/v1"),
+    "llamacpp": Known("openai", "http://127.0.0.1:8080/v1"),
+}
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """Where a provider is reached. ``of_vendor``: what else the environment says about the vendor holds here too."""
+
+    name: str
+    kind: Wire
+    address: str
+    key: SecretStr | None = None
+    key_name: str = ""
+    concurrency: int = CONCURRENCY
+    mode: ReplyMode | None = None
+    of_vendor: bool = False
+
+
+class ModelName(NamedTuple):
+    """A model string in its parts."""
+
+    provider: str
+    model: str
+
+    def __str__(self) -> str:
+        return f"{self.provider}:{self.model}"
+
+
+def model_name(string: str, role: str, settings: Settings) -> ModelName:
+    """What a model string means for a role. Raises SettingsError naming the nearest right one."""
+    provider, colon, model = (part.strip() for part in string.partition(":"))
+    known, own = KNOWN.get(provider), settings.providers.get(provider)
+    if known is None and own is None:
+        raise SettingsError(f"{role}: {_unknown(string, settings)}")
+    if not colon and known is not None and known.strong:
+        return ModelName(provider, known.strong if role in JUDGES else known.plain)
+    if not model:
+        raise SettingsError(f"{role}: {string!r} names no model. Write {provider}:NAME with a name the server knows.")
+    return ModelName(provider, model)
+
+
+def _unknown(string: str, settings: Settings) -> str:
+    names = [OFFLINE, *KNOWN, *settings.providers]
+    provider, _, model = string.partition(":")
+    for vendor, known in KNOWN.items():
+        if known.strong and provider.startswith(known.strong.split("-")[0]):
+            return f"there is no provider {provider!r}. Did you mean '{vendor}:{string}'?"
+    near = difflib.get_close_matches(provider, names, n=1)
+    if near:
+        return f"there is no provider {provider!r}. Did you mean '{near[0]}{':' if model else ''}{model}'?"
+    return (
+        f"there is no model {string!r}. There are: {', '.join(names)}, each but the first as PROVIDER:MODEL; "
+        "others get a table [providers.NAME] in masis.toml."
+    )
+
+
+def endpoint(provider: str, settings: Settings, environment: Mapping[str, str] | None = None) -> Endpoint:
+    """Where a provider is reached now. Raises SettingsError for a missing key or an address that is none."""
+    known, own = KNOWN.get(provider), settings.providers.get(provider, ProviderSettings())
+    from_environment = variable(known.address_env, environment) if known and known.address_env else None
+    address = own.address or from_environment or (known.address if known else None)
+    if address is None:
+        raise SettingsError(f"providers.{provider}: has no address. Give it one, such as http://127.0.0.1:8000/v1.")
+    # A table that moves a vendor's address must say itself which key goes there.
+    key_name = own.key_env or (known.key_env if known and own.address is None else "")
+    key = secret(key_name, environment) if key_name else None
+    found = Endpoint(
+        name=provider,
+        kind=own.kind or (known.kind if known else "openai"),
+        address=_checked(address, provider),
+        key=_fit_for_a_header(key, key_name),
+        key_name=key_name,
+        concurrency=own.concurrency or CONCURRENCY,
+        mode=own.mode,
+        of_vendor=known is not None and bool(known.key_env) and own.address is None,
+    )
+    if key_name and key is None and (own.key_env or (known and address == known.address)):
+        where = f" You get one at {known.get_a_key}." if known and known.get_a_key else ""
+        raise SettingsError(
+            f"{provider}: there is no key. Set {key_name} in the environment, or write it into masis.secrets.toml "
+            f"(MASIS_SECRETS names another file).{where}"
+        )
+    return found
+
+
+def _checked(address: str, provider: str) -> str:
+    wrong = f"providers.{provider}.address: is no address such as http://127.0.0.1:8000/v1"
+    if not re.fullmatch(r"https?://[^\s/?#]+(/[^\s?#]*)?", address):
+        raise SettingsError(f"{wrong}.")
+    try:
+        parts = urlsplit(address)
+        named = parts.port != 0 and bool(parts.hostname)
+    except ValueError:
+        named = False
+    if not named:
+        raise SettingsError(f"{wrong}.")
+    if parts.username is not None or parts.password is not None:
+        raise SettingsError(f"providers.{provider}.address: holds a name or a password. Use key_env for the key.")
+    return address.rstrip("/")
+
+
+def _fit_for_a_header(key: SecretStr | None, name: str) -> SecretStr | None:
+    """The key, refused here where it has characters that no header takes: a later error would show it."""
+    if key is not None and not (key.get_secret_value().isascii() and key.get_secret_value().isprintable()):
+        raise SettingsError(f"{name}: is no key: it holds characters that keys don't have.")
+    return key

@@ -1,0 +1,109 @@
+"""What is known of a model at an address, for as long as the process lives: how it takes to be asked.
+
+A server that refuses strict schemas is asked in JSON mode from then on, and one that refuses that gets the schema in
+the prompt; a parameter it refuses is left out. Some servers accept a schema and ignore it: what comes back in a mode
+that has never worked there counts against the mode, and twice is enough.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+
+from masis.llm.providers.base import Call, TryFailed
+from masis.schema.calls import ReplyMode
+
+DOUBTS = 2
+"""Unreadable replies after which a mode that never gave a readable one is left for a plainer one that did."""
+MODES_IN_WORDS: dict[ReplyMode, str] = {
+    "json_schema": "a strict schema",
+    "json_object": "JSON mode, with the schema in the prompt",
+    "prompt": "the schema in the prompt alone",
+    "text": "plain text",
+}
+
+
+class Habits:
+    """One model at one address. Safe to use from several threads; ``fixed`` is a mode that a person chose."""
+
+    def __init__(self, modes: tuple[ReplyMode, ...], fixed: ReplyMode | None = None) -> None:
+        self._lock = threading.Lock()
+        self._modes = (fixed,) if fixed in modes else modes
+        self._mode = self._modes[0]
+        self._without: frozenset[str] = frozenset()
+        self._proven: set[ReplyMode] = set()
+        self._doubts: Counter[ReplyMode] = Counter()
+
+    @property
+    def mode(self) -> ReplyMode:
+        """How to ask for a typed reply."""
+        return self._mode
+
+    @property
+    def without(self) -> frozenset[str]:
+        """Parameters to leave out."""
+        return self._without
+
+    def learn(self, failed: TryFailed, call: Call) -> str | None:
+        """Heed a refusal of how ``call`` asked; what is done from now on, in words, or None if nothing can be.
+
+        Empty where another call has learned the same meanwhile.
+        """
+        with self._lock:
+            if failed.trouble == "parameter" and failed.parameter and failed.parameter not in call.without:
+                if failed.parameter in self._without:
+                    return ""
+                self._without |= {failed.parameter}
+                return f"{failed.parameter!r} is not sent any more"
+            if failed.trouble != "format":
+                return None
+            plainer = self._plainer(call.mode)
+            if plainer is None:
+                return None
+            return self._step_down(call.mode, plainer)
+
+    def plainer_if_unproven(self, mode: ReplyMode) -> ReplyMode:
+        """The mode to ask in after an unreadable reply: the same if it has worked here, else the next plainer one."""
+        with self._lock:
+            return mode if mode in self._proven else self._plainer(mode) or mode
+
+    def read_badly(self, mode: ReplyMode) -> None:
+        """A reply in this mode could not be read."""
+        with self._lock:
+            self._doubts[mode] += 1
+
+    def read_well(self, mode: ReplyMode) -> str:
+        """A reply in this mode was read; what is done from now on, in words, where that changes something."""
+        with self._lock:
+            self._proven.add(mode)
+            current = self._mode
+            plainer = self._modes.index(mode) > self._modes.index(current)
+            if plainer and current not in self._proven and self._doubts[current] >= DOUBTS:
+                return self._step_down(current, mode)
+            return ""
+
+    def _plainer(self, mode: ReplyMode) -> ReplyMode | None:
+        at = self._modes.index(mode) + 1
+        return self._modes[at] if at < len(self._modes) else None
+
+    def _step_down(self, mode: ReplyMode, to: ReplyMode) -> str:
+        if self._modes.index(self._mode) >= self._modes.index(to):
+            return ""
+        self._mode = to
+        return f"replies are asked for by {MODES_IN_WORDS[to]} instead of {MODES_IN_WORDS[mode]}"
+
+
+_lock = threading.Lock()
+_known: dict[tuple[str, str, ReplyMode | None], Habits] = {}
+
+
+def habits(address: str, model: str, modes: tuple[ReplyMode, ...], fixed: ReplyMode | None = None) -> Habits:
+    """What is known of a model at an address, the same for all that ask it."""
+    with _lock:
+        return _known.setdefault((address, model, fixed), Habits(modes, fixed))
+
+
+def forget() -> None:
+    """Know nothing any more: a server may have been replaced by another at the same address."""
+    with _lock:
+        _known.clear()

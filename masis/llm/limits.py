@@ -1,0 +1,84 @@
+"""How many calls may be under way at one address, in the whole process; first come, first served."""
+
+from __future__ import annotations
+
+import collections
+import threading
+from collections.abc import Callable
+
+LOOK_AGAIN_S = 0.1
+"""How often a waiting call asks whether it should still wait."""
+
+
+class Limiter:
+    """A limit on calls under way. Safe to use from several threads; ``most`` may be changed while in use."""
+
+    def __init__(self, most: int) -> None:
+        self._lock = threading.Lock()
+        self._waiting: collections.deque[threading.Event] = collections.deque()
+        self._most = most
+        self._under_way = 0
+
+    @property
+    def most(self) -> int:
+        """How many calls may be under way."""
+        return self._most
+
+    @most.setter
+    def most(self, most: int) -> None:
+        with self._lock:
+            self._most = most
+            self._wake()
+
+    def take_at_once(self) -> bool:
+        """A place, if one is free and nobody waits; to be handed back with ``give``."""
+        with self._lock:
+            free = not self._waiting and self._under_way < self._most
+            self._under_way += free
+            return free
+
+    def take(self, still: Callable[[], bool]) -> bool:
+        """Wait for a place, as long as ``still`` says so; whether there is one, to be handed back with ``give``."""
+        if self.take_at_once():
+            return True
+        turn = threading.Event()
+        with self._lock:
+            self._waiting.append(turn)
+            self._wake()
+        while not turn.wait(LOOK_AGAIN_S):
+            if still():
+                continue
+            with self._lock:
+                if turn.is_set():  # the place came in the same moment: hand it on
+                    self._under_way -= 1
+                    self._wake()
+                else:
+                    self._waiting.remove(turn)
+            return False
+        return True
+
+    def give(self) -> None:
+        """The call is over: its place goes to the one that waits longest."""
+        with self._lock:
+            self._under_way -= 1
+            self._wake()
+
+    def _wake(self) -> None:
+        while self._waiting and self._under_way < self._most:
+            self._under_way += 1
+            self._waiting.popleft().set()
+
+
+_lock = threading.Lock()
+_limiters: dict[str, Limiter] = {}
+
+
+def limiter(address: str, most: int) -> Limiter:
+    """The limiter of an address, the same for all that call it; the last ``most`` asked for holds."""
+    with _lock:
+        found = _limiters.get(address)
+        if found is None:
+            found = _limiters[address] = Limiter(most)
+    if found.most != most:
+        found.most = most
+    return found

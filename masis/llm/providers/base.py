@@ -1,0 +1,161 @@
+"""What a provider is: it makes one try over the wire and says what came of it.
+
+Everything that is not one try (waiting, trying again, asking in another form, counting) is ``masis.llm.model``'s.
+"""
+
+from __future__ import annotations
+
+import importlib
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, NamedTuple, Protocol
+
+from masis.llm.prompting import Prompt
+from masis.llm.schemas import ReplySchema
+from masis.schema.calls import ReplyMode
+
+LONGEST_BODY = 8_000_000
+"""Bytes of a server's reply that are taken; what goes on beyond is no reply to a question of ours."""
+
+Trouble = Literal[
+    "key",  # the key is missing or wrong
+    "forbidden",  # the key is right, but may not do this
+    "model",  # no such model there
+    "address",  # the address answers, but not as such an API does
+    "format",  # the way a typed reply was asked for is not supported
+    "parameter",  # a parameter is not supported
+    "too_long",  # the question does not fit the model
+    "request",  # otherwise refused as asked
+    "quota",  # paid for no longer
+    "rate",  # too many calls at the moment
+    "server",  # failed or overloaded
+    "unreachable",  # no connection
+    "reset",  # the connection ended in the middle
+    "timeout",  # no answer in the time given
+    "refused",  # the model declined, or a filter did
+    "cut_off",  # the reply reached the limit of tokens
+    "empty",  # a reply without text
+    "malformed",  # a reply that is not what was asked for
+]
+
+
+class Tokens(NamedTuple):
+    """What a try was billed for; ``cached`` and ``written`` (to the provider's cache) are parts of ``prompt``."""
+
+    prompt: int = 0
+    cached: int = 0
+    written: int = 0
+    completion: int = 0
+
+    def plus(self, other: Tokens) -> Tokens:
+        """The sum."""
+        return Tokens(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
+
+
+class Call(NamedTuple):
+    """One try: what to ask, and how. ``without`` names what this server is known to refuse."""
+
+    model: str
+    prompt: Prompt
+    schema: ReplySchema
+    mode: ReplyMode
+    max_tokens: int
+    temperature: float | None
+    timeout_s: float
+    without: frozenset[str] = frozenset()
+    correction: str = ""
+
+    def task(self) -> str:
+        """The task, and what else is to be said: the schema where nothing else enforces it, what was wrong before."""
+        task = f"{self.prompt.task}\n\n{self.correction}" if self.correction else self.prompt.task
+        if self.mode == "json_schema":
+            return task
+        return (
+            f"{task}\n\nReply with one JSON object and nothing else: no prose, no code fence. It satisfies "
+            f"this JSON schema, named {self.schema.name}:\n{self.schema.text}"
+        )
+
+
+class Reply(NamedTuple):
+    """What a model said."""
+
+    text: str
+    answered_by: str | None
+    tokens: Tokens
+
+
+class TryFailed(Exception):
+    """A try that gave no reply to read.
+
+    The message is fit for a person and free of keys. ``parameter`` names what the server refuses, ``retry_after_s``
+    what it asks to wait, ``raw`` what the model said, as far as it did.
+    """
+
+    def __init__(
+        self,
+        trouble: Trouble,
+        message: str,
+        *,
+        status: int | None = None,
+        retry_after_s: float | None = None,
+        parameter: str | None = None,
+        raw: str | None = None,
+        answered_by: str | None = None,
+        tokens: Tokens | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.trouble: Trouble = trouble
+        self.message = message
+        self.status = status
+        self.retry_after_s = retry_after_s
+        self.parameter = parameter
+        self.raw = raw
+        self.answered_by = answered_by
+        self.tokens = tokens or Tokens()
+
+
+class Provider(Protocol):
+    """A server that answers. Safe to use from several threads."""
+
+    modes: tuple[ReplyMode, ...]
+    """How it may be asked for a typed reply, the strictest first."""
+
+    def answer(self, call: Call) -> Reply:
+        """One try. Raises TryFailed."""
+        ...
+
+
+def body_of(chunks: Iterable[bytes], timeout_s: float) -> bytes:
+    """A server's reply as a whole, within the time and the size that it may have.
+
+    A client's own timeout counts anew with every byte that comes; this one does not, so that a server which keeps a
+    connection open with blanks can't hold a call past its deadline. Raises TryFailed.
+    """
+    until = time.monotonic() + timeout_s
+    parts, size = [], 0
+    for chunk in chunks:
+        parts.append(chunk)
+        size += len(chunk)
+        if size > LONGEST_BODY:
+            raise TryFailed("malformed", f"the reply is longer than {LONGEST_BODY:,} bytes")
+        if time.monotonic() > until:
+            raise TryFailed("timeout", "the reply did not end in the time given")
+    return b"".join(parts)
+
+
+def transport_of(client_class: type) -> Any:
+    """The HTTP library that an SDK is built on: httpx or httpx2, by its release. The SDKs don't wrap all its errors."""
+    home = next(each.__module__ for each in client_class.__mro__ if each.__module__.startswith("httpx"))
+    return importlib.import_module(home.partition(".")[0])
+
+
+def whole_characters(text: str) -> str:
+    """The text with halves of characters replaced, which JSON can hold and files and databases can't."""
+    return text.encode("utf-8", "replace").decode("utf-8") if not text.isascii() else text
+
+
+def count(usage: Any, *path: str) -> int:
+    """A number of tokens somewhere in what a server reports; 0 where it is no number."""
+    for name in path:
+        usage = usage.get(name) if isinstance(usage, Mapping) else None
+    return usage if isinstance(usage, int) and not isinstance(usage, bool) and usage > 0 else 0

@@ -1,0 +1,216 @@
+"""What went wrong, read from what a server or a connection says about it.
+
+Servers that speak one API differ in how they refuse: by status, by code, by naming the parameter, or in prose alone.
+"""
+
+from __future__ import annotations
+
+import datetime
+import email.utils
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from masis.llm.providers.base import Trouble, TryFailed
+
+LONGEST_MESSAGE = 300
+_KEY = re.compile(r"\b(?:sk|key|pk|gsk|xai|hf|AIza)[-_][\w*.\-]{6,400}", re.IGNORECASE)
+_FORMAT = re.compile(
+    r"response[_ ]?format|json[_ ]?schema|json[_ ]?object|json[_ ]?mode|output_(?:config|format)|structured[_ ]output"
+    r"|guided[_ ](?:json|decoding)|grammar|tool_choice|\btools?\b.{0,40}support",
+    re.IGNORECASE,
+)
+_TOO_LONG = re.compile(
+    r"context[_ ](?:length|window|size)|maximum context|prompt is too long|too many (?:input )?tokens"
+    r"|exceeds? the (?:available )?context",
+    re.IGNORECASE,
+)
+_UNSUPPORTED = re.compile(
+    r"unsupported|not support|n't support|unrecognized|unknown|unexpected|not permitted|not allowed|deprecated"
+    r"|extra inputs|unavailable|only the default",
+    re.IGNORECASE,
+)
+_NO_MODEL = re.compile(
+    r"\bmodel\b.{0,200}?(?:not (?:found|exist|available)|n't (?:found|exist)|unknown)"
+    r"|(?:no such|unknown|invalid) model|model_not_found|not_found_error.{0,20}model",
+    re.IGNORECASE | re.DOTALL,
+)
+_SYSTEM = re.compile(
+    r"system.{0,20}(?:role|message|prompt).{0,40}support|(?:role|message).{0,10}.system.{0,40}support", re.I
+)
+PARAMETERS = ("max_completion_tokens", "max_tokens", "temperature", "prompt_cache_key", "cache_control")
+"""What may be left out or renamed where a server refuses it."""
+
+
+class Refusal(NamedTuple):
+    """What a server's error body says."""
+
+    message: str
+    code: str
+    parameter: str
+
+
+def from_status(
+    status: int, headers: Mapping[str, str], body: Any, *, key_name: str, model: str, key: str = ""
+) -> TryFailed:
+    """The failure behind a status of 300 or more, with a message that says what to do."""
+    said = refusal(body)
+    trouble = _trouble(status, said)
+    parameter = _parameter(said) if trouble == "parameter" else None
+    return TryFailed(
+        trouble,
+        _message(trouble, status, scrubbed(said.message, key), key_name=key_name, model=model),
+        status=status,
+        retry_after_s=retry_after(headers),
+        parameter=parameter,
+    )
+
+
+def from_connection(error: BaseException, address: str) -> TryFailed:
+    """The failure behind a connection's error, as far down as its causes tell."""
+    names: list[str] = []
+    cause = ""
+    at: BaseException | None = error
+    while at is not None and len(names) < 10:
+        names.append(type(at).__name__)
+        cause = str(at) or cause
+        at = at.__cause__ or at.__context__
+    if "ConnectTimeout" in names:
+        return TryFailed("unreachable", f"{address} does not accept connections in time")
+    if any("Timeout" in name for name in names):
+        return TryFailed("timeout", "no answer in the time given")
+    if "ConnectError" in names or "gaierror" in names or "UnsupportedProtocol" in names:
+        return TryFailed("unreachable", f"{address} can't be reached ({scrubbed(cause)}). Is the server running?")
+    return TryFailed("reset", "the connection ended before the reply did")
+
+
+def refusal(body: Any) -> Refusal:
+    """Message, code and parameter in an error body of any shape seen; its other values may echo what was sent."""
+    if isinstance(body, str | bytes):
+        try:
+            body = json.loads(body)
+        except (ValueError, RecursionError):
+            text = body if isinstance(body, str) else body.decode("utf-8", "replace")
+            return Refusal("" if text.lstrip()[:1] == "<" else text[:2000], "", "")
+    error = body.get("error", body) if isinstance(body, dict) else {}
+    if isinstance(error, str):
+        return Refusal(error[:2000], "", "")
+    if not isinstance(error, dict):
+        return Refusal("", "", "")
+    message = error.get("message") or error.get("detail") or error.get("msg") or ""
+    if isinstance(message, list):  # FastAPI: one entry a fault, each with the input it complains of
+        message = "; ".join(
+            f"{'.'.join(map(str, each.get('loc', ())))}: {each.get('msg', '')}"
+            for each in message
+            if isinstance(each, dict)
+        )
+    codes = (error.get("code"), error.get("type"))
+    return Refusal(
+        str(message)[:2000],
+        " ".join(str(code)[:100] for code in codes if isinstance(code, str | int)),
+        str(error.get("param") or "")[:100],
+    )
+
+
+def scrubbed(text: str, key: str = "") -> str:
+    """A server's own words without the key, nor what looks like one, on one line and cut."""
+    if key:
+        text = text.replace(key, "[key]")
+    text = " ".join(_KEY.sub("[key]", text).split())
+    return text if len(text) <= LONGEST_MESSAGE else text[: LONGEST_MESSAGE - 1] + "…"
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds that the server asks to wait: ``retry-after-ms``, or ``Retry-After`` as a number or a date."""
+    try:
+        if milliseconds := headers.get("retry-after-ms"):
+            return max(0.0, float(milliseconds) / 1000)
+    except ValueError:
+        pass
+    value = headers.get("retry-after")
+    if not value:
+        return None
+    try:
+        seconds = float(value)
+    except ValueError:
+        try:
+            at = email.utils.parsedate_to_datetime(value)
+        except ValueError:
+            return None
+        now = datetime.datetime.now(datetime.UTC)
+        seconds = (at if at.tzinfo else at.replace(tzinfo=datetime.UTC)).timestamp() - now.timestamp()
+    return max(0.0, seconds) if seconds == seconds and seconds < float("inf") else None
+
+
+def _trouble(status: int, said: Refusal) -> Trouble:
+    words = f"{said.code} {said.parameter} {said.message}"
+    if "json_validate_failed" in words:  # Groq: the model did not keep to the schema
+        return "malformed"
+    if "content_filter" in said.code or "content management policy" in words:
+        return "refused"
+    if status == 429:
+        return "quota" if "insufficient_quota" in words or "credit balance" in words else "rate"
+    if status in (408, 409) or (status >= 500 and status != 501):
+        return "server"
+    if status == 401:
+        return "key"
+    if status in (402, 403):
+        return "forbidden" if status == 403 else "quota"
+    if 300 <= status < 400:
+        return "address"
+    return _asked_wrong(status, said, words)
+
+
+def _asked_wrong(status: int, said: Refusal, words: str) -> Trouble:
+    """What a 400, 404, 413, 415, 422 or 501 is about; the first that fits, from the surest down."""
+    if status == 413 or _TOO_LONG.search(words):
+        return "too_long"
+    if "credit balance" in words:
+        return "quota"
+    if _FORMAT.search(said.parameter) or (_FORMAT.search(words) and status != 404):
+        return "format"
+    if _parameter(said) and (_UNSUPPORTED.search(words) or _parameter(said) == "system"):
+        return "parameter"
+    if _NO_MODEL.search(words) or said.parameter == "model":
+        return "model"
+    if status in (404, 405):
+        return "format" if _FORMAT.search(words) else "address"
+    if re.search(r"invalid.{0,10}api.?key|incorrect api key", words, re.IGNORECASE):
+        return "key"
+    return "format" if status in (415, 501) else "request"
+
+
+def _parameter(said: Refusal) -> str | None:
+    named = next((name for name in PARAMETERS if said.parameter == name), None)
+    named = named or next((name for name in PARAMETERS if name in said.message), None)
+    return named or ("system" if _SYSTEM.search(said.message) else None)
+
+
+def _message(trouble: Trouble, status: int, said: str, *, key_name: str, model: str) -> str:
+    quoted = f": {said}" if said else ""
+    match trouble:
+        case "key":  # the server's words may show parts of the key
+            return (
+                f"the key was not accepted ({status}). Check {key_name}." if key_name else f"a key is needed ({status})"
+            )
+        case "forbidden":
+            return f"the key may not do this ({status}){quoted}"
+        case "model":
+            return f"there is no model {model!r} there, or the key may not use it ({status}){quoted}"
+        case "address":
+            return f"the address answers, but not as this API does ({status}). Check it, up to the /v1{quoted}"
+        case "format":
+            return f"this form of structured output is not supported ({status}){quoted}"
+        case "too_long":
+            return f"question and evidence do not fit the model ({status}){quoted}"
+        case "quota":
+            return f"the account is out of credit or over its quota ({status}){quoted}"
+        case "rate":
+            return f"too many calls at the moment ({status}){quoted}"
+        case "server":
+            return f"the server failed or is overloaded ({status}){quoted}"
+        case "refused":
+            return f"a content filter refused the question ({status})"
+        case _:
+            return f"refused as asked ({status}){quoted}"

@@ -1,0 +1,171 @@
+"""OpenAI's Chat Completions, as OpenAI and most other servers speak it (vLLM, Ollama, llama.cpp, LM Studio).
+
+Only calls that ``openai`` 2.20 and 3 both have. The reply's body is read here, not by the SDK's types: servers that
+are merely compatible leave fields out, and a deadline counts over the whole reply.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import ipaddress
+import json
+import logging
+from typing import Any
+from urllib.parse import urlsplit
+
+import openai
+
+from masis.llm.endpoints import Endpoint
+from masis.llm.providers import faults
+from masis.llm.providers.base import (
+    Call,
+    Reply,
+    Tokens,
+    Trouble,
+    TryFailed,
+    body_of,
+    count,
+    transport_of,
+    whole_characters,
+)
+from masis.schema.calls import ReplyMode
+
+OPENAI_HOST = "api.openai.com"
+CONNECT_S = 5.0
+_HTTP = transport_of(openai.DefaultHttpxClient)
+
+
+class OpenAICompatible:
+    """One server. The client and its connections are shared by all calls to it."""
+
+    modes: tuple[ReplyMode, ...] = ("json_schema", "json_object", "prompt")
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        quiet("openai")
+        self._endpoint = endpoint
+        host = urlsplit(endpoint.address).hostname or ""
+        self._is_openai = host == OPENAI_HOST
+        self._key = endpoint.key.get_secret_value() if endpoint.key else ""
+        self._client = openai.OpenAI(
+            api_key=self._key or "none",  # servers without keys take any; the SDK wants one
+            base_url=endpoint.address,
+            max_retries=0,
+            # A redirect would carry the question, and for some APIs the key, to an address nobody configured.
+            http_client=openai.DefaultHttpxClient(follow_redirects=False, trust_env=not is_loopback(host)),
+        )
+        if not endpoint.of_vendor:  # what the SDK took from OPENAI_ORG_ID and the like is for OpenAI alone
+            self._client.organization = self._client.project = self._client.admin_api_key = None
+            self._client._custom_headers = {}
+
+    def answer(self, call: Call) -> Reply:
+        """One try. Raises TryFailed."""
+        failed: TryFailed
+        try:
+            with self._client.chat.completions.with_streaming_response.create(
+                **self._request(call), timeout=openai.Timeout(call.timeout_s, connect=min(CONNECT_S, call.timeout_s))
+            ) as response:
+                body = body_of(response.iter_bytes(), call.timeout_s)
+            return self._reply(body, call)
+        except openai.APIStatusError as error:
+            failed = self._status(error.status_code, error.response.headers, error.body, call)
+        except (openai.APIConnectionError, _HTTP.RequestError, OSError) as error:
+            failed = faults.from_connection(error, self._endpoint.address)
+        raise failed  # outside the handler: the SDK's error holds the request, and with it the key
+
+    def _request(self, call: Call) -> dict[str, Any]:
+        prompt, task = call.prompt, call.task()
+        if "system" in call.without:
+            messages = [{"role": "user", "content": f"{prompt.frame}\n\n{prompt.shared}\n\n{task}"}]
+        else:
+            messages = [
+                {"role": "system", "content": prompt.frame},
+                {"role": "user", "content": f"{prompt.shared}\n\n{task}"},
+            ]
+        request: dict[str, Any] = {"model": call.model, "messages": messages}
+        limits = ("max_completion_tokens", "max_tokens") if self._is_openai else ("max_tokens", "max_completion_tokens")
+        if limit := next((name for name in limits if name not in call.without), None):
+            request[limit] = call.max_tokens
+        if call.temperature is not None and "temperature" not in call.without:
+            request["temperature"] = call.temperature
+        if call.mode == "json_schema":
+            given = {"name": call.schema.name, "strict": True, "schema": call.schema.schema}
+            request["response_format"] = {"type": "json_schema", "json_schema": given}
+        elif call.mode == "json_object":
+            request["response_format"] = {"type": "json_object"}
+        if self._is_openai and "prompt_cache_key" not in call.without:
+            digest = hashlib.sha256(f"{prompt.frame}\0{prompt.shared}".encode()).hexdigest()
+            request["extra_body"] = {"prompt_cache_key": digest[:32]}
+        return request
+
+    def _status(self, status: int, headers: Any, body: Any, call: Call) -> TryFailed:
+        return faults.from_status(
+            status, headers, body, key_name=self._endpoint.key_name, model=call.model, key=self._key
+        )
+
+    def _reply(self, body: bytes, call: Call) -> Reply:
+        try:
+            data = json.loads(body)
+        except (ValueError, RecursionError):
+            data = None
+        if (
+            isinstance(data, dict) and "choices" not in data and data.get("error")
+        ):  # OpenRouter: an error with status 200
+            code = data["error"].get("code") if isinstance(data["error"], dict) else None
+            raise self._status(code if isinstance(code, int) and 400 <= code < 600 else 500, {}, data, call)
+        choice = _first(data.get("choices")) if isinstance(data, dict) else None
+        if not isinstance(data, dict) or choice is None:
+            raise TryFailed(
+                "malformed", "the server's reply is no chat completion", raw=body[:2000].decode("utf-8", "replace")
+            )
+        message = choice.get("message")
+        message = message if isinstance(message, dict) else {}
+        text, usage = _text(message.get("content")), data.get("usage")
+        answered_by = data["model"][:200] if isinstance(data.get("model"), str) else None
+        tokens = Tokens(
+            prompt=count(usage, "prompt_tokens"),
+            cached=count(usage, "prompt_tokens_details", "cached_tokens") or count(usage, "prompt_cache_hit_tokens"),
+            completion=count(usage, "completion_tokens"),
+        )
+
+        def failed(trouble: Trouble, said: str, raw: str) -> TryFailed:
+            return TryFailed(trouble, said, raw=raw, answered_by=answered_by, tokens=tokens)
+
+        if isinstance(declined := message.get("refusal"), str) and declined.strip():
+            raise failed("refused", "the model declined to answer", whole_characters(declined))
+        if choice.get("finish_reason") == "content_filter":
+            raise failed("refused", "a content filter stopped the reply", text)
+        if choice.get("finish_reason") == "length":
+            raise failed("cut_off", f"the reply was cut off at {call.max_tokens} tokens", text)
+        if not text.strip():
+            raise failed("empty", "the reply is empty", text)
+        return Reply(text, answered_by, tokens)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address is this machine: no proxy stands before it."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+
+
+def quiet(logger: str) -> None:
+    """Keep an SDK's own DEBUG lines, which may hold what is sent, out of logs unless somebody set its level."""
+    if logging.getLogger(logger).level == logging.NOTSET:
+        logging.getLogger(logger).setLevel(logging.INFO)
+
+
+def _first(choices: Any) -> dict[str, Any] | None:
+    return choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else None
+
+
+def _text(content: Any) -> str:
+    """The text of a message, which some servers send in parts."""
+    if isinstance(content, list):
+        content = "".join(
+            part["text"] for part in content if isinstance(part, dict) and isinstance(part.get("text"), str)
+        )
+    return whole_characters(content) if isinstance(content, str) else ""
+
+
+PROVIDER = OpenAICompatible

@@ -1,0 +1,137 @@
+"""From a model string to a model that can be asked; and a test of the connection.
+
+Clients, limits and what is known of a server are shared by all that ask it in this process.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import threading
+from typing import NamedTuple
+
+from pydantic import BaseModel
+
+from masis.errors import BadReply, MissingExtra, ProviderFailed, SettingsError
+from masis.llm import prices
+from masis.llm.endpoints import Endpoint, endpoint, model_name
+from masis.llm.habits import MODES_IN_WORDS, habits
+from masis.llm.limits import limiter
+from masis.llm.model import Model, Retries
+from masis.llm.prompting import Prompt
+from masis.llm.providers.base import Provider, TryFailed
+from masis.schema.calls import ReplyMode
+from masis.settings import OFFLINE, Settings
+from masis.steps.conduct import Conduct
+
+PROBE = Prompt(
+    "You help to test a connection.", "The test is a simple one.", 'Reply with {"ready": true}.', "connection-test/1"
+)
+PROBE_TOKENS = 200
+
+
+class Ready(BaseModel):
+    """What a model replies to the test of its connection."""
+
+    ready: bool
+
+
+class Probed(NamedTuple):
+    """What the test of a connection found; ``mode`` is how replies can be asked for, None where there were none."""
+
+    ok: bool
+    message: str
+    mode: ReplyMode | None = None
+
+
+_lock = threading.Lock()
+_providers: dict[Endpoint, Provider] = {}
+os.register_at_fork(after_in_child=_providers.clear)  # connections are not to be shared between processes
+
+
+def resolve(string: str, role: str, settings: Settings | None = None) -> str:
+    """The full model string: ``openai`` for a critic is ``openai:gpt-4o``.
+
+    Raises SettingsError for a provider that is not known or has no key, MissingExtra for an SDK that is not installed;
+    nothing is asked over the network.
+    """
+    if string == OFFLINE:
+        return OFFLINE
+    settings = settings or Settings()
+    named = model_name(string, role, settings)
+    _provider(endpoint(named.provider, settings))
+    return str(named)
+
+
+def asker(string: str, role: str, conduct: Conduct, settings: Settings) -> Model:
+    """The model in this role, for one run. Raises as ``resolve`` does."""
+    if string == OFFLINE:
+        raise SettingsError(f"{role}: {OFFLINE!r} is no language model")
+    named = model_name(string, role, settings)
+    reached = endpoint(named.provider, settings)
+    provider = _provider(reached)
+    return Model(
+        name=str(named),
+        model=named.model,
+        role=role,
+        conduct=conduct,
+        provider=provider,
+        limiter=limiter(reached.address, reached.concurrency),
+        habits=habits(reached.address, named.model, provider.modes, reached.mode),
+        retries=Retries(settings.max_retries, settings.retry_base_s, settings.retry_cap_s),
+        price=prices.price(str(named), settings.prices),
+        log_texts=settings.log_texts,
+    )
+
+
+def probe(string: str, settings: Settings | None = None, role: str = "critic") -> Probed:
+    """Ask the model for a word; what came of it and what to do. Never raises for what a person can put right."""
+    if string == OFFLINE:
+        return Probed(True, "No language model, so there is no connection to test.")
+    settings = (settings or Settings()).model_copy(update={"max_retries": 1})
+    conduct = Conduct(call_s=settings.call_deadline_s)
+    try:
+        model = asker(string, role, conduct, settings)
+        model.ask(PROBE, Ready, max_tokens=PROBE_TOKENS)
+    except (SettingsError, MissingExtra) as error:
+        return Probed(False, str(error))
+    except BadReply as error:
+        return Probed(False, _unfit(error))
+    except ProviderFailed as error:
+        return Probed(False, str(error))
+    mode = conduct.calls_since()[-1].mode
+    if mode == model.provider.modes[0]:
+        return Probed(True, f"{model.name} answers, in the form asked for.", mode)
+    return Probed(
+        True,
+        f"{model.name} answers, but takes no strict schema: replies are asked for by {MODES_IN_WORDS[mode]}.",
+        mode,
+    )
+
+
+def _unfit(error: BadReply) -> str:
+    why = error.__cause__.message if isinstance(error.__cause__, TryFailed) else str(error)
+    if error.kind == "malformed":
+        return f"The model answers, but not in the form asked for, so it can't judge here ({why}). Choose another."
+    return f"The model answers, but not the question: {why}."
+
+
+def _provider(reached: Endpoint) -> Provider:
+    with _lock:
+        if reached not in _providers:
+            _providers[reached] = _made(reached)
+        return _providers[reached]
+
+
+def _made(reached: Endpoint) -> Provider:
+    name = "anthropic" if reached.kind == "anthropic" else "openai_compatible"
+    try:
+        module = importlib.import_module(f"masis.llm.providers.{name}")
+    except ModuleNotFoundError as error:
+        if error.name != "anthropic":
+            raise
+        raise MissingExtra(
+            "Anthropic's models need a package that is not installed: pip install 'masis-workbench[anthropic]'"
+        ) from None
+    made: Provider = module.PROVIDER(reached)
+    return made

@@ -1,0 +1,82 @@
+"""The JSON schema of a reply, in the strict form that providers enforce.
+
+Strict structured output takes a part of JSON Schema only: every property is required, none may be added, a ``$ref``
+stands alone, and keywords that bound a value (``minimum``, ``maxLength``, ``pattern`` ...) are refused. What a keyword
+said is kept as a sentence of the description, so that a model may heed it; our own reading checks it all the same.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel
+
+KEPT = ("type", "enum", "description")
+DROPPED = ("title", "default", "additionalProperties", "required", "discriminator")
+
+
+class ReplySchema(NamedTuple):
+    """What a reply must look like: a name fit for the wire, the schema, and the schema as text for prompts."""
+
+    name: str
+    schema: dict[str, Any]
+    text: str
+
+
+@functools.cache
+def of(shape: type[BaseModel]) -> ReplySchema:
+    """The strict schema of a reply model; made once for each. TypeError for what strict mode can't say."""
+    schema = strict(shape.model_json_schema(), shape.__name__)
+    return ReplySchema(
+        _wire_name(shape.__name__), schema, json.dumps(schema, ensure_ascii=False, separators=(",", ":"))
+    )
+
+
+def strict(schema: dict[str, Any], where: str = "reply") -> dict[str, Any]:
+    """The same schema under the strict rules; ``where`` names the place in errors."""
+    made = _strict(schema, where)
+    if definitions := schema.get("$defs"):
+        made["$defs"] = {name: _strict(each, f"{where}.{name}") for name, each in definitions.items()}
+    return made
+
+
+def _strict(schema: dict[str, Any], where: str) -> dict[str, Any]:
+    if "$ref" in schema:
+        return {"$ref": schema["$ref"]}  # nothing may stand beside a reference
+    left = {key: value for key, value in schema.items() if key not in DROPPED and key != "$defs"}
+    if isinstance(schema.get("additionalProperties"), dict):
+        raise TypeError(f"{where}: a mapping with free keys can't be asked for in strict mode; use a list of pairs")
+    made: dict[str, Any] = {key: left.pop(key) for key in KEPT if key in left}
+    if "const" in left:
+        made["enum"] = [left.pop("const")]
+    for choice in ("anyOf", "oneOf"):
+        if choice in left:
+            made["anyOf"] = [_strict(each, where) for each in left.pop(choice)]
+    if "allOf" in left or "prefixItems" in left:
+        raise TypeError(f"{where}: allOf and tuples of fixed length can't be asked for in strict mode")
+    if made.get("type") == "object":
+        properties = left.pop("properties", {})
+        made["properties"] = {name: _strict(each, f"{where}.{name}") for name, each in properties.items()}
+        made["required"] = list(properties)
+        made["additionalProperties"] = False
+    if made.get("type") == "array":
+        made["items"] = _strict(left.pop("items"), f"{where}[]")
+    if not made.keys() & {"type", "enum", "anyOf"}:
+        raise TypeError(f"{where}: a value of any kind can't be asked for in strict mode; give it a schema")
+    if left:
+        made["description"] = " ".join(filter(None, (made.get("description"), _spoken(left))))
+    return made
+
+
+def _spoken(keywords: dict[str, Any]) -> str:
+    """The bounds as words: ``(minimum: 0, maximum: 1)``."""
+    return "(" + ", ".join(f"{key}: {value}" for key, value in keywords.items()) + ")"
+
+
+def _wire_name(name: str) -> str:
+    """``CritiqueReply`` -> ``critique_reply``: letters, digits, underscores, at most 64."""
+    snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+    return re.sub(r"[^a-z0-9_]", "_", snake)[:64]
