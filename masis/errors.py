@@ -10,6 +10,7 @@
     │   ├── CaseConflict       the id is taken by a case with other content
     │   ├── UnknownRecord      no case, run or decision has that id
     │   └── StaleVersion       what a person looked at has changed since
+    ├── RetrievalFailed        a source of abstracts can't be asked, or its reply can't be read
     ├── MissingExtra           an optional package is not installed
     └── StepError              a step of the audit failed; ``code`` is one of CRITIC-ERR-001..006
         ├── CriticFailed       CRITIC-ERR-001
@@ -96,6 +97,10 @@ class UnknownRecord(StoreError):
 
 class StaleVersion(StoreError):
     """The record changed between being shown and being acted on."""
+
+
+class RetrievalFailed(MasisError):
+    """A source of abstracts can't be asked, or what it replied can't be read."""
 
 
 class MissingExtra(MasisError):

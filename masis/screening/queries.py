@@ -23,6 +23,9 @@ _FEEDBACK_TERMS = 4
 _RARE_ENOUGH = 0.35
 
 
+_STRONG_DESIGN = ("randomised", "controlled", "trial")
+
+
 class Seen(NamedTuple):
     """An abstract that a round's searches brought, with its grade."""
 
@@ -48,8 +51,14 @@ def lacks(question: str, seen: Sequence[Seen]) -> tuple[Lack, ...]:
     if not seen:
         return (Lack("The searches brought nothing.", _other_words(asked.concepts)),)
     relevant = [each for each in seen if (each.grade.relevance_score or 0) >= rubric.KEEP_RELEVANCE]
-    found = [*_unmet(asked, seen), *_off_topic(seen, relevant), *_weak(relevant), *_small(relevant)]
-    return tuple(found)
+    found = [
+        *_unmet(asked, seen),
+        *_off_topic(seen, relevant),
+        *_weak(relevant),
+        *_small(relevant),
+        *_partly(seen, relevant),
+    ]
+    return tuple(found) or (Lack("What is kept is not good enough on average.", _STRONG_DESIGN),)
 
 
 def next_queries(question: str, missing: Sequence[Lack], tried: Iterable[Query], limit: int) -> tuple[Query, ...]:
@@ -82,6 +91,14 @@ def _read_on(question: str, missing: Sequence[Lack], tried: Sequence[Query], lim
 
 def _key(text: str) -> frozenset[str]:
     return frozenset(token.stem for token in tokens(text) if token.weight)
+
+
+def _partly(seen: Sequence[Seen], relevant: Sequence[Seen]) -> list[Lack]:
+    """Abstracts that are only partly about the question."""
+    partly = sum(each.grade.rule == "borderline_relevance" for each in seen)
+    if not partly:
+        return []
+    return [Lack(f"{partly} of {len(seen)} are only partly about the question.", _shared_words(relevant, seen))]
 
 
 def _unmet(asked: Question, seen: Sequence[Seen]) -> list[Lack]:
@@ -136,7 +153,7 @@ def _weak(relevant: Sequence[Seen]) -> list[Lack]:
     found = []
     if weak:
         what = f"{len(weak)} of {len(relevant)} relevant abstracts are of a design or method that bears no conclusion."
-        found.append(Lack(what, ("randomised", "controlled", "trial")))
+        found.append(Lack(what, _STRONG_DESIGN))
     if 2 * trials < len(relevant):
         what = f"Only {trials} of {len(relevant)} relevant abstracts are trials or systematic reviews."
         found.append(Lack(what, ("systematic", "review", "meta-analysis")))

@@ -1,0 +1,109 @@
+"""Graders and sources of the tests: they say what the test wrote, and count what they are asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from masis.errors import RetrievalFailed
+from masis.schema.audit import JudgedBy
+from masis.schema.base import Unscored
+from masis.schema.calls import Usage
+from masis.schema.screening import Abstract, Design, Grade
+from masis.screening import rubric
+from masis.screening.recommendation import floored, quality_of, recommended
+
+
+class Said(NamedTuple):
+    """What a scripted grader says of an abstract: relevance, methodology as given, design, whether large enough."""
+
+    relevance: float | None = 0.9
+    methodology: float | None = 0.8
+    design: Design = "randomised_trial"
+    adequate: bool | None = True
+
+
+STRONG = Said()
+WEAK = Said(0.9, 0.1, "case_report", None)
+SERIES = Said(0.95, 0.35, "case_series", None)
+BORDERLINE = Said(0.4, 0.6, "cohort_study", True)
+AWAY = Said(0.05, 0.9, "randomised_trial", True)
+UNREADABLE = Said(None, None)
+
+
+def grade_of(abstract_id: str, said: Said, model: str = "scripted") -> Grade:
+    """A grade after the rules."""
+    method = floored(said.methodology, said.design)
+    advice = recommended(said.relevance, method, said.design, said.adequate)
+    return Grade(
+        abstract_id=abstract_id,
+        relevance_score=said.relevance,
+        methodology_score=method,
+        methodology_raw=said.methodology,
+        prior=rubric.HIERARCHY[said.design].prior,
+        quality=quality_of(said.relevance, method),
+        sample_size_adequate=said.adequate,
+        study_type=None,
+        study_type_confidence=None,
+        design=said.design,
+        recommendation=advice.recommendation,
+        rule=advice.rule,
+        judged_by=JudgedBy(model=model, version="1"),
+        unscored=Unscored(reason="unreadable") if advice.rule == "unscored" else None,
+    )
+
+
+class ScriptedGrader:
+    """Grades by id; remembers each abstract it was asked for."""
+
+    def __init__(self, says: Mapping[str, Said], default: Said = STRONG, model: str = "scripted") -> None:
+        self.says, self.default = says, default
+        self.judged_by = JudgedBy(model=model, version="1")
+        self.usage = Usage()
+        self.asked: list[str] = []
+
+    def grade(self, question: str, abstracts: Sequence[Abstract]) -> tuple[Grade, ...]:
+        """What the script says of each."""
+        self.asked.extend(abstract.id for abstract in abstracts)
+        return tuple(
+            grade_of(each.id, self.says.get(each.id, self.default), self.judged_by.model) for each in abstracts
+        )
+
+
+class ScriptedSource:
+    """Answers the n-th query with the n-th list; past its end it has nothing."""
+
+    def __init__(self, *answers: Sequence[Abstract], name: str = "scripted") -> None:
+        self.name, self.answers = name, list(answers)
+        self.queries: list[str] = []
+
+    def search(self, query: str, limit: int, offset: int = 0) -> tuple[Abstract, ...]:
+        """The next list of the script."""
+        self.queries.append(query)
+        return tuple(self.answers.pop(0))[:limit] if self.answers else ()
+
+
+class BrokenSource:
+    """A source that can't be asked."""
+
+    name = "broken"
+
+    def search(self, query: str, limit: int, offset: int = 0) -> tuple[Abstract, ...]:
+        """Always fails."""
+        raise RetrievalFailed("it did not answer. Try again later.")
+
+
+def abstracts(*ids: str) -> tuple[Abstract, ...]:
+    """Abstracts of these ids, different in every way."""
+    return tuple(
+        Abstract(
+            id=each, title=f"Study {each} of aspirin for headache", text=f"Aspirin against headache, report {each}."
+        )
+        for each in ids
+    )
+
+
+def counting(limit: int) -> Callable[[], bool]:
+    """A ``cancelled`` that says yes from the ``limit``-th time on."""
+    times = iter(range(10_000))
+    return lambda: next(times) >= limit

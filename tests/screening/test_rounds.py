@@ -1,0 +1,231 @@
+"""The rounds: retrieve, grade, decide, retrieve again; what the specification calls correct behaviour."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from masis.schema.screening import Abstract, Screening, ScreeningEvent
+from masis.screening.grading import Grader
+from masis.screening.retrieval import Retriever
+from masis.screening.rounds import Finished, Progress, Screened, drained, screen, screen_async
+from masis.settings import Settings
+from tests.screening.scripted import (
+    AWAY,
+    BORDERLINE,
+    SERIES,
+    STRONG,
+    UNREADABLE,
+    WEAK,
+    BrokenSource,
+    Said,
+    ScriptedGrader,
+    ScriptedSource,
+    abstracts,
+    counting,
+)
+
+QUESTION = "Does aspirin help against headache?"
+ONE = ("a", "b", "c", "d", "e")
+
+
+def screened(
+    grader: Grader, *sources: Retriever, settings: Settings | None = None, **more: object
+) -> tuple[Screening, list[ScreeningEvent]]:
+    events: list[ScreeningEvent] = []
+    work = screen(QUESTION, sources, grader, settings or Settings(), screening_id="s", **more)  # type: ignore[arg-type]
+    return drained(work, events.append), events
+
+
+@pytest.mark.spec("AESOP-CONVERGES", "AESOP-ROUNDS")
+def test_strong_evidence_converges_in_the_first_round() -> None:
+    found, _ = screened(ScriptedGrader({}), ScriptedSource(abstracts(*ONE)))
+    assert (found.outcome, found.decision, len(found.rounds)) == ("sufficient", "sufficient", 1)
+    assert found.kept == ONE
+
+
+@pytest.mark.spec("AESOP-WEAK-REJECTED", "AESOP-ROUNDS")
+def test_weak_studies_are_rejected_and_the_limit_of_rounds_ends_honestly() -> None:
+    source = ScriptedSource(*(abstracts(*_ids(n)) for n in range(9)))
+    found, _ = screened(ScriptedGrader({}, default=WEAK), source)
+    assert (found.outcome, len(found.rounds), found.kept) == ("evidence_insufficient", 4, ())
+    assert "limit of 4 rounds" in " ".join(found.reasons)
+    assert found.flow.excluded[0].rule == "weak_method"
+
+
+def _ids(number: int) -> tuple[str, ...]:
+    return tuple(f"{number}-{each}" for each in ONE)
+
+
+@pytest.mark.spec("AESOP-BORDERLINE")
+def test_borderline_studies_trigger_another_retrieval_with_queries_that_say_what_was_missing() -> None:
+    says = dict.fromkeys(ONE, BORDERLINE)
+    source = ScriptedSource(abstracts(*ONE), abstracts("f", "g", "h", "i", "j"))
+    found, _ = screened(ScriptedGrader(says), source)
+    first, second = found.rounds
+    assert first.ruling.decision == "retrieve_more"
+    assert first.missing
+    assert {query.aims_at for query in second.queries} <= set(first.missing)
+    assert all(query.why for query in second.queries)
+    assert second.queries[0].text != QUESTION
+    assert found.outcome == "sufficient"
+
+
+@pytest.mark.spec("AESOP-SERIES")
+def test_case_series_do_not_dominate_however_many_and_however_well_told() -> None:
+    source = ScriptedSource(*(abstracts(*_ids(n)) for n in range(4)))
+    found, _ = screened(ScriptedGrader({}, default=SERIES), source)
+    assert found.outcome == "evidence_insufficient"
+    assert {grade.recommendation for grade in found.grades} == {"needs_more"}
+
+
+@pytest.mark.spec("AESOP-RCT-FAIR")
+def test_a_trial_whose_abstract_tells_little_is_kept_by_its_prior() -> None:
+    sparse = Said(0.9, 0.2, "randomised_trial", None)
+    found, _ = screened(ScriptedGrader({}, default=sparse), ScriptedSource(abstracts(*ONE)))
+    assert {grade.methodology_score for grade in found.grades} == {0.65}
+    assert found.outcome == "sufficient"
+
+
+@pytest.mark.spec("AESOP-DECAY")
+def test_the_bar_comes_down_round_by_round_while_the_agreement_holds() -> None:
+    middling = Said(0.6, 0.62, "cohort_study", True)  # kept at quality 0.61: enough for 0.60, not for 0.65
+    source = ScriptedSource(*(abstracts(*_ids(n)) for n in range(4)))
+    found, _ = screened(ScriptedGrader({}, default=middling), source)
+    assert [each.ruling.required_average for each in found.rounds] == [0.70, 0.65, 0.60]
+    assert [each.ruling.consensus for each in found.rounds] == ["sufficient"] * 3
+    assert found.outcome == "sufficient"
+
+
+@pytest.mark.spec("AESOP-GRADING")
+def test_nothing_is_graded_twice_however_often_it_is_found() -> None:
+    grader = ScriptedGrader(dict.fromkeys(ONE, BORDERLINE), default=BORDERLINE)
+    source = ScriptedSource(abstracts(*ONE), abstracts("a", "b", "f"), abstracts("f", "a"), abstracts("g", "b"))
+    found, _ = screened(grader, source)
+    assert sorted(grader.asked) == sorted(set(grader.asked))
+    assert found.rounds[1].retrieved == ("a", "b", "f")
+    assert found.rounds[1].new == ("f",)
+
+
+def test_what_was_found_before_votes_again_in_the_round_that_finds_it_again() -> None:
+    says = {"a": STRONG, "b": STRONG, "c": AWAY, "d": AWAY, "e": AWAY}
+    source = ScriptedSource(abstracts(*ONE), abstracts("a", "b", "f"))
+    found, _ = screened(ScriptedGrader(says), source)
+    assert (found.rounds[1].ruling.tally.keep, found.outcome) == (3, "sufficient")
+    assert found.kept == ("a", "b", "f")
+
+
+def test_the_same_record_from_two_sources_is_one_abstract_and_counts_as_a_duplicate() -> None:
+    one = Abstract(id="pmid-7", title="Aspirin for headache in adults", text="A trial.", pmid="7")
+    two = Abstract(id="corpus-1", title="ASPIRIN FOR HEADACHE IN ADULTS.", text="A trial.", pmid="7")
+    grader = ScriptedGrader({})
+    found, _ = screened(grader, ScriptedSource([one]), ScriptedSource([two]))
+    assert grader.asked == ["pmid-7"]
+    assert (found.flow.identified, found.flow.duplicates, found.flow.screened) == (2, 1, 1)
+
+
+@pytest.mark.spec("AESOP-FLOW")
+def test_the_flow_adds_up() -> None:
+    says = {"a": STRONG, "b": WEAK, "c": AWAY, "d": BORDERLINE, "e": UNREADABLE}
+    found, _ = screened(ScriptedGrader(says, default=AWAY), ScriptedSource(abstracts(*ONE), abstracts("a", "x")))
+    flow = found.flow
+    assert flow.identified == flow.duplicates + flow.screened == 7
+    assert flow.screened == sum(each.count for each in flow.excluded) + flow.undecided + flow.kept == 6
+    assert {each.rule: each.count for each in flow.excluded} == {"off_topic": 2, "weak_method": 1}
+    assert flow.unscored == 1
+
+
+def test_a_source_that_fails_leaves_a_warning_and_the_others_go_on() -> None:
+    found, events = screened(ScriptedGrader({}), BrokenSource(), ScriptedSource(abstracts(*ONE)))
+    assert found.outcome == "sufficient"
+    assert any("it did not answer" in warning for warning in found.warnings)
+    assert any(event.kind == "warning" for event in events)
+
+
+def test_where_every_source_fails_the_screening_ends_as_an_error_not_as_insufficient_evidence() -> None:
+    found, _ = screened(ScriptedGrader({}), BrokenSource())
+    assert (found.outcome, found.rounds) == ("error", ())
+    assert "No source could be asked." in found.reasons
+
+
+def test_where_nothing_is_found_it_says_so_and_reads_no_further_than_the_end() -> None:
+    found, _ = screened(ScriptedGrader({}), ScriptedSource())
+    assert found.outcome == "evidence_insufficient"
+    assert "Nothing was found" in found.reasons[0]
+
+
+def test_an_abstract_without_a_grade_asks_for_more_and_is_never_kept() -> None:
+    class Forgetful(ScriptedGrader):
+        def grade(self, question: str, abstracts: Sequence[Abstract]) -> tuple:  # type: ignore[type-arg]
+            return super().grade(question, abstracts)[1:]
+
+    found, _ = screened(Forgetful({}), ScriptedSource(abstracts(*ONE)))
+    forgotten = found.grade("a")
+    assert forgotten is not None
+    assert forgotten.unscored is not None
+    assert (forgotten.recommendation, forgotten.relevance_score) == ("needs_more", None)
+
+
+def test_a_person_can_stop_it_and_what_finished_stays() -> None:
+    source = ScriptedSource(abstracts(*ONE), abstracts(*_ids(1)))
+    found, events = screened(ScriptedGrader({}, default=BORDERLINE), source, cancelled=counting(5))
+    assert found.outcome == "cancelled"
+    assert [each.number for each in found.rounds] == [0]
+    assert {grade.abstract_id for grade in found.grades} == set(ONE)
+    assert events[-1].kind == "screening_finished"
+
+
+def test_an_interrupted_screening_goes_on_where_it_was_and_grades_nothing_again() -> None:
+    kept: list[Finished] = []
+    grader = ScriptedGrader(dict.fromkeys(ONE, BORDERLINE))
+    whole = ScriptedSource(abstracts(*ONE), abstracts("a", "f", "g", "h"))
+    screened(grader, whole, cancelled=counting(5), keep=kept.append)
+    again = ScriptedGrader(dict.fromkeys(ONE, BORDERLINE))
+    rest = ScriptedSource(abstracts("a", "f", "g", "h"))
+    found, _ = screened(again, rest, progress=Progress(tuple(kept), events=9))
+    assert again.asked == ["f", "g", "h"]
+    assert [each.number for each in found.rounds] == [0, 1]
+    straight, _ = screened(
+        ScriptedGrader(dict.fromkeys(ONE, BORDERLINE)), ScriptedSource(abstracts(*ONE), abstracts("a", "f", "g", "h"))
+    )
+    assert (found.rounds, found.kept, found.outcome) == (straight.rounds, straight.kept, straight.outcome)
+
+
+def test_every_event_has_its_number_and_tells_of_the_work_as_it_goes() -> None:
+    _, events = screened(ScriptedGrader({}), ScriptedSource(abstracts(*_ids(1), *_ids(2), *_ids(3))))
+    assert [event.seq for event in events] == list(range(1, len(events) + 1))
+    assert [event.kind for event in events] == [
+        "screening_started",
+        "round_started",
+        "searched",
+        "graded",
+        "graded",
+        "round_finished",
+        "screening_finished",
+    ]
+    assert [event.data["done"] for event in events if event.kind == "graded"] == [10, 15]
+
+
+@pytest.mark.spec("AESOP-ASYNC")
+def test_two_screenings_at_once_do_not_disturb_each_other() -> None:
+    def work(default: Said, screening_id: str) -> Screened:
+        source = ScriptedSource(*(abstracts(*_ids(n)) for n in range(4)))
+        grader = ScriptedGrader({}, default=default)
+        return screen(QUESTION, [source], grader, Settings(), screening_id=screening_id, now=lambda: "now")
+
+    async def both() -> list[Screening]:
+        return await asyncio.gather(screen_async(work(BORDERLINE, "one")), screen_async(work(STRONG, "two")))
+
+    one, two = asyncio.run(both())
+    assert one == drained(work(BORDERLINE, "one"))
+    assert two == drained(work(STRONG, "two"))
+
+
+def test_the_thresholds_and_versions_used_are_on_the_record() -> None:
+    settings = Settings(screening_required_first=0.8, screening_max_rounds=2)
+    found, _ = screened(ScriptedGrader({}), ScriptedSource(abstracts(*ONE)), settings=settings)
+    assert found.thresholds.required_average == (0.8, 0.75)
+    assert found.versions.rubric
+    assert found.settings["screening_max_rounds"] == 2
