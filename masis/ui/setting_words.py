@@ -88,7 +88,12 @@ GROUPS = (
         {
             "max_iterations": "How many versions of the answer are audited at most, the first included.",
             "improvement_threshold": "It stops when a revision raises quality by less than this.",
-            "loop_deadline_s": "Seconds after which a run is told to have taken too long.",
+            "call_deadline_s": "Seconds that one call to a model may take, over all its tries.",
+            "iteration_deadline_s": "Seconds that one iteration may take, its revision included.",
+            "loop_deadline_s": "Seconds that a whole run may take; what is finished by then stands.",
+            "judge_samples": "How often critic and evaluator, where they are models, judge each answer.",
+            "sample_temperature": "How freely they may vary when they judge more than once.",
+            "log_texts": "Whether the log at DEBUG may hold answers, critiques and revisions whole.",
         },
     ),
     Group(
@@ -112,6 +117,7 @@ GROUPS = (
         "When a person is asked.",
         {
             "review_threshold": "A person looks where confidence in the chosen answer is under this.",
+            "max_judge_spread": "A person looks where samples of a judge lie further apart than this.",
             "review_revised": "Whether a person looks at every answer that the loop has revised.",
             "spot_check_share": "The share of answers without findings that a person sees all the same.",
             "spot_check_seed": "The draw of those spot checks: the same seed draws the same cases.",

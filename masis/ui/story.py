@@ -7,6 +7,7 @@ from typing import NamedTuple, TypedDict
 from masis.schema.run import Run
 from masis.settings import OFFLINE
 from masis.store.records import RunSummary
+from masis.ui.spending import spent_by_role
 from masis.ui.words import STOPPED, spoken
 
 OFFLINE_SAYS = "No language model was involved: rules and measurements judged this answer."
@@ -35,6 +36,7 @@ def story(run: Run, shown: int) -> Story:
         StoryRow("Chosen", [chosen(run)]),
         StoryRow("Ended", [ended(run)]),
         StoryRow("Judged by", [judges(run)]),
+        StoryRow("Spent", spent_by_role(run)) if run.calls else None,
         StoryRow(f"The critic on iteration {shown + 1}", [said, *critique.notes]) if said else None,
         StoryRow("Not as it should be", _warnings(run), "warning") if run.warnings else None,
     ]
@@ -66,8 +68,12 @@ def ended(run: Run) -> str:
 
 def judges(run: Run) -> str:
     """Who judged."""
-    models = sorted({model for model in run.models.values() if model != OFFLINE})
-    return f"{', '.join(models)}." if models else OFFLINE_SAYS
+    roles: dict[str, list[str]] = {}
+    for role, model in run.models.items():
+        roles.setdefault(model, []).append(role)
+    if set(roles) == {OFFLINE}:
+        return OFFLINE_SAYS
+    return "; ".join(f"{model} ({', '.join(filled)})" for model, filled in roles.items()) + "."
 
 
 def run_name(run: RunSummary) -> str:

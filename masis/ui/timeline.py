@@ -9,6 +9,7 @@ from typing import Any, Literal, TypedDict
 from masis.schema.run import Event
 from masis.store.records import RunState
 from masis.ui.components import registered
+from masis.ui.spending import spent_so_far
 from masis.ui.words import SCORE, STOPPED, VERDICT, Tone, Word, spoken
 
 _TIMELINE = registered("timeline")
@@ -21,6 +22,9 @@ STEP: dict[str, Word] = {
     "evaluation": Word("Evaluation", "calm", "Scores faithfulness, relevance, completeness and reasoning"),
     "revision": Word("Revision", "calm", "Mends the answer; the next iteration audits what came of it"),
 }
+
+RETRIES_SHOWN = 4
+"""Calls tried again that an iteration shows, the latest; all are in the record."""
 
 StepState = Literal["done", "now", "cut", "failed"]
 
@@ -45,12 +49,13 @@ class Figure(TypedDict):
 
 
 class Group(TypedDict):
-    """An iteration (or the drafting before it) with its steps, warnings and, once finished, its figures."""
+    """An iteration (or the drafting before it): its steps, calls tried again, warnings and, once finished, figures."""
 
     title: str
     note: str
     chosen: bool
     steps: list[Step]
+    retries: list[str]
     warnings: list[str]
     figures: list[Figure]
     findings: str
@@ -69,6 +74,7 @@ class Timeline(TypedDict):
 
     groups: list[Group]
     elapsed_ms: float
+    spent: str
     waiting: str
     live: str
     end: End | None
@@ -81,7 +87,7 @@ def show_timeline(data: Timeline, *, key: str) -> None:
 
 def waiting(words: str) -> Timeline:
     """The timeline of an audit that has not begun."""
-    return {"groups": [], "elapsed_ms": 0, "waiting": words, "live": words, "end": None}
+    return {"groups": [], "elapsed_ms": 0, "spent": "", "waiting": words, "live": words, "end": None}
 
 
 def timeline(events: Sequence[Event], state: RunState, now: str, why: str = "") -> Timeline:
@@ -102,6 +108,8 @@ def timeline(events: Sequence[Event], state: RunState, now: str, why: str = "") 
             start = began.get((event.iteration, event.step))
             spent = _between(start, event.at) if start else None
             _replace_step(_group(groups, event, False), _step(event, "done", _words(event), spent))
+        elif event.kind == "call_retried":
+            _tell_retry(groups, event)
         elif event.kind == "warning":
             _warn(groups, event)
         elif event.kind == "iteration_finished":
@@ -115,6 +123,7 @@ def timeline(events: Sequence[Event], state: RunState, now: str, why: str = "") 
     return {
         "groups": list(groups.values()),
         "elapsed_ms": _elapsed(events, last),
+        "spent": spent_so_far(events),
         "waiting": "",
         "live": end["text"] if end else _live(groups),
         "end": end,
@@ -131,6 +140,7 @@ def _group(groups: dict[int | None, Group], event: Event, again: bool) -> Group:
             "note": f"{note}, taken up again" if again else note,
             "chosen": False,
             "steps": [],
+            "retries": [],
             "warnings": [],
             "figures": [],
             "findings": "",
@@ -156,6 +166,13 @@ def _cut_short(groups: dict[int | None, Group]) -> None:
         for step in group["steps"]:
             if step["state"] == "now":
                 step["state"] = "failed" if group["warnings"] else "cut"
+
+
+def _tell_retry(groups: dict[int | None, Group], event: Event) -> None:
+    if event.iteration in groups:
+        retries = groups[event.iteration]["retries"]
+        retries.append(event.message)
+        del retries[:-RETRIES_SHOWN]
 
 
 def _warn(groups: dict[int | None, Group], event: Event) -> None:

@@ -17,7 +17,7 @@ export default function ({ data, parentElement }) {
   const status = root.querySelector(".status")
   const drawing = root.querySelector(".drawing")
   if (status.textContent !== data.live) status.textContent = data.live
-  const version = JSON.stringify([data.groups, data.waiting, data.end])
+  const version = JSON.stringify([data.groups, data.spent, data.waiting, data.end])
   const clock = `${spent(data.elapsed_ms)}`
   if (root.dataset.version === version) {
     const shown = drawing.querySelector(".clock")
@@ -31,12 +31,14 @@ export default function ({ data, parentElement }) {
     const end = make("div", `end tone-${data.end.tone}`)
     end.append(make("b", "", data.end.text), make("span", "dim", `  after ${clock}`))
     for (const detail of data.end.details) end.append(make("p", "", detail))
+    if (data.spent) end.append(make("p", "dim", data.spent))
     drawing.append(end)
   } else {
     const line = make("div", "now-line")
     line.append(pill({ text: data.waiting ? "Waiting" : "Auditing", tone: "busy" }))
     line.append(make("span", "", data.waiting || data.live.split(":")[0]))
     if (!data.waiting) line.append(make("span", "clock", clock))
+    if (data.spent) line.append(make("span", "dim", data.spent))
     drawing.append(line)
   }
 
@@ -92,6 +94,7 @@ export default function ({ data, parentElement }) {
       steps.append(figures)
     }
     item.append(steps)
+    for (const retry of group.retries) item.append(make("p", "retry", retry))
     for (const warning of group.warnings) item.append(make("p", "warning", warning))
     return item
   }
