@@ -6,6 +6,8 @@ Everything that is not one try (waiting, trying again, asking in another form, c
 from __future__ import annotations
 
 import importlib
+import ipaddress
+import logging
 import time
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, NamedTuple, Protocol
@@ -14,6 +16,8 @@ from masis.llm.prompting import Prompt
 from masis.llm.schemas import ReplySchema
 from masis.schema.calls import ReplyMode
 
+CONNECT_S = 5.0
+"""How long a server may take to accept a connection."""
 LONGEST_BODY = 8_000_000
 """Bytes of a server's reply that are taken; what goes on beyond is no reply to a question of ours."""
 
@@ -66,12 +70,13 @@ class Call(NamedTuple):
     correction: str = ""
 
     def task(self) -> str:
-        """The task, and what else is to be said: the schema where nothing else enforces it, what was wrong before."""
-        task = f"{self.prompt.task}\n\n{self.correction}" if self.correction else self.prompt.task
-        if self.mode == "json_schema":
-            return task
+        """The task, and behind it what was wrong with a reply before, if there was one."""
+        return f"{self.prompt.task}\n\n{self.correction}" if self.correction else self.prompt.task
+
+    def task_with_schema(self) -> str:
+        """The task with the schema behind it, for where nothing else shows it to the model."""
         return (
-            f"{task}\n\nReply with one JSON object and nothing else: no prose, no code fence. It satisfies "
+            f"{self.task()}\n\nReply with one JSON object and nothing else: no prose, no code fence. It satisfies "
             f"this JSON schema, named {self.schema.name}:\n{self.schema.text}"
         )
 
@@ -159,3 +164,17 @@ def count(usage: Any, *path: str) -> int:
     for name in path:
         usage = usage.get(name) if isinstance(usage, Mapping) else None
     return usage if isinstance(usage, int) and not isinstance(usage, bool) and usage > 0 else 0
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address is this machine: no proxy stands before it."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+
+
+def quiet(logger: str) -> None:
+    """Keep an SDK's own DEBUG lines, which may hold what is sent, out of logs unless somebody set its level."""
+    if logging.getLogger(logger).level == logging.NOTSET:
+        logging.getLogger(logger).setLevel(logging.INFO)

@@ -17,7 +17,7 @@ from masis.llm.providers.base import Trouble, TryFailed
 LONGEST_MESSAGE = 300
 _KEY = re.compile(r"\b(?:sk|key|pk|gsk|xai|hf|AIza)[-_][\w*.\-]{6,400}", re.IGNORECASE)
 _FORMAT = re.compile(
-    r"response[_ ]?format|json[_ ]?schema|json[_ ]?object|json[_ ]?mode|output_(?:config|format)|structured[_ ]output"
+    r"response[_ ]?format|json[_ ]?(?:schema|object|mode)|output[_ ](?:config|format)|structured[_ ]output"
     r"|guided[_ ](?:json|decoding)|grammar|tool_choice|\btools?\b.{0,40}support",
     re.IGNORECASE,
 )

@@ -7,9 +7,7 @@ are merely compatible leave fields out, and a deadline counts over the whole rep
 from __future__ import annotations
 
 import hashlib
-import ipaddress
 import json
-import logging
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -18,6 +16,7 @@ import openai
 from masis.llm.endpoints import Endpoint
 from masis.llm.providers import faults
 from masis.llm.providers.base import (
+    CONNECT_S,
     Call,
     Reply,
     Tokens,
@@ -25,13 +24,14 @@ from masis.llm.providers.base import (
     TryFailed,
     body_of,
     count,
+    is_loopback,
+    quiet,
     transport_of,
     whole_characters,
 )
 from masis.schema.calls import ReplyMode
 
 OPENAI_HOST = "api.openai.com"
-CONNECT_S = 5.0
 _HTTP = transport_of(openai.DefaultHttpxClient)
 
 
@@ -73,7 +73,7 @@ class OpenAICompatible:
         raise failed  # outside the handler: the SDK's error holds the request, and with it the key
 
     def _request(self, call: Call) -> dict[str, Any]:
-        prompt, task = call.prompt, call.task()
+        prompt, task = call.prompt, call.task() if call.mode == "json_schema" else call.task_with_schema()
         if "system" in call.without:
             messages = [{"role": "user", "content": f"{prompt.frame}\n\n{prompt.shared}\n\n{task}"}]
         else:
@@ -139,20 +139,6 @@ class OpenAICompatible:
         if not text.strip():
             raise failed("empty", "the reply is empty", text)
         return Reply(text, answered_by, tokens)
-
-
-def is_loopback(host: str) -> bool:
-    """Whether an address is this machine: no proxy stands before it."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")
-
-
-def quiet(logger: str) -> None:
-    """Keep an SDK's own DEBUG lines, which may hold what is sent, out of logs unless somebody set its level."""
-    if logging.getLogger(logger).level == logging.NOTSET:
-        logging.getLogger(logger).setLevel(logging.INFO)
 
 
 def _first(choices: Any) -> dict[str, Any] | None:

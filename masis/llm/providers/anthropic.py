@@ -1,0 +1,149 @@
+"""Anthropic's Messages API, through its SDK (the extra ``anthropic``).
+
+A typed reply is asked for by ``output_config``; of models that don't take it, by a tool that must be called (kept as
+the mode ``json_object``), then by the schema in the prompt. Question and evidence are marked to be cached.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from urllib.parse import urlsplit
+
+import anthropic
+
+from masis.llm.endpoints import Endpoint
+from masis.llm.providers import faults
+from masis.llm.providers.base import (
+    CONNECT_S,
+    Call,
+    Reply,
+    Tokens,
+    Trouble,
+    TryFailed,
+    body_of,
+    count,
+    is_loopback,
+    quiet,
+    transport_of,
+    whole_characters,
+)
+from masis.schema.calls import ReplyMode
+
+WORTH_CACHING = 4_000
+"""Characters from which the shared part is marked: Anthropic caches from 1,024 tokens on."""
+_HTTP = transport_of(anthropic.DefaultHttpxClient)
+
+
+class Anthropic:
+    """One server. The client and its connections are shared by all calls to it."""
+
+    modes: tuple[ReplyMode, ...] = ("json_schema", "json_object", "prompt")
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        quiet("anthropic")
+        self._endpoint = endpoint
+        self._key = endpoint.key.get_secret_value() if endpoint.key else ""
+        host = urlsplit(endpoint.address).hostname or ""
+        self._client = anthropic.Anthropic(
+            api_key=self._key or "none",
+            base_url=endpoint.address.removesuffix("/v1"),
+            max_retries=0,
+            # A redirect would carry question and key to an address nobody configured.
+            http_client=anthropic.DefaultHttpxClient(follow_redirects=False, trust_env=not is_loopback(host)),
+        )
+        if not endpoint.of_vendor:  # what the SDK took from ANTHROPIC_CUSTOM_HEADERS is for Anthropic alone
+            self._client._custom_headers = {}
+
+    def answer(self, call: Call) -> Reply:
+        """One try. Raises TryFailed."""
+        failed: TryFailed
+        try:
+            with self._client.messages.with_streaming_response.create(
+                **self._request(call), timeout=anthropic.Timeout(call.timeout_s, connect=min(CONNECT_S, call.timeout_s))
+            ) as response:
+                body = body_of(response.iter_bytes(), call.timeout_s)
+            return self._reply(body, call)
+        except anthropic.APIStatusError as error:
+            failed = faults.from_status(
+                error.status_code,
+                error.response.headers,
+                error.body,
+                key_name=self._endpoint.key_name,
+                model=call.model,
+                key=self._key,
+            )
+        except (anthropic.APIConnectionError, _HTTP.RequestError, OSError) as error:
+            failed = faults.from_connection(error, self._endpoint.address)
+        raise failed  # outside the handler: the SDK's error holds the request, and with it the key
+
+    def _request(self, call: Call) -> dict[str, Any]:
+        prompt = call.prompt
+        shared: dict[str, Any] = {"type": "text", "text": prompt.shared}
+        if len(prompt.frame) + len(prompt.shared) >= WORTH_CACHING and "cache_control" not in call.without:
+            shared["cache_control"] = {"type": "ephemeral"}
+        task = call.task_with_schema() if call.mode == "prompt" else call.task()
+        request: dict[str, Any] = {
+            "model": call.model,
+            "max_tokens": call.max_tokens,
+            "system": prompt.frame,
+            "messages": [{"role": "user", "content": [shared, {"type": "text", "text": task}]}],
+        }
+        if call.temperature is not None and "temperature" not in call.without:
+            # The other vendors' scale ends at 2, this one's at 1.
+            request["temperature"] = min(1.0, call.temperature)
+        if call.mode == "json_schema":
+            request["output_config"] = {"format": {"type": "json_schema", "schema": call.schema.schema}}
+        elif call.mode == "json_object":
+            tool = {"name": call.schema.name, "description": "Hand in the reply.", "input_schema": call.schema.schema}
+            request["tools"] = [tool]
+            request["tool_choice"] = {"type": "tool", "name": call.schema.name}
+        return request
+
+    def _reply(self, body: bytes, call: Call) -> Reply:
+        try:
+            data = json.loads(body)
+        except (ValueError, RecursionError):
+            data = None
+        if not isinstance(data, dict) or not isinstance(data.get("content"), list):
+            raw = body[:2000].decode("utf-8", "replace")
+            raise TryFailed("malformed", "the server's reply is no message of this API", raw=raw)
+        text, usage = _text(data["content"]), data.get("usage")
+        answered_by = data["model"][:200] if isinstance(data.get("model"), str) else None
+        cached, written = count(usage, "cache_read_input_tokens"), count(usage, "cache_creation_input_tokens")
+        tokens = Tokens(
+            prompt=count(usage, "input_tokens") + cached + written,
+            cached=cached,
+            written=written,
+            completion=count(usage, "output_tokens"),
+        )
+
+        def failed(trouble: Trouble, said: str) -> TryFailed:
+            return TryFailed(trouble, said, raw=text, answered_by=answered_by, tokens=tokens)
+
+        match data.get("stop_reason"):
+            case "refusal":
+                raise failed("refused", "the model declined to answer")
+            case "max_tokens":
+                raise failed("cut_off", f"the reply was cut off at {call.max_tokens} tokens")
+            case "model_context_window_exceeded":
+                raise failed("cut_off", "the reply was cut off at the end of the model's context")
+        if not text.strip():
+            raise failed("empty", "the reply is empty")
+        return Reply(text, answered_by, tokens)
+
+
+def _text(blocks: list[Any]) -> str:
+    """What was said, or what the tool was called with; a model's thinking is left out."""
+    parts = []
+    for block in blocks:
+        if not isinstance(block, dict):
+            continue
+        if block.get("type") == "text" and isinstance(block.get("text"), str):
+            parts.append(block["text"])
+        elif block.get("type") == "tool_use":
+            parts.append(json.dumps(block.get("input"), ensure_ascii=False))
+    return whole_characters("\n".join(parts))
+
+
+PROVIDER = Anthropic
