@@ -59,7 +59,7 @@ class Settings(Record):
     relevance_weight: Share = 0.25
     completeness_weight: Share = 0.25
     reasoning_weight: Share = 0.15
-    evaluate: Literal["every", "final"] = "every"
+    evaluate: Literal["every", "final", "never"] = "every"
 
     # specs/critic-loop.md
     max_iterations: Annotated[int, Field(ge=1, le=5)] = 3
@@ -92,6 +92,8 @@ class Settings(Record):
     screening_discard_share: Share = 0.50
     screening_memory: bool = False
     screening_memory_bound: Annotated[float, Field(ge=0, le=0.1)] = 0.05
+    screening_pubmed_email: str = ""
+    screening_pubmed_address: str = "https://eutils.ncbi.nlm.nih.gov/entrez/eutils"
 
     # who looks
     review_threshold: Share = 0.7

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 
-from masis.errors import InputError, StoreError, UnknownRecord
+from masis.errors import InputError, RetrievalFailed, StoreError, UnknownRecord
 from masis.schema.base import Record
 from masis.schema.screening import Abstract
 from masis.screening.terms import search_terms
@@ -214,8 +214,14 @@ class CorpusRetriever:
         return f"corpus:{self._corpus}"
 
     def search(self, query: str, limit: int, offset: int = 0) -> tuple[Abstract, ...]:
-        """At most ``limit`` abstracts that hold any telling word of the query, best first, from ``offset`` on."""
-        return self._corpora.search(self._corpus, query, limit, offset)
+        """At most ``limit`` abstracts that hold any telling word of the query, best first, from ``offset`` on.
+
+        Raises RetrievalFailed where the corpus has been removed meanwhile.
+        """
+        try:
+            return self._corpora.search(self._corpus, query, limit, offset)
+        except UnknownRecord as error:
+            raise RetrievalFailed(str(error)) from error
 
 
 def _checked_name(name: str) -> str:

@@ -79,7 +79,7 @@ GROUPS = (
             "relevance_weight": "Weight of relevance: it answers the question.",
             "completeness_weight": "Weight of completeness: it uses what the evidence offers.",
             "reasoning_weight": "Weight of reasoning: its steps hold together.",
-            "evaluate": "every scores each iteration, final only the last one.",
+            "evaluate": "every scores each iteration, final only the last one, never none.",
         },
     ),
     Group(
@@ -110,6 +110,8 @@ GROUPS = (
             "screening_discard_share": "The share to discard from which more is retrieved in any case.",
             "screening_memory": "Whether what was accepted before may move the required quality a little.",
             "screening_memory_bound": "The most by which memory moves it, up or down.",
+            "screening_pubmed_email": "Whom PubMed may write to about the searches made here; it asks for one.",
+            "screening_pubmed_address": "Where PubMed's E-utilities are reached.",
         },
     ),
     Group(

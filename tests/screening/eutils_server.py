@@ -1,0 +1,115 @@
+"""E-utilities on loopback: real HTTP, replies of our own in the shape of PubMed's, faults in the order given."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import NamedTuple
+from urllib.parse import parse_qs
+
+
+class Reply(NamedTuple):
+    """What the server sends; ``cut`` promises more bytes than come."""
+
+    status: int = 200
+    body: bytes = b""
+    headers: tuple[tuple[str, str], ...] = ()
+    cut: int = 0
+
+
+class Asked(NamedTuple):
+    """What a request held."""
+
+    path: str
+    parameters: dict[str, str]
+    user_agent: str
+
+
+def article(pmid: int, title: str = "") -> str:
+    """One record as efetch brings it."""
+    return (
+        f"<PubmedArticle><MedlineCitation><PMID>{pmid}</PMID><Article><ArticleTitle>{title or f'Study {pmid}'}"
+        f"</ArticleTitle><Abstract><AbstractText>Text {pmid}.</AbstractText></Abstract></Article></MedlineCitation>"
+        "</PubmedArticle>"
+    )
+
+
+def articles(pmids: list[int]) -> bytes:
+    """A whole reply of efetch."""
+    return f"<?xml version='1.0' ?><PubmedArticleSet>{''.join(map(article, pmids))}</PubmedArticleSet>".encode()
+
+
+def hits(total: int, pmids: list[int], *, history: bool = True) -> bytes:
+    """A whole reply of esearch."""
+    kept = "<QueryKey>1</QueryKey><WebEnv>MCID_kept</WebEnv>" if history else ""
+    ids = "".join(f"<Id>{pmid}</Id>" for pmid in pmids)
+    return (
+        '<?xml version="1.0" encoding="UTF-8" ?><!DOCTYPE eSearchResult PUBLIC "-//NLM//DTD esearch 20060628//EN" '
+        '"https://dtd.example.org/esearch.dtd"><eSearchResult>'
+        f"<Count>{total}</Count><RetMax>{len(pmids)}</RetMax><RetStart>0</RetStart>{kept}<IdList>{ids}</IdList>"
+        "<TranslationSet/></eSearchResult>"
+    ).encode()
+
+
+@dataclass
+class Server:
+    """``faults`` are sent first, one a request; then what a PubMed of these ids would."""
+
+    address: str = ""
+    pmids: list[int] = field(default_factory=lambda: list(range(101, 601)))
+    faults: list[Reply] = field(default_factory=list)
+    asked: list[Asked] = field(default_factory=list)
+    history: bool = True
+    fetches: Callable[[list[int]], bytes] = articles
+    holding_all: int | None = None
+
+    def reply(self, asked: Asked) -> Reply:
+        """The reply to a request."""
+        self.asked.append(asked)
+        if self.faults:
+            return self.faults.pop(0)
+        given = asked.parameters
+        start, most = int(given.get("retstart", 0)), int(given.get("retmax", 20))
+        if asked.path.endswith("esearch.fcgi"):
+            found = self.pmids
+            if self.holding_all is not None and " AND " in given["term"]:
+                found = found[: self.holding_all]
+            return Reply(body=hits(len(found), found[start : start + most], history=self.history))
+        if "WebEnv" in given:
+            return Reply(body=self.fetches(self.pmids[start : start + most]))
+        return Reply(body=self.fetches([int(pmid) for pmid in given["id"].split(",")]))
+
+
+@contextmanager
+def serving(server: Server) -> Iterator[Server]:
+    """Serve on a free port of this machine while the block runs."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            length = int(self.headers["Content-Length"])
+            sent = parse_qs(self.rfile.read(length).decode(), keep_blank_values=True)
+            parameters = {name: values[0] for name, values in sent.items()}
+            reply = server.reply(Asked(self.path, parameters, self.headers["User-Agent"]))
+            self.send_response(reply.status)
+            for name, value in reply.headers:
+                self.send_header(name, value)
+            self.send_header("Content-Length", str(len(reply.body) + reply.cut))
+            self.end_headers()
+            self.wfile.write(reply.body)
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 (the name is the library's)
+            """Say nothing."""
+
+    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+    thread.start()
+    server.address = f"http://127.0.0.1:{http.server_port}"
+    try:
+        yield server
+    finally:
+        http.shutdown()
+        http.server_close()
+        thread.join()
