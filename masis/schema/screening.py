@@ -72,9 +72,12 @@ Rule = Literal[
     "borderline_method",
     "borderline_quality",
     "unscored",
+    "disagreement",
     "person",
 ]
-"""The written rule a recommendation follows from (``recommendation.py``); ``person`` after an override."""
+"""The written rule a recommendation follows from (``recommendation.py``); ``disagreement`` where the graders of an
+ensemble don't agree, ``person`` after an override.
+"""
 
 
 class Abstract(OpenRecord):
@@ -340,12 +343,16 @@ class Screening(Record):
 
 
 class Acceptance(Record):
-    """One accepted (kept) study as the memory holds it: which design, at what quality, in which round."""
+    """One accepted (kept) study as the memory holds it: which design, at what quality, in which round.
+
+    ``required`` is the average that was asked for in that round.
+    """
 
     study_type: StudyType | None
     design: Design | None
     quality: Share
     round: int = Field(ge=0)
+    required: Share
     screening_id: str = ""
     at: str = ""
 

@@ -135,6 +135,7 @@ REASON_OF_RULE: dict[Rule, str] = {
     "borderline_method": "method not reported well enough",
     "borderline_quality": "quality between keeping and discarding",
     "unscored": "could not be graded",
+    "disagreement": "the graders don't agree",
     "person": "a person's decision",
 }
 

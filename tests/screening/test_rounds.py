@@ -215,7 +215,7 @@ def test_two_screenings_at_once_do_not_disturb_each_other() -> None:
         grader = ScriptedGrader({}, default=default)
         return screen(QUESTION, [source], grader, Settings(), screening_id=screening_id, now=lambda: "now")
 
-    async def both() -> list[Screening]:
+    async def both() -> tuple[Screening, Screening]:
         return await asyncio.gather(screen_async(work(BORDERLINE, "one")), screen_async(work(STRONG, "two")))
 
     one, two = asyncio.run(both())

@@ -1,0 +1,83 @@
+"""Several graders as one: agreement shown, ties and spread decided by the written rule."""
+
+from __future__ import annotations
+
+import pytest
+
+from masis.errors import SettingsError
+from masis.schema.screening import Grade
+from masis.screening.ensemble import Ensemble, krippendorff_alpha, pair_agreement
+from tests.screening.scripted import AWAY, SERIES, STRONG, UNREADABLE, Said, ScriptedGrader, abstracts
+
+pytestmark = pytest.mark.spec("AESOP-ENSEMBLE")
+
+
+def graded(*says: Said) -> Grade:
+    graders = tuple(ScriptedGrader({}, default=said, model=f"grader {i}") for i, said in enumerate(says))
+    (grade,) = Ensemble(graders).grade("aspirin for headache", abstracts("a"))
+    return grade
+
+
+def test_graders_who_agree_are_one_voice_and_each_opinion_stays() -> None:
+    grade = graded(STRONG, Said(0.8, 0.7), Said(0.85, 0.75))
+    assert (grade.recommendation, grade.agreement) == ("keep", 1.0)
+    assert (grade.relevance_score, grade.methodology_score) == (0.85, 0.75)
+    assert [opinion.relevance_score for opinion in grade.opinions] == [0.9, 0.8, 0.85]
+    assert grade.judged_by.model == "grader 0 + grader 1 + grader 2"
+
+
+def test_one_grader_far_off_moves_neither_score_nor_recommendation_of_the_others_beyond_doubt() -> None:
+    grade = graded(STRONG, STRONG, AWAY)
+    assert (grade.relevance_score, grade.methodology_score) == (0.9, 0.8)
+    assert (grade.recommendation, grade.rule) == ("needs_more", "disagreement")
+    assert "apart" in grade.reasons["recommendation"].text
+
+
+def test_a_tie_asks_for_more_evidence() -> None:
+    grade = graded(Said(0.6, 0.6), Said(0.45, 0.6))
+    assert (grade.recommendation, grade.rule, grade.agreement) == ("needs_more", "disagreement", 0.0)
+    assert "don't agree" in grade.reasons["recommendation"].text
+
+
+def test_a_tie_about_the_design_goes_to_the_lower_prior() -> None:
+    assert graded(STRONG, SERIES).design == "case_series"
+
+
+def test_a_grader_who_cannot_score_abstains() -> None:
+    grade = graded(STRONG, STRONG, UNREADABLE)
+    assert (grade.recommendation, grade.agreement, len(grade.opinions)) == ("keep", 1.0, 3)
+
+
+def test_where_most_cannot_score_the_abstract_is_unscored() -> None:
+    grade = graded(STRONG, UNREADABLE, UNREADABLE)
+    assert (grade.recommendation, grade.relevance_score) == ("needs_more", None)
+    assert grade.unscored is not None
+    assert "1 of 3" in grade.unscored.reason
+
+
+def test_two_thirds_are_a_majority_where_the_qualities_lie_close() -> None:
+    grade = graded(Said(0.6, 0.6), Said(0.62, 0.6), Said(0.48, 0.6))
+    assert (grade.recommendation, round(grade.agreement or 0, 3)) == ("keep", 0.333)
+
+
+def test_an_ensemble_of_nobody_is_refused() -> None:
+    with pytest.raises(SettingsError, match="at least one grader"):
+        Ensemble(())
+
+
+def test_pairs_that_say_the_same_are_counted() -> None:
+    assert pair_agreement(["keep", "keep", "discard"]) == pytest.approx(1 / 3)
+    assert pair_agreement(["keep"]) is None
+
+
+def test_krippendorffs_alpha_is_that_of_his_own_example() -> None:
+    # Krippendorff 2011, "Computing Krippendorff's Alpha-Reliability", section C: four observers, twelve units, 0.743.
+    rows = ("123321412...", "1233224125.3", ".3332342251.", "12332441251.")
+    units = [[row[i] for row in rows if row[i] != "."] for i in range(12)]
+    assert krippendorff_alpha(units) == pytest.approx(0.743, abs=0.0005)
+
+
+def test_alpha_is_undefined_where_everybody_always_said_the_same() -> None:
+    assert krippendorff_alpha([["keep", "keep"], ["keep", "keep"]]) is None
+    assert krippendorff_alpha([["keep"], ["discard"]]) is None
+    assert krippendorff_alpha([["keep", "keep"], ["discard", "discard"]]) == 1.0

@@ -1,0 +1,86 @@
+"""The acceptance memory: what it holds, how far it moves a threshold, and that it is off unless asked for."""
+
+from __future__ import annotations
+
+import pytest
+
+from masis.schema.screening import Acceptance, Design
+from masis.screening import ruling
+from masis.screening.memory import InProcess, acceptances, adapted, by_design, shift
+from masis.screening.rounds import drained, screen
+from masis.settings import Settings
+from tests.screening.scripted import BORDERLINE, ScriptedGrader, ScriptedSource, abstracts
+
+pytestmark = pytest.mark.spec("AESOP-MEMORY")
+ON = Settings(screening_memory=True)
+
+
+def entries(
+    count: int, quality: float, required: float = 0.70, design: Design = "randomised_trial"
+) -> list[Acceptance]:
+    return [
+        Acceptance(study_type=None, design=design, quality=quality, round=0, required=required) for _ in range(count)
+    ]
+
+
+def test_a_sufficient_screening_leaves_its_kept_studies_with_quality_and_round() -> None:
+    source = ScriptedSource(abstracts("a", "b"), abstracts("c", "d", "e", "f", "b"))
+    grader = ScriptedGrader({"a": BORDERLINE, "b": BORDERLINE})
+    found = drained(screen("aspirin", [source], grader, Settings(), screening_id="s", now=lambda: "now"))
+    memory = InProcess()
+    memory.remember(acceptances(found))
+    assert {(entry.design, round(entry.quality, 2), entry.round, entry.required) for entry in memory.accepted()} == {
+        ("randomised_trial", 0.85, 1, 0.65)
+    }
+    assert len(memory.accepted()) == 4
+    memory.reset()
+    assert memory.accepted() == ()
+
+
+def test_an_insufficient_screening_leaves_nothing() -> None:
+    grader = ScriptedGrader({}, default=BORDERLINE)
+    found = drained(screen("aspirin", [ScriptedSource(abstracts("a"))], grader, Settings(), screening_id="s"))
+    assert acceptances(found) == ()
+
+
+def test_it_is_off_unless_asked_for() -> None:
+    assert adapted(Settings(), entries(100, 0.95)) == ruling.thresholds_of(Settings())
+
+
+def test_it_moves_nothing_before_it_holds_enough() -> None:
+    found = adapted(ON, entries(19, 0.95))
+    assert found.required_average == (0.70, 0.65, 0.60, 0.55)
+    assert "fewer than the 20" in found.adapted_why
+
+
+def test_studies_accepted_well_above_what_was_asked_let_later_decisions_converge_sooner() -> None:
+    found = adapted(ON, entries(40, 0.74))
+    assert found.required_average == (0.68, 0.63, 0.58, 0.55)
+    assert found.adapted_by == -0.02
+    assert "0.040 above" in found.adapted_why
+
+
+def test_studies_accepted_below_what_was_asked_make_it_stricter() -> None:
+    assert adapted(ON, entries(40, 0.66)).required_average == (0.72, 0.67, 0.62, 0.57)
+
+
+@pytest.mark.parametrize("quality", [0.0, 0.2, 0.5, 0.7, 0.9, 1.0])
+def test_however_extreme_the_past_a_threshold_moves_by_no_more_than_the_bound_and_never_under_the_least(
+    quality: float,
+) -> None:
+    own = ruling.thresholds_of(ON).required_average
+    found = adapted(ON, entries(500, quality)).required_average
+    assert all(abs(new - old) <= 0.05 + 1e-9 and new >= 0.55 for new, old in zip(found, own, strict=True))
+
+
+def test_case_series_soften_nothing_however_many_were_accepted() -> None:
+    assert shift(entries(500, 0.99, design="case_series"), 0.05).by == 0.0
+
+
+def test_only_the_newest_count() -> None:
+    assert shift([*entries(500, 1.0), *entries(200, 0.70)], 0.05).by == 0.0
+
+
+def test_the_entries_are_shown_by_design() -> None:
+    found = by_design([*entries(2, 0.8), *entries(1, 0.6, design="cohort_study")])
+    assert {design: len(mine) for design, mine in found.items()} == {"randomised_trial": 2, "cohort_study": 1}
