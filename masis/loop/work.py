@@ -126,7 +126,7 @@ class Work(Telling):
             elif revision.revised_answer == self.iterations[-1].answer:
                 reason = "convergence"
         last = self.iterations[-1]
-        if reason is not None and last.evaluation is None:
+        if reason is not None and last.evaluation is None and self.settings.evaluate != "never":
             evaluated = yield from self._evaluate(self._context(last), last.critique)
             last = last.model_copy(update={"evaluation": evaluated})
         elif revision is not None:

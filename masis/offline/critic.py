@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from masis.offline.conditions import Assumption, assumptions, under_labels
 from masis.offline.evaluator import completeness, groundedness, relevance
 from masis.offline.ground import JUDGED_BY, index_of, mean, plain
 from masis.offline.reasoning import unsupported_conclusions
@@ -73,7 +74,14 @@ class OfflineCritic:
         if grounded is None:
             return Unscored(reason="no claim of the answer could be checked against text")
         conflicts = tuple(source_conflicts(context))
-        objections = (*unsafe(context), *wider_than_evidence(context), *conflicts, *gaps(context), *vague(context))
+        objections = (
+            *unsafe(context),
+            *wider_than_evidence(context),
+            *conflicts,
+            *assumed_conditions(context),
+            *gaps(context),
+            *vague(context),
+        )
         contradicted = [check for check in context.claims if check.verdict == "contradicted"]
         baseless = [c for c in context.claims if c.verdict == "unsupported" and (c.support or 0.0) < HIGH_BELOW]
         quality = _quality(context, grounded, objections)
@@ -157,7 +165,7 @@ def source_conflicts(context: AuditContext) -> Iterator[Objection]:
         verdicts = {chunk: index.assess(said, only=(chunk,)) for chunk in near}
         bears = [chunk for chunk, found in verdicts.items() if found.verdict == "supported"]
         denies = [chunk for chunk, found in verdicts.items() if found.verdict == "contradicted" and found.signals]
-        if bears and denies:
+        if bears and denies and not under_labels(context.evidence, said, bears[0], denies[0]):
             signal = verdicts[denies[0]].signals[0]
             yield Objection(
                 "contradiction",
@@ -169,6 +177,29 @@ def source_conflicts(context: AuditContext) -> Iterator[Objection]:
                 check.claim.text,
                 (bears[0], denies[0]),
             )
+
+
+def assumed_conditions(context: AuditContext) -> Iterator[Objection]:
+    """Values given as if they held always, which the evidence gives under one of several conditions."""
+    for found in assumptions(context):
+        yield Objection(
+            "incomplete",
+            "assumed_condition",
+            "high",
+            f"The answer assumes “{found.chosen.condition}” without saying so.",
+            f"The evidence has {_under(found)}.",
+            f"Say that the value depends on the {found.by or 'condition'}: {_under(found)}.",
+            found.check.claim.text,
+            tuple(dict.fromkeys(variant.evidence_id for variant in (found.chosen, *found.others))),
+        )
+
+
+def _under(found: Assumption) -> str:
+    each = [
+        f"{variant.value} under “{variant.condition}”" if variant.condition else f"{variant.value} without a condition"
+        for variant in (found.chosen, *found.others)
+    ]
+    return ", ".join(each)
 
 
 def gaps(context: AuditContext) -> Iterator[Objection]:

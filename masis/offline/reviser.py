@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from masis.offline.alignment import EvidenceIndex
+from masis.offline.conditions import Assumption, assumptions, said_of
 from masis.offline.drafter import NOTHING_FOUND, cited_sentence
 from masis.offline.edits import Edit, applied, without
 from masis.offline.ground import JUDGED_BY, index_of, lead_of, plain
@@ -92,6 +93,7 @@ class _Mending:
         self.inside = citations_by_sentence(audit)
         self.checks = self._sentence_checks()
         self.issues_at = _issues_by_sentence(self.issues, audit.sentences)
+        self.assumed = {found.check.claim.sentence: found for found in assumptions(self.context)}
         self.readable = any(chunk.text.strip() for chunk in self.context.evidence)
 
     def _sentence_checks(self) -> dict[int, ClaimCheck]:
@@ -122,6 +124,8 @@ class _Mending:
             )
         elif check is None or check.support is None:
             self._remove_fabricated(number, sentence)
+        elif (found := self._assumed(number)) is not None:
+            self._name_conditions(number, sentence, found)
         elif check.verdict == "contradicted":
             self._correct(number, sentence, check)
         elif check.verdict == "unsupported" and check.support < HIGH_BELOW and _touched(check) < DROPPED_BELOW:
@@ -132,6 +136,27 @@ class _Mending:
             self._trim(number, sentence, check, shorter)
         else:
             self._recite(number, sentence, check)
+
+    def _assumed(self, number: int) -> Assumption | None:
+        """The condition that this sentence assumes, where an issue says that something is left out."""
+        if not any(issue.type in ("incomplete", "missing_info", "ambiguity") for issue in self.issues_at[number]):
+            return None
+        return self.assumed.get(number)
+
+    def _name_conditions(self, number: int, sentence: Sentence, found: Assumption) -> None:
+        """All values with their conditions, in the words of the evidence, in place of the one without."""
+        passages = {(variant.evidence_id, variant.sentence): None for variant in (found.chosen, *found.others)}
+        if any(len(text.split()) > LONGEST_PASSAGE for _, text in passages):
+            return
+        cited = [self._cited(text, evidence_id) for evidence_id, text in passages]
+        lead = lead_of(sentence.text)
+        if len(cited) == 1 or lead:
+            after = lead + " ".join(cited)
+        else:
+            after = f"{said_of(plain(found.check.claim), found)}:\n" + "\n".join(f"- {each}" for each in cited)
+            after += "\n" if self.context.answer[sentence.end :].strip() else ""
+        why = f"The evidence has other values under other conditions than {found.chosen.condition}."
+        self._replace(number, sentence, after, "rewritten", why, (*_BASELESS, *_DENIED, *_LEFT_OUT))
 
     def add_missing(self) -> None:
         """What the question asks for and no sentence tells, word for word from the evidence."""
@@ -303,6 +328,7 @@ def _issues_by_sentence(issues: Sequence[Issue], sentences: Sequence[Sentence]) 
 
 _BASELESS = ("unsupported_claim", "partly_supported_claim", "uncited_sentence", "conclusion_without_ground")
 _DENIED = ("contradicted_claim",)
+_LEFT_OUT = ("assumed_condition", "missing_information")
 _REFERENCES = ("fabricated_reference", "misattributed_reference", "needless_reference", "uncited_sentence")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from masis.offline.alignment import Assessment, EvidenceIndex
+from masis.offline.code_claims import by_identifiers
 from masis.offline.ground import (
     OFFLINE,
     KeyPoint,
@@ -53,7 +54,7 @@ class OfflineVerifier:
         """One check for each claim, in order."""
         index = index_of(evidence)
         texts = {chunk.id: chunk.text for chunk in evidence}
-        return tuple(_check(claim, index, texts) for claim in claims)
+        return tuple(by_identifiers(_check(claim, index, texts), evidence) for claim in claims)
 
     def check(
         self, claims: Sequence[Claim], query: str, answer: str, evidence: Sequence[Evidence], *, completeness: bool

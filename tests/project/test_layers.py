@@ -19,6 +19,7 @@ LAYERS = (
     {"offline", "llm"},
     {"loop", "screening"},
     {"auditor"},  # chooses the roles and runs the loop: what masis.run_audit calls, without a store
+    {"draft_critique"},  # audits a draft, and says what it found in the words of its own spec
     {"store"},
     {"review", "datasets"},
     {"workbench"},

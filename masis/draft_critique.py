@@ -1,0 +1,300 @@
+"""Critique of drafts: the entry points of ``specs/draft-critique.md``, over the steps that stand.
+
+    from masis.draft_critique import critique_draft
+    found = critique_draft("What is the timeout?", "It is 30 seconds.", [{"id": "1", "content": "Timeout: 60 seconds"}])
+    found.is_valid, found.issues, found.model_dump(by_alias=True)      # as the spec writes it: isValid, relatedSource
+
+A draft is audited by the loop with the roles of the settings, and each revision is audited anew. What differs from an
+audit is what becomes of the findings: a draft need not cite, any finding is worth a revision, and the result speaks the
+spec's words. No judge is asked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from statistics import fmean
+from typing import Any, Protocol
+
+from masis import loop
+from masis.auditor import drained, roles_for
+from masis.errors import InputError
+from masis.loop.parts import Clock, Roles
+from masis.schema.audit import JudgedBy
+from masis.schema.base import Unscored
+from masis.schema.case import Case, Evidence
+from masis.schema.drafts import (
+    CritiqueIssue,
+    CritiqueMetadata,
+    CritiqueOptions,
+    CritiqueResult,
+    DraftCritiqueRequest,
+    DraftMetrics,
+    PipelineOptions,
+    PipelineResult,
+    SourceDocument,
+)
+from masis.schema.run import Iteration, Run
+from masis.settings import Settings
+from masis.steps import issues as findings
+from masis.steps.conduct import begun
+from masis.steps.context import AuditContext
+from masis.steps.critique import Critic, CritiqueJudgement
+from masis.steps.drafts import compiled
+
+Sources = Iterable[SourceDocument | Mapping[str, Any]]
+Options = CritiqueOptions | Mapping[str, Any] | None
+
+_FALSE = {"hallucination", "unsupported", "contradiction"}
+
+
+class Search(Protocol):
+    """Finds the sources for a question: the retrieval that a pipeline brings."""
+
+    def __call__(self, query: str) -> Sequence[SourceDocument]:
+        """The most relevant first."""
+        ...
+
+
+def critique_draft(
+    query: str,
+    draft: str,
+    sources: Sources,
+    options: Options = None,
+    settings: Settings | None = None,
+    roles: Roles | None = None,
+    *,
+    clock: Clock | None = None,
+    cancelled: Callable[[], bool] = lambda: False,
+) -> CritiqueResult:
+    """Hold a draft against its sources; with ``autoRevise``, revise it and hold the revision against them too.
+
+    Options that are not given are those of the settings. Raises InputError for an empty draft or no sources. A step
+    that fails is told in ``unscored``, never raised, and never makes a draft valid.
+    """
+    settings = settings or Settings()
+    chosen = _options(options, settings)
+    case = _case(query, draft, sources)
+    clock = clock or Clock()
+    began = clock.seconds()
+    told = settings.model_copy(update=_loop_settings(chosen))
+    judges = roles or roles_for(told)
+    judges = replace(judges, critic=_Asking(judges.critic, chosen))
+    work = loop.audit(case, judges, told, run_id=loop.new_run_id(), clock=clock, cancelled=cancelled)
+    run = drained(work)
+    return _result(run, chosen, (clock.seconds() - began) * 1000)
+
+
+async def critique_draft_async(
+    query: str,
+    draft: str,
+    sources: Sources,
+    options: Options = None,
+    settings: Settings | None = None,
+    roles: Roles | None = None,
+) -> CritiqueResult:
+    """``critique_draft`` for code that is async, on a thread of its own. Cancelling the task stops it."""
+    stop = threading.Event()
+
+    def work() -> CritiqueResult:
+        return critique_draft(query, draft, sources, options, settings, roles, cancelled=stop.is_set)
+
+    try:
+        return await asyncio.wrap_future(begun(work, "critique"))
+    finally:
+        stop.set()
+
+
+def critique_request(
+    request: DraftCritiqueRequest, settings: Settings | None = None, roles: Roles | None = None
+) -> CritiqueResult:
+    """``critique_draft`` for a request as one value."""
+    return critique_draft(request.query, request.draft, request.sources, request.options, settings, roles)
+
+
+def query_with_critique(
+    query: str,
+    search: Search,
+    options: PipelineOptions | None = None,
+    settings: Settings | None = None,
+    roles: Roles | None = None,
+) -> PipelineResult:
+    """Search, draft an answer from what was found, and critique it (queryWithCritique).
+
+    A draft of fewer than ``draft_min_length`` characters is not critiqued. Raises StepError where no draft could be
+    written.
+    """
+    settings, options = settings or Settings(), options or PipelineOptions()
+    found = tuple(search(query))
+    result = PipelineResult(context=_assembled(found), search_results=found)
+    if not options.generate_answer or not found:
+        return result
+    roles = roles or roles_for(settings)
+    draft = roles.drafter.draft(query, _evidence(found)).answer
+    result = result.model_copy(update={"draft": draft})
+    enabled = settings.draft_critique if options.enable_critique is None else options.enable_critique
+    if not enabled:
+        return result.model_copy(update={"not_critiqued": "Critique is switched off."})
+    if len(draft.strip()) < settings.draft_min_length:
+        why = f"The draft is shorter than {settings.draft_min_length} characters."
+        return result.model_copy(update={"not_critiqued": why})
+    critique = critique_draft(query, draft, found, options.critique_options, settings, roles)
+    return result.model_copy(update={"critique": critique, "draft": critique.revised_draft or draft})
+
+
+def metrics(results: Iterable[CritiqueResult]) -> DraftMetrics:
+    """The spec's metrics ("Metrics to Track") over these critiques.
+
+    A draft hallucinates where a grave finding says that sources do not bear it; it needed a revision where anything was
+    found.
+    """
+    known = tuple(results)
+    return DraftMetrics(
+        critique_hallucination_rate=_mean(
+            any(issue.type in _FALSE and issue.severity == "high" for issue in result.issues) for result in known
+        ),
+        critique_revision_rate=_mean(bool(result.issues) for result in known),
+        critique_latency_ms=_mean(result.metadata.critique_time_ms for result in known),
+        critique_confidence_avg=_mean(result.confidence for result in known if result.confidence is not None),
+        claims_per_draft=_mean(result.metadata.facts_checked for result in known),
+    )
+
+
+def _mean(values: Iterable[float]) -> float | None:
+    known = list(values)
+    return fmean(known) if known else None
+
+
+def _options(given: Options, settings: Settings) -> CritiqueOptions:
+    """The options given over those of the settings (``{...defaultOptions, ...request.options}``)."""
+    usual = {
+        "strictness": settings.strictness,
+        "check_factual": settings.check_factual,
+        "check_completeness": settings.check_completeness,
+        "check_contradictions": settings.check_contradictions,
+        "auto_revise": settings.draft_auto_revise,
+        "max_revisions": settings.draft_max_revisions,
+    }
+    if given is None:
+        return CritiqueOptions.model_validate(usual)
+    read = given if isinstance(given, CritiqueOptions) else CritiqueOptions.model_validate(given)
+    return CritiqueOptions.model_validate(usual | {name: getattr(read, name) for name in read.model_fields_set})
+
+
+def _loop_settings(options: CritiqueOptions) -> dict[str, Any]:
+    """The loop as this spec wants it: a revision for any finding, audited anew; no judge in between."""
+    return {
+        "strictness": options.strictness,
+        "check_factual": options.check_factual,
+        "check_completeness": options.check_completeness,
+        "check_contradictions": options.check_contradictions or options.check_factual,
+        "max_iterations": 1 + (options.max_revisions if options.auto_revise else 0),
+        "improvement_threshold": 0.0,
+        "evaluate": "never",
+    }
+
+
+def _case(query: str, draft: str, sources: Sources) -> Case:
+    read = [SourceDocument.model_validate(source) for source in sources]
+    if not draft.strip():
+        raise InputError("is empty", cure="Give the draft to be critiqued.", field="draft")
+    if not read:
+        raise InputError("is empty", cure="Give at least one source to hold the draft against.", field="sources")
+    return Case(id="draft", query=query, answer=draft, evidence=_evidence(read))
+
+
+def _evidence(sources: Iterable[SourceDocument]) -> tuple[Evidence, ...]:
+    return tuple(
+        Evidence.model_validate({"id": source.id, "text": source.content, "source": source.path, "type": source.type})
+        for source in sources
+    )
+
+
+def _assembled(sources: Iterable[SourceDocument]) -> str:
+    return "\n\n---\n\n".join(f"[{source.path or source.id}]\n{source.content}" for source in sources)
+
+
+class _Asking:
+    """The critic, asking for a revision wherever anything is found that this spec would report."""
+
+    def __init__(self, critic: Critic, options: CritiqueOptions) -> None:
+        self._critic, self._options = critic, options
+
+    @property
+    def judged_by(self) -> JudgedBy:
+        return self._critic.judged_by
+
+    def critique(self, context: AuditContext) -> CritiqueJudgement | Unscored:
+        judgement = self._critic.critique(context)
+        if isinstance(judgement, Unscored):
+            return judgement
+        own = findings.raised(judgement.objections, context.answer, context.issues).issues
+        found = any(compiled((*context.issues, *own), self._options))
+        return judgement._replace(needs_retry=found)
+
+
+def _result(run: Run, options: CritiqueOptions, ms: float) -> CritiqueResult:
+    if not run.iterations:
+        raise InputError("was stopped before anything was checked", cure="Ask again.", field="draft")
+    first = run.iterations[0]
+    found = tuple(compiled(first.issues, options))
+    report = first.claim_report
+    unscored = (*_unscored(first), *(w.message for w in run.warnings if w.step == "revision"))
+    result = CritiqueResult(
+        is_valid=_is_valid(first, found),
+        confidence=report.confidence,
+        issues=found,
+        suggestions=tuple(dict.fromkeys(issue.suggestion for issue in found if issue.suggestion)),
+        unscored=unscored,
+        metadata=CritiqueMetadata(
+            facts_checked=report.facts_checked,
+            facts_verified=report.facts_verified,
+            facts_unscored=sum(check.support is None for check in first.claims),
+            sources_used=report.sources_used,
+            critique_time_ms=ms,
+        ),
+    )
+    best = min(_eligible(run.iterations, result.is_valid), key=lambda iteration: _faults(iteration, options))
+    if not options.auto_revise or best is first:
+        return result
+    left = tuple(compiled(best.issues, options))
+    revised = {"revised_draft": best.answer, "revised_is_valid": _is_valid(best, left), "remaining_issues": left}
+    return result.model_copy(update=revised)
+
+
+def _eligible(iterations: Sequence[Iteration], valid: bool) -> Iterator[Iteration]:
+    """The draft and the revisions that were judged; one that asserts nothing any more only for a draft not valid."""
+    yield iterations[0]
+    for revised in iterations[1:]:
+        unscored = revised.critique.unscored
+        if unscored is None or (unscored.code is None and not valid):
+            yield revised
+
+
+def _faults(iteration: Iteration, options: CritiqueOptions) -> tuple[bool, int, int, float]:
+    """What makes one version of a draft worse than another: not valid, grave findings, findings, less quality."""
+    found = tuple(compiled(iteration.issues, options))
+    grave = sum(issue.severity == "high" for issue in found)
+    return (not _is_valid(iteration, found), grave, len(found), -(iteration.quality_score or 0.0))
+
+
+def _is_valid(iteration: Iteration, found: Sequence[CritiqueIssue]) -> bool:
+    """No grave finding, and no claim without a verdict."""
+    checked = all(check.support is not None for check in iteration.claims)
+    return iteration.claim_report.unscored is None and checked and all(issue.severity != "high" for issue in found)
+
+
+def _unscored(iteration: Iteration) -> Iterator[str]:
+    report = iteration.claim_report
+    if report.unscored:
+        yield f"The claims could not be checked: {report.unscored.reason}"
+    without = [check for check in iteration.claims if check.support is None]
+    if without:
+        reasons = dict.fromkeys(check.unscored.reason if check.unscored else check.issue or "" for check in without)
+        yield f"{len(without)} of {len(iteration.claims)} claims have no verdict: {'; '.join(reasons)}"
+    if report.completeness_unscored:
+        yield f"Completeness could not be checked: {report.completeness_unscored.reason}"
+    if iteration.critique.unscored:
+        yield f"The critique is unscored: {iteration.critique.unscored.reason}"

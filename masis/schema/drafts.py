@@ -1,0 +1,128 @@
+"""Critique of a draft: the request and the result of ``specs/draft-critique.md``.
+
+Names are ours in Python and the spec's in JSON: both ``auto_revise`` and ``autoRevise`` are read, and
+``model_dump(by_alias=True)`` writes the spec's.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StrictStr
+from pydantic.alias_generators import to_camel
+
+from masis.schema.base import Share
+
+DraftIssueType = Literal["hallucination", "unsupported", "incomplete", "contradiction", "outdated"]
+DraftSeverity = Literal["low", "medium", "high"]
+
+
+class CamelRecord(BaseModel):
+    """A frozen record that knows all its fields, each under its name here and under the spec's."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True)
+
+
+class SourceDocument(CamelRecord):
+    """What a draft is held against. ``type`` is a word such as ``code``, ``doc`` or ``decision``."""
+
+    id: StrictStr = Field(min_length=1)
+    content: StrictStr
+    type: str = ""
+    path: str | None = None
+    relevance_score: float | None = None
+
+
+class CritiqueOptions(CamelRecord):
+    """What to check and whether to revise; the defaults are the spec's."""
+
+    strictness: Literal["lenient", "moderate", "strict"] = "moderate"
+    check_factual: bool = True
+    check_completeness: bool = True
+    check_contradictions: bool = True
+    auto_revise: bool = False
+    max_revisions: int = Field(default=1, ge=1, le=4)
+
+
+class DraftCritiqueRequest(CamelRecord):
+    """A draft with its question and its sources; options that are not given are those of the settings."""
+
+    query: StrictStr
+    draft: StrictStr
+    sources: tuple[SourceDocument, ...]
+    options: CritiqueOptions | None = None
+
+
+class CritiqueIssue(CamelRecord):
+    """One objection. ``location`` quotes the draft, ``related_source`` is the id of a source that says so."""
+
+    type: DraftIssueType
+    severity: DraftSeverity
+    description: str
+    location: str | None = None
+    suggestion: str | None = None
+    related_source: str | None = None
+
+
+class CritiqueMetadata(CamelRecord):
+    """The critique in figures. ``facts_unscored`` are those of ``facts_checked`` on which no verdict could be had."""
+
+    facts_checked: int
+    facts_verified: int
+    facts_unscored: int = 0
+    sources_used: tuple[str, ...]
+    critique_time_ms: float
+
+
+class CritiqueResult(CamelRecord):
+    """What was found about a draft.
+
+    All but ``revised_draft``, ``revised_is_valid`` and ``remaining_issues`` is about the draft as it came. A revision
+    that was audited as worse than the draft is not given. ``unscored`` says what could not be judged and why: where it
+    concerns claims, the draft is not valid, and ``confidence`` is None if not one claim could be found for it.
+    """
+
+    is_valid: bool
+    confidence: Share | None
+    issues: tuple[CritiqueIssue, ...]
+    suggestions: tuple[str, ...]
+    revised_draft: str | None = None
+    revised_is_valid: bool | None = None
+    remaining_issues: tuple[CritiqueIssue, ...] = ()
+    unscored: tuple[str, ...] = ()
+    metadata: CritiqueMetadata
+
+
+class DraftMetrics(CamelRecord):
+    """The metrics of the spec over many critiques, under its names.
+
+    Shares are 0..1, latency is the mean in milliseconds; what has nothing to be computed from is None.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=None)
+
+    critique_hallucination_rate: Share | None
+    critique_revision_rate: Share | None
+    critique_latency_ms: float | None
+    critique_confidence_avg: Share | None
+    claims_per_draft: float | None
+
+
+class PipelineOptions(CamelRecord):
+    """What a query is to bring: only sources, a draft from them, and its critique. None: as the settings say."""
+
+    generate_answer: bool = True
+    enable_critique: bool | None = None
+    critique_options: CritiqueOptions | None = None
+
+
+class PipelineResult(CamelRecord):
+    """What a query brought. ``draft`` is the revision where there is one; ``not_critiqued`` says why there is no
+    critique.
+    """
+
+    context: str
+    search_results: tuple[SourceDocument, ...]
+    draft: str | None = None
+    critique: CritiqueResult | None = None
+    not_critiqued: str | None = None
