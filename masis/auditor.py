@@ -11,7 +11,13 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 
 from masis import loop
-from masis.errors import SettingsError
+from masis.llm import offer, registry
+from masis.llm.critic import ModelCritic
+from masis.llm.drafter import ModelDrafter
+from masis.llm.evaluator import ModelEvaluator
+from masis.llm.model import Model
+from masis.llm.reviser import ModelReviser
+from masis.llm.verifier import ModelVerifier
 from masis.offline.critic import OfflineCritic
 from masis.offline.drafter import OfflineDrafter
 from masis.offline.evaluator import OfflineEvaluator
@@ -20,28 +26,97 @@ from masis.offline.reviser import OfflineReviser
 from masis.offline.verifier import OfflineVerifier
 from masis.schema.audit import CitationAudit, Claim, ClaimCheck
 from masis.schema.case import Case, Evidence
+from masis.schema.providers import ProviderSettings
 from masis.schema.run import Event, Run
-from masis.settings import OFFLINE, Settings
+from masis.settings import OFFLINE, ROLES, Settings
 from masis.steps import citations
 from masis.steps.claims import one_check_each
-from masis.steps.conduct import begun
+from masis.steps.conduct import Conduct, begun
+from masis.steps.sampling import SampledCritic, SampledEvaluator
 
 
 def roles_for(settings: Settings) -> loop.Roles:
-    """The five roles as the settings name them. Raises SettingsError for a model that nothing here answers to."""
-    models = settings.models()
-    for role, model in models.items():
-        if model != OFFLINE:
-            raise SettingsError(f"{role}: there is no model {model!r} in this version. Use {OFFLINE!r}.")
+    """The five roles as the settings name them, for one run.
+
+    Raises SettingsError for a model that can't be asked (unknown, no key) and MissingExtra for an SDK that is not here.
+    """
+    conduct = Conduct()
+    models = {role: registry.resolve(string, role, settings) for role, string in settings.models().items()}
+
+    def asked(role: str) -> Model | None:
+        return None if models[role] == OFFLINE else registry.asker(models[role], role, conduct, settings)
+
+    drafter = ModelDrafter(model) if (model := asked("drafter")) else OfflineDrafter()
+    verifier = ModelVerifier(model, settings) if (model := asked("verifier")) else OfflineVerifier()
+    reviser = ModelReviser(model) if (model := asked("reviser")) else OfflineReviser()
+    heat = settings.sample_temperature if settings.judge_samples > 1 else 0.0
+    critic = ModelCritic(model, heat) if (model := asked("critic")) else OfflineCritic()
+    evaluator = ModelEvaluator(model, settings, heat) if (model := asked("evaluator")) else OfflineEvaluator()
+    sampled = settings.judge_samples > 1  # what is deterministic gives the same every time
+    by_role = (drafter, verifier, critic, reviser, evaluator)
     return loop.Roles(
-        drafter=OfflineDrafter(),
-        verifier=OfflineVerifier(),
-        critic=OfflineCritic(),
-        reviser=OfflineReviser(),
-        evaluator=OfflineEvaluator(),
-        models=dict(models),
-        offline_weights=load_weights().version,
+        drafter=drafter,
+        verifier=verifier,
+        critic=SampledCritic(critic, settings.judge_samples) if sampled and isinstance(critic, ModelCritic) else critic,
+        reviser=reviser,
+        evaluator=SampledEvaluator(evaluator, settings.judge_samples)
+        if sampled and isinstance(evaluator, ModelEvaluator)
+        else evaluator,
+        models=models,
+        offline_weights=load_weights().version if OFFLINE in models.values() else None,
+        conduct=conduct,
+        waits=uses_models(settings),
+        prompts={
+            role: filler.judged_by.version
+            for role, filler in zip(ROLES, by_role, strict=True)
+            if isinstance(filler, ModelDrafter | ModelVerifier | ModelCritic | ModelReviser | ModelEvaluator)
+        },
     )
+
+
+def resolved(string: str, role: str, settings: Settings) -> str:
+    """The full model string: ``openai`` for a critic is ``openai:gpt-4o``. Raises SettingsError and MissingExtra."""
+    return registry.resolve(string, role, settings)
+
+
+def check_models(settings: Settings) -> None:
+    """Raise SettingsError or MissingExtra where a role names a model that can't be asked; nothing is asked."""
+    for role, string in settings.models().items():
+        resolved(string, role, settings)
+
+
+def probed(string: str, settings: Settings) -> registry.Probed:
+    """What a model answers to a word: whether it can judge here, and if not, why and what to do."""
+    return registry.probe(string, settings)
+
+
+def offered_models(settings: Settings) -> tuple[str, ...]:
+    """The models a person may choose from without typing: offline, and those that could be asked now."""
+    return offer.offered(settings)
+
+
+def addresses(settings: Settings) -> tuple[str, ...]:
+    """Where an audit with these settings sends question, evidence and answer; empty where nothing leaves the machine.
+
+    Raises SettingsError for a model that can't be asked.
+    """
+    asked = [model for model in settings.models().values() if model != OFFLINE]
+    return tuple(dict.fromkeys(offer.reached_at(model, settings) for model in asked))
+
+
+def uses_models(settings: Settings) -> bool:
+    """Whether any role is filled by a language model."""
+    return any(model != OFFLINE for model in settings.models().values())
+
+
+def with_concurrency(settings: Settings, calls: int) -> Settings:
+    """The settings with this many calls at once to each provider that they use."""
+    names = {model.partition(":")[0] for model in settings.models().values() if model != OFFLINE}
+    limited = {
+        name: settings.providers.get(name, ProviderSettings()).model_copy(update={"concurrency": calls})
+        for name in names
+    }
+    return settings.model_copy(update={"providers": settings.providers | limited})
 
 
 def run_audit(case: Case, settings: Settings | None = None, on_event: Callable[[Event], None] | None = None) -> Run:

@@ -15,9 +15,15 @@ from masis.settings import database_path
 
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print the report as one JSON object.")
+@click.option(
+    "--ask/--no-ask",
+    default=True,
+    show_default=True,
+    help="Ask each language model that fills a role for a word, which may cost a fraction of a cent.",
+)
 @database_option
-def health(as_json: bool, db: Path | None) -> None:
-    """Check that everything the workbench needs is in order: the database, its guards, the decision log.
+def health(as_json: bool, ask: bool, db: Path | None) -> None:
+    """Check that everything the workbench needs is in order: database, decision log, auditor, models, disk.
 
     \b
       masis health
@@ -30,7 +36,7 @@ def health(as_json: bool, db: Path | None) -> None:
         if as_json:
             click.echo(json.dumps({"ok": True, "items": []}))
         return
-    report = opened_for_reading(db, "open").health()
+    report = opened_for_reading(db, "open").health(ask_models=ask)
     if as_json:
         items = [{"name": item.name, "ok": item.ok, "message": item.message} for item in report.items]
         click.echo(json.dumps({"ok": report.ok, "items": items}, ensure_ascii=False))

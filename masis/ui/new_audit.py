@@ -6,6 +6,7 @@ from typing import Any
 
 import streamlit as st
 
+from masis.auditor import check_models, offered_models
 from masis.errors import InputError, MasisError, UnknownRecord
 from masis.schema.case import Case
 from masis.settings import ROLES, Settings
@@ -28,13 +29,13 @@ from masis.ui.new_audit_draft import (
 from masis.ui.new_audit_form import (
     CHOICES,
     LONGEST,
-    MODELS,
     ROLE,
     case_of,
     changed,
     settings_of,
     understood,
     understood_case,
+    where_it_runs,
 )
 from masis.ui.place import workbench
 from masis.ui.typing_area import typing_area
@@ -133,7 +134,7 @@ def _typed(bench: Workbench, form: AuditForm) -> None:
             on_click=_start_typed,
             key="start-audit",
         )
-        st.caption("It runs on this machine, without a language model; nothing is sent anywhere.")
+        _where(settings_of(bench.settings, form.settings))
         _UNDERSTOOD(data=understood(form.question, pasted, form.answer, form.refused), key="understood")
 
 
@@ -241,7 +242,7 @@ def _chosen(bench: Workbench, form: AuditForm, case_id: str) -> None:
     notes = []
     done = not bench.needs_audit(case, settings)
     if done:
-        notes.append("It has been audited with exactly these settings: another audit would find the same.")
+        notes.append("It has been audited with exactly these settings.")
     st.button(
         "Audit it again" if done else "Start the audit",
         type="primary",
@@ -252,6 +253,7 @@ def _chosen(bench: Workbench, form: AuditForm, case_id: str) -> None:
         args=(case_id,),
         key="start-audit",
     )
+    _where(settings)
     if form.refused:
         st.error("The audit could not be started.", icon=":material/error:")
         st.text(str(form.refused))
@@ -265,10 +267,11 @@ def _start_stored(case_id: str) -> None:
     try:
         _go(bench.store.cases.get(case_id), settings_of(bench.settings, form.settings))
     except MasisError as error:
-        form.refused = InputError(str(error), cure="Pick another case.")
+        form.refused = InputError(str(error), cure="Nothing was started.")
 
 
 def _go(case: Case, settings: Settings) -> None:
+    check_models(settings)
     run_id = audit_jobs().start(case.id, settings)
     address.put("job", run_id)
     address.put("case", case.id)
@@ -287,14 +290,57 @@ def _settings(bench: Workbench, form: AuditForm) -> None:
                 with column, st.container(gap="xxsmall"):
                     _select(choice.name, choice.text, dict(choice.values), getattr(settings, choice.name))
                     st.caption(choice.meaning)
-        with st.container(gap="xxsmall"):
-            st.markdown("**Who judges**")
-            st.caption("Offline means rules and measurements, no language model. This version knows no other.")
-        for start in range(0, len(ROLES), 3):
-            for column, role in zip(st.columns(3, gap="small"), ROLES[start : start + 3], strict=False):
-                with column:
-                    known = {model: model for model in dict.fromkeys((*MODELS, getattr(bench.settings, role)))}
-                    _select(role, ROLE[role], known, getattr(settings, role))
+        _models(bench, settings)
+
+
+def _models(bench: Workbench, settings: Settings) -> None:
+    """Who judges: one model for all roles at once, or another for each."""
+    known = offered_models(bench.settings)
+    with st.container(gap="xxsmall"):
+        st.markdown("**Who judges**")
+        st.caption(
+            "Offline means rules and measurements on this machine, no language model. Another model is written as "
+            "PROVIDER:MODEL, such as openai:gpt-4o, anthropic:claude-sonnet-4-5 or ollama:llama3.3. Keys come from the "
+            "environment or a secrets file, never from this page."
+        )
+    for start in range(0, len(ROLES), 3):
+        for column, role in zip(st.columns(3, gap="small"), ROLES[start : start + 3], strict=False):
+            with column:
+                _choose_model(role, known, getattr(settings, role))
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.button(
+            "Critic's model for all", key="one-model", type="tertiary", on_click=_one_model, args=(settings.critic,)
+        )
+        st.button("Test these models", icon=":material/bolt:", key="test-these", on_click=_test, args=(settings,))
+    if (tested := st.session_state.get("these-models-tested")) is not None and tested[0] == settings.models():
+        for item in tested[1]:
+            st.text(f"{'✓' if item.ok else '✗'} {item.message}")
+
+
+def _choose_model(role: str, known: tuple[str, ...], chosen: str) -> None:
+    key = f"new-audit-model-{role}"
+    options = list(dict.fromkeys((*known, chosen)))
+    st.session_state[key] = chosen
+    st.selectbox(ROLE[role], options, key=key, accept_new_options=True, on_change=_set, args=(role, key))
+
+
+def _one_model(model: str) -> None:
+    form = current_form(workbench())
+    keep(form, settings={**form.settings, **dict.fromkeys(ROLES, model)})
+
+
+def _test(settings: Settings) -> None:
+    with st.spinner("Asking each model for a word"):
+        st.session_state["these-models-tested"] = (settings.models(), workbench().check_models(settings))
+
+
+def _where(settings: Settings) -> None:
+    """What leaves the machine, or why a model that was chosen can't be asked."""
+    try:
+        st.caption(where_it_runs(settings))
+    except MasisError as error:
+        st.warning("A model that was chosen can't be asked.", icon=":material/key_off:")
+        st.text(str(error))
 
 
 def _select(name: str, label: str, values: dict[Any, str], chosen: Any) -> None:

@@ -11,15 +11,16 @@ import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypedDict
+from urllib.parse import urlsplit
 
 from pydantic import ValidationError
 
-from masis.auditor import audit_citations
+from masis.auditor import addresses, audit_citations
 from masis.datasets.readers.explain import explain
 from masis.datasets.readers.pasted import Form, Pasted
 from masis.errors import InputError
 from masis.schema.case import Case, Evidence
-from masis.settings import OFFLINE, ROLES, Settings
+from masis.settings import ROLES, Settings
 from masis.ui.words import spoken
 
 LONGEST: dict[str, int] = {"question": 20_000, "evidence": 200_000, "answer": 150_000}
@@ -32,9 +33,6 @@ ERRORS_SHOWN = 8
 LONGEST_CHECKED = 50_000
 DATASET = "pasted"
 """The data set such cases belong to, by which they are found again."""
-
-MODELS = (OFFLINE,)
-"""Who can fill a role."""
 
 
 class Choice(NamedTuple):
@@ -50,7 +48,7 @@ CHOICES = (
     Choice(
         "strictness",
         "Strictness",
-        "How much of a claim the evidence must bear for it to count as supported.",
+        "Lenient keeps grave findings only, moderate drops minor ones, strict keeps all.",
         {"lenient": "Lenient", "moderate": "Moderate", "strict": "Strict"},
     ),
     Choice(
@@ -162,9 +160,18 @@ def case_id(case: Case) -> str:
 def settings_of(base: Settings, changes: Mapping[str, Any]) -> Settings:
     """The settings with what was changed; a change that makes no sense is left out."""
     known: dict[str, Any] = {name: list(values) for name, _, _, values in CHOICES}
-    known |= {role: [*MODELS, getattr(base, role)] for role in ROLES}
     kept = {name: value for name, value in changes.items() if value in known.get(name, ())}
+    kept |= {role: model for role in ROLES if isinstance(model := changes.get(role), str) and model.strip()}
     return base.model_copy(update=kept)
+
+
+def where_it_runs(settings: Settings) -> str:
+    """What an audit with these settings sends, and where. Raises SettingsError for a model that can't be asked."""
+    found = addresses(settings)
+    if not found:
+        return "It runs on this machine, without a language model; nothing is sent anywhere."
+    hosts = " and ".join(urlsplit(address).netloc for address in found)
+    return f"Question, evidence and answer are sent to {hosts}."
 
 
 def changed(base: Settings, changes: Mapping[str, Any]) -> int:

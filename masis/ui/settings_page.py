@@ -7,7 +7,7 @@ from typing import Any
 
 import streamlit as st
 
-from masis.settings import OFFLINE, Loaded, Origin, Settings, load
+from masis.settings import Loaded, Origin, Settings, load
 from masis.ui.components.records import health_list, overview_head, settings_table
 from masis.ui.desk import LabelData, label
 from masis.ui.overview import state_counts
@@ -25,7 +25,13 @@ ORIGIN: dict[str, Word] = {
     "environment": Word("environment", "busy", "From an environment variable"),
     "flag": Word("flag", "busy", "From the command line"),
 }
-HEALTH_NAMES = {"auditor": "Models", "database": "Database", "decision log": "Decision log", "disk": "Disk"}
+HEALTH_NAMES = {
+    "auditor": "Offline auditor",
+    "models": "Models",
+    "database": "Database",
+    "decision log": "Decision log",
+    "disk": "Disk",
+}
 
 
 def show_settings(bench: Workbench) -> None:
@@ -103,7 +109,7 @@ def _health(bench: Workbench) -> None:
         st.button("Test the models", icon=":material/bolt:", on_click=_test_models, args=(bench,))
         st.button("Check everything", icon=":material/health_and_safety:", on_click=_check, args=(bench,))
     if (tested := st.session_state.get("models-tested")) is not None:
-        _tested(tested, bench.settings)
+        _tested(tested)
 
 
 def _item(item: HealthItem) -> dict[str, Any]:
@@ -111,7 +117,8 @@ def _item(item: HealthItem) -> dict[str, Any]:
 
 
 def _test_models(bench: Workbench) -> None:
-    st.session_state["models-tested"] = bench.check_models()
+    with st.spinner("Asking each model for a word"):
+        st.session_state["models-tested"] = bench.check_models()
 
 
 def _check(bench: Workbench) -> None:
@@ -119,17 +126,14 @@ def _check(bench: Workbench) -> None:
     st.toast("Everything was checked.", icon=":material/health_and_safety:")
 
 
-def _tested(item: HealthItem, settings: Settings) -> None:
-    if not item.ok:
-        st.error("The models did not audit a small case as they should.", icon=":material/error:")
-        st.text(item.message)
-        return
-    offline = set(settings.models().values()) == {OFFLINE}
-    st.success(
-        "A small case was audited from draft to score."
-        + (" No language model is configured, so there was no connection to test." if offline else ""),
-        icon=":material/check_circle:",
-    )
+def _tested(items: tuple[HealthItem, ...]) -> None:
+    sound = all(item.ok for item in items)
+    if sound:
+        st.success("Every model that judges answers.", icon=":material/check_circle:")
+    else:
+        st.error("Not every model can judge here.", icon=":material/error:")
+    for item in items:
+        st.text(f"{'✓' if item.ok else '✗'} {item.message}")
 
 
 def _database(bench: Workbench) -> None:

@@ -6,10 +6,10 @@ import pytest
 
 from masis import run_audit
 from masis.datasets.readers.pasted import read_pasted
-from masis.errors import InputError
+from masis.errors import InputError, SettingsError
 from masis.settings import Settings
 from masis.ui import example
-from masis.ui.new_audit_form import CHOICES, case_of, changed, settings_of, understood
+from masis.ui.new_audit_form import CHOICES, case_of, changed, settings_of, understood, where_it_runs
 
 EVIDENCE = read_pasted("[1] The bridge is 120 metres long.\n[2] It was opened in 1931.")
 
@@ -50,10 +50,19 @@ def test_what_is_missing_or_wrong_is_said_with_its_cure(
 
 def test_settings_that_make_no_sense_are_left_out() -> None:
     base = Settings()
-    wanted = {"max_iterations": 2, "strictness": "cruel", "critic": "gpt", "no_such": 1, "evaluate": ["every"]}
+    wanted = {"max_iterations": 2, "strictness": "cruel", "critic": ["gpt"], "no_such": 1, "evaluate": ["every"]}
     assert settings_of(base, wanted) == base.model_copy(update={"max_iterations": 2})
     assert changed(base, wanted) == 1
     assert changed(base, {"max_iterations": base.max_iterations}) == 0
+
+
+def test_a_model_is_taken_as_it_is_typed_and_said_where_it_is_reached() -> None:
+    local = settings_of(Settings(), {"critic": "ollama:llama3.3", "verifier": " "})
+    assert local.models() == {**Settings().models(), "critic": "ollama:llama3.3"}
+    assert where_it_runs(local) == "Question, evidence and answer are sent to 127.0.0.1:11434."
+    assert "nothing is sent anywhere" in where_it_runs(Settings())
+    with pytest.raises(SettingsError, match="OPENAI_API_KEY"):
+        where_it_runs(settings_of(Settings(), {"critic": "openai"}))
 
 
 def test_every_choice_is_valid_and_the_default_is_among_them() -> None:

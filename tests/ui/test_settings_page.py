@@ -43,13 +43,13 @@ def test_the_page_names_the_database_and_tests_the_models(audited_bench: Workben
     assert str(audited_bench.database) in texts(app)
     next(button for button in app.button if button.label == "Test the models").click()
     app.run()
-    assert "A small case was audited from draft to score." in texts(app)
+    assert "Every model that judges answers." in texts(app)
 
 
 def test_a_model_that_fails_is_named(
     audited_bench: Workbench, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Workbench, "check_models", lambda self: HealthItem("auditor", False, "no answer from m-1"))
+    monkeypatch.setattr(Workbench, "check_models", lambda self: (HealthItem("models", False, "no answer from m-1"),))
     app = open_page("settings")
     next(button for button in app.button if button.label == "Test the models").click()
     app.run()

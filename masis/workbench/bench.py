@@ -7,14 +7,12 @@ store's.
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
 from masis import auditor, loop, version
-from masis.datasets.readers import read_case_lines
-from masis.errors import InputError, MasisError, UnknownRecord
+from masis.errors import UnknownRecord
 from masis.schema.audit import Draft
 from masis.schema.case import Case
 from masis.schema.review import CaseState, Decision, LogCheck, LogEntry
@@ -22,9 +20,11 @@ from masis.schema.run import Event, Iteration, Run, RunWarning
 from masis.settings import Settings
 from masis.store import Store
 from masis.store.records import Added, CaseFilter, CasePage, CaseSummary, DecisionFilter, RunProgress, RunSummary
+from masis.workbench import health
+from masis.workbench.demo import demo_cases
+from masis.workbench.health import HealthItem, HealthReport
 
 POLICY_REVIEWER = "acceptance policy"
-LEAST_FREE_BYTES = 100_000_000
 
 
 class CaseView(NamedTuple):
@@ -49,25 +49,6 @@ class Overview(NamedTuple):
     database: Path
     cases: int
     states: dict[str, int]
-
-
-class HealthItem(NamedTuple):
-    """One thing that was looked at."""
-
-    name: str
-    ok: bool
-    message: str
-
-
-class HealthReport(NamedTuple):
-    """Whether everything the workbench needs is in order (``specs/critic-loop.md``, REQ-CRITIC-OBS-005)."""
-
-    items: tuple[HealthItem, ...]
-
-    @property
-    def ok(self) -> bool:
-        """Whether nothing is wrong."""
-        return all(item.ok for item in self.items)
 
 
 class Workbench:
@@ -218,32 +199,16 @@ class Workbench:
 
     # health
 
-    def health(self) -> HealthReport:
-        """Look at everything an audit and a decision need."""
-        return HealthReport((*self._store_health(), self.check_models(), self._disk_health()))
+    def health(self, *, ask_models: bool = False) -> HealthReport:
+        """Look at everything an audit and a decision need; models are asked only if told to, since that may cost."""
+        models = self.check_models() if ask_models else health.models_configured(self.settings)
+        return HealthReport(
+            (*health.of_store(self.store), health.of_auditor(self.settings), *models, health.of_disk(self.database))
+        )
 
-    def _store_health(self) -> Sequence[HealthItem]:
-        check = self.store.check()
-        kept = ", ".join(f"{count:,} {name}" for name, count in check.counts.items())
-        items = [HealthItem("database", not check.problems, f"{check.path} ({check.bytes / 1e6:.1f} MB): {kept}")]
-        items += [HealthItem("database", False, problem) for problem in check.problems]
-        log = check.log
-        message = f"{log.length:,} entries, head {log.head[:12]}" if log.whole else "; ".join(log.broken[:5])
-        return [*items, HealthItem("decision log", log.whole, message)]
-
-    def check_models(self) -> HealthItem:
-        """Whether whoever fills the roles can be reached and judges a small case as it should."""
-        try:
-            run = auditor.run_audit(_SAMPLE, self.settings)
-        except MasisError as error:
-            return HealthItem("auditor", False, str(error))
-        models = ", ".join(f"{role}: {model}" for role, model in self.settings.models().items())
-        works = run.best is not None and not run.warnings
-        return HealthItem("auditor", works, models if works else "; ".join(w.message for w in run.warnings))
-
-    def _disk_health(self) -> HealthItem:
-        free = shutil.disk_usage(self.database.resolve().parent).free
-        return HealthItem("disk", free >= LEAST_FREE_BYTES, f"{free / 1e9:.1f} GB free")
+    def check_models(self, settings: Settings | None = None) -> tuple[HealthItem, ...]:
+        """Ask each model that fills a role for a word; with none, audit a small case as it should be judged."""
+        return health.models_asked(settings or self.settings)
 
     def _taken_up(self, progress: RunProgress) -> loop.Progress:
         """What an interrupted run goes on from, with the warnings of what it had finished."""
@@ -296,34 +261,3 @@ class Workbench:
         runs.finish(run)
         self._accept(run)
         return run
-
-
-_SAMPLE = Case.model_validate(
-    {
-        "id": "health",
-        "query": "How long is the bridge?",
-        "answer": "The bridge is 120 metres long [chunk_1].",
-        "evidence": [{"id": "chunk_1", "text": "The bridge is 120 metres long and was opened in 1931."}],
-    }
-)
-
-
-def app_root() -> Path:
-    """The folder of ``app.py``, ``pages/`` and ``data/``: the checkout, or ``_app`` inside the installed package."""
-    package = Path(__file__).resolve().parent
-    installed = package / "_app"
-    return installed if installed.is_dir() else package.parent
-
-
-def demo_case_files() -> list[Path]:
-    """The files of the demo cases, by name."""
-    return sorted((app_root() / "data" / "cases").glob("*.jsonl"))
-
-
-def demo_cases() -> Iterable[Case]:
-    """The demo cases, file by file."""
-    for file in demo_case_files():
-        for line in read_case_lines(file):
-            if isinstance(line.found, InputError):
-                raise line.found
-            yield line.found

@@ -1,0 +1,118 @@
+"""Whether everything an audit and a decision need is in order (``specs/critic-loop.md``, REQ-CRITIC-OBS-005)."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from masis import auditor
+from masis.errors import MasisError
+from masis.schema.case import Case
+from masis.settings import OFFLINE, ROLES, Settings
+from masis.store import Store
+
+LEAST_FREE_BYTES = 100_000_000
+
+
+class HealthItem(NamedTuple):
+    """One thing that was looked at."""
+
+    name: str
+    ok: bool
+    message: str
+
+
+class HealthReport(NamedTuple):
+    """Whether everything the workbench needs is in order."""
+
+    items: tuple[HealthItem, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is wrong."""
+        return all(item.ok for item in self.items)
+
+
+def of_store(store: Store) -> Iterator[HealthItem]:
+    """The database, its guards, the decision log."""
+    check = store.check()
+    kept = ", ".join(f"{count:,} {name}" for name, count in check.counts.items())
+    yield HealthItem("database", not check.problems, f"{check.path} ({check.bytes / 1e6:.1f} MB): {kept}")
+    for problem in check.problems:
+        yield HealthItem("database", False, problem)
+    log = check.log
+    message = f"{log.length:,} entries, head {log.head[:12]}" if log.whole else "; ".join(log.broken[:5])
+    yield HealthItem("decision log", log.whole, message)
+
+
+def of_auditor(settings: Settings) -> HealthItem:
+    """Whether the roles on this machine start and judge a small case as they should."""
+    offline = settings.model_copy(update=dict.fromkeys(ROLES, OFFLINE))
+    try:
+        run = auditor.run_audit(_SAMPLE, offline)
+    except MasisError as error:
+        return HealthItem("auditor", False, str(error))
+    works = run.best is not None and not run.warnings
+    return HealthItem(
+        "auditor",
+        works,
+        "a small case was audited from claims to scores" if works else "; ".join(w.message for w in run.warnings),
+    )
+
+
+def of_disk(database: Path) -> HealthItem:
+    """Whether there is room to write."""
+    free = shutil.disk_usage(database.resolve().parent).free
+    return HealthItem("disk", free >= LEAST_FREE_BYTES, f"{free / 1e9:.1f} GB free")
+
+
+def models_configured(settings: Settings) -> Iterator[HealthItem]:
+    """Whether each role's model can be asked, as far as that shows without asking it."""
+    for string, roles in _by_model(settings).items():
+        try:
+            full = {auditor.resolved(string, role, settings) for role in roles}
+        except MasisError as error:
+            yield HealthItem("models", False, str(error))
+            continue
+        asked = "on this machine" if string == OFFLINE else "not asked now"
+        yield HealthItem("models", True, f"{', '.join(sorted(full))} ({', '.join(roles)}): {asked}")
+
+
+def models_asked(settings: Settings) -> tuple[HealthItem, ...]:
+    """What each role's model answers to a word; offline roles audit a small case."""
+    items = []
+    for string, roles in _by_model(settings).items():
+        if string == OFFLINE:
+            items.append(of_auditor(settings)._replace(name="models"))
+            continue
+        for full in dict.fromkeys(_resolved_each(string, roles, settings)):
+            probed = auditor.probed(full, settings)
+            items.append(HealthItem("models", probed.ok, f"{probed.message} ({', '.join(roles)})"))
+    return tuple(items)
+
+
+def _resolved_each(string: str, roles: list[str], settings: Settings) -> Iterator[str]:
+    for role in roles:
+        try:
+            yield auditor.resolved(string, role, settings)
+        except MasisError:
+            yield string  # asking it says what is wrong
+
+
+def _by_model(settings: Settings) -> dict[str, list[str]]:
+    roles: dict[str, list[str]] = {}
+    for role, string in settings.models().items():
+        roles.setdefault(string, []).append(role)
+    return roles
+
+
+_SAMPLE = Case.model_validate(
+    {
+        "id": "health",
+        "query": "How long is the bridge?",
+        "answer": "The bridge is 120 metres long [chunk_1].",
+        "evidence": [{"id": "chunk_1", "text": "The bridge is 120 metres long and was opened in 1931."}],
+    }
+)
