@@ -17,7 +17,7 @@ DOUBTS = 2
 """Unreadable replies after which a mode that never gave a readable one is left for a plainer one that did."""
 MODES_IN_WORDS: dict[ReplyMode, str] = {
     "json_schema": "a strict schema",
-    "json_object": "JSON mode, with the schema in the prompt",
+    "json_object": "JSON mode (of Anthropic's models: a tool to call)",
     "prompt": "the schema in the prompt alone",
     "text": "plain text",
 }

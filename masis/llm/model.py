@@ -77,6 +77,7 @@ class Model:
     retries: Retries = field(default_factory=Retries)
     price: Price | None = None
     log_texts: bool = False
+    """Whether what is asked and replied goes to the log at DEBUG; at INFO it never does (REQ-CRITIC-SEC-003)."""
 
     def ask(self, prompt: Prompt, shape: type[R], *, max_tokens: int, temperature: float | None = None) -> R:
         """The model's reply in the form of ``shape``.
@@ -161,10 +162,14 @@ class _Asking(Generic[R]):
             if self.until is None:
                 self.until = self.conduct.seconds() + self.conduct.left_s()
             self.tries += 1
+            if self.model.log_texts:
+                log.debug("%s is asked: %s", self.model.name, "\n\n".join((*self.prompt[:2], call.task())))
             reply = self.model.provider.answer(call._replace(timeout_s=self._left_s()))
         finally:
             self.model.limiter.give()
         self._spend(reply.answered_by, reply.tokens)
+        if self.model.log_texts:
+            log.debug("%s replies: %s", self.model.name, reply.text[:RAW_KEPT])
         return reply
 
     def _wait_for_turn(self) -> None:

@@ -1,0 +1,342 @@
+"""What a scripted server says: a sensible reply to each prompt of ours, and the ways in which replies go wrong.
+
+Everything follows from the request: the schema names what is asked for, the fences hold what it is about.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Json = dict[str, Any]
+SCHEMA_IN_PROMPT = re.compile(r"JSON schema, named (\w+):\n(\{.*\})\s*\Z", re.DOTALL)
+FENCE = re.compile(r"^<<<([A-Z_]+) (\w+)>>>\n(.*?)\n<<<END \1 \2>>>$", re.DOTALL | re.MULTILINE)
+MARKERS = re.compile(r"\s*\[[^\]\n]{1,80}\]")
+SENTENCE = re.compile(r"[^\n.!?]*[^\s.!?][^\n.!?]*[.!?]?(?:\s*\[[^\]\n]{1,80}\])*[.!?]?")
+
+
+@dataclass(frozen=True)
+class Request:
+    """One request as it came, of either wire format."""
+
+    wire: Literal["openai", "anthropic"]
+    headers: dict[str, str]
+    body: Json
+    number: int = 0
+    under_way: int = 1
+
+    @property
+    def model(self) -> str:
+        return str(self.body.get("model"))
+
+    @property
+    def mode(self) -> str:
+        """``json_schema``, ``json_object`` (or a forced tool) or ``prompt``."""
+        if self.wire == "anthropic":
+            return (
+                "json_schema" if "output_config" in self.body else "json_object" if "tools" in self.body else "prompt"
+            )
+        return str(self.body.get("response_format", {}).get("type", "prompt"))
+
+    @property
+    def messages(self) -> list[str]:
+        """The texts of the request in the order in which a model reads them."""
+        texts = [self.body["system"]] if "system" in self.body else []
+        for message in self.body.get("messages", ()):
+            content = message["content"]
+            texts += [content] if isinstance(content, str) else [part["text"] for part in content]
+        return texts
+
+    @property
+    def text(self) -> str:
+        return "\n\n".join(self.messages)
+
+    @property
+    def schema_name(self) -> str:
+        """What is asked for: ``critique_reply`` and the like; on Anthropic's wire the schema itself has no name."""
+        if self.wire == "openai" and self.mode == "json_schema":
+            return str(self.body["response_format"]["json_schema"]["name"])
+        if self.mode == "json_object" and "tools" in self.body:
+            return str(self.body["tools"][0]["name"])
+        if found := SCHEMA_IN_PROMPT.search(self.text):
+            return found.group(1)
+        return next((name for name, fields in TELLING.items() if fields <= set(self.schema["properties"])), "")
+
+    @property
+    def schema(self) -> Json:
+        if self.mode == "json_schema" and self.wire == "openai":
+            return dict(self.body["response_format"]["json_schema"]["schema"])
+        if self.mode == "json_schema":
+            return dict(self.body["output_config"]["format"]["schema"])
+        if "tools" in self.body:
+            return dict(self.body["tools"][0]["input_schema"])
+        found = SCHEMA_IN_PROMPT.search(self.text)
+        return dict(json.loads(found.group(2))) if found else {"type": "object", "properties": {}}
+
+    def fences(self, name: str) -> list[str]:
+        """What stands in the fences of this name."""
+        return [text for kind, _, text in FENCE.findall(self.text) if kind == name]
+
+
+TELLING = {
+    "critique_reply": {"critique_reasoning"},
+    "evaluation_reply": {"faithfulness"},
+    "claims_reply": {"claims"},
+    "verdicts_reply": {"verdicts"},
+    "completeness_reply": {"missing"},
+    "revision_reply": {"revised_answer"},
+    "draft_reply": {"answer", "reasoning_steps"},
+}
+
+
+@dataclass(frozen=True)
+class Behaviour:
+    """What the server does with one request; ``text`` is the model's, None a sensible one."""
+
+    text: str | None = None
+    finish: Literal["stop", "length", "content_filter", "refusal"] = "stop"
+    refusal: str | None = None
+    status: int = 200
+    headers: dict[str, str] = field(default_factory=dict)
+    error: Json | None = None
+    body: bytes | None = None
+    hang_s: float = 0.0
+    reset: Literal["before", "middle"] | None = None
+    drip_s: float = 0.0
+
+
+Script = Callable[[Request], Behaviour | None]
+
+
+def says(value: Any) -> Behaviour:
+    """A reply with this text, or this value as JSON."""
+    return Behaviour(text=value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+
+
+def status(code: int, message: str = "scripted", *, code_name: str = "scripted", **headers: str) -> Behaviour:
+    """An error of the API; ``retry_after="2"`` becomes the header."""
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return Behaviour(status=code, headers=named, error={"message": message, "code": code_name, "type": code_name})
+
+
+def sensible(request: Request, issues: Literal["some", "none", "always"] = "some") -> Json:
+    """A reply in the form asked for, made from what stands in the fences."""
+    chunks = [_chunk(text) for text in request.fences("EVIDENCE")]
+    answer = "".join(request.fences("ANSWER")[:1])
+    match request.schema_name:
+        case "critique_reply":
+            return _critique(answer, chunks, issues)
+        case "evaluation_reply":
+            return _evaluation(answer, chunks)
+        case "claims_reply":
+            return {"claims": [{"quote": s, "claim": MARKERS.sub("", s).strip()} for s in _sentences(answer)[:12]]}
+        case "verdicts_reply":
+            rows = [json.loads(line) for line in "".join(request.fences("CLAIMS")).splitlines()]
+            return {"verdicts": [_verdict(row, chunks) for row in rows]}
+        case "revision_reply":
+            return _revision(answer, chunks, "\n".join(request.fences("ISSUES")))
+        case "draft_reply":
+            id_, text = chunks[0] if chunks else ("1", "Nothing is known.")
+            said = _sentences(text)[0].rstrip(".")
+            return {"reasoning_steps": [f"Chunk {id_} says it."], "answer": f"{said} [{id_}]."}
+    made = filled(request.schema, request.schema)
+    assert isinstance(made, dict)
+    return made
+
+
+def filled(schema: Json, root: Json) -> Any:
+    """A plain value of any schema."""
+    if "$ref" in schema:
+        return filled(root["$defs"][schema["$ref"].rsplit("/", 1)[1]], root)
+    if "enum" in schema:
+        return schema["enum"][0]
+    if "anyOf" in schema:
+        return filled(schema["anyOf"][0], root)
+    match schema.get("type"):
+        case "object":
+            return {name: filled(each, root) for name, each in schema["properties"].items()}
+        case "array":
+            return []
+        case "number":
+            return 0.8
+        case "integer":
+            return 1
+        case "boolean":
+            return True
+        case "null":
+            return None
+    return "as it says"
+
+
+def _chunk(text: str) -> tuple[str, str]:
+    head, _, body = text.partition("\n")
+    return str(json.loads(head)["id"]), body
+
+
+def _sentences(text: str) -> list[str]:
+    return [found.group().strip() for found in SENTENCE.finditer(text) if re.search(r"\w", found.group())] or [text]
+
+
+def _borne(answer: str, chunks: list[tuple[str, str]]) -> bool:
+    """Whether the answer's first sentence stands in a chunk word for word."""
+    first = MARKERS.sub("", _sentences(answer)[0]).strip().rstrip(".")
+    return any(first in text for _, text in chunks)
+
+
+def _critique(answer: str, chunks: list[tuple[str, str]], issues: str) -> Json:
+    faulty = bool(chunks) and issues != "none" and (issues == "always" or not _borne(answer, chunks))
+    issue = {
+        "type": "unsupported",
+        "severity": "high",
+        "description": "The first sentence goes further than the evidence.",
+        "reasoning": "The chunk says it in other words.",
+        "location": _sentences(answer)[0],
+        "suggestion": "Say what the chunk says.",
+        "evidence_ids": [chunks[0][0]] if chunks else [],
+    }
+    return {
+        "critique_reasoning": "Each sentence was looked for in the evidence.",
+        "issues": [issue] if faulty else [],
+        "unsupported_claims": [_sentences(answer)[0]] if faulty else [],
+        "logical_gaps": [],
+        "conflicting_evidence": [],
+        "hallucination_detected": False,
+        "needs_retry": faulty,
+        "confidence": 0.6 if faulty else 0.9,
+        "overall_quality_score": 0.6 if faulty else 0.9,
+        "critique_confidence": 0.8,
+    }
+
+
+def _evaluation(answer: str, chunks: list[tuple[str, str]]) -> Json:
+    score = 0.9 if _borne(answer, chunks) else 0.7
+    names = ("faithfulness", "relevance", "completeness", "reasoning_quality")
+    scores = {key: value for name in names for key, value in ((f"{name}_reason", "As it reads."), (name, score))}
+    return scores | {"overall_score": score, "improvement_suggestions": []}
+
+
+def _verdict(row: Json, chunks: list[tuple[str, str]]) -> Json:
+    cited = [id_ for id_ in row.get("cited", ()) if id_ in dict(chunks)] or [id_ for id_, _ in chunks[:1]]
+    texts = dict(chunks)
+    bearing = [{"evidence_id": id_, "stance": "supports", "quote": _sentences(texts[id_])[0]} for id_ in cited]
+    return {
+        "number": row["number"],
+        "reasoning": "The chunk says it.",
+        "evidence": bearing,
+        "contradictions": [],
+        "verdict": "supported" if bearing else "unsupported",
+        "support": 0.95 if bearing else 0.0,
+        "confidence": 0.9,
+        "issue": None if bearing else "Nothing bears it.",
+    }
+
+
+def _revision(answer: str, chunks: list[tuple[str, str]], issues: str) -> Json:
+    first = _sentences(answer)[0]
+    id_, text = chunks[0] if chunks else ("1", first)
+    better = f"{_sentences(text)[0].rstrip('.')} [{id_}]."
+    ids = [json.loads(line)["id"] for line in issues.splitlines() if line]
+    change = {"issue_ids": ids, "kind": "rewritten", "before": first, "after": better, "why": "The chunk says this."}
+    return {
+        "changes": [change],
+        "revised_answer": answer.replace(first, better, 1),
+        "changes_explanation": "The first sentence says what the chunk says.",
+        "updated_confidence": 0.9,
+        "issues_addressed": ids,
+        "preserved_content": [],
+    }
+
+
+def faulty(name: str, request: Request, made: Json | None = None) -> Behaviour:
+    """What a server with this fault does; ``FAULTS`` names them all."""
+    if name in WIRE_FAULTS:
+        return WIRE_FAULTS[name]
+    made = sensible(request) if made is None else made
+    text = json.dumps(made)
+    first = next(iter(made))
+    match name:
+        case "code fence":
+            return says(f"Here it is:\n```json\n{text}\n```\nI hope this helps.")
+        case "missing field":
+            return says({key: value for key, value in made.items() if key != first})
+        case "extra field":
+            return says(made | {"remark": "one more"})
+        case "wrong type":
+            return says({key: ({"value": value} if key == first else value) for key, value in made.items()})
+        case "confidence 85" | "confidence -1" | "confidence high" | "confidence NaN":
+            given = {"85": 85, "-1": -1, "high": "high", "NaN": float("nan")}[name.removeprefix("confidence ")]
+            return says(_with_numbers(made, request.schema, request.schema, given))
+        case "a verdict too few" | "a verdict too many":
+            return says(_miscounted(made, more=name.endswith("many")))
+        case "2 MB":
+            return says({"padding": "x" * 2_000_000} | made)
+    raise KeyError(name)
+
+
+def _with_numbers(value: Any, schema: Json, root: Json, given: Any) -> Any:
+    """The value with every score in it replaced."""
+    if "$ref" in schema:
+        return _with_numbers(value, root["$defs"][schema["$ref"].rsplit("/", 1)[1]], root, given)
+    if schema.get("type") == "number":
+        return given
+    if isinstance(value, dict):
+        return {key: _with_numbers(each, schema["properties"][key], root, given) for key, each in value.items()}
+    if isinstance(value, list) and "items" in schema:
+        return [_with_numbers(each, schema["items"], root, given) for each in value]
+    return value
+
+
+def _miscounted(made: Json, more: bool) -> Json:
+    if "verdicts" not in made or not made["verdicts"]:
+        return made
+    last = made["verdicts"][-1]
+    return {"verdicts": [*made["verdicts"], last | {"number": last["number"] + 90}] if more else made["verdicts"][:-1]}
+
+
+WIRE_FAULTS: dict[str, Behaviour] = {
+    "401": status(401, "Incorrect API key provided: sk-loop***3456.", code_name="invalid_api_key"),
+    "404": status(404, "The model does not exist or you do not have access to it.", code_name="model_not_found"),
+    "429": status(429, "Rate limit reached for requests", code_name="rate_limit_exceeded"),
+    "429 with Retry-After": status(429, "Rate limit reached for requests", code_name="rate_limit", retry_after="0.05"),
+    "500": status(500, "The server had an error", code_name="server_error"),
+    "503": status(503, "The engine is currently overloaded", code_name="overloaded"),
+    "hang": Behaviour(hang_s=3600.0),
+    "reset in the middle": Behaviour(reset="middle"),
+    "reset at once": Behaviour(reset="before"),
+    "cut-off": Behaviour(finish="length"),
+    "refusal": Behaviour(refusal="I can't help with that.", finish="refusal"),
+    "content filter": Behaviour(text="", finish="content_filter"),
+    "empty": Behaviour(text=""),
+    "prose": Behaviour(text="The answer looks fine to me. I would give it an 8 of 10."),
+}
+
+REPLY_FAULTS = (
+    "code fence",
+    "missing field",
+    "extra field",
+    "wrong type",
+    "confidence 85",
+    "confidence -1",
+    "confidence high",
+    "confidence NaN",
+    "a verdict too few",
+    "a verdict too many",
+    "2 MB",
+)
+FAULTS: tuple[str, ...] = (*WIRE_FAULTS, *REPLY_FAULTS)
+
+
+def on(schema_name: str, name: str, times: int | None = None) -> Script:
+    """A script: this fault whenever this is asked for (the first ``times`` times), sensible replies otherwise."""
+    seen = [0]
+
+    def script(request: Request) -> Behaviour | None:
+        if request.schema_name != schema_name or (times is not None and seen[0] >= times):
+            return None
+        seen[0] += 1
+        return faulty(name, request)
+
+    return script
