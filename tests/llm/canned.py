@@ -1,0 +1,104 @@
+"""Replies that a well-behaved model could give, one for each prompt file; made anew for each test that alters one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from masis.llm import replies
+
+PROMPT_OF = {
+    replies.ClaimsReply: "claims_extract",
+    replies.VerdictsReply: "claims_verify",
+    replies.CompletenessReply: "completeness",
+    replies.CritiqueReply: "critic",
+    replies.EvaluationReply: "evaluator",
+    replies.RevisionReply: "reviser",
+    replies.DraftReply: "drafter",
+}
+
+
+def critique(**changes: Any) -> dict[str, Any]:
+    """A content critic's reply."""
+    return {
+        "critique_reasoning": "Every sentence is borne by a chunk.",
+        "issues": [],
+        "unsupported_claims": [],
+        "logical_gaps": [],
+        "conflicting_evidence": [],
+        "hallucination_detected": False,
+        "needs_retry": False,
+        "confidence": 0.9,
+        "overall_quality_score": 0.8,
+        "critique_confidence": 0.7,
+    } | changes
+
+
+def raised(**changes: Any) -> dict[str, Any]:
+    """One issue of a critic."""
+    return {
+        "type": "factual",
+        "severity": "high",
+        "description": "The length is wrong.",
+        "reasoning": "chunk_1 says 120 metres.",
+        "location": "The bridge is long.",
+        "suggestion": "Say 120 metres.",
+        "evidence_ids": ["chunk_1"],
+    } | changes
+
+
+def evaluation(**changes: Any) -> dict[str, Any]:
+    """A judge's reply."""
+    return {
+        "faithfulness_reason": "One claim is not borne.",
+        "faithfulness": 0.8,
+        "relevance_reason": "It answers.",
+        "relevance": 0.9,
+        "completeness_reason": "The year is left out.",
+        "completeness": 0.7,
+        "reasoning_quality_reason": "",
+        "reasoning_quality": 1.0,
+        "overall_score": 0.5,
+        "improvement_suggestions": ["Name the year."],
+    } | changes
+
+
+def verdict(number: Any = 1, **changes: Any) -> dict[str, Any]:
+    """A verdict on the claim of this number."""
+    return {
+        "number": number,
+        "reasoning": "It says so.",
+        "evidence": [{"evidence_id": "chunk_1", "stance": "supports", "quote": "120 metres long"}],
+        "contradictions": [],
+        "verdict": "supported",
+        "support": 1.0,
+        "confidence": 0.9,
+        "issue": None,
+    } | changes
+
+
+def bearing(evidence_id: str = "chunk_1", stance: str = "supports", quote: str = "") -> dict[str, Any]:
+    """What a verdict says of one chunk."""
+    return {"evidence_id": evidence_id, "stance": stance, "quote": quote}
+
+
+def revision(answer: str, **changes: Any) -> dict[str, Any]:
+    """A reviser's reply."""
+    return {
+        "changes": [],
+        "revised_answer": answer,
+        "changes_explanation": "The length is right now.",
+        "updated_confidence": 0.9,
+        "issues_addressed": [],
+        "preserved_content": [],
+    } | changes
+
+
+ALL: dict[str, Any] = {
+    "claims_extract": {"claims": []},
+    "claims_verify": {"verdicts": [verdict(1), verdict(2)]},
+    "completeness": {"missing": []},
+    "critic": critique(),
+    "evaluator": evaluation(),
+    "reviser": revision("The bridge is 120 metres long."),
+    "drafter": {"reasoning_steps": ["chunk_1 gives the length."], "answer": "It is 120 metres long [chunk_1]."},
+}
