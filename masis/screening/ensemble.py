@@ -28,7 +28,7 @@ from masis.schema.base import Unscored
 from masis.schema.calls import Usage
 from masis.schema.screening import Abstract, Design, Grade, GradeField, Opinion, Reason
 from masis.screening import rubric
-from masis.screening.grading import Grader
+from masis.screening.grading import Grader, ungraded
 from masis.screening.hierarchy import asked_of
 from masis.screening.recommendation import quality_of, recommended
 
@@ -97,7 +97,8 @@ def joined(
     opinions = tuple(_opinion(grade) for grade in grades)
     agreement = pair_agreement([grade.recommendation for grade in scored])
     if 2 * len(scored) < graders or not scored:
-        return _unscored(abstract_id, graders, len(scored), judged_by, opinions)
+        why = Unscored(reason=f"only {len(scored)} of {graders} graders scored it")
+        return ungraded(abstract_id, judged_by, why).model_copy(update={"opinions": opinions})
     relevance, method = _median(scored, "relevance_score"), _median(scored, "methodology_score")
     closest = min(scored, key=lambda grade: abs((grade.quality or 0) - median(g.quality or 0 for g in scored)))
     design = _most((grade.design for grade in scored), _lower_prior)
@@ -140,28 +141,6 @@ def _doubt(agreeing: int, scored: int, spread: float) -> str:
     if spread > MOST_SPREAD + 1e-9:
         return f"The graders' qualities lie {spread:.2f} apart, more than {MOST_SPREAD:.2f}."
     return ""
-
-
-def _unscored(abstract_id: str, graders: int, scored: int, judged_by: JudgedBy, opinions: tuple[Opinion, ...]) -> Grade:
-    why = f"only {scored} of {graders} graders scored it"
-    return Grade(
-        abstract_id=abstract_id,
-        relevance_score=None,
-        methodology_score=None,
-        methodology_raw=None,
-        prior=None,
-        quality=None,
-        sample_size_adequate=None,
-        study_type=None,
-        study_type_confidence=None,
-        design=None,
-        recommendation="needs_more",
-        rule="unscored",
-        reasons={"recommendation": Reason(text=f"It could not be graded: {why}.")},
-        judged_by=judged_by,
-        opinions=opinions,
-        unscored=Unscored(reason=why),
-    )
 
 
 def _opinion(grade: Grade) -> Opinion:

@@ -24,7 +24,6 @@ from masis.schema.screening import (
     Grade,
     Outcome,
     Query,
-    Reason,
     Round,
     Screening,
     ScreeningEvent,
@@ -33,7 +32,7 @@ from masis.schema.screening import (
 )
 from masis.screening import queries, rubric, ruling
 from masis.screening.flow import flow
-from masis.screening.grading import Grader
+from masis.screening.grading import Grader, ungraded
 from masis.screening.retrieval import Retriever
 from masis.screening.searching import Found, Pool, search
 from masis.settings import Settings
@@ -326,27 +325,9 @@ def one_grade_each(grader: Grader, question: str, abstracts: Sequence[Abstract])
         why = "the grader gave no grade for it"
     except MasisError as error:
         given, why = {}, str(error)
-    return tuple(given.get(abstract.id) or unscored(abstract, grader, why) for abstract in abstracts)
-
-
-def unscored(abstract: Abstract, grader: Grader, why: str) -> Grade:
-    """The grade of an abstract that couldn't be graded: no score, and more is needed."""
-    return Grade(
-        abstract_id=abstract.id,
-        relevance_score=None,
-        methodology_score=None,
-        methodology_raw=None,
-        prior=None,
-        quality=None,
-        sample_size_adequate=None,
-        study_type=None,
-        study_type_confidence=None,
-        design=None,
-        recommendation="needs_more",
-        rule="unscored",
-        reasons={"recommendation": Reason(text=f"It could not be graded: {why}.")},
-        judged_by=grader.judged_by,
-        unscored=Unscored(reason=why),
+    return tuple(
+        given.get(abstract.id) or ungraded(abstract.id, grader.judged_by, Unscored(reason=why))
+        for abstract in abstracts
     )
 
 
