@@ -1,0 +1,131 @@
+"""The reviser with a model: what it says of its work is kept only where the texts bear it out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from masis.errors import BadReply, InvalidRevision, ProviderFailed, ReviserFailed, StepError
+from masis.llm.reviser import ISSUES_MOST, ModelReviser
+from masis.schema.audit import Issue, Revision
+from tests.llm.canned import revision as reply
+from tests.llm.scripted_asker import MARK, ScriptedAsker
+from tests.steps.factories import context, issue, verdict
+
+OLD = "The bridge is 90 metres long [chunk_1]. It opened in 1931 [chunk_2]."
+NEW = "The bridge is 120 metres long [chunk_1]. It opened in 1931 [chunk_2]."
+ISSUES = (issue(id="i1"), issue("low", id="i2"))
+
+
+def changed(**values: Any) -> dict[str, Any]:
+    return {
+        "issue_ids": ["i1"],
+        "kind": "corrected",
+        "before": "90 metres",
+        "after": "120 metres",
+        "why": "chunk_1.",
+    } | values
+
+
+def revised(given: Any, issues: tuple[Issue, ...] = ISSUES) -> Revision:
+    return ModelReviser(ScriptedAsker({"reviser": given})).revise(context(answer=OLD), verdict(), issues)
+
+
+@pytest.mark.spec("REQ-CRITIC-008", "REQ-CRITIC-010", "REQ-CRITIC-011")
+def test_a_revision_says_what_it_changed_and_which_issues_are_gone() -> None:
+    found = revised(reply(NEW, changes=[changed()], issues_addressed=["i1"], updated_confidence=90))
+    assert found.revised_answer == NEW
+    assert [(c.kind, c.before, c.after, c.issue_ids) for c in found.changes] == [
+        ("corrected", "90 metres", "120 metres", ("i1",))
+    ]
+    assert found.issues_addressed == ("i1",)
+    assert found.updated_confidence == 0.9
+    assert found.changes_explanation == "The length is right now."
+
+
+@pytest.mark.spec("REQ-CRITIC-012")
+def test_only_what_both_answers_say_counts_as_preserved() -> None:
+    kept = ["It opened in 1931 [chunk_2].", "It is red.", "120 metres", "90 metres"]
+    assert revised(reply(NEW, preserved_content=kept)).preserved_content == ("It opened in 1931 [chunk_2].",)
+
+
+def test_a_change_that_the_texts_do_not_show_is_left_out_and_told_of() -> None:
+    found = revised(
+        reply(
+            NEW,
+            changes=[
+                changed(),
+                changed(before="80 metres"),
+                changed(after="130 metres"),
+                changed(before="long", after="long"),
+                changed(kind="dropped", before="90 metres", after=""),
+                changed(kind="added", before="", after="120 metres"),
+            ],
+        )
+    )
+    assert [change.kind for change in found.changes] == ["corrected", "dropped", "added"]
+    assert "3 of the changes it named are not in the texts" in found.changes_explanation
+
+
+def test_issues_that_nobody_raised_are_not_addressed() -> None:
+    found = revised(reply(NEW, changes=[changed(issue_ids=["i1", "i9"])], issues_addressed=["i9", "i2", "i2"]))
+    assert found.issues_addressed == ("i2",)
+    assert found.changes[0].issue_ids == ("i1",)
+
+
+def test_an_answer_that_was_left_alone_is_the_same_to_the_letter() -> None:
+    asker = ScriptedAsker({"reviser": reply(f" {OLD.strip()}\n")})
+    answer = f"{OLD}\n"
+    assert ModelReviser(asker).revise(context(answer=answer), verdict(), ISSUES).revised_answer == answer
+
+
+def test_fence_lines_are_no_part_of_a_revised_answer() -> None:
+    assert revised(reply(f"<<<ANSWER {MARK}>>>\n{NEW}\n<<<END ANSWER {MARK}>>>")).revised_answer == NEW
+
+
+@pytest.mark.parametrize("given", [float("nan"), "sure", None])
+def test_a_confidence_that_is_no_number_is_none(given: Any) -> None:
+    assert revised(reply(NEW, updated_confidence=given)).updated_confidence is None
+
+
+@pytest.mark.spec("CRITIC-ERR-002", "CRITIC-ERR-003", "CRITIC-ERR-006", "REQ-CRITIC-031")
+@pytest.mark.parametrize(
+    ("failure", "kind"),
+    [
+        (ProviderFailed("down"), ProviderFailed),
+        (BadReply("refused", kind="refused", raw="No."), ReviserFailed),
+        (BadReply("cut off", kind="cut_off", raw='{"rev'), InvalidRevision),
+        (BadReply("empty", kind="empty", raw=""), InvalidRevision),
+        ("Here is a better answer: ...", InvalidRevision),
+        (reply("  \n"), InvalidRevision),
+        (reply(f"<<<ANSWER {MARK}>>>\n<<<END ANSWER {MARK}>>>"), InvalidRevision),
+    ],
+)
+def test_a_failure_has_the_code_of_its_kind_and_the_reply(failure: Any, kind: type[StepError]) -> None:
+    with pytest.raises(kind) as raised:
+        revised(failure)
+    assert raised.type is kind
+    if isinstance(failure, BadReply):
+        assert raised.value.raw == failure.raw
+    elif isinstance(failure, dict):
+        assert raised.value.raw
+
+
+@pytest.mark.spec("REQ-CRITIC-009")
+def test_the_reviser_sees_answer_critique_issues_question_and_evidence() -> None:
+    asker = ScriptedAsker({"reviser": reply(NEW)})
+    view = verdict(critique_reasoning="The length is wrong.", logical_gaps=("A gap.",))
+    ModelReviser(asker).revise(context(answer=OLD), view, ISSUES)
+    sent = asker.asked[0]
+    for text in (OLD, "The length is wrong.", "A gap.", '"id": "i1"', '"id": "i2"', "How long is the bridge?", "1931."):
+        assert text in sent.text
+
+
+def test_of_very_many_issues_the_gravest_are_taken_up() -> None:
+    many = tuple(issue("low", id=f"i{n}", description=f"low {n}") for n in range(ISSUES_MOST * 2))
+    grave = issue("critical", id="i999", description="It is harmful.")
+    asker = ScriptedAsker({"reviser": reply(NEW)})
+    ModelReviser(asker).revise(context(answer=OLD), verdict(), (*many, grave))
+    assert asker.asked[0].text.count('"severity": ') == ISSUES_MOST
+    assert "It is harmful." in asker.asked[0].text
