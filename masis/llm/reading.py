@@ -24,6 +24,8 @@ LONGEST_REPLY = 1_000_000
 _DECODER = json.JSONDecoder()
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _HALF_CHARACTER = re.compile(r"\\u[dD][89a-fA-F]")
+_OPENING = re.compile(r'\{(?=\s{0,200}(?:\}|"[^"\\]{0,200}"\s{0,200}:))')
+"""A brace with what may follow it in JSON: most braces in prose and code are followed by something else."""
 _PATIENCE = 20
 """How often, on average, each character may be looked at before a reply counts as no JSON: keeps the time linear."""
 
@@ -46,8 +48,9 @@ def read(text: str, shape: type[R]) -> R:
     found = list(_objects(text))
     if not found:
         raise Unreadable("the reply holds no JSON object")
+    last_named = max(text.rfind(f'"{name}"') for name in shape.model_fields)
     for candidate in reversed(found):
-        if _names_a_field(text, candidate.end, shape):
+        if 0 <= text.find("{", candidate.end) < last_named:
             raise Unreadable("the last JSON object of the reply is not finished")
         if candidate.value.keys() & shape.model_fields.keys():
             return _validated(candidate.value, text, shape)
@@ -65,25 +68,17 @@ def _whole(text: str) -> dict[str, Any] | None:
 
 def _objects(text: str) -> Iterator[_Found]:
     """The objects in a text that stand in no other, in order."""
-    start, patience = text.find("{"), _PATIENCE * len(text) + 10_000
-    while start >= 0 and patience > 0:
+    opening, patience = _OPENING.search(text), _PATIENCE * len(text) + 10_000
+    while opening and patience > 0:
+        start, after = opening.start(), opening.start() + 1
         try:
-            value, end = _DECODER.raw_decode(text, start)
+            value, after = _DECODER.raw_decode(text, start)
+            yield _Found(value, after)
         except json.JSONDecodeError as error:
-            patience -= max(1, error.pos - start)
-            start = text.find("{", start + 1)
+            patience -= error.pos - start + len(text) // 100  # the error itself counts lines up to its place
         except (ValueError, RecursionError):  # a number of too many digits; too deep
             patience -= len(text) - start
-            start = text.find("{", start + 1)
-        else:
-            yield _Found(value, end)
-            start = text.find("{", end)
-
-
-def _names_a_field(text: str, start: int, shape: type[BaseModel]) -> bool:
-    """Whether, behind ``start``, a brace opens and a field of the record is named."""
-    brace = text.find("{", start)
-    return brace >= 0 and any(text.find(f'"{name}"', brace) >= 0 for name in shape.model_fields)
+        opening = _OPENING.search(text, after)
 
 
 def _validated(value: dict[str, Any], text: str, shape: type[R]) -> R:
