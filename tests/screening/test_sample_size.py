@@ -1,0 +1,162 @@
+"""Sample sizes: what counts as one, of which kind, and how many of the hand-labelled ones are found."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from masis.screening.numerals import numerals, tokens_of
+from masis.screening.sample_size import READ, family_of, sample_sizes, study_size
+
+GOLD = Path(__file__).parent / "sample_sizes_gold.jsonl"
+
+
+def found(text: str) -> set[tuple[int, str]]:
+    """The sizes of a text as value and kind."""
+    return {(size.value, size.kind) for size in sample_sizes(text)}
+
+
+@pytest.mark.parametrize(
+    ("text", "sizes"),
+    [
+        ("We enrolled 1,204 patients with stroke.", {(1204, "total")}),
+        ("A total of 1 204 participants took part.", {(1204, "total")}),
+        ("Forty-two women were interviewed.", {(42, "total")}),
+        ("Two hundred and fifty-nine outpatients were randomised.", {(259, "total")}),
+        ("Rats were divided into four groups (n = 8 per group).", {(8, "arm")}),
+        ("The rats were given the drug or saline, 12 animals per group.", {(12, "arm")}),
+        ("Adult day care clients (N = 48) were studied.", {(48, "total")}),
+        ("Patients with asthma (n = 31) and controls (n = 29) were compared.", {(31, "arm"), (29, "arm")}),
+        ("We compared 31 patients with asthma and 29 healthy controls.", {(31, "arm"), (29, "arm")}),
+        ("We studied 60 patients. The rash healed in 42 of 50.", {(60, "total"), (50, "of")}),
+        ("We treated 80 patients (45 drug, 35 placebo).", {(80, "total"), (45, "arm"), (35, "arm")}),
+        ("Thirty patients with migraine and 28 with headache were enrolled.", {(30, "arm"), (28, "arm")}),
+        ("The sample consisted of 219 university students.", {(219, "total")}),
+        ("This study of 12 male Wistar rats lasted a year.", {(12, "total")}),
+        ("Respondents were 282 14-year-olds.", {(282, "total")}),
+        ("A 49-year-old woman presented with chest pain.", {(1, "total")}),
+    ],
+)
+def test_a_stated_size_is_found_with_its_kind(text: str, sizes: set[tuple[int, str]]) -> None:
+    assert found(text) == sizes
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Patients aged 18 to 65 years took 20 mg a day for 12 weeks.",
+        "The scale has 36 items in 8 domains.",
+        "In 2010 patients were seen at 45 centres.",
+        "The disease affects 12% of children.",
+        "Interleukin 6 and the 5-HT2A receptor were measured in 3xTg mice.",
+        "Two reviewers independently judged the abstracts.",
+        "The odds ratio was 2.4 (95% CI 1.2 to 4.8).",
+        "Cohort studies with at least 50 participants were eligible.",
+        "",
+    ],
+)
+def test_other_numbers_are_no_sample_sizes(text: str) -> None:
+    assert found(text) == set()
+
+
+@pytest.mark.parametrize(
+    "outcome", ["Twelve patients died.", "A rash was seen in 12 patients.", "12 (10%) patients had a rash."]
+)
+def test_those_who_had_an_outcome_are_no_sample(outcome: str) -> None:
+    assert found(f"We followed 120 patients. {outcome}") == {(120, "total")}
+
+
+def test_a_review_counts_its_studies_and_their_participants() -> None:
+    text = "In this systematic review we searched MEDLINE. We included 29 studies with 2599 participants."
+    assert found(text) == {(29, "total"), (2599, "total")}
+    rests = study_size(text)
+    assert rests is not None
+    assert (rests.value, rests.unit) == (2599, "participants")
+
+
+def test_studies_that_are_only_mentioned_are_no_sample() -> None:
+    assert found("Two studies have shown this. We measured the blood flow.") == set()
+
+
+def test_records_that_were_screened_are_what_the_sample_came_from() -> None:
+    assert found("Of 651 patients screened, 402 patients were included.") == {(651, "of"), (402, "total")}
+
+
+def test_the_study_rests_on_those_it_set_out_with() -> None:
+    rests = study_size("We randomised 285 participants; 277 participants completed the trial.")
+    assert rests is not None
+    assert (rests.value, rests.kind, rests.unit) == (285, "total", "participants")
+    assert study_size("The review discusses models of memory.") is None
+
+
+def test_an_arm_is_named_by_its_words() -> None:
+    sizes = sample_sizes("The ADHD group (n = 23) was compared to the control group (n = 25).")
+    assert [size.arm for size in sizes] == ["adhd group", "control group"]
+
+
+def test_offsets_hold_the_words_that_state_the_size() -> None:
+    text = "Background – unknown. We enrolled forty-two elderly women and 1,204 men."
+    stated = [text[size.start : size.end] for size in sample_sizes(text)]
+    assert stated == ["forty-two elderly women", "1,204 men"]
+
+
+def test_a_unit_has_its_family() -> None:
+    assert family_of("patients") == "people"
+    assert family_of("Women") == "people"
+    assert family_of("rat") == "animals"
+    assert family_of("trials") == "studies"
+    assert family_of("milligrams") is None
+
+
+@given(st.integers(min_value=0, max_value=999_999))
+def test_a_number_reads_the_same_with_and_without_commas(value: int) -> None:
+    for written in (str(value), f"{value:,}", f"{value:,}".replace(",", " ")):
+        assert [numeral.value for numeral in numerals(tokens_of(written))] == [value]
+
+
+@given(st.text(alphabet="n=of 0123456789,./()%-patients and with the review ", max_size=300))
+def test_whatever_the_text_offsets_stay_inside_it(text: str) -> None:
+    for size in sample_sizes(text):
+        assert 0 <= size.start < size.end <= len(text)
+
+
+@pytest.mark.parametrize(
+    "piece", ["( ", "of 5 ", "one hundred ", "1 ", "1,", "a 5-year-old x x ", "n = 5 ", "patients ", "a case "]
+)
+def test_a_hostile_text_takes_no_longer_than_a_long_one(piece: str) -> None:
+    text = piece * (100_000 // len(piece))
+    started = time.process_time()
+    sizes = sample_sizes(text)
+    assert time.process_time() - started < 2
+    assert all(size.end <= READ for size in sizes)
+
+
+class Counts(NamedTuple):
+    """Sizes found and labelled, sizes found, sizes labelled."""
+
+    right: int
+    found: int
+    labelled: int
+
+
+@pytest.mark.real_data
+def test_most_of_the_sizes_labelled_by_hand_are_found(shared_data: Path) -> None:
+    rows = map(json.loads, (shared_data / "study_types_val.jsonl").read_text(encoding="utf-8").splitlines())
+    texts = {row["pmid"]: row["abstract"] for row in rows}
+    right = stated = labelled = 0
+    for row in map(json.loads, GOLD.read_text(encoding="utf-8").splitlines()):
+        text = texts[row["pmid"]]
+        assert hashlib.sha256(text.encode()).hexdigest().startswith(row["sha256"])
+        values = {size.value for size in sample_sizes(text)}
+        gold = {size["value"] for size in row["sizes"]}
+        right, stated, labelled = right + len(values & gold), stated + len(values), labelled + len(gold)
+    counts = Counts(right, stated, labelled)
+    assert counts.right / counts.found >= 0.92, counts
+    assert counts.right / counts.labelled >= 0.80, counts
