@@ -24,7 +24,7 @@ class Placed(NamedTuple):
 
 _RANDOMISED = Wording(
     r"\brandomly (?:assigned|allocated|divided into)\b"
-    r"|\b(?:was|were|are|be) (?:\w+ )?randomi[sz]ed\b"
+    r"|\b(?:was|were|are|be) (?:(?!not |never )\w+ )?randomi[sz]ed\b"
     r"|\brandomi[sz]ed,? (?:to (?:receive|either|one)|into (?:two|three|four|2|3|4))\b"
     r"|\b(?:in this|we (?:conducted|performed|did|carried out)|this (?:was|is)|a) (?:an? )?(?:[\w-]+,? ){0,5}?"
     r"randomi[sz]ed,? (?:[\w-]+,? ){0,4}?trial\b"

@@ -23,6 +23,8 @@ RARE = 0.75
 """The rarity of a word that occurs in fewer than one of a hundred abstracts."""
 LEAST_WEIGHT = 0.3
 """What a question names counts, however common the word."""
+LONGEST_QUESTION = 2_000
+"""Characters of a question: whoever pastes a page asks what its beginning asks."""
 _LONGEST_PHRASE = 5
 _LONGEST_CONCEPT = 3
 
@@ -108,7 +110,11 @@ def _phrase(text: str) -> Phrase:
 
 @lru_cache(maxsize=256)
 def read_question(text: str) -> Question:
-    """The concepts of a question. One without any that names something falls back to its framing words."""
+    """The concepts of a question. One without any that names something falls back to its framing words.
+
+    What stands behind ``LONGEST_QUESTION`` characters is not read.
+    """
+    text = text[:LONGEST_QUESTION]
     concepts = tuple(_concepts(text, framing=False)) or tuple(_concepts(text, framing=True))
     return Question(text, concepts)
 

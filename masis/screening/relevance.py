@@ -13,6 +13,7 @@ from typing import NamedTuple
 from masis.offline.text import Token, prefix_key, tokens
 from masis.schema.screening import Abstract, Reason, Words
 from masis.screening.question import Concept, Question
+from masis.screening.wording import LONGEST_READ
 
 MISSING = 0.12
 """What a concept counts that is nowhere met: not 0, since an abstract may say it in words nobody listed."""
@@ -61,8 +62,8 @@ class Read(NamedTuple):
 def read_abstract(abstract: Abstract) -> Read:
     """The words of an abstract, ready to be asked for concepts."""
     words = tuple(
-        [_Place(token, True) for token in tokens(abstract.title)]
-        + [_Place(token, False) for token in tokens(abstract.text)]
+        [_Place(token, True) for token in tokens(abstract.title[:LONGEST_READ])]
+        + [_Place(token, False) for token in tokens(abstract.text[:LONGEST_READ])]
     )
     at: dict[str, list[int]] = {}
     for index, word in enumerate(words):
@@ -85,7 +86,7 @@ def relevance(question: Question, abstract: Abstract) -> Relevance:
 
 def _stretched(mean: float) -> float:
     """From ``MISSING`` .. 1 to 0 .. 1: nothing met is 0, not a small number."""
-    return min(1.0, max(0.0, (mean - MISSING) / (1 - MISSING)))
+    return round(min(1.0, max(0.0, (mean - MISSING) / (1 - MISSING))), 4)
 
 
 def _reason(met: tuple[Met, ...]) -> Reason:

@@ -10,6 +10,8 @@ _DENIED = re.compile(
     r"(?:\b(?:not|no|never|without|neither|nor|lack of|absence of|non|quasi)[- ]?(?:an? |any )?|\bun|\bnon)$", re.I
 )
 _LOOK_BACK = 20
+LONGEST_READ = 20_000
+"""Characters of a text or title that are read: a record with more is no abstract."""
 _TRIES = 8
 
 
@@ -24,7 +26,7 @@ class Wording:
 
     def search(self, text: str) -> tuple[int, int] | None:
         """Where it first occurs undenied; None where it doesn't."""
-        for tried, found in enumerate(self._pattern.finditer(text)):
+        for tried, found in enumerate(self._pattern.finditer(text, 0, LONGEST_READ)):
             before = text[max(0, found.start() - _LOOK_BACK) : found.start()]
             if not _DENIED.search(before):
                 return found.span()

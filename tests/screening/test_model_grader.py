@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from masis.errors import BadReply, ProviderFailed
+from masis.errors import BadReply, ProviderFailed, StepError
 from masis.llm import schemas
 from masis.schema.screening import Abstract, Grade
 from masis.screening.model_grader import GradeReply, ModelGrader
@@ -88,7 +88,7 @@ def test_percentages_are_read_before_anything_else() -> None:
 @pytest.mark.parametrize(
     "error", [ProviderFailed("it does not answer"), BadReply("refused", kind="refused", raw="I can't help with that.")]
 )
-def test_a_call_that_fails_leaves_its_abstract_unscored_and_the_others_graded(error: Exception) -> None:
+def test_a_call_that_fails_leaves_its_abstract_unscored_and_the_others_graded(error: StepError) -> None:
     other = TRIAL.model_copy(update={"id": "u", "title": "Another one"})
     asker = ScriptedAsker({"grader": lambda prompt: error if "Another one" in prompt.task else reply()})
     grader = ModelGrader(asker, sizes=lambda text: (), study_size=lambda text: None)

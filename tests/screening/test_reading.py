@@ -1,0 +1,251 @@
+"""What is read in an abstract without a model: what it is about, its design, its method, whether it is large enough."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from masis.schema.screening import Abstract, Design, Reason, SampleSize, StudyType, Words
+from masis.screening.adequacy import adequate
+from masis.screening.hierarchy import asked_of, placed
+from masis.screening.methodology import CEILING, CHECKLIST, LABELS, methodology
+from masis.screening.question import read_question
+from masis.screening.relevance import relevance
+from masis.screening.wording import Wording
+
+QUESTION = "Does metformin reduce mortality in patients with heart failure?"
+
+
+def of(text: str, title: str = "") -> Abstract:
+    return Abstract(id="a", title=title, text=text)
+
+
+def parts(question: str) -> list[tuple[str, str]]:
+    return [(concept.name, concept.part) for concept in read_question(question).concepts]
+
+
+def shown(reason: Reason, abstract: Abstract) -> list[str]:
+    for words in reason.words:
+        source = abstract.title if words.place == "title" else abstract.text
+        assert source[words.start : words.end] == words.text
+    return [words.text for words in reason.words]
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        (QUESTION, [("metformin", "intervention"), ("mortality", "outcome"), ("heart failure", "population")]),
+        (
+            "What is the effect of exercise on low back pain?",
+            [("exercise", "intervention"), ("low back pain", "outcome")],
+        ),
+        (
+            "Cognitive behavioural therapy versus sertraline in adolescents with depression",
+            [
+                ("Cognitive behavioural therapy", "intervention"),
+                ("sertraline", "comparison"),
+                ("adolescents", "population"),
+                ("depression", "population"),
+            ],
+        ),
+        ("Does it work?", [("work", "intervention")]),
+        ("???", []),
+    ],
+)
+def test_a_question_is_read_as_concepts_in_their_parts(question: str, expected: list[tuple[str, str]]) -> None:
+    assert parts(question) == expected
+
+
+def score(text: str, title: str = "", question: str = QUESTION) -> float:
+    found = relevance(read_question(question), of(text, title)).score
+    assert found is not None
+    return found
+
+
+@pytest.mark.spec("AESOP-GRADING")
+def test_an_abstract_that_meets_the_question_whole_is_relevant_and_shows_the_words() -> None:
+    abstract = of(
+        "We followed people with heart failure given metformin. Metformin lowered mortality. Mortality was 3%.",
+        "Metformin in heart failure",
+    )
+    found = relevance(read_question(QUESTION), abstract)
+    assert found.score == pytest.approx(1.0)
+    assert {"Metformin", "heart failure", "mortality"} <= set(shown(found.reason, abstract))
+    assert found.reason.text.startswith("Met: metformin (intervention)")
+
+
+def test_the_one_thing_that_is_missing_weighs_more_than_all_that_is_there() -> None:
+    whole = score("Metformin and mortality in heart failure. Metformin in heart failure: mortality.")
+    without_drug = score("Ramipril and mortality in heart failure. Mortality in heart failure fell.")
+    without_people = score("Metformin and mortality in diabetes. Metformin lowers mortality.")
+    nothing = score("Knee surgery in athletes and its complications.")
+    assert nothing == 0.0
+    assert nothing < without_drug < 0.5 < whole
+    assert nothing < without_people < 0.6 < whole
+
+
+def test_other_words_for_the_same_thing_meet_the_question() -> None:
+    assert score("Metformin and death in congestive cardiac failure. Deaths on metformin were fewer.") > 0.6
+    question = "Do statins prevent heart attack in the elderly?"
+    assert score("Atorvastatin and myocardial infarction in older adults.", question=question) > 0.6
+
+
+def test_a_kind_meets_the_whole_and_not_the_other_way_round() -> None:
+    assert score("Statins in adults. Statins work.", question="Does atorvastatin work?") < 0.3
+
+
+def test_an_aside_counts_less_than_the_matter_of_the_study() -> None:
+    aside = "We studied knees. Metformin was mentioned once."
+    matter = "We studied metformin. Metformin was given daily."
+    assert score(aside, question="metformin") < score(matter, question="metformin") == 1.0
+
+
+def test_nothing_to_read_or_to_ask_is_unscored() -> None:
+    assert relevance(read_question(QUESTION), of("")).score is None
+    assert relevance(read_question("?"), of("Metformin.")).score is None
+
+
+PLACED: tuple[tuple[StudyType, str, str, Design], ...] = (
+    ("human_systematic_review", "", "We searched MEDLINE. A meta-analysis was done.", "meta_analysis"),
+    ("human_systematic_review", "", "We searched MEDLINE. No meta-analysis was possible.", "systematic_review"),
+    ("remaining", "X: a systematic review and meta-analysis", "We searched PubMed.", "meta_analysis"),
+    ("non_systematic_review", "Overview of X", "Meta-analyses have been published.", "narrative_review"),
+    ("human_case_report", "", "We describe six patients with X.", "case_series"),
+    ("human_case_report", "", "A 40-year-old man came to us.", "case_report"),
+    ("remaining", "", "In this cohort, 4,000 adults were followed.", "cohort_study"),
+    ("remaining", "", "A case-control study of smokers.", "case_control_study"),
+    ("remaining", "", "A cross-sectional survey of nurses.", "cross_sectional_study"),
+    ("remaining", "", "Opinions on practice.", "other"),
+    ("human_non_rct_drug_intervention", "", "Sixty adults were randomly assigned to X or placebo.", "randomised_trial"),
+    ("human_non_rct_drug_intervention", "", "This was a non-randomised study of 40 adults.", "non_randomised_study"),
+    ("human_non_rct_drug_intervention", "", "Patients were not randomised.", "non_randomised_study"),
+    ("remaining", "", "Randomised trials are needed. We asked experts.", "other"),
+    ("animal_drug_intervention", "", "Rats were randomly assigned to X.", "animal_study"),
+    ("clinical_study_protocol", "", "Adults will be randomised to X.", "protocol"),
+)
+
+
+@pytest.mark.spec("AESOP-PRIORS")
+@pytest.mark.parametrize(("study_type", "title", "text", "design"), PLACED)
+def test_the_words_place_a_study_type_in_the_hierarchy(
+    study_type: StudyType, title: str, text: str, design: Design
+) -> None:
+    assert placed(study_type, of(text, title)).design == design
+
+
+def test_a_question_about_animals_or_cells_is_known_as_such() -> None:
+    assert asked_of("Does X shrink tumours in mice?") == {"animal_study"}
+    assert asked_of("Does X kill cell lines in vitro?") == {"in_vitro_study"}
+    assert asked_of(QUESTION) == frozenset()
+
+
+FULL = of(
+    "We randomly assigned 412 adults (1:1, computer-generated sequence) to aspirin or placebo. Participants and "
+    "assessors were blinded. The primary outcome was pain at 2 weeks, analysed by intention to treat. Mean difference "
+    "-1.2 (95% CI -1.6 to -0.8; p<0.001). Adverse events were few. NCT01234567."
+)
+SPARSE = of("Aspirin was given to people who were randomly assigned to it. They felt better.")
+
+
+@pytest.mark.spec("AESOP-GRADING", "AESOP-METHODOLOGY")
+def test_a_trial_that_reports_what_guards_against_bias_scores_high_and_shows_the_words() -> None:
+    sizes = (SampleSize(value=412, unit="adults", kind="total", start=21, end=31),)
+    full, sparse = methodology(FULL, "randomised_trial", sizes), methodology(SPARSE, "randomised_trial")
+    assert full.score == pytest.approx(0.95)
+    assert sparse.score is not None
+    assert sparse.score < 0.3
+    words = shown(full.reason, FULL)
+    assert {"randomly assigned", "blinded", "placebo", "primary outcome", "95% CI", "NCT01234567"} <= set(words)
+    assert "blinded" in sparse.reason.text.partition("Not told:")[2]
+
+
+@pytest.mark.parametrize(
+    "denied",
+    ["Patients were not blinded.", "An unblinded study.", "This non-randomised study had no control group."],
+)
+def test_what_is_denied_is_not_credited(denied: str) -> None:
+    assert not set(methodology(of(denied), "randomised_trial").reported) & {"blinding", "randomisation", "control"}
+
+
+@pytest.mark.spec("AESOP-SERIES")
+def test_no_reporting_lifts_a_case_series_to_what_is_kept() -> None:
+    found = methodology(FULL, "case_series", (SampleSize(value=1, unit="", kind="total", start=0, end=1),))
+    assert found.score is not None
+    assert found.score <= CEILING["case_series"] < 0.45
+
+
+def test_every_item_of_every_checklist_can_be_reported_and_has_a_name() -> None:
+    assert {item for checklist in CHECKLIST.values() for item in checklist} == set(LABELS)
+
+
+def test_a_title_alone_has_no_methodology() -> None:
+    assert methodology(of("", "A randomised trial"), "randomised_trial").score is None
+
+
+def size(value: int, kind: str = "total", unit: str = "patients", arm: str | None = None) -> SampleSize:
+    return SampleSize(value=value, unit=unit, kind=kind, arm=arm, start=0, end=1)
+
+
+SIZES: tuple[tuple[Design | None, tuple[SampleSize, ...], int | None, bool | None], ...] = (
+    ("randomised_trial", (size(52),), 0, True),
+    ("randomised_trial", (size(51),), 0, False),
+    ("randomised_trial", (size(26, "arm", arm="per group"),), 0, True),
+    ("randomised_trial", (size(25, "arm", arm="per group"),), 0, False),
+    ("randomised_trial", (size(20, "arm"), size(40, "arm")), 0, True),
+    ("randomised_trial", (), None, None),
+    ("cohort_study", (size(127),), 0, False),
+    ("cohort_study", (size(128),), 0, True),
+    ("meta_analysis", (size(5, unit="studies"), size(90)), 1, True),
+    ("meta_analysis", (size(4, unit="randomised trials"), size(9000)), 1, False),
+    ("systematic_review", (size(400),), 0, True),
+    ("systematic_review", (size(399),), 0, False),
+    ("case_report", (size(1),), 0, None),
+    ("narrative_review", (), None, None),
+    ("animal_study", (size(12, unit="rats"),), 0, True),
+    (None, (size(1000),), 0, None),
+)
+
+
+@pytest.mark.spec("AESOP-SIZE")
+@pytest.mark.parametrize(("design", "sizes", "main", "expected"), SIZES)
+def test_the_size_a_study_needs_follows_from_its_design(
+    design: Design | None, sizes: tuple[SampleSize, ...], main: int | None, expected: bool | None
+) -> None:
+    found = adequate(of("412 patients"), design, sizes, None if main is None else sizes[main])
+    assert found.value is expected
+    assert found.reason.text
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        "a" * 100_000,
+        "a-" * 50_000,
+        "randomised, " * 8_000,
+        "in this " * 12_000,
+        "double-" * 14_000,
+        "not blinded " * 8_000,
+        "1:" * 50_000,
+        "two two " * 12_000,
+        "p<" * 50_000,
+        "\u2028" * 100_000,
+        "registered " * 9_000 + "trial",
+    ],
+)
+def test_hostile_text_is_read_in_a_moment(hostile: str) -> None:
+    abstract = of(hostile, hostile)
+    began = time.process_time()
+    placed("remaining", abstract)
+    placed("non_systematic_review", abstract)
+    for design in ("randomised_trial", "systematic_review", "cohort_study", "animal_study"):
+        methodology(abstract, design)
+    relevance(read_question(QUESTION), abstract)
+    read_question(hostile)
+    assert time.process_time() - began < 2.0
+
+
+def test_a_wording_finds_what_comes_after_a_denial() -> None:
+    text = "not blinded in phase one; later blinded"
+    assert Wording(r"\bblinded\b").search(text) == (text.rindex("blinded"), len(text))
+    assert Words(start=0, end=1, text="n").place == "text"
