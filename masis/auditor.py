@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 
 from masis import loop
-from masis.llm import offer, registry
+from masis.llm import estimates, offer, registry
 from masis.llm.critic import ModelCritic
 from masis.llm.drafter import ModelDrafter
 from masis.llm.evaluator import ModelEvaluator
@@ -102,6 +102,16 @@ def addresses(settings: Settings) -> tuple[str, ...]:
     """
     asked = [model for model in settings.models().values() if model != OFFLINE]
     return tuple(dict.fromkeys(offer.reached_at(model, settings) for model in asked))
+
+
+def estimate(case: Case, settings: Settings) -> estimates.Estimate:
+    """What auditing the case takes at most: calls, tokens, dollars (``masis/llm/estimates.py``)."""
+    return estimates.estimate(case, settings)
+
+
+def unpriced_models(settings: Settings) -> tuple[str, ...]:
+    """The models of the settings whose price is not known."""
+    return estimates.unpriced(settings)
 
 
 def uses_models(settings: Settings) -> bool:

@@ -5,51 +5,28 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, nullcontext
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
 import click
 
-from masis.auditor import roles_for
+from masis.auditor import check_models, uses_models, with_concurrency
 from masis.cli.group import INTERRUPTED, JobFailed
 from masis.cli.interrupt import Interruption
 from masis.cli.options import STDIO, chosen_settings, database_option, input_argument, out_option, settings_options
+from masis.cli.spending import Spending
 from masis.cli.talk import Complaints, Progress, counted, say
+from masis.cli.tally import Tally
+from masis.cli.threads import audit_in_threads
 from masis.cli.workers import Done, Failed, Job, audit_in_processes, guarded_audit
 from masis.datasets.readers import CaseLine, likely_misnamed, read_case_lines
 from masis.datasets.writers import write_run
 from masis.errors import InputError, MasisError
-from masis.schema.run import Iteration, Run
+from masis.schema.case import Case
+from masis.schema.run import Run
 from masis.settings import Settings, database_path
 from masis.workbench import Workbench
-
-
-@dataclass
-class Tally:
-    """What became of the cases of one file."""
-
-    audited: int = 0
-    kept: int = 0
-    failed: int = 0
-    flagged: int = 0
-    needs_review: int = 0
-
-    def count(self, run: Run) -> None:
-        """Count one new run."""
-        self.audited += 1
-        self.flagged += bool(run.iterations) and _flagged(run.iterations[0])
-        self.needs_review += run.needs_review
-
-
-def _flagged(iteration: Iteration) -> bool:
-    """Whether an answer cites what isn't there, or asserts what the evidence contradicts or doesn't hold."""
-    return (
-        iteration.citation_audit.hallucination_detected
-        or iteration.critique.hallucination_detected
-        or any(claim.verdict == "contradicted" for claim in iteration.claims)
-    )
 
 
 @click.command()
@@ -61,7 +38,13 @@ def _flagged(iteration: Iteration) -> bool:
     default=1,
     show_default=True,
     metavar="N",
-    help="How many worker processes audit at once.",
+    help="How many worker processes audit at once; with models, how many calls at once go to each provider.",
+)
+@click.option(
+    "--max-cost",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="USD",
+    help="Begin no further audit that would cost more than this in all. What is under way is finished.",
 )
 @database_option
 @out_option(help="Also write the runs here, one JSON object a line ('-' for stdout).")
@@ -79,6 +62,7 @@ def audit(
     models: tuple[str, ...],
     assignments: tuple[str, ...],
     concurrency: int,
+    max_cost: float | None,
     db: Path | None,
     out: Path | None,
     again: bool,
@@ -94,6 +78,8 @@ def audit(
       masis audit cases.jsonl
       masis audit cases.jsonl --concurrency 4 --out runs.jsonl
       masis audit cases.jsonl --set max_iterations=1 --db trial.db
+      masis audit cases.jsonl --model openai --concurrency 16 --max-cost 5
+      masis audit cases.jsonl --model critic=anthropic --model reviser=ollama:llama3.3
       cat cases.jsonl | masis audit - --out - | jq .final_quality_score
 
     Ctrl-C stops after the audits under way and keeps what is finished; the same command then goes on from there.
@@ -101,10 +87,12 @@ def audit(
     Exit code 0: every line was read and audited. 1: some were not. 2: wrong use. 130: interrupted.
     """  # noqa: D301 (click reads the backspace)
     settings = chosen_settings(models, assignments)
-    roles_for(settings)  # a model that nothing answers to is wrong use, not a failure of each case
+    check_models(settings)  # a model that nothing answers to is wrong use, not a failure of each case
+    if uses_models(settings):
+        settings = with_concurrency(settings, concurrency)
     if out is not None and out != STDIO and out.exists() and cases != STDIO and out.samefile(cases):
         raise click.UsageError("--out names the file that is read. Name another.")
-    job = _AuditJob(cases, settings, concurrency, database_path(db), out, again, limit)
+    job = _AuditJob(cases, settings, concurrency, database_path(db), out, again, limit, max_cost)
     debug = bool(context.find_root().params.get("debug"))
     finished = job.run(show_traces=debug)
     job.report()
@@ -127,10 +115,13 @@ class _AuditJob:
         out: Path | None,
         again: bool,
         limit: int | None,
+        max_cost: float | None,
     ) -> None:
         self.cases, self.settings, self.concurrency, self.database = cases, settings, concurrency, database
         self.out, self.again, self.limit = out, again, limit
         self.tally = Tally()
+        self.spending = Spending(settings, max_cost)
+        self.with_models = uses_models(settings)
         total = None if cases == STDIO else cases.stat().st_size
         self.progress = Progress("Auditing", total)
         self.complaints = Complaints(self.progress)
@@ -140,6 +131,8 @@ class _AuditJob:
         """Do the work; False where it was interrupted."""
         lines = read_case_lines(sys.stdin.buffer if self.cases == STDIO else self.cases)
         self.workbench = Workbench.open(self.database, self.settings)
+        if self.with_models and self.cases != STDIO:
+            self.spending.estimate(self.cases, self.limit)
         with ExitStack() as stack:
             write = stack.enter_context(_writer(self.out)) if self.out else None
             stop = stack.enter_context(Interruption("Stopping after the audits under way (Ctrl-C again to drop them)."))
@@ -150,12 +143,10 @@ class _AuditJob:
 
     def report(self) -> None:
         """Say what was done and where it is."""
-        tally = self.tally
-        kept = f", {counted(tally.kept, 'case')} skipped (audited before with these settings)" if tally.kept else ""
-        say(
-            f"{counted(tally.audited, 'case')} audited{kept}: {tally.flagged:,} flagged as they came, "
-            f"{tally.needs_review:,} still to be reviewed by a person after revision."
-        )
+        for line in self.tally.lines(self.settings):
+            say(line)
+        if self.spending.exhausted:
+            say("The limit of --max-cost was reached: the same command with a higher one goes on from here.")
         if self.out and self.out != STDIO:
             say(f"Runs: {self.out}")
         say(f"Database: {self.database}")
@@ -176,6 +167,8 @@ class _AuditJob:
                 self.complaints.add_all(f"{self.cases}, line {line.number}: {error}" for error in report.conflicts)
                 continue
             wanted = self.again or self.workbench.needs_audit(line.found, self.settings)
+            if wanted and not self.spending.begin(line.found):
+                return
             yield Job(line.number, line.end, line.found, wanted)
 
     def _readable(self, lines: Iterator[CaseLine]) -> Iterator[CaseLine]:
@@ -185,21 +178,25 @@ class _AuditJob:
             self.complaints.add(error)
 
     def _audits(self, jobs: Iterable[Job], stopping: Callable[[], bool]) -> Iterator[Done]:
+        if self.with_models:
+            yield from audit_in_threads(jobs, self._audit_here, concurrency=self.concurrency, stopping=stopping)
+            return
         if self.concurrency > 1:
             yield from audit_in_processes(jobs, self.settings, workers=self.concurrency, stopping=stopping)
             return
         for job in jobs:
-            yield Done(job, guarded_audit(partial(self._audit_here, job)) if job.wanted else None)
+            yield Done(job, guarded_audit(partial(self._audit_here, job.case)) if job.wanted else None)
 
-    def _audit_here(self, job: Job) -> Run:
-        return self.workbench.audit(job.case, settings=self.settings)
+    def _audit_here(self, case: Case, cancelled: Callable[[], bool] | None = None) -> Run:
+        return self.workbench.audit(case, settings=self.settings, cancelled=cancelled)
 
     def _take(self, done: Done, write: BinaryIO | None, show_traces: bool) -> None:
         outcome = done.outcome
-        if isinstance(outcome, Run) and self.concurrency > 1:
+        if isinstance(outcome, Run) and self.concurrency > 1 and not self.with_models:
             outcome = self._stored(done.job, outcome)
         if isinstance(outcome, Failed):
             self.tally.failed += 1
+            self.spending.ended(None)
             self.complaints.add(f"{self.cases}, line {done.job.line}: case {done.job.case.id!r}: {outcome.message}")
             if show_traces:
                 self.progress.say(outcome.trace)
@@ -208,9 +205,10 @@ class _AuditJob:
                 self.tally.kept += 1
             else:
                 self.tally.count(outcome)
+                self.spending.ended(outcome.usage)
             if write is not None and (run := outcome or self.workbench.finished_run(done.job.case, self.settings)):
                 write_run(run, write)
-        self.progress.move(done.job.end, f"{self.tally.audited:,} audited")
+        self.progress.move(done.job.end, self.tally.note())
 
     def _stored(self, job: Job, run: Run) -> Run | Failed:
         try:

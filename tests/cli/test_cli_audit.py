@@ -131,7 +131,7 @@ def test_an_answer_under_another_name_is_pointed_out_once(masis: Masis, tmp_path
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        (["--model", "openai:gpt-17"], "there is no model 'openai:gpt-17'"),
+        (["--model", "openai:gpt-17"], "Set OPENAI_API_KEY"),
         (["--set", "max_iterations=9"], "--set max_iterations"),
         (["--concurrency", "0"], "--concurrency"),
         (["--out", "/no/such/folder/runs.jsonl"], "there is no such folder"),

@@ -1,0 +1,103 @@
+"""What an audit will take, told before it starts: calls, tokens, dollars.
+
+Tokens are reckoned as characters / 4, which holds for English prose within a fifth; replies by what each role usually
+writes. Every iteration that the settings allow is counted, so that a run rarely costs more; most cost less, since the
+loop stops early and providers cache what calls share (neither is reckoned with).
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import NamedTuple
+
+from masis.llm import prices, registry
+from masis.llm.prompting import FRAME, load
+from masis.llm.providers.base import Tokens
+from masis.schema.case import Case
+from masis.settings import OFFLINE, Settings
+
+CHARACTERS_A_TOKEN = 4
+CHARACTERS_A_CLAIM = 110
+"""Of an answer: about one sentence."""
+DRAFTED_CHARACTERS = 1_200
+"""Of an answer that is yet to be written."""
+REPLY_TOKENS = {"critic": 700, "evaluator": 350, "completeness": 150}
+VERDICT_TOKENS, CLAIM_TOKENS = 150, 60
+
+
+class Estimate(NamedTuple):
+    """Calls and tokens (sent and received); ``cost_usd`` is None where a price is not known."""
+
+    calls: int = 0
+    tokens: int = 0
+    cost_usd: float | None = 0.0
+
+    def plus(self, other: Estimate) -> Estimate:
+        """Both together."""
+        known = self.cost_usd is not None and other.cost_usd is not None
+        cost = (self.cost_usd or 0.0) + (other.cost_usd or 0.0) if known else None
+        return Estimate(self.calls + other.calls, self.tokens + other.tokens, cost)
+
+
+class _Asked(NamedTuple):
+    """Calls of one kind in one iteration: how many, with which prompt, what each sends besides, what it gets."""
+
+    role: str
+    prompt: str
+    times: int
+    sent: float
+    received: float
+
+
+def estimate(case: Case, settings: Settings) -> Estimate:
+    """What auditing this case takes at most, offline roles left out. Raises SettingsError as ``registry.resolve``."""
+    iterations = settings.max_iterations
+    shared = sum(len(chunk.text) + 120 for chunk in case.evidence) + len(case.query)
+    drafted = not (case.answer or "").strip()
+    answer = DRAFTED_CHARACTERS if drafted else len(case.answer or "")
+    whole = Estimate()
+    for asked in _iteration(shared, answer, settings):
+        times = asked.times * (iterations - 1 if asked.role == "reviser" else iterations)
+        whole = whole.plus(_priced(asked._replace(times=times), settings))
+    if drafted:
+        whole = whole.plus(_priced(_Asked("drafter", "drafter", 1, shared, answer / CHARACTERS_A_TOKEN), settings))
+    return whole
+
+
+def _iteration(shared: int, answer: int, settings: Settings) -> list[_Asked]:
+    claims = max(1, math.ceil(answer / CHARACTERS_A_CLAIM)) if settings.check_factual else 0
+    batches = math.ceil(claims / settings.claims_batch)
+    judged, written = shared + answer, answer / CHARACTERS_A_TOKEN
+    checked, verdicts = shared + answer / max(1, batches), VERDICT_TOKENS * settings.claims_batch
+    return [
+        _Asked("verifier", "claims_extract", int(bool(claims)), answer, claims * CLAIM_TOKENS),
+        _Asked("verifier", "claims_verify", batches, checked, verdicts),
+        _Asked("verifier", "completeness", int(settings.check_completeness), judged, REPLY_TOKENS["completeness"]),
+        _Asked("critic", "critic", settings.judge_samples, judged, REPLY_TOKENS["critic"]),
+        _Asked("evaluator", "evaluator", settings.judge_samples, judged, REPLY_TOKENS["evaluator"]),
+        _Asked("reviser", "reviser", 1, judged + 1_500, written + 300),
+    ]  # fmt: skip
+
+
+def _priced(asked: _Asked, settings: Settings) -> Estimate:
+    string = getattr(settings, asked.role)
+    if string == OFFLINE or not asked.times:
+        return Estimate()
+    model = registry.resolve(string, asked.role, settings)
+    sent = round((asked.sent + _instructions(asked.prompt)) / CHARACTERS_A_TOKEN) * asked.times
+    received = round(asked.received) * asked.times
+    tokens = Tokens(prompt=sent, completion=received)
+    return Estimate(asked.times, sent + received, prices.cost(tokens, prices.price(model, settings.prices)))
+
+
+@cache
+def _instructions(prompt: str) -> int:
+    file = load(prompt)
+    return len(load(FRAME).before) + len(file.before) + len(file.after)
+
+
+def unpriced(settings: Settings) -> tuple[str, ...]:
+    """The models of the settings whose price is not known."""
+    models = {registry.resolve(string, role, settings) for role, string in settings.models().items()} - {OFFLINE}
+    return tuple(sorted(model for model in models if prices.price(model, settings.prices) is None))
