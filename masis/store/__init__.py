@@ -1,4 +1,4 @@
-"""SQLite: cases, runs, the decision log, drafts, corpora. All SQL of the product lives in this package.
+"""SQLite: cases, runs, the decision log, drafts; corpora and screenings. All SQL of the product lives in this package.
 
     store = Store.open(path)
     store.cases.add(case)
@@ -20,6 +20,7 @@ from typing import Self
 
 from masis.schema.base import utc_now
 from masis.store import transfer
+from masis.store.acceptances import Acceptances, RememberedGrades
 from masis.store.cases import Cases
 from masis.store.checking import check
 from masis.store.corpora import Corpora, CorpusImport, CorpusRetriever, CorpusSummary
@@ -41,27 +42,41 @@ from masis.store.records import (
     StoreCheck,
 )
 from masis.store.runs import Runs
+from masis.store.screening_log import ScreeningLog
+from masis.store.screening_records import (
+    ScreeningLogFilter,
+    ScreeningLogPage,
+    ScreeningProgress,
+    ScreeningSummary,
+)
+from masis.store.screenings import Screenings
 from masis.store.transfer import Putting, StoreRecord
 
 
 class Store:
-    """One database and its parts: ``cases``, ``runs``, ``decisions``, ``drafts``, ``corpora``."""
+    """One database and its parts: ``cases``, ``runs``, ``decisions``, ``drafts``; ``corpora``, ``screenings``,
+    ``screening_log``, ``acceptances``, ``remembered_grades``.
+    """
 
     def __init__(self, database: Database) -> None:
         self.database = database
         self.cases, self.runs, self.decisions = Cases(database), Runs(database), Decisions(database)
         self.drafts = Drafts(database)
-        self.corpora = Corpora(database)
+        self.corpora, self.screenings = Corpora(database), Screenings(database)
+        self.screening_log = ScreeningLog(database)
+        self.acceptances, self.remembered_grades = Acceptances(database), RememberedGrades(database)
 
     @classmethod
     def open(cls, path: str | Path, *, now: Callable[[], str] = utc_now, unguarded: Unguarded = "refuse") -> Self:
-        """Open a database, creating or migrating it; runs whose process is gone become interrupted.
+        """Open a database, creating or migrating it; runs and screenings whose process is gone become
+        interrupted.
 
         ``unguarded`` says what to do where the log has lost a guard: refuse (UnguardedLog), open all the same (to look
         what was altered), or rearm. Raises NotADatabase, NewerDatabase and StoreError too.
         """
         store = cls(open_database(Path(path), now=now, unguarded=unguarded))
         store.runs.mark_lost()
+        store.screenings.mark_lost()
         return store
 
     @property
@@ -119,6 +134,10 @@ __all__ = [
     "Owner",
     "RunProgress",
     "RunSummary",
+    "ScreeningLogFilter",
+    "ScreeningLogPage",
+    "ScreeningProgress",
+    "ScreeningSummary",
     "Store",
     "StoreCheck",
     "Unguarded",

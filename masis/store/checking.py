@@ -8,8 +8,9 @@ from masis.store import migrations, queue, states
 from masis.store.decisions import Decisions
 from masis.store.opening import Database
 from masis.store.records import StoreCheck
+from masis.store.screening_log import ScreeningLog
 
-_COUNTED = ("cases", "runs", "run_iterations", "run_events", "decision_log")
+_COUNTED = ("cases", "runs", "run_iterations", "run_events", "decision_log", "corpora", "screenings", "screening_log")
 
 
 def check(database: Database) -> StoreCheck:
@@ -25,6 +26,7 @@ def check(database: Database) -> StoreCheck:
             sqlite_version=sqlite3.sqlite_version,
             counts={name: _count(connection, name) for name in _COUNTED},
             log=Decisions(database).verify(),
+            screening_log=ScreeningLog(database).verify(),
             problems=tuple(problems),
         )
 

@@ -145,7 +145,7 @@ class Decisions:
         broken: list[str] = []
         length, redacted, previous, expected = 0, 0, NOTHING_BEFORE, 1
         with self._database.reading() as connection:
-            if gone := guards.missing(connection):
+            if gone := guards.missing(connection, "decision_log"):
                 broken.append(f"the log has lost its guards, entries could be altered ({', '.join(gone)})")
             for row in connection.execute(f"{ENTRIES} ORDER BY log.seq"):
                 length, redacted = length + 1, redacted + (row["payload"] is None)

@@ -1,4 +1,4 @@
-"""Triggers that keep the decision log growing only: no update, no delete, no replacement, no gap.
+"""Triggers that keep the logs growing only: no update, no delete, no replacement, no gap.
 
 They are armed again after every migration, since rebuilding a table (``transform()`` of sqlite-utils) drops them
 without a word, and asserted on every opening. They stop accidents and careless tools; whoever drops them and edits a
@@ -11,52 +11,76 @@ import sqlite3
 
 from masis.errors import UnguardedLog
 
-GUARDS: dict[str, str] = {
-    "decision_log_no_update": """
-        CREATE TRIGGER decision_log_no_update BEFORE UPDATE ON decision_log
-        BEGIN SELECT RAISE(ABORT, 'the decision log only grows: an entry is never changed'); END""",
-    "decision_log_no_delete": """
-        CREATE TRIGGER decision_log_no_delete BEFORE DELETE ON decision_log
-        BEGIN SELECT RAISE(ABORT, 'the decision log only grows: an entry is never deleted'); END""",
-    # INSERT OR REPLACE deletes without firing the delete trigger, so the insert itself is checked
-    "decision_log_no_replace": """
-        CREATE TRIGGER decision_log_no_replace BEFORE INSERT ON decision_log
-        WHEN NEW.seq IS NOT (SELECT coalesce(max(seq), 0) + 1 FROM decision_log)
-            OR EXISTS (SELECT 1 FROM decision_log WHERE id = NEW.id OR token = NEW.token OR redacts = NEW.redacts)
-        BEGIN SELECT RAISE(ABORT, 'the decision log only grows: an entry goes to its end, once'); END""",
-    "decision_payloads_no_update": """
-        CREATE TRIGGER decision_payloads_no_update BEFORE UPDATE ON decision_payloads
+
+def _guards_of(log: str, payloads: str, name: str, unique: tuple[str, ...]) -> dict[str, str]:
+    """The triggers of a log and of the table beside it that holds what its entries say."""
+    same = " OR ".join(f"{column} = NEW.{column}" for column in unique)
+    return {
+        f"{log}_no_update": f"""
+        CREATE TRIGGER {log}_no_update BEFORE UPDATE ON {log}
+        BEGIN SELECT RAISE(ABORT, 'the {name} only grows: an entry is never changed'); END""",
+        f"{log}_no_delete": f"""
+        CREATE TRIGGER {log}_no_delete BEFORE DELETE ON {log}
+        BEGIN SELECT RAISE(ABORT, 'the {name} only grows: an entry is never deleted'); END""",
+        # INSERT OR REPLACE deletes without firing the delete trigger, so the insert itself is checked
+        f"{log}_no_replace": f"""
+        CREATE TRIGGER {log}_no_replace BEFORE INSERT ON {log}
+        WHEN NEW.seq IS NOT (SELECT coalesce(max(seq), 0) + 1 FROM {log})
+            OR EXISTS (SELECT 1 FROM {log} WHERE {same})
+        BEGIN SELECT RAISE(ABORT, 'the {name} only grows: an entry goes to its end, once'); END""",  # noqa: S608
+        f"{payloads}_no_update": f"""
+        CREATE TRIGGER {payloads}_no_update BEFORE UPDATE ON {payloads}
         BEGIN SELECT RAISE(ABORT, 'what was decided is never changed'); END""",
-    "decision_payloads_no_delete": """
-        CREATE TRIGGER decision_payloads_no_delete BEFORE DELETE ON decision_payloads
-        WHEN NOT EXISTS (SELECT 1 FROM decision_log WHERE redacts = OLD.entry_seq)
-        BEGIN SELECT RAISE(ABORT, 'what was decided goes only by a redaction, which is an entry itself'); END""",
-    "decision_payloads_no_replace": """
-        CREATE TRIGGER decision_payloads_no_replace BEFORE INSERT ON decision_payloads
-        WHEN EXISTS (SELECT 1 FROM decision_payloads WHERE entry_seq = NEW.entry_seq)
-            OR EXISTS (SELECT 1 FROM decision_log WHERE redacts = NEW.entry_seq)
-        BEGIN SELECT RAISE(ABORT, 'what was decided is never replaced'); END""",
+        f"{payloads}_no_delete": f"""
+        CREATE TRIGGER {payloads}_no_delete BEFORE DELETE ON {payloads}
+        WHEN NOT EXISTS (SELECT 1 FROM {log} WHERE redacts = OLD.entry_seq)
+        BEGIN SELECT RAISE(ABORT, 'what was decided goes only by a redaction, which is an entry itself'); END""",  # noqa: S608
+        f"{payloads}_no_replace": f"""
+        CREATE TRIGGER {payloads}_no_replace BEFORE INSERT ON {payloads}
+        WHEN EXISTS (SELECT 1 FROM {payloads} WHERE entry_seq = NEW.entry_seq)
+            OR EXISTS (SELECT 1 FROM {log} WHERE redacts = NEW.entry_seq)
+        BEGIN SELECT RAISE(ABORT, 'what was decided is never replaced'); END""",  # noqa: S608
+    }
+
+
+GUARDS: dict[str, dict[str, str]] = {
+    "decision_log": _guards_of("decision_log", "decision_payloads", "decision log", ("id", "token", "redacts")),
+    "screening_log": _guards_of("screening_log", "screening_log_payloads", "screening log", ("id", "token", "redacts")),
 }
+"""The guards of each log, by its table."""
 
 
 def arm(connection: sqlite3.Connection) -> None:
-    """Create every guard anew, whatever stood in its place. Call it inside a transaction."""
-    for name, statement in GUARDS.items():
-        connection.execute(f"DROP TRIGGER IF EXISTS {name}")
-        connection.execute(statement.strip())
+    """Create every guard anew, whatever stood in its place. Call it inside a transaction.
+
+    A log that a later migration makes is guarded from then on.
+    """
+    tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    for log, guards in GUARDS.items():
+        for name, statement in guards.items() if log in tables else ():
+            connection.execute(f"DROP TRIGGER IF EXISTS {name}")
+            connection.execute(statement.strip())
 
 
-def missing(connection: sqlite3.Connection) -> tuple[str, ...]:
-    """Guards that are absent or read otherwise than they should."""
+def missing(connection: sqlite3.Connection, log: str | None = None) -> tuple[str, ...]:
+    """Guards of one log, or of all, that are absent or read otherwise than they should."""
     rows = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'")
     armed = {name: " ".join(sql.split()) for name, sql in rows}
-    return tuple(name for name, statement in GUARDS.items() if armed.get(name) != " ".join(statement.split()))
+    wanted = [GUARDS[log]] if log is not None else GUARDS.values()
+    return tuple(
+        name
+        for guards in wanted
+        for name, statement in guards.items()
+        if armed.get(name) != " ".join(statement.split())
+    )
 
 
 def assert_armed(connection: sqlite3.Connection) -> None:
     """Raise UnguardedLog naming the guards that are gone."""
-    if gone := missing(connection):
-        raise UnguardedLog(
-            f"the decision log has lost its guards ({', '.join(gone)}): something other than the workbench changed "
-            "this database. `masis verify-log` says whether entries were altered, and --rearm restores the guards."
-        )
+    for log in GUARDS:
+        if gone := missing(connection, log):
+            raise UnguardedLog(
+                f"the {log.replace('_', ' ')} has lost its guards ({', '.join(gone)}): something other than the "
+                "workbench changed this database. `masis verify-log` says whether entries were altered, and --rearm "
+                "restores the guards."
+            )

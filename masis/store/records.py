@@ -176,7 +176,7 @@ class LogHead(NamedTuple):
 
 
 class StoreCheck(Record):
-    """The health of a database: ``problems`` of the file, its schema and the states kept, and the check of the log."""
+    """The health of a database: ``problems`` of file, schema and the states kept, and the checks of both logs."""
 
     path: str
     bytes: int
@@ -185,9 +185,10 @@ class StoreCheck(Record):
     sqlite_version: str
     counts: dict[str, int]
     log: LogCheck
+    screening_log: LogCheck
     problems: tuple[str, ...]
 
     @property
     def ok(self) -> bool:
         """Whether nothing is wrong."""
-        return not self.problems and self.log.whole
+        return not self.problems and self.log.whole and self.screening_log.whole

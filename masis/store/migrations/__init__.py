@@ -25,7 +25,7 @@ from masis.store.migrations.audits import (
     m005_case_counts,
     m006_beginnings_of_words,
 )
-from masis.store.migrations.screenings import m007_corpora
+from masis.store.migrations.screenings import m007_corpora, m008_screenings, m009_screening_log
 
 if TYPE_CHECKING:
     from sqlite_utils import Database
@@ -43,6 +43,8 @@ MIGRATIONS: tuple[Migration, ...] = (
     m005_case_counts,
     m006_beginnings_of_words,
     m007_corpora,
+    m008_screenings,
+    m009_screening_log,
 )
 
 
