@@ -6,6 +6,7 @@ reading is its own, and the penalties are laid on afterwards (``specs/masis-crit
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from masis.errors import BadReply, CriticFailed, InvalidCritique, StepError
@@ -80,6 +81,7 @@ def judgement(reply: CritiqueReply, context: AuditContext) -> CritiqueJudgement:
         unsupported_claims=tuple(reply.unsupported_claims),
         logical_gaps=tuple(reply.logical_gaps),
         conflicting_evidence=tuple(reply.conflicting_evidence),
+        notes=tuple(_unknown(reply, chunks)),
     )
 
 
@@ -87,15 +89,20 @@ def _objection(raised: RaisedIssue, text: str, markers: list[tuple[int, int]], c
     quote = raised.location or None
     if quote and (place := located(quote, text, markers)):
         quote = text[place.start : place.end]
-    unknown = [name for name in raised.evidence_ids if chunks.id_of(name) is None]
-    named = f" (It also names evidence that is not there: {', '.join(unknown)}.)" if unknown else ""
     return Objection(
         type=raised.type,
         rule=f"critic_{raised.type}",
         severity=raised.severity,
         description=raised.description,
-        reason=raised.reasoning + named,
+        reason=raised.reasoning,
         suggestion=raised.suggestion,
         quote=quote,
         evidence_ids=chunks.ids_of(raised.evidence_ids),
     )
+
+
+def _unknown(reply: CritiqueReply, chunks: Chunks) -> Iterator[str]:
+    """What the critic rests on that is not there."""
+    named = dict.fromkeys(name for raised in reply.issues for name in raised.evidence_ids)
+    if unknown := [name for name in named if chunks.id_of(name) is None]:
+        yield f"The critic names evidence that this case does not have: {', '.join(unknown)}"

@@ -75,9 +75,11 @@ def test_an_omission_needs_no_quote() -> None:
 
 
 def test_chunks_are_known_by_what_the_model_calls_them_and_unknown_ones_are_told_of() -> None:
-    (objection,) = judgement(reply(issues=[raised(evidence_ids=["[chunk_1]", "CHUNK 2", "chunk_77"])])).objections
-    assert objection.evidence_ids == ("chunk_1", "chunk_2")
-    assert "chunk_77" in objection.reason
+    found = judgement(reply(issues=[raised(evidence_ids=["[chunk_1]", "CHUNK 2", "chunk_77"])]))
+    assert found.objections[0].evidence_ids == ("chunk_1", "chunk_2")
+    (note,) = found.notes
+    assert "chunk_77" in note
+    assert "chunk_1" not in note.replace("chunk_77", "")
 
 
 def test_the_same_objection_twice_is_one() -> None:
