@@ -27,6 +27,9 @@ def verify_log(head: str | None, length: int | None, rearm: bool, db: Path | Non
     head noted elsewhere: note them now and then, and give them here. The log may have grown since. The log is guarded
     by triggers that refuse every change; where something has removed them, --rearm puts them back.
 
+    What people said about the grades of screenings is a log and a chain of its own, which is checked too and printed
+    where it holds anything; --head and --length are the decision log's.
+
     \b
       masis verify-log
       masis verify-log --length 120 --head 3f5a...
@@ -34,11 +37,15 @@ def verify_log(head: str | None, length: int | None, rearm: bool, db: Path | Non
     Exit code 0: the log is whole. 1: it is not; what is wrong is listed.
     """  # noqa: D301 (click reads the backspace)
     workbench = opened_for_reading(db, "rearm" if rearm else "open")
-    check = workbench.verify_log()
+    check, screenings = workbench.verify_log(), workbench.store.screening_log.verify()
     click.echo(f"length   {check.length}")
     click.echo(f"head     {check.head}")
     click.echo(f"redacted {check.redacted}")
-    wrong = [*check.broken, *_missing(workbench.store.decisions, check, head, length)]
+    if screenings.length:
+        click.echo(f"screening length   {screenings.length}")
+        click.echo(f"screening head     {screenings.head}")
+        click.echo(f"screening redacted {screenings.redacted}")
+    wrong = [*check.broken, *screenings.broken, *_missing(workbench.store.decisions, check, head, length)]
     for problem in wrong:
         say(problem)
     if wrong:

@@ -36,15 +36,15 @@ class HealthReport(NamedTuple):
 
 
 def of_store(store: Store) -> Iterator[HealthItem]:
-    """The database, its guards, the decision log."""
+    """The database, its guards, the decision log, the screening log."""
     check = store.check()
     kept = ", ".join(f"{count:,} {name}" for name, count in check.counts.items())
     yield HealthItem("database", not check.problems, f"{check.path} ({check.bytes / 1e6:.1f} MB): {kept}")
     for problem in check.problems:
         yield HealthItem("database", False, problem)
-    log = check.log
-    message = f"{log.length:,} entries, head {log.head[:12]}" if log.whole else "; ".join(log.broken[:5])
-    yield HealthItem("decision log", log.whole, message)
+    for name, log in (("decision log", check.log), ("screening log", check.screening_log)):
+        message = f"{log.length:,} entries, head {log.head[:12]}" if log.whole else "; ".join(log.broken[:5])
+        yield HealthItem(name, log.whole, message)
 
 
 def of_auditor(settings: Settings) -> HealthItem:
