@@ -36,9 +36,8 @@ class Request:
     def mode(self) -> str:
         """``json_schema``, ``json_object`` (or a forced tool) or ``prompt``."""
         if self.wire == "anthropic":
-            return (
-                "json_schema" if "output_config" in self.body else "json_object" if "tools" in self.body else "prompt"
-            )
+            typed = "format" in self.body.get("output_config", {})
+            return "json_schema" if typed else "json_object" if "tools" in self.body else "prompt"
         return str(self.body.get("response_format", {}).get("type", "prompt"))
 
     @property

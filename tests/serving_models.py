@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import dataclasses
 import hashlib
 import json
 import random
@@ -35,7 +36,8 @@ class ModelServer:
 
     ``script`` says what is done with a request (None: a sensible reply), or lists behaviours to be used up in order.
     ``refuses`` names what is answered with 400: ``json_schema``, ``json_object``, ``temperature``, ``max_tokens``,
-    ``max_completion_tokens``, ``system``, ``cache_control``. ``at_most`` calls at once, or 429.
+    ``max_completion_tokens``, ``system``, ``cache_control``, ``effort``. ``at_most`` calls at once, or 429; ``thinks``
+    tokens go to each reply before its first word.
     """
 
     def __init__(
@@ -48,6 +50,7 @@ class ModelServer:
         models: Collection[str] | None = None,
         at_most: int | None = None,
         issues: Literal["some", "none", "always"] = "some",
+        thinks: int = 0,
         keep: bool = True,
         port: int = 0,
     ) -> None:
@@ -58,10 +61,10 @@ class ModelServer:
             behaviours = iter(script)
             self._script = lambda request: next(behaviours, None)
         self.latency_s, self.refuses, self.keys, self.models = latency_ms / 1000, set(refuses), keys, models
-        self.at_most, self.issues, self.keep, self.port = at_most, issues, keep, port
+        self.at_most, self.issues, self.thinks, self.keep, self.port = at_most, issues, thinks, keep, port
         self.requests: list[Request] = []
         self.counts: Counter[str] = Counter()
-        self.under_way = self.most_at_once = 0
+        self.under_way = self.most_at_once = self.connections = 0
         self._cached: set[bytes] = set()
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -99,6 +102,7 @@ class ModelServer:
         task = asyncio.current_task()
         assert task is not None
         self._tasks.add(task)
+        self.connections += 1
         try:
             while await self._one(reader, writer):
                 pass
@@ -190,6 +194,10 @@ class ModelServer:
         for name in ("temperature", "max_tokens", "max_completion_tokens"):
             if name in self.refuses and name in body:
                 return status(400, f"Unsupported parameter: '{name}' is not supported with this model.", code_name="x")
+        if wire == "anthropic" and "temperature" in body:
+            return status(400, "`temperature` is deprecated for this model.", code_name="invalid_request_error")
+        if "effort" in self.refuses and ("reasoning_effort" in body or "effort" in body.get("output_config", {})):
+            return status(400, "This model does not support the effort parameter.", code_name="x")
         if "system" in self.refuses and any(each["role"] == "system" for each in body["messages"]):
             return status(400, "System role not supported", code_name="x")
         if "cache_control" in self.refuses and "cache_control" in json.dumps(body["messages"]):
@@ -208,6 +216,9 @@ class ModelServer:
             text = json.dumps(sensible(request, self.issues), ensure_ascii=False)
             if behaviour.finish == "length":
                 text = text[: len(text) // 2]
+        limit = request.body.get("max_tokens") or request.body.get("max_completion_tokens") or 10**9
+        if self.thinks and limit < self.thinks + len(text) // 4:
+            text, behaviour = "", dataclasses.replace(behaviour, finish="length")
         self.counts[request.schema_name] += 1
         return (
             self._openai(request, behaviour, text)
@@ -233,7 +244,8 @@ class ModelServer:
             "choices": [{"index": 0, "finish_reason": finish, "message": message, "logprobs": None}],
             "usage": {
                 "prompt_tokens": prompt,
-                "completion_tokens": completion,
+                "completion_tokens": completion + self.thinks,
+                "completion_tokens_details": {"reasoning_tokens": self.thinks},
                 "total_tokens": prompt + completion,
                 "prompt_tokens_details": {"cached_tokens": cached if cached >= 1024 else 0},
             },
@@ -268,7 +280,8 @@ class ModelServer:
                 "input_tokens": prompt - read - written,
                 "cache_read_input_tokens": read,
                 "cache_creation_input_tokens": written,
-                "output_tokens": completion,
+                "output_tokens": completion + self.thinks,
+                "output_tokens_details": {"thinking_tokens": self.thinks},
             },
         }
 

@@ -1,6 +1,6 @@
 """Model strings, and where each is reached: the address, the key that belongs to it, how many calls at once.
 
-    openai:gpt-4o   anthropic:claude-sonnet-4-5   openai   ollama:llama3.2   and of masis.toml: NAME:model
+    openai:gpt-4o   anthropic:claude-sonnet-5-5   openai   ollama:llama3.2   and of masis.toml: NAME:model
 
 A key goes only to the address that it is configured with: a vendor's key to the vendor's own address, or to the one
 that stands in the environment beside it; any other address names its key with ``key_env``, or gets none.
@@ -54,8 +54,8 @@ KNOWN = {
         "https://api.anthropic.com",
         "ANTHROPIC_API_KEY",
         "ANTHROPIC_BASE_URL",
-        "claude-sonnet-4-5",
-        "claude-haiku-4-5",
+        "claude-sonnet-5-5",
+        "claude-haiku-5-5",
         "https://console.anthropic.com/settings/keys",
     ),
     "ollama": Known("openai", "http://127.0.0.1:11434/v1"),
@@ -76,6 +76,7 @@ class Endpoint:
     key_name: str = ""
     concurrency: int = CONCURRENCY
     mode: ReplyMode | None = None
+    effort: str | None = None
     of_vendor: bool = False
 
 
@@ -135,6 +136,7 @@ def endpoint(provider: str, settings: Settings, environment: Mapping[str, str] |
         key_name=key_name,
         concurrency=own.concurrency or CONCURRENCY,
         mode=own.mode,
+        effort=own.effort,
         of_vendor=known is not None and bool(known.key_env) and own.address is None,
     )
     if key_name and key is None and (own.key_env or (known and address == known.address)):

@@ -13,6 +13,8 @@ from collections import Counter
 from masis.llm.providers.base import Call, TryFailed
 from masis.schema.calls import ReplyMode
 
+MOST_ROOM = 16
+"""How many times the tokens of a reply a model that thinks first may use up for both."""
 DOUBTS = 2
 """Unreadable replies after which a mode that never gave a readable one is left for a plainer one that did."""
 MODES_IN_WORDS: dict[ReplyMode, str] = {
@@ -31,6 +33,7 @@ class Habits:
         self._modes = (fixed,) if fixed in modes else modes
         self._mode = self._modes[0]
         self._without: frozenset[str] = frozenset()
+        self._room = 1
         self._proven: set[ReplyMode] = set()
         self._doubts: Counter[ReplyMode] = Counter()
 
@@ -44,6 +47,11 @@ class Habits:
         """Parameters to leave out."""
         return self._without
 
+    @property
+    def room(self) -> int:
+        """By how much the limit of tokens is multiplied: a model that thinks first takes its thoughts from it."""
+        return self._room
+
     def learn(self, failed: TryFailed, call: Call) -> str | None:
         """Heed a refusal of how ``call`` asked; what is done from now on, in words, or None if nothing can be.
 
@@ -55,6 +63,11 @@ class Habits:
                     return ""
                 self._without |= {failed.parameter}
                 return f"{failed.parameter!r} is not sent any more"
+            if failed.trouble == "cut_off" and failed.tokens.thought and call.room < MOST_ROOM:
+                if self._room > call.room:
+                    return ""
+                self._room = call.room * 4
+                return f"it thinks before it replies: the limit of tokens is {self._room} times as high"
             if failed.trouble != "format":
                 return None
             plainer = self._plainer(call.mode)

@@ -151,6 +151,7 @@ class _Asking(Generic[R]):
             self.temperature,
             self._left_s(),
             habits.without,
+            habits.room,
             correction,
         )
 

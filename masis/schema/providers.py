@@ -19,7 +19,8 @@ class ProviderSettings(Record):
     """One table ``[providers.NAME]`` of the configuration file; what is None is as the provider has it by default.
 
     ``key_env`` names the variable, or the entry of the secrets file, that holds the key, which goes to ``address`` and
-    nowhere else. ``mode`` fixes how typed replies are asked for instead of finding out what the server takes.
+    nowhere else. ``mode`` fixes how typed replies are asked for instead of finding out what the server takes. ``effort``
+    is how long a model that thinks before it replies may do so.
     """
 
     kind: Wire | None = None
@@ -27,6 +28,7 @@ class ProviderSettings(Record):
     key_env: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,127}$")] | None = None
     concurrency: Annotated[int, Field(ge=1, le=1000)] | None = None
     mode: ReplyMode | None = None
+    effort: Literal["low", "medium", "high"] | None = None
 
 
 class Price(Record):

@@ -36,11 +36,14 @@ def model_at(
     model: str = "judge-1",
     concurrency: int | None = None,
     mode: Any = None,
+    effort: Any = None,
     **changes: Any,
 ) -> Model:
     """The model ``scripted:judge-1`` at this server, whose waits are short."""
     address = server if isinstance(server, str) else server.address
-    table = ProviderSettings(kind=wire, address=address, key_env="SCRIPTED_KEY", concurrency=concurrency, mode=mode)
+    table = ProviderSettings(
+        kind=wire, address=address, key_env="SCRIPTED_KEY", concurrency=concurrency, mode=mode, effort=effort
+    )
     given = {"retry_base_s": 0.01, "retry_cap_s": 0.05} | changes
     settings = Settings.model_validate({"providers": {"scripted": table}, **given})
     return asker(f"scripted:{model}", "critic", conduct or Conduct(), settings)

@@ -18,7 +18,7 @@ from masis.schema.calls import CallOutcome
 from masis.schema.providers import Wire
 from masis.steps.conduct import Conduct
 from tests.llm.asking import KEY, PROMPT, WIRES, Judged, model_at
-from tests.serving_models import FAULTS, Behaviour, ModelServer, faulty, says, status
+from tests.serving_models import FAULTS, Behaviour, ModelServer, Request, faulty, says, status
 
 pytest.importorskip("anthropic")
 both_wires = pytest.mark.parametrize("wire", WIRES)
@@ -182,8 +182,12 @@ def test_an_account_without_credit_is_not_asked_again() -> None:
 
 def test_no_further_call_is_made_after_a_stop_and_no_wait_sat_out() -> None:
     conduct = Conduct()
-    with ModelServer(lambda request: status(503, retry_after="9")) as server:
-        threading.Timer(0.1, conduct.stop).start()
+
+    def script(request: Request) -> Behaviour:
+        threading.Timer(0.05, conduct.stop).start()
+        return status(503, retry_after="9")
+
+    with ModelServer(script) as server:
         began = time.monotonic()
         with pytest.raises(ProviderFailed, match="stopped"):
             model_at(server, conduct=conduct).ask(PROMPT, Judged, max_tokens=100)

@@ -1,7 +1,8 @@
 """Anthropic's Messages API, through its SDK (the extra ``anthropic``).
 
-A typed reply is asked for by ``output_config``; of models that don't take it, by a tool that must be called (kept as
-the mode ``json_object``), then by the schema in the prompt. Question and evidence are marked to be cached.
+A typed reply is asked for by ``output_config``; where that is not taken, by a tool that must be called (kept as the
+mode ``json_object``), then by the schema in the prompt. Question and evidence are marked to be cached. No temperature is
+sent: the SDK has none any more, and current models refuse it.
 """
 
 from __future__ import annotations
@@ -30,8 +31,10 @@ from masis.llm.providers.base import (
 )
 from masis.schema.calls import ReplyMode
 
-WORTH_CACHING = 4_000
-"""Characters from which the shared part is marked: Anthropic caches from 1,024 tokens on."""
+WORTH_CACHING = 2_000
+"""Characters from which the shared part is marked: Anthropic caches from 512 tokens on, by model."""
+EFFORT = "low"
+"""How long models think that do so before they reply: calls end after 15 s (REQ-CRITIC-NFR-001), thinking included."""
 _HTTP = transport_of(anthropic.DefaultHttpxClient)
 
 
@@ -85,16 +88,18 @@ class Anthropic:
         task = call.task_with_schema() if call.mode == "prompt" else call.task()
         request: dict[str, Any] = {
             "model": call.model,
-            "max_tokens": call.max_tokens,
+            "max_tokens": call.max_tokens * call.room,
             "system": prompt.frame,
             "messages": [{"role": "user", "content": [shared, {"type": "text", "text": task}]}],
         }
-        if call.temperature is not None and "temperature" not in call.without:
-            # The other vendors' scale ends at 2, this one's at 1.
-            request["temperature"] = min(1.0, call.temperature)
+        output: dict[str, Any] = {}
+        if "effort" not in call.without:
+            output["effort"] = self._endpoint.effort or EFFORT
         if call.mode == "json_schema":
-            request["output_config"] = {"format": {"type": "json_schema", "schema": call.schema.schema}}
-        elif call.mode == "json_object":
+            output["format"] = {"type": "json_schema", "schema": call.schema.schema}
+        if output:
+            request["output_config"] = output
+        if call.mode == "json_object":
             tool = {"name": call.schema.name, "description": "Hand in the reply.", "input_schema": call.schema.schema}
             request["tools"] = [tool]
             request["tool_choice"] = {"type": "tool", "name": call.schema.name}
@@ -116,6 +121,7 @@ class Anthropic:
             cached=cached,
             written=written,
             completion=count(usage, "output_tokens"),
+            thought=count(usage, "output_tokens_details", "thinking_tokens"),
         )
 
         def failed(trouble: Trouble, said: str) -> TryFailed:
@@ -125,7 +131,7 @@ class Anthropic:
             case "refusal":
                 raise failed("refused", "the model declined to answer")
             case "max_tokens":
-                raise failed("cut_off", f"the reply was cut off at {call.max_tokens} tokens")
+                raise failed("cut_off", f"the reply was cut off at {call.max_tokens * call.room} tokens")
             case "model_context_window_exceeded":
                 raise failed("cut_off", "the reply was cut off at the end of the model's context")
         if not text.strip():

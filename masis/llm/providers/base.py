@@ -44,12 +44,16 @@ Trouble = Literal[
 
 
 class Tokens(NamedTuple):
-    """What a try was billed for; ``cached`` and ``written`` (to the provider's cache) are parts of ``prompt``."""
+    """What a try was billed for.
+
+    ``cached`` and ``written`` (to the provider's cache) are parts of ``prompt``; ``thought`` is one of ``completion``.
+    """
 
     prompt: int = 0
     cached: int = 0
     written: int = 0
     completion: int = 0
+    thought: int = 0
 
     def plus(self, other: Tokens) -> Tokens:
         """The sum."""
@@ -57,7 +61,11 @@ class Tokens(NamedTuple):
 
 
 class Call(NamedTuple):
-    """One try: what to ask, and how. ``without`` names what this server is known to refuse."""
+    """One try: what to ask, and how.
+
+    ``max_tokens`` is for the reply alone; times ``room``, for what the model thinks before it as well. ``without``
+    names what this server is known to refuse.
+    """
 
     model: str
     prompt: Prompt
@@ -67,6 +75,7 @@ class Call(NamedTuple):
     temperature: float | None
     timeout_s: float
     without: frozenset[str] = frozenset()
+    room: int = 1
     correction: str = ""
 
     def task(self) -> str:

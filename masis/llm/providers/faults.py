@@ -39,7 +39,7 @@ _NO_MODEL = re.compile(
 _SYSTEM = re.compile(
     r"system.{0,20}(?:role|message|prompt).{0,40}support|(?:role|message).{0,10}.system.{0,40}support", re.I
 )
-PARAMETERS = ("max_completion_tokens", "max_tokens", "temperature", "prompt_cache_key", "cache_control")
+PARAMETERS = ("effort", "max_completion_tokens", "max_tokens", "temperature", "prompt_cache_key", "cache_control")
 """What may be left out or renamed where a server refuses it."""
 
 
@@ -168,6 +168,8 @@ def _asked_wrong(status: int, said: Refusal, words: str) -> Trouble:
         return "too_long"
     if "credit balance" in words:
         return "quota"
+    if "effort" in words and _UNSUPPORTED.search(words):
+        return "parameter"
     if _FORMAT.search(said.parameter) or (_FORMAT.search(words) and status != 404):
         return "format"
     if _parameter(said) and (_UNSUPPORTED.search(words) or _parameter(said) == "system"):

@@ -84,9 +84,11 @@ class OpenAICompatible:
         request: dict[str, Any] = {"model": call.model, "messages": messages}
         limits = ("max_completion_tokens", "max_tokens") if self._is_openai else ("max_tokens", "max_completion_tokens")
         if limit := next((name for name in limits if name not in call.without), None):
-            request[limit] = call.max_tokens
+            request[limit] = call.max_tokens * call.room
         if call.temperature is not None and "temperature" not in call.without:
             request["temperature"] = call.temperature
+        if self._endpoint.effort and "effort" not in call.without:
+            request["reasoning_effort"] = self._endpoint.effort
         if call.mode == "json_schema":
             given = {"name": call.schema.name, "strict": True, "schema": call.schema.schema}
             request["response_format"] = {"type": "json_schema", "json_schema": given}
@@ -124,7 +126,9 @@ class OpenAICompatible:
         tokens = Tokens(
             prompt=count(usage, "prompt_tokens"),
             cached=count(usage, "prompt_tokens_details", "cached_tokens") or count(usage, "prompt_cache_hit_tokens"),
+            written=count(usage, "prompt_tokens_details", "cache_write_tokens"),
             completion=count(usage, "completion_tokens"),
+            thought=count(usage, "completion_tokens_details", "reasoning_tokens"),
         )
 
         def failed(trouble: Trouble, said: str, raw: str) -> TryFailed:
@@ -135,7 +139,7 @@ class OpenAICompatible:
         if choice.get("finish_reason") == "content_filter":
             raise failed("refused", "a content filter stopped the reply", text)
         if choice.get("finish_reason") == "length":
-            raise failed("cut_off", f"the reply was cut off at {call.max_tokens} tokens", text)
+            raise failed("cut_off", f"the reply was cut off at {call.max_tokens * call.room} tokens", text)
         if not text.strip():
             raise failed("empty", "the reply is empty", text)
         return Reply(text, answered_by, tokens)

@@ -1,0 +1,296 @@
+"""What goes over the wire, to whom, and how a server's ways are learned."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from masis.errors import BadReply, ProviderFailed
+from masis.llm import registry
+from masis.schema.providers import Wire
+from masis.settings import Settings
+from masis.steps.conduct import Conduct
+from tests.llm.asking import KEY, PROMPT, WIRES, Judged, model_at
+from tests.serving_models import Behaviour, ModelServer, Request, says
+
+pytest.importorskip("anthropic")
+both_wires = pytest.mark.parametrize("wire", WIRES)
+GOOD = {"reasons": [], "sound": True, "confidence": 0.8}
+
+
+def asked(server: ModelServer, wire: Wire = "openai", times: int = 1, **changes: object) -> Conduct:
+    conduct = Conduct()
+    for _ in range(times):
+        model_at(server, wire, conduct, **changes).ask(PROMPT, Judged, max_tokens=100)
+    return conduct
+
+
+def retold(conduct: Conduct) -> list[str]:
+    """What a person who watches was told on changes of form."""
+    notices = [conduct.told.get_nowait() for _ in range(conduct.told.qsize())]
+    return [notice.message for notice in notices if notice and notice.kind == "call_retried"]
+
+
+@pytest.mark.spec("REQ-CRITIC-006", "REQ-CRITIC-013")
+def test_a_question_in_openais_form() -> None:
+    with ModelServer() as server:
+        model_at(server).ask(PROMPT, Judged, max_tokens=123, temperature=0.2)
+        (request,) = server.requests
+    assert request.body["messages"] == [
+        {"role": "system", "content": PROMPT.frame},
+        {"role": "user", "content": f"{PROMPT.shared}\n\n{PROMPT.task}"},
+    ]
+    assert (request.body["max_tokens"], request.body["temperature"]) == (123, 0.2)
+    assert request.body["response_format"]["json_schema"]["strict"] is True
+    assert request.headers["authorization"] == f"Bearer {KEY}"
+
+
+@pytest.mark.spec("REQ-CRITIC-006", "REQ-CRITIC-013")
+def test_a_question_in_anthropics_form() -> None:
+    long = PROMPT._replace(shared="EVIDENCE " * 1000)
+    with ModelServer() as server:
+        model_at(server, "anthropic").ask(long, Judged, max_tokens=123, temperature=0.0)
+        (request,) = server.requests
+    assert request.body["system"] == long.frame
+    shared, task = request.body["messages"][0]["content"]
+    assert shared == {"type": "text", "text": long.shared, "cache_control": {"type": "ephemeral"}}
+    assert task == {"type": "text", "text": long.task}
+    assert request.body["max_tokens"] == 123
+    assert "temperature" not in request.body
+    assert request.body["output_config"]["format"]["type"] == "json_schema"
+    assert KEY in (request.headers.get("x-api-key") or request.headers["authorization"])
+
+
+@both_wires
+@pytest.mark.parametrize(
+    ("refuses", "mode"),
+    [
+        (("json_schema",), "json_object"),
+        (("json_object",), "json_schema"),
+        (("json_schema", "json_object"), "prompt"),
+    ],
+)
+def test_a_server_that_refuses_a_form_is_asked_in_the_next_plainer_one_from_then_on(
+    wire: Wire, refuses: tuple[str, ...], mode: str
+) -> None:
+    with ModelServer(refuses=refuses) as server:
+        conduct = asked(server, wire, times=3)
+        modes = [request.mode for request in server.requests]
+    ladder = ["json_schema", "json_object", "prompt"]
+    assert modes == [*ladder[: ladder.index(mode)], *[mode] * 3]
+    calls = conduct.calls_since()
+    assert [call.mode for call in calls] == [mode] * 3
+    assert [call.tries for call in calls] == [ladder.index(mode) + 1, 1, 1]
+    assert len(retold(conduct)) == ladder.index(mode)
+
+
+def test_a_form_learned_by_many_at_once_is_told_once() -> None:
+    conduct = Conduct()
+    with ModelServer(refuses=("json_schema",), latency_ms=30) as server:
+        model = model_at(server, conduct=conduct)
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(lambda _: model.ask(PROMPT, Judged, max_tokens=100), range(8)))
+    assert len(retold(conduct)) == 1
+    assert {call.outcome for call in conduct.calls_since()} == {"answered"}
+
+
+def test_forms_are_learned_for_each_model_apart() -> None:
+    with ModelServer(lambda request: None, refuses=("json_schema",)) as server:
+        asked(server)
+        server.refuses.clear()
+        asked(server, model="judge-2")
+        assert [request.mode for request in server.requests] == ["json_schema", "json_object", "json_schema"]
+
+
+def test_a_server_that_takes_a_schema_and_ignores_it_is_asked_otherwise_after_some_doubt() -> None:
+    def script(request: Request) -> Behaviour:
+        return says("It looks fine." if request.mode == "json_schema" else GOOD)
+
+    with ModelServer(script) as server:
+        conduct = asked(server, times=4)
+        modes = [request.mode for request in server.requests]
+    assert modes == ["json_schema", "json_object", "json_schema", "json_object", "json_object", "json_object"]
+    assert [call.outcome for call in conduct.calls_since()] == ["answered"] * 4
+
+
+def test_one_unreadable_reply_does_not_change_how_a_server_that_works_is_asked() -> None:
+    replies = {1: "It looks fine.", 3: "It looks fine."}
+    with ModelServer(lambda request: says(replies.get(request.number, GOOD))) as server:
+        asked(server, times=4)
+        assert {request.mode for request in server.requests} == {"json_schema"}
+
+
+def test_a_form_that_a_person_chose_is_kept() -> None:
+    with ModelServer() as server:
+        asked(server, mode="prompt")
+        assert server.requests[0].mode == "prompt"
+        assert "JSON schema, named judged" in server.requests[0].text
+    with ModelServer(refuses=("json_schema",)) as server, pytest.raises(ProviderFailed, match="not supported"):
+        asked(server, mode="json_schema")
+
+
+@pytest.mark.parametrize("refused", ["temperature", "max_tokens", "system"])
+def test_what_a_server_refuses_is_left_out_from_then_on(refused: str) -> None:
+    conduct = Conduct()
+    with ModelServer(refuses=(refused,)) as server:
+        for _ in range(2):
+            model_at(server, conduct=conduct).ask(PROMPT, Judged, max_tokens=100, temperature=0.0)
+        bodies = [request.body for request in server.requests]
+        texts = {request.text for request in server.requests}
+    assert [call.tries for call in conduct.calls_since()] == [2, 1]
+    assert len(retold(conduct)) == 1
+    if refused == "system":
+        assert [len(body["messages"]) for body in bodies] == [2, 1, 1]
+        assert len(texts) == 1
+    else:
+        assert [refused in body for body in bodies] == [True, False, False]
+    if refused == "max_tokens":
+        assert bodies[1]["max_completion_tokens"] == 100
+
+
+def test_a_limit_that_is_refused_by_both_names_is_left_out() -> None:
+    with ModelServer(refuses=("max_tokens", "max_completion_tokens")) as server:
+        asked(server)
+        assert not {"max_tokens", "max_completion_tokens"} & server.requests[-1].body.keys()
+
+
+@both_wires
+def test_a_model_that_thinks_first_gets_room_for_its_thoughts(wire: Wire) -> None:
+    conduct = Conduct()
+    with ModelServer(thinks=900) as server:
+        for _ in range(2):
+            model_at(server, wire, conduct).ask(PROMPT, Judged, max_tokens=100)
+        assert [request.body["max_tokens"] for request in server.requests] == [100, 400, 1600, 1600]
+    assert [call.tries for call in conduct.calls_since()] == [3, 1]
+    with ModelServer(thinks=5000) as server, pytest.raises(BadReply, match="cut off at 1600 tokens"):
+        model_at(server, wire).ask(PROMPT, Judged, max_tokens=100)
+
+
+@both_wires
+def test_how_long_a_model_thinks_is_asked_for_where_that_is_taken(wire: Wire) -> None:
+    with ModelServer() as server:
+        asked(server, wire, effort="medium")
+        body = server.requests[0].body
+    assert (body["reasoning_effort"] if wire == "openai" else body["output_config"]["effort"]) == "medium"
+    with ModelServer(refuses=("effort",)) as server:
+        conduct = asked(server, wire, times=2, effort="medium")
+        assert "effort" not in str(server.requests[-1].body)
+        assert {request.mode for request in server.requests} == {"json_schema"}
+    assert [call.tries for call in conduct.calls_since()] == [2, 1]
+
+
+def test_a_mark_for_the_cache_that_is_refused_is_left_out() -> None:
+    long = PROMPT._replace(shared="EVIDENCE " * 1000)
+    with ModelServer(refuses=("cache_control",)) as server:
+        model_at(server, "anthropic").ask(long, Judged, max_tokens=100)
+        assert "cache_control" not in str(server.requests[-1].body)
+
+
+@both_wires
+def test_a_redirect_is_not_followed(wire: Wire) -> None:
+    with ModelServer() as elsewhere:
+        path = "chat/completions" if wire == "openai" else "messages"
+        moved = Behaviour(status=307, headers={"location": f"{elsewhere.address}/{path}"})
+        with ModelServer(lambda request: moved) as server, pytest.raises(ProviderFailed, match=r"307"):
+            asked(server, wire)
+        assert not elsewhere.requests
+
+
+@both_wires
+@pytest.mark.spec("REQ-CRITIC-SEC-002")
+def test_what_the_environment_says_about_a_vendor_goes_to_no_other_address(
+    wire: Wire, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("OPENAI_API_KEY", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID", "OPENAI_ADMIN_KEY", "ANTHROPIC_API_KEY"):
+        monkeypatch.setenv(name, f"private-{name}")
+    monkeypatch.setenv("ANTHROPIC_AUTH_TOKEN", "private-token")
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "X-Gateway: private-header")
+    monkeypatch.setenv("ANTHROPIC_CUSTOM_HEADERS", "X-Gateway: private-header")
+    with ModelServer() as server:
+        asked(server, wire)
+        assert "private" not in str(server.requests[0].headers)
+
+
+@pytest.mark.parametrize("vendor", WIRES)
+def test_a_vendors_key_goes_to_the_address_that_the_environment_names_for_it(
+    vendor: Wire, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(f"{vendor.upper()}_API_KEY", KEY)
+    with ModelServer(keys=[KEY]) as server:
+        monkeypatch.setenv(f"{vendor.upper()}_BASE_URL", server.address)
+        assert registry.probe(vendor).ok
+        assert server.requests[0].model == ("gpt-4o" if vendor == "openai" else "claude-sonnet-5-5")
+
+
+def test_a_vendors_key_does_not_follow_an_address_in_the_configuration_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    with ModelServer() as server:
+        settings = Settings.model_validate({"providers": {"openai": {"address": server.address}}})
+        assert registry.probe("openai:gpt-4o", settings).ok
+        assert KEY not in str(server.requests[0].headers)
+        settings = Settings.model_validate(
+            {"providers": {"openai": {"address": server.address, "key_env": "OPENAI_API_KEY"}}}
+        )
+        assert registry.probe("openai:gpt-4o", settings).ok
+        assert KEY in str(server.requests[1].headers)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"{", b"[]", b"null", b'{"choices": []}', b'{"choices": [null]}', b'{"object": "list"}', b"<html>"],
+)
+def test_a_server_that_answers_with_something_else_is_told_so(body: bytes) -> None:
+    with (
+        ModelServer(lambda request: Behaviour(body=body)) as server,
+        pytest.raises(BadReply, match="no chat completion"),
+    ):
+        asked(server)
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b'{"content": "text"}', b"<html>"])
+def test_so_is_one_of_the_other_form(body: bytes) -> None:
+    with (
+        ModelServer(lambda request: Behaviour(body=body)) as server,
+        pytest.raises(BadReply, match="no message of this"),
+    ):
+        asked(server, "anthropic")
+
+
+def test_replies_that_are_merely_compatible_are_read() -> None:
+    parts = [{"type": "text", "text": '{"reasons": [], '}, {"text": '"sound": true, "confidence": 1}'}]
+    bare = {"choices": [{"message": {"content": parts}}], "usage": {"prompt_tokens": "many", "completion_tokens": None}}
+    with ModelServer([Behaviour(body=json.dumps(bare).encode())]) as server:
+        (call,) = asked(server).calls_since()
+    assert (call.outcome, call.prompt_tokens, call.answered_by) == ("answered", 0, None)
+
+
+def test_an_error_inside_a_reply_with_status_200_is_an_error() -> None:
+    limited = b'{"error": {"code": 429, "message": "slow down"}}'
+    with ModelServer([Behaviour(body=limited)]) as server:
+        (call,) = asked(server).calls_since()
+    assert (call.outcome, call.tries) == ("answered", 2)
+
+
+def test_half_characters_in_a_prompt_do_not_stop_a_call() -> None:
+    with ModelServer() as server:
+        model_at(server).ask(PROMPT._replace(task="half \ud800 of one"), Judged, max_tokens=100)
+        assert "half ? of one" in server.requests[0].text
+
+
+def test_calls_may_be_made_from_a_thread_beside_a_running_event_loop() -> None:
+    async def main(server: ModelServer) -> Judged:
+        return await asyncio.to_thread(model_at(server).ask, PROMPT, Judged, max_tokens=100)
+
+    with ModelServer() as server:
+        assert asyncio.run(main(server)).sound
+    assert threading.active_count() < 50
+
+
+def test_connections_are_kept_between_calls() -> None:
+    with ModelServer() as server:
+        asked(server, times=5)
+        assert server.connections == 1
