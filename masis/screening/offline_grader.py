@@ -48,7 +48,6 @@ class Reading:
     study_type: Callable[[Abstract], FoundType]
     sizes: Callable[[str], tuple[SampleSize, ...]]
     study_size: Callable[[str], SampleSize | None]
-    version: str | None = None
 
 
 @dataclass(frozen=True)
@@ -90,6 +89,25 @@ class OfflineGrader:
             },
         )
         return ruled(abstract.id, judgement, self.judged_by, about)
+
+
+def offline_grader() -> OfflineGrader:
+    """The grader without a model, with the recogniser of study types and the extractor of sample sizes."""
+    from masis.screening import designs, sample_size
+
+    reading = Reading(
+        study_type=lambda abstract: designs.recognise(abstract.title, abstract.text),
+        sizes=sample_size.sample_sizes,
+        study_size=sample_size.study_size,
+    )
+    return OfflineGrader(reading, JudgedBy(model=OFFLINE, version=f"{VERSION}, study types {designs.version()}"))
+
+
+def study_types_version() -> str:
+    """The version of the weights that recognise study types."""
+    from masis.screening import designs
+
+    return designs.version()
 
 
 def _said_type(found: FoundType) -> str:

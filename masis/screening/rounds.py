@@ -13,12 +13,11 @@ import asyncio
 import uuid
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from masis import version
 from masis.errors import MasisError
-from masis.schema.base import Unscored
+from masis.schema.base import Unscored, utc_now
 from masis.schema.screening import (
     Abstract,
     Grade,
@@ -41,11 +40,6 @@ BATCH = 10
 """Abstracts graded between two looks at whether to stop."""
 
 Screened = Generator[ScreeningEvent, None, Screening]
-
-
-def utc_now() -> str:
-    """The time as kept in records: ISO 8601, UTC, milliseconds."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def new_screening_id() -> str:
@@ -78,6 +72,7 @@ def screen(
     screening_id: str,
     thresholds: Thresholds | None = None,
     study_types_version: str | None = None,
+    limit: int | None = None,
     read_on: bool = True,
     cancelled: Callable[[], bool] = lambda: False,
     progress: Progress | None = None,
@@ -86,7 +81,8 @@ def screen(
 ) -> Screened:
     """Screen one question, yielding an event as each thing happens, and return the screening.
 
-    ``thresholds`` are the settings' own unless memory adapted them. ``read_on`` False asks the sources once: they hold
+    ``thresholds`` are the settings' own unless memory adapted them; ``limit`` is how many abstracts a round takes from
+    each source, ``screening_retrieve`` unless given. ``read_on`` False asks the sources once: they hold
     nothing but what the question's query brings. ``cancelled`` is asked between searches and batches; ``keep`` is
     handed each round as it is finished, and ``progress`` continues from what was kept. A source or grader that fails
     is recorded, never raised.
@@ -99,6 +95,7 @@ def screen(
         screening_id,
         thresholds or ruling.thresholds_of(settings),
         study_types_version,
+        limit or settings.screening_retrieve,
         read_on,
         cancelled,
         keep,
@@ -152,6 +149,7 @@ class _Work:
     screening_id: str
     thresholds: Thresholds
     study_types_version: str | None
+    limit: int
     read_on: bool
     cancelled: Callable[[], bool]
     keep: Callable[[Finished], None]
@@ -213,9 +211,7 @@ class _Work:
         self._stop_if_cancelled()
         yield self._event("round_started", round=number, data={"queries": [query.text for query in asked]})
         known = set(self.pool.by_id)
-        found = search(
-            asked, self.retrievers, self.settings.screening_retrieve, self.pool, asked=self._stop_if_cancelled
-        )
+        found = search(asked, self.retrievers, self.limit, self.pool, asked=self._stop_if_cancelled)
         for warning in found.warnings:
             self.warnings.append(warning)
             yield self._event("warning", round=number, message=warning)
@@ -240,7 +236,7 @@ class _Work:
             return queries.first_queries(self.question)
         tried = [query for each in self.rounds for query in each.queries]
         missing = queries.lacks(self.question, self._seen(self.rounds[-1].retrieved))
-        return queries.next_queries(self.question, missing, tried, self.settings.screening_retrieve)
+        return queries.next_queries(self.question, missing, tried, self.limit)
 
     def _seen(self, ids: Sequence[str]) -> tuple[queries.Seen, ...]:
         return tuple(queries.Seen(self.pool.by_id[each], self.grades[each]) for each in ids)

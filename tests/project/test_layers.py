@@ -23,6 +23,7 @@ LAYERS = (
     {"store"},
     {"review", "datasets"},
     {"workbench"},
+    {"screening_desk"},  # the use cases of screening, on a workbench
     {"masis"},  # the public names
     {"ui", "cli", "integrations"},
     {"app", "pages"},

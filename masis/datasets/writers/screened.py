@@ -1,0 +1,127 @@
+"""A screening to take elsewhere: its log as CSV, a line for each abstract screened; its abstracts as RIS.
+
+CSV opens in any spreadsheet (a cell that it would take for a formula gets an apostrophe), RIS in any reference manager.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Mapping
+from typing import Any, BinaryIO
+
+from masis.datasets.writers.decided import inert
+from masis.schema.screening import Abstract, Grade, Recommendation, Screening
+from masis.screening import rubric
+
+_REASONS = ("relevance_score", "methodology_score", "sample_size_adequate", "study_type", "recommendation")
+
+COLUMNS = (
+    *("question", "screening", "outcome", "abstract_id", "title", "authors", "year", "journal", "doi", "pmid", "url"),
+    *("source", "round", "recommendation", "rule", "relevance_score", "methodology_score", "methodology_raw", "prior"),
+    *("quality", "study_type", "study_type_confidence", "design", "study_size", "study_size_unit"),
+    *("sample_size_adequate", "judged_by", "agreement", "overridden", "unscored"),
+    *(f"why_{name}" for name in _REASONS),
+)
+"""The columns of the screening log as CSV."""
+
+
+def write_screening_csv(screening: Screening, abstracts: Mapping[str, Abstract], out: BinaryIO) -> int:
+    """The screening log: every abstract screened with its grade and reasons, in the order found; returns how many."""
+    rounds = {abstract_id: each.number for each in screening.rounds for abstract_id in each.new}
+    out.write(_line(COLUMNS))
+    for grade in screening.grades:
+        row = _row(screening, grade, abstracts.get(grade.abstract_id), rounds.get(grade.abstract_id))
+        out.write(_line([inert("" if row[name] is None else str(row[name])) for name in COLUMNS]))
+    return len(screening.grades)
+
+
+def _row(screening: Screening, grade: Grade, abstract: Abstract | None, number: int | None) -> dict[str, Any]:
+    known = abstract or Abstract(id=grade.abstract_id)
+    size = grade.study_size
+    return {
+        "question": screening.question,
+        "screening": screening.id,
+        "outcome": screening.outcome,
+        "abstract_id": grade.abstract_id,
+        "title": known.title,
+        "authors": "; ".join(known.authors),
+        "year": known.year,
+        "journal": known.journal,
+        "doi": known.doi,
+        "pmid": known.pmid,
+        "url": known.url,
+        "source": known.source,
+        "round": number,
+        "recommendation": grade.recommendation,
+        "rule": rubric.REASON_OF_RULE[grade.rule],
+        "relevance_score": _number(grade.relevance_score),
+        "methodology_score": _number(grade.methodology_score),
+        "methodology_raw": _number(grade.methodology_raw),
+        "prior": _number(grade.prior),
+        "quality": _number(grade.quality),
+        "study_type": grade.study_type,
+        "study_type_confidence": _number(grade.study_type_confidence),
+        "design": None if grade.design is None else rubric.HIERARCHY[grade.design].name,
+        "study_size": None if size is None else size.value,
+        "study_size_unit": None if size is None else size.unit,
+        "sample_size_adequate": {True: "yes", False: "no", None: ""}[grade.sample_size_adequate],
+        "judged_by": f"{grade.judged_by.model} ({grade.judged_by.version})",
+        "agreement": _number(grade.agreement),
+        "overridden": " ".join(grade.overridden),
+        "unscored": None if grade.unscored is None else grade.unscored.reason,
+    } | {f"why_{name}": grade.reasons[name].text if name in grade.reasons else None for name in _REASONS}
+
+
+def _number(value: float | None) -> str | None:
+    return None if value is None else f"{value:.4f}"
+
+
+def _line(cells: Iterable[str]) -> bytes:
+    line = io.StringIO()
+    csv.writer(line).writerow(cells)
+    return line.getvalue().encode()
+
+
+def write_screening_ris(
+    screening: Screening,
+    abstracts: Mapping[str, Abstract],
+    out: BinaryIO,
+    which: Iterable[Recommendation] = ("keep",),
+) -> int:
+    """The abstracts with these recommendations as RIS, each with its grade as notes; returns how many."""
+    wanted, written = set(which), 0
+    for grade in screening.grades:
+        abstract = abstracts.get(grade.abstract_id)
+        if grade.recommendation in wanted and abstract is not None:
+            out.write(_ris(abstract, grade).encode())
+            written += 1
+    return written
+
+
+def _ris(abstract: Abstract, grade: Grade) -> str:
+    said = grade.reasons.get("recommendation")
+    lines: list[tuple[str, str | int | None]] = [
+        ("TY", "JOUR"),
+        ("ID", abstract.id),
+        ("TI", abstract.title),
+        *(("AU", author) for author in abstract.authors),
+        ("PY", abstract.year),
+        ("T2", abstract.journal),
+        ("AB", abstract.text),
+        ("DO", abstract.doi),
+        ("AN", abstract.pmid),
+        ("DB", "PubMed" if abstract.pmid else None),
+        ("UR", abstract.url),
+        *(("KW", keyword) for keyword in abstract.keywords),
+        ("N1", f"Screening: {grade.recommendation}, {rubric.REASON_OF_RULE[grade.rule]}"),
+        ("N1", None if said is None else f"Why: {said.text}"),
+        ("N1", None if grade.quality is None else f"Quality: {grade.quality:.3f}"),
+    ]
+    body = "".join(f"{tag}  - {_one_line(str(value))}\r\n" for tag, value in lines if value not in (None, ""))
+    return f"{body}ER  - \r\n"
+
+
+def _one_line(text: str) -> str:
+    """Text that can't begin a line, and with it a field or a record, of its own."""
+    return " ".join(text.split())

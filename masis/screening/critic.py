@@ -1,0 +1,158 @@
+"""The evidence critic put together: who grades as the settings say, and screening as one call.
+
+screening = masis.screen_abstracts("Does aspirin relieve headache?", abstracts)
+screening.decision, screening.grades, screening.reasons
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from pydantic import ValidationError
+
+from masis.errors import InputError, SettingsError
+from masis.llm import registry
+from masis.schema.screening import Abstract, Grade, Ruling, Screening, ScreeningEvent, Thresholds
+from masis.screening import ruling
+from masis.screening.ensemble import Ensemble
+from masis.screening.grading import Grader
+from masis.screening.in_hand import Given
+from masis.screening.model_grader import ModelGrader
+from masis.screening.offline_grader import offline_grader, study_types_version
+from masis.screening.rounds import Screened, drained, new_screening_id, one_grade_each, screen, screen_async
+from masis.screening.sample_size import sample_sizes, study_size
+from masis.settings import OFFLINE, Settings
+from masis.steps.conduct import Conduct
+
+ROLE = "grader"
+
+
+def grader_names(settings: Settings) -> tuple[str, ...]:
+    """The model strings of ``screening_graders``, in their order. Raises SettingsError for none or a repeated one."""
+    names = tuple(name.strip() for name in settings.screening_graders.split(",") if name.strip())
+    if not names:
+        raise SettingsError(f"screening_graders names nobody. Use {OFFLINE!r}, or model strings with commas between.")
+    if len(set(names)) < len(names):
+        raise SettingsError("screening_graders names somebody twice: one voice counts once.")
+    return names
+
+
+def grader_for(settings: Settings, conduct: Conduct | None = None) -> Grader:
+    """Who grades, as ``screening_graders`` says: one grader, or an ensemble of several.
+
+    ``conduct`` keeps the calls of one screening and can stop them. Raises SettingsError for a model that can't be asked
+    and MissingExtra for an SDK that is not here.
+    """
+    conduct = conduct or Conduct(call_s=settings.call_deadline_s)
+    graders = tuple(_grader(name, settings, conduct) for name in grader_names(settings))
+    return graders[0] if len(graders) == 1 else Ensemble(graders)
+
+
+def weights_of(settings: Settings) -> str | None:
+    """The version of the weights that recognise study types; None where no grader uses them."""
+    return study_types_version() if OFFLINE in grader_names(settings) else None
+
+
+def _grader(name: str, settings: Settings, conduct: Conduct) -> Grader:
+    if name == OFFLINE:
+        return offline_grader()
+    asker = registry.asker(registry.resolve(name, ROLE, settings), ROLE, conduct, settings)
+    return ModelGrader(asker, sizes=sample_sizes, study_size=study_size)
+
+
+def evaluate(
+    question: str,
+    abstracts: Sequence[Abstract],
+    iteration: int = 0,
+    *,
+    grader: Grader,
+    thresholds: Thresholds = ruling.DEFAULT,
+) -> tuple[tuple[Grade, ...], Ruling]:
+    """One look of the critic at what a retrieval brought: a grade each, and what follows in this iteration.
+
+    This is the node of a retrieval graph: it keeps no state, so calls at once don't disturb each other.
+    """
+    grades = one_grade_each(grader, question, abstracts)
+    return grades, ruling.ruling(iteration, grades, thresholds)
+
+
+async def evaluate_async(
+    question: str,
+    abstracts: Sequence[Abstract],
+    iteration: int = 0,
+    *,
+    grader: Grader,
+    thresholds: Thresholds = ruling.DEFAULT,
+) -> tuple[tuple[Grade, ...], Ruling]:
+    """``evaluate`` from a coroutine: it works on a thread, so that the event loop stays free."""
+    return await asyncio.to_thread(evaluate, question, abstracts, iteration, grader=grader, thresholds=thresholds)
+
+
+def screen_abstracts(
+    question: str,
+    abstracts: Iterable[Abstract | Mapping[str, Any]],
+    settings: Settings | None = None,
+    on_event: Callable[[ScreeningEvent], None] | None = None,
+) -> Screening:
+    """Screen abstracts that somebody found: grade every one, and say whether they suffice.
+
+    They are all there is to retrieve, so there is one round, in which all of them vote. To search a corpus round by
+    round, see ``masis.screening.rounds.screen``. An abstract may be a mapping with ``id``, ``title`` and ``text``.
+    Raises InputError for a question or an abstract that can't be read; a grader that fails is recorded, never raised.
+    """
+    return drained(_whole(question, abstracts, settings or Settings()), on_event)
+
+
+async def screen_abstracts_async(
+    question: str,
+    abstracts: Iterable[Abstract | Mapping[str, Any]],
+    settings: Settings | None = None,
+    on_event: Callable[[ScreeningEvent], None] | None = None,
+) -> Screening:
+    """``screen_abstracts`` from a coroutine. Cancelling the task stops the screening, which makes no further call."""
+    stop = threading.Event()
+    conduct = Conduct(call_s=(settings or Settings()).call_deadline_s)
+    try:
+        work = _whole(question, abstracts, settings or Settings(), cancelled=stop.is_set, conduct=conduct)
+        return await screen_async(work, on_event)
+    finally:
+        stop.set()
+        conduct.stop()
+
+
+def _whole(
+    question: str,
+    abstracts: Iterable[Abstract | Mapping[str, Any]],
+    settings: Settings,
+    *,
+    cancelled: Callable[[], bool] = lambda: False,
+    conduct: Conduct | None = None,
+) -> Screened:
+    if not question.strip():
+        raise InputError("the question is empty", cure="Ask what the evidence is to answer.", field="question")
+    given = tuple(_abstract(each, number) for number, each in enumerate(abstracts))
+    return screen(
+        question,
+        (Given(given),),
+        grader_for(settings, conduct),
+        settings,
+        screening_id=new_screening_id(),
+        study_types_version=weights_of(settings),
+        limit=max(1, len(given)),
+        read_on=False,
+        cancelled=cancelled,
+    )
+
+
+def _abstract(given: Abstract | Mapping[str, Any], number: int) -> Abstract:
+    if isinstance(given, Abstract):
+        return given
+    try:
+        return Abstract.model_validate(given)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join([f"abstracts[{number}]", *map(str, first["loc"])])
+        raise InputError(first["msg"], cure="Give each abstract an id, a title and a text.", field=place) from error

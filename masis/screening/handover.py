@@ -1,0 +1,87 @@
+"""The kept abstracts as the evidence of an audit: a case whose citations resolve to sentences of abstracts.
+
+Each kept abstract becomes one chunk, the best first. A chunk's text is the abstract's, to the letter, so that offsets
+of words, sentences and quotes stay what they are; ``sentences`` holds where each sentence begins and ends.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+
+from masis.errors import InputError
+from masis.schema.case import Case, Evidence
+from masis.schema.screening import Abstract, Grade, Screening
+from masis.screening import rubric
+from masis.steps.sentences import split_sentences
+
+
+def case_of(screening: Screening, abstracts: Mapping[str, Abstract], case_id: str | None = None) -> Case:
+    """The case that asks the screening's question of what it kept; without an answer, which an audit then drafts.
+
+    The same kept set gives the same case. Raises InputError where nothing is kept, or nothing of it has a text.
+    """
+    kept = [grade for grade in screening.grades if grade.recommendation == "keep" and grade.abstract_id in abstracts]
+    best = sorted(kept, key=lambda grade: (-(grade.quality or 0.0), grade.abstract_id))
+    readable = [grade for grade in best if _text(abstracts[grade.abstract_id])]
+    if not readable:
+        raise InputError(
+            "nothing that was kept can be read" if kept else "nothing is kept, so there is no evidence to hand over",
+            cure="Keep an abstract that has a text, or screen again with another question.",
+        )
+    evidence = tuple(_evidence(number, grade, abstracts[grade.abstract_id]) for number, grade in enumerate(readable, 1))
+    return Case(
+        id=case_id or _case_id(screening, readable),
+        query=screening.question,
+        evidence=evidence,
+        metadata={
+            "screening": screening.id,
+            "screening_outcome": screening.outcome,
+            "screening_rounds": len(screening.rounds),
+            "screening_graders": list(screening.graders),
+        },
+    )
+
+
+def _case_id(screening: Screening, kept: list[Grade]) -> str:
+    content = "\n".join([screening.id, *(grade.abstract_id for grade in kept)])
+    return f"screening-{screening.id[:8]}-{hashlib.sha256(content.encode()).hexdigest()[:8]}"
+
+
+def _text(abstract: Abstract) -> str:
+    return abstract.text if abstract.text.strip() else abstract.title.strip()
+
+
+def _evidence(number: int, grade: Grade, abstract: Abstract) -> Evidence:
+    text = _text(abstract)
+    known = {
+        "title": abstract.title or None,
+        "year": abstract.year,
+        "journal": abstract.journal,
+        "authors": list(abstract.authors) or None,
+        "doi": abstract.doi,
+        "pmid": abstract.pmid,
+        "design": None if grade.design is None else rubric.HIERARCHY[grade.design].name,
+        "study_size": None if grade.study_size is None else grade.study_size.value,
+        "quality": None if grade.quality is None else round(grade.quality, 4),
+    }
+    return Evidence.model_validate(
+        {
+            "id": f"abstract_{number}",
+            "text": text,
+            "source": _source(abstract),
+            "abstract_id": abstract.id,
+            "sentences": [{"start": span.start, "end": span.end} for span in split_sentences(text)],
+            **{name: value for name, value in known.items() if value is not None},
+        }
+    )
+
+
+def _source(abstract: Abstract) -> str:
+    """An address a reader can go to where one is known, else what names the record."""
+    if abstract.doi:
+        doi = abstract.doi.removeprefix("https://doi.org/").removeprefix("doi:").strip()
+        return f"https://doi.org/{doi}"
+    if abstract.pmid:
+        return f"https://pubmed.ncbi.nlm.nih.gov/{abstract.pmid}/"
+    return abstract.url or abstract.source or abstract.id
