@@ -184,12 +184,15 @@ def _options(given: Options, settings: Settings) -> CritiqueOptions:
 
 
 def _loop_settings(options: CritiqueOptions) -> dict[str, Any]:
-    """The loop as this spec wants it: a revision for any finding, audited anew; no judge in between."""
+    """The loop as this spec wants it: a revision for any finding, audited anew, and no judge.
+
+    A claim that fails one of the two checks of claims may fail the other: both are told apart in what is reported.
+    """
     return {
         "strictness": options.strictness,
-        "check_factual": options.check_factual,
+        "check_factual": options.check_factual or options.check_contradictions,
         "check_completeness": options.check_completeness,
-        "check_contradictions": options.check_contradictions or options.check_factual,
+        "check_contradictions": options.check_factual or options.check_contradictions,
         "max_iterations": 1 + (options.max_revisions if options.auto_revise else 0),
         "improvement_threshold": 0.0,
         "evaluate": "never",

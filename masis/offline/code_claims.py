@@ -15,7 +15,6 @@ from collections.abc import Iterator, Sequence
 
 from masis.offline.facts import agree, extract
 from masis.offline.ground import plain
-from masis.offline.polarity import negation_cues
 from masis.offline.text import stem, tokens
 from masis.schema.audit import ClaimCheck, Quote
 from masis.schema.case import Evidence
@@ -39,6 +38,7 @@ _IDENTIFIER = re.compile(
     r"|(?<![\w/])(?P<path>/[\w-]{1,60}(?:/[\w{}:-]{1,60}){1,9})"
     r"|\b(?P<name>[^\W\d_]\w{1,119})"
 )
+_DENIES = re.compile(r"\b(?:not|no|never|without|cannot|nor|neither|instead)\b|n['’]t\b", re.IGNORECASE)
 _HUMPED = re.compile(r"[a-z\d][A-Z]|[^\W_]_[^\W_]")
 _HUMPS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
@@ -122,7 +122,7 @@ def _share_named(said: str, code: Sequence[Evidence]) -> float:
 
 def _says_more(said: str, code: Sequence[Evidence]) -> bool:
     """Whether the claim denies something or has a number that no source has: names alone don't bear that."""
-    if negation_cues(tokens(said)):
+    if _DENIES.search(said):
         return True
     known = [fact for chunk in code for fact in extract(chunk.text) if fact.kind != "name"]
     return any(fact.kind != "name" and not any(agree(fact, other) for other in known) for fact in extract(said))

@@ -12,8 +12,11 @@ from masis.offline.fact_conflicts import fact_signals
 from masis.offline.facts import Fact
 from masis.offline.matching import Match
 from masis.offline.sign_conflicts import sign_signals
+from masis.offline.signals import signal as built
+from masis.offline.variants import misplaced, told_of_its_own
 
 _SURE = 0.8
+_MISPLACED = 0.85
 _NEAR = 120
 """Characters within which two turns in the evidence belong together."""
 
@@ -29,9 +32,40 @@ def signals(text: str, found: Match, facts: Sequence[Fact], clauses: Sequence[in
         *sign_signals(text, found, clauses),
     ]
     strongest: dict[tuple[str, tuple[int, int]], Signal] = {}
+    result += _misplaced(found, facts)
+    result = [signal for signal in result if not _under_its_own_condition(signal, found, facts)]
     for signal in sorted(result, key=lambda signal: -signal.strength):
         strongest.setdefault((signal.kind, signal.claim_span), signal)
     return _without_double(list(strongest.values()))
+
+
+def _misplaced(found: Match, facts: Sequence[Fact]) -> list[Signal]:
+    """A signal for each value that the evidence has under another condition than the one the claim names."""
+    near = [found.passages[i] for i in sorted(found.top)]
+    result = []
+    for fact in facts:
+        places = misplaced(fact, found.words, near) if fact.kind != "name" else None
+        if places is not None:
+            other = places[1]
+            value = other.value
+            reason = f"the evidence has {value.text!r} there; {fact.text!r} is its value in another case"
+            span = (fact.start, fact.end, fact.text)
+            result.append(built(fact.kind, span, other.passage, (value.start, value.end), reason, _MISPLACED))
+    return result
+
+
+def _under_its_own_condition(signal: Signal, found: Match, facts: Sequence[Fact]) -> bool:
+    """Whether the passage has the other value under another condition, and the claim's under the one it names."""
+    fact = next((fact for fact in facts if (fact.start, fact.end) == signal.claim_span and fact.kind != "name"), None)
+    if fact is None:
+        return False
+    said = {word.stem for word in found.words if word.weight > 0}
+    return any(
+        told_of_its_own(fact, said, found.passages[i], signal.evidence_start - found.passages[i].start)
+        for i in found.score
+        if found.passages[i].evidence_id == signal.evidence_id
+        and found.passages[i].start <= signal.evidence_start < found.passages[i].end
+    )
 
 
 def _without_double(found: list[Signal]) -> list[Signal]:

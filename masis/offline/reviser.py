@@ -154,9 +154,19 @@ class _Mending:
             after = lead + " ".join(cited)
         else:
             after = f"{said_of(plain(found.check.claim), found)}:\n" + "\n".join(f"- {each}" for each in cited)
-            after += "\n" if self.context.answer[sentence.end :].strip() else ""
-        why = f"The evidence has other values under other conditions than {found.chosen.condition}."
-        self._replace(number, sentence, after, "rewritten", why, (*_BASELESS, *_DENIED, *_LEFT_OUT))
+        rest = self.context.answer[sentence.end :]
+        if "\n" in after and rest.strip():
+            after += "\n"
+        end = sentence.end + len(rest) - len(rest.lstrip(" "))
+        self._record(
+            Edit(sentence.start, end if "\n" in after else sentence.end, after, (number,)),
+            "rewritten",
+            f"The evidence has other values under other conditions than {found.chosen.condition}.",
+            (*_BASELESS, *_DENIED, *_LEFT_OUT),
+            before=sentence.text,
+            after=after.strip(),
+            issues=self.issues_at[number],
+        )
 
     def add_missing(self) -> None:
         """What the question asks for and no sentence tells, word for word from the evidence."""
