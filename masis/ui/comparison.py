@@ -176,7 +176,7 @@ def differing(left: Run, right: Run) -> list[Differing]:
         for name in dict.fromkeys([*left.settings, *right.settings])
         if name not in roles
     ]
-    versions = (left.versions.model_dump(), right.versions.model_dump())
+    versions = (left.versions.flat(), right.versions.flat())
     pairs += [(f"version of {name.replace('_', ' ')}", versions[0][name], versions[1][name]) for name in versions[0]]
     return [{"name": name, "left": _word(one), "right": _word(other)} for name, one, other in pairs if one != other]
 

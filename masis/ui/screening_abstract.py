@@ -73,20 +73,23 @@ def facts(abstract: Abstract) -> list[str]:
     authors = ", ".join(abstract.authors[:MOST_AUTHORS])
     if len(abstract.authors) > MOST_AUTHORS:
         authors += " et al."
-    found = [authors, abstract.journal or "", str(abstract.year) if abstract.year else ""]
-    if (abstract.model_extra or {}).get("written_for_demo"):
-        found.append("written for the demo")
+    found = (authors, abstract.journal or "", str(abstract.year) if abstract.year else "")
     return [each for each in found if each]
 
 
 def identifiers(abstract: Abstract) -> list[str]:
-    """What the abstract is known by elsewhere."""
-    named = (("DOI", abstract.doi), ("PMID", abstract.pmid), ("from", abstract.source))
-    return [f"{name} {value}" for name, value in named if value]
+    """What the abstract is known by elsewhere, and that it is no real one where it was written for the demo."""
+    named = (("DOI", abstract.doi), ("PMID", abstract.pmid))
+    found = [f"{name} {value}" for name, value in named if value]
+    return [*found, "written for the demo"] if (abstract.model_extra or {}).get("written_for_demo") else found
 
 
 def abstract_data(
-    grade: Grade, abstract: Abstract, *, machine: Grade | None = None, overrides: Mapping[str, Override] | None = None
+    grade: Grade,
+    abstract: Abstract,
+    *,
+    machine: Grade | None = None,
+    overrides: Mapping[GradeField, Override] | None = None,
 ) -> AbstractData:
     """An abstract opened. ``machine`` is the grade as it was before any override, ``overrides`` those in force by
     field.
@@ -137,7 +140,9 @@ def pieces(text: str, spans: Sequence[_Span]) -> list[Piece]:
     ]
 
 
-def _reason(grade: Grade, field: GradeField, machine: Grade | None, overrides: Mapping[str, Override]) -> ReasonData:
+def _reason(
+    grade: Grade, field: GradeField, machine: Grade | None, overrides: Mapping[GradeField, Override]
+) -> ReasonData:
     reason = grade.reasons.get(field)
     override = overrides.get(field)
     said = getattr(machine, field) if machine is not None and override is not None else None

@@ -1,4 +1,4 @@
-"""The charts of screening, as Vega-Lite written out: how rounds came to converge, and how acceptance drifts over time.
+"""The charts of screening, as Vega-Lite written out: how rounds came to converge, and whether judgements drift.
 
 Written out: made through altair they cost 50 ms for checks that these charts always pass.
 """
@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from masis.schema.screening import Round, Thresholds
+from masis.screening.drift import Drift
 
 AVERAGE, REQUIRED, KEEP, NEEDED = "Average of the kept", "Required average", "Share that keeps", "Share needed"
 SERIES = [AVERAGE, REQUIRED, KEEP, NEEDED]
@@ -26,7 +27,7 @@ def convergence(rounds: Sequence[Round], thresholds: Thresholds) -> dict[str, An
             (NEEDED, thresholds.keep_share),
         ):
             if value is not None:
-                rows.append({"round": each.number + 1, "what": name, "value": value})
+                rows.append({"round": each.number, "what": name, "value": value})
     what = {
         "field": "what",
         "type": "nominal",
@@ -47,7 +48,7 @@ def convergence(rounds: Sequence[Round], thresholds: Thresholds) -> dict[str, An
     }
     bound = {"test": {"field": "what", "oneOf": [REQUIRED, NEEDED]}, "value": [5, 4]}
     return {
-        "height": 250,
+        "height": 330,
         "data": {"values": rows},
         "layer": [
             {
@@ -62,36 +63,43 @@ def convergence(rounds: Sequence[Round], thresholds: Thresholds) -> dict[str, An
     }
 
 
-def course_over_time(rows: Sequence[dict[str, Any]], *, value: str, series: list[str], title: str) -> dict[str, Any]:
-    """Lines of a share over time. ``rows`` have ``at`` (ISO 8601), ``series`` and the value from 0 to 1."""
+def drift_chart(found: Drift) -> dict[str, Any]:
+    """Judgements in their order, what is usual, and the places where the sums say that it has changed."""
+    rows = [
+        {"number": point.number + 1, "value": point.value, "alarm": "drift noticed" if point.alarm else "judgement"}
+        for point in found.points
+    ]
+    x = {"field": "number", "type": "quantitative", "title": "Judgement", "axis": {"tickMinStep": 1, "grid": False}}
+    y = _share()
+    if any(point.value < 0 for point in found.points):
+        y["scale"] = {"domain": [-1, 1]}
     what = {
-        "field": "series",
+        "field": "alarm",
         "type": "nominal",
         "title": None,
-        "sort": series,
-        "legend": {"orient": "bottom", "columns": 2, "labelLimit": 180},
+        "scale": {"domain": ["judgement", "drift noticed"]},
+        "legend": {"orient": "bottom", "symbolSize": 70},
     }
-    course = {
-        "x": {"field": "at", "type": "temporal", "title": None},
-        "y": {**_share(), "field": value, "title": title},
-        "color": what,
-        "tooltip": [
-            {"field": "series", "type": "nominal", "title": "Who"},
-            {"field": "at", "type": "temporal", "title": "When", "format": "%Y-%m-%d %H:%M"},
-            {"field": value, "type": "quantitative", "title": title, "format": ".2f"},
-        ],
-    }
-    return {
-        "height": 230,
-        "data": {"values": list(rows)},
-        "layer": [
-            {"mark": {"type": "line", "strokeWidth": 2}, "encoding": course},
-            {
-                "mark": {"type": "point", "filled": True, "size": 50, "opacity": 1},
-                "encoding": {**course, "shape": what},
+    layers: list[dict[str, Any]] = [
+        {"mark": {"type": "line", "strokeWidth": 1, "opacity": 0.4}, "encoding": {"x": x, "y": y}},
+        {
+            "mark": {"type": "point", "filled": True, "opacity": 0.9, "size": 45},
+            "encoding": {
+                "x": x,
+                "y": y,
+                "color": what,
+                "shape": what,
+                "tooltip": [
+                    {"field": "number", "type": "quantitative", "title": "Judgement"},
+                    {"field": "value", "type": "quantitative", "title": "Value", "format": ".2f"},
+                ],
             },
-        ],
-    }
+        },
+    ]
+    if found.usual is not None:
+        usual = {"values": [{"value": found.usual}]}
+        layers.append({"data": usual, "mark": {"type": "rule", "strokeDash": [5, 4]}, "encoding": {"y": y}})
+    return {"height": 280, "data": {"values": rows}, "layer": layers}
 
 
 def _share() -> dict[str, Any]:

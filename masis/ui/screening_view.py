@@ -6,10 +6,21 @@ from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple, TypedDict
 
 from masis.schema.screening import Abstract, Flow, Grade, Recommendation, Round, Screening
+from masis.store.screening_records import ScreeningSummary
 from masis.ui.address import link
 from masis.ui.screening_abstract import facts
-from masis.ui.screening_words import RECOMMENDATION, RECOMMENDATIONS, RULES, STUDY_TYPE, SUFFICIENCY, size_words
-from masis.ui.words import LabelData, label
+from masis.ui.screening_words import (
+    INTERRUPTED,
+    OUTCOME,
+    RECOMMENDATION,
+    RECOMMENDATIONS,
+    RULES,
+    STUDY_TYPE,
+    SUFFICIENCY,
+    UNDER_WAY,
+    size_words,
+)
+from masis.ui.words import LabelData, label, spoken
 
 Order = Literal["quality", "relevance", "found", "size"]
 ORDERS: dict[Order, str] = {
@@ -91,7 +102,7 @@ def _round_row(each: Round) -> RoundRow:
     ruling, votes = each.ruling, each.ruling.tally
     counts = [votes.keep, votes.needs_more, votes.discard]
     return {
-        "number": each.number + 1,
+        "number": each.number,
         "queries": [{"text": query.text, "why": query.why} for query in each.queries],
         "found": len(each.retrieved),
         "new": len(each.new),
@@ -135,6 +146,37 @@ def flow_steps(flow: Flow) -> list[FlowStep]:
         },
         {"name": "Kept", "count": flow.kept, "left_title": "", "left": []},
     ]
+
+
+class SummaryRow(TypedDict):
+    """A screening in the list of those made before."""
+
+    id: str
+    href: str
+    question: str
+    outcome: LabelData
+    rounds: int | None
+    kept: int | None
+    searched: str
+    at: str
+
+
+def summary_row(summary: ScreeningSummary) -> SummaryRow:
+    """A screening as the list shows it; the outcome is the machine's, with a word where a person has spoken since."""
+    word = OUTCOME[summary.outcome] if summary.outcome else UNDER_WAY if summary.state == "running" else INTERRUPTED
+    searched = ", ".join(source.removeprefix("corpus:") for source in summary.sources)
+    if summary.overrides:
+        searched += f" · {spoken(summary.overrides, 'override')}"
+    return {
+        "id": summary.id,
+        "href": link("screening", screening=summary.id),
+        "question": summary.question,
+        "outcome": label(word),
+        "rounds": summary.rounds,
+        "kept": summary.kept,
+        "searched": searched,
+        "at": summary.started_at,
+    }
 
 
 class Listed(NamedTuple):
@@ -190,4 +232,4 @@ def abstract_row(screening: Screening, grade: Grade, abstract: Abstract | None, 
 
 
 def _first_round(screening: Screening, abstract_id: str) -> int | None:
-    return next((each.number + 1 for each in screening.rounds if abstract_id in each.new), None)
+    return next((each.number for each in screening.rounds if abstract_id in each.new), None)

@@ -109,7 +109,7 @@ def test_a_round_shows_its_votes_and_whether_each_of_the_two_rules_held() -> Non
     kept = [grade(f"k{n}") for n in range(6)]
     weak = [grade(f"d{n}", "discard") for n in range(4)]
     row = round_rows(screening(kept + weak).rounds)[0]
-    assert row["number"] == 1
+    assert row["number"] == 0
     assert row["votes"] == [6, 0, 4]
     assert row["shares"] == [0.6, 0.0, 0.4]
     assert row["reached"]
@@ -164,7 +164,7 @@ def test_a_row_says_what_is_known_and_does_without_a_record() -> None:
     assert row["title"] == ABSTRACT.title
     assert row["facts"] == "A B, C D, E F et al. · Demo Journal · 2019"
     assert row["size"] == "412 patients"
-    assert row["round"] == 1
+    assert row["round"] == 0
     assert row["opened"]
     assert "screening=s1" in row["href"]
     assert abstract_row(shown, shown.grades[0], None)["title"] == "a1"
@@ -249,4 +249,4 @@ def test_the_chart_draws_the_average_against_what_is_required_and_leaves_out_wha
     shown = screening([grade("x", "discard")], [grade("y")])
     rows = convergence(shown.rounds, shown.thresholds)["data"]["values"]
     assert [row["value"] for row in rows if row["what"] == REQUIRED] == [0.7, 0.65]
-    assert [row["round"] for row in rows if row["what"] == AVERAGE] == [2]
+    assert [row["round"] for row in rows if row["what"] == AVERAGE] == [1]

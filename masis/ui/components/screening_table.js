@@ -42,7 +42,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
     if (row.opened) link.setAttribute("aria-current", "true")
     link.onclick = event => { open(event); event.stopPropagation() }
     links.push(link)
-    const below = [row.facts, row.round ? `round ${row.round}` : ""].filter(Boolean).join("  ·  ")
+    const below = [row.facts, row.round === null ? "" : `round ${row.round}`].filter(Boolean).join("  ·  ")
     title.append(link, make("div", "dim small", below))
     const says = make("td", "says")
     says.append(pill(row.recommendation))

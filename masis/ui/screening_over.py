@@ -1,0 +1,141 @@
+"""A screening that is over: what came of it, handing the kept abstracts on, taking the log elsewhere, overriding."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from statistics import fmean
+from typing import BinaryIO
+
+import streamlit as st
+
+from masis.errors import MasisError
+from masis.schema.screening import Grade, GradeField
+from masis.screening.ensemble import krippendorff_alpha
+from masis.screening_desk import OpenedScreening, ScreeningDesk
+from masis.ui.decision_form import LONGEST_NAME
+from masis.ui.jobs import audit_jobs
+from masis.ui.place import workbench
+from masis.ui.reviewer import name_reviewer, reviewer
+from masis.ui.screening_override import override_panel
+from masis.ui.screening_result import abstracts, head, opened_abstract, rounds
+from masis.ui.words import spoken
+from masis.workbench import Workbench
+
+
+def show_over(bench: Workbench, screening_id: str) -> None:
+    """The page of one screening."""
+    if handed := st.session_state.pop("screening-handed", None):
+        st.switch_page("pages/new.py", query_params=handed)
+    desk = ScreeningDesk(bench)
+    opened = desk.open(screening_id)
+    screening = opened.screening
+    head(screening)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        _hand_over(opened)
+        with st.popover("Export", icon=":material/download:"):
+            _exports(desk, opened)
+        if words := agreement_words(screening.grades):
+            st.text(words)
+    if problem := st.session_state.pop("screening-problem", ""):
+        st.error(problem, icon=":material/error:")
+    for warning in screening.warnings[:5]:
+        st.warning("A source or a grader failed; what it left out is not in the counts.", icon=":material/warning:")
+        st.text(warning)
+    rounds(screening)
+    abstracts(opened)
+
+    def record(abstract_id: str, field: GradeField, value: float | bool | str | None, reason: str, by: str) -> None:
+        ScreeningDesk(workbench()).override(
+            screening_id,
+            abstract_id,
+            field,
+            value,
+            reason=reason,
+            reviewer=by,
+            machine_shown=("grades", "reasons", "words"),
+            seen_version=opened.summary.version,
+        )
+
+    opened_abstract(opened, lambda shown, grade: override_panel(shown, grade, record))
+
+
+def agreement_words(grades: tuple[Grade, ...]) -> str:
+    """How far several graders agree; empty where there was one."""
+    several = [grade for grade in grades if len(grade.opinions) > 1]
+    if not several:
+        return ""
+    alpha = krippendorff_alpha([[opinion.recommendation for opinion in grade.opinions] for grade in several])
+    mean = fmean(grade.agreement for grade in several if grade.agreement is not None)
+    measured = f", Krippendorff's alpha {alpha:.2f}" if alpha is not None else ""
+    return f"{len(several[0].opinions)} graders: {mean:.0%} of pairs agree on average{measured}"
+
+
+def _hand_over(opened: OpenedScreening) -> None:
+    kept = len(opened.screening.kept)
+    if not kept:
+        st.button("Audit with these abstracts", disabled=True, help="None is kept.", icon=":material/fact_check:")
+        return
+    label = f"Audit with {'this abstract' if kept == 1 else f'these {kept} abstracts'}"
+    if reviewer() is not None:
+        st.button(
+            label,
+            type="primary",
+            icon=":material/fact_check:",
+            key="hand-over",
+            help="The kept abstracts become the evidence of a case; an answer is drafted from them and audited.",
+            on_click=_go_on,
+            args=(opened.screening.id,),
+        )
+        return
+    with st.popover(label, icon=":material/fact_check:", type="primary"):
+        st.markdown("The kept abstracts become the evidence of a case. Who hands them on is kept in the log.")
+        st.text_input("Your name", key="hand-over-name", max_chars=LONGEST_NAME)
+        st.button("Go on", key="hand-over", type="primary", on_click=_go_on, args=(opened.screening.id,))
+
+
+def _go_on(screening_id: str) -> None:
+    bench = workbench()
+    if reviewer() is None and name_reviewer(bench, st.session_state.get("hand-over-name", "")) is None:
+        st.session_state["screening-problem"] = "Type your name first: it is kept with the hand-over."
+        return
+    try:
+        case = ScreeningDesk(bench).hand_over(screening_id, reviewer=reviewer() or "")
+        done = bench.finished_run(case)
+        run_id = done.id if done else audit_jobs().start(case.id)
+    except MasisError as error:
+        st.session_state["screening-problem"] = str(error)
+        return
+    st.session_state["screening-handed"] = {"job": run_id, "case": case.id}
+
+
+def _exports(desk: ScreeningDesk, opened: OpenedScreening) -> None:
+    screening = opened.screening
+    kept = len(screening.kept)
+    st.download_button(
+        f"The screening log, CSV ({spoken(len(screening.grades), 'abstract')})",
+        lambda: _written(lambda out: desk.write_csv(screening.id, out)),
+        file_name=f"screening-{screening.id[:8]}.csv",
+        mime="text/csv",
+        icon=":material/table:",
+        on_click="ignore",
+        width="stretch",
+        help="Every abstract screened with its grade, its reasons and the round it came in.",
+    )
+    st.download_button(
+        f"The kept abstracts, RIS ({kept})",
+        lambda: _written(lambda out: desk.write_ris(screening.id, out)),
+        file_name=f"screening-{screening.id[:8]}.ris",
+        mime="application/x-research-info-systems",
+        icon=":material/library_books:",
+        disabled=not kept,
+        on_click="ignore",
+        width="stretch",
+        help="For a reference manager, each with its grade as notes.",
+    )
+
+
+def _written(write: Callable[[BinaryIO], int]) -> io.BytesIO:
+    out = io.BytesIO()
+    write(out)
+    return out

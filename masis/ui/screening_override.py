@@ -1,0 +1,149 @@
+"""A person's word on one grade: set a field with a reason, see at once what follows, take it back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import streamlit as st
+
+from masis.errors import MasisError
+from masis.schema.screening import DESIGNS, STUDY_TYPES, Grade, GradeField, Override
+from masis.screening.overrides import standing
+from masis.screening_desk import OpenedScreening
+from masis.ui.decision_form import LONGEST_NAME
+from masis.ui.place import workbench
+from masis.ui.reviewer import name_reviewer, reviewer
+from masis.ui.screening_words import FIELD, OUTCOME, RECOMMENDATION, RECOMMENDATIONS, SUFFICIENCY, value_words
+
+LONGEST_REASON = 1_000
+Record = Callable[[str, GradeField, float | bool | str | None, str, str], None]
+"""Keeps an override: abstract, field, value (None takes back), reason, reviewer."""
+
+
+def override_panel(opened: OpenedScreening, grade: Grade, record: Record) -> None:
+    """The form, what is in force on this abstract, and what follows for the screening."""
+    said = standing(opened.overrides).get(grade.abstract_id, {})
+    with st.container(border=True, key="override-panel"):
+        st.markdown("**Set it yourself**")
+        if reviewer() is None:
+            st.text_input("Your name", key="override-name", max_chars=LONGEST_NAME, width=320)
+        field_at, value_at, why_at, go_at = st.columns([2.2, 3.4, 3.6, 1.4], vertical_alignment="bottom")
+        with field_at:
+            field: GradeField = st.selectbox(
+                "Field",
+                list(FIELD),
+                key="override-field",
+                format_func=lambda name: FIELD[name].text,
+            )
+        with value_at:
+            _value(grade, field)
+        why_at.text_input(
+            "Reason", key="override-reason", max_chars=LONGEST_REASON, placeholder="Why the grade should be another"
+        )
+        go_at.button(
+            "Record",
+            key="override-record",
+            type="primary",
+            width="stretch",
+            on_click=_record,
+            args=(grade.abstract_id, field, record),
+        )
+        if problem := st.session_state.pop("override-problem", ""):
+            st.warning(problem, icon=":material/error:")
+        for name, override in said.items():
+            _in_force(name, override, record)
+        _what_follows(opened)
+
+
+def _key(grade: Grade, field: GradeField) -> str:
+    return f"override-{grade.abstract_id}-{field}"
+
+
+def _value(grade: Grade, field: GradeField) -> None:
+    """A widget for the field, standing at what the grade says now."""
+    key, current = _key(grade, field), getattr(grade, field)
+    if field == "recommendation":
+        st.segmented_control(
+            "Value",
+            RECOMMENDATIONS,
+            default=current,
+            key=key,
+            required=True,
+            format_func=lambda each: RECOMMENDATION[each].text,
+        )
+    elif field in ("relevance_score", "methodology_score"):
+        st.slider("Value", 0.0, 1.0, value=float(current or 0.0), step=0.01, key=key)
+    elif field == "sample_size_adequate":
+        st.segmented_control(
+            "Value",
+            [True, False],
+            default=current,
+            key=key,
+            format_func=lambda each: value_words("sample_size_adequate", each),
+        )
+    else:
+        known: list[str] = list(STUDY_TYPES if field == "study_type" else DESIGNS)
+        index = known.index(current) if current in known else 0
+        st.selectbox("Value", known, index=index, key=key, format_func=lambda each: value_words(field, each))
+
+
+def _record(abstract_id: str, field: GradeField, record: Record) -> None:
+    reason = str(st.session_state.get("override-reason", "")).strip()
+    value: Any = st.session_state.get(f"override-{abstract_id}-{field}")
+    if reviewer() is None:
+        name_reviewer(workbench(), st.session_state.get("override-name", ""))
+    if reviewer() is None:
+        st.session_state["override-problem"] = "Type your name first: it is kept with what you set."
+    elif value is None:
+        st.session_state["override-problem"] = "Choose a value first."
+    elif not reason:
+        st.session_state["override-problem"] = "Say why: the reason is kept with it."
+    else:
+        _keep(abstract_id, field, value, reason, record)
+        if "override-problem" not in st.session_state:
+            st.session_state["override-reason"] = ""
+
+
+def _keep(abstract_id: str, field: GradeField, value: Any, reason: str, record: Record) -> None:
+    try:
+        record(abstract_id, field, value, reason, reviewer() or "")
+    except MasisError as error:
+        st.session_state["override-problem"] = str(error)
+
+
+def _in_force(field: GradeField, override: Override, record: Record) -> None:
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.text(
+            f"{FIELD[field].text} set to {value_words(field, override.value)} by {override.reviewer}, "
+            f"{override.at[:16].replace('T', ' ')} UTC: {override.reason}",
+            width="stretch",
+        )
+        st.button(
+            "Undo",
+            key=f"undo-override-{field}",
+            icon=":material/undo:",
+            type="tertiary",
+            on_click=_take_back,
+            args=(override.abstract_id, field, record),
+        )
+
+
+def _take_back(abstract_id: str, field: GradeField, record: Record) -> None:
+    st.session_state.pop(f"override-{abstract_id}-{field}", None)
+    if reviewer() is None:
+        st.session_state["override-problem"] = "Type your name first: an undo is kept with it too."
+        return
+    _keep(abstract_id, field, None, "", record)
+
+
+def _what_follows(opened: OpenedScreening) -> None:
+    """The screening as it stands, and as the critic left it where that differs."""
+    now, machine = opened.screening, opened.machine
+    last = now.rounds[-1].ruling if now.rounds else None
+    said = f"The screening stands at **{OUTCOME[now.outcome].text.lower()}**, {len(now.kept)} kept"
+    if last is not None:
+        said += f", last round: {SUFFICIENCY[last.decision].text}"
+    if now.outcome != machine.outcome:
+        said += f". The critic had said {OUTCOME[machine.outcome].text.lower()}"
+    st.markdown(f"{said}.")
