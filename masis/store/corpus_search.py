@@ -123,13 +123,14 @@ def _ranked(
     query = _any_of(choosing)
     if weighing:
         query += f" AND ({_any_of(weighing)} OR every : {EVERY})"
-    # rounded, so that the same sum in another order is the same score
-    score = f"round(bm25({index.table}, {TITLE_WEIGHT}, {TEXT_WEIGHT}, {KEYWORDS_WEIGHT}, 0.0), 9)"
+    # the sum runs over the terms in their order, rare before common, whether or not the common ones choose: the same
+    # abstract has the same score to the last bit either way, and nothing needs rounding, which takes SQLite longer
+    score = f"bm25({index.table}, {TITLE_WEIGHT}, {TEXT_WEIGHT}, {KEYWORDS_WEIGHT}, 0.0)"
     rows = connection.execute(
-        f"SELECT rowid, -{score} FROM {index.table} WHERE {index.table} MATCH ? ORDER BY {score}, rowid LIMIT ?",  # noqa: S608
+        f"SELECT rowid, {score} AS score FROM {index.table} WHERE {index.table} MATCH ? ORDER BY score, rowid LIMIT ?",  # noqa: S608
         [query, last],
     )
-    return [_Hit(*row) for row in rows]
+    return [_Hit(seq, -score) for seq, score in rows]
 
 
 def _any_of(terms: Sequence[_Term]) -> str:
