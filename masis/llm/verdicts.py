@@ -43,10 +43,11 @@ def judged(batch: Sequence[Claim], verdicts: Sequence[Verdict], chunks: Chunks, 
     by_number: dict[int, Verdict] = {}
     for verdict in verdicts:
         number = _number(verdict.number)
-        if number is not None and 1 <= number <= len(batch):
+        if number is not None:
             by_number[number] = verdict
-    if len(by_number) != len(verdicts):
-        log.info("%d verdicts on %d numbers for %d claims", len(verdicts), len(by_number), len(batch))
+    surplus = len(verdicts) - len(by_number.keys() & set(range(1, len(batch) + 1)))
+    if surplus:
+        log.info("%d verdicts for %d claims: %d are left out", len(verdicts), len(batch), surplus)
     return tuple(
         _judged(claim, by_number[number], chunks, judged_by)
         if number in by_number

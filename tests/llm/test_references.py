@@ -38,6 +38,7 @@ def told(reference: ReferenceCheck) -> tuple[str, str, str | None]:
         (judged("a", a="silent", c="supports"), [("a", "misattributed", "c")]),
         (judged("a", "partial", a="partly", c="partly"), [("a", "partly_bears", None)]),
         (judged("a", "unsupported", a="silent"), [("a", "unsupported", None)]),
+        (judged("a", "unsupported", a="silent", c="supports"), [("a", "unsupported", None)]),
         (judged("a", "contradicted", a="contradicts"), [("a", "contradicts", None)]),
         (
             judged("a b", "contradicted", a="supports", b="contradicts"),

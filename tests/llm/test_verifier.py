@@ -154,6 +154,13 @@ def test_a_contradiction_names_both_places() -> None:
     assert (check.sources, found.reason) == (("chunk_2",), "Another year.")
 
 
+def test_only_a_contradicted_claim_has_contradictions_and_a_silent_chunk_no_quote() -> None:
+    conflict = {"evidence_id": "chunk_1", "claim_words": "120", "evidence_words": "120", "explanation": "The same."}
+    silent = bearing("chunk_2", "silent", "It opened in 1931")
+    (check,) = checks([verdict(contradictions=[conflict], evidence=[bearing(), silent])])
+    assert (check.verdict, check.contradictions, check.quotes) == ("supported", (), ())
+
+
 def test_where_no_chunk_has_text_no_model_is_asked_and_nothing_can_be_verified() -> None:
     judge, asker = verifier([])
     empty = (Evidence(id="chunk_1", text=" "),)
