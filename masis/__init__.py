@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from masis.schema.audit import CitationAudit, ClaimCheck
     from masis.schema.case import Case, Evidence
     from masis.schema.run import Run
+    from masis.schema.screening import Abstract, Screening
+    from masis.screening.critic import screen_abstracts, screen_abstracts_async
     from masis.settings import Settings
 
 __version__ = version.APP
@@ -42,19 +44,27 @@ _HOMES = {
     "Evidence": "masis.schema.case",
     "Run": "masis.schema.run",
     "Settings": "masis.settings",
+    "screen_abstracts": "masis.screening.critic",
+    "screen_abstracts_async": "masis.screening.critic",
+    "Abstract": "masis.schema.screening",
+    "Screening": "masis.schema.screening",
 }
 
 __all__ = [
+    "Abstract",
     "Case",
     "CitationAudit",
     "ClaimCheck",
     "Evidence",
     "Run",
+    "Screening",
     "Settings",
     "__version__",
     "audit_citations",
     "run_audit",
     "run_audit_async",
+    "screen_abstracts",
+    "screen_abstracts_async",
     "verify_claims",
 ]
 

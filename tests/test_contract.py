@@ -14,8 +14,9 @@ EVIDENCE = [Evidence(id="chunk_1", text="Revenue rose by 12% in 2023."), Evidenc
 
 def test_the_exported_names() -> None:
     assert set(masis.__all__) == {
-        "Case", "CitationAudit", "ClaimCheck", "Evidence", "Run", "Settings", "__version__",
-        "audit_citations", "run_audit", "run_audit_async", "verify_claims",
+        "Abstract", "Case", "CitationAudit", "ClaimCheck", "Evidence", "Run", "Screening", "Settings", "__version__",
+        "audit_citations", "run_audit", "run_audit_async", "screen_abstracts", "screen_abstracts_async",
+        "verify_claims",
     }  # fmt: skip
     assert all(getattr(masis, name) is not None for name in masis.__all__)
 

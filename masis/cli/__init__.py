@@ -16,6 +16,7 @@ COMMANDS = {
     "demo": Command("masis.cli.serving:demo", "Open the workbench on cases written to show it."),
     "serve": Command("masis.cli.serving:serve", "Open the workbench on your own cases."),
     "audit": Command("masis.cli.audit:audit", "Audit every case of a file, and keep the runs."),
+    "screen": Command("masis.cli.screening:screen", "Screen abstracts for a question: is the evidence sufficient?"),
     "import": Command("masis.cli.importing:import_files", "Read cases, or an archive, into the database."),
     "export": Command("masis.cli.exporting:export", "Write the database, its cases or its runs as JSON Lines."),
     "report": Command("masis.cli.reporting:report", "Write the audit of one case as a page to print."),

@@ -1,0 +1,201 @@
+"""``masis screen``: is what a file of abstracts holds good enough to answer a question from?"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import BinaryIO, Literal
+
+import click
+
+from masis.cli.exporting import whole_file
+from masis.cli.group import JobFailed
+from masis.cli.interrupt import Interruption
+from masis.cli.options import STDIO, chosen_settings, input_argument, opened, out_option
+from masis.cli.talk import Complaints, Progress, counted, say
+from masis.datasets.readers.abstracts import read_abstracts
+from masis.datasets.writers.screened import write_screening_csv, write_screening_ris
+from masis.errors import InputError
+from masis.schema.screening import Abstract, Round, Screening, ScreeningEvent
+from masis.screening import rounds
+from masis.screening.critic import grader_for, weights_of
+from masis.screening.in_hand import Given, InHand
+from masis.settings import Settings, database_path
+from masis.steps.conduct import Conduct
+
+Form = Literal["json", "csv", "ris"]
+
+
+@click.command()
+@input_argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option("--question", "-q", required=True, help="What the evidence is to answer.")
+@click.option(
+    "--grader",
+    "graders",
+    metavar="MODEL",
+    multiple=True,
+    help="Who grades: offline (the default: no key, no network) or a model. Repeated, they grade together.",
+)
+@click.option("--retrieve", type=click.IntRange(1, 1000), metavar="N", help="Abstracts a round takes. Default: 20.")
+@click.option("--all", "everything", is_flag=True, help="Grade every abstract, in one round: they are all there is.")
+@click.option("--set", "assignments", metavar="KEY=VALUE", multiple=True, help="Any other setting of screening.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["json", "csv", "ris"]),
+    default="json",
+    show_default=True,
+    help="json: the whole screening. csv: a line for each abstract graded. ris: the kept abstracts.",
+)
+@click.option("--db", type=click.Path(path_type=Path), help="Keep it in this database too: 'masis serve' shows it.")
+@out_option(default="-", show_default=True, help="The file to write; '-' for stdout.")
+def screen(
+    files: tuple[Path, ...],
+    question: str,
+    graders: tuple[str, ...],
+    retrieve: int | None,
+    everything: bool,
+    assignments: tuple[str, ...],
+    form: Form,
+    db: Path | None,
+    out: Path,
+) -> None:
+    """Screen abstracts for a question: grade them, round by round, until they suffice or nothing more can be found.
+
+    A FILE holds abstracts as JSON Lines, RIS, BibTeX, PubMed XML or MEDLINE text ('-' for stdin). It is searched for
+    the question; what is found is graded for relevance, method, sample size and study type; where that is not enough,
+    further rounds search with other words for what was missing. Rounds are told on stderr.
+
+    \b
+      masis screen export.ris -q "Does metformin reduce mortality in heart failure?" --out screening.json
+      masis screen found.jsonl -q "Does exercise help low back pain?" --all --format csv > log.csv
+
+    Exit code 0: screened, whatever came of it; "decision" says whether the evidence suffices. 1: records that could not
+    be read, or no source or grader that could be asked; the rest is screened. 2: wrong use. 130: stopped.
+    """  # noqa: D301 (click reads the backspace)
+    settings = _settings(graders, retrieve, assignments)
+    conduct = Conduct(call_s=settings.call_deadline_s)
+    grader = grader_for(settings, conduct)  # before anything is read: a model that can't be asked is wrong use
+    if not question.strip():
+        raise click.UsageError("--question: is empty. Ask what the evidence is to answer.")
+    complaints = Complaints()
+    abstracts = _distinct(_read(files, complaints), complaints)
+    if not abstracts:
+        raise JobFailed("There is no abstract to screen.")
+    with Interruption("Stopping; what is graded so far is written. Press Ctrl-C again to stop at once.") as stop:
+
+        def stopped() -> bool:
+            if stop.asked:
+                conduct.stop()
+            return stop.asked
+
+        work = rounds.screen(
+            question,
+            (Given(abstracts),) if everything else (InHand(abstracts, name=", ".join(map(str, files))),),
+            grader,
+            settings,
+            screening_id=rounds.new_screening_id(),
+            study_types_version=weights_of(settings),
+            limit=len(abstracts) if everything else None,
+            read_on=not everything,
+            cancelled=stopped,
+        )
+        found = _watched(work)
+    _tell(found)
+    known = {abstract.id: abstract for abstract in abstracts}
+    if db is not None:
+        graded = [known[grade.abstract_id] for grade in found.grades]
+        opened(database_path(db)).store.screenings.finish(found, graded)
+        say(f"Screening {found.id} is kept in {database_path(db)}.")
+    with whole_file(out) as stream:
+        _write(found, known, form, stream)
+    if stop.asked:
+        sys.exit(130)
+    if found.outcome == "error":
+        raise JobFailed(" ".join(found.reasons))
+    if complaints.count:
+        raise JobFailed(f"{counted(complaints.count, 'record')} could not be read, named above. The rest is screened.")
+
+
+def _settings(graders: Iterable[str], retrieve: int | None, assignments: Iterable[str]) -> Settings:
+    named = list(assignments)
+    if chosen := ",".join(graders):
+        named.append(f"screening_graders={chosen}")
+    if retrieve is not None:
+        named.append(f"screening_retrieve={retrieve}")
+    return chosen_settings((), named)
+
+
+def _read(files: Iterable[Path], complaints: Complaints) -> Iterator[Abstract]:
+    for file in files:
+        try:
+            for found in read_abstracts(sys.stdin.buffer, name="stdin") if file == STDIO else read_abstracts(file):
+                if isinstance(found, InputError):
+                    complaints.add(found)
+                else:
+                    yield found
+        except InputError as error:
+            complaints.add(error)
+
+
+def _distinct(abstracts: Iterable[Abstract], complaints: Complaints) -> list[Abstract]:
+    """The abstracts by id; another one under an id that is taken is complained about."""
+    known: dict[str, Abstract] = {}
+    for abstract in abstracts:
+        first = known.setdefault(abstract.id, abstract)
+        if first != abstract and (first.title, first.text) != (abstract.title, abstract.text):
+            complaints.add(f"{abstract.id}: two records have this id. Give each its own.")
+    return list(known.values())
+
+
+def _watched(work: rounds.Screened) -> Screening:
+    """The screening, with progress where a person watches."""
+    with Progress("Grading", None) as progress:
+
+        def on_event(event: ScreeningEvent) -> None:
+            if event.kind == "graded":
+                done, of = event.data["done"], event.data["of"]
+                progress.move(done, f"round {event.round}: {done:,} of {of:,} graded")
+            elif event.kind == "warning":
+                progress.say(event.message)
+
+        return rounds.drained(work, on_event)
+
+
+def _tell(found: Screening) -> None:
+    """The rounds as a table, what came of them and why."""
+    say("round  found  new  keep  more  discard  average  required  decision")
+    for each in found.rounds:
+        say(_row(each))
+    for each in found.rounds[1:]:
+        for query in each.queries:
+            say(f"Round {each.number} searched for “{query.text}”: {query.why}")
+    flow = found.flow
+    excluded = "; ".join(f"{each.count} {each.label}" for each in flow.excluded)
+    say(
+        f"{flow.identified:,} identified, {flow.duplicates:,} found again, {flow.screened:,} screened, "
+        f"{flow.screened - flow.kept - flow.undecided:,} excluded{f' ({excluded})' if excluded else ''}, "
+        f"{flow.undecided:,} undecided, {flow.kept:,} kept."
+    )
+    outcome = {"sufficient": "Sufficient", "evidence_insufficient": "Evidence insufficient"}.get(found.outcome)
+    for reason in (f"{outcome or found.outcome.capitalize()}.", *found.reasons):
+        say(reason)
+
+
+def _row(each: Round) -> str:
+    ruling, votes = each.ruling, each.ruling.tally
+    average = "-" if ruling.average is None else f"{ruling.average:.3f}"
+    return (
+        f"{each.number:>5}  {len(each.retrieved):>5}  {len(each.new):>3}  {votes.keep:>4}  {votes.needs_more:>4}  "
+        f"{votes.discard:>7}  {average:>7}  {ruling.required_average:>8.2f}  {ruling.decision.replace('_', ' ')}"
+    )
+
+
+def _write(found: Screening, abstracts: dict[str, Abstract], form: Form, stream: BinaryIO) -> None:
+    if form == "json":
+        stream.write(found.model_dump_json(indent=2).encode() + b"\n")
+    elif form == "csv":
+        write_screening_csv(found, abstracts, stream)
+    else:
+        write_screening_ris(found, abstracts, stream)
