@@ -1,8 +1,8 @@
 """Anthropic's Messages API, through its SDK (the extra ``anthropic``).
 
 A typed reply is asked for by ``output_config``; where that is not taken, by a tool that must be called (kept as the
-mode ``json_object``), then by the schema in the prompt. Question and evidence are marked to be cached. No temperature is
-sent: the SDK has none any more, and current models refuse it.
+mode ``json_object``), then by the schema in the prompt. Question and evidence are marked to be cached. There is no
+temperature in the SDK any more, and current models refuse one: none is sent.
 """
 
 from __future__ import annotations
@@ -86,24 +86,23 @@ class Anthropic:
         if len(prompt.frame) + len(prompt.shared) >= WORTH_CACHING and "cache_control" not in call.without:
             shared["cache_control"] = {"type": "ephemeral"}
         task = call.task_with_schema() if call.mode == "prompt" else call.task()
-        request: dict[str, Any] = {
-            "model": call.model,
-            "max_tokens": call.max_tokens * call.room,
-            "system": prompt.frame,
-            "messages": [{"role": "user", "content": [shared, {"type": "text", "text": task}]}],
-        }
         output: dict[str, Any] = {}
         if "effort" not in call.without:
             output["effort"] = self._endpoint.effort or EFFORT
         if call.mode == "json_schema":
             output["format"] = {"type": "json_schema", "schema": call.schema.schema}
-        if output:
-            request["output_config"] = output
+        # As ``extra_body``: the SDK walks through typed parameters, a schema above all, for a millisecond a call.
+        more: dict[str, Any] = {"output_config": output} if output else {}
         if call.mode == "json_object":
             tool = {"name": call.schema.name, "description": "Hand in the reply.", "input_schema": call.schema.schema}
-            request["tools"] = [tool]
-            request["tool_choice"] = {"type": "tool", "name": call.schema.name}
-        return request
+            more |= {"tools": [tool], "tool_choice": {"type": "tool", "name": call.schema.name}}
+        return {
+            "model": call.model,
+            "max_tokens": call.max_tokens * call.room,
+            "system": prompt.frame,
+            "messages": [{"role": "user", "content": [shared, {"type": "text", "text": task}]}],
+            "extra_body": more,
+        }
 
     def _reply(self, body: bytes, call: Call) -> Reply:
         try:

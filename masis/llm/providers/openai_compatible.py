@@ -81,23 +81,25 @@ class OpenAICompatible:
                 {"role": "system", "content": prompt.frame},
                 {"role": "user", "content": f"{prompt.shared}\n\n{task}"},
             ]
-        request: dict[str, Any] = {"model": call.model, "messages": messages}
+        # Beside the core all goes as ``extra_body``: the SDK walks through typed parameters, a schema above all, for a
+        # millisecond a call, and its releases differ in what they know.
+        more: dict[str, Any] = {}
         limits = ("max_completion_tokens", "max_tokens") if self._is_openai else ("max_tokens", "max_completion_tokens")
         if limit := next((name for name in limits if name not in call.without), None):
-            request[limit] = call.max_tokens * call.room
+            more[limit] = call.max_tokens * call.room
         if call.temperature is not None and "temperature" not in call.without:
-            request["temperature"] = call.temperature
+            more["temperature"] = call.temperature
         if self._endpoint.effort and "effort" not in call.without:
-            request["reasoning_effort"] = self._endpoint.effort
+            more["reasoning_effort"] = self._endpoint.effort
         if call.mode == "json_schema":
             given = {"name": call.schema.name, "strict": True, "schema": call.schema.schema}
-            request["response_format"] = {"type": "json_schema", "json_schema": given}
+            more["response_format"] = {"type": "json_schema", "json_schema": given}
         elif call.mode == "json_object":
-            request["response_format"] = {"type": "json_object"}
+            more["response_format"] = {"type": "json_object"}
         if self._is_openai and "prompt_cache_key" not in call.without:
             digest = hashlib.sha256(f"{prompt.frame}\0{prompt.shared}".encode()).hexdigest()
-            request["extra_body"] = {"prompt_cache_key": digest[:32]}
-        return request
+            more["prompt_cache_key"] = digest[:32]
+        return {"model": call.model, "messages": messages, "extra_body": more}
 
     def _status(self, status: int, headers: Any, body: Any, call: Call) -> TryFailed:
         return faults.from_status(
@@ -109,9 +111,8 @@ class OpenAICompatible:
             data = json.loads(body)
         except (ValueError, RecursionError):
             data = None
-        if (
-            isinstance(data, dict) and "choices" not in data and data.get("error")
-        ):  # OpenRouter: an error with status 200
+        # OpenRouter and others send an error with status 200.
+        if isinstance(data, dict) and "choices" not in data and data.get("error"):
             code = data["error"].get("code") if isinstance(data["error"], dict) else None
             raise self._status(code if isinstance(code, int) and 400 <= code < 600 else 500, {}, data, call)
         choice = _first(data.get("choices")) if isinstance(data, dict) else None

@@ -1,0 +1,261 @@
+"""Model strings, where they lead, what a wrong one is told, the test of a connection, and keys that show nowhere."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from masis.errors import MissingExtra, SettingsError, StepError
+from masis.llm import registry
+from masis.llm.endpoints import endpoint
+from masis.llm.registry import Ready, asker, probe, resolve
+from masis.settings import Settings, load, secret
+from masis.steps.conduct import Conduct
+from tests.llm.asking import KEY, PROMPT, WIRES, Judged, model_at
+from tests.serving_models import Behaviour, ModelServer, faulty, says, status
+
+pytest.importorskip("anthropic")
+
+
+def provider(address: str, **more: Any) -> Settings:
+    table = {"kind": "openai", "address": address, "key_env": "SCRIPTED_KEY"} | more
+    return Settings.model_validate({"providers": {"scripted": table}, "max_retries": 0})
+
+
+@pytest.mark.spec("MASIS-CRITIC-P1")
+@pytest.mark.parametrize(
+    ("string", "role", "full"),
+    [
+        ("openai", "critic", "openai:gpt-4o"),
+        ("openai", "evaluator", "openai:gpt-4o"),
+        ("openai", "drafter", "openai:gpt-4o-mini"),
+        ("openai", "reviser", "openai:gpt-4o-mini"),
+        ("openai", "grader", "openai:gpt-4o-mini"),
+        ("anthropic", "critic", "anthropic:claude-sonnet-5-5"),
+        ("anthropic", "verifier", "anthropic:claude-haiku-5-5"),
+        ("openai:gpt-4.1", "drafter", "openai:gpt-4.1"),
+        ("ollama:llama3.2:3b", "critic", "ollama:llama3.2:3b"),
+        ("offline", "critic", "offline"),
+    ],
+)
+def test_a_model_string_in_full(string: str, role: str, full: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
+    assert resolve(string, role) == full
+
+
+@pytest.mark.parametrize(
+    ("string", "told"),
+    [
+        ("opneai:gpt-4o", r"critic: there is no provider 'opneai'\. Did you mean 'openai:gpt-4o'\?"),
+        ("gpt-4o", r"Did you mean 'openai:gpt-4o'\?"),
+        ("claude-sonnet-5-5", r"Did you mean 'anthropic:claude-sonnet-5-5'\?"),
+        ("offlin", r"Did you mean 'offline'\?"),
+        ("", r"there is no model ''\. There are: offline, openai"),
+        ("zzz:m", r"a table \[providers\.zzz\]|a table \[providers\.NAME\]"),
+        ("ollama", r"'ollama' names no model\. Write ollama:NAME"),
+        ("openai:", "names no model"),
+        (
+            "openai:gpt-4o",
+            r"there is no key\. Set OPENAI_API_KEY in the environment.*masis\.secrets\.toml.*platform\.openai",
+        ),
+        ("anthropic", "Set ANTHROPIC_API_KEY"),
+    ],
+)
+def test_a_wrong_model_string_is_told_the_nearest_right_one(string: str, told: str) -> None:
+    with pytest.raises(SettingsError, match=told):
+        resolve(string, "critic")
+
+
+def test_no_language_model_can_be_asked_for_offline() -> None:
+    with pytest.raises(SettingsError, match="no language model"):
+        asker("offline", "critic", Conduct(), Settings())
+
+
+def test_a_missing_sdk_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-not-seen-before")
+    monkeypatch.setitem(sys.modules, "anthropic", None)
+    monkeypatch.delitem(sys.modules, "masis.llm.providers.anthropic", raising=False)
+    with pytest.raises(MissingExtra, match=r"pip install 'masis-workbench\[anthropic\]'"):
+        resolve("anthropic", "critic")
+
+
+@pytest.mark.parametrize(
+    ("table", "told"),
+    [
+        ({}, "has no address"),
+        ({"address": "127.0.0.1:8000"}, "is no address such as"),
+        ({"address": "ftp://host/v1"}, "is no address"),
+        ({"address": "http://[::1/v1"}, "is no address"),
+        ({"address": "http://host:99999/v1"}, "is no address"),
+        ({"address": "http://ho st/v1"}, "is no address"),
+        ({"address": "http://host/v1?key=1"}, "is no address"),
+        ({"address": "http://me:private@host/v1"}, "holds a name or a password"),
+        ({"address": "http://host/v1", "key_env": "NOT_THERE"}, "Set NOT_THERE"),
+    ],
+)
+def test_a_wrong_table_of_a_provider_is_told(table: dict[str, str], told: str) -> None:
+    settings = Settings.model_validate({"providers": {"mine": {"kind": "openai"} | table}})
+    with pytest.raises(SettingsError, match=told) as raised:
+        resolve("mine:m", "critic", settings)
+    assert "private" not in str(raised.value)
+
+
+def test_a_provider_of_ones_own_is_reached_as_its_table_says(tmp_path: Path) -> None:
+    file = tmp_path / "masis.toml"
+    file.write_text(
+        "[providers.gateway]\nkind = 'anthropic'\naddress = 'https://gateway.example/v1/'\nkey_env = 'GATEWAY'\n"
+        "concurrency = 3\nmode = 'prompt'\n[prices.'gateway:m']\ninput = 1.0\noutput = 2.0\n",
+        encoding="utf-8",
+    )
+    settings = load(environment={}, file=file).settings
+    found = endpoint("gateway", settings, {"GATEWAY": " sk-gateway-key\n"})
+    assert (found.kind, found.address, found.concurrency, found.mode) == (
+        "anthropic",
+        "https://gateway.example/v1",
+        3,
+        "prompt",
+    )
+    assert found.key is not None
+    assert found.key.get_secret_value() == "sk-gateway-key"
+    assert settings.prices["gateway:m"].output == 2.0
+
+
+@pytest.mark.spec("REQ-CRITIC-SEC-002")
+def test_keys_come_from_the_environment_or_a_secrets_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "keys.toml"
+    file.write_text('OPENAI_API_KEY = "sk-from-file"\nODD = 5\n', encoding="utf-8")
+    named = {"MASIS_SECRETS": str(file)}
+    found = secret("OPENAI_API_KEY", named)
+    assert found is not None
+    assert found.get_secret_value() == "sk-from-file"
+    found = secret("OPENAI_API_KEY", named | {"OPENAI_API_KEY": "sk-from-environment"})
+    assert found is not None
+    assert found.get_secret_value() == "sk-from-environment"
+    assert secret("ANTHROPIC_API_KEY", named) is None
+    with pytest.raises(SettingsError, match="ODD: a key is text"):
+        secret("ODD", named)
+    with pytest.raises(SettingsError, match="MASIS_SECRETS"):
+        secret("OPENAI_API_KEY", {"MASIS_SECRETS": str(tmp_path / "absent.toml")})
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "masis.secrets.toml").write_text('OPENAI_API_KEY = "sk-from-folder"\n', encoding="utf-8")
+    found = secret("OPENAI_API_KEY", {})
+    assert found is not None
+    assert found.get_secret_value() == "sk-from-folder"
+
+
+@pytest.mark.parametrize("wrong", ["sk-with\nbreak", "sk-mit-ü", "sk-\x07"])
+def test_a_key_that_no_header_takes_is_refused_without_being_shown(wrong: str) -> None:
+    with pytest.raises(SettingsError, match="OPENAI_API_KEY: is no key") as raised:
+        endpoint("openai", Settings(), {"OPENAI_API_KEY": wrong})
+    assert wrong not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "line", ["api_key = 'sk-private-1'", "key = 'sk-private-1'", "key_env = 'sk-private-1'", "key_env = 5"]
+)
+def test_a_key_written_into_the_configuration_file_is_refused_without_being_shown(line: str, tmp_path: Path) -> None:
+    file = tmp_path / "masis.toml"
+    file.write_text(f"[providers.mine]\nkind = 'openai'\n{line}\n", encoding="utf-8")
+    with pytest.raises(SettingsError, match=r"providers\.mine\.") as raised:
+        load(environment={}, file=file)
+    assert "private" not in str(raised.value)
+    assert raised.value.__suppress_context__
+
+
+def test_keys_show_in_no_value_that_is_printed_kept_or_handed_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SCRIPTED_KEY", KEY)
+    conduct = Conduct()
+    with ModelServer() as server:
+        settings = provider(server.address)
+        model = asker("scripted:m", "critic", conduct, settings)
+        model.ask(PROMPT, Judged, max_tokens=50)
+        notices = [conduct.told.get_nowait() for _ in range(conduct.told.qsize())]
+        shown = [repr(model), repr(model.provider), repr(endpoint("scripted", settings)), repr(conduct), repr(notices)]
+    shown += [settings.model_dump_json(), str(pickle.dumps(settings)), conduct.calls_since()[0].model_dump_json()]
+    assert KEY not in "".join(shown)
+
+
+@pytest.mark.parametrize("fault", ["401", "404", "429", "500", "reset in the middle", "prose", "refusal"])
+@pytest.mark.parametrize("wire", WIRES)
+def test_keys_show_in_no_error_nor_what_stands_behind_it(wire: Any, fault: str) -> None:
+    def script(request: Any) -> Behaviour:
+        made = faulty(fault, request)
+        # A server that echoes the key in its error.
+        return status(made.status, f"no luck with {KEY}") if made.status >= 400 else made
+
+    with ModelServer(script) as server:
+        try:
+            model_at(server, wire, max_retries=0).ask(PROMPT, Judged, max_tokens=50)
+        except StepError as error:
+            at: BaseException | None = error
+        else:
+            pytest.fail("it did not fail")
+    while at is not None:
+        assert KEY not in f"{at} {at!r} {vars(at)}"
+        assert type(at).__module__.startswith("masis")
+        at = at.__cause__ or at.__context__
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_a_connection_that_works_says_so(wire: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    with ModelServer(keys=[KEY], models=["m"]) as server:
+        found = probe("scripted:m", provider(server.address, kind=wire))
+        assert found == (True, "scripted:m answers, in the form asked for.", "json_schema")
+        wrong = probe("scripted:other", provider(server.address, kind=wire))
+        assert not wrong.ok
+        assert "there is no model 'other' there" in wrong.message
+        monkeypatch.setenv("SCRIPTED_KEY", "sk-another")
+        wrong = probe("scripted:m", provider(server.address, kind=wire))
+        assert not wrong.ok
+        assert "the key was not accepted (401). Check SCRIPTED_KEY." in wrong.message
+        address = server.address
+    gone = probe("scripted:m", provider(address, kind=wire))
+    assert not gone.ok
+    assert f"{address} can't be reached" in gone.message
+    assert "Is the server running?" in gone.message
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_a_server_without_structured_output_is_told_apart(wire: Any) -> None:
+    with ModelServer(refuses=("json_schema", "json_object")) as server:
+        found = probe("scripted:m", provider(server.address, kind=wire))
+    assert (found.ok, found.mode) == (True, "prompt")
+    assert "takes no strict schema" in found.message
+    with ModelServer(lambda request: says("I am ready.")) as server:
+        found = probe("scripted:m", provider(server.address, kind=wire))
+    assert not found.ok
+    assert "not in the form asked for" in found.message
+
+
+def test_the_other_outcomes_of_a_test_are_told() -> None:
+    assert probe("offline").ok
+    assert "Did you mean" in probe("gpt-4o").message
+    with ModelServer(lambda request: faulty("refusal", request)) as server:
+        assert "declined" in probe("scripted:m", provider(server.address)).message
+    with ModelServer(lambda request: Behaviour(status=404, body=b"404 page not found")) as server:
+        assert "not as this API does" in probe("scripted:m", provider(server.address)).message
+
+
+def test_a_test_of_a_connection_takes_the_time_of_a_call_at_most() -> None:
+    with ModelServer(lambda request: faulty("hang", request)) as server:
+        settings = provider(server.address).model_copy(update={"call_deadline_s": 0.3})
+        assert "no answer in the time given" in probe("scripted:m", settings).message
+
+
+def test_clients_are_shared_and_changed_keys_are_heeded(monkeypatch: pytest.MonkeyPatch) -> None:
+    with ModelServer() as server:
+        settings = provider(server.address)
+        first = asker("scripted:m", "critic", Conduct(), settings)
+        assert asker("scripted:n", "drafter", Conduct(), settings).provider is first.provider
+        monkeypatch.setenv("SCRIPTED_KEY", "sk-another-key")
+        assert asker("scripted:m", "critic", Conduct(), settings).provider is not first.provider
+
+
+def test_the_form_of_the_test_is_plain() -> None:
+    assert Ready.model_fields.keys() == {"ready"}
+    assert registry.PROBE_TOKENS >= 100
