@@ -9,8 +9,6 @@ import pytest
 
 from masis.screening.drift import BASELINE, drift
 
-pytestmark = pytest.mark.spec("AESOP-DRIFT")
-
 
 def judgements(seed: int, shifted_by: float, after: int, count: int = 300) -> list[float]:
     """Qualities about 0.6 with a standard deviation of 0.1 that shift by so many of them after so many judgements."""
@@ -18,6 +16,7 @@ def judgements(seed: int, shifted_by: float, after: int, count: int = 300) -> li
     return [draw.gauss(0.6 + (0.1 * shifted_by if i >= after else 0.0), 0.1) for i in range(count)]
 
 
+@pytest.mark.spec("AESOP-DRIFT")
 def test_a_reviewer_who_turns_lenient_is_noticed_soon() -> None:
     waits = []
     for seed in range(40):
@@ -35,6 +34,7 @@ def test_a_reviewer_who_turns_strict_is_noticed_too() -> None:
     assert "lower than the usual" in found.why
 
 
+@pytest.mark.spec("AESOP-DRIFT")
 def test_judgements_that_stay_as_they_are_seldom_raise_an_alarm() -> None:
     alarms = sum(len(drift(judgements(seed, 0.0, after=0)).alarms) for seed in range(40))
     assert alarms / (40 * (300 - BASELINE)) < 1 / 150

@@ -9,8 +9,6 @@ from masis.schema.screening import Grade
 from masis.screening.ensemble import Ensemble, krippendorff_alpha, pair_agreement
 from tests.screening.scripted import AWAY, SERIES, STRONG, UNREADABLE, Said, ScriptedGrader, abstracts
 
-pytestmark = pytest.mark.spec("AESOP-ENSEMBLE")
-
 
 def graded(*says: Said) -> Grade:
     graders = tuple(ScriptedGrader({}, default=said, model=f"grader {i}") for i, said in enumerate(says))
@@ -18,6 +16,7 @@ def graded(*says: Said) -> Grade:
     return grade
 
 
+@pytest.mark.spec("AESOP-ENSEMBLE")
 def test_graders_who_agree_are_one_voice_and_each_opinion_stays() -> None:
     grade = graded(STRONG, Said(0.8, 0.7), Said(0.85, 0.75))
     assert (grade.recommendation, grade.agreement) == ("keep", 1.0)
@@ -26,6 +25,7 @@ def test_graders_who_agree_are_one_voice_and_each_opinion_stays() -> None:
     assert grade.judged_by.model == "grader 0 + grader 1 + grader 2"
 
 
+@pytest.mark.spec("AESOP-ENSEMBLE")
 def test_one_grader_far_off_moves_neither_score_nor_recommendation_of_the_others_beyond_doubt() -> None:
     grade = graded(STRONG, STRONG, AWAY)
     assert (grade.relevance_score, grade.methodology_score) == (0.9, 0.8)
@@ -33,12 +33,14 @@ def test_one_grader_far_off_moves_neither_score_nor_recommendation_of_the_others
     assert "apart" in grade.reasons["recommendation"].text
 
 
+@pytest.mark.spec("AESOP-ENSEMBLE")
 def test_a_tie_asks_for_more_evidence() -> None:
     grade = graded(Said(0.6, 0.6), Said(0.45, 0.6))
     assert (grade.recommendation, grade.rule, grade.agreement) == ("needs_more", "disagreement", 0.0)
     assert "don't agree" in grade.reasons["recommendation"].text
 
 
+@pytest.mark.spec("AESOP-ENSEMBLE")
 def test_a_tie_about_the_design_goes_to_the_lower_prior() -> None:
     assert graded(STRONG, SERIES).design == "case_series"
 
@@ -70,6 +72,7 @@ def test_pairs_that_say_the_same_are_counted() -> None:
     assert pair_agreement(["keep"]) is None
 
 
+@pytest.mark.spec("AESOP-ENSEMBLE")
 def test_krippendorffs_alpha_is_that_of_his_own_example() -> None:
     # Krippendorff 2011, "Computing Krippendorff's Alpha-Reliability", section C: four observers, twelve units, 0.743.
     rows = ("123321412...", "1233224125.3", ".3332342251.", "12332441251.")

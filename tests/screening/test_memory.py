@@ -11,7 +11,6 @@ from masis.screening.rounds import drained, screen
 from masis.settings import Settings
 from tests.screening.scripted import BORDERLINE, ScriptedGrader, ScriptedSource, abstracts
 
-pytestmark = pytest.mark.spec("AESOP-MEMORY")
 ON = Settings(screening_memory=True)
 
 
@@ -23,6 +22,7 @@ def entries(
     ]
 
 
+@pytest.mark.spec("AESOP-MEMORY")
 def test_a_sufficient_screening_leaves_its_kept_studies_with_quality_and_round() -> None:
     source = ScriptedSource(abstracts("a", "b"), abstracts("c", "d", "e", "f", "b"))
     grader = ScriptedGrader({"a": BORDERLINE, "b": BORDERLINE})
@@ -43,6 +43,7 @@ def test_an_insufficient_screening_leaves_nothing() -> None:
     assert acceptances(found) == ()
 
 
+@pytest.mark.spec("AESOP-MEMORY")
 def test_it_is_off_unless_asked_for() -> None:
     assert adapted(Settings(), entries(100, 0.95)) == ruling.thresholds_of(Settings())
 
@@ -64,6 +65,7 @@ def test_studies_accepted_below_what_was_asked_make_it_stricter() -> None:
     assert adapted(ON, entries(40, 0.66)).required_average == (0.72, 0.67, 0.62, 0.57)
 
 
+@pytest.mark.spec("AESOP-MEMORY")
 @pytest.mark.parametrize("quality", [0.0, 0.2, 0.5, 0.7, 0.9, 1.0])
 def test_however_extreme_the_past_a_threshold_moves_by_no_more_than_the_bound_and_never_under_the_least(
     quality: float,
@@ -73,6 +75,7 @@ def test_however_extreme_the_past_a_threshold_moves_by_no_more_than_the_bound_an
     assert all(abs(new - old) <= 0.05 + 1e-9 and new >= 0.55 for new, old in zip(found, own, strict=True))
 
 
+@pytest.mark.spec("AESOP-MEMORY")
 def test_case_series_soften_nothing_however_many_were_accepted() -> None:
     assert shift(entries(500, 0.99, design="case_series"), 0.05).by == 0.0
 

@@ -11,8 +11,6 @@ from masis.screening.rounds import drained, screen
 from masis.settings import Settings
 from tests.screening.scripted import AWAY, STRONG, WEAK, Said, ScriptedGrader, ScriptedSource, abstracts, grade_of
 
-pytestmark = pytest.mark.spec("AESOP-OVERRIDE")
-
 
 def said(
     field: GradeField, value: float | bool | str | None, abstract_id: str = "a", why: str = "I read it."
@@ -30,6 +28,7 @@ def screened(says: dict[str, Said], *rounds: tuple[Abstract, ...]) -> Screening:
 FIVE = abstracts("a", "b", "c", "d", "e")
 
 
+@pytest.mark.spec("AESOP-OVERRIDE")
 def test_one_override_flips_the_decision_of_the_round_and_names_who_and_why() -> None:
     machine = screened({"a": WEAK, "b": WEAK}, FIVE)
     assert machine.outcome == "sufficient"
@@ -43,6 +42,7 @@ def test_one_override_flips_the_decision_of_the_round_and_names_who_and_why() ->
     assert grade.reasons["recommendation"].text == "Ada: Retracted."
 
 
+@pytest.mark.spec("AESOP-OVERRIDE")
 def test_what_the_machine_said_stays() -> None:
     machine = screened({}, FIVE)
     before = machine.model_dump()
@@ -50,6 +50,7 @@ def test_what_the_machine_said_stays() -> None:
     assert machine.model_dump() == before
 
 
+@pytest.mark.spec("AESOP-OVERRIDE")
 def test_taking_the_override_back_restores_the_machines_word() -> None:
     machine = screened({"a": WEAK, "b": WEAK}, FIVE)
     assert reviewed(machine, [said("recommendation", "discard", "c"), said("recommendation", None, "c")]) == machine
@@ -63,6 +64,7 @@ def test_the_last_word_stands_and_other_fields_keep_theirs() -> None:
     }
 
 
+@pytest.mark.spec("AESOP-OVERRIDE")
 def test_a_score_set_by_a_person_is_weighed_by_the_same_rules() -> None:
     grade = grade_of("a", AWAY)
     found = overridden(grade, standing([said("relevance_score", 0.9)])["a"])

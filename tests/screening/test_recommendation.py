@@ -58,6 +58,7 @@ def test_every_study_type_has_a_place_and_every_design_a_size_and_every_rule_wor
     assert set(rubric.REASON_OF_RULE) == set(get_args(Rule))
 
 
+@pytest.mark.spec("AESOP-RUBRIC")
 def test_the_rubric_holds_policy_only() -> None:
     source = Path(rubric.__file__).read_text(encoding="utf-8")
     imported = re.findall(r"^(?:from|import) (\S+)", source, re.M)

@@ -46,7 +46,7 @@ def as_written(keep: int, discard: int, more: int, average: Fraction | None, ite
     return agreed, ("sufficient" if enough and agreed == "sufficient" else "retrieve_more")
 
 
-@pytest.mark.spec("AESOP-CONSENSUS", "AESOP-DECAY", "AESOP-ROUNDS")
+@pytest.mark.spec("AESOP-CONSENSUS", "AESOP-DECAY", "AESOP-DECISION")
 def test_every_vote_and_average_is_decided_as_the_specification_says() -> None:
     wrong = []
     for keep, discard, more in splits():
@@ -104,7 +104,7 @@ def test_one_strong_paper_does_not_override_poor_consensus() -> None:
     assert "1 of 5 keep (20%), 4 discard (80%)" in found.why
 
 
-@pytest.mark.spec("AESOP-ROUNDS")
+@pytest.mark.spec("AESOP-DECISION")
 def test_agreement_on_evidence_that_is_not_good_enough_retrieves_more_until_the_bar_has_come_down() -> None:
     votes = [graded("keep", 0.62)] * 5
     assert [ruling.ruling(number, votes).decision for number in range(4)] == [
@@ -115,6 +115,7 @@ def test_agreement_on_evidence_that_is_not_good_enough_retrieves_more_until_the_
     ]
 
 
+@pytest.mark.spec("AESOP-DECISION")
 def test_nothing_found_is_never_sufficient() -> None:
     found = ruling.ruling(3, [])
     assert (found.decision, found.average) == ("retrieve_more", None)
