@@ -72,10 +72,11 @@ class Versions(Record):
     offline_weights: str | None
     prompts: dict[str, str] = Field(default_factory=dict)
 
-    def flat(self) -> dict[str, str | None]:
+    def flat(self) -> dict[str, str]:
         """The versions in one row, prompts as ``prompt.critic``: what a decision records."""
+        weights = {"offline_weights": self.offline_weights} if self.offline_weights else {}
         prompts = {f"prompt.{role}": prompt for role, prompt in self.prompts.items()}
-        return {"app": self.app, "rubric": self.rubric, "offline_weights": self.offline_weights, **prompts}
+        return {"app": self.app, "rubric": self.rubric, **weights, **prompts}
 
 
 class Run(Record):

@@ -1,0 +1,297 @@
+"""Every fault of a model's server at every step of an audit, over real HTTP: the documented state, the code, the right
+answer returned, the right stop, nothing lost, and nothing scored that was not scored.
+"""
+
+from __future__ import annotations
+
+import itertools
+import socket
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from masis.schema.case import Case
+from masis.schema.run import Iteration, Run
+from masis.settings import ROLES, Settings
+from masis.workbench import Workbench
+from tests.served_replies import FAULTS, Behaviour, Request, faulty
+from tests.serving_models import ModelServer
+
+ANSWER = "The bridge is 120 metres long [1]. It was opened in 1931 [2]."
+CASE = Case.model_validate(
+    {
+        "id": "bridge",
+        "query": "How long is the bridge, and when was it opened?",
+        "answer": ANSWER,
+        "evidence": [
+            {"id": "1", "text": "The bridge is 120 metres long and made of steel."},
+            {"id": "2", "text": "The bridge was opened in 1931 by the mayor."},
+        ],
+    }
+)
+STEPS = {
+    "drafting": "draft_reply",
+    "extraction": "claims_reply",
+    "verdicts": "verdicts_reply",
+    "completeness": "completeness_reply",
+    "critique": "critique_reply",
+    "evaluation": "evaluation_reply",
+    "revision": "revision_reply",
+}
+ROLE = {"drafting": "drafter", "critique": "critic", "evaluation": "evaluator", "revision": "reviser"}
+OF_THE_API = {
+    *("401", "404", "429", "429 with Retry-After", "500", "503"),
+    *("hang", "reset in the middle", "reset at once", "refused connection"),
+}
+HARMLESS = {"code fence", "extra field"}
+NUMBERS = {"confidence 85", "confidence -1", "confidence high", "confidence NaN"}
+COUNTS = {"a verdict too few", "a verdict too many"}
+REFUSALS = {"refusal", "content filter"}
+
+_names = itertools.count()
+
+
+def expected_code(step: str, fault: str) -> str:
+    """The specs' numbers; 001 for what has none of its own (drafter, verifier, evaluator)."""
+    if fault in OF_THE_API:
+        return "CRITIC-ERR-003"
+    if step == "critique":
+        return "CRITIC-ERR-001" if fault in REFUSALS else "CRITIC-ERR-005"
+    if step == "revision":
+        return "CRITIC-ERR-002" if fault in REFUSALS else "CRITIC-ERR-006"
+    return "CRITIC-ERR-001"
+
+
+def closed_port() -> int:
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        return int(listening.getsockname()[1])
+
+
+def settings_for(server: ModelServer, wire: str, dead_role: str | None = None) -> Settings:
+    """All roles on the scripted server, under a model name of their own, so that nothing is remembered of others."""
+    address = server.address if wire == "openai" else server.address.removesuffix("/v1")
+    providers = {
+        "here": {"kind": wire, "address": address, "key_env": "SCRIPTED_KEY"},
+        "dead": {"kind": wire, "address": f"http://127.0.0.1:{closed_port()}", "key_env": "SCRIPTED_KEY"},
+    }
+    models = {role: f"{'dead' if role == dead_role else 'here'}:m-{next(_names)}" for role in ROLES}
+    return Settings.model_validate(
+        {
+            **models,
+            "providers": providers,
+            "retry_base_s": 0.01,
+            "retry_cap_s": 0.02,
+            "call_deadline_s": 1.5,
+            "max_iterations": 2,
+        }
+    )
+
+
+def audited(tmp_path: Path, wire: str, step: str, fault: str, case: Case = CASE) -> tuple[Run, Workbench]:
+    """A run in which the step's calls, all of them, have the fault; it is kept and read back whole."""
+
+    def script(request: Request) -> Behaviour | None:
+        return faulty(fault, request) if request.schema_name == STEPS[step] else None
+
+    dead = fault == "refused connection"
+    with ModelServer(
+        (lambda request: None) if dead else script, issues="always" if step == "revision" else "none"
+    ) as server:
+        bench = Workbench.open(tmp_path / "masis.db", settings_for(server, wire, ROLE[step] if dead else None))
+        bench.import_cases([case])
+        run = bench.audit(case)
+    assert bench.store.runs.get(run.id) == run
+    assert bench.store.check().problems == ()
+    return run, bench
+
+
+def nothing_is_unscored(run: Run) -> None:
+    for iteration in run.iterations:
+        assert iteration.critique.unscored is None
+        assert iteration.evaluation
+        assert iteration.evaluation.unscored is None
+        assert iteration.claim_report.unscored is None
+        assert all(check.verdict != "unscored" for check in iteration.claims)
+    assert "unscored" not in {reason.code for reason in run.review_reasons}
+
+
+def codes(run: Run) -> set[str | None]:
+    return {warning.code for warning in run.warnings}
+
+
+def no_draft(run: Run, code: str) -> None:
+    assert run.termination_reason == "error"
+    assert (run.iterations, run.best, run.final_answer) == ((), None, "")
+    assert codes(run) == {code}
+
+
+def no_claims(run: Run, code: str) -> None:
+    first = run.iterations[0]
+    assert first.claims == ()
+    assert first.claim_report.unscored
+    assert first.claim_report.unscored.code == code
+    assert first.claim_report.confidence is None
+    assert first.critique.overall_quality_score is not None, "the other steps stand"
+    assert run.final_answer == ANSWER
+
+
+def no_verdicts(run: Run, code: str) -> None:
+    first = run.iterations[0]
+    assert first.claims
+    for check in first.claims:
+        assert (check.verdict, check.support, check.confidence) == ("unscored", None, None)
+        assert check.unscored
+        assert check.unscored.code == code
+    assert first.claim_report.facts_verified == 0
+
+
+def no_completeness(run: Run, code: str) -> None:
+    report = run.iterations[0].claim_report
+    assert report.completeness_unscored
+    assert report.completeness_unscored.code == code
+    assert all(check.verdict == "supported" for check in run.iterations[0].claims)
+
+
+def no_critique(run: Run, code: str) -> None:
+    critique = run.iterations[0].critique
+    assert critique.unscored
+    assert critique.unscored.code == code
+    scores = (critique.confidence, critique.overall_quality_score, critique.critique_confidence)
+    assert scores == (None, None, None)
+    assert (run.final_quality_score, run.improvement_percentage) == (None, None)
+    assert (run.termination_reason, run.final_answer) == ("error", ANSWER)
+
+
+def no_evaluation(run: Run, code: str) -> None:
+    evaluation = run.iterations[0].evaluation
+    assert evaluation
+    assert evaluation.unscored
+    assert evaluation.unscored.code == code
+    assert (evaluation.faithfulness, evaluation.overall_score) == (None, None)
+    assert (run.termination_reason, run.final_answer) == ("no_issues", ANSWER)
+    assert run.final_quality_score == pytest.approx(0.9)
+
+
+def no_revision(run: Run, code: str) -> None:
+    assert (run.termination_reason, run.total_iterations) == ("error", 1)
+    assert run.iterations[0].revision is None
+    assert run.iterations[0].critique.unscored is None
+    assert run.final_answer == ANSWER
+
+
+STATES: dict[str, Callable[[Run, str], None]] = {
+    "drafting": no_draft,
+    "extraction": no_claims,
+    "verdicts": no_verdicts,
+    "completeness": no_completeness,
+    "critique": no_critique,
+    "evaluation": no_evaluation,
+    "revision": no_revision,
+}
+FATAL = [fault for fault in FAULTS if fault not in HARMLESS | NUMBERS | COUNTS]
+CASES = [
+    *((step, fault) for step in STEPS for fault in FATAL if (step, fault) != ("completeness", "2 MB")),
+    *((step, "refused connection") for step in ROLE),
+]
+
+
+@pytest.mark.spec(
+    "CRITIC-ERR-001",
+    "CRITIC-ERR-002",
+    "CRITIC-ERR-003",
+    "CRITIC-ERR-005",
+    "CRITIC-ERR-006",
+    "REQ-CRITIC-030",
+    "REQ-CRITIC-031",
+)
+@pytest.mark.parametrize("wire", ["openai", "anthropic"])
+@pytest.mark.parametrize(("step", "fault"), CASES)
+def test_a_fault_that_no_retry_mends_ends_in_its_documented_state(
+    tmp_path: Path, wire: str, step: str, fault: str
+) -> None:
+    case = CASE.model_copy(update={"answer": None}) if step == "drafting" else CASE
+    run, _ = audited(tmp_path, wire, step, fault, case)
+    code = expected_code(step, fault)
+    STATES[step](run, code)
+    assert code in codes(run)
+    assert run.needs_review
+    reasons = {reason.code for reason in run.review_reasons}
+    assert reasons & {"unscored", "error"}
+    failed = [call for call in run.calls if call.outcome != "answered"]
+    assert failed, "the failed call is on record"
+
+
+@pytest.mark.parametrize("wire", ["openai", "anthropic"])
+@pytest.mark.parametrize("fault", sorted(HARMLESS))
+@pytest.mark.parametrize("step", STEPS)
+def test_a_reply_in_a_fence_or_with_a_field_more_is_read(tmp_path: Path, wire: str, step: str, fault: str) -> None:
+    case = CASE.model_copy(update={"answer": None}) if step == "drafting" else CASE
+    run, _ = audited(tmp_path, wire, step, fault, case)
+    nothing_is_unscored(run)
+    assert run.warnings == () or codes(run) == {"CRITIC-ERR-004"}
+
+
+@pytest.mark.spec("REQ-CRITIC-032")
+@pytest.mark.parametrize("fault", ["429", "429 with Retry-After", "500", "503", "reset in the middle", "reset at once"])
+@pytest.mark.parametrize("step", STEPS)
+def test_a_fault_that_is_over_at_the_third_try_leaves_no_trace_but_the_record(
+    tmp_path: Path, step: str, fault: str
+) -> None:
+    failures = itertools.count()
+
+    def script(request: Request) -> Behaviour | None:
+        hit = request.schema_name == STEPS[step] and next(failures) < 2
+        return faulty(fault, request) if hit else None
+
+    case = CASE.model_copy(update={"answer": None}) if step == "drafting" else CASE
+    with ModelServer(script, issues="always" if step == "revision" else "none") as server:
+        bench = Workbench.open(tmp_path / "masis.db", settings_for(server, "openai"))
+        bench.import_cases([case])
+        events = []
+        run = bench.audit(case, on_event=events.append)
+    nothing_is_unscored(run)
+    assert max(call.tries for call in run.calls) == 3
+    assert [event.kind for event in events].count("call_retried") == 2
+    assert run.usage.tries == run.usage.calls + 2
+
+
+@pytest.mark.spec("MASIS-CRITIC-P5", "MASIS-EVAL-P6")
+@pytest.mark.parametrize("wire", ["openai", "anthropic"])
+@pytest.mark.parametrize(
+    ("fault", "value"),
+    [("confidence 85", 0.85), ("confidence -1", 0.0), ("confidence high", None), ("confidence NaN", None)],
+)
+def test_numbers_of_critic_and_judge_are_read_as_documented(
+    tmp_path: Path, wire: str, fault: str, value: float | None
+) -> None:
+    run, _ = audited(tmp_path, wire, "critique", fault)
+    critique = run.iterations[0].critique
+    given = (critique.confidence, critique.overall_quality_score, critique.critique_confidence)
+    assert given == (value, value, value)
+    if value is None:
+        assert "unscored" in {reason.code for reason in run.review_reasons}
+    run, _ = audited(tmp_path / "2", wire, "evaluation", fault)
+    evaluation = run.iterations[0].evaluation
+    assert evaluation
+    assert (evaluation.faithfulness, evaluation.overall_score) == (value, value)
+    assert (evaluation.unscored is None) == (value is not None)
+
+
+@pytest.mark.parametrize("wire", ["openai", "anthropic"])
+@pytest.mark.parametrize("fault", sorted(COUNTS))
+def test_a_verdict_too_few_leaves_one_claim_unscored_and_one_too_many_is_nobodys(
+    tmp_path: Path, wire: str, fault: str
+) -> None:
+    run, _ = audited(tmp_path, wire, "verdicts", fault)
+    verdicts = [check.verdict for check in run.iterations[0].claims]
+    assert verdicts == (["supported", "unscored"] if fault == "a verdict too few" else ["supported", "supported"])
+    assert run.iterations[0].claim_report.facts_verified == verdicts.count("supported")
+
+
+def test_no_number_of_a_verifier_is_taken_for_support(tmp_path: Path) -> None:
+    run, _ = audited(tmp_path, "openai", "verdicts", "confidence NaN")
+    for iteration in run.iterations:
+        assert all(check.support is None or 0 <= check.support <= 1 for check in iteration.claims)
+        assert isinstance(Iteration.model_validate_json(iteration.model_dump_json()), Iteration)
