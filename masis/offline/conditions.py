@@ -19,7 +19,7 @@ from masis.offline.evidence import Passage
 from masis.offline.facts import Day, Fact, extract
 from masis.offline.ground import index_of, plain, stems
 from masis.offline.text import Token, tokens
-from masis.offline.variants import LABEL, MOST_UNITS, PRONOUNS, Unit, difference, met, says, units
+from masis.offline.variants import LABEL, MOST_UNITS, OPENERS, PRONOUNS, Unit, difference, met, says, units
 from masis.schema.audit import ClaimCheck
 from masis.schema.case import Evidence
 from masis.steps.context import AuditContext
@@ -73,16 +73,30 @@ def assumptions(context: AuditContext) -> Iterator[Assumption]:
                 break
 
 
-def under_labels(evidence: Sequence[Evidence], claim: str, bears: str, denies: str) -> bool:
-    """Whether two chunks that seem to disagree give their values under labels of their own ("Free: 10", "Pro: 100")."""
-    passages = index_of(evidence).passages
+def of_other_conditions(evidence: Sequence[Evidence], claim: str, bears: str, denies: str) -> bool:
+    """Whether two chunks that seem to disagree give their values under conditions of their own.
+
+    So they do under labels ("Free: 10", "Pro: 100"), and where the claim names the one condition and not the other
+    ("under the 2021 rules").
+    """
+    passages, said = index_of(evidence).passages, stems(claim)
     for fact in _values(claim):
-        known = [unit for unit in islice(units(fact, passages), MOST_UNITS) if unit.labelled]
+        known = list(islice(units(fact, passages), MOST_UNITS))
         mine = [unit for unit in known if unit.passage.evidence_id == bears and says(unit.value, fact)]
         theirs = [unit for unit in known if unit.passage.evidence_id == denies and not says(unit.value, fact)]
-        if any(difference(one, other) and difference(other, one) for one in mine for other in theirs):
+        if any(_parted(one, other, said) for one in mine for other in theirs):
             return True
     return False
+
+
+def _parted(one: Unit, other: Unit, said: frozenset[str]) -> bool:
+    own, rest = difference(one, other), difference(other, one)
+    if not own or not rest:
+        return False
+    if one.labelled and other.labelled:
+        return True
+    named = len(met(own, said)) == len(own) and not met(rest, said)
+    return named and _in_conditions(one, own, 0) and _in_conditions(other, rest, 0)
 
 
 def said_of(claim: str, found: Assumption) -> str:
@@ -181,11 +195,17 @@ def _variant(unit: Unit, beside: Unit, said: frozenset[str]) -> Variant:
     return Variant(
         unit.passage.evidence_id,
         " ".join(unit.text.split()).rstrip("."),
-        " ".join(unit.passage.text.split()),
+        _sentence(unit.passage.text),
         unit.passage.start,
         unit.value.text,
         _condition(unit, beside, said),
     )
+
+
+def _sentence(text: str) -> str:
+    """A passage as it can be quoted; the cells of a table row as a label and what it says."""
+    cells = [" ".join(cell.split()) for cell in text.strip().strip("|").split("|")]
+    return ": ".join([cells[0], ", ".join(cells[1:])]) if len(cells) > 1 else cells[0]
 
 
 def _condition(unit: Unit, beside: Unit, said: frozenset[str]) -> str:
@@ -194,13 +214,14 @@ def _condition(unit: Unit, beside: Unit, said: frozenset[str]) -> str:
         return label.group().strip(" \t\n|>*•+-:")
     unsaid = [word for word in difference(unit, beside) if not met([word], said)]
     inside = [word for word in unit.passage.words if unit.start <= word.start < unit.end]
-    places = [at for at, word in enumerate(inside) if word in unsaid]
-    if not places:
+    first = last = next((at for at, word in enumerate(inside) if word in unsaid), -1)
+    if first < 0:
         return ""
-    first = last = places[0]
-    while first > 0 and _joined(unit, inside[first - 1], inside[first]):
+    while first > 0 and inside[first].text.lower() not in OPENERS and _joined(unit, inside[first - 1], inside[first]):
         first -= 1
-    while last + 1 < len(inside) and _joined(unit, inside[last], inside[last + 1]):
+    while (
+        last + 1 < len(inside) and _joined(unit, inside[last], inside[last + 1]) and not met([inside[last + 1]], said)
+    ):
         last += 1
     return " ".join(unit.passage.text[inside[first].start : inside[last].end].split())
 
@@ -216,5 +237,5 @@ def _joined(unit: Unit, left: Token, right: Token) -> bool:
 def _depends_on(chosen: Variant, other: Variant) -> str:
     """The word that both conditions end in ("tier" of "Free tier" and "Pro tier"); empty where they share none."""
     mine, theirs = chosen.condition.split(), other.condition.split()
-    same = len(mine) > 1 and len(theirs) > 1 and mine[-1].lower() == theirs[-1].lower()
+    same = min(len(mine), len(theirs)) > 1 and mine[-1].lower() == theirs[-1].lower()
     return mine[-1].lower() if same and mine[-1].isalpha() else ""

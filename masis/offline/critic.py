@@ -7,9 +7,9 @@ evidence, sources that disagree, conclusions without ground, vagueness.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 
-from masis.offline.conditions import Assumption, assumptions, under_labels
+from masis.offline.conditions import Assumption, assumptions, of_other_conditions
 from masis.offline.evaluator import completeness, groundedness, relevance
 from masis.offline.ground import JUDGED_BY, index_of, mean, plain
 from masis.offline.reasoning import unsupported_conclusions
@@ -73,12 +73,13 @@ class OfflineCritic:
         grounded = groundedness(context.claims)
         if grounded is None:
             return Unscored(reason="no claim of the answer could be checked against text")
-        conflicts = tuple(source_conflicts(context))
+        assumed = tuple(assumptions(context))
+        conflicts = tuple(source_conflicts(context, {found.check.claim.text for found in assumed}))
         objections = (
             *unsafe(context),
             *wider_than_evidence(context),
             *conflicts,
-            *assumed_conditions(context),
+            *assumed_conditions(assumed),
             *gaps(context),
             *vague(context),
         )
@@ -154,18 +155,20 @@ def wider_than_evidence(context: AuditContext) -> Iterator[Objection]:
             )
 
 
-def source_conflicts(context: AuditContext) -> Iterator[Objection]:
-    """Claims that one chunk bears and another contradicts."""
+def source_conflicts(context: AuditContext, conditional: Collection[str] = ()) -> Iterator[Objection]:
+    """Claims that one chunk bears and another contradicts; ``conditional`` are those that hold under a condition."""
     index = index_of(context.evidence)
     for check in context.claims:
         if check.verdict not in ("supported", "contradicted") or len(context.evidence) < 2:
+            continue
+        if check.claim.text in conditional:
             continue
         said = plain(check.claim)
         near = dict.fromkeys([q.evidence_id for q in check.quotes] + [c.evidence_id for c in check.contradictions])
         verdicts = {chunk: index.assess(said, only=(chunk,)) for chunk in near}
         bears = [chunk for chunk, found in verdicts.items() if found.verdict == "supported"]
         denies = [chunk for chunk, found in verdicts.items() if found.verdict == "contradicted" and found.signals]
-        if bears and denies and not under_labels(context.evidence, said, bears[0], denies[0]):
+        if bears and denies and not of_other_conditions(context.evidence, said, bears[0], denies[0]):
             signal = verdicts[denies[0]].signals[0]
             yield Objection(
                 "contradiction",
@@ -179,9 +182,9 @@ def source_conflicts(context: AuditContext) -> Iterator[Objection]:
             )
 
 
-def assumed_conditions(context: AuditContext) -> Iterator[Objection]:
+def assumed_conditions(assumed: Iterable[Assumption]) -> Iterator[Objection]:
     """Values given as if they held always, which the evidence gives under one of several conditions."""
-    for found in assumptions(context):
+    for found in assumed:
         yield Objection(
             "incomplete",
             "assumed_condition",

@@ -27,10 +27,11 @@ _COMPARING = frozenset(
     otherwise elsewhere first second only except unless each every all any both no between during through""".split()
 )
 """Function words that make a condition."""
-_OPENERS = frozenset(
+OPENERS = frozenset(
     """for in within to under over above below during from at by if when on after before outside inside elsewhere with
-    without until through across among per as between since of""".split()
+    without until through across among per as between since of compared versus vs against""".split()
 )
+_JOINING = frozenset("compared versus vs against".split())
 PRONOUNS = frozenset("it they this these those that".split())
 _CUTS = (re.compile(r"[;|]|\s[-–—]\s"), re.compile(r","), re.compile(r"\b(?:and|but|while|whereas)\b"))
 LABEL = re.compile(r"[\s|>*•+-]*[^:|\n]{1,60}[:|]")
@@ -50,6 +51,7 @@ class Unit:
             if start <= word.start < end
             and not (value.start <= word.start < value.end)
             and (word.weight > 0 or word.text.lower() in _COMPARING)
+            and word.text.lower() not in _JOINING
         ]
         self.keys = {word.stem: word for word in self.words}
 
@@ -76,7 +78,7 @@ class Unit:
                 left = 0
             if left or lower in _COMPARING:
                 found.add(word.stem)
-            left = _REACH if lower in _OPENERS else max(0, left - 1)
+            left = _REACH if lower in OPENERS else max(0, left - 1)
         return frozenset(found)
 
     @cached_property

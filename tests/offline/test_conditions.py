@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from masis.offline.conditions import Assumption, assumptions, said_of, under_labels
+from masis.offline.conditions import Assumption, assumptions, of_other_conditions, said_of
 from masis.offline.reviser import OfflineReviser
 from masis.offline.verifier import OfflineVerifier
 from masis.schema.audit import Claim, Issue
@@ -97,15 +97,47 @@ def test_an_exception_given_as_the_rule_is_an_assumption() -> None:
 def test_a_condition_in_the_same_sentence_is_quoted_whole() -> None:
     text = "For patients under 50 kg the dose is 200 mg; for patients of 50 kg or more it is 400 mg."
     [found] = assumed("What is the dose?", "The dose is 400 mg.", text)
-    assert found.chosen.condition == "for patients of 50 kg or more"
+    assert found.chosen.condition == "of 50 kg or more"
     assert [other.value for other in found.others] == ["200 mg"]
 
 
-def test_a_source_of_several_labels_does_not_disagree_with_itself() -> None:
+def test_values_under_conditions_of_their_own_do_not_disagree() -> None:
     evidence = [Evidence(id="1", text="Free: 10"), Evidence(id="2", text="Pro: 100")]
-    assert under_labels(evidence, "Pro: 100", "2", "1")
+    assert of_other_conditions(evidence, "Pro: 100", "2", "1")
+    rules = [Evidence(id=f"{n}", text=f"Under the {n} rules, appeals take {n % 100} days.") for n in (2015, 2021)]
+    assert of_other_conditions(rules, "Under the 2021 rules, appeals take 21 days.", "2021", "2015")
     told = [Evidence(id="1", text="The fire killed 12 people."), Evidence(id="2", text="The blaze killed 15 people.")]
-    assert not under_labels(told, "The fire killed 12 people.", "1", "2")
+    assert not of_other_conditions(told, "The fire killed 12 people.", "1", "2")
+
+
+@pytest.mark.parametrize(
+    ("query", "answer", "text", "conditions"),
+    [
+        (
+            "What share of patients improved?",
+            "62% of patients improved.",
+            "In the treatment arm 62% of patients improved, compared with 41% in the control arm.",
+            ("treatment arm", "control arm"),
+        ),
+        (
+            "When do applications close?",
+            "Applications close on 15 January.",
+            "Applications from EU citizens close on 1 June. Applications from everyone else close on 15 January.",
+            ("from everyone else", "from EU citizens"),
+        ),
+        (
+            "How long is it valid?",
+            "It is valid for 2 years.",
+            "| Class | Valid for |\n|---|---|\n| Private | 2 years |\n| Commercial | 1 year |",
+            ("Private", "Commercial"),
+        ),
+    ],
+)
+def test_conditions_are_quoted_from_comparisons_sentences_and_tables(
+    query: str, answer: str, text: str, conditions: tuple[str, str]
+) -> None:
+    [found] = assumed(query, answer, text)
+    assert (found.chosen.condition, *(other.condition for other in found.others)) == conditions
 
 
 def test_the_subject_of_a_claim_is_said_to_depend() -> None:
