@@ -1,9 +1,10 @@
 """The lossless archive: a whole store as JSON Lines, and back.
 
 The first line is ``{"record": "masis-archive", "version": 1}``, the last counts what stands between, so that a file cut
-short is seen. Between them come all cases, all runs (iterations and events included) and the whole decision log, each
-in the order they came into the store (``masis.store.transfer`` has the records). Reading an archive into an empty
-database and writing it out again gives the same bytes. Memory holds one record at a time, both ways.
+short is seen. Between them come all cases, all runs (iterations and events included), the whole decision log, all
+corpora and screenings, the whole screening log and the acceptance memory, each in the order they came into the store
+(``masis.store.transfer`` and ``transfer_screenings`` have the records). Reading an archive into an empty database and
+writing it out again gives the same bytes. Memory holds one record at a time, both ways.
 """
 
 from __future__ import annotations
@@ -18,7 +19,14 @@ from masis.datasets.readers.explain import path_of
 from masis.datasets.readers.lines import Line, open_lines, read_lines
 from masis.errors import InputError
 from masis.store import Store
-from masis.store.transfer import CaseRecord, Counts, EntryRecord, Putting, RunRecord, StoreRecord
+from masis.store.transfer import KINDS, CaseRecord, Counts, EntryRecord, Putting, RunRecord, StoreRecord
+from masis.store.transfer_screenings import (
+    AbstractRecord,
+    AcceptanceRecord,
+    CorpusRecord,
+    ScreeningEntryRecord,
+    ScreeningRecord,
+)
 
 NAME = "masis-archive"
 VERSION = 1
@@ -26,21 +34,33 @@ MAX_LINE_BYTES = 1 << 30
 """A run over a very large case takes one long line."""
 
 _ANEW = "Export it anew from the database it came from."
-_RECORDS: dict[str, type[StoreRecord]] = {"case": CaseRecord, "run": RunRecord, "entry": EntryRecord}
+_RECORDS: dict[str, type[StoreRecord]] = {
+    "case": CaseRecord,
+    "run": RunRecord,
+    "entry": EntryRecord,
+    "corpus": CorpusRecord,
+    "abstract": AbstractRecord,
+    "screening": ScreeningRecord,
+    "screening_entry": ScreeningEntryRecord,
+    "acceptance": AcceptanceRecord,
+}
+_NOUNS = ("case", "run", "log entry", "corpus", "abstract", "screening", "screening entry", "acceptance")
+_PLURALS = {"corpus": "corpora"}
 
 
 class ArchiveRead(Counts):
     """What an archive brought."""
 
     def __str__(self) -> str:
-        parts = ((self.cases, "case"), (self.runs, "run"), (self.entries, "log entry"))
-        return ", ".join(f"{count:,} {_plural(noun, count)}" for count, noun in parts) + " restored."
+        parts = list(zip(self, _NOUNS, strict=True))
+        told = [*parts[:3], *(part for part in parts[3:] if part[0])]
+        return ", ".join(f"{count:,} {_plural(noun, count)}" for count, noun in told) + " restored."
 
 
 def _plural(noun: str, count: int) -> str:
     if count == 1:
         return noun
-    return f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return _PLURALS.get(noun) or (f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s")
 
 
 def is_archive(path: Path) -> bool:
@@ -132,7 +152,7 @@ def _check_header(content: dict[str, Any]) -> None:
 
 
 def _check_end(content: dict[str, Any], counts: Counts) -> None:
-    said = Counts(*(content.get(kind, 0) for kind in ("case", "run", "entry")))
+    said = Counts(*(content.get(kind, 0) for kind in KINDS))
     if said != counts:
         raise InputError(f"counts {said}, but before it stand {counts}: lines are missing or added", cure=_ANEW)
 

@@ -48,11 +48,12 @@ def insert(connection: sqlite3.Connection, corpus: int, new: Prepared) -> Litera
             cure="Give each abstract an id of its own, or import the file into a corpus of its own.",
             field="id",
         )
-    _insert_new(connection, corpus, new)
+    insert_new(connection, corpus, new)
     return "added"
 
 
-def _insert_new(connection: sqlite3.Connection, corpus: int, new: Prepared) -> None:
+def insert_new(connection: sqlite3.Connection, corpus: int, new: Prepared) -> None:
+    """Put an abstract and its words into a corpus that is known not to hold it."""
     known = new.marks
     cursor = connection.execute(
         """INSERT INTO corpus_abstracts (corpus_seq, id, doi, pmid, title_key, year, payload)

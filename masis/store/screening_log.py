@@ -8,7 +8,7 @@ whole.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pydantic import ValidationError
@@ -25,7 +25,7 @@ from masis.store.records import LogHead
 from masis.store.screening_records import ScreeningLogFilter, ScreeningLogPage
 from masis.store.screening_rows import row_of
 
-_ENTRIES = """
+ENTRIES = """
     SELECT log.*, written.payload, written.reviewer, screenings.id AS screening_id
     FROM screening_log AS log
     LEFT JOIN screening_log_payloads AS written ON written.entry_seq = log.seq
@@ -71,7 +71,7 @@ class ScreeningLog:
                 reviewer=by,
                 screening_id=row["screening_id"],
                 reason=reason,
-                extra={"redacts": entry, "kept": _facts(row)},
+                extra={"redacts": entry, "kept": facts(row)},
             )
             appended = append_entry(
                 connection, decision, self._database.now(), row["screening_seq"], redacts=row["seq"]
@@ -86,7 +86,7 @@ class ScreeningLog:
         with self._database.reading() as connection:
             seq = row_of(connection, screening_id)["seq"]
             rows = connection.execute(
-                f"{_ENTRIES} WHERE log.screening_seq = ? AND log.kind = 'override' ORDER BY log.seq", [seq]
+                f"{ENTRIES} WHERE log.screening_seq = ? AND log.kind = 'override' ORDER BY log.seq", [seq]
             )
             entries = [_entry(row) for row in rows]
         return tuple(
@@ -101,9 +101,9 @@ class ScreeningLog:
         where, values = _where(wanted)
         direction = "DESC" if wanted.newest_first else "ASC"
         with self._database.reading() as connection:
-            total = connection.execute(f"SELECT count(*) FROM ({_ENTRIES} WHERE {where})", values).fetchone()[0]  # noqa: S608
+            total = connection.execute(f"SELECT count(*) FROM ({ENTRIES} WHERE {where})", values).fetchone()[0]  # noqa: S608
             rows = connection.execute(
-                f"{_ENTRIES} WHERE {where} ORDER BY log.seq {direction} LIMIT ? OFFSET ?",
+                f"{ENTRIES} WHERE {where} ORDER BY log.seq {direction} LIMIT ? OFFSET ?",
                 [*values, wanted.size, (wanted.page - 1) * wanted.size],
             )
             return ScreeningLogPage(rows=tuple(map(_entry, rows)), total=total)
@@ -111,13 +111,13 @@ class ScreeningLog:
     def iterate(self) -> Iterator[ScreeningEntry]:
         """The whole log from its beginning, a hundred entries in memory at a time."""
         connection, seq = self._database.connection(), 0
-        while rows := connection.execute(f"{_ENTRIES} WHERE log.seq > ? ORDER BY log.seq LIMIT 100", [seq]).fetchall():
+        while rows := connection.execute(f"{ENTRIES} WHERE log.seq > ? ORDER BY log.seq LIMIT 100", [seq]).fetchall():
             yield from map(_entry, rows)
             seq = rows[-1]["seq"]
 
     def head(self) -> LogHead:
         """Length and last digest."""
-        return _head(self._database.connection())
+        return head_of(self._database.connection())
 
     def verify(self) -> LogCheck:
         """Walk the chain and name every entry that doesn't fit, and why; and every guard of the log that is gone."""
@@ -126,7 +126,7 @@ class ScreeningLog:
         with self._database.reading() as connection:
             if gone := guards.missing(connection, "screening_log"):
                 broken.append(f"the screening log has lost its guards, entries could be altered ({', '.join(gone)})")
-            for row in connection.execute(f"{_ENTRIES} ORDER BY log.seq"):
+            for row in connection.execute(f"{ENTRIES} ORDER BY log.seq"):
                 length, redacted = length + 1, redacted + (row["payload"] is None)
                 faults = _faults(connection, row, previous, expected)
                 broken += [f"screening entry {row['seq']} ({row['id']}): {fault}" for fault in faults]
@@ -148,24 +148,11 @@ def append_entry(
 ) -> ScreeningEntry:
     """Write an entry at the end of the chain; the screening's version follows. Inside a transaction."""
     payload = _payload(decision)
-    length, previous = _head(connection)
+    length, previous = head_of(connection)
     payload_digest = sha256(payload)
     digest = entry_digest(length + 1, at, payload_digest, previous)
     place = (length + 1, entry_id(digest), at, payload_digest, previous, digest)
-    override = decision.override
-    connection.execute(
-        """INSERT INTO screening_log (seq, id, at, payload_digest, previous, digest, screening_seq, kind, abstract_id,
-               field, token, redacts) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
-        [
-            *place,
-            screening,
-            decision.kind,
-            override.abstract_id if override else None,
-            override.field if override else None,
-            decision.token,
-            redacts,
-        ],
-    )
+    insert_entry(connection, place, facts(decision), screening, redacts)
     connection.execute("INSERT INTO screening_log_payloads VALUES (?, ?, ?)", [length + 1, decision.reviewer, payload])
     if screening is not None:
         connection.execute("UPDATE screenings SET version = version + 1 WHERE seq = ?", [screening])
@@ -205,27 +192,23 @@ def _open(connection: sqlite3.Connection, decision: ScreeningDecision, seen_vers
 
 
 def _by_token(connection: sqlite3.Connection, decision: ScreeningDecision) -> ScreeningEntry | None:
-    row = connection.execute(f"{_ENTRIES} WHERE log.token = ?", [decision.token]).fetchone()
+    row = connection.execute(f"{ENTRIES} WHERE log.token = ?", [decision.token]).fetchone()
     if row is None:
         return None
-    override = decision.override
-    about = (
-        decision.screening_id,
-        decision.kind,
-        *((override.abstract_id, override.field) if override else (None, None)),
-    )
-    if (row["screening_id"], row["kind"], row["abstract_id"], row["field"]) != about:
+    said = facts(decision)
+    if any(row[name] != said[name] for name in ("screening_id", "kind", "abstract_id", "field")):
         raise StoreError(f"the token of this submit belongs to entry {row['id']}, which is about something else.")
     return _entry(row)
 
 
-def _head(connection: sqlite3.Connection) -> LogHead:
+def head_of(connection: sqlite3.Connection) -> LogHead:
+    """Length and last digest of the log."""
     row = connection.execute("SELECT seq, digest FROM screening_log ORDER BY seq DESC LIMIT 1").fetchone()
     return LogHead(*(row or (0, NOTHING_BEFORE)))
 
 
 def _row(connection: sqlite3.Connection, entry: str) -> sqlite3.Row:
-    row: sqlite3.Row | None = connection.execute(f"{_ENTRIES} WHERE log.id = ?", [entry]).fetchone()
+    row: sqlite3.Row | None = connection.execute(f"{ENTRIES} WHERE log.id = ?", [entry]).fetchone()
     if row is None:
         raise UnknownRecord(f"there is no entry {entry!r} in the screening log.")
     return row
@@ -255,9 +238,32 @@ def _where(wanted: ScreeningLogFilter) -> tuple[str, list[Any]]:
     return " AND ".join(parts), values
 
 
-def _facts(row: sqlite3.Row) -> dict[str, Any]:
+def facts(entry: sqlite3.Row | ScreeningDecision) -> dict[str, Any]:
     """What of an entry stands in the log's own columns: checked against its payload, or what a redaction kept."""
-    return {name: row[name] for name in ("screening_id", "kind", "abstract_id", "field", "token")}
+    if isinstance(entry, sqlite3.Row):
+        return {name: entry[name] for name in ("screening_id", "kind", "abstract_id", "field", "token")}
+    return {
+        "screening_id": entry.screening_id,
+        "kind": entry.kind,
+        "abstract_id": entry.override.abstract_id if entry.override else None,
+        "field": entry.override.field if entry.override else None,
+        "token": entry.token,
+    }
+
+
+def insert_entry(
+    connection: sqlite3.Connection,
+    place: Sequence[Any],
+    said: Mapping[str, Any],
+    screening: int | None,
+    redacts: int | None,
+) -> None:
+    """Write the chain's part of an entry: its place in the chain, and what the log itself keeps of it."""
+    connection.execute(
+        """INSERT INTO screening_log (seq, id, at, payload_digest, previous, digest, kind, abstract_id, field, token,
+               screening_seq, redacts) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
+        [*place, *(said[name] for name in ("kind", "abstract_id", "field", "token")), screening, redacts],
+    )
 
 
 def _faults(connection: sqlite3.Connection, row: sqlite3.Row, previous: str, expected: int) -> Iterator[str]:
@@ -281,15 +287,8 @@ def _payload_faults(row: sqlite3.Row) -> Iterator[str]:
     except ValidationError:
         yield "what was decided can't be read: it was altered"
         return
-    override = decision.override
-    said = {
-        "screening_id": decision.screening_id,
-        "kind": decision.kind,
-        "abstract_id": override.abstract_id if override else None,
-        "field": override.field if override else None,
-        "token": decision.token,
-    }
-    for name, value in _facts(row).items():
+    said = facts(decision)
+    for name, value in facts(row).items():
         if said[name] != value:
             yield f"the log has {name} {value!r} where {said[name]!r} was decided"
     if row["reviewer"] != decision.reviewer:
@@ -297,10 +296,10 @@ def _payload_faults(row: sqlite3.Row) -> Iterator[str]:
 
 
 def _redaction_faults(connection: sqlite3.Connection, row: sqlite3.Row) -> Iterator[str]:
-    redaction = connection.execute(f"{_ENTRIES} WHERE log.redacts = ?", [row["seq"]]).fetchone()
+    redaction = connection.execute(f"{ENTRIES} WHERE log.redacts = ?", [row["seq"]]).fetchone()
     if redaction is None or redaction["payload"] is None:
         yield "what was decided is gone, and no redaction says why"
         return
     extra = ScreeningDecision.model_validate_json(redaction["payload"]).extra
-    if extra.get("redacts") != row["id"] or extra.get("kept") != _facts(row):
+    if extra.get("redacts") != row["id"] or extra.get("kept") != facts(row):
         yield f"the log has something else about it than its redaction (entry {redaction['seq']}) kept"

@@ -18,7 +18,7 @@ from masis.schema.base import OpenRecord, Record
 from masis.schema.case import Case
 from masis.schema.review import Decision
 from masis.schema.run import Event, Iteration, Run
-from masis.store import opening
+from masis.store import opening, transfer_screenings
 from masis.store.cases import canonical_json, insert_case, sha256
 from masis.store.decisions import (
     ENTRIES,
@@ -35,6 +35,7 @@ from masis.store.opening import Database
 from masis.store.owners import Owner
 from masis.store.runs import save_iteration, unpack, write_result
 from masis.store.states import refresh
+from masis.store.transfer_screenings import ALTERED, OfScreening, PuttingScreenings
 
 UNDER_WAY = "It was under way when the archive was written."
 _NOBODY = Owner("", 0, "").to_text()
@@ -94,11 +95,11 @@ class Kept(OpenRecord):
     undoes: str | None
 
 
-StoreRecord = CaseRecord | RunRecord | EntryRecord
+StoreRecord = CaseRecord | RunRecord | EntryRecord | OfScreening
 
 
 def read_out(database: Database) -> Iterator[StoreRecord]:
-    """Every record: cases, then runs, then the log, each in the order they came; all of one and the same moment.
+    """Every record: cases, runs, the log, then what belongs to screening, each in the order they came; of one moment.
 
     It reads through a connection of its own, so that the caller may do other things with the store meanwhile.
     """
@@ -115,6 +116,7 @@ def read_out(database: Database) -> Iterator[StoreRecord]:
             yield _run_record(connection, row)
         for row in connection.execute(f"{ENTRIES} ORDER BY log.seq"):
             yield _entry_record(row)
+        yield from transfer_screenings.read_out(connection)
     finally:
         connection.close()
 
@@ -153,11 +155,20 @@ def _entry_record(row: sqlite3.Row) -> EntryRecord:
 
 
 class Counts(NamedTuple):
-    """How many records of each kind."""
+    """How many records of each kind, in the order of ``KINDS``."""
 
     cases: int = 0
     runs: int = 0
     entries: int = 0
+    corpora: int = 0
+    abstracts: int = 0
+    screenings: int = 0
+    screening_entries: int = 0
+    acceptances: int = 0
+
+
+KINDS = ("case", "run", "entry", "corpus", "abstract", "screening", "screening_entry", "acceptance")
+"""The names of the records, as they name themselves."""
 
 
 class Putting:
@@ -166,6 +177,7 @@ class Putting:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
         self._redactions: dict[str, dict[str, Any]] = {}
+        self._of_screening = PuttingScreenings(connection)
         self.counts = Counts()
 
     def put(self, record: StoreRecord) -> None:
@@ -173,20 +185,21 @@ class Putting:
         try:
             self._put(record)
         except sqlite3.IntegrityError as error:
-            raise InputError(f"does not fit those before ({error})", cure=_ALTERED) from error
+            raise InputError(f"does not fit those before ({error})", cure=ALTERED) from error
 
     def _put(self, record: StoreRecord) -> None:
-        cases, runs, entries = self.counts
         match record:
             case CaseRecord():
                 self._put_case(record)
-                self.counts = Counts(cases + 1, runs, entries)
             case RunRecord():
                 self._put_run(record)
-                self.counts = Counts(cases, runs + 1, entries)
             case EntryRecord():
                 self._put_entry(record)
-                self.counts = Counts(cases, runs, entries + 1)
+            case _:
+                self._of_screening.put(record)
+        counts = list(self.counts)
+        counts[KINDS.index(record.record)] += 1
+        self.counts = Counts(*counts)
 
     def finish(self) -> None:
         """Derive the states. Raises InputError where an entry without words was never redacted."""
@@ -195,23 +208,24 @@ class Putting:
                 f"entry {next(iter(self._redactions))} has lost its decision, and no redaction says why",
                 cure="The archive was altered: export it anew from the database.",
             )
+        self._of_screening.finish()
         for (seq,) in self._connection.execute("SELECT seq FROM cases").fetchall():
             refresh(self._connection, seq)
 
     def _put_case(self, record: CaseRecord) -> None:
         case = Case.model_validate(record.case)
         if self._connection.execute("SELECT 1 FROM cases WHERE id = ?", [case.id]).fetchone():
-            raise InputError(f"case {case.id!r} comes a second time", cure=_ALTERED, field="case.id")
+            raise InputError(f"case {case.id!r} comes a second time", cure=ALTERED, field="case.id")
         payload = json.dumps(record.case, ensure_ascii=False)
         insert_case(self._connection, case, payload, case.digest(), record.imported_at)
 
     def _put_run(self, record: RunRecord) -> None:
         case = self._number("cases", record.case_id, "case_id")
         if self._connection.execute("SELECT 1 FROM runs WHERE id = ?", [record.id]).fetchone():
-            raise InputError(f"run {record.id!r} comes a second time", cure=_ALTERED, field="id")
+            raise InputError(f"run {record.id!r} comes a second time", cure=ALTERED, field="id")
         digest = self._connection.execute("SELECT digest FROM cases WHERE seq = ?", [case]).fetchone()[0]
         if record.case_digest != digest:
-            raise InputError(f"run {record.id!r} audited other content", cure=_ALTERED, field="case_digest")
+            raise InputError(f"run {record.id!r} audited other content", cure=ALTERED, field="case_digest")
         draft = Draft.model_validate(record.draft) if record.draft else None
         cursor = self._connection.execute(
             """
@@ -242,7 +256,7 @@ class Putting:
         if record.run is not None:
             run = Run.model_validate(record.run).model_copy(update={"iterations": iterations})
             if (run.id, run.case_id) != (record.id, record.case_id):
-                raise InputError(f"the result is of run {run.id!r} of case {run.case_id!r}", cure=_ALTERED, field="run")
+                raise InputError(f"the result is of run {run.id!r} of case {run.case_id!r}", cure=ALTERED, field="run")
             write_result(self._connection, seq, run)
         for event in (Event.model_validate(each) for each in record.events):
             self._connection.execute(
@@ -254,13 +268,13 @@ class Putting:
         digest = entry_digest(before.length + 1, record.at, record.payload_digest, before.digest)
         expected = (before.length + 1, before.digest, digest, entry_id(digest))
         if (record.seq, record.previous, record.digest, record.id) != expected:
-            raise InputError(f"entry {record.seq} of the decision log does not fit the one before", cure=_ALTERED)
+            raise InputError(f"entry {record.seq} of the decision log does not fit the one before", cure=ALTERED)
         if record.decision is None:
             self._put_redacted(record)
             return
         payload = canonical_json(record.decision)
         if sha256(payload) != record.payload_digest:
-            raise InputError("the decision is not the one that was made", cure=_ALTERED, field="decision")
+            raise InputError("the decision is not the one that was made", cure=ALTERED, field="decision")
         decision = Decision.model_validate(record.decision)
         redacted = self._redacted_by(decision)
         insert_entry(self._connection, record.model_dump(), decision.model_dump(), self._links(decision, redacted))
@@ -277,9 +291,7 @@ class Putting:
             return None
         redacted = str(decision.extra.get("redacts"))
         if self._redactions.pop(redacted, None) != decision.extra.get("kept"):
-            raise InputError(
-                f"it redacts entry {redacted}, which is another one", cure=_ALTERED, field="decision.extra"
-            )
+            raise InputError(f"it redacts entry {redacted}, which is another one", cure=ALTERED, field="decision.extra")
         return self._number("decision_log", redacted, "decision.extra.redacts")
 
     def _links(self, about: Decision | Kept, redacts: int | None) -> Links:
@@ -293,16 +305,14 @@ class Putting:
     def _number(self, table: Literal["cases", "runs", "decision_log"], record_id: str, field: str) -> int:
         row = self._connection.execute(f"SELECT seq FROM {table} WHERE id = ?", [record_id]).fetchone()  # noqa: S608
         if row is None:
-            raise InputError(f"names {record_id!r}, which does not come before it", cure=_ALTERED, field=field)
+            raise InputError(f"names {record_id!r}, which does not come before it", cure=ALTERED, field=field)
         return int(row[0])
-
-
-_ALTERED = "The archive was altered or put together by hand: export it anew from the database."
 
 
 def assert_empty(connection: sqlite3.Connection, database: Database) -> None:
     """Raise StoreError where the database holds anything: two decision logs can't be one chain."""
-    if connection.execute("SELECT 1 FROM cases UNION ALL SELECT 1 FROM decision_log LIMIT 1").fetchone():
+    held = ("cases", "decision_log", "corpora", "screenings", "screening_log")
+    if connection.execute(" UNION ALL ".join(f"SELECT 1 FROM {table}" for table in held) + " LIMIT 1").fetchone():  # noqa: S608
         raise StoreError(
             f"{database.path}: holds cases already. An archive goes into an empty database, since its decision log "
             "can't be merged with another: name a new file with --db. To add only its cases, `masis export --format "
