@@ -1,0 +1,130 @@
+"""A batch of audits through a scripted model with a fixed latency: wall time against the least that is possible.
+
+python benchmarks/batch.py                                   # 100 answers, 300 ms, 16 calls at once
+python benchmarks/batch.py --cases FILE --number 100 --concurrency 16 --latency-ms 300
+python benchmarks/batch.py --rounds 3                        # several times, since the machine has other work
+
+The least: max(longest chain of calls x latency, all calls x latency / concurrency). The server runs in a process of its
+own and answers sensibly (tests/serving_models.py). Also told: the CPU time of our own code for each iteration.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from masis.auditor import with_concurrency  # noqa: E402
+from masis.cli.threads import audit_in_threads  # noqa: E402
+from masis.cli.workers import Job  # noqa: E402
+from masis.datasets.readers import read_case_lines  # noqa: E402
+from masis.schema.case import Case  # noqa: E402
+from masis.schema.run import Iteration, Run  # noqa: E402
+from masis.settings import ROLES, Settings  # noqa: E402
+from masis.workbench import Workbench, demo_cases  # noqa: E402
+
+
+@contextmanager
+def server(latency_ms: float) -> Iterator[str]:
+    """The scripted server, in a process of its own; gives its address."""
+    command = [sys.executable, "-m", "tests.serving_models", "--latency-ms", str(latency_ms), "--port", "0"]
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        found = re.search(r"http://\S+", process.stdout.readline())
+        assert found, "the server did not say where it is"
+        yield found.group()
+    finally:
+        process.terminate()
+        process.wait(10)
+
+
+def hundred(file: Path | None, number: int) -> list[Case]:
+    """That many answers: of a file, else the demo cases over and over, each time a case of its own."""
+    if file is not None:
+        found = [line.found for line in read_case_lines(file) if isinstance(line.found, Case)]
+        return [case for case in found if case.answer][:number]
+    demo = [case for case in demo_cases() if case.answer]
+    repeated = (demo[index % len(demo)] for index in range(number))
+    return [
+        case.model_copy(update={"id": f"{case.id}-{index}", "query": f"{case.query} ({index})"})
+        for index, case in enumerate(repeated)
+    ]
+
+
+def chain(run: Run) -> int:
+    """The longest way through the calls of a run: those side by side (verdicts, completeness) count once."""
+    return sum(_chain(iteration) for iteration in run.iterations)
+
+
+def _chain(iteration: Iteration) -> int:
+    prompts = [call.prompt.partition("/")[0] for call in iteration.calls]
+    alone = sum(prompt not in ("claims_verify", "completeness") for prompt in prompts)
+    return alone + bool({"claims_verify", "completeness"} & set(prompts))
+
+
+def measure(cases: list[Case], address: str, concurrency: int, latency_s: float) -> None:
+    """One batch into an empty database; prints its figures."""
+    table = {"kind": "openai", "address": address, "concurrency": concurrency}
+    models = {role: f"here:m-{time.monotonic_ns()}" for role in ROLES}
+    settings = with_concurrency(Settings.model_validate({**models, "providers": {"here": table}}), concurrency)
+    with tempfile.TemporaryDirectory() as folder:
+        bench = Workbench.open(Path(folder) / "batch.db", settings)
+        bench.import_cases(cases)
+        jobs = (Job(number, 0, case, True) for number, case in enumerate(cases))
+        wall, own = time.perf_counter(), time.process_time()
+        done = audit_in_threads(
+            jobs,
+            lambda case, cancelled: bench.audit(case, cancelled=cancelled),
+            concurrency=concurrency,
+            stopping=lambda: False,
+        )
+        outcomes = [each.outcome for each in done]
+        wall, own = time.perf_counter() - wall, time.process_time() - own
+    runs = [outcome for outcome in outcomes if isinstance(outcome, Run)]
+    calls = sum(run.usage.calls for run in runs)
+    tokens = sum(run.usage.prompt_tokens + run.usage.completion_tokens for run in runs)
+    cached = sum(run.usage.cached_tokens for run in runs)
+    iterations = sum(run.total_iterations for run in runs)
+    longest = max(chain(run) for run in runs)
+    least = max(longest * latency_s, calls * latency_s / concurrency)
+    print(
+        f"{len(runs)} of {len(cases)} audited, {iterations} iterations, {calls} calls, {tokens:,} tokens "
+        f"({cached:,} from a cache)\n"
+        f"wall {wall:.2f} s; least {least:.2f} s (chain {longest} calls, {calls} calls / {concurrency}): "
+        f"{wall / least:.3f} times\n"
+        f"own CPU {own:.2f} s: {own / iterations * 1000:.1f} ms an iteration, {own / calls * 1000:.1f} ms a call; "
+        f"load {os.getloadavg()[0]:.1f}",
+        flush=True,
+    )
+
+
+def main() -> None:
+    """Run it."""
+    options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    options.add_argument("--cases", type=Path)
+    options.add_argument("--number", type=int, default=100)
+    options.add_argument("--concurrency", type=int, default=16)
+    options.add_argument("--latency-ms", type=float, default=300.0)
+    options.add_argument("--rounds", type=int, default=1)
+    given = options.parse_args()
+    logging.disable(logging.INFO)
+    cases = hundred(given.cases, given.number)
+    with server(given.latency_ms) as address:
+        for _ in range(given.rounds):
+            measure(cases, address, given.concurrency, given.latency_ms / 1000)
+
+
+if __name__ == "__main__":
+    main()
