@@ -1,6 +1,6 @@
 """Where a text says what somebody quotes from it: to the letter, else as a careful copyist may have changed it.
 
-Judges quote from memory: they change blanks, case, quote marks and dashes, leave out citation markers and emphasis, and
+Judges quote from memory: they change blanks, case, dashes and quote marks, leave out citation markers and emphasis, and
 join two places with dots. A quote that is found in none of these ways is not in the text. Linear in both lengths.
 """
 
@@ -144,10 +144,8 @@ def _fold(char: str) -> str:
     """What a character counts as: nothing for what can't be seen or only sets off."""
     if char.isspace():
         return " "
-    if char in "*`" or unicodedata.category(char) in ("Cf", "Cc"):
+    if char in "*`" or char in _QUOTE_MARKS or unicodedata.category(char) in ("Cf", "Cc"):
         return ""
-    if char in _QUOTE_MARKS:
-        return '"'
     if char in _DASHES:
         return "-"
     return unicodedata.normalize("NFKD", char).casefold()

@@ -21,6 +21,7 @@ MARKER = (TEXT.index("[chunk_1]"), TEXT.index("[chunk_1]") + len("[chunk_1]"))
         ("Revenue grew by 12% in 2020", "Revenue **grew** by 12 % in 2020"),
         ('It\'s said - "well" - that A fell', "It’s said – “well” – that A fell"),
         ('"IT\'S SAID"', "It’s said"),
+        ("It’s said – well – that A", "It’s said – “well” – that A"),
         ("the cafe\u0301 opened", "the\n café opened"),
         ("the caf\u00e9\u200b opened!", "the\n café opened"),
         ("It's said ... opened in Łódź.", "It’s said – “well” – that A fell; the\n café opened in Łódź"),
@@ -110,3 +111,10 @@ def test_a_strange_quote_of_100_000_characters_does_not_stall_the_search(quote: 
     began = time.process_time()
     located(quote, text, [(at, at + 1) for at in range(0, 40_000, 5)])
     assert time.process_time() - began < 3
+
+
+def test_a_blank_beside_a_quote_mark_is_no_difference() -> None:
+    text = "They ask « why? » and go."
+    place = located('They ask "why?" and go', text)
+    assert place is not None
+    assert (place.start, place.end) == (0, len(text) - 1)
