@@ -21,10 +21,10 @@ _CHANGED = str.maketrans({"“": '"', "”": '"', "’": "'", "–": "-", "*": "
 
 
 def audited(folder: Path) -> Iterator[tuple[str, CitationAudit]]:
-    """Answers with their citations, one of ten."""
+    """Answers with their citations, every second one."""
     with (folder / "expertqa_cases.jsonl").open(encoding="utf-8") as lines:
         for number, line in enumerate(lines):
-            if number % 10 == 0 and (case := Case.model_validate(json.loads(line))).answer:
+            if number % 2 == 0 and (case := Case.model_validate(json.loads(line))).answer:
                 yield case.answer, audit_citations(case.answer, case.evidence)
 
 
