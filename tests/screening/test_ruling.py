@@ -62,7 +62,13 @@ def test_every_vote_and_average_is_decided_as_the_specification_says() -> None:
 @pytest.mark.spec("AESOP-DECAY")
 def test_the_required_average_falls_round_by_round_and_stays_at_the_last() -> None:
     assert [ruling.DEFAULT.required(number) for number in range(6)] == [0.70, 0.65, 0.60, 0.55, 0.55, 0.55]
-    assert ruling.thresholds_of(Settings()) == ruling.DEFAULT
+
+
+@pytest.mark.spec("AESOP-CONSENSUS", "AESOP-DECAY", "AESOP-ROUNDS")
+def test_the_settings_are_the_specifications_unless_told_otherwise() -> None:
+    found = ruling.thresholds_of(Settings())
+    assert found == ruling.DEFAULT
+    assert (found.keep_share, found.discard_share, Settings().screening_max_rounds) == (0.60, 0.50, 4)
 
 
 def test_other_thresholds_can_be_asked_for() -> None:

@@ -245,6 +245,7 @@ def test_values_read_as_words(field: GradeField, value: object, words: str) -> N
     assert value_words(field, value) == words
 
 
+@pytest.mark.spec("AESOP-CHART")
 def test_the_chart_draws_the_average_against_what_is_required_and_leaves_out_what_is_not_known() -> None:
     shown = screening([grade("x", "discard")], [grade("y")])
     rows = convergence(shown.rounds, shown.thresholds)["data"]["values"]
