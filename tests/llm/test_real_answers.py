@@ -48,7 +48,7 @@ def test_every_sentence_is_found_from_a_careless_quote_of_it(shared_data: Path) 
                 elsewhere += place.start >= sentence.end or place.end <= sentence.start
     assert sentences > 500
     assert lost == []
-    assert elsewhere <= sentences / 100  # the same words stand twice
+    assert elsewhere <= sentences / 50  # the same words stand twice
 
 
 def test_an_extraction_cut_short_leaves_no_assertion_without_a_claim(shared_data: Path) -> None:
