@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import random
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from masis.errors import InputError, UnknownRecord
 from masis.schema.screening import Abstract
@@ -209,3 +213,52 @@ def test_terms_leave_out_grammar_keep_hyphens_and_end_somewhere() -> None:
     assert len(search_terms(" ".join(f"w{number}" for number in range(1000)))) == 64
     assert search_terms("a" * 100_000) == ()
     assert search_terms("a-" * 50_000) == ()
+
+
+@pytest.fixture(scope="module")
+def searchable(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    with Store.open(tmp_path_factory.mktemp("corpus") / "masis.db") as opened:
+        texts = ("asthma in children", "asthma AND gout", "NEAR and NOT", "every e")
+        opened.corpora.add_many("c", [an_abstract(n, text=text) for n, text in enumerate(texts)], source="x")
+        yield opened
+
+
+SYNTAX = st.sampled_from([*"\"'()*^:+-{}[],.&|<>!#", "AND", "OR", "NOT", "NEAR(", "asthma", "every", "e", "title", " "])
+
+
+@given(st.lists(SYNTAX | st.text(max_size=3), max_size=15))
+def test_no_text_steers_the_search_or_breaks_it(searchable: Store, pieces: list[str]) -> None:
+    query = "".join(pieces)
+    found = {abstract.id for abstract in searchable.corpora.search("c", query, 10)}
+    terms = set(search_terms(query))
+    holding = {
+        abstract.id
+        for abstract in searchable.corpora.iterate("c")
+        if terms & set(f"{abstract.title} {abstract.text}".casefold().split())
+    }
+    if not any("-" in term or "'" in term for term in terms):
+        assert found >= holding
+        if query.isascii():
+            assert found == holding
+
+
+def _import_same(path: Path, barrier: object) -> None:
+    barrier.wait()  # type: ignore[attr-defined]
+    with Store.open(path) as store:
+        store.corpora.add_many("c", [an_abstract(n, doi=f"10.1000/{n}") for n in range(120)], source="x", batch=10)
+
+
+def test_processes_that_import_the_same_records_at_once_keep_each_once(path: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    barrier = context.Barrier(2)
+    processes = [context.Process(target=_import_same, args=(path, barrier)) for _ in range(2)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join(120)
+    assert [process.exitcode for process in processes] == [0, 0]
+    with Store.open(path) as store:
+        summary = store.corpora.summary("c")
+        assert (summary.abstracts, summary.identified, summary.duplicates) == (120, 240, 120)
+        assert len(store.corpora.search("c", "study", 200)) == 120
+        assert store.check().ok

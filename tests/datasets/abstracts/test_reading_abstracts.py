@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from masis.datasets.readers.abstracts import AbstractFormat, detect, read_abstracts
 from masis.datasets.readers.abstracts.tex import plain
@@ -341,3 +343,32 @@ def test_the_shared_abstracts_are_read_whole(shared_data: Path) -> None:
 
     good, wrong = split(list(records()))
     assert (len(good), wrong) == (530, [])
+
+
+PIECES = st.sampled_from(
+    [
+        *("TY  - JOUR\n", "TI  - x\n", "AB  - ", "ER  - \n", "PMID- 1\n", "AB  - a\n      b\n", "LID - 10.1/x [doi]\n"),
+        *("@article{", "@string{", "title=", "{", "}", '"', ",", "=", "#", "\\'{e}", "@comment{"),
+        *('{"title": ', '"x"', "null", "[", "]", ":", "}", "1e999", "NaN", "\\u0000", "\\ud800"),
+        *("<PubmedArticleSet>", "<PubmedArticle>", "</PubmedArticle>", "<MedlineCitation>", "<PMID>1</PMID>", "&#0;"),
+        *("\n", "\r\n", "\x00", "\x0b", "\u2028", " ", "é", "\ufeff", "<!DOCTYPE a>", "<![CDATA[", "]]>", "&lt;"),
+    ]
+)
+
+
+@given(st.lists(PIECES | st.text(max_size=5), max_size=40), st.sampled_from(sorted(FILES)), st.binary(max_size=3))
+def test_whatever_stands_in_a_file_comes_out_as_records_and_errors(
+    pieces: list[str], form: AbstractFormat, tail: bytes
+) -> None:
+    content = "".join(pieces).encode("utf-8", "surrogatepass") + tail
+    try:
+        found = read(content, form=form)
+    except InputError as error:
+        found = [error]
+    for each in found:
+        assert isinstance(each, Abstract | InputError)
+        if isinstance(each, Abstract):
+            # it survives JSON, the way into the store
+            assert Abstract.model_validate_json(each.model_dump_json()) == each
+        else:
+            assert each.cure
