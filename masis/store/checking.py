@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 
-from masis.store import migrations, queue, states
+from masis.store import corpus_search, migrations, queue, states
 from masis.store.decisions import Decisions
 from masis.store.opening import Database
 from masis.store.records import StoreCheck
@@ -16,7 +16,7 @@ _COUNTED = ("cases", "runs", "run_iterations", "run_events", "decision_log", "co
 def check(database: Database) -> StoreCheck:
     """Read the whole file once and say what is wrong with it; changes nothing."""
     with database.reading() as connection:
-        problems = [*_file_problems(connection), *_state_problems(connection)]
+        problems = [*_file_problems(connection), *_state_problems(connection), *corpus_search.problems(connection)]
         version = connection.execute("SELECT value FROM store_info WHERE key = 'app_version'").fetchone()
         return StoreCheck(
             path=str(database.path),

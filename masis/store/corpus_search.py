@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 CHOSEN_FROM = 20_000
@@ -74,6 +74,23 @@ def insert(
         f"INSERT INTO {table_of(corpus_seq)} (rowid, title, text, keywords, every) VALUES (?, ?, ?, ?, ?)",  # noqa: S608
         [seq, title, text, "\n".join(keywords), EVERY],
     )
+
+
+def problems(connection: sqlite3.Connection) -> Iterator[str]:
+    """Corpora whose abstracts, index and counted imports don't fit each other."""
+    for row in connection.execute("SELECT * FROM corpora ORDER BY seq").fetchall():
+        table, of = table_of(row["seq"]), [row["seq"]]
+        if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", [table]).fetchone():
+            yield f"the words of corpus {row['name']!r} are gone"
+            continue
+        indexed = connection.execute(f"SELECT count(*) FROM {table}_docsize").fetchone()[0]  # noqa: S608
+        held = connection.execute("SELECT count(*) FROM corpus_abstracts WHERE corpus_seq = ?", of).fetchone()[0]
+        counted = connection.execute("SELECT sum(added) FROM corpus_imports WHERE corpus_seq = ?", of).fetchone()[0]
+        if not held == indexed == (counted or 0):
+            yield (
+                f"corpus {row['name']!r} holds {held} abstracts, the words of {indexed}, and counts {counted or 0} "
+                "as imported"
+            )
 
 
 def search(

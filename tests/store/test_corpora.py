@@ -215,6 +215,21 @@ def test_terms_leave_out_grammar_keep_hyphens_and_end_somewhere() -> None:
     assert search_terms("a-" * 50_000) == ()
 
 
+@pytest.mark.parametrize(
+    ("statement", "told"),
+    [
+        ("DELETE FROM corpus_abstracts WHERE id = 'a-1'", "holds 1 abstracts, the words of 2"),
+        ("UPDATE corpus_imports SET added = 7", "counts 7"),
+        ("DROP TABLE corpus_words_1", "are gone"),
+    ],
+)
+def test_the_health_check_names_a_corpus_that_does_not_fit_itself(store: Store, statement: str, told: str) -> None:
+    store.corpora.add_many("c", [an_abstract(1), an_abstract(2)], source="x")
+    assert store.check().ok
+    store.database.connection().execute(statement)
+    assert any(told in problem for problem in store.check().problems), store.check().problems
+
+
 @pytest.fixture(scope="module")
 def searchable(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
     with Store.open(tmp_path_factory.mktemp("corpus") / "masis.db") as opened:
