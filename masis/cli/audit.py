@@ -17,7 +17,7 @@ from masis.cli.interrupt import Interruption
 from masis.cli.options import STDIO, chosen_settings, database_option, input_argument, out_option, settings_options
 from masis.cli.spending import Spending
 from masis.cli.talk import Complaints, Progress, counted, say
-from masis.cli.tally import Tally
+from masis.cli.tally import Tally, incomplete
 from masis.cli.threads import audit_in_threads
 from masis.cli.workers import Done, Failed, Job, audit_in_processes, guarded_audit
 from masis.datasets.readers import CaseLine, likely_misnamed, read_case_lines
@@ -27,6 +27,7 @@ from masis.schema.case import Case
 from masis.schema.run import Run
 from masis.settings import Settings, database_path
 from masis.workbench import Workbench
+from masis.workbench.health import models_asked
 
 
 @click.command()
@@ -54,6 +55,17 @@ from masis.workbench import Workbench
     help="Audit every case again, or only those without a finished run of the same text and settings. "
     "Default: --resume.",
 )
+@click.option(
+    "--retry-errors",
+    is_flag=True,
+    help="Also audit again where a failure left something unscored before: a model that was not reached, say.",
+)
+@click.option(
+    "--ask/--no-ask",
+    default=True,
+    help="Ask each model for a word before the first audit, so that a wrong key stops the job and not each case. "
+    "Default: --ask.",
+)
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the first N cases of the file.")
 @click.pass_context
 def audit(
@@ -66,6 +78,8 @@ def audit(
     db: Path | None,
     out: Path | None,
     again: bool,
+    retry_errors: bool,
+    ask: bool,
     limit: int | None,
 ) -> None:
     """Audit every case of CASES, a file of JSON Lines ('-' for stdin), and keep the runs in the database.
@@ -90,9 +104,11 @@ def audit(
     check_models(settings)  # a model that nothing answers to is wrong use, not a failure of each case
     if uses_models(settings):
         settings = with_concurrency(settings, concurrency)
+        if ask:
+            _ask(settings)
     if out is not None and out != STDIO and out.exists() and cases != STDIO and out.samefile(cases):
         raise click.UsageError("--out names the file that is read. Name another.")
-    job = _AuditJob(cases, settings, concurrency, database_path(db), out, again, limit, max_cost)
+    job = _AuditJob(cases, settings, concurrency, database_path(db), out, again, retry_errors, limit, max_cost)
     debug = bool(context.find_root().params.get("debug"))
     finished = job.run(show_traces=debug)
     job.report()
@@ -101,6 +117,15 @@ def audit(
         context.exit(INTERRUPTED)
     if job.complaints.count:
         raise JobFailed(f"{counted(job.complaints.count, 'error')}, named above. Everything else is kept.")
+
+
+def _ask(settings: Settings) -> None:
+    """Say what each model answers to a word. Raises JobFailed where one can't judge."""
+    asked = models_asked(settings)
+    for item in asked:
+        say(item.message)
+    if not all(item.ok for item in asked):
+        raise JobFailed("A model can't be asked, so nothing was audited. (--no-ask begins all the same.)")
 
 
 class _AuditJob:
@@ -114,11 +139,12 @@ class _AuditJob:
         database: Path,
         out: Path | None,
         again: bool,
+        retry_errors: bool,
         limit: int | None,
         max_cost: float | None,
     ) -> None:
         self.cases, self.settings, self.concurrency, self.database = cases, settings, concurrency, database
-        self.out, self.again, self.limit = out, again, limit
+        self.out, self.again, self.retry_errors, self.limit = out, again, retry_errors, limit
         self.tally = Tally()
         self.spending = Spending(settings, max_cost)
         self.with_models = uses_models(settings)
@@ -166,10 +192,18 @@ class _AuditJob:
             if report.conflicts:
                 self.complaints.add_all(f"{self.cases}, line {line.number}: {error}" for error in report.conflicts)
                 continue
-            wanted = self.again or self.workbench.needs_audit(line.found, self.settings)
+            wanted = self._wanted(line.found)
             if wanted and not self.spending.begin(line.found):
                 return
             yield Job(line.number, line.end, line.found, wanted)
+
+    def _wanted(self, case: Case) -> bool:
+        if self.again or self.workbench.needs_audit(case, self.settings):
+            return True
+        if not self.retry_errors:
+            return False
+        run = self.workbench.finished_run(case, self.settings)
+        return run is not None and incomplete(run)
 
     def _readable(self, lines: Iterator[CaseLine]) -> Iterator[CaseLine]:
         try:

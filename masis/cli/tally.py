@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from masis.cli.talk import counted
+from masis.errors import MAX_ITERATIONS_WARNING
 from masis.schema.calls import Usage
 from masis.schema.run import Iteration, Run
 from masis.settings import Settings
@@ -34,7 +35,7 @@ class Tally:
         self.audited += 1
         self.flagged += bool(run.iterations) and _flagged(run.iterations[0])
         self.needs_review += run.needs_review
-        self.errors += run.termination_reason == "error"
+        self.errors += incomplete(run)
         self._count_usage(run.usage)
         self.unpriced += sum(call.cost_usd is None for call in run.calls)
         for name, milliseconds in step_times(run):
@@ -60,7 +61,10 @@ class Tally:
             f"{self.needs_review:,} still to be reviewed by a person after revision."
         )
         if self.errors:
-            yield f"{counted(self.errors, 'audit')} ended with an error, each kept with its reason and up for review."
+            yield (
+                f"{counted(self.errors, 'audit')} left something unscored by a failure, each with its reason and up "
+                "for review. --retry-errors audits them again."
+            )
         if self.calls:
             yield self._spent()
             yield from self._latencies(settings)
@@ -87,6 +91,12 @@ class Tally:
         ]
         if told:
             yield f"95 of 100 were done within (seconds, of the limit): {', '.join(told)}."
+
+
+def incomplete(run: Run) -> bool:
+    """Whether a failure left the run without something it should have: it ended so, or a step is unscored."""
+    failed = any(warning.code not in (None, MAX_ITERATIONS_WARNING) for warning in run.warnings)
+    return run.termination_reason == "error" or failed
 
 
 def step_times(run: Run) -> Iterator[tuple[str, float]]:

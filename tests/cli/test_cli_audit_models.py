@@ -1,0 +1,192 @@
+"""``masis audit`` with language models: asked first, estimated, limited in cost, taken up after a kill."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from masis.errors import UnknownRecord
+from masis.workbench import Workbench
+from tests.cli.running import Masis, case, lines, start
+from tests.served_replies import Behaviour, Request, faulty
+from tests.serving_models import ModelServer
+
+KEY = "sk-loopback-0123456789abcdef"
+
+
+@pytest.fixture
+def server() -> Iterator[ModelServer]:
+    with ModelServer(issues="none", keys=[KEY]) as serving:
+        yield serving
+
+
+@pytest.fixture
+def configured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: ModelServer) -> Path:
+    """A configuration with the scripted provider and a price, and its key in the environment."""
+    return configure(tmp_path, monkeypatch, server)
+
+
+def configure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: ModelServer, price: bool = True) -> Path:
+    config = tmp_path / "masis.toml"
+    table = f'[providers.here]\nkind = "openai"\naddress = "{server.address}"\nkey_env = "HERE_KEY"\n'
+    price_table = '[prices."here:m"]\ninput = 10.0\noutput = 10.0\n'
+    config.write_text("retry_base_s = 0.01\n" + table + (price_table if price else ""))
+    monkeypatch.setenv("MASIS_CONFIG", str(config))
+    monkeypatch.setenv("HERE_KEY", KEY)
+    return config
+
+
+def cases(tmp_path: Path, number: int) -> Path:
+    file = tmp_path / "cases.jsonl"
+    file.write_bytes(lines(*(case(f"case-{index}", query=f"How long is bridge {index}?") for index in range(number))))
+    return file
+
+
+def states(database: Path, number: int) -> list[list[str]]:
+    store = Workbench.open(database).store
+    found = []
+    for index in range(number):
+        try:
+            found.append([run.state for run in store.runs.for_case(f"case-{index}")])
+        except UnknownRecord:
+            found.append([])
+    return found
+
+
+@pytest.mark.usefixtures("configured")
+def test_a_batch_says_what_it_may_cost_before_and_what_it_cost_after(masis: Masis, tmp_path: Path) -> None:
+    result = masis(
+        "audit", cases(tmp_path, 6), "--db", tmp_path / "m.db", "--model", "here:m", "--concurrency", 4,
+        "--out", tmp_path / "runs.jsonl",
+    )  # fmt: skip
+    assert result.exit_code == 0, result.stderr
+    assert "here:m answers, in the form asked for." in result.stderr
+    assert "Estimate for 6 cases: up to" in result.stderr
+    assert "6 cases audited" in result.stderr
+    assert " calls to models, " in result.stderr
+    assert "95 of 100 were done within" in result.stderr
+    runs = [json.loads(line) for line in (tmp_path / "runs.jsonl").read_bytes().splitlines()]
+    assert [run["case_id"] for run in runs] == [f"case-{index}" for index in range(6)]
+    for run in runs:
+        assert run["models"] == dict.fromkeys(("drafter", "verifier", "critic", "reviser", "evaluator"), "here:m")
+        assert run["usage"]["cost_usd"] > 0
+        assert set(run["versions"]["prompts"]) == set(run["models"])
+        assert KEY not in json.dumps(run)
+
+
+@pytest.mark.usefixtures("configured")
+def test_no_audit_begins_that_would_pass_the_limit_on_cost(masis: Masis, tmp_path: Path) -> None:
+    file, database = cases(tmp_path, 12), tmp_path / "m.db"
+    result = masis("audit", file, "--db", database, "--model", "here:m", "--max-cost", "0.6", "--concurrency", 1)
+    finished = sum(each == ["finished"] for each in states(database, 12))
+    assert 0 < finished < 12
+    assert "The limit of --max-cost was reached" in result.stderr
+    again = masis("audit", file, "--db", database, "--model", "here:m", "--max-cost", "50")
+    assert again.exit_code == 0
+    assert states(database, 12) == [["finished"]] * 12
+
+
+def test_a_limit_on_cost_needs_a_price(
+    masis: Masis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: ModelServer
+) -> None:
+    configure(tmp_path, monkeypatch, server, price=False)
+    result = masis("audit", cases(tmp_path, 1), "--db", tmp_path / "m.db", "--model", "here:m", "--max-cost", "1")
+    assert result.exit_code == 2
+    assert "no price is known for here:m" in result.stderr
+
+
+@pytest.mark.usefixtures("configured")
+def test_a_wrong_key_stops_the_job_before_the_first_case(
+    masis: Masis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HERE_KEY", "sk-wrong-9876543210")
+    result = masis("audit", cases(tmp_path, 3), "--db", tmp_path / "m.db", "--model", "here:m")
+    assert result.exit_code == 1
+    assert "HERE_KEY" in result.stderr
+    assert "sk-wrong" not in result.stderr
+    assert not (tmp_path / "m.db").exists()
+
+
+def test_what_ended_with_an_error_is_audited_again_when_asked(
+    masis: Masis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = [True]
+
+    def script(request: Request) -> Behaviour | None:
+        return faulty("500", request) if broken[0] and request.schema_name == "critique_reply" else None
+
+    file, database = cases(tmp_path, 2), tmp_path / "m.db"
+    with ModelServer(script, issues="none") as server:
+        configure(tmp_path, monkeypatch, server)
+        first = masis("audit", file, "--db", database, "--model", "here:m")
+        assert "2 audits left something unscored" in first.stderr
+        broken[0] = False
+        assert "2 cases skipped" in masis("audit", file, "--db", database, "--model", "here:m").stderr
+        again = masis("audit", file, "--db", database, "--model", "here:m", "--retry-errors")
+    assert "2 cases audited" in again.stderr
+    assert "unscored" not in again.stderr
+    assert states(database, 2) == [["finished", "finished"]] * 2
+
+
+def test_a_kill_in_the_middle_and_the_same_command_again_audit_no_case_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    number, file, database = 40, cases(tmp_path, 40), tmp_path / "m.db"
+    arguments = ("audit", file, "--db", database, "--model", "here:m", "--concurrency", "4")
+    with ModelServer(issues="none", latency_ms=30, keep=False) as server:
+        configure(tmp_path, monkeypatch, server)
+        first = start(*arguments)
+        deadline = time.monotonic() + 120
+        while not database.exists() or states_done(database) < 5:
+            assert first.poll() is None, first.communicate()
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        first.send_signal(signal.SIGKILL)
+        first.communicate(timeout=60)
+        assert 0 < states_done(database) < number
+        second = start(*arguments)
+        _, said = second.communicate(timeout=240)
+    assert second.returncode == 0, said
+    assert states(database, number) == [["finished"]] * number
+    bench = Workbench.open(database)
+    assert bench.store.check().problems == ()
+    assert os.path.exists(database)
+
+
+def states_done(database: Path) -> int:
+    found = Workbench.open(database).overview().states
+    return sum(count for state, count in found.items() if state not in ("new", "running", "interrupted"))
+
+
+@pytest.mark.usefixtures("configured")
+def test_ctrl_c_twice_drops_what_is_under_way_and_it_is_taken_up_later(
+    masis: Masis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, database = cases(tmp_path, 6), tmp_path / "m.db"
+
+    def hanging(request: Request) -> Behaviour | None:
+        return Behaviour(hang_s=60) if request.schema_name == "critique_reply" else None
+
+    with ModelServer(hanging, issues="none") as server:
+        configure(tmp_path, monkeypatch, server)
+        process = start("audit", file, "--db", database, "--model", "here:m", "--concurrency", "2")
+        deadline = time.monotonic() + 60
+        while not any(request.schema_name == "critique_reply" for request in list(server.requests)):
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=30)
+        assert process.returncode != 0
+    with ModelServer(issues="none") as server:
+        configure(tmp_path, monkeypatch, server)
+        again = masis("audit", file, "--db", database, "--model", "here:m")
+    assert again.exit_code == 0, again.stderr
+    assert states(database, 6) == [["finished"]] * 6
