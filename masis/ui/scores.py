@@ -121,11 +121,14 @@ def _rules(iteration: Iteration) -> Iterator[str]:
 
 
 def _bent(name: str, iteration: Iteration, score: Score | None) -> list[str]:
-    """The rules that bent a score, as short as a cell of the table wants them."""
+    """The rules that bent a score, and how far samples lie apart, as short as a cell of the table wants them."""
     if name == "quality_score":
         factor = iteration.citation_audit.penalty_factor
         return [f"× {factor:g}"] if factor != 1 and iteration.quality_score is not None else []
-    return [_short(rule) for rule in score.rules if rule.rule != "weighted_mean"] if score else []
+    if score is None:
+        return []
+    apart = [f"± {score.spread / 2:.2f}"] if score.spread else []
+    return [*apart, *(_short(rule) for rule in score.rules if rule.rule != "weighted_mean")]
 
 
 def _short(rule: FiredRule) -> str:
@@ -146,13 +149,23 @@ def _origins(run: Run, iteration: Iteration) -> Iterator[Origin]:
             steps = _overall_steps(run.settings, scores, score)
         else:
             steps = [_step(rule, iteration) for rule in score.rules] if score else []
+        unmoved = _unbent(score) if scores[name] is not None else _why_unscored(name, iteration)
         yield {
             "label": label(word),
             "value": scores[name],
-            "steps": steps or ([_unbent(score)] if scores[name] is not None else [_why_unscored(name, iteration)]),
+            "steps": [*_samples(score), *steps] or [unmoved],
             "measured": _measured(score),
             "bent": bool(_bent(name, iteration, kept.get(name))),
         }
+
+
+def _samples(score: Score | None) -> list[str]:
+    """What each sample gave, where a judge was asked several times."""
+    if score is None or not score.samples:
+        return []
+    given = ", ".join(_figure(value) for value in score.samples)
+    apart = "" if score.spread is None else f", {_figure(score.spread)} apart"
+    return [f"The mean of {len(score.samples)} samples: {given}{apart}"]
 
 
 def _measured(score: Score | None) -> list[Measured]:
