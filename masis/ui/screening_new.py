@@ -63,7 +63,7 @@ def show_form(bench: Workbench) -> None:
             placeholder="Does velotarine lower blood pressure in adults with resistant hypertension?",
             on_text=_take_question,
         )
-        if corpus_source(CORPUS) in sources:
+        if any(each.name == CORPUS for each in corpora):
             _demo_questions()
         _sources(form, corpora, sources)
         _settings(bench, form)
@@ -194,7 +194,12 @@ def _take_demo_question() -> None:
     if found is not None:
         form = current_form(workbench())
         form.version += 1
-        keep(form, question=found.question, settings={**form.settings, "screening_retrieve": found.retrieve})
+        keep(
+            form,
+            question=found.question,
+            sources=(corpus_source(CORPUS),),
+            settings={**form.settings, "screening_retrieve": found.retrieve},
+        )
 
 
 def _take_sources() -> None:

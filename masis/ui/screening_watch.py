@@ -60,14 +60,14 @@ def _resume(screening_id: str) -> None:
 
 def show_never_began(screening_id: str, why: str | None) -> None:
     """The address names a screening that is not here."""
-    st.title("There is no such screening")
-    st.text(screening_id[:200])
     if why:
-        st.error("It could not be made.", icon=":material/error:")
+        st.title("The screening could not be made")
         st.text(why)
+        st.markdown("What you asked is still in the form: put right what is named here and start it again.")
     else:
+        st.title("There is no such screening")
+        st.text(screening_id[:200])
         st.markdown("It may be in another database, or its id may be cut off in the address you followed.")
-    st.page_link("pages/screening.py", label="To the screenings", icon=":material/arrow_back:")
 
 
 def _head(question: str, state: Word, reasons: list[str]) -> None:

@@ -1,0 +1,131 @@
+"""The evidence critic in a real browser: a question run to convergence, a grade overridden, the kept set audited."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import Tab
+
+OpenTab = Callable[..., Tab]
+STRONG = "Does velotarine lower blood pressure in adults with resistant hypertension?"
+BORDERLINE = "Do adults on long-term proton pump inhibitors develop vitamin B12 deficiency?"
+
+
+def screened(tab: Tab, question: str) -> Page:
+    """Load the demo abstracts if need be, fill in a demo question, and run it to its end."""
+    page = tab.open("/screening")
+    load = page.get_by_role("button", name="Load the demo abstracts").first
+    if load.is_visible():
+        load.click(delay=40)
+        tab.settle()
+    page.locator(".st-key-screening-demo-question").get_by_role("combobox").click()
+    page.get_by_role("option", name=question).click()
+    expect(page.get_by_label("Question", exact=True)).to_have_value(question)
+    expect(page.get_by_text("The first search brings")).to_be_visible()
+    page.get_by_role("button", name="Screen the evidence").click(delay=40)
+    expect(page).to_have_url(re.compile(r"screening=\w+"), timeout=20_000)
+    expect(page.get_by_role("heading", name="Convergence")).to_be_visible(timeout=60_000)
+    tab.settle()
+    return page
+
+
+def outcome(page: Page) -> str:
+    return page.locator(".st-key-screening-head .pill").first.inner_text()
+
+
+def overridden(page: Page, tab: Tab, value: str, reason: str) -> None:
+    """Set the recommendation of the opened abstract."""
+    panel = page.locator(".st-key-override-panel")
+    panel.get_by_role("radio", name=value, exact=True).click(delay=40)
+    tab.settle()
+    panel.get_by_label("Reason").fill(reason)
+    panel.get_by_label("Reason").blur()
+    tab.settle()
+    panel.get_by_role("button", name="Record").click(delay=40)
+    tab.settle()
+
+
+def test_a_question_converges_an_override_turns_it_and_the_kept_set_is_audited(demo: str, open_tab: OpenTab) -> None:
+    tab = open_tab(demo)
+    page = screened(tab, BORDERLINE)
+    assert outcome(page) == "Sufficient"
+    rounds = page.locator("li.round")
+    expect(rounds).to_have_count(2)
+    expect(rounds.first).to_contain_text("retrieve more")
+    expect(rounds.last).to_contain_text("sufficient")
+
+    page.locator("tbody tr", has_text="case-control study").locator("a").first.click(delay=40)
+    expect(page).to_have_url(re.compile("abstract=b12-03"))
+    reason = page.locator("button.reason.f-relevance_score")
+    reason.click(delay=40)
+    expect(page.locator(".mark.lit").first).to_be_visible()
+
+    page.locator(".st-key-override-panel").get_by_label("Your name").fill("Ada Lind")
+    overridden(page, tab, "discard", "Exposure was read from prescriptions, not from use.")
+    expect(page.get_by_text("The critic had said sufficient")).to_be_visible()
+    assert outcome(page) == "Evidence insufficient"
+    expect(page.locator("li.round").last).to_contain_text("retrieve more")
+
+    page.locator(".st-key-override-panel").get_by_role("button", name="Undo").click(delay=40)
+    tab.settle()
+    assert outcome(page) == "Sufficient"
+
+    page.get_by_role("button", name=re.compile("Audit with these")).click(delay=40)
+    expect(page.get_by_role("button", name="Review it")).to_be_visible(timeout=60_000)
+    page.get_by_role("button", name="Review it").click(delay=40)
+    expect(page).to_have_url(re.compile(r"/review\?.*case=screening-"))
+    valid = page.locator(".answer .text .ref-valid")
+    expect(valid.first).to_be_visible(timeout=30_000)
+    assert page.locator(".ref-fabricated").count() == 0
+    named = valid.first.inner_text().strip("[]")
+    valid.first.click(delay=40)
+    expect(page.locator(".card.chosen .card-id", has_text=re.compile(rf"(^|_){re.escape(named)}$"))).to_be_visible()
+    sentence = page.locator(".card.chosen .lit").first
+    expect(sentence).to_be_visible()
+    assert sentence.inner_text().strip().endswith(".")
+
+
+def test_a_screening_is_found_again_by_its_address_in_the_dark_and_in_a_narrow_window(
+    demo: str, open_tab: OpenTab
+) -> None:
+    tab = open_tab(demo)
+    page = screened(tab, STRONG)
+    assert outcome(page) == "Sufficient"
+    other = open_tab(demo, width=900, scheme="dark")
+    other.open(page.url.removeprefix(demo) + "&abstract=htn-01")
+    expect(other.page.locator("h3.title", has_text="Velotarine for resistant hypertension")).to_be_visible()
+    overflow = other.page.locator("[data-testid=stMain]").evaluate("main => main.scrollWidth - main.clientWidth")
+    assert overflow <= 0
+    page.locator("tbody a").first.focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile("abstract=htn-"))
+
+
+def test_a_file_of_ones_own_is_imported_with_hostile_text_and_stays_text(demo: str, open_tab: OpenTab) -> None:
+    tab = open_tab(demo)
+    page = tab.open("/screening")
+    page.get_by_role("button", name="Import").first.click(delay=40)
+    record = (
+        '{"id":"x","title":"<img src=http://example.org/x onerror=alert(1)> **hostile** trial of zorbil",'
+        '"text":"<script>document.title=\'owned\'</script> We randomised 120 patients to zorbil or placebo."}\n'
+    )
+    page.get_by_label("Into the corpus").fill("hostile <b>corpus</b>")
+    page.locator("input[type=file]").set_input_files(
+        {"name": "<i>x.jsonl", "mimeType": "application/json", "buffer": (record + "{broken\n").encode()}
+    )
+    tab.settle()
+    page.get_by_role("button", name="Import", exact=True).last.click(delay=40)
+    expect(page.get_by_text("2 records, 1 added")).to_be_visible(timeout=20_000)
+    expect(page.get_by_text("1 record could not be taken")).to_be_visible()
+    page.keyboard.press("Escape")
+    page.get_by_label("Question", exact=True).fill("Does zorbil help?")
+    page.get_by_label("Question", exact=True).blur()
+    tab.settle()
+    page.get_by_role("button", name="Screen the evidence").click(delay=40)
+    expect(page.get_by_role("heading", name="Convergence")).to_be_visible(timeout=60_000)
+    expect(page.get_by_text("<img src=http://example.org/x").first).to_be_visible()
+    assert page.title() != "owned"
