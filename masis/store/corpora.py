@@ -145,13 +145,22 @@ class Corpora:
         return CorpusRetriever(self, corpus)
 
     def remove(self, corpus: str) -> None:
-        """Remove a corpus with its abstracts; screenings keep copies of what they graded. Raises UnknownRecord."""
-        with self._database.writing() as connection:
-            seq = _seq(connection, corpus)
-            for table in ("corpus_abstracts", "corpus_imports"):
-                connection.execute(f"DELETE FROM {table} WHERE corpus_seq = ?", [seq])  # noqa: S608 (names of ours)
-            connection.execute("DELETE FROM corpora WHERE seq = ?", [seq])
-            corpus_search.drop(connection, seq)
+        """Remove a corpus with its abstracts; screenings keep copies of what they graded. Raises UnknownRecord.
+
+        Its pages are freed and not overwritten, unlike what is redacted: overwriting those of 100,000 published
+        abstracts took 13 s, with every other writer waiting.
+        """
+        connection = self._database.connection()
+        connection.execute("PRAGMA secure_delete = FAST")
+        try:
+            with self._database.writing():
+                seq = _seq(connection, corpus)
+                for table in ("corpus_abstracts", "corpus_imports"):
+                    connection.execute(f"DELETE FROM {table} WHERE corpus_seq = ?", [seq])  # noqa: S608 (names of ours)
+                connection.execute("DELETE FROM corpora WHERE seq = ?", [seq])
+                corpus_search.drop(connection, seq)
+        finally:
+            connection.execute("PRAGMA secure_delete = ON")
 
     def _begin(self, corpus: str, source: str) -> int:
         with self._database.writing() as connection:

@@ -112,6 +112,7 @@ def test_corpora_know_nothing_of_each_other(store: Store) -> None:
     assert store.corpora.search("one", "adults", 5) == ()
     assert [each.name for each in store.corpora.list_all()] == ["one", "two"]
     store.corpora.remove("one")
+    assert store.database.connection().execute("PRAGMA secure_delete").fetchone()[0] == 1
     assert [each.name for each in store.corpora.list_all()] == ["two"]
     assert ids(store.corpora.search("two", "adults", 5)) == ["a-1"]
     assert store.check().ok
