@@ -36,6 +36,7 @@ def test_a_corpus_keeps_what_a_record_holds_and_finds_it_again(store: Store) -> 
     assert store.corpora.retriever("stroke").search("aspirin", 5) == (given,)
 
 
+@pytest.mark.spec("AESOP-FLOW")
 @pytest.mark.parametrize(
     "again",
     [

@@ -133,6 +133,7 @@ def test_progress_shows_while_it_runs(store: Store) -> None:
         store.screenings.progress("s2")
 
 
+@pytest.mark.spec("AESOP-ROUNDS")
 def test_an_interrupted_screening_goes_on_and_grades_nothing_twice(store: Store) -> None:
     found, settings = abstracts(0, 4), Settings(screening_retrieve=2, screening_max_rounds=2)
     store.screenings.start("s1", question="Does it work?", sources=["given"], settings={}, owner=ELSEWHERE)
@@ -225,6 +226,7 @@ def test_a_screening_computed_elsewhere_is_kept_with_its_abstracts(store: Store)
     assert store.screenings.progress("s1").progress.finished[0].grades == result.grades
 
 
+@pytest.mark.spec("AESOP-OVERRIDE")
 def test_overrides_stand_in_the_log_and_the_machine_s_grade_stays(store: Store) -> None:
     result = screened(store, abstracts(0, 2), rounds_at_most=1)
     first = store.screening_log.append(says("keep"))
@@ -376,6 +378,7 @@ def accepted(screening_id: str, quality: float = 0.8) -> Acceptance:
     )
 
 
+@pytest.mark.spec("AESOP-MEMORY")
 def test_the_memory_survives_a_restart_and_a_reset_forgets_without_deleting(path: Path) -> None:
     with Store.open(path) as store:
         screened(store, abstracts(2, 0))
