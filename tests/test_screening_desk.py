@@ -142,9 +142,9 @@ def test_who_looked_at_an_older_state_is_told_before_deciding(tmp_path: Path) ->
     found = desk.screen(QUESTION, ["corpus:headache"])
     seen = desk.open(found.id).summary.version
     word = {"reason": "No.", "reviewer": "Ada"}
-    desk.override(found.id, found.kept[0], "recommendation", "discard", seen_version=seen, **word)  # type: ignore[arg-type]
+    desk.override(found.id, found.kept[0], "recommendation", "discard", seen_version=seen, **word)
     with pytest.raises(StaleVersion):
-        desk.override(found.id, found.kept[1], "recommendation", "discard", seen_version=seen, **word)  # type: ignore[arg-type]
+        desk.override(found.id, found.kept[1], "recommendation", "discard", seen_version=seen, **word)
 
 
 @pytest.mark.spec("AESOP-ANCHORS")

@@ -43,32 +43,34 @@ class Relevance(NamedTuple):
     reason: Reason
 
 
-class _Place(NamedTuple):
-    """One word of an abstract by its place: in the title the offsets are the title's."""
-
-    token: Token
-    title: bool
-
-
 class Read(NamedTuple):
-    """An abstract's words, in order, title first, and where each stem stands."""
+    """An abstract's words in order, those of the title (the first ``titled``) before the text's, and where each stem
+    stands.
+    """
 
     abstract: Abstract
-    words: tuple[_Place, ...]
+    words: tuple[Token, ...]
+    titled: int
     at: dict[str, list[int]]
-    kin: frozenset[str]
+
+    def in_title(self, index: int) -> bool:
+        """Whether a word stands in the title: its offsets are the title's then."""
+        return index < self.titled
+
+    def holds_kin(self, root: str) -> bool:
+        """Whether any word begins like this stem."""
+        key = prefix_key(root)
+        return key is not None and any(prefix_key(other) == key for other in self.at)
 
 
 def read_abstract(abstract: Abstract) -> Read:
     """The words of an abstract, ready to be asked for concepts."""
-    words = tuple(
-        [_Place(token, True) for token in tokens(abstract.title[:LONGEST_READ])]
-        + [_Place(token, False) for token in tokens(abstract.text[:LONGEST_READ])]
-    )
+    title = tokens(abstract.title[:LONGEST_READ])
+    words = (*title, *tokens(abstract.text[:LONGEST_READ]))
     at: dict[str, list[int]] = {}
     for index, word in enumerate(words):
-        at.setdefault(word.token.stem, []).append(index)
-    return Read(abstract, words, at, frozenset(key for root in at if (key := prefix_key(root)) is not None))
+        at.setdefault(word.stem, []).append(index)
+    return Read(abstract, words, len(title), at)
 
 
 def relevance(question: Question, abstract: Abstract) -> Relevance:
@@ -129,7 +131,7 @@ def _as_named(concept: Concept, read: Read) -> Met:
     for root, weight, found in zip(concept.stems, concept.rarities, places, strict=True):
         if found:
             share += weight / total
-        elif (key := prefix_key(root)) is not None and key in read.kin:
+        elif read.holds_kin(root):
             share += KIN * weight / total
     if share == 0.0:
         return Met(concept, 0.0, ())
@@ -159,13 +161,13 @@ def _phrase(stems: tuple[str, ...], read: Read) -> list[int]:
         start
         for start in read.at[stems[0]]
         if start + length <= len(words)
-        and all(words[start + i].token.stem == stems[i] for i in range(1, length))
-        and words[start].title == words[start + length - 1].title
+        and all(words[start + i].stem == stems[i] for i in range(1, length))
+        and read.in_title(start) == read.in_title(start + length - 1)
     ]
 
 
 def _often(found: list[int], read: Read) -> float:
-    return 1.0 if len(found) > 1 or read.words[found[0]].title else ONCE
+    return 1.0 if len(found) > 1 or read.in_title(found[0]) else ONCE
 
 
 def _shown(found: list[int], length: int, read: Read) -> tuple[Words, ...]:
@@ -173,7 +175,6 @@ def _shown(found: list[int], length: int, read: Read) -> tuple[Words, ...]:
 
 
 def _words(first: int, last: int, read: Read) -> Words:
-    start, title = read.words[first].token.start, read.words[first].title
-    end = read.words[last].token.end
+    start, end, title = read.words[first].start, read.words[last].end, read.in_title(first)
     source = read.abstract.title if title else read.abstract.text
     return Words(start=start, end=end, text=source[start:end], place="title" if title else "text")

@@ -18,15 +18,19 @@ _TRIES = 8
 class Wording:
     """A pattern, searched without regard to case, whose denied occurrences don't count.
 
-    Every repetition in a pattern is bounded: a search takes time linear in the text.
+    Every repetition in a pattern is bounded: a search takes time linear in the text. Where lowering a text keeps its
+    length, as it nearly always does, the lowered text is searched, which is twice as fast as ignoring case.
     """
 
     def __init__(self, pattern: str) -> None:
         self._pattern = re.compile(pattern, re.I | re.A)
+        self._lowered = re.compile(pattern.lower(), re.A)
 
     def search(self, text: str) -> tuple[int, int] | None:
         """Where it first occurs undenied; None where it doesn't."""
-        for tried, found in enumerate(self._pattern.finditer(text, 0, LONGEST_READ)):
+        lowered = text.lower()
+        pattern, searched = (self._lowered, lowered) if len(lowered) == len(text) else (self._pattern, text)
+        for tried, found in enumerate(pattern.finditer(searched, 0, LONGEST_READ)):
             before = text[max(0, found.start() - _LOOK_BACK) : found.start()]
             if not _DENIED.search(before):
                 return found.span()

@@ -245,6 +245,13 @@ def test_hostile_text_is_read_in_a_moment(hostile: str) -> None:
     assert time.process_time() - began < 2.0
 
 
+def test_a_letter_that_grows_when_lowered_moves_no_words() -> None:
+    text = "İİİ Patients were Randomly Assigned to NCT01234567."
+    assert text[slice(*(Wording(r"\brandomly assigned\b").search(text) or (0, 0)))] == "Randomly Assigned"
+    assert text[slice(*(Wording(r"\bNCT ?\d{6,8}\b").search(text) or (0, 0)))] == "NCT01234567"
+    assert Wording(r"\bNCT ?\d{6,8}\b").search("nct0123456") == (0, 10)
+
+
 def test_a_wording_finds_what_comes_after_a_denial() -> None:
     text = "not blinded in phase one; later blinded"
     assert Wording(r"\bblinded\b").search(text) == (text.rindex("blinded"), len(text))
