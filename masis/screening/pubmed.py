@@ -17,7 +17,7 @@ from defusedxml import ElementTree as SafeElementTree
 
 from masis.errors import InputError, RetrievalFailed, SettingsError
 from masis.schema.screening import Abstract
-from masis.screening.eutils import ADDRESS, Eutils, Unreadable
+from masis.screening.entrez import ADDRESS, Eutils, Unreadable
 from masis.screening.pubmed_xml import read_articles
 from masis.screening.records import squeezed
 from masis.screening.terms import search_terms
