@@ -1,0 +1,100 @@
+"""The demo questions go as the demo says, in memory and in a corpus of the store; and the module runs by itself."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from masis.schema.screening import Screening
+from masis.screening import demo, rounds
+from masis.screening.demo import CORPUS, DemoQuestion, as_expected, demo_abstracts, demo_questions, simulate
+from masis.screening.offline_grader import OfflineGrader, offline_grader
+from masis.settings import Settings
+from masis.store import Store
+
+QUESTIONS = demo_questions()
+each_question = pytest.mark.parametrize("asked", QUESTIONS, ids=lambda asked: asked.id)
+
+
+@pytest.fixture(scope="module")
+def grader() -> OfflineGrader:
+    return offline_grader()
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    with Store.open(tmp_path_factory.mktemp("demo") / "demo.db") as opened:
+        opened.corpora.add_many(CORPUS, demo_abstracts(), source="demo")
+        yield opened
+
+
+def in_corpus(store: Store, asked: DemoQuestion, grader: OfflineGrader) -> Screening:
+    retriever = store.corpora.retriever(CORPUS)
+    settings = Settings(screening_retrieve=asked.retrieve)
+    return rounds.drained(rounds.screen(asked.question, [retriever], grader, settings, screening_id=asked.id))
+
+
+@each_question
+def test_a_demo_question_goes_as_expected_on_abstracts_in_memory(asked: DemoQuestion, grader: OfflineGrader) -> None:
+    screening = simulate(asked, demo_abstracts(), grader)
+    assert as_expected(asked, screening), (screening.outcome, len(screening.rounds))
+
+
+@each_question
+def test_a_demo_question_goes_as_expected_on_a_corpus_of_the_store(
+    asked: DemoQuestion, grader: OfflineGrader, store: Store
+) -> None:
+    screening = in_corpus(store, asked, grader)
+    assert as_expected(asked, screening), (screening.outcome, len(screening.rounds))
+
+
+def test_no_case_series_and_nothing_off_topic_is_kept_anywhere(grader: OfflineGrader) -> None:
+    labels = {abstract.id: (abstract.model_extra or {})["labels"] for abstract in demo_abstracts()}
+    for asked in QUESTIONS:
+        for kept in simulate(asked, demo_abstracts(), grader).kept:
+            assert labels[kept]["topic"] == asked.id, kept
+            assert "case" not in labels[kept]["design"] or labels[kept]["design"] == "case-control study", kept
+            assert labels[kept]["study_type"] not in {"non_systematic_review", "clinical_study_protocol"}, kept
+
+
+def test_every_demo_abstract_of_a_strong_trial_is_graded_above_every_case_report(grader: OfflineGrader) -> None:
+    quality: dict[str, list[float]] = {"randomised trial": [], "case report": []}
+    for asked in QUESTIONS:
+        mine = [
+            each
+            for each in demo_abstracts()
+            if (each.model_extra or {})["labels"]["topic"] == asked.id
+            and (each.model_extra or {})["labels"]["design"] in quality
+        ]
+        for abstract, grade in zip(mine, grader.grade(asked.question, mine), strict=True):
+            labels = (abstract.model_extra or {})["labels"]
+            if grade.methodology_score is not None and (labels["sample_size"] or 0) != 22:
+                quality[labels["design"]].append(grade.methodology_score)
+    assert min(quality["randomised trial"]) > max(quality["case report"])
+
+
+def test_the_module_prints_the_rounds_of_a_question_and_says_whether_they_went_as_expected(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert demo.main(["htn", "ery"]) == 0
+    shown = capsys.readouterr().out
+    assert "no study in them took place" in shown
+    assert re.search(r"^ +0 +10 +10 +\d+ +\d+ +\d+ +0\.\d{3} +0\.70 +sufficient +sufficient$", shown, re.M)
+    assert "Sufficient after 1 round" in shown
+    assert "Evidence insufficient after 4 rounds, 0 kept." in shown
+    assert shown.count("As expected:") == 2
+    assert max(len(line) for line in shown.splitlines()) <= 120
+
+
+def test_an_unknown_question_is_wrong_use(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        demo.main(["nothing"])
+    assert ended.value.code == 2
+    assert "there are htn" in capsys.readouterr().err
+
+
+def test_the_demo_data_lie_where_the_module_looks() -> None:
+    assert demo.demo_folder() == Path(__file__).resolve().parents[2] / "data" / "screening"
