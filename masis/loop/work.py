@@ -14,7 +14,7 @@ from masis.schema.calls import ModelCall, Usage
 from masis.schema.case import Case
 from masis.schema.run import Event, Iteration, Run, TerminationReason, Versions
 from masis.settings import Settings
-from masis.steps import claims, critique, evaluation, issues, routing, telemetry
+from masis.steps import claims, critique, evaluation, issues, preservation, routing, telemetry
 from masis.steps.citations import audit_citations
 from masis.steps.claims import Checked
 from masis.steps.context import AuditContext
@@ -157,7 +157,8 @@ class Work(Telling):
             cited = self._audit_citations(answer)
         yield self.event("step_finished", iteration=number, step="citations", data=telemetry.of_citations(cited))
         checked, report = yield from self._check_claims(answer, cited, number)
-        found = issues.merged(cited, checked.checks, checked.missing, self.settings)
+        lost = preservation.dropped(self.iterations, answer)
+        found = issues.merged(cited, checked.checks, checked.missing, self.settings, lost)
         context = AuditContext(
             self.case.query,
             answer,

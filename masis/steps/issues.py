@@ -52,9 +52,13 @@ def merged(
     checks: Sequence[ClaimCheck],
     missing: Sequence[MissingPoint],
     settings: Settings,
+    dropped: Sequence[ClaimCheck] = (),
 ) -> tuple[Issue, ...]:
-    """What citations and claims object to, citations first, in the order of the answer, numbered ``i1``, ``i2``..."""
-    found = [*_from_citations(audit), *_from_claims(checks, missing, settings)]
+    """What citations and claims object to, citations first, in the order of the answer, numbered ``i1``, ``i2``...
+
+    ``dropped`` holds the claims that a revision lost though the evidence bears them (``masis/steps/preservation.py``).
+    """
+    found = [*_from_citations(audit), *_from_claims(checks, missing, settings), *_from_revision(dropped, settings)]
     return tuple(_numbered(found, 1))
 
 
@@ -137,6 +141,22 @@ def _from_claims(checks: Sequence[ClaimCheck], missing: Sequence[MissingPoint], 
                 f"Consider adding: {point.description}",
                 evidence_ids=(point.evidence_id,) if point.evidence_id else (),
             )
+
+
+def _from_revision(dropped: Sequence[ClaimCheck], settings: Settings) -> Iterable[Issue]:
+    if not passes("medium", settings.strictness):
+        return
+    for check in dropped:
+        yield _issue(
+            "claims",
+            "missing_info",
+            "dropped_content",
+            "medium",
+            f"The revision left this out: “{check.claim.text}”",
+            "The evidence bears it, and no finding called for its removal.",
+            "Put it back with its citation.",
+            evidence_ids=check.sources,
+        )
 
 
 def _unverified(check: ClaimCheck, grade: Severity) -> Issue:

@@ -74,6 +74,7 @@ RULE: dict[str, Word] = {
     "unverifiable_claim": Word("unverifiable", "calm", "There is no text to check it against"),
     "unscored_claim": Word("unscored", "calm", "No verdict could be had"),
     "missing_information": Word("missing", "warn", "Asked for and in the evidence, but not in the answer"),
+    "dropped_content": Word("lost", "warn", "An earlier version said it, and the evidence bears it"),
 }
 
 REFERENCE: dict[str, Word] = {
