@@ -1,7 +1,8 @@
 """The auditor measured on labelled data: `run_bench` a file, `render` what it found.
 
 A file is recognised by the keys of its first row. It is split by question and document into a half that weights may be
-fitted on and one that figures are reported on. Beside the auditor stand two baselines on the same rows.
+fitted on and one that figures are reported on. Beside the auditor stand two baselines on the same rows. Our own cases
+are audited whole as well, and a file of runs is measured as it is: what the loop reaches, and what the specs ask for.
 """
 
 import json
@@ -10,13 +11,16 @@ from pathlib import Path
 from typing import Any
 
 from masis.datasets.bench import judges
+from masis.datasets.bench.audits import audited, is_run, read_runs
 from masis.datasets.bench.engine import exemptions, fabricated
 from masis.datasets.bench.metrics import Judged, figures
+from masis.datasets.bench.outcomes import Outcome, outcomes
 from masis.datasets.bench.report import BenchReport, Measured, Reading, render
 from masis.datasets.bench.rows import BenchRow, Half, groups, half_of, in_half
 from masis.datasets.bench.tasks import TASKS, Task
 from masis.errors import InputError
 from masis.offline.model import load
+from masis.schema.run import Run
 
 __all__ = ["BenchReport", "render", "run_bench"]
 
@@ -31,16 +35,36 @@ _UNCITED_RULE = (
 Positive = Callable[[BenchRow], bool]
 
 
-def run_bench(path: Path, *, half: Half = "report", bootstrap: int = 1000, seed: int = 20250101) -> BenchReport:
+def run_bench(
+    path: Path, *, half: Half = "report", bootstrap: int = 1000, seed: int = 20250101, runs: Path | None = None
+) -> BenchReport:
     """Measure the auditor and the baselines on a file (or on every `.jsonl` file of a folder together).
 
-    Raises InputError, with file and line, for a file of no known set or a row that lacks what its set needs.
+    `runs` is a file of audits of these cases (`masis audit --out`), measured in place of audits without a model made
+    here. Raises InputError, with file and line, for a file of no known set or a row that lacks what its set needs.
     """
     raw = list(_read(path))
+    if raw and is_run(raw[0][2]):
+        return _of_runs(read_runs(raw), bootstrap, seed)
     task = _task(raw[0][2], raw[0][0]) if raw else None
     if task is None:
         raise InputError("holds no rows", cure=f"Give a file of {_SETS}.", file=path.name)
-    return _Bench(task, raw, half, bootstrap, seed).report()
+    return _Bench(task, raw, half, bootstrap, seed, read_runs(_read(runs)) if runs else None).report()
+
+
+def _of_runs(runs: Sequence[Run], bootstrap: int, seed: int) -> BenchReport:
+    """A file of runs: no labels, so only what the loop reaches and how long it takes."""
+    weights = ", ".join(sorted({run.versions.offline_weights or "none" for run in runs}))
+    return BenchReport(
+        task="Runs",
+        half="all",
+        bootstrap=bootstrap,
+        seed=seed,
+        weights=weights,
+        readings=(),
+        counts={},
+        outcomes=outcomes(runs, (), bootstrap, seed),
+    )
 
 
 def _read(path: Path) -> Iterator[tuple[str, int, Mapping[str, Any]]]:
@@ -74,20 +98,40 @@ class _Bench:
     """One measurement: the rows of the half, and the readings its task asks for."""
 
     def __init__(
-        self, task: Task, raw: Sequence[tuple[str, int, Mapping[str, Any]]], half: Half, bootstrap: int, seed: int
+        self,
+        task: Task,
+        raw: Sequence[tuple[str, int, Mapping[str, Any]]],
+        half: Half,
+        bootstrap: int,
+        seed: int,
+        runs: Sequence[Run] | None,
     ) -> None:
         self.task, self.half, self.bootstrap, self.seed = task, half, bootstrap, seed
         every = [row for place in raw for row in _rows(task, *place)]
         self.rows, self.fit = in_half(every, half), [row for row, _ in in_half(every, "fit")]
+        self.runs = runs
         self.cases = _cases(task, [row for _, _, row in raw], half)
         self.assessed = judges.assessed([row for row, _ in self.rows])
 
     def report(self) -> BenchReport:
         return BenchReport(
-            task=self.task.name, half=self.half, bootstrap=self.bootstrap, seed=self.seed, weights=load().version,
-            readings=tuple(self._readings()), counts=exemptions(self.cases) if self.task.name == "ExpertQA" else {},
+            task=self.task.name,
+            half=self.half,
+            bootstrap=self.bootstrap,
+            seed=self.seed,
+            weights=load().version,
+            readings=tuple(self._readings()),
+            counts=exemptions(self.cases) if self.task.name == "ExpertQA" else {},
             notes=(_UNCITED_RULE,) if any(row.cites_nothing for row, _ in self.rows) else (),
-        )  # fmt: skip
+            outcomes=self._outcomes(),
+        )
+
+    def _outcomes(self) -> tuple[Outcome, ...]:
+        if self.task.name != "Demo gold":
+            return ()
+        wanted = {str(case["id"]) for case in self.cases}
+        runs = audited(self.cases) if self.runs is None else [run for run in self.runs if run.case_id in wanted]
+        return outcomes(runs, self.cases, self.bootstrap, self.seed)
 
     def _readings(self) -> Iterator[Reading]:
         name = "claims"

@@ -1,9 +1,11 @@
 """What a measurement found, as values, and as a table to read."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from masis.datasets.bench.metrics import FIGURES, Figure
+from masis.datasets.bench.outcomes import Outcome
 from masis.datasets.bench.rows import Half
 
 
@@ -29,8 +31,8 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class BenchReport:
-    """The measurement of one file: its task, the half reported, its readings, and plain counts where a task has
-    some.
+    """The measurement of one file: its task, the half reported, its readings, plain counts where a task has some, and
+    what whole audits reach, where there are any.
     """
 
     task: str
@@ -41,6 +43,7 @@ class BenchReport:
     readings: tuple[Reading, ...]
     counts: dict[str, int]
     notes: tuple[str, ...] = ()
+    outcomes: tuple[Outcome, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """The report as plain values, figures as {value, low, high}."""
@@ -48,6 +51,8 @@ class BenchReport:
         for reading in plain["readings"]:
             for judge in reading["judges"]:
                 judge["figures"] = {name: Figure(*figure)._asdict() for name, figure in judge["figures"].items()}
+        for outcome, told in zip(self.outcomes, plain["outcomes"], strict=True):
+            told |= {"figure": outcome.figure._asdict(), "met": outcome.met}
         return plain
 
 
@@ -69,6 +74,7 @@ def render(report: BenchReport) -> str:
         for measured in reading.judges:
             cells = "".join(f"{_cell(measured.figures[name]):>18}" for name in FIGURES)
             lines.append(f"  {measured.judge:<{width}}{cells}")
+    lines += _outcome_lines(report.outcomes)
     if report.counts:
         lines += ["", *(f"  {name}: {count}" for name, count in report.counts.items())]
     lines += [f"  note: {note}" for note in report.notes]
@@ -81,3 +87,27 @@ def _cell(figure: Figure) -> str:
     if figure.low is None or figure.high is None:
         return f"{figure.value:.3f}"
     return f"{figure.value:.3f} [{figure.low:.2f},{figure.high:.2f}]"
+
+
+def _outcome_lines(outcomes: Sequence[Outcome]) -> list[str]:
+    if not outcomes:
+        return []
+    width = max(len(outcome.name) for outcome in outcomes)
+    lines = ["", "  whole audits" + " " * (width - 10) + f"{'figure':>24}{'n':>7}{'cases':>7}  asked for"]
+    for outcome in outcomes:
+        asked = ""
+        if outcome.target is not None:
+            verdict = {True: "met", False: "missed", None: "-"}[outcome.met]
+            bound = f"at least {outcome.target:.2f}" if outcome.unit == "share" else f"at most {outcome.target:.0f} ms"
+            asked = f"{bound} ({outcome.rule}): {verdict}"
+        cell = _cell(outcome.figure) if outcome.unit == "share" else _milliseconds(outcome.figure)
+        lines.append(f"  {outcome.name:<{width}}  {cell:>24}{outcome.n:>7}{outcome.cases:>7}  {asked}".rstrip())
+    return lines
+
+
+def _milliseconds(figure: Figure) -> str:
+    if figure.value is None:
+        return "-"
+    if figure.low is None or figure.high is None:
+        return f"{figure.value:.0f} ms"
+    return f"{figure.value:.0f} [{figure.low:.0f},{figure.high:.0f}] ms"

@@ -1,0 +1,176 @@
+"""What ``masis bench`` says of whole audits: findings, improvement, convergence, times, and what the spec asks for."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from masis import Case, run_audit
+from masis.datasets.bench import render, run_bench
+from masis.datasets.bench.findings import held
+from masis.datasets.bench.outcomes import Outcome, outcomes
+from masis.errors import InputError
+from masis.schema.audit import Issue
+from masis.schema.run import Run
+from tests.steps import factories
+
+ANSWER = "It grew by 21% [1]. It has two yards [9]. It never rains."
+GOLD: dict[str, Any] = {
+    "id": "c1",
+    "query": "How much did it grow?",
+    "answer": ANSWER,
+    "evidence": [{"id": "1", "text": "It grew by 12%. It has two yards."}, {"id": "2", "text": "Rain falls."}],
+    "labels": {
+        "clean": False,
+        "claims": [{"text": "It grew by 21% [1].", "verdict": "contradicted", "planted": "altered_number"}],
+        "citations": [
+            {"reference": "1", "status": "valid", "sentence": "It grew by 21% [1]."},
+            {"reference": "9", "status": "invalid", "sentence": "It has two yards [9]."},
+        ],
+        "findings": [
+            {"type": "contradiction", "severity": "high", "text": "21%"},
+            {"type": "fabricated_citation", "severity": "critical", "text": "[9]"},
+            {"type": "missing_info", "severity": "high"},
+        ],
+    },
+}
+
+
+def issue(text: str | None, rule: str, type_: str = "unsupported", source: str = "claims") -> Issue:
+    start = ANSWER.find(text) if text else None
+    end = start + len(text) if text and start is not None else None
+    return factories.issue(rule=rule, type=type_, source=source, start=start, end=end, quote=text)
+
+
+@pytest.mark.spec("REQ-CRITIC-NFR-006")
+@pytest.mark.parametrize(
+    ("raised", "found", "right"),
+    [
+        (issue("It grew by 21% [1].", "contradicted_claim"), [True, False, False], True),
+        (issue("[9]", "fabricated_reference", source="citations"), [False, True, False], True),
+        (issue("It has two yards [9].", "unsupported_claim"), [False, False, False], False),
+        (issue("It has two yards [9].", "critic_hallucination", source="critic"), [False, True, False], True),
+        (issue(None, "missing_information", "incomplete"), [False, False, True], True),
+        (issue("It never rains.", "unsupported_claim"), [False, False, False], False),
+    ],
+)
+def test_an_issue_finds_what_is_of_its_kind_at_its_place(raised: Issue, found: list[bool], right: bool) -> None:
+    result = held(GOLD, [raised])
+    assert [hit.hit for hit in result.found] == found
+    assert [hit.hit for hit in result.right] == [right]
+
+
+def test_a_needless_reference_that_is_labelled_is_a_right_issue_and_no_finding() -> None:
+    label = {"reference": "1", "status": "needless", "sentence": "It grew by 21% [1]."}
+    gold = GOLD | {"labels": {"clean": False, "findings": [], "citations": [label]}}
+    result = held(gold, [issue("It grew by 21% [1].", "needless_reference", "ambiguity")])
+    assert (result.found, [hit.hit for hit in result.right]) == ((), [True])
+
+
+def run(case: str = "c1", **changes: Any) -> Run:
+    """A run of this case, with changes; ``ms`` sets the times of its iterations."""
+    made = run_audit(Case.model_validate(GOLD | {"id": case}))
+    ms = changes.pop("ms", None)
+    if ms is not None:
+        timed = tuple(it.model_copy(update={"step_ms": dict(ms)}) for it in made.iterations)
+        changes["iterations"] = timed
+    return made.model_copy(update=changes)
+
+
+def named(found: tuple[Outcome, ...], name: str) -> Outcome:
+    return next(outcome for outcome in found if outcome.name == name)
+
+
+@pytest.mark.spec("REQ-CRITIC-NFR-007")
+@pytest.mark.parametrize(("percent", "share", "met"), [(10.0, 1.0, True), (9.9, 0.0, False), (None, 0.0, False)])
+def test_a_case_is_improved_from_ten_percent_on_and_seven_in_ten_must_be(
+    percent: float | None, share: float, met: bool
+) -> None:
+    found = named(
+        outcomes([run(improvement_percentage=percent)], [], 0, 1), "improved by 10% or more, of cases revised"
+    )
+    assert (found.figure.value, found.met, found.target) == (share, met, 0.7)
+
+
+@pytest.mark.spec("REQ-CRITIC-NFR-007")
+def test_a_case_without_a_revision_counts_only_among_all() -> None:
+    untouched = run()
+    bare = tuple(it.model_copy(update={"revision": None}) for it in untouched.iterations)
+    runs = [
+        run("a", improvement_percentage=50.0),
+        untouched.model_copy(update={"case_id": "b", "iterations": bare, "improvement_percentage": 0.0}),
+    ]
+    found = outcomes(runs, [], 0, 1)
+    assert named(found, "improved by 10% or more, of cases revised").n == 1
+    assert named(found, "improved by 10% or more, of all cases").figure.value == 0.5
+
+
+@pytest.mark.spec("REQ-CRITIC-NFR-008")
+def test_limit_error_and_a_fourth_iteration_are_no_convergence_and_a_cancelled_run_does_not_count() -> None:
+    endings = ["no_issues", "convergence", "max_iterations", "error", "cancelled"]
+    runs = [run(f"c{n}", termination_reason=reason) for n, reason in enumerate(endings)]
+    runs.append(run("late", termination_reason="convergence", total_iterations=4))
+    found = named(outcomes(runs, [], 0, 1), "converged within 3 iterations")
+    assert (found.n, found.figure.value, found.met) == (5, 0.4, False)
+
+
+@pytest.mark.spec("REQ-CRITIC-NFR-001", "REQ-CRITIC-NFR-002", "REQ-CRITIC-NFR-003", "REQ-CRITIC-NFR-004")
+@pytest.mark.parametrize(
+    ("name", "step", "limit"),
+    [
+        ("critic, 95th percentile", "critique", 15_000),
+        ("reviser, 95th percentile", "revision", 15_000),
+        ("iteration, 95th percentile", "claims", 35_000),
+    ],
+)
+def test_times_are_held_against_the_limits(name: str, step: str, limit: int) -> None:
+    for ms, met in ((limit, True), (limit + 1, False)):
+        found = named(outcomes([run(ms={step: float(ms)})], [], 0, 1), name)
+        assert (found.figure.value, found.met) == (ms, met)
+
+
+def test_the_loop_takes_what_its_iterations_take_and_one_slow_case_in_twenty_is_allowed() -> None:
+    runs = [run(f"c{n}", ms={"critique": 10.0}) for n in range(19)]
+    runs.append(run("slow", ms={"critique": 200_000.0}))
+    found = named(outcomes(runs, [], 50, 1), "loop, 95th percentile")
+    assert found.figure.low is not None
+    assert found.figure.high is not None
+    assert found.figure.low <= (found.figure.value or 0) <= found.figure.high
+
+
+def write(path: Path, rows: list[str]) -> Path:
+    path.write_text("\n".join(rows) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.mark.spec("REQ-CRITIC-NFR-006")
+def test_our_cases_are_audited_whole_and_the_report_can_be_read_and_dumped(tmp_path: Path) -> None:
+    report = run_bench(write(tmp_path / "cases.jsonl", [json.dumps(GOLD)]), half="all", bootstrap=10)
+    found = named(report.outcomes, "planted issues found")
+    assert (found.n, found.cases, found.figure.value) == (3, 1, pytest.approx(2 / 3, abs=1e-3))
+    told = json.loads(json.dumps(report.to_dict()))["outcomes"][0]
+    assert (told["rule"], told["met"], told["figure"]["value"]) == ("REQ-CRITIC-NFR-006", False, 0.6667)
+    assert "at least 0.80 (REQ-CRITIC-NFR-006): missed" in render(report)
+
+
+def test_a_file_of_runs_is_measured_as_it_is_and_can_stand_in_for_audits(tmp_path: Path) -> None:
+    runs = write(tmp_path / "runs.jsonl", [run(improvement_percentage=12.0).model_dump_json()])
+    alone = run_bench(runs, bootstrap=0)
+    assert (alone.task, alone.readings) == ("Runs", ())
+    assert named(alone.outcomes, "improved by 10% or more, of all cases").figure.value == 1.0
+    cases = write(tmp_path / "cases.jsonl", [json.dumps(GOLD)])
+    none = write(tmp_path / "other.jsonl", [run("c2").model_dump_json()])
+    assert named(run_bench(cases, half="all", bootstrap=0, runs=runs).outcomes, "planted issues found").n == 3
+    empty = run_bench(cases, half="all", bootstrap=0, runs=none).outcomes
+    assert named(empty, "converged within 3 iterations").n == 0
+    assert "-" in render(run_bench(cases, half="all", bootstrap=0, runs=none))
+
+
+def test_a_row_that_is_no_run_names_file_and_line(tmp_path: Path) -> None:
+    rows = [run().model_dump_json(), json.dumps({"case_id": "x", "iterations": [], "termination_reason": "?"})]
+    with pytest.raises(InputError) as caught:
+        run_bench(write(tmp_path / "runs.jsonl", rows))
+    assert (caught.value.file, caught.value.line) == ("runs.jsonl", 2)
