@@ -37,7 +37,14 @@ _FRAMING = frozenset(
         role associate associated association relation relationship risk outcome result evidence difference differ
         better superior inferior safe suitable used useful value clinical management manage with without among work
         randomised randomized systematic review meta-analysis cohort rate level levels reduction improvement prevention
-        short long term care human humans new novel current best optimal available know known good high low""".split(),
+        short long term care human humans new novel current best optimal available know known good high low
+        happen enable see receive relieve lead exist wait worth adequate adequately enough necessary required need
+        essential feasible promise promising equal choice concern problem disaster offer protect matter consider
+        routine routinely predict predictor indicate indicator correlate relevant important really still always ever
+        well possible appropriate implement provide justify warrant explain depend involve play contribute exacerbate
+        attenuate enhance reflect reliable reliably valid measure method technique approach way experience early late
+        different distinct type form large small two three further should say call time year old whether
+        recognised recognized inevitably progress close open room improvement challenge update overview""".split(),
     )
 )
 """Words that frame a question and name nothing of it."""
@@ -165,13 +172,18 @@ def _pieces(words: Sequence[Token], *, framing: bool) -> Iterator[_Piece]:
     while at < len(words):
         length = _known(words, at)
         word = words[at]
-        names = word.weight > 0 and (framing or word.stem not in _FRAMING)
+        names = word.weight > 0 and (framing or not _frames(word))
         if length > 1 or (length and names):
             yield _Piece(tuple(words[at : at + length]), True, True)
             at += length
         else:
             yield _Piece((word,), False, names)
             at += 1
+
+
+def _frames(word: Token) -> bool:
+    """Whether a word frames the question: one of the list, or a bare number. Rats have the stem of a rate."""
+    return word.text.isdigit() or (word.stem in _FRAMING and word.text.lower() not in ("rat", "rats"))
 
 
 def _part_after(word: Token, part: Part) -> Part:

@@ -49,6 +49,7 @@ def shown(reason: Reason, abstract: Abstract) -> list[str]:
                 ("depression", "population"),
             ],
         ),
+        ("Is the infection rate lower in rats?", [("infection", "intervention"), ("rats", "population")]),
         ("Does it work?", [("work", "intervention")]),
         ("???", []),
     ],
