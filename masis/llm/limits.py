@@ -31,9 +31,9 @@ class Limiter:
             self._wake()
 
     def take_at_once(self) -> bool:
-        """A place, if one is free and nobody waits; to be handed back with ``give``."""
+        """A place, if one is free (which it is not while somebody waits); to be handed back with ``give``."""
         with self._lock:
-            free = not self._waiting and self._under_way < self._most
+            free = self._under_way < self._most
             self._under_way += free
             return free
 

@@ -15,7 +15,7 @@ from masis.settings import Settings
 from masis.steps.conduct import Conduct
 from tests.serving_models import ModelServer
 
-KEY = "sk-loopback-0123456789abcdef"
+KEY = "loopback/0123456789.abcdef"
 PROMPT = Prompt("You judge.", "QUESTION how long?\nEVIDENCE ten metres", "Judge the answer: SECRET ANSWER.", "test/1+0")
 WIRES: tuple[Wire, ...] = ("openai", "anthropic")
 

@@ -274,6 +274,33 @@ def test_time_in_the_queue_is_taken_from_no_deadline() -> None:
     assert {call.outcome for call in conduct.calls_since()} == {"answered"}
 
 
+def test_nor_is_time_in_the_queue_before_another_try() -> None:
+    conduct = Conduct(call_s=0.6)
+    taken = threading.Event()
+
+    def script(request: Request) -> Behaviour | None:
+        if request.number:
+            return None
+        threading.Thread(target=keep_the_place).start()
+        while not model.limiter._waiting:
+            time.sleep(0.001)
+        return status(503)
+
+    def keep_the_place() -> None:
+        model.limiter.take(lambda: True)
+        taken.set()
+        time.sleep(0.9)
+        model.limiter.give()
+
+    with ModelServer(script) as server:
+        model = model_at(server, conduct=conduct, concurrency=1)
+        model.ask(PROMPT, Judged, max_tokens=100)
+    assert taken.is_set()
+    (call,) = conduct.calls_since()
+    assert (call.outcome, call.tries) == ("answered", 2)
+    assert call.ms > 850
+
+
 @pytest.mark.spec("REQ-CRITIC-SEC-003")
 @pytest.mark.parametrize("fault", ["none", "429", "prose", "401"])
 def test_no_text_and_no_key_goes_to_the_log_at_info(fault: str, caplog: pytest.LogCaptureFixture) -> None:
