@@ -17,6 +17,7 @@ COMMANDS = {
     "serve": Command("masis.cli.serving:serve", "Open the workbench on your own cases."),
     "audit": Command("masis.cli.audit:audit", "Audit every case of a file, and keep the runs."),
     "screen": Command("masis.cli.screening:screen", "Screen abstracts for a question: is the evidence sufficient?"),
+    "corpus": Command("masis.cli.corpus:corpus", "Keep abstracts in the database, to be searched and screened."),
     "import": Command("masis.cli.importing:import_files", "Read cases, or an archive, into the database."),
     "export": Command("masis.cli.exporting:export", "Write the database, its cases or its runs as JSON Lines."),
     "report": Command("masis.cli.reporting:report", "Write the audit of one case as a page to print."),

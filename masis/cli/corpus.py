@@ -1,0 +1,115 @@
+"""``masis corpus``: abstracts kept in the database to be searched and screened."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from masis.cli.group import JobFailed
+from masis.cli.options import STDIO, database_option, input_argument, opened, opened_for_reading
+from masis.cli.talk import Complaints, Progress, counted, printable, say
+from masis.datasets.readers.abstracts import read_abstracts
+from masis.errors import InputError
+from masis.schema.screening import Abstract
+from masis.settings import database_path
+from masis.store.corpora import Corpora, CorpusSummary
+
+
+@click.command()
+@click.argument("name", required=False)
+@input_argument("files", nargs=-1, metavar="[FILE]...")
+@click.option(
+    "--search", "query", metavar="WORDS", help="Print the abstracts that hold any of these words, best first."
+)
+@click.option("--limit", type=click.IntRange(1, 1000), default=20, show_default=True, help="How many to print.")
+@click.option("--remove", is_flag=True, help="Remove the corpus; screenings keep copies of what they graded.")
+@database_option
+def corpus(
+    name: str | None, files: tuple[Path, ...], query: str | None, limit: int, remove: bool, db: Path | None
+) -> None:
+    """Keep abstracts in the database, to be searched and screened.
+
+    With a NAME and FILEs, the abstracts of the files are added to that corpus, which is made where there is none. A
+    FILE holds JSON Lines, RIS, BibTeX, PubMed XML or MEDLINE text ('-' for stdin). A study that is there already, by
+    DOI, PubMed id or title, is counted as a duplicate. With a NAME alone its imports are listed, without one all
+    corpora.
+
+    \b
+      masis corpus asthma export.ris pubmed.nbib
+      masis corpus asthma --search "inhaled steroids in children" --limit 5
+      masis corpus
+
+    Exit code 0: done. 1: records that could not be read, named; the rest is kept. 2: wrong use.
+    """  # noqa: D301 (click reads the backspace)
+    if name is None:
+        _list(opened_for_reading(db).store.corpora.list_all())
+        return
+    if sum((bool(files), query is not None, remove)) > 1:
+        raise click.UsageError("Add files, search or remove: one at a time.")
+    if files:
+        _add(opened(database_path(db)).store.corpora, name, files)
+        return
+    corpora = opened_for_reading(db).store.corpora
+    if query is not None:
+        for found in corpora.search(name, query, limit):
+            click.echo(found.model_dump_json(exclude_defaults=True))
+    elif remove:
+        held = corpora.summary(name).abstracts
+        corpora.remove(name)
+        say(f"Corpus {name!r} with {counted(held, 'abstract')} is removed.")
+    else:
+        _describe(corpora, name)
+
+
+def _list(found: tuple[CorpusSummary, ...]) -> None:
+    if not found:
+        say("There is no corpus yet: 'masis corpus NAME FILE' makes one.")
+    width = max((len(each.name) for each in found), default=0)
+    for each in found:
+        click.echo(
+            f"{printable(each.name):<{width}}  {counted(each.abstracts, 'abstract')}, "
+            f"{each.identified:,} identified, {counted(each.duplicates, 'duplicate')}, {each.faulty:,} unreadable"
+        )
+
+
+def _describe(corpora: Corpora, name: str) -> None:
+    _list((corpora.summary(name),))
+    for each in corpora.imports(name):
+        click.echo(
+            f"{each.at}  {printable(each.source)}: {each.identified:,} identified, {each.added:,} added, "
+            f"{counted(each.duplicates, 'duplicate')}, {each.faulty:,} unreadable"
+        )
+
+
+def _add(corpora: Corpora, name: str, files: tuple[Path, ...]) -> None:
+    complaints = Complaints()
+    for file in files:
+        with Progress("Importing", None) as progress:
+            seen = 0
+
+            def on_batch(count: int, progress: Progress = progress) -> None:
+                nonlocal seen
+                seen += count
+                progress.move(seen, f"{seen:,} read")
+
+            done = corpora.add_many(
+                name, _read(file, complaints), source=file.name, on_batch=on_batch, on_error=complaints.add
+            )
+        say(
+            f"{file}: {counted(done.identified, 'record')}, {done.added:,} added, "
+            f"{counted(done.duplicates, 'duplicate')}, {done.faulty:,} unreadable."
+        )
+    say(f"Corpus {name!r} holds {counted(corpora.summary(name).abstracts, 'abstract')}.")
+    if complaints.count:
+        raise JobFailed(f"{counted(complaints.count, 'error')}, named above. Everything else is kept.")
+
+
+def _read(file: Path, complaints: Complaints) -> Iterator[Abstract | InputError]:
+    """What the file holds; where it breaks off or is something else, what came before is kept."""
+    try:
+        yield from read_abstracts(sys.stdin.buffer, name="stdin") if file == STDIO else read_abstracts(file)
+    except InputError as error:
+        complaints.add(error)

@@ -1,0 +1,74 @@
+"""``masis corpus``: abstracts go in once, are found, and leave."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.running import Masis
+
+RIS = "TY  - JOUR\nTI  - Inhaled steroids in children with asthma\nDO  - 10.1000/a\nER  - \n"
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Path:
+    return tmp_path / "new.db"
+
+
+def test_files_of_several_formats_make_one_corpus_without_duplicates(
+    masis: Masis, tmp_path: Path, database: Path
+) -> None:
+    (tmp_path / "a.ris").write_text(RIS, encoding="utf-8")
+    (tmp_path / "b.jsonl").write_text(
+        json.dumps({"id": "x", "title": "The same", "doi": "https://doi.org/10.1000/A"})
+        + "\n"
+        + json.dumps({"id": "y", "title": "Gout in adults", "text": "No steroids."})
+        + "\n",
+        encoding="utf-8",
+    )
+    result = masis("corpus", "mine", tmp_path / "a.ris", tmp_path / "b.jsonl", "--db", database)
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert "b.jsonl: 2 records, 1 added, 1 duplicate, 0 unreadable." in result.stderr
+    assert "Corpus 'mine' holds 2 abstracts." in result.stderr
+    found = masis("corpus", "mine", "--search", "which STEROID for children?", "--db", database)
+    assert [json.loads(line)["id"] for line in found.stdout.splitlines()] == ["doi-10.1000/a", "y"]
+    assert (
+        len(masis("corpus", "mine", "--search", "steroids", "--limit", "1", "--db", database).stdout.splitlines()) == 1
+    )
+    assert masis("corpus", "--db", database).stdout == ("mine  2 abstracts, 3 identified, 1 duplicate, 0 unreadable\n")
+    assert "a.ris: 1 identified, 1 added" in masis("corpus", "mine", "--db", database).stdout
+
+
+def test_what_can_not_be_read_is_named_and_the_rest_is_kept(masis: Masis, tmp_path: Path, database: Path) -> None:
+    file = tmp_path / "a.ris"
+    file.write_text("TY  - JOUR\nTI  - Lost\n" + RIS, encoding="utf-8")
+    other = tmp_path / "notes.txt"
+    other.write_text("hello", encoding="utf-8")
+    result = masis("corpus", "mine", file, other, "--db", database)
+    assert result.exit_code == 1
+    assert f"{file}, line 1, record 1: has no end." in result.stderr
+    assert f"{other}: is in no format of abstracts" in result.stderr
+    assert "2 errors, named above" in result.stderr
+    assert "holds 1 abstract." in result.stderr
+    assert masis("corpus", "mine", "-", "--db", database, stdin=RIS.encode()).exit_code == 0
+
+
+def test_a_corpus_leaves_when_it_is_told_to(masis: Masis, tmp_path: Path, database: Path) -> None:
+    (tmp_path / "a.ris").write_text(RIS, encoding="utf-8")
+    masis("corpus", "mine", tmp_path / "a.ris", "--db", database)
+    assert "'mine' with 1 abstract is removed" in masis("corpus", "mine", "--remove", "--db", database).stderr
+    gone = masis("corpus", "mine", "--search", "asthma", "--db", database)
+    assert (gone.exit_code, gone.stdout) == (1, "")
+    assert "there is no corpus 'mine'" in gone.stderr
+    assert "There is no corpus yet" in masis("corpus", "--db", database).stderr
+
+
+def test_wrong_use_is_told(masis: Masis, tmp_path: Path, database: Path) -> None:
+    (tmp_path / "a.ris").write_text(RIS, encoding="utf-8")
+    both = masis("corpus", "mine", tmp_path / "a.ris", "--remove", "--db", database)
+    assert (both.exit_code, "one at a time" in both.stderr) == (2, True)
+    assert masis("corpus", "mine", tmp_path / "none.ris", "--db", database).exit_code == 2
+    assert masis("corpus", "--db", database).exit_code == 1
+    assert not database.exists()
