@@ -33,8 +33,22 @@ def show_screening(bench: Workbench) -> None:
     )
     show_form(bench)
     _earlier(bench)
-    with st.expander("Acceptance memory and drift", icon=":material/monitoring:"):
-        show_memory(bench)
+    _memory(bench)
+
+
+def _memory(bench: Workbench) -> None:
+    """Memory and drift, read from the store only where they are looked at."""
+    key = "screening-memory-open"
+    if key not in st.session_state:
+        st.session_state[key] = address.value("memory") == "open"
+    panel = st.expander("Acceptance memory and drift", icon=":material/monitoring:", key=key, on_change=_note_memory)
+    if panel.open:
+        with panel:
+            show_memory(bench)
+
+
+def _note_memory() -> None:
+    address.put("memory", "open" if st.session_state["screening-memory-open"] else "")
 
 
 def _one(bench: Workbench, screening_id: str) -> None:

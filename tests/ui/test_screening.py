@@ -1,0 +1,230 @@
+"""The page of the evidence critic as Streamlit runs it: form, background work, what came of it, a person's word."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import streamlit as st
+from streamlit.testing.v1 import AppTest
+
+from masis.screening.demo import CORPUS, demo_abstracts, demo_questions
+from masis.screening_desk import ScreeningDesk
+from masis.ui import place
+from masis.ui.screening_jobs import ScreeningJobs, screening_jobs
+from masis.workbench import Workbench, app_root
+from tests.ui.conftest import texts
+
+ASKED = {each.id: each for each in demo_questions()}
+SOURCE = f"corpus:{CORPUS}"
+
+
+@pytest.fixture(scope="module")
+def screened(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database with the demo abstracts and three screenings: sufficient at once, after two rounds, and never."""
+    path = tmp_path_factory.mktemp("screened") / "screened.db"
+    bench = Workbench.open(path)
+    bench.store.corpora.add_many(CORPUS, demo_abstracts(), source="demo")
+    desk = ScreeningDesk(bench)
+    for name in ("htn", "b12", "ery"):
+        settings = bench.settings.model_copy(update={"screening_retrieve": ASKED[name].retrieve})
+        desk.screen(ASKED[name].question, (SOURCE,), settings=settings, screening_id=name)
+    bench.store.database.connection().execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    bench.store.close()
+    return path
+
+
+@pytest.fixture
+def bench(screened: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workbench]:
+    path = tmp_path / "pages.db"
+    path.write_bytes(screened.read_bytes())
+    yield from _served(path, monkeypatch)
+
+
+@pytest.fixture
+def empty_bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workbench]:
+    yield from _served(tmp_path / "empty.db", monkeypatch)
+
+
+def _served(path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workbench]:
+    monkeypatch.setattr(place, "_served", [path])
+    st.cache_resource.clear()
+    bench = Workbench.open(path)
+    yield bench
+    st.cache_resource.clear()
+    bench.store.close()
+
+
+def page(**query: str) -> AppTest:
+    app = AppTest.from_file(str(app_root() / "app.py"), default_timeout=30)
+    for name, value in query.items():
+        app.query_params[name] = value
+    app.switch_page("pages/screening.py").run()
+    assert not app.exception
+    return app
+
+
+def press(app: AppTest, key: str) -> None:
+    next(button for button in app.button if button.key == key).click()
+    app.run()
+    assert not app.exception
+
+
+def shown(app: AppTest, name: str) -> str:
+    found = app.query_params.get(name, "")
+    return found if isinstance(found, str) else str(found[0])
+
+
+def stands(bench: Workbench, screening_id: str) -> str:
+    return ScreeningDesk(bench).open(screening_id).screening.outcome
+
+
+def test_without_any_abstracts_the_page_says_how_to_get_some(empty_bench: Workbench) -> None:
+    app = page()
+    assert "There are no abstracts yet" in texts(app)
+    assert "start-screening" not in [button.key for button in app.button]
+    press(app, "load-demo-abstracts")
+    assert empty_bench.store.corpora.summary(CORPUS).abstracts == sum(1 for _ in demo_abstracts())
+    assert "start-screening" in [button.key for button in app.button]
+
+
+def test_a_demo_question_fills_the_form_and_is_kept_over_a_reload(bench: Workbench) -> None:
+    app = page()
+    app.selectbox(key="screening-demo-question").select(ASKED["del"].question).run()
+    assert not app.exception
+    again = page()
+    assert again.multiselect(key="screening-sources").value == [SOURCE]
+    assert again.number_input(key="screening-setting-screening_retrieve").value == 10
+
+
+def test_a_start_without_a_question_asks_for_one_and_starts_nothing(bench: Workbench) -> None:
+    app = page()
+    press(app, "start-screening")
+    assert not shown(app, "screening")
+    assert len(bench.store.screenings.newest()) == 3
+
+
+def test_a_screening_runs_in_a_process_of_its_own_and_its_rounds_are_in_the_store(bench: Workbench) -> None:
+    jobs = ScreeningJobs(bench)
+    try:
+        settings = bench.settings.model_copy(update={"screening_retrieve": 10})
+        screening_id = jobs.start(ASKED["hf"].question, (SOURCE,), settings)
+        assert jobs.job(screening_id) is not None
+        _until(lambda: jobs.job(screening_id) is None)
+        assert jobs.failure(screening_id) is None
+        assert bench.store.screenings.get(screening_id).outcome == "sufficient"
+        kinds = [event.kind for event in bench.store.screenings.events(screening_id)]
+        assert kinds[0] == "screening_started"
+        assert kinds[-1] == "screening_finished"
+    finally:
+        jobs.close()
+
+
+def test_a_screening_that_cannot_be_made_says_why_and_the_page_shows_it(bench: Workbench) -> None:
+    page()
+    jobs = screening_jobs()
+    screening_id = jobs.start("Does it help?", ("corpus:gone",))
+    _until(lambda: jobs.job(screening_id) is None)
+    app = page(screening=screening_id)
+    assert "could not be made" in texts(app)
+    assert "corpus" in texts(app)
+    assert "Traceback" not in texts(app)
+
+
+def test_a_waiting_screening_that_is_stopped_never_begins(bench: Workbench) -> None:
+    jobs = ScreeningJobs(bench, at_once=0)
+    first, second = jobs.start("One?", (SOURCE,)), jobs.start("Two?", (SOURCE,))
+    assert jobs.ahead(first) == 0
+    assert jobs.ahead(second) == 1
+    jobs.cancel(first)
+    assert jobs.job(first) is None
+    assert jobs.ahead(second) == 0
+    assert "before it began" in (jobs.failure(first) or "")
+    jobs.close()
+
+
+def test_an_interrupted_screening_shows_its_rounds_and_can_be_resumed(bench: Workbench) -> None:
+    bench.store.screenings.start(
+        "cut", question=ASKED["htn"].question, sources=(SOURCE,), settings=bench.settings.model_dump(mode="json")
+    )
+    bench.store.screenings.abandon("cut", "The process ended.")
+    app = page(screening="cut")
+    assert "Resume" in [button.label for button in app.button]
+    next(button for button in app.button if button.label == "Resume").click()
+    app.run()
+    _until(lambda: bench.store.screenings.summary("cut").state == "finished")
+    assert stands(bench, "cut") in ("sufficient", "evidence_insufficient")
+
+
+def test_an_address_of_nothing_says_so(bench: Workbench) -> None:
+    assert "There is no such screening" in texts(page(screening="nowhere"))
+    app = page(screening="htn", abstract="nowhere", show="keep,<b>", order="x", page="99")
+    assert not app.exception
+
+
+def test_an_override_turns_the_outcome_and_an_undo_turns_it_back(bench: Workbench) -> None:
+    kept = ScreeningDesk(bench).open("b12").screening.kept
+    app = page(screening="b12", abstract=kept[0])
+    app.text_input(key="override-name").set_value("Ada Lind")
+    app.button_group(key=f"override-{kept[0]}-recommendation").set_value("discard")
+    app.text_input(key="override-reason").set_value("Exposure was not measured.")
+    press(app, "override-record")
+    assert stands(bench, "b12") == "evidence_insufficient"
+    assert "The critic had said sufficient" in texts(app)
+    assert ScreeningDesk(bench).open("b12").machine.outcome == "sufficient"
+    press(app, "undo-override-recommendation")
+    assert stands(bench, "b12") == "sufficient"
+    assert len(ScreeningDesk(bench).log("b12")) == 2
+
+
+def test_an_override_without_a_name_or_a_reason_is_refused(bench: Workbench) -> None:
+    kept = ScreeningDesk(bench).open("b12").screening.kept
+    app = page(screening="b12", abstract=kept[0])
+    press(app, "override-record")
+    assert "Type your name first" in "\n".join(warning.value for warning in app.warning)
+    app.text_input(key="override-name").set_value("Ada Lind")
+    press(app, "override-record")
+    assert "Say why" in "\n".join(warning.value for warning in app.warning)
+    assert not ScreeningDesk(bench).log("b12")
+
+
+def test_nothing_kept_can_not_be_audited_and_the_page_says_so(bench: Workbench) -> None:
+    app = page(screening="ery")
+    button = next(button for button in app.button if button.label == "Audit with these abstracts")
+    assert button.disabled
+
+
+def test_the_kept_set_becomes_a_case_whose_evidence_has_sentence_anchors(bench: Workbench) -> None:
+    app = page(screening="htn")
+    app.text_input(key="hand-over-name").set_value("Ada Lind")
+    press(app, "hand-over")
+    case_id = bench.store.screening_log.entries().rows[0].decision
+    assert case_id is not None
+    case = bench.store.cases.get(case_id.extra["case"])
+    opened = ScreeningDesk(bench).open("htn")
+    assert len(case.evidence) == len(opened.screening.kept)
+    for chunk in case.evidence:
+        known = chunk.model_extra or {}
+        assert opened.abstracts[known["abstract_id"]].text == chunk.text
+        assert all(chunk.text[each["start"] : each["end"]].strip() for each in known["sentences"])
+
+
+def test_memory_is_off_by_default_is_shown_with_what_it_would_change_and_can_be_reset(bench: Workbench) -> None:
+    app = page()
+    app = page(memory="open")
+    assert "this is **off**" in texts(app)
+    assert bench.store.acceptances.accepted()
+    app.text_input(key="memory-name").set_value("Ada Lind")
+    app.text_input(key="memory-reason").set_value("A new season.")
+    press(app, "memory-reset")
+    assert not bench.store.acceptances.accepted()
+    assert bench.store.acceptances.history()
+
+
+def _until(holds: Callable[[], bool], seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, "it took too long"
+        time.sleep(0.05)
