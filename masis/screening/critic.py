@@ -11,8 +11,6 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from pydantic import ValidationError
-
 from masis.errors import InputError, SettingsError
 from masis.llm import registry
 from masis.schema.screening import Abstract, Grade, Ruling, Screening, ScreeningEvent, Thresholds
@@ -22,6 +20,7 @@ from masis.screening.grading import Grader
 from masis.screening.in_hand import Given
 from masis.screening.model_grader import ModelGrader
 from masis.screening.offline_grader import offline_grader, study_types_version
+from masis.screening.records import abstract_of, validated
 from masis.screening.rounds import Screened, drained, new_screening_id, one_grade_each, screen, screen_async
 from masis.screening.sample_size import sample_sizes, study_size
 from masis.settings import OFFLINE, Settings
@@ -133,7 +132,7 @@ def _whole(
 ) -> Screened:
     if not question.strip():
         raise InputError("the question is empty", cure="Ask what the evidence is to answer.", field="question")
-    given = tuple(_abstract(each, number) for number, each in enumerate(abstracts))
+    given = _distinct(abstracts)
     return screen(
         question,
         (Given(given),),
@@ -147,12 +146,32 @@ def _whole(
     )
 
 
+def _distinct(abstracts: Iterable[Abstract | Mapping[str, Any]]) -> tuple[Abstract, ...]:
+    """The abstracts; the same one twice is one, another one under the same id an error."""
+    known: dict[str, Abstract] = {}
+    for number, each in enumerate(abstracts):
+        abstract = _abstract(each, number)
+        if known.setdefault(abstract.id, abstract) != abstract:
+            raise InputError(
+                f"the id {abstract.id!r} is used by another abstract too",
+                cure="Give each abstract an id of its own.",
+                field=f"abstracts[{number}].id",
+            )
+    return tuple(known.values())
+
+
 def _abstract(given: Abstract | Mapping[str, Any], number: int) -> Abstract:
+    """The abstract; a mapping may call its text ``abstract``, and have an id from its PubMed id, DOI or title."""
     if isinstance(given, Abstract):
         return given
+    fields = dict(given)
+    if "text" not in fields and "abstract" in fields:
+        fields["text"] = fields.pop("abstract")
     try:
-        return Abstract.model_validate(given)
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join([f"abstracts[{number}]", *map(str, first["loc"])])
-        raise InputError(first["msg"], cure="Give each abstract an id, a title and a text.", field=place) from error
+        if not fields.get("id"):
+            title, text, doi, pmid = (str(fields.get(name) or "") for name in ("title", "text", "doi", "pmid"))
+            fields["id"] = abstract_of(title=title, text=text, doi=doi, pmid=pmid).id
+        return validated(fields)
+    except InputError as error:
+        place = ".".join(filter(None, [f"abstracts[{number}]", error.field]))
+        raise InputError(error.problem, cure=error.cure, field=place) from error

@@ -69,6 +69,8 @@ def test_the_settings_are_the_specifications_unless_told_otherwise() -> None:
     found = ruling.thresholds_of(Settings())
     assert found == ruling.DEFAULT
     assert (found.keep_share, found.discard_share, Settings().screening_max_rounds) == (0.60, 0.50, 4)
+    longer = ruling.thresholds_of(Settings(screening_max_rounds=8))
+    assert [longer.required(number) for number in range(8)] == [0.70, 0.65, 0.60, 0.55, 0.55, 0.55, 0.55, 0.55]
 
 
 def test_other_thresholds_can_be_asked_for() -> None:
