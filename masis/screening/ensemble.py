@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from statistics import median
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from masis.errors import SettingsError
 from masis.schema.audit import JudgedBy
@@ -67,6 +67,7 @@ class Ensemble:
         costs = [each.cost_usd for each in spent if each.cost_usd is not None]
         return Usage(
             calls=sum(each.calls for each in spent),
+            tries=sum(each.tries for each in spent),
             prompt_tokens=sum(each.prompt_tokens for each in spent),
             cached_tokens=sum(each.cached_tokens for each in spent),
             completion_tokens=sum(each.completion_tokens for each in spent),
@@ -175,6 +176,32 @@ def pair_agreement(said: Sequence[object]) -> float | None:
     """The share of pairs that say the same; None where there is no pair."""
     pairs = list(combinations(said, 2))
     return sum(one == other for one, other in pairs) / len(pairs) if pairs else None
+
+
+class Agreement(NamedTuple):
+    """How far the graders of a screening agree on what to recommend, over all abstracts that two or more scored.
+
+    ``same`` is the mean share of pairs that say the same, ``alpha`` Krippendorff's; both None where nobody can be
+    compared, ``alpha`` also where all always said the same one thing.
+    """
+
+    graders: int
+    compared: int
+    same: float | None
+    alpha: float | None
+
+
+def agreement_of(grades: Iterable[Grade]) -> Agreement:
+    """The agreement behind these grades; grades of a single grader have none."""
+    voices = [grade.opinions for grade in grades if grade.opinions]
+    units = [[opinion.recommendation for opinion in opinions if opinion.unscored is None] for opinions in voices]
+    shares = [share for unit in units if (share := pair_agreement(unit)) is not None]
+    return Agreement(
+        graders=max(map(len, voices), default=0),
+        compared=len(shares),
+        same=sum(shares) / len(shares) if shares else None,
+        alpha=krippendorff_alpha(units),
+    )
 
 
 def krippendorff_alpha(units: Iterable[Sequence[object]]) -> float | None:

@@ -6,7 +6,7 @@ import pytest
 
 from masis.errors import SettingsError
 from masis.schema.screening import Grade
-from masis.screening.ensemble import Ensemble, krippendorff_alpha, pair_agreement
+from masis.screening.ensemble import Ensemble, agreement_of, krippendorff_alpha, pair_agreement
 from tests.screening.scripted import AWAY, SERIES, STRONG, UNREADABLE, Said, ScriptedGrader, abstracts
 
 
@@ -78,6 +78,19 @@ def test_krippendorffs_alpha_is_that_of_his_own_example() -> None:
     rows = ("123321412...", "1233224125.3", ".3332342251.", "12332441251.")
     units = [[row[i] for row in rows if row[i] != "."] for i in range(12)]
     assert krippendorff_alpha(units) == pytest.approx(0.743, abs=0.0005)
+
+
+@pytest.mark.spec("AESOP-ENSEMBLE")
+def test_the_agreement_of_a_screening_is_told_over_what_two_or_more_scored() -> None:
+    says = {"a": STRONG, "b": AWAY, "c": STRONG, "d": UNREADABLE}
+    one = ScriptedGrader(says, model="one")
+    two = ScriptedGrader({**says, "c": AWAY}, model="two")
+    found = agreement_of(Ensemble((one, two)).grade("aspirin for headache", abstracts("a", "b", "c", "d")))
+    assert (found.graders, found.compared) == (2, 3)
+    assert found.same == pytest.approx(2 / 3)
+    assert found.alpha == krippendorff_alpha([["keep", "keep"], ["discard", "discard"], ["keep", "discard"]])
+    alone = agreement_of(one.grade("aspirin for headache", abstracts("a")))
+    assert (alone.graders, alone.same, alone.alpha) == (0, None, None)
 
 
 def test_alpha_is_undefined_where_everybody_always_said_the_same() -> None:
