@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import time
+from pathlib import Path
 
 import pytest
 
@@ -90,6 +92,21 @@ def test_the_re_audit_raises_it_as_an_issue_that_names_the_evidence() -> None:
     assert YEAR in found.description
     assert found.evidence_ids == ("chunk_2",)
     assert issues.merged(citations(), (), (), Settings(strictness="lenient"), gone) == ()
+
+
+def test_paraphrases_are_kept_and_what_is_taken_out_is_noticed() -> None:
+    traps = json.loads((Path(__file__).parents[1] / "offline" / "traps.json").read_text(encoding="utf-8"))
+    paraphrases, kept, sentences, noticed = 0, 0, 0, 0
+    for trap in traps:
+        whole = " ".join(trap["evidence"])
+        kept += sum(not lost(whole, audited(claim)) for claim in trap["clean"])
+        paraphrases += len(trap["clean"])
+        parts = [part for text in trap["evidence"] for part in text.split(". ")]
+        for at, part in enumerate(parts):
+            noticed += bool(lost(". ".join([*parts[:at], *parts[at + 1 :]]), audited(part)))
+        sentences += len(parts)
+    assert kept / paraphrases >= 0.9
+    assert noticed / sentences >= 0.94
 
 
 def test_a_long_answer_is_compared_in_linear_time() -> None:
