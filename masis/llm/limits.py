@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import collections
 import threading
+import time
 from collections.abc import Callable
 
 LOOK_AGAIN_S = 0.1
 """How often a waiting call asks whether it should still wait."""
+LONGEST_HOLD_S = 10.0
+"""For how long a server that has too many calls may keep all others waiting, whatever it asks for."""
 
 
 class Limiter:
@@ -18,6 +21,7 @@ class Limiter:
         self._waiting: collections.deque[threading.Event] = collections.deque()
         self._most = most
         self._under_way = 0
+        self._held_until = 0.0
 
     @property
     def most(self) -> int:
@@ -33,7 +37,7 @@ class Limiter:
     def take_at_once(self) -> bool:
         """A place, if one is free (which it is not while somebody waits); to be handed back with ``give``."""
         with self._lock:
-            free = self._under_way < self._most
+            free = self._free()
             self._under_way += free
             return free
 
@@ -46,6 +50,8 @@ class Limiter:
             self._waiting.append(turn)
             self._wake()
         while not turn.wait(LOOK_AGAIN_S):
+            with self._lock:
+                self._wake()
             if still():
                 continue
             with self._lock:
@@ -63,8 +69,21 @@ class Limiter:
             self._under_way -= 1
             self._wake()
 
+    def hold(self, seconds: float) -> None:
+        """Let no further call begin for so long: the server has too many, and said how long it wants to have fewer."""
+        with self._lock:
+            self._held_until = max(self._held_until, time.monotonic() + min(seconds, LONGEST_HOLD_S))
+
+    @property
+    def held(self) -> bool:
+        """Whether no call may begin at the moment."""
+        return time.monotonic() < self._held_until
+
+    def _free(self) -> bool:
+        return self._under_way < self._most and not self.held
+
     def _wake(self) -> None:
-        while self._waiting and self._under_way < self._most:
+        while self._waiting and self._free():
             self._under_way += 1
             self._waiting.popleft().set()
 

@@ -205,6 +205,8 @@ class _Asking(Generic[R]):
             if learned:
                 self._tell_again(learned, failed.trouble, 0.0)
             return
+        if failed.trouble == "rate" and failed.retry_after_s:
+            self.model.limiter.hold(failed.retry_after_s)
         outcome = OUTCOMES.get(failed.trouble, "failed")
         again = failed.trouble in AGAIN or (failed.trouble in ONCE_MORE and not self.asked_once_more)
         if not again or self.retries >= self.model.retries.most:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 
-from masis.llm.limits import Limiter, limiter
+from masis.llm.limits import LONGEST_HOLD_S, Limiter, limiter
 
 
 def test_first_come_first_served() -> None:
@@ -58,6 +58,22 @@ def test_a_limit_may_be_changed_while_calls_wait() -> None:
     gate.most = 1
     gate.give()
     assert not gate.take_at_once()
+
+
+def test_a_held_address_lets_nobody_begin_until_the_time_is_over() -> None:
+    gate = Limiter(2)
+    gate.hold(0.3)
+    assert not gate.take_at_once()
+    began = time.monotonic()
+    assert gate.take(lambda: True)
+    assert 0.25 < time.monotonic() - began < 5
+    assert gate.take_at_once()
+
+
+def test_a_server_holds_others_for_so_long_and_no_longer() -> None:
+    gate = Limiter(1)
+    gate.hold(3600)
+    assert gate._held_until - time.monotonic() <= LONGEST_HOLD_S
 
 
 def test_all_that_call_an_address_share_its_limit() -> None:

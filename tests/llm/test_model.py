@@ -161,6 +161,20 @@ def test_what_the_server_asks_to_wait_is_waited(form: str) -> None:
     assert notice.data["trouble"] == "rate"
 
 
+def test_a_server_that_has_too_many_calls_is_left_alone_by_all_for_as_long_as_it_asks() -> None:
+    with ModelServer([status(429, retry_after="0.5")]) as server:
+        model = model_at(server)
+        with ThreadPoolExecutor(2) as pool:
+            first = pool.submit(model.ask, PROMPT, Judged, max_tokens=100)
+            while not server.counts["requests"] or not model.limiter.held:
+                time.sleep(0.005)
+            began = time.monotonic()
+            model_at(server, model="judge-2").ask(PROMPT, Judged, max_tokens=100)
+            assert time.monotonic() - began > 0.3
+            first.result()
+        assert len(server.requests) == 3
+
+
 def test_a_retry_that_the_deadline_has_no_room_for_is_not_made() -> None:
     conduct = Conduct(call_s=2.0)
     with ModelServer(lambda request: status(429, retry_after="30")) as server:

@@ -290,6 +290,16 @@ def test_calls_may_be_made_from_a_thread_beside_a_running_event_loop() -> None:
     assert threading.active_count() < 50
 
 
+@both_wires
+def test_no_proxy_stands_before_this_machine(wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    with ModelServer() as server:
+        asked(server, wire)
+
+
 def test_connections_are_kept_between_calls() -> None:
     with ModelServer() as server:
         asked(server, times=5)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from typing import Any
-from urllib.parse import urlsplit
 
 import anthropic
 
@@ -24,7 +23,7 @@ from masis.llm.providers.base import (
     TryFailed,
     body_of,
     count,
-    is_loopback,
+    http_client,
     quiet,
     transport_of,
     whole_characters,
@@ -47,13 +46,11 @@ class Anthropic:
         quiet("anthropic")
         self._endpoint = endpoint
         self._key = endpoint.key.get_secret_value() if endpoint.key else ""
-        host = urlsplit(endpoint.address).hostname or ""
         self._client = anthropic.Anthropic(
             api_key=self._key or "none",
             base_url=endpoint.address.removesuffix("/v1"),
             max_retries=0,
-            # A redirect would carry question and key to an address nobody configured.
-            http_client=anthropic.DefaultHttpxClient(follow_redirects=False, trust_env=not is_loopback(host)),
+            http_client=http_client(anthropic.DefaultHttpxClient, endpoint.address),
         )
         if not endpoint.of_vendor:  # what the SDK took from ANTHROPIC_CUSTOM_HEADERS is for Anthropic alone
             self._client._custom_headers = {}
@@ -78,6 +75,8 @@ class Anthropic:
             )
         except (anthropic.APIConnectionError, _HTTP.RequestError, OSError) as error:
             failed = faults.from_connection(error, self._endpoint.address)
+        except anthropic.AnthropicError as error:
+            failed = TryFailed("request", f"the SDK refused the call ({type(error).__name__})")
         raise failed  # outside the handler: the SDK's error holds the request, and with it the key
 
     def _request(self, call: Call) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import logging
 import time
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, NamedTuple, Protocol
+from urllib.parse import urlsplit
 
 from masis.llm.prompting import Prompt
 from masis.llm.schemas import ReplySchema
@@ -161,6 +162,19 @@ def transport_of(client_class: type) -> Any:
     """The HTTP library that an SDK is built on: httpx or httpx2, by its release. The SDKs don't wrap all its errors."""
     home = next(each.__module__ for each in client_class.__mro__ if each.__module__.startswith("httpx"))
     return importlib.import_module(home.partition(".")[0])
+
+
+def http_client(default: type, address: str) -> Any:
+    """The client under an SDK's, made from the SDK's own default.
+
+    No redirect is followed: it would carry the question, and for some APIs the key, to an address nobody configured. No
+    proxy of the environment stands before this machine's own addresses.
+    """
+    if not is_loopback(urlsplit(address).hostname or ""):
+        return default(follow_redirects=False)
+    http = transport_of(default)
+    limits = http.Limits(max_connections=None, max_keepalive_connections=100)
+    return http.Client(follow_redirects=False, trust_env=False, limits=limits)
 
 
 def whole_characters(text: str) -> str:

@@ -24,7 +24,7 @@ from masis.llm.providers.base import (
     TryFailed,
     body_of,
     count,
-    is_loopback,
+    http_client,
     quiet,
     transport_of,
     whole_characters,
@@ -43,15 +43,13 @@ class OpenAICompatible:
     def __init__(self, endpoint: Endpoint) -> None:
         quiet("openai")
         self._endpoint = endpoint
-        host = urlsplit(endpoint.address).hostname or ""
-        self._is_openai = host == OPENAI_HOST
+        self._is_openai = urlsplit(endpoint.address).hostname == OPENAI_HOST
         self._key = endpoint.key.get_secret_value() if endpoint.key else ""
         self._client = openai.OpenAI(
             api_key=self._key or "none",  # servers without keys take any; the SDK wants one
             base_url=endpoint.address,
             max_retries=0,
-            # A redirect would carry the question, and for some APIs the key, to an address nobody configured.
-            http_client=openai.DefaultHttpxClient(follow_redirects=False, trust_env=not is_loopback(host)),
+            http_client=http_client(openai.DefaultHttpxClient, endpoint.address),
         )
         if not endpoint.of_vendor:  # what the SDK took from OPENAI_ORG_ID and the like is for OpenAI alone
             self._client.organization = self._client.project = self._client.admin_api_key = None
@@ -70,6 +68,8 @@ class OpenAICompatible:
             failed = self._status(error.status_code, error.response.headers, error.body, call)
         except (openai.APIConnectionError, _HTTP.RequestError, OSError) as error:
             failed = faults.from_connection(error, self._endpoint.address)
+        except openai.OpenAIError as error:
+            failed = TryFailed("request", f"the SDK refused the call ({type(error).__name__})")
         raise failed  # outside the handler: the SDK's error holds the request, and with it the key
 
     def _request(self, call: Call) -> dict[str, Any]:
