@@ -16,8 +16,8 @@ from masis.steps.quotes import located
 KEPT_FROM = 0.3
 """The share of a claim's content words that the new answer must have.
 
-On the paraphrases in ``tests/offline/traps.json``, which go further than a reviser does, this keeps 99 of 108 claims and
-notices 95 of 99 sentences taken out."""
+On the paraphrases in ``tests/offline/traps.json``, which go further than a reviser does, this keeps 99 of 108 claims
+and notices 95 of 99 sentences taken out."""
 _STEM = 5
 """Letters by which words are compared, so that ``opened`` and ``opening`` are one."""
 _WORDS_LEAST = 3
