@@ -1,0 +1,47 @@
+"""Abstracts in hand as a source: found by their words, the rest within reach."""
+
+from __future__ import annotations
+
+from masis.schema.screening import Abstract
+from masis.screening.in_hand import Given, InHand
+
+ABSTRACTS = (
+    Abstract(id="knee", title="Knees", text="Walking after a knee replacement."),
+    Abstract(
+        id="aside", title="Rest", text="Rest helped; aspirin was mentioned once among many other things said here."
+    ),
+    Abstract(id="aspirin", title="Aspirin for headache", text="Aspirin relieved headaches. Aspirin was safe."),
+    Abstract(id="empty"),
+)
+
+
+def ids(found: tuple[Abstract, ...]) -> list[str]:
+    return [abstract.id for abstract in found]
+
+
+def test_what_says_most_of_the_rare_words_comes_first_and_the_rest_after_it() -> None:
+    source = InHand(ABSTRACTS)
+    assert ids(source.search("aspirin against headache", 10)) == ["aspirin", "aside", "knee", "empty"]
+    assert ids(source.search("walking", 1)) == ["knee"]
+
+
+def test_reading_on_reaches_everything_once() -> None:
+    source = InHand(ABSTRACTS)
+    pages = [source.search("aspirin", 3, offset) for offset in (0, 3, 6)]
+    assert sorted(each for page in pages for each in ids(page)) == sorted(each.id for each in ABSTRACTS)
+    assert pages[2] == ()
+
+
+def test_the_same_query_gives_the_same_order_and_no_text_is_a_search_language() -> None:
+    source = InHand(ABSTRACTS)
+    assert source.search('aspirin" OR 1=1 NOT (', 4) == source.search("aspirin or not", 4)
+
+
+def test_nothing_in_hand_brings_nothing() -> None:
+    assert InHand(()).search("aspirin", 10) == ()
+
+
+def test_a_given_set_comes_whole_and_in_its_order_whatever_is_asked() -> None:
+    source = Given(ABSTRACTS)
+    assert source.search("anything", 10) == ABSTRACTS
+    assert source.search("anything", 2, 2) == ABSTRACTS[2:]
