@@ -17,7 +17,7 @@ from masis.offline.facts import Fact, agree, comparable
 from masis.offline.text import Token
 
 LABEL_WORDS = 6
-MOST_UNITS = 60
+MOST_UNITS = 200
 """Stretches with a comparable value that are looked at for one claim."""
 MOSTLY_TOLD = 0.6
 """The share of a claim's words that two stretches must have for a value to count as taken from the wrong one."""

@@ -1,18 +1,37 @@
-"""The examples and tests of ``specs/draft-critique.md`` as they are written: offline, and with a model by script."""
+"""The examples and tests of ``specs/draft-critique.md`` as written: offline, by a scripted model, and over the wire."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from itertools import count
+from typing import Any
 
 import pytest
 
+from masis.auditor import roles_for
 from masis.draft_critique import critique_draft
 from masis.loop import Roles
 from masis.schema.drafts import CritiqueResult
+from masis.schema.providers import ProviderSettings
+from masis.settings import ROLES, Settings
 from tests.draft_critique import asker as script
 from tests.llm import canned
 from tests.llm.scripted_asker import Reply, ScriptedAsker
+from tests.served_replies import Behaviour, Request, says
+from tests.serving_models import ModelServer
 
+SCHEMA = {
+    "claims_extract": "claims_reply",
+    "claims_verify": "verdicts_reply",
+    "completeness": "completeness_reply",
+    "critic": "critique_reply",
+    "reviser": "revision_reply",
+    "evaluator": "evaluation_reply",
+    "drafter": "draft_reply",
+}
+_numbers = count()
 Judges = Callable[..., Roles | None]
 Source = dict[str, str]
 
@@ -46,10 +65,35 @@ def by_model(**replies: list[Reply]) -> Roles:
     return script.roles(ScriptedAsker(canned.ALL | replies))
 
 
-OFFLINE_AND_MODEL = pytest.mark.parametrize("judges", [offline, by_model])
+@pytest.fixture(params=["offline", "scripted model", "scripted server"])
+def judges(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Judges]:
+    """Who judges: nobody but rules; a model below the roles; a model behind real HTTP and the real SDK."""
+    if request.param != "scripted server":
+        yield offline if request.param == "offline" else by_model
+        return
+    monkeypatch.setenv("SCRIPTED_KEY", "loopback/0123456789")
+    with ExitStack() as stack:
+        yield lambda **replies: stack.enter_context(served(canned.ALL | replies))
 
 
-@OFFLINE_AND_MODEL
+@contextmanager
+def served(replies: dict[str, Any]) -> Iterator[Roles]:
+    """The roles of a model that a server on loopback plays: for each prompt its replies in turn, the last for good."""
+    given: Counter[str] = Counter()
+    named = {SCHEMA[prompt]: reply for prompt, reply in replies.items()}
+
+    def answer(request: Request) -> Behaviour:
+        turns = named[request.schema_name]
+        turns = turns if isinstance(turns, list) else [turns]
+        given[request.schema_name] += 1
+        return says(turns[min(given[request.schema_name], len(turns)) - 1])
+
+    with ModelServer(answer) as server:
+        table = ProviderSettings(kind="openai", address=server.address, key_env="SCRIPTED_KEY")
+        model = f"scripted:judge-{next(_numbers)}"  # extractions are kept by model
+        yield roles_for(Settings.model_validate({"providers": {"scripted": table}} | dict.fromkeys(ROLES, model)))
+
+
 @pytest.mark.spec("DRAFT-CRITIQUE-EXAMPLES", "DRAFT-CRITIQUE-REVISE")
 def test_an_upload_size_that_assumes_a_tier_is_incomplete_and_the_revision_names_both_tiers(judges: Judges) -> None:
     assumed = script.issue(
@@ -89,7 +133,6 @@ def test_an_upload_size_that_assumes_a_tier_is_incomplete_and_the_revision_names
     assert found.revised_is_valid
 
 
-@OFFLINE_AND_MODEL
 @pytest.mark.spec("DRAFT-CRITIQUE-EXAMPLES", "DRAFT-CRITIQUE-VALID")
 def test_a_right_answer_about_code_is_valid_and_every_fact_verified(judges: Judges) -> None:
     parts = (REFRESH, "When the access token expires, it automatically calls `/auth/refresh`", "to get a new one")
@@ -125,7 +168,6 @@ def timeout(seconds: int, judges: Judges) -> CritiqueResult:
     return critique_draft("What is the timeout?", draft, SIXTY, roles=roles)
 
 
-@OFFLINE_AND_MODEL
 @pytest.mark.spec("DRAFT-CRITIQUE-EXAMPLES", "DRAFT-CRITIQUE-VALID")
 def test_unsupported_claims_are_detected(judges: Judges) -> None:
     found = timeout(30, judges)
@@ -134,7 +176,6 @@ def test_unsupported_claims_are_detected(judges: Judges) -> None:
     assert {issue.related_source for issue in found.issues} == {"1"}
 
 
-@OFFLINE_AND_MODEL
 @pytest.mark.spec("DRAFT-CRITIQUE-EXAMPLES", "DRAFT-CRITIQUE-VALID")
 def test_valid_answers_pass(judges: Judges) -> None:
     found = timeout(60, judges)
@@ -143,7 +184,6 @@ def test_valid_answers_pass(judges: Judges) -> None:
     assert found.confidence > 0.8
 
 
-@OFFLINE_AND_MODEL
 @pytest.mark.spec("DRAFT-CRITIQUE-EXAMPLES", "DRAFT-CRITIQUE-REVISE")
 def test_a_draft_is_revised_when_that_is_enabled(judges: Judges) -> None:
     draft = "The limit is 100."
