@@ -1,0 +1,59 @@
+"""docs/models.md says what the code does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from masis.llm.endpoints import CONCURRENCY, KNOWN
+from masis.llm.model import OUTCOMES, RAW_KEPT, Retries
+from masis.schema.calls import CallOutcome
+from masis.schema.providers import Price, ProviderSettings
+from masis.settings import Settings
+
+PAGE = (Path(__file__).parents[2] / "docs" / "models.md").read_text(encoding="utf-8")
+
+
+def test_every_provider_stands_there_with_its_address_key_and_models() -> None:
+    for name, known in KNOWN.items():
+        row = next(line for line in PAGE.splitlines() if line.startswith(f"| `{name}` |"))
+        assert known.address in row
+        assert known.key_env in row
+        assert known.address_env in row
+        if known.strong:
+            assert f"| `{name}` | `{known.strong}` | `{known.plain}` |" in PAGE
+
+
+def test_every_field_of_a_table_is_explained() -> None:
+    for table in (ProviderSettings, Price):
+        for field in table.model_fields:
+            assert f"    {field} = " in PAGE
+
+
+def test_every_outcome_of_a_call_stands_there() -> None:
+    for outcome in get_args(CallOutcome):
+        assert outcome == "answered" or f"`{outcome}`" in PAGE
+    assert set(OUTCOMES.values()) <= set(get_args(CallOutcome))
+
+
+def test_the_numbers_are_those_of_the_code() -> None:
+    effort = pytest.importorskip("masis.llm.providers.anthropic").EFFORT
+    settings, retries = Settings(), Retries()
+    for words in (
+        f"`max_retries` times ({settings.max_retries})",
+        f"`retry_base_s` ({settings.retry_base_s:g} s)",
+        f"`retry_cap_s` ({settings.retry_cap_s:g} s)",
+        f"has {settings.call_deadline_s:g} s (`call_deadline_s`), an iteration {settings.iteration_deadline_s:g} s",
+        f"loop {settings.loop_deadline_s:g} s",
+        f"process, {CONCURRENCY} at once",
+        f"cut to {RAW_KEPT:,} characters",
+        f"`effort` is `{effort}`",
+    ):
+        assert words in PAGE, words
+    assert (retries.most, retries.base_s, retries.cap_s) == (
+        settings.max_retries,
+        settings.retry_base_s,
+        settings.retry_cap_s,
+    )
