@@ -29,6 +29,18 @@ FOLDER = Path(__file__).parent / "prompts"
 FRAME = "frame"
 _VERSION = re.compile(r"version: (\d+)\n\n")
 _SECTIONS = "\n{{sections}}\n"
+_JOINER = "\u2060"
+_CONTROL_WORD = re.compile(
+    r"""[<\[](?=
+        \|[^|<>\n]{1,60}\|> | ｜[^｜<>\n]{1,60}｜>
+      | /?(?:s|bos|eos|pad|unk|start_of_turn|end_of_turn|think|tool_call|tool_response)>
+      | <SYS>> | </SYS>>
+      | /?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\]
+    )""",
+    re.VERBOSE,
+)
+"""Words by which chat templates of local models tell whose turn it is: ``<|im_start|>``, ``[INST]``, ``</s>``."""
+_DISARMED = re.compile(rf"([<\[]){_JOINER}")
 _LINE_BREAKS = str.maketrans({"\x85": "\\u0085", "\u2028": "\\u2028", "\u2029": "\\u2029"})
 
 
@@ -131,7 +143,21 @@ def unforgeable(mark: str, texts: Sequence[str]) -> str:
 
 def fenced(section: Section, mark: str) -> str:
     """A text between a line that opens a fence and one that closes it."""
-    return f"<<<{section.name} {mark}>>>\n{section.text}\n<<<END {section.name} {mark}>>>"
+    return f"<<<{section.name} {mark}>>>\n{disarmed(section.text)}\n<<<END {section.name} {mark}>>>"
+
+
+def disarmed(text: str) -> str:
+    """The text with an invisible joiner in each control word of a chat template.
+
+    A server that fills its template first and tokenises then would take such a word for the end of our message and the
+    beginning of somebody else's. Quotes are found with the joiner as without (``masis/steps/quotes.py``).
+    """
+    return _CONTROL_WORD.sub(lambda found: found.group() + _JOINER, text)
+
+
+def rearmed(text: str) -> str:
+    """A text that a model copied from a fence, as it was before."""
+    return _DISARMED.sub(r"\1", text)
 
 
 def question(query: str) -> Section:
@@ -169,5 +195,5 @@ _ECHOED_FENCE = re.compile(r"^[ \t]*<<<(?:END )?[A-Z_]{1,40} [0-9a-f]{16,64}>>>[
 
 
 def without_fences(text: str) -> str:
-    """A text that a model wrote, less the fence lines it may have copied along."""
-    return _ECHOED_FENCE.sub("", text).strip()
+    """A text that a model wrote, less the fence lines and joiners it may have copied along."""
+    return rearmed(_ECHOED_FENCE.sub("", text)).strip()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from masis.llm.prompting import rearmed
 from masis.schema.audit import Quote
 from masis.schema.case import Evidence
 from masis.steps.citations.resolution import index_of
@@ -26,6 +27,7 @@ class Chunks:
 
     def id_of(self, name: str) -> str | None:
         """The id that a model means: to the letter, in brackets, in other case, by its number; None for no chunk."""
+        name = rearmed(name)
         found = self._index.resolve(name).evidence_id
         return found or self._index.resolve(name.strip(_BRACKETS)).evidence_id
 
