@@ -114,7 +114,7 @@ class ScreeningDesk:
         known = self._known(screening_id)
         if known is not None:
             told = self.store.screenings.progress(screening_id)
-            question, sources, settings = told.question, told.sources, Settings.model_validate(told.settings)
+            question, sources, settings = told.question, told.sources, settings.as_told(told.settings)
         retrievers = self.sources(sources, settings)
         conduct = Conduct(call_s=settings.call_deadline_s)
         grader = Remembering(self._graders(settings, conduct), self.store.remembered_grades)
@@ -128,7 +128,7 @@ class ScreeningDesk:
                 screening_id,
                 question=question,
                 sources=tuple(sources),
-                settings=settings.model_dump(mode="json"),
+                settings=settings.of_screening(),
                 thresholds=thresholds,
             )
         asked = cancelled or (lambda: self.store.screenings.cancel_requested(screening_id))

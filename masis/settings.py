@@ -115,11 +115,17 @@ class Settings(Record):
         whole = self.model_dump(mode="json", exclude=NOT_OF_AUDIT)
         return {name: value for name, value in whole.items() if not name.startswith(("screening_", "draft_"))}
 
+    def of_screening(self) -> dict[str, Any]:
+        """What a screening's result rests on, JSON-ready: kept with it. Who asks PubMed, and where, is left out."""
+        whole = self.model_dump(mode="json", exclude=NOT_OF_SCREENING)
+        return {name: value for name, value in whole.items() if name.startswith("screening_")}
+
     def as_told(self, of_audit: Mapping[str, Any]) -> Settings:
-        """These settings with those of an audit begun before: what a run that is taken up goes on with."""
+        """These settings with those of an audit or a screening begun before: what one that is taken up goes on with."""
         return Settings.model_validate(self.model_dump() | dict(of_audit))
 
 
+NOT_OF_SCREENING = {"screening_pubmed_email", "screening_pubmed_address"}
 NOT_OF_AUDIT = {"providers", "prices", "max_retries", "retry_base_s", "retry_cap_s", "log_texts"}
 
 

@@ -307,7 +307,7 @@ class _Work:
             reasons=tuple(dict.fromkeys(reasons)),
             thresholds=self.thresholds,
             flow=flow(self.rounds, grades),
-            settings=self.settings.model_dump(mode="json"),
+            settings=self.settings.of_screening(),
             versions=ScreeningVersions(app=version.APP, rubric=rubric.VERSION, study_types=self.study_types_version),
             usage=self.grader.usage,
             warnings=tuple(dict.fromkeys(self.warnings)),

@@ -224,8 +224,9 @@ def test_two_screenings_at_once_do_not_disturb_each_other() -> None:
 
 
 def test_the_thresholds_and_versions_used_are_on_the_record() -> None:
-    settings = Settings(screening_required_first=0.8, screening_max_rounds=2)
+    settings = Settings(screening_required_first=0.8, screening_max_rounds=2, screening_pubmed_email="a@example.org")
     found, _ = screened(ScriptedGrader({}), ScriptedSource(abstracts(*ONE)), settings=settings)
     assert found.thresholds.required_average == (0.8, 0.75)
     assert found.versions.rubric
     assert found.settings["screening_max_rounds"] == 2
+    assert "a@example.org" not in found.model_dump_json()
