@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from array import array
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
@@ -74,13 +75,13 @@ class _Folded(NamedTuple):
 
 
 def _whole(quote: str, folded: _Folded) -> Located | None:
-    needle = _folded(quote, ()).text.strip()
+    needle = _fold_text(quote, ()).text.strip()
     at = _find(needle, folded.text, 0)
     return folded.span(at, at + len(needle)) if at >= 0 else None
 
 
 def _in_parts(quote: str, folded: _Folded) -> tuple[Located, ...]:
-    pieces = [_folded(piece.strip(_QUOTE_MARKS + _TRAILING), ()).text.strip() for piece in _ELISION.split(quote)]
+    pieces = [_fold_text(piece.strip(_QUOTE_MARKS + _TRAILING), ()).text.strip() for piece in _ELISION.split(quote)]
     pieces = [piece for piece in pieces if piece]
     if len(pieces) < 2 or any(len(piece) < PIECE_LEAST for piece in pieces):
         return ()
@@ -115,8 +116,13 @@ def _stands_alone(text: str, start: int, end: int) -> bool:
 
 @lru_cache(maxsize=64)
 def _folded(text: str, skipped: Spans) -> _Folded:
+    """The form of a text that is quoted from again and again."""
+    return _fold_text(text, skipped)
+
+
+def _fold_text(text: str, skipped: Spans) -> _Folded:
     out: list[str] = []
-    origin: list[int] = []
+    origin = array("I")
     for at, char in _kept(text, skipped):
         for folded in _fold(char):
             if folded == " " and (not out or out[-1] == " "):
