@@ -36,22 +36,26 @@ def adequate(
     if needed.least is None:
         return Adequate(None, Reason(text=f"Size says nothing here: {needed.source}."))
     if design in _REVIEWS:
-        return _of_review(abstract, sizes, needed.least, needed.source)
+        return _of_review(abstract, sizes, study_size, needed.least, needed.source)
     if study_size is None:
         return Adequate(None, Reason(text=f"No number of {needed.of} is stated."))
     counted = _whole(study_size, sizes)
     return _judged(abstract, counted, (study_size,), needed.least, needed.of, needed.source)
 
 
-def _of_review(abstract: Abstract, sizes: Sequence[SampleSize], least: int, source: str) -> Adequate:
-    studies = [size for size in sizes if _is_studies(size)]
-    if studies:
-        included = min(studies, key=lambda size: (size.kind == "of", size.value))
-        return _judged(abstract, included.value, (included,), least, "studies", source)
-    people = [size for size in sizes if not _is_studies(size)]
-    if not people:
+def _of_review(
+    abstract: Abstract, sizes: Sequence[SampleSize], study_size: SampleSize | None, least: int, source: str
+) -> Adequate:
+    """A review by its studies; where it names too few or none, by its participants."""
+    stated = sizes if study_size is None else (study_size, *sizes)
+    studies = [size for size in stated if _is_studies(size)]
+    people = [size for size in stated if not _is_studies(size)]
+    most = max(people, key=lambda size: size.value, default=None)
+    enough_people = most is not None and most.value >= rubric.OPTIMAL_INFORMATION
+    if studies and (studies[0].value >= least or not enough_people):
+        return _judged(abstract, studies[0].value, (studies[0],), least, "studies", source)
+    if most is None:
         return Adequate(None, Reason(text="Neither a number of studies nor of participants is stated."))
-    most = max(people, key=lambda size: size.value)
     return _judged(
         abstract, most.value, (most,), rubric.OPTIMAL_INFORMATION, "participants", "GRADE, optimal information size"
     )

@@ -183,7 +183,8 @@ def _pieces(words: Sequence[Token], *, framing: bool) -> Iterator[_Piece]:
 
 def _frames(word: Token) -> bool:
     """Whether a word frames the question: one of the list, or a bare number. Rats have the stem of a rate."""
-    return word.text.isdigit() or (word.stem in _FRAMING and word.text.lower() not in ("rat", "rats"))
+    frames = word.stem in _FRAMING or word.stem in _TO_OUTCOME
+    return word.text.isdigit() or (frames and word.text.lower() not in ("rat", "rats"))
 
 
 def _part_after(word: Token, part: Part) -> Part:
