@@ -100,6 +100,7 @@ def addresses(settings: Settings) -> tuple[str, ...]:
 
     Raises SettingsError for a model that can't be asked.
     """
+    check_models(settings)
     asked = [model for model in settings.models().values() if model != OFFLINE]
     return tuple(dict.fromkeys(offer.reached_at(model, settings) for model in asked))
 

@@ -88,7 +88,9 @@ def drawn_for_spot_check(case_id: str, settings: Settings) -> bool:
 def _flags(best: Iteration) -> Iterator[ReviewReason]:
     invalid = best.citation_audit.invalid_citations
     if invalid:
-        yield ReviewReason(code="invalid_reference", message=f"{_counted(len(invalid), 'reference')} cite no evidence.")
+        verb = "cites" if len(invalid) == 1 else "cite"
+        message = f"{_counted(len(invalid), 'reference')} {verb} no evidence."
+        yield ReviewReason(code="invalid_reference", message=message)
     if best.critique.hallucination_detected:
         yield ReviewReason(code="hallucination", message="A hallucination was detected in the chosen answer.")
     contradicted = sum(check.verdict == "contradicted" for check in best.claims)

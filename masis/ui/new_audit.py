@@ -282,9 +282,9 @@ def _go(case: Case, settings: Settings) -> None:
 
 def _settings(bench: Workbench, form: AuditForm) -> None:
     differ = changed(bench.settings, form.settings)
-    says = f"Settings · {differ} changed" if differ else "Settings · as the workbench has them"
     settings = settings_of(bench.settings, form.settings)
-    with st.expander(says, icon=":material/tune:"):
+    st.caption(f"{spoken(differ, 'setting')} changed" if differ else "Settings as the workbench has them")
+    with st.expander("Settings", icon=":material/tune:"):  # another label would be another expander, closed again
         for start in range(0, len(CHOICES), 2):
             for column, choice in zip(st.columns(2, gap="medium"), CHOICES[start : start + 2], strict=False):
                 with column, st.container(gap="xxsmall"):

@@ -128,8 +128,8 @@ SCORE: dict[str, Word] = {
 
 
 def rule_word(rule: str) -> Word:
-    """The word for a rule; rules this list does not know read as they are written."""
-    return RULE.get(rule) or Word(rule.replace("_", " "), "warn")
+    """The word for a rule; rules this list does not know read as they are written, a model's by their type alone."""
+    return RULE.get(rule) or Word(rule.removeprefix("critic_").replace("_", " "), "warn", "Raised by the critic")
 
 
 def spoken(count: int, one: str, many: str | None = None) -> str:

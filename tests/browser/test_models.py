@@ -1,0 +1,89 @@
+"""Language models in a real browser: chosen, tested, watched as they answer, and what they took told afterwards."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import Tab, serving
+from tests.browser.test_new_audit import ANSWER, EVIDENCE, start, typed
+from tests.served_replies import Behaviour, Request, faulty
+from tests.serving_models import ModelServer
+
+OpenTab = Callable[..., Tab]
+KEY = "sk-loopback-0123456789abcdef"
+
+
+def configured(folder: Path, server: ModelServer, key: str = KEY) -> None:
+    """A provider of the user's own, its price, and its key in the secrets file."""
+    (folder / "masis.toml").write_text(
+        f'[providers.here]\nkind = "openai"\naddress = "{server.address}"\nkey_env = "HERE_KEY"\n'
+        '[prices."here:m"]\ninput = 2.5\noutput = 10\n'
+    )
+    secrets = folder / "masis.secrets.toml"
+    secrets.write_text(f'HERE_KEY = "{key}"\n')
+    secrets.chmod(0o600)
+
+
+def choose(page: Page, model: str) -> None:
+    """The model for the critic, then for all roles."""
+    page.locator("[data-testid=stExpander]").get_by_text("Settings", exact=True).click(delay=40)
+    critic = page.get_by_role("combobox", name="Critic")
+    critic.click(delay=40)
+    critic.fill(model)
+    critic.press("Enter")
+    page.get_by_role("button", name="Critic's model for all").click(delay=40)
+
+
+def test_a_model_is_chosen_tested_and_watched_and_its_cost_is_told(
+    open_tab: OpenTab, browser: object, tmp_path: Path
+) -> None:
+    failures = itertools.count()
+
+    def script(request: Request) -> Behaviour | None:
+        return faulty("429", request) if request.schema_name == "critique_reply" and next(failures) < 1 else None
+
+    with ModelServer(script, latency_ms=400, issues="always", keys=[KEY]) as server:
+        configured(tmp_path, server)
+        with serving("demo", "--db", str(tmp_path / "demo.db"), folder=tmp_path) as base:
+            tab = open_tab(base)
+            page = tab.open("/new")
+            typed(page, "How long is the Sonder bridge?", EVIDENCE, ANSWER)
+            choose(page, "here:m")
+            expect(page.get_by_text("Question, evidence and answer are sent to 127.0.0.1")).to_be_visible(timeout=20_000)
+            page.get_by_role("button", name="Test these models").click(delay=40)
+            expect(page.get_by_text("here:m answers, in the form asked for.")).to_be_visible(timeout=20_000)
+            start(page)
+            expect(page.get_by_text("trying again in").first).to_be_visible(timeout=60_000)
+            expect(page.get_by_text("tokens").first).to_be_visible(timeout=60_000)
+            page.get_by_role("button", name="Review it").click(delay=40, timeout=60_000)
+            expect(page.get_by_text("Spent").first).to_be_visible(timeout=30_000)
+            expect(page.get_by_text("Critic: ").first).to_be_visible(timeout=20_000)
+            assert KEY not in page.content()
+
+
+def test_a_wrong_key_is_said_before_anything_is_audited(open_tab: OpenTab, browser: object, tmp_path: Path) -> None:
+    with ModelServer(keys=[KEY]) as server:
+        configured(tmp_path, server, key="sk-wrong-0123456789")
+        with serving("demo", "--db", str(tmp_path / "demo.db"), folder=tmp_path) as base:
+            tab = open_tab(base)
+            page = tab.open("/new")
+            choose(page, "here:m")
+            page.get_by_role("button", name="Test these models").click(delay=40)
+            expect(page.get_by_text("HERE_KEY").first).to_be_visible(timeout=20_000)
+            assert "sk-wrong" not in page.content()
+            assert "sk-wrong" not in (tmp_path / "server.log").read_text()
+
+
+@pytest.mark.parametrize("model", ["openai:gpt-4o", "opnai:gpt-4o"])
+def test_a_model_that_cannot_be_asked_is_named_with_the_cure(demo: str, open_tab: OpenTab, model: str) -> None:
+    tab = open_tab(demo)
+    page = tab.open("/new")
+    choose(page, model)
+    expect(page.get_by_text("A model that was chosen can't be asked.")).to_be_visible(timeout=20_000)
+    cure = "OPENAI_API_KEY" if model.startswith("openai") else "Did you mean 'openai:gpt-4o'?"
+    expect(page.get_by_text(cure).first).to_be_visible(timeout=20_000)
