@@ -111,7 +111,7 @@ def _barred(tokens: Sequence[Token], numeral: Numeral) -> bool:
         return True
     if after in DASHES | {"/"} and tokens[numeral.after].start == tokens[numeral.after - 1].end:
         return True
-    if _glued_to_letters(tokens, numeral) or _is_least(tokens, numeral):
+    if _glued_to_letters(tokens, numeral) or _is_least(tokens, numeral) or _are_judges(tokens, numeral):
         return True
     if before in _SIGNS_BEFORE:
         glued = tokens[numeral.first - 1].end == tokens[numeral.first].start
@@ -130,6 +130,18 @@ def _is_least(tokens: Sequence[Token], numeral: Numeral) -> bool:
     """Whether it is a bound and no count: "a minimum of 50 participants", "at least 10 patients"."""
     ahead = tokens_lower(tokens, numeral.first - 1), tokens_lower(tokens, numeral.first - 2)
     return ahead in (("of", "minimum"), ("least", "at"), ("of", "maximum"), ("to", "up"))
+
+
+_JUDGES = frozenset("reviewers authors investigators researchers raters observers readers assessors coders".split())
+_OF_JUDGES = frozenset("independent blinded trained masked experienced other of the".split())
+
+
+def _are_judges(tokens: Sequence[Token], numeral: Numeral) -> bool:
+    """Whether it counts those who made the study: "two reviewers independently selected trials"."""
+    at = numeral.after
+    while tokens_lower(tokens, at) in _OF_JUDGES and at < numeral.after + 3:
+        at += 1
+    return tokens_lower(tokens, at) in _JUDGES
 
 
 _TIMES = frozenset(

@@ -28,7 +28,7 @@ def show_over(bench: Workbench, screening_id: str) -> None:
     if handed := st.session_state.pop("screening-handed", None):
         st.switch_page("pages/new.py", query_params=handed)
     desk = ScreeningDesk(bench)
-    opened = desk.open(screening_id)
+    opened = _opened(str(bench.database), screening_id, bench.store.screenings.summary(screening_id).version)
     screening = opened.screening
     head(screening)
     with st.container(horizontal=True, vertical_alignment="center"):
@@ -58,6 +58,12 @@ def show_over(bench: Workbench, screening_id: str) -> None:
         )
 
     opened_abstract(opened, lambda shown, grade: override_panel(shown, grade, record))
+
+
+@st.cache_resource(show_spinner=False, max_entries=16)
+def _opened(database: str, screening_id: str, version: int) -> OpenedScreening:
+    """The screening as it stood at this version, which rises with whatever anybody says about it."""
+    return ScreeningDesk(workbench()).open(screening_id)
 
 
 def agreement_words(grades: tuple[Grade, ...]) -> str:

@@ -98,3 +98,12 @@ def test_an_unknown_question_is_wrong_use(capsys: pytest.CaptureFixture[str]) ->
 
 def test_the_demo_data_lie_where_the_module_looks() -> None:
     assert demo.demo_folder() == Path(__file__).resolve().parents[2] / "data" / "screening"
+
+
+def test_those_who_made_a_review_are_not_counted_as_its_studies(grader: OfflineGrader) -> None:
+    asked = {each.id: each.question for each in QUESTIONS}
+    reviews = [each for each in demo_abstracts() if each.id in ("htn-03", "hf-04", "mind-13")]
+    assert all(re.search(r"Two (reviewers|authors)", each.text) for each in reviews)
+    for review in reviews:
+        (grade,) = grader.grade(asked[review.id.split("-")[0]], [review])
+        assert grade.sample_size_adequate, grade.reasons["sample_size_adequate"].text
