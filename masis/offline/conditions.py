@@ -19,7 +19,19 @@ from masis.offline.evidence import Passage
 from masis.offline.facts import Day, Fact, extract
 from masis.offline.ground import index_of, plain, stems
 from masis.offline.text import Token, tokens
-from masis.offline.variants import LABEL, MOST_UNITS, OPENERS, PRONOUNS, Unit, difference, met, says, units
+from masis.offline.variants import (
+    LABEL,
+    MOST_UNITS,
+    OPENERS,
+    PRONOUNS,
+    Unit,
+    difference,
+    in_place_of,
+    letters,
+    met,
+    says,
+    units,
+)
 from masis.schema.audit import ClaimCheck
 from masis.schema.case import Evidence
 from masis.steps.context import AuditContext
@@ -31,6 +43,7 @@ MOST_LOOSE = 2
 MOST_OTHERS = 4
 
 _ENDING = frozenset("the a an is are was were be been has have takes take costs cost pays pay".split())
+_JOINTS = frozenset("and but while whereas or".split())
 _SAID_OF_NOW = frozenset("now current currently today latest newest present presently".split())
 _SUBJECT = re.compile(r"\s*(?P<subject>[^.!?,;:\n]{2,120}?)\s(?:is|was|costs?|takes?|lasts?|amounts? to|equals?)\s")
 
@@ -60,7 +73,7 @@ def assumptions(context: AuditContext) -> Iterator[Assumption]:
     """The claims of the answer that assume a condition, at most one finding a claim, in their order."""
     passages = index_of(context.evidence).passages
     told = _values(context.answer)
-    said = stems(f"{context.query}\n{context.answer}")
+    said = stems(f"{context.query}\n{context.answer}") | letters(context.query) | letters(context.answer)
     now = _SAID_OF_NOW & {word.text.lower() for word in tokens(f"{context.query} {context.answer}")}
     for check in context.claims:
         for fact in _values(plain(check.claim)):
@@ -79,7 +92,7 @@ def of_other_conditions(evidence: Sequence[Evidence], claim: str, bears: str, de
     So they do under labels ("Free: 10", "Pro: 100"), and where the claim names the one condition and not the other
     ("under the 2021 rules").
     """
-    passages, said = index_of(evidence).passages, stems(claim)
+    passages, said = index_of(evidence).passages, stems(claim) | letters(claim)
     for fact in _values(claim):
         known = list(islice(units(fact, passages), MOST_UNITS))
         mine = [unit for unit in known if unit.passage.evidence_id == bears and says(unit.value, fact)]
@@ -135,25 +148,24 @@ def _covers(unit: Unit, said: frozenset[str]) -> bool:
 def _apart(chosen: Unit, other: Unit, said: frozenset[str], now: bool) -> bool:
     """Whether the two stretches say the same of two conditions, of which neither question nor answer names one."""
     mine, theirs = difference(chosen, other), difference(other, chosen)
+    loose = MOST_LOOSE
     if near := _takes_over(chosen, other):
-        # What one of them takes over from the other is said of both.
-        mine = [word for word in mine if not met([word], said)] if near is other else mine
-        theirs = [word for word in theirs if not met([word], said)] if near is chosen else theirs
-        if not (_in_conditions(chosen, mine, 0) and _in_conditions(other, theirs, 0)):
-            return False
-    if met([*mine, *theirs], said) or not mine:
+        # What one of them takes over from the other is said of both; what then parts them must be conditions.
+        taken = met(theirs if near is chosen else mine, said)
+        mine, theirs = ([word for word in words if word not in taken] for words in (mine, theirs))
+        loose = 0 if taken else MOST_LOOSE
+    if met([*mine, *theirs], said) or not mine or max(len(mine), len(theirs)) > MOST_APART:
         return False
-    if len(mine) > MOST_APART or len(theirs) > MOST_APART:
-        return False
-    if not theirs and (near or other.leans):
+    if not theirs and (chosen.at == other.at or other.leans):
         return False
     if _measured(chosen, mine) or (theirs and _measured(other, theirs)):
         return False
-    if not (_in_conditions(chosen, mine, MOST_LOOSE) and _in_conditions(other, theirs, MOST_LOOSE)):
+    placed = in_place_of(chosen, other)
+    if not (_in_conditions(chosen, mine, loose, placed) and _in_conditions(other, theirs, loose, placed)):
         return False
     if now and _later(chosen, other):
         return False
-    return _parallel(chosen, other)
+    return near is not None or _parallel(chosen, other)
 
 
 def _takes_over(chosen: Unit, other: Unit) -> Unit | None:
@@ -170,8 +182,8 @@ def _measured(unit: Unit, words: Sequence[Token]) -> bool:
     return all(any(start <= word.start < end for start, end in spans) for word in words)
 
 
-def _in_conditions(unit: Unit, words: Sequence[Token], most: int) -> bool:
-    return sum(word.stem not in unit.conditional for word in words) <= most
+def _in_conditions(unit: Unit, words: Sequence[Token], most: int, placed: frozenset[str] = frozenset()) -> bool:
+    return sum(word.stem not in unit.conditional and word.stem not in placed for word in words) <= most
 
 
 def _later(chosen: Unit, other: Unit) -> bool:
@@ -188,7 +200,7 @@ def _parallel(chosen: Unit, other: Unit) -> bool:
     if chosen.labelled and other.labelled:
         return True
     shared = [root for root in chosen.keys if root in other.keys]
-    return bool(shared) or chosen.at == other.at
+    return bool(shared)
 
 
 def _variant(unit: Unit, beside: Unit, said: frozenset[str]) -> Variant:
@@ -223,6 +235,10 @@ def _condition(unit: Unit, beside: Unit, said: frozenset[str]) -> str:
         last + 1 < len(inside) and _joined(unit, inside[last], inside[last + 1]) and not met([inside[last + 1]], said)
     ):
         last += 1
+    while first < last and inside[first].text.lower() in _JOINTS:
+        first += 1
+    while last > first and inside[last].weight == 0 and inside[last] not in unit.words:
+        last -= 1
     return " ".join(unit.passage.text[inside[first].start : inside[last].end].split())
 
 

@@ -14,7 +14,7 @@ from itertools import islice, pairwise
 
 from masis.offline.evidence import Passage, loose_keys
 from masis.offline.facts import Fact, agree, comparable
-from masis.offline.text import Token
+from masis.offline.text import Token, tokens
 
 LABEL_WORDS = 6
 MOST_UNITS = 200
@@ -50,7 +50,7 @@ class Unit:
             for word in passage.words
             if start <= word.start < end
             and not (value.start <= word.start < value.end)
-            and (word.weight > 0 or word.text.lower() in _COMPARING)
+            and (word.weight > 0 or word.text.lower() in _COMPARING or (_letter(word) and word.start > start))
             and word.text.lower() not in _JOINING
         ]
         self.keys = {word.stem: word for word in self.words}
@@ -135,6 +135,28 @@ def _cut(passage: Passage, a: Fact, b: Fact) -> int:
 
 def met(words: Iterable[Token], said: Collection[str]) -> list[Token]:
     return [word for word in words if word.stem in said or any(key in said for key in loose_keys(word.stem))]
+
+
+def _letter(word: Token) -> bool:
+    return len(word.text) == 1 and word.text.isupper()
+
+
+def letters(text: str) -> frozenset[str]:
+    """The single capitals that name something ("zone A"), as stems; one that opens the text may be an article."""
+    return frozenset(word.stem for word in tokens(text) if _letter(word) and word.start > 0)
+
+
+def in_place_of(one: Unit, other: Unit) -> frozenset[str]:
+    """The words before the same word in both stretches, each in the other's place: "small loaves", "large loaves"."""
+    mine, theirs = _before_shared(one, other), _before_shared(other, one)
+    both = mine.keys() & theirs.keys()
+    return frozenset(root for shared in both for root in (mine[shared], theirs[shared]))
+
+
+def _before_shared(one: Unit, other: Unit) -> dict[str, str]:
+    apart = {word.start: word.stem for word in difference(one, other)}
+    words = [word for word in one.passage.words if one.start <= word.start < one.end]
+    return {b.stem: a.stem for a, b in pairwise(words) if a.start in apart and b.stem in other.keys}
 
 
 def difference(one: Unit, other: Unit) -> list[Token]:

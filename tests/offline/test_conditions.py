@@ -71,6 +71,11 @@ def test_a_named_condition_both_values_and_another_value_are_no_assumption(query
         ),
         ("How much is a dose?", "A dose is 10 mg.", ("A dose is between 5 and 10 mg a day.",)),
         (
+            "What does parking in zone A cost?",
+            "It costs 4 euros per hour.",
+            ("Zone A: 4 euros per hour", "Zone B: 2 euros per hour"),
+        ),
+        (
             "How many people live there now?",
             "It has 4,600 inhabitants.",
             ("In 2019 it had 4,100 inhabitants. In 2023 it had 4,600 inhabitants.",),
@@ -130,6 +135,30 @@ def test_values_under_conditions_of_their_own_do_not_disagree() -> None:
             "It is valid for 2 years.",
             "| Class | Valid for |\n|---|---|\n| Private | 2 years |\n| Commercial | 1 year |",
             ("Private", "Commercial"),
+        ),
+        (
+            "How high may the fence be?",
+            "The fence may be up to 2 metres high.",
+            "Fences facing a road may be up to 1 metre high; all other fences may be up to 2 metres high.",
+            ("all other", "Fences facing"),
+        ),
+        (
+            "How long should the bread bake?",
+            "Bake the bread for 35 minutes.",
+            "Bake small loaves for 25 minutes and large loaves for 35 minutes.",
+            ("large loaves", "Bake small loaves"),
+        ),
+        (
+            "How many days of leave do employees get?",
+            "Employees get 30 days of leave.",
+            "Employees get 25 days of leave. Those over 50 get 30 days.",
+            ("over 50", ""),
+        ),
+        (
+            "What does parking cost?",
+            "Parking costs 4 euros per hour.",
+            "Zone A: 4 euros per hour\nZone B: 2 euros per hour",
+            ("Zone A", "Zone B"),
         ),
     ],
 )
