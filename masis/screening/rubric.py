@@ -157,7 +157,7 @@ MEDIUM_CORRELATION = 85
 POOLED_STUDIES = 5
 """From five studies on pooling adds power: Jackson and Turner 2017."""
 OPTIMAL_INFORMATION = 400
-"""Participants of a review that states no number of studies: Guyatt et al., J Clin Epidemiol 2011;64:1283."""
+"""Participants that make a review plausible however few its studies: Guyatt et al., J Clin Epidemiol 2011;64:1283."""
 ANIMALS = 12
 """Two groups that leave ten degrees of freedom for error: Mead 1988."""
 

@@ -1,0 +1,144 @@
+"""Abstracts graded over the wire: one call each, together with the grader that needs none, and when calls fail."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+import masis
+from masis.schema.screening import Screening
+from masis.settings import Settings
+from tests.served_replies import Behaviour, Request
+from tests.serving_models import ModelServer, says, status
+
+QUESTION = "Does aspirin relieve acute migraine in adults?"
+TEXT = (
+    "Adults with acute migraine were randomly assigned to aspirin 900 mg or placebo (n = 206 each). Participants were "
+    "blinded. The primary outcome was freedom from pain. Aspirin relieved acute migraine more often (p < 0.001)."
+)
+ABSTRACTS = [
+    {"id": f"t{i}", "title": f"Aspirin for acute migraine in adults: randomised trial {i}", "text": TEXT}
+    for i in range(6)
+]
+
+
+def graded(**changed: Any) -> dict[str, Any]:
+    return {
+        "relevance_reason": "It is what is asked.",
+        "relevance_quotes": ["acute migraine"],
+        "relevance_score": 0.9,
+        "design_reason": "Randomised.",
+        "design_quotes": ["randomly assigned"],
+        "study_type": "human_rct_drug_intervention",
+        "design": "randomised_trial",
+        "sample_size_quote": None,
+        "sample_size_reason": "Enough.",
+        "sample_size_adequate": "yes",
+        "methodology_reason": "Blinded, with placebo.",
+        "methodology_quotes": ["blinded"],
+        "methodology_score": 0.8,
+        "recommendation": "keep",
+    } | changed
+
+
+def settings(server: ModelServer, graders: str = "scripted:judge", **more: Any) -> Settings:
+    table = {"kind": "openai", "address": server.address, "key_env": "SCRIPTED_KEY", "concurrency": 4}
+    told = {"providers": {"scripted": table}, "screening_graders": graders, "max_retries": 0}
+    return Settings.model_validate(told | more)
+
+
+def screened(server: ModelServer, **more: Any) -> Screening:
+    return masis.screen_abstracts(QUESTION, ABSTRACTS, settings(server, **more))
+
+
+@pytest.mark.spec("AESOP-MODEL")
+def test_each_abstract_is_graded_by_one_call_and_what_it_took_is_on_record() -> None:
+    with ModelServer(lambda request: says(graded())) as server:
+        found = screened(server)
+    assert found.outcome == "sufficient"
+    assert found.graders == ("scripted:judge",)
+    assert found.usage.calls == len(server.requests) == len(ABSTRACTS)
+    assert found.usage.prompt_tokens > 0
+    assert 1 < server.most_at_once <= 4
+    assert {request.mode for request in server.requests} == {"json_schema"}
+
+
+def test_the_question_is_the_same_in_every_call_and_stands_before_the_abstract() -> None:
+    with ModelServer(lambda request: says(graded())) as server:
+        screened(server)
+    assert all(request.fences("QUESTION") == [QUESTION] for request in server.requests)
+    assert sorted(request.fences("ABSTRACT")[0].split("\n")[0][-1] for request in server.requests) == list("012345")
+
+
+@pytest.mark.spec("AESOP-MODEL")
+@pytest.mark.parametrize(
+    "fault",
+    [
+        status(500),
+        says("I would keep all of these."),
+        says(graded(relevance_score="very high")),
+        Behaviour(text="{", finish="length"),
+        Behaviour(refusal="I can't help with that."),
+    ],
+    ids=["server error", "prose", "no number", "cut off", "refused"],
+)
+def test_one_call_that_fails_leaves_one_abstract_unscored_and_asks_for_more(fault: Behaviour) -> None:
+    def script(request: Request) -> Behaviour:
+        return fault if request.fences("ABSTRACT")[0].startswith(ABSTRACTS[2]["title"]) else says(graded())
+
+    with ModelServer(script) as server:
+        found = screened(server)
+    unscored = [grade for grade in found.grades if grade.unscored is not None]
+    assert [grade.abstract_id for grade in unscored] == ["t2"]
+    assert unscored[0].recommendation == "needs_more"
+    assert unscored[0].relevance_score is None
+    assert (found.flow.unscored, found.flow.kept) == (1, 5)
+
+
+def test_where_no_call_succeeds_nothing_is_kept_and_the_evidence_is_not_called_bad() -> None:
+    with ModelServer(lambda request: status(500)) as server:
+        found = screened(server)
+    assert (found.outcome, found.kept) == ("evidence_insufficient", ())
+    assert found.rounds[0].ruling.tally.unscored == len(ABSTRACTS)
+    assert found.flow.excluded == ()
+
+
+@pytest.mark.spec("AESOP-ENSEMBLE")
+def test_a_model_and_the_grader_without_one_judge_together() -> None:
+    def script(request: Request) -> Behaviour:
+        first = request.fences("ABSTRACT")[0].startswith(ABSTRACTS[0]["title"])
+        return says(graded(relevance_score=0.1) if first else graded())
+
+    with ModelServer(script) as server:
+        found = screened(server, graders="offline, scripted:judge")
+    assert found.graders == ("offline", "scripted:judge")
+    torn = found.grade("t0")
+    assert torn is not None
+    assert (torn.recommendation, torn.rule, torn.agreement) == ("needs_more", "disagreement", 0.0)
+    assert [opinion.judged_by.model for opinion in torn.opinions] == ["offline", "scripted:judge"]
+    assert found.kept == ("t1", "t2", "t3", "t4", "t5")
+    assert found.usage.calls == len(ABSTRACTS)
+
+
+def test_a_cancelled_coroutine_makes_no_further_call() -> None:
+    async def cut_short(server: ModelServer) -> None:
+        many = [{**ABSTRACTS[0], "id": str(i), "title": f"{ABSTRACTS[0]['title']} {i}"} for i in range(60)]
+        task = asyncio.create_task(masis.screen_abstracts_async(QUESTION, many, settings(server)))
+        while not server.requests:
+            await asyncio.sleep(0.01)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    with ModelServer(lambda request: says(graded()), latency_ms=100) as server:
+        asyncio.run(cut_short(server))
+        assert len(server.requests) < 60
+
+
+def test_no_key_and_no_address_shows_in_what_is_recorded() -> None:
+    with ModelServer(lambda request: says(graded())) as server:
+        text = screened(server).model_dump_json()
+    assert server.address not in text
+    assert "SCRIPTED_KEY" not in text
