@@ -1,0 +1,174 @@
+"""What of an abstract tells its study type: its words and pairs of words, and the cues of ``study_cues.txt``.
+
+Words and pairs are counted in title and text apart. Cues (animals, people, drugs, chance, search, ...) are counted in
+the title and in each quarter of the text: "patients" at the end of a study of mice is its outlook, not its sample.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import islice, pairwise
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+CUES = Path(__file__).parent / "study_cues.txt"
+READ = 20_000
+"""How many characters of a title or text are read."""
+PARTS = 4
+"""Into how many parts of equal length a text is cut."""
+
+Array = np.ndarray[Any, np.dtype[Any]]
+Place = Literal["title", "text"]
+
+_WORD = re.compile(r"[^\W\d_]+|\d[\d.,·]*|%|=")
+_SHORTEST_DRUG = 6
+_KEPT_WORDS = 50_000
+"""How many words' cues are remembered."""
+
+
+class Cues(NamedTuple):
+    """The cue of each word, the endings of drug names, words that only end like one, the number of each phrase, and the
+    pairs of words that a phrase of three begins with.
+    """
+
+    names: tuple[str, ...]
+    of_word: dict[str, int]
+    endings: tuple[str, ...]
+    no_drugs: frozenset[str]
+    phrases: dict[str, int]
+    begins_three: frozenset[str]
+
+    def of(self, words: Sequence[str]) -> list[int]:
+        """The number of the cue each word is; -1 where it is none."""
+        get = self.of_word.get
+        return [cue if (cue := get(word)) is not None else self._new(word) for word in words]
+
+    def _new(self, word: str) -> int:
+        drug = len(word) >= _SHORTEST_DRUG and word not in self.no_drugs and word.endswith(self.endings)
+        cue = self.names.index("drug") if drug else -1
+        if len(self.of_word) < _KEPT_WORDS:
+            self.of_word[word] = cue
+        return cue
+
+
+@cache
+def cues() -> Cues:
+    """The cues as the file lists them."""
+    lines = [line for line in CUES.read_text(encoding="utf-8").splitlines() if line and not line.startswith("#")]
+    listed: dict[str, str] = {}
+    name = ""
+    for line in lines:
+        if not line.startswith(" "):
+            name, _, line = line.partition(":")
+        listed[name] = f"{listed.get(name, '')} {line.strip()}"
+    plain = [name for name in listed if name[0].isalpha()]
+    names = (*plain, "drug", "number")
+    of_word = {word: number for number, name in reversed([*enumerate(plain)]) for word in listed[name].split()}
+    of_word["0"] = names.index("number")
+    phrases = [phrase.strip() for phrase in listed['"phrase'].split("|")]
+    return Cues(
+        names,
+        of_word,
+        tuple(listed["*drug"].split()),
+        frozenset(listed["!drug"].split()),
+        {phrase: number for number, phrase in enumerate(phrases)},
+        frozenset(" ".join(words[:2]) for phrase in phrases if len(words := phrase.split()) == 3),
+    )
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a text in lower case, in order, ``0`` for a number; hyphens part words."""
+    found = _WORD.findall(text, 0, READ)
+    lowered = "\n".join(found).lower().split("\n")
+    return [word if word[0] > "9" else "0" if word[0] >= "0" else word for word in lowered]
+
+
+def spans_of(text: str, words: int) -> list[tuple[int, int]]:
+    """The characters of each of the first so many words."""
+    return [found.span() for found in islice(_WORD.finditer(text, 0, READ), words)]
+
+
+@dataclass(frozen=True, slots=True)
+class Features:
+    """What was read of an abstract: its words, the cue of each (-1 for none), counts of words and pairs of words, and
+    the measured cues.
+    """
+
+    title: list[str]
+    text: list[str]
+    title_cues: list[int]
+    text_cues: list[int]
+    title_terms: dict[str, int]
+    text_terms: dict[str, int]
+    measured: Array
+
+
+def features(title: str, text: str) -> Features:
+    """The features of an abstract. Takes time linear in its length."""
+    in_title, in_text = words_of(title), words_of(text)
+    title_cues, text_cues = cues().of(in_title), cues().of(in_text)
+    title_terms, text_terms = Counter(terms_of(in_title)), Counter(terms_of(in_text))
+    measured = np.concatenate(
+        [_cues_measured(title_cues, text_cues), _phrases(in_title, title_terms), _phrases(in_text, text_terms)]
+    )
+    return Features(in_title, in_text, title_cues, text_cues, title_terms, text_terms, measured)
+
+
+def terms_of(words: Sequence[str]) -> list[str]:
+    """Words, then pairs of words, in order."""
+    return [*words, *map(" ".join, pairwise(words))]
+
+
+class Measure(NamedTuple):
+    """What one number of ``Features.measured`` counts: a cue or a phrase, and where; length has neither."""
+
+    cue: int | None
+    phrase: str | None
+    place: Place
+
+
+@cache
+def measures() -> tuple[Measure, ...]:
+    """What each number of ``Features.measured`` counts."""
+    known = cues()
+    numbers = range(len(known.names))
+    title: Place = "title"
+    text: Place = "text"
+    of_cues = [Measure(cue, None, place) for place in (title, *[text] * (PARTS + 2), title, text) for cue in numbers]
+    lengths = [Measure(None, None, place) for place in (text, title, text, text)]
+    of_phrases = [Measure(None, phrase, place) for place in (title, text) for phrase in known.phrases]
+    return (*of_cues, *lengths, *of_phrases)
+
+
+def _cues_measured(title: Sequence[int], text: Sequence[int]) -> Array:
+    """Cues by place (logarithms of counts), in the whole text, whether they occur, their share; lengths."""
+    size, width = len(text), len(cues().names) + 1  # the last column takes what is no cue
+    in_title, in_text = np.array(title, dtype=np.intp) % width, np.array(text, dtype=np.intp) % width
+    part = np.arange(size) * PARTS // max(size, 1)
+    counts = np.bincount(np.concatenate([in_title, in_text + width * (1 + part)]), minlength=width * (1 + PARTS))
+    counts = counts.reshape(1 + PARTS, width)[:, :-1]
+    whole = counts[1:].sum(axis=0)
+    lengths = [math.log1p(size), math.log1p(len(title)), float(size < 100), float(size < 50)]
+    return np.concatenate(
+        [np.log1p(counts).ravel(), np.log1p(whole), whole > 0, counts[0] > 0, 20 * whole / max(size, 20), lengths]
+    )
+
+
+def _phrases(words: Sequence[str], terms: Mapping[str, int]) -> Array:
+    """Logarithms of how often each phrase of two or three words occurs."""
+    known = cues()
+    counts = np.zeros(len(known.phrases))
+    for phrase in known.phrases.keys() & terms.keys():
+        counts[known.phrases[phrase]] = terms[phrase]
+    if known.begins_three & terms.keys():
+        for triple in map(" ".join, zip(words, words[1:], words[2:], strict=False)):
+            if triple in known.phrases:
+                counts[known.phrases[triple]] += 1
+    return np.log1p(counts)

@@ -1,0 +1,386 @@
+# mypy: allow-untyped-calls
+"""Fits the study types on StudyTypeTeller's training file and writes `masis/screening/study_types.npz`.
+
+    python tools/fit_study_types.py --data ../shared/data            fit, print the figures of the cross-validation
+    python tools/fit_study_types.py --data ../shared/data --report   also judge the validation file, beside a baseline
+
+Logistic regression over words, pairs of words and cues (`masis.screening.study_features`), for the 14 types and for
+three questions that types share answers to. Every choice was made by cross-validation inside the training file (five
+folds, dealt twice); the validation file is read with --report only, and nothing is chosen by it. --report writes the
+figures between the marks of docs/study-types.md. Deterministic, byte for byte; some two minutes on one core.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_matrix, diags, hstack
+from sklearn.feature_extraction import DictVectorizer
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import confusion_matrix, f1_score, precision_recall_fscore_support
+from sklearn.model_selection import StratifiedKFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import normalize
+from sklearn.svm import LinearSVC
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+from masis.schema.screening import STUDY_TYPES
+from masis.screening.designs import REACH, WEIGHTS, load
+from masis.screening.study_features import features, measures
+
+TRAINING, VALIDATION = "study_types_train.jsonl", "study_types_val.jsonl"
+PAGE = Path(__file__).parents[1] / "docs" / "study-types.md"
+VERSION = "1"
+SEED = 0
+
+TITLE_SHARE = 0.6
+"""How much a title's terms weigh against a text's."""
+CUE_SHARE = 0.03
+"""How much a standard deviation of a cue weighs against a text's terms."""
+FEWEST = 3
+"""A term of fewer abstracts is left out."""
+LOOSENESS = 5.0
+"""Inverse strength of the penalty (C of scikit-learn)."""
+BALANCE = {"type": 1.3, "question": 1.0}
+"""To which power a class's rarity raises its weight."""
+QUESTION_WEIGHT = 0.7
+"""How much the answers count beside the type itself."""
+FOLDS, DEALS = 5, 2
+TEMPERATURES = np.linspace(0.6, 4.0, 69)
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+def who(kind: str) -> str:
+    """Who or what was studied."""
+    if kind.startswith("animal"):
+        return "animals"
+    if kind == "in_vitro_study":
+        return "cells"
+    if kind in ("non_systematic_review", "human_systematic_review"):
+        return "literature"
+    return "plan" if kind == "clinical_study_protocol" else "people"
+
+
+def what(kind: str) -> str:
+    """What was done to them."""
+    if "non_drug" in kind:
+        return "another intervention"
+    if "drug" in kind:
+        return "a drug"
+    if kind in ("animal_other", "remaining", "human_rct_non_intervention"):
+        return "nothing"
+    return "case" if kind == "human_case_report" else who(kind)
+
+
+def how(kind: str) -> str:
+    """By which design."""
+    for design in ("human_rct", "human_non_rct", "animal"):
+        if kind.startswith(design):
+            return design
+    return kind
+
+
+QUESTIONS: tuple[Callable[[str], str], ...] = (who, what, how)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Abstracts with their types, as counted terms and measured cues."""
+
+    documents: list[str]
+    kinds: Array
+    title: list[dict[str, int]]
+    text: list[dict[str, int]]
+    measured: Array
+
+
+def read(path: Path) -> Sample:
+    """A file of labelled abstracts."""
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    found = [features(row["title"], row["abstract"]) for row in rows]
+    kinds = np.array([row["accepted_label"].lower().replace("-", "_") for row in rows])
+    unknown = set(kinds) - set(STUDY_TYPES)
+    if unknown:
+        raise SystemExit(f"{path} has types that are not known: {sorted(unknown)}")
+    return Sample(
+        [f"{row['title']} {row['abstract']}" for row in rows],
+        kinds,
+        [each.title_terms for each in found],
+        [each.text_terms for each in found],
+        np.array([each.measured for each in found]),
+    )
+
+
+class Terms:
+    """The terms of title or text: which are kept and how they are valued, learnt from the rows that are fitted on."""
+
+    def __init__(self, counted: Sequence[Mapping[str, int]]) -> None:
+        self.vectoriser = DictVectorizer(dtype=np.float64)
+        counts = self.vectoriser.fit_transform(counted).tocsr()
+        occurs = np.asarray((counts > 0).sum(axis=0)).ravel()
+        self.kept = np.flatnonzero(occurs >= FEWEST)
+        self.idf = np.log((1 + len(counted)) / (1 + occurs[self.kept])) + 1
+
+    @property
+    def names(self) -> list[str]:
+        """The kept terms, in order."""
+        return [str(name) for name in self.vectoriser.get_feature_names_out()[self.kept]]
+
+    def values(self, counted: Sequence[Mapping[str, int]]) -> Any:
+        """(1 + ln count) x idf of each kept term, every row of length 1."""
+        counts = self.vectoriser.transform(counted).tocsr()[:, self.kept].astype(np.float64)
+        counts.data = 1 + np.log(counts.data)
+        return normalize(counts @ diags(self.idf))
+
+
+class Fitted:
+    """The classifiers of types and questions, fitted on some rows of a sample."""
+
+    def __init__(self, sample: Sample, rows: Array) -> None:
+        self.title = Terms([sample.title[row] for row in rows])
+        self.text = Terms([sample.text[row] for row in rows])
+        self.centre = sample.measured[rows].mean(axis=0)
+        self.spread = sample.measured[rows].std(axis=0) + 1e-6
+        inputs, kinds = self.inputs(sample, rows), sample.kinds[rows]
+        self.by_type = _regression(inputs, kinds, BALANCE["type"])
+        self.by_question = [
+            _regression(inputs, np.array([ask(kind) for kind in kinds]), BALANCE["question"]) for ask in QUESTIONS
+        ]
+
+    def inputs(self, sample: Sample, rows: Array) -> Any:
+        """What the classifiers see of rows: title, text and cues, each with its share."""
+        cues = np.clip((sample.measured[rows] - self.centre) / self.spread, -REACH, REACH) * CUE_SHARE
+        title = self.title.values([sample.title[row] for row in rows]) * TITLE_SHARE
+        return hstack([title, self.text.values([sample.text[row] for row in rows]), csr_matrix(cues)]).tocsr()
+
+    def scores(self, sample: Sample, rows: Array) -> Array:
+        """The score of each type for rows, as `masis.screening.designs` has it."""
+        inputs = self.inputs(sample, rows)
+        order = [list(self.by_type.classes_).index(kind) for kind in STUDY_TYPES]
+        scores: Array = self.by_type.predict_log_proba(inputs)[:, order]
+        for ask, fitted in zip(QUESTIONS, self.by_question, strict=True):
+            columns = [list(fitted.classes_).index(ask(kind)) for kind in STUDY_TYPES]
+            scores = scores + QUESTION_WEIGHT * fitted.predict_log_proba(inputs)[:, columns]
+        return scores
+
+
+def _regression(inputs: Any, classes: Array, power: float) -> Any:
+    """Logistic regression in which rare classes weigh more."""
+    names, counts = np.unique(classes, return_counts=True)
+    weights = dict(zip(names, (counts.mean() / counts) ** power, strict=True))
+    return LogisticRegression(C=LOOSENESS, max_iter=200, tol=1e-4, class_weight=weights).fit(inputs, classes)
+
+
+def left_out(sample: Sample) -> list[Array]:
+    """The scores of every abstract from classifiers that did not see it, once for each deal of the folds."""
+    deals = []
+    for deal in range(DEALS):
+        scores = np.zeros((len(sample.kinds), len(STUDY_TYPES)))
+        folds = StratifiedKFold(FOLDS, shuffle=True, random_state=SEED + deal)
+        for fitted_on, held in folds.split(sample.kinds, sample.kinds):
+            scores[held] = Fitted(sample, fitted_on).scores(sample, held)
+        deals.append(scores)
+    return deals
+
+
+def told(scores: Array) -> Array:
+    """The type of each row."""
+    kinds: Array = np.array(STUDY_TYPES)[scores.argmax(axis=1)]
+    return kinds
+
+
+def weighted_f1(kinds: Array, guesses: Array) -> float:
+    """F1 of each type, weighted by how many there are."""
+    return float(f1_score(kinds, guesses, average="weighted"))
+
+
+def temperature(kinds: Array, deals: Sequence[Array]) -> float:
+    """The temperature at which the shares of left-out abstracts fit best."""
+    right = np.array([STUDY_TYPES.index(kind) for kind in kinds])
+
+    def surprise(degree: float) -> float:
+        return float(np.mean([-_log_softmax(scores / degree)[np.arange(len(right)), right].mean() for scores in deals]))
+
+    return float(min(TEMPERATURES, key=surprise))
+
+
+def _log_softmax(scores: Array) -> Array:
+    shifted = scores - scores.max(axis=1, keepdims=True)
+    lowered: Array = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+    return lowered
+
+
+def exported(fitted: Fitted, degree: float) -> dict[str, Array]:
+    """The weights as `masis.screening.designs` reads them: terms as text, their weights in whole numbers."""
+    order = [list(fitted.by_type.classes_).index(kind) for kind in STUDY_TYPES]
+    heads = [fitted.by_type.coef_[order], *(each.coef_ for each in fitted.by_question)]
+    intercept = np.concatenate([fitted.by_type.intercept_[order], *(each.intercept_ for each in fitted.by_question)])
+    edges = np.cumsum([len(head) for head in heads])
+    bounds = np.array(list(pairwise(edges)))
+    answers = [
+        [begin + list(each.classes_).index(ask(kind)) for kind in STUDY_TYPES]
+        for ask, each, (begin, _) in zip(QUESTIONS, fitted.by_question, bounds, strict=True)
+    ]
+    weights = np.concatenate(heads).T
+    titles, texts = len(fitted.title.kept), len(fitted.text.kept)
+    return {
+        "version": np.frombuffer(VERSION.encode(), dtype=np.uint8),
+        **_block("title", fitted.title, weights[:titles] * TITLE_SHARE),
+        **_block("text", fitted.text, weights[titles : titles + texts]),
+        "centre": fitted.centre.astype(np.float32),
+        "spread": fitted.spread.astype(np.float32),
+        "measured": (weights[titles + texts :] * CUE_SHARE).astype(np.float32),
+        "intercept": intercept.astype(np.float32),
+        "answers": np.array(answers, dtype=np.int32),
+        "bounds": bounds.astype(np.int32),
+        "weight": np.float32(QUESTION_WEIGHT),
+        "temperature": np.float32(degree),
+    }
+
+
+def _block(name: str, terms: Terms, weights: Array) -> dict[str, Array]:
+    scale = np.abs(weights).max(axis=0) / 127
+    return {
+        f"{name}_terms": np.frombuffer("\n".join(terms.names).encode(), dtype=np.uint8),
+        f"{name}_idf": terms.idf.astype(np.float32),
+        f"{name}_weights": np.round(weights / scale).astype(np.int8),
+        f"{name}_scale": scale.astype(np.float32),
+    }
+
+
+def baselines(training: Sample, tested: Sample) -> dict[str, float]:
+    """Plain TF-IDF of words with a linear classifier, as it comes and with classes balanced."""
+    figures = {}
+    for name, weight in (("as it comes", None), ("classes balanced", "balanced")):
+        plain = make_pipeline(TfidfVectorizer(), LinearSVC(class_weight=weight, random_state=SEED))
+        plain.fit(training.documents, training.kinds)
+        figures[name] = weighted_f1(tested.kinds, plain.predict(tested.documents))
+    return figures
+
+
+def judged(path: Path) -> tuple[Array, Array, float]:
+    """The types that the written weights tell for a file, how sure they are, and milliseconds of processor each."""
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    model = load()
+    for row in rows[:50]:
+        model.recognise(row["title"], row["abstract"])
+    started = time.process_time()
+    found = [model.recognise(row["title"], row["abstract"]) for row in rows]
+    took = 1000 * (time.process_time() - started) / len(rows)
+    return np.array([each.study_type for each in found]), np.array([each.confidence for each in found]), took
+
+
+def page(training: Sample, data: Path, crossed: Sequence[float]) -> str:
+    """The figures of the validation file as a page shows them."""
+    tested = read(data / VALIDATION)
+    guesses, sure, took = judged(data / VALIDATION)
+    plain = baselines(training, tested)
+    right = guesses == tested.kinds
+    spread = _resampled(tested.kinds, guesses)
+    lines = [
+        f"Fitted on {len(training.kinds):,} abstracts, judged on {len(tested.kinds)}.",
+        "",
+        "| | weighted F1 |",
+        "|---|---|",
+        f"| recognise | **{weighted_f1(tested.kinds, guesses):.3f}** ({spread[0]:.3f} to {spread[1]:.3f}) |",
+        *(f"| plain TF-IDF and linear SVM, {name} | {figure:.3f} |" for name, figure in plain.items()),
+        f"| recognise, cross-validated in the training file | {np.mean(crossed):.3f} |",
+        "",
+        f"Accuracy {right.mean():.3f}. In brackets the middle 95% of 2,000 resamplings of the validation file.",
+        f"Weights {WEIGHTS.stat().st_size / 1e6:.2f} MB; {took:.2f} ms of processor an abstract.",
+        "",
+        *_by_type(tested.kinds, guesses),
+        "",
+        *_matrix(tested.kinds, guesses),
+        "",
+        *_calibration(right, sure),
+    ]
+    return "\n".join(lines)
+
+
+def _resampled(kinds: Array, guesses: Array) -> Array:
+    chance = np.random.default_rng(SEED)
+    draws = [chance.integers(0, len(kinds), len(kinds)) for _ in range(2000)]
+    figures: Array = np.percentile([weighted_f1(kinds[draw], guesses[draw]) for draw in draws], [2.5, 97.5])
+    return figures
+
+
+def _by_type(kinds: Array, guesses: Array) -> list[str]:
+    precision, recall, f1, counts = precision_recall_fscore_support(
+        kinds, guesses, labels=list(STUDY_TYPES), zero_division=0
+    )
+    rows = zip(STUDY_TYPES, counts, precision, recall, f1, strict=True)
+    return [
+        "| type | abstracts | precision | recall | F1 |",
+        "|---|---|---|---|---|",
+        *(f"| {kind} | {count} | {p:.2f} | {r:.2f} | {f:.2f} |" for kind, count, p, r, f in rows),
+    ]
+
+
+def _matrix(kinds: Array, guesses: Array) -> list[str]:
+    counts = confusion_matrix(kinds, guesses, labels=list(STUDY_TYPES))
+    numbers = " | ".join(str(number) for number in range(1, len(STUDY_TYPES) + 1))
+    return [
+        "Rows are what people labelled, columns what was recognised, in the same order.",
+        "",
+        f"| | {numbers} |",
+        "|---" * (len(STUDY_TYPES) + 1) + "|",
+        *(
+            f"| {number} {kind} | " + " | ".join(str(count) if count else "·" for count in row) + " |"
+            for number, (kind, row) in enumerate(zip(STUDY_TYPES, counts, strict=True), start=1)
+        ),
+    ]
+
+
+def _calibration(right: Array, sure: Array) -> list[str]:
+    lines = ["| share of the type told | abstracts | mean share | right |", "|---|---|---|---|"]
+    for low, high in ((0.0, 0.4), (0.4, 0.6), (0.6, 0.8), (0.8, 0.95), (0.95, 1.01)):
+        here = (sure >= low) & (sure < high)
+        if here.any():
+            means = f"{sure[here].mean():.2f} | {right[here].mean():.2f}"
+            lines.append(f"| {low:.2f} to {min(high, 1):.2f} | {here.sum()} | {means} |")
+    return lines
+
+
+def main() -> int:
+    """Fit, print the figures, write the weights; with --report judge the validation file and write the page."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True, help="folder with the labelled abstracts")
+    parser.add_argument("--out", type=Path, default=WEIGHTS, help="where to write the weights")
+    parser.add_argument("--report", action="store_true", help="judge the validation file and write docs/study-types.md")
+    chosen = parser.parse_args()
+    training = read(chosen.data / TRAINING)
+    assert training.measured.shape[1] == len(measures())
+    with threadpool_limits(1):
+        deals = left_out(training)
+        degree = temperature(training.kinds, deals)
+        fitted = Fitted(training, np.arange(len(training.kinds)))
+    stored: dict[str, Any] = exported(fitted, degree)
+    np.savez_compressed(chosen.out, **stored)
+    crossed = [weighted_f1(training.kinds, told(scores)) for scores in deals]
+    print(f"cross-validated weighted F1 {np.mean(crossed):.4f} {np.round(crossed, 4)}, temperature {degree:.2f}")
+    print(f"{chosen.out}: {chosen.out.stat().st_size:,} bytes")
+    if chosen.report:
+        figures = page(training, chosen.data, crossed)
+        print(figures)
+        marked = PAGE.read_text(encoding="utf-8")
+        block = f"<!-- figures -->\n{figures}\n<!-- end of figures -->"
+        replaced = re.sub(r"<!-- figures -->.*<!-- end of figures -->", lambda _: block, marked, flags=re.DOTALL)
+        PAGE.write_text(replaced, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
