@@ -30,6 +30,7 @@ class Limiter:
 
     @most.setter
     def most(self, most: int) -> None:
+        """Let so many be under way from now on; those that are go on."""
         with self._lock:
             self._most = most
             self._wake()
