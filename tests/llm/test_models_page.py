@@ -38,6 +38,9 @@ def test_every_outcome_of_a_call_stands_there() -> None:
     assert set(OUTCOMES.values()) <= set(get_args(CallOutcome))
 
 
+@pytest.mark.spec(
+    "REQ-CRITIC-032", "REQ-CRITIC-NFR-001", "REQ-CRITIC-NFR-002", "REQ-CRITIC-NFR-003", "REQ-CRITIC-NFR-004"
+)
 def test_the_numbers_are_those_of_the_code() -> None:
     effort = pytest.importorskip("masis.llm.providers.anthropic").EFFORT
     settings, retries = Settings(), Retries()
@@ -52,6 +55,8 @@ def test_the_numbers_are_those_of_the_code() -> None:
         f"`effort` is `{effort}`",
     ):
         assert words in PAGE, words
+    deadlines = (settings.call_deadline_s, settings.iteration_deadline_s, settings.loop_deadline_s)
+    assert (settings.max_retries, *deadlines) == (2, 15, 35, 90)
     assert (retries.most, retries.base_s, retries.cap_s) == (
         settings.max_retries,
         settings.retry_base_s,
