@@ -81,6 +81,7 @@ class Request:
 
 
 TELLING = {
+    "common_reply": {"critic", "evaluator"},
     "critique_reply": {"critique_reasoning"},
     "evaluation_reply": {"faithfulness"},
     "claims_reply": {"claims"},
@@ -121,11 +122,27 @@ def status(code: int, message: str = "scripted", *, code_name: str = "scripted",
     return Behaviour(status=code, headers=named, error={"message": message, "code": code_name, "type": code_name})
 
 
-def sensible(request: Request, issues: Literal["some", "none", "always"] = "some") -> Json:
+COMMON = {
+    "claims_verify": "verdicts_reply",
+    "completeness": "completeness_reply",
+    "critic": "critique_reply",
+    "evaluator": "evaluation_reply",
+    "reviser": "revision_reply",
+}
+"""The fields of the form that calls of a run share, and the reply that each holds."""
+
+
+def sensible(
+    request: Request, issues: Literal["some", "none", "always"] = "some", schema_name: str | None = None
+) -> Json:
     """A reply in the form asked for, made from what stands in the fences."""
     chunks = [_chunk(text) for text in request.fences("EVIDENCE")]
     answer = "".join(request.fences("ANSWER")[:1])
-    match request.schema_name:
+    match schema_name or request.schema_name:
+        case "common_reply":
+            (field,) = re.findall(r"Fill '(\w+)'; all others are null\.", request.text)
+            made = {"missing": []} if field == "completeness" else sensible(request, issues, COMMON[field])
+            return dict.fromkeys(COMMON) | {field: made}
         case "critique_reply":
             return _critique(answer, chunks, issues)
         case "evaluation_reply":
