@@ -36,20 +36,32 @@ _SEARCHED = Wording(
     r"|medline|embase|cochrane (?:library|central|database)|pubmed|web of science|studies were included)\b"
 )
 _REVIEW_TITLE = Wording(r"\b(?:systematic review|meta-?\s?analysis|metaanalysis)\b")
+_FEW = r"(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|[2-9]|1\d)"
 _SERIES = Wording(
-    r"\bcase series\b|\bseries of (?:\w+ )?(?:\w+ )?(?:cases|patients)\b"
+    rf"\b(?:charts?|records|notes|review|report|analysis) of (?:the )?{_FEW} (?:[\w-]+ ){{0,2}}?(?:cases|patients)\b"
+    r"|\bcase series\b|\bseries of (?:\w+ )?(?:\w+ )?(?:cases|patients)\b"
     r"|\b(?:we (?:report|describe|present)|reports?|describes?) (?:on )?(?:the )?(?:cases of )?"
     r"(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|[2-9]|[1-9]\d) (?:[\w-]+ ){0,3}?"
     r"(?:cases|patients|children|women|men|siblings|brothers|infants)\b"
 )
 _CASE_CONTROL = Wording(r"\bcase[- ]control(?:led)?\b|\bmatched controls\b")
 _CROSS_SECTIONAL = Wording(r"\bcross[- ]sectional\b|\bprevalence (?:study|survey)\b|\bquestionnaire survey\b")
+_SURVEY = Wording(
+    r"\bsurveyed\b|\bsurvey (?:of|among)\b|\ba (?:[\w-]+ ){0,3}?survey was\b"
+    r"|\bquestionnaires? (?:was|were) (?:sent|mailed|posted|distributed)\b"
+)
 _COHORT = Wording(
     r"\bcohorts?\b|\blongitudinal (?:study|data|analysis)\b"
     r"|\bprospective(?:ly)? (?:\w+ )?(?:study|observational|followed)"
     r"|\bfollowed(?: up)? for\b|\bregistry\b|\bretrospective(?:ly)? (?:\w+ )?(?:study|review|analy[sz]\w+|chart)\b"
 )
 
+_OF_INTERVENTIONS: tuple[tuple[Design, Wording], ...] = (
+    ("case_series", _SERIES),
+    ("cohort_study", Wording(r"\bcohorts?\b")),
+    ("case_control_study", _CASE_CONTROL),
+    ("cross_sectional_study", _CROSS_SECTIONAL),
+)
 _FINER: dict[StudyType, tuple[tuple[Design, Wording], ...]] = {
     "human_case_report": (("case_series", _SERIES),),
     "remaining": (
@@ -57,9 +69,10 @@ _FINER: dict[StudyType, tuple[tuple[Design, Wording], ...]] = {
         ("cross_sectional_study", _CROSS_SECTIONAL),
         ("cohort_study", _COHORT),
         ("case_series", _SERIES),
+        ("cross_sectional_study", _SURVEY),
     ),
-    "human_non_rct_drug_intervention": (("case_series", _SERIES), ("cohort_study", Wording(r"\bcohorts?\b"))),
-    "human_non_rct_non_drug_intervention": (("case_series", _SERIES), ("cohort_study", Wording(r"\bcohorts?\b"))),
+    "human_non_rct_drug_intervention": _OF_INTERVENTIONS,
+    "human_non_rct_non_drug_intervention": _OF_INTERVENTIONS,
 }
 _MAY_BE_TRIAL: frozenset[StudyType] = frozenset(
     {"remaining", "human_non_rct_drug_intervention", "human_non_rct_non_drug_intervention"}
@@ -79,7 +92,8 @@ def placed(study_type: StudyType | None, abstract: Abstract) -> Placed:
     for design, wording in _FINER.get(study_type, ()):
         if words := first(wording, abstract):
             return Placed(design, f"Its words make it a {rubric.HIERARCHY[design].name}.", words)
-    return Placed(rubric.DESIGN_OF[study_type], f"What a {name} stands for.")
+    design = rubric.DESIGN_OF[study_type]
+    return Placed(design, f"What the type stands for ({name}): {rubric.HIERARCHY[design].name}.")
 
 
 def _review(study_type: StudyType, abstract: Abstract) -> Placed | None:

@@ -9,7 +9,7 @@ from typing import Protocol
 from masis.schema.audit import JudgedBy
 from masis.schema.calls import Usage
 from masis.schema.screening import Abstract, Design, Grade, Reason, SampleSize, StudyType, Words
-from masis.screening import rubric
+from masis.screening import designs, rubric, sample_size
 from masis.screening.adequacy import adequate
 from masis.screening.grading import Judgement, ruled
 from masis.screening.hierarchy import asked_of, placed
@@ -93,10 +93,8 @@ class OfflineGrader:
 
 def offline_grader() -> OfflineGrader:
     """The grader without a model, with the recogniser of study types and the extractor of sample sizes."""
-    from masis.screening import designs, sample_size
-
     reading = Reading(
-        study_type=lambda abstract: designs.recognise(abstract.title, abstract.text),
+        study_type=designs.recognise,
         sizes=sample_size.sample_sizes,
         study_size=sample_size.study_size,
     )
@@ -105,8 +103,6 @@ def offline_grader() -> OfflineGrader:
 
 def study_types_version() -> str:
     """The version of the weights that recognise study types."""
-    from masis.screening import designs
-
     return designs.version()
 
 

@@ -1,0 +1,103 @@
+"""``masis screen``: a file of abstracts in, a screening out, rounds told on the way."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from masis.schema.screening import Screening
+from masis.screening.demo import demo_folder
+from masis.store import Store
+from tests.cli.running import Masis
+
+QUESTION = "Does velotarine lower blood pressure in adults with resistant hypertension?"
+FILE = demo_folder() / "abstracts.jsonl"
+
+
+@pytest.mark.spec("AESOP-STANDALONE")
+def test_a_file_is_searched_and_graded_round_by_round_without_network_or_database(masis: Masis) -> None:
+    result = masis("screen", FILE, "-q", QUESTION, "--retrieve", "10")
+    assert result.exit_code == 0, result.stderr
+    found = Screening.model_validate_json(result.stdout)
+    assert found.outcome == "sufficient"
+    assert len(found.rounds[0].retrieved) == 10
+    assert "round  found  new  keep" in result.stderr
+    assert "Sufficient." in result.stderr
+
+
+def test_every_abstract_can_be_graded_in_one_round_and_written_as_csv(masis: Masis, tmp_path: Path) -> None:
+    out = tmp_path / "log.csv"
+    result = masis("screen", FILE, "-q", QUESTION, "--all", "--format", "csv", "--out", out)
+    assert result.exit_code == 0, result.stderr
+    rows = list(csv.DictReader(io.StringIO(out.read_text(encoding="utf-8"))))
+    assert len(rows) == len(FILE.read_text(encoding="utf-8").splitlines())
+    assert {row["recommendation"] for row in rows} == {"keep", "discard", "needs_more"}
+    assert "Evidence insufficient." in result.stderr
+
+
+def test_the_kept_go_out_as_ris(masis: Masis) -> None:
+    result = masis("screen", FILE, "-q", QUESTION, "--retrieve", "10", "--format", "ris")
+    assert result.stdout.count("TY  - JOUR") == result.stdout.count("ER  - ") > 4
+
+
+@pytest.mark.parametrize("name", ["abstracts.ris", "abstracts.bib", "abstracts.xml", "abstracts.nbib"])
+def test_other_formats_are_read_too(masis: Masis, name: str) -> None:
+    found = sorted((demo_folder() / "import").glob(f"*{Path(name).suffix}"))
+    result = masis("screen", found[0], "-q", QUESTION, "--all")
+    assert result.exit_code == 0, result.stderr
+    assert len(Screening.model_validate_json(result.stdout).grades) == 10
+
+
+def test_it_is_kept_in_a_database_where_one_is_named(masis: Masis, tmp_path: Path) -> None:
+    database = tmp_path / "kept.db"
+    result = masis("screen", FILE, "-q", QUESTION, "--retrieve", "10", "--db", database)
+    found = Screening.model_validate_json(result.stdout)
+    with Store.open(database) as store:
+        assert store.screenings.get(found.id) == found
+        assert set(store.screenings.abstracts(found.id)) == {grade.abstract_id for grade in found.grades}
+
+
+def test_records_that_cannot_be_read_are_named_and_the_rest_is_screened(masis: Masis, tmp_path: Path) -> None:
+    file = tmp_path / "some.jsonl"
+    good = {"id": "a", "title": "Velotarine in resistant hypertension", "text": "Velotarine lowered blood pressure."}
+    twice = {**good, "text": "Something else altogether."}
+    file.write_text("\n".join([json.dumps(good), "{oops", json.dumps(twice)]) + "\n", encoding="utf-8")
+    result = masis("screen", file, "-q", QUESTION, "--all")
+    assert result.exit_code == 1
+    assert "some.jsonl, line 2" in result.stderr
+    assert "two records have this id" in result.stderr
+    assert len(Screening.model_validate_json(result.stdout).grades) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["-q", " "], "is empty"),
+        (["-q", QUESTION, "--grader", "nobody:knows"], "nobody"),
+        (["-q", QUESTION, "--set", "screening_keep_share=2"], "screening_keep_share"),
+        ([], "--question"),
+    ],
+)
+def test_wrong_use_is_told_before_anything_is_read(masis: Masis, arguments: list[str], says: str) -> None:
+    result = masis("screen", FILE, *arguments)
+    assert result.exit_code == 2
+    assert says in result.stderr
+    assert result.stdout == ""
+
+
+def test_a_file_without_abstracts_is_a_failed_job(masis: Masis, tmp_path: Path) -> None:
+    (tmp_path / "empty.jsonl").write_text("", encoding="utf-8")
+    result = masis("screen", tmp_path / "empty.jsonl", "-q", QUESTION)
+    assert result.exit_code == 1
+    assert "empty.jsonl" in result.stderr
+
+
+def test_what_abstracts_say_steers_no_terminal(masis: Masis, tmp_path: Path) -> None:
+    file = tmp_path / "x.jsonl"
+    file.write_text(json.dumps({"id": "\u001b[2Ja", "title": "\u001b[31mred", "text": "Text."}) + "\n" + "{", "utf-8")
+    result = masis("screen", file, "-q", "red \u001b[2J text?", "--all")
+    assert "\u001b" not in result.stderr

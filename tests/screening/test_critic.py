@@ -1,0 +1,155 @@
+"""The critic put together: screening as one call, on the abstracts shipped for the demo too."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+
+import masis
+from masis.errors import InputError, SettingsError
+from masis.schema.screening import Abstract, Screening, ScreeningEvent
+from masis.screening.critic import evaluate, evaluate_async, grader_for, grader_names
+from masis.screening.demo import DemoQuestion, demo_abstracts, demo_questions, simulate
+from masis.screening.offline_grader import offline_grader
+from masis.settings import Settings
+
+QUESTION = "Does aspirin relieve acute migraine in adults?"
+TRIAL = {
+    "id": "trial",
+    "title": "Aspirin for acute migraine in adults: a randomised, double-blind, placebo-controlled trial",
+    "text": "Adults with acute migraine were randomly assigned to aspirin 900 mg (n = 206) or placebo (n = 206). "
+    "Participants and assessors were blinded. The primary outcome was freedom from pain at 2 hours. Aspirin relieved "
+    "acute migraine more often than placebo (odds ratio 2.1, 95% CI 1.5 to 2.9; p < 0.001). NCT01234567.",
+}
+CASE = {
+    "id": "case",
+    "title": "Acute migraine relieved by aspirin: a case report",
+    "text": "We report a 34-year-old woman whose acute migraine was relieved by aspirin.",
+}
+AWAY = {
+    "id": "away",
+    "title": "Early walking after knee replacement: a randomised controlled trial",
+    "text": "We randomly assigned 240 adults after knee replacement to early walking or usual care. It was better.",
+}
+
+
+@pytest.mark.spec("AESOP-GRADING", "AESOP-WEAK-REJECTED", "AESOP-RCT-FAIR")
+def test_each_abstract_gets_a_grade_a_recommendation_and_reasons() -> None:
+    found = masis.screen_abstracts(QUESTION, [TRIAL, CASE, AWAY])
+    advice = {grade.abstract_id: (grade.recommendation, grade.rule) for grade in found.grades}
+    assert advice == {"trial": ("keep", "strong"), "case": ("discard", "weak_method"), "away": ("discard", "off_topic")}
+    assert (found.decision, found.consensus, found.kept) == ("retrieve_more", "retrieve_more", ("trial",))
+    assert len(found.rounds) == 1
+    trial = found.grade("trial")
+    assert trial is not None
+    assert trial.study_size is not None
+    assert trial.sample_size_adequate is True
+    assert set(trial.reasons) == {
+        "relevance_score",
+        "methodology_score",
+        "sample_size_adequate",
+        "study_type",
+        "design",
+        "recommendation",
+    }
+    for reason in trial.reasons.values():
+        for words in reason.words:
+            source = TRIAL[words.place]
+            assert source[words.start : words.end] == words.text
+
+
+@pytest.mark.spec("AESOP-CONVERGES")
+def test_strong_evidence_suffices() -> None:
+    trials = [Abstract.model_validate({**TRIAL, "id": f"t{i}", "title": f"{TRIAL['title']} {i}"}) for i in range(4)]
+    found = masis.screen_abstracts(QUESTION, trials)
+    assert (found.decision, found.outcome, found.flow.kept) == ("sufficient", "sufficient", 4)
+
+
+def test_every_abstract_of_a_large_set_is_graded_in_the_one_round() -> None:
+    many = [{**AWAY, "id": str(i), "title": f"{AWAY['title']}, number {i}"} for i in range(1200)]
+    found = masis.screen_abstracts(QUESTION, many)
+    assert (len(found.grades), len(found.rounds), found.outcome) == (1200, 1, "evidence_insufficient")
+
+
+def test_what_cannot_be_read_is_refused_with_its_place() -> None:
+    with pytest.raises(InputError, match=r"abstracts\[1\]: has neither a title nor an abstract"):
+        masis.screen_abstracts(QUESTION, [TRIAL, {"journal": "nothing to read"}])
+    with pytest.raises(InputError, match=r"abstracts\[1\].year"):
+        masis.screen_abstracts(QUESTION, [TRIAL, {**CASE, "year": "soon"}])
+    with pytest.raises(InputError, match=r"abstracts\[1\].id: the id 'trial' is used by another"):
+        masis.screen_abstracts(QUESTION, [TRIAL, {**CASE, "id": "trial"}])
+    with pytest.raises(InputError, match="question"):
+        masis.screen_abstracts("  ", [TRIAL])
+    assert masis.screen_abstracts(QUESTION, []).outcome == "evidence_insufficient"
+
+
+def test_a_mapping_may_call_its_text_abstract_and_be_known_by_its_pubmed_id() -> None:
+    row = {"pmid": "31563227", "title": TRIAL["title"], "abstract": TRIAL["text"], "keywords": ["aspirin"]}
+    found = masis.screen_abstracts(QUESTION, [row])
+    assert found.kept == ("pmid-31563227",)
+
+
+def test_the_result_travels_as_json() -> None:
+    found = masis.screen_abstracts(QUESTION, [TRIAL, CASE])
+    assert Screening.model_validate_json(found.model_dump_json()) == found
+
+
+@pytest.mark.spec("AESOP-ASYNC")
+def test_one_look_of_the_critic_is_a_node_that_keeps_no_state() -> None:
+    abstracts = [Abstract.model_validate(each) for each in (TRIAL, CASE)]
+    grader = offline_grader()
+    grades, found = evaluate(QUESTION, abstracts, 2, grader=grader)
+    assert (found.required_average, found.decision) == (0.60, "retrieve_more")
+
+    async def twice() -> list[object]:
+        return list(
+            await asyncio.gather(
+                evaluate_async(QUESTION, abstracts, 2, grader=grader),
+                evaluate_async("Does walking help after knee replacement?", abstracts, 0, grader=grader),
+            )
+        )
+
+    one, other = asyncio.run(twice())
+    assert one == (grades, found)
+    assert other != one
+
+
+def test_a_coroutine_that_screens_leaves_the_event_loop_free() -> None:
+    seen: list[ScreeningEvent] = []
+
+    async def both() -> tuple[Screening, float]:
+        ticks = 0.0
+        task = asyncio.create_task(masis.screen_abstracts_async(QUESTION, [TRIAL, CASE], on_event=seen.append))
+        while not task.done():
+            before = time.perf_counter()
+            await asyncio.sleep(0.001)
+            ticks = max(ticks, time.perf_counter() - before)
+        return task.result(), ticks
+
+    found, _ = asyncio.run(both())
+    assert found.grades == masis.screen_abstracts(QUESTION, [TRIAL, CASE]).grades
+    assert seen[-1].kind == "screening_finished"
+
+
+@pytest.mark.parametrize("text", ["", " , ", "offline, offline", "nobody:knows"])
+def test_graders_that_make_no_sense_are_refused(text: str) -> None:
+    with pytest.raises(SettingsError):
+        grader_for(Settings(screening_graders=text))
+
+
+def test_several_graders_are_named_with_commas() -> None:
+    assert grader_names(Settings(screening_graders="offline, openai:gpt-4o")) == ("offline", "openai:gpt-4o")
+
+
+SURE = {"strong": "sufficient", "weak": "evidence_insufficient", "insufficient": "evidence_insufficient"}
+
+
+@pytest.mark.spec("AESOP-CONVERGES", "AESOP-WEAK-REJECTED", "AESOP-SERIES")
+@pytest.mark.parametrize("asked", [each for each in demo_questions() if each.kind in SURE], ids=lambda each: each.id)
+def test_strong_evidence_converges_and_weak_evidence_never_does(asked: DemoQuestion) -> None:
+    found = simulate(asked, demo_abstracts(), offline_grader())
+    assert found.outcome == SURE[asked.kind], [each.ruling.why for each in found.rounds]
+    designs = {grade.design for grade in found.grades if grade.recommendation == "keep"}
+    assert not designs & {"case_series", "case_report", "animal_study", "in_vitro_study", "narrative_review"}
