@@ -10,11 +10,14 @@ import streamlit as st
 
 from masis.datasets.readers.abstracts import read_abstracts
 from masis.errors import InputError, MasisError
+from masis.llm.offer import reached_at
+from masis.llm.registry import resolve
 from masis.schema.screening import Abstract
+from masis.screening.critic import ROLE, grader_names
 from masis.screening.demo import CORPUS, demo_abstracts
 from masis.screening_desk import CORPUS as CORPUS_PREFIX
 from masis.screening_desk import PUBMED
-from masis.settings import Settings
+from masis.settings import OFFLINE, Settings
 from masis.store.corpora import CorpusImport, CorpusSummary
 from masis.ui.drafts import drafter
 from masis.ui.new_audit_form import Understood, Wrong
@@ -43,7 +46,7 @@ TUNABLE = (
     Tunable("screening_retrieve", "Abstracts a round", "How many abstracts the searches of a round bring.", 1, 200),
     Tunable("screening_max_rounds", "Most rounds", "How often it searches again before it gives up.", 1, 8),
 )
-MEMORY = "screening_memory"
+MEMORY, GRADERS = "screening_memory", "screening_graders"
 
 
 @dataclass
@@ -127,7 +130,19 @@ def settings_of(base: Settings, changes: Mapping[str, Any]) -> Settings:
             kept[each.name] = value
     if isinstance(changes.get(MEMORY), bool):
         kept[MEMORY] = changes[MEMORY]
+    if isinstance(graders := changes.get(GRADERS), str) and graders.strip(" ,"):
+        kept[GRADERS] = graders
     return base.model_copy(update=kept)
+
+
+def where_it_grades(settings: Settings) -> str:
+    """What leaves the machine, in a sentence. Raises SettingsError for a grader that can't be asked."""
+    names = grader_names(settings)
+    asked = [resolve(name, ROLE, settings) for name in names if name != OFFLINE]
+    sent = dict.fromkeys(reached_at(name, settings) for name in asked)
+    if not sent:
+        return "Graded on this machine, without a language model; nothing is sent anywhere."
+    return f"Graded by {' and '.join(names)}. Question and abstracts go to {', '.join(sent)}."
 
 
 def load_demo(bench: Workbench) -> None:

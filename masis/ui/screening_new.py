@@ -6,16 +6,19 @@ from typing import Any
 
 import streamlit as st
 
+from masis.auditor import offered_models
 from masis.errors import InputError, MasisError
 from masis.schema.screening import Abstract
 from masis.screening.demo import CORPUS, demo_questions
 from masis.screening_desk import CORPUS as CORPUS_PREFIX
 from masis.screening_desk import PUBMED
+from masis.settings import Settings
 from masis.store.corpora import CorpusSummary
 from masis.ui import address
 from masis.ui.components import registered
 from masis.ui.place import workbench
 from masis.ui.screening_form import (
+    GRADERS,
     LONGEST_QUESTION,
     MEMORY,
     MOST_FAULTS,
@@ -31,6 +34,7 @@ from masis.ui.screening_form import (
     settings_of,
     source_words,
     understood,
+    where_it_grades,
 )
 from masis.ui.screening_jobs import screening_jobs
 from masis.ui.typing_area import typing_area
@@ -79,10 +83,21 @@ def show_form(bench: Workbench) -> None:
                 on_click=_start,
                 key="start-screening",
             )
-            st.caption("Graded on this machine, without a language model, unless the settings name one.")
+            _where(settings_of(bench.settings, form.settings), sources)
         else:
             _no_corpus()
         _UNDERSTOOD(data=understood(form, _first(bench, form, sources)), key="screening-understood")
+
+
+def _where(settings: Settings, sources: tuple[str, ...]) -> None:
+    """What leaves the machine, or why a grader that was chosen can't be asked."""
+    try:
+        said = where_it_grades(settings)
+    except MasisError as error:
+        st.warning("A grader that was chosen can't be asked.", icon=":material/key_off:")
+        st.text(str(error))
+        return
+    st.caption(f"{said} The queries go to PubMed." if PUBMED in sources else said)
 
 
 def _no_corpus() -> None:
@@ -163,8 +178,8 @@ def _import(form: ScreeningForm, corpora: tuple[CorpusSummary, ...]) -> None:
 def _settings(bench: Workbench, form: ScreeningForm) -> None:
     settings = settings_of(bench.settings, form.settings)
     changed = sum(getattr(settings, name) != getattr(bench.settings, name) for name in form.settings)
-    says = f"Settings · {changed} changed" if changed else "Settings · as the workbench has them"
-    with st.expander(says, icon=":material/tune:"):
+    st.caption(f"{spoken(changed, 'setting')} changed" if changed else "Settings as the workbench has them")
+    with st.expander("Settings", icon=":material/tune:"):  # another label would be another expander, closed again
         for column, each in zip(st.columns(len(TUNABLE), gap="medium"), TUNABLE, strict=True):
             with column, st.container(gap="xxsmall"):
                 key = f"screening-setting-{each.name}"
@@ -173,6 +188,7 @@ def _settings(bench: Workbench, form: ScreeningForm) -> None:
                     each.text, each.least, each.most, step=1, key=key, on_change=_set, args=(each.name, key)
                 )
                 st.caption(each.meaning)
+        _graders(bench, settings)
         key = f"screening-setting-{MEMORY}"
         st.session_state[key] = settings.screening_memory
         st.toggle("Let the acceptance memory adapt what is required", key=key, on_change=_set, args=(MEMORY, key))
@@ -180,6 +196,28 @@ def _settings(bench: Workbench, form: ScreeningForm) -> None:
             f"Off unless switched on, and bounded: at most {settings.screening_memory_bound:.2f} either way. Every "
             "screening records the thresholds it used."
         )
+
+
+def _graders(bench: Workbench, settings: Settings) -> None:
+    """One grader, or several whose agreement is shown."""
+    chosen = [name.strip() for name in settings.screening_graders.split(",") if name.strip()]
+    st.session_state["screening-graders"] = chosen
+    st.multiselect(
+        "Who grades",
+        list(dict.fromkeys((*offered_models(bench.settings), *chosen))),
+        key="screening-graders",
+        accept_new_options=True,
+        on_change=_take_graders,
+    )
+    st.caption(
+        "Offline means rules and measurements on this machine. A model is written as PROVIDER:MODEL; several graders "
+        "judge independently, and a written rule joins them."
+    )
+
+
+def _take_graders() -> None:
+    form = current_form(workbench())
+    keep(form, settings={**form.settings, GRADERS: ", ".join(st.session_state["screening-graders"])})
 
 
 def _take_question(text: str) -> None:
@@ -237,6 +275,7 @@ def _start() -> None:
         return
     try:
         settings = settings_of(bench.settings, form.settings)
+        where_it_grades(settings)  # what can't be asked is told here, with the form in sight
         address.put("screening", screening_jobs().start(form.question.strip(), sources, settings))
     except MasisError as error:
         form.refused = InputError(str(error), cure="What you typed is kept.")

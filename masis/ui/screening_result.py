@@ -90,6 +90,7 @@ def abstracts(opened: OpenedScreening) -> None:
     clicked = screening_table({"rows": rows}, key="screening-table")
     if clicked is not None and clicked != chosen and screening.grade(clicked):
         address.put("abstract", clicked)
+        st.session_state["screening-reveal"] = clicked
         st.rerun()
     if not rows:
         st.markdown("**None has this recommendation.** Choose another one.")
@@ -140,9 +141,9 @@ def opened_abstract(opened: OpenedScreening, deciding: Callable[[OpenedScreening
             _beside(opened, grade)
     said = standing(opened.overrides).get(grade.abstract_id, {})
     abstract = opened.abstracts.get(grade.abstract_id) or Abstract(id=grade.abstract_id)
-    screening_abstract(
-        abstract_data(grade, abstract, machine=opened.machine.grade(wanted), overrides=said), key="screening-abstract"
-    )
+    reveal = st.session_state.pop("screening-reveal", "") == wanted
+    data = abstract_data(grade, abstract, machine=opened.machine.grade(wanted), overrides=said)
+    screening_abstract({**data, "reveal": reveal}, key="screening-abstract")
     deciding(opened, grade)
 
 

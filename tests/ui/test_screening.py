@@ -228,3 +228,14 @@ def _until(holds: Callable[[], bool], seconds: float = 60) -> None:
     while not holds():
         assert time.monotonic() < deadline, "it took too long"
         time.sleep(0.05)
+
+
+def test_a_grader_that_cannot_be_asked_is_told_before_anything_starts(bench: Workbench) -> None:
+    app = page()
+    app.selectbox(key="screening-demo-question").select(ASKED["htn"].question).run()
+    app.multiselect(key="screening-graders").set_value(["offline", "nobody:model-x"]).run()
+    assert not app.exception
+    assert "can't be asked" in "\n".join(warning.value for warning in app.warning)
+    press(app, "start-screening")
+    assert not shown(app, "screening")
+    assert len(bench.store.screenings.newest()) == 3

@@ -1,8 +1,12 @@
 // One abstract: its text with the words the grade rests on, and every field with its reason beside it.
 export default function ({ data, parentElement }) {
   const root = parentElement.querySelector(".root")
-  const version = JSON.stringify(data)
-  if (!root || root.dataset.version === version) return
+  if (!root) return
+  const { reveal, ...shown } = data
+  const version = JSON.stringify(shown)
+  // Opened by a click in the table above it: it comes into view.
+  if (reveal) queueMicrotask(() => parentElement.scrollIntoView({ block: "start", behavior: "auto" }))
+  if (root.dataset.version === version) return
   const chosen = root.dataset.abstract === data.id ? root.dataset.chosen : ""
   root.dataset.version = version
   root.dataset.abstract = data.id
