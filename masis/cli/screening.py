@@ -92,7 +92,9 @@ def screen(
 
         work = rounds.screen(
             question,
-            (Given(abstracts),) if everything else (InHand(abstracts, name=", ".join(map(str, files))),),
+            (Given(abstracts),)
+            if everything
+            else (InHand(abstracts, name=", ".join("stdin" if file == STDIO else file.name for file in files)),),
             grader,
             settings,
             screening_id=rounds.new_screening_id(),
