@@ -38,7 +38,7 @@ def audited(tmp_path: Path, answer: str, script: object = generous) -> Run:
         return bench.audit(case)
 
 
-@pytest.mark.spec("MASIS-EVAL-P5", "MASIS-EVAL-WEIGHTS")
+@pytest.mark.spec("MASIS-EVAL-P5", "MASIS-EVAL-WEIGHTS", "MASIS-EVAL-LOWEST")
 @pytest.mark.parametrize(
     ("answer", "faithfulness", "overall"),
     [
