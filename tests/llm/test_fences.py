@@ -78,7 +78,8 @@ hostile_texts = st.builds(Texts, *[hostile] * 2, hostile.map(lambda text: text o
 
 def prompts(texts: Texts) -> list[Prompt]:
     """Every prompt there is, around these texts."""
-    evidence = (Evidence(id=texts.chunk_id, text=texts.chunk, source=texts.source), Evidence(id="other", text="words"))
+    first = {"id": texts.chunk_id, "text": texts.chunk, "source": texts.source, "title": f"On {texts.source}"}
+    evidence = (Evidence.model_validate(first), Evidence(id="other", text="words"))
     bad = Citation(
         start=0,
         end=1,
@@ -169,7 +170,8 @@ def test_every_text_arrives_whole_in_the_fence_where_it_belongs(texts: Texts) ->
     critic_, evaluator_, reviser_, _, _, verify, _ = prompts(texts)
     texts = Texts(*map(disarmed, vars(texts).values()))
     head, _, body = dict(_first(critic_.shared, mark_of(critic_)))["EVIDENCE"].partition("\n")
-    assert (json.loads(head), body) == ({"id": texts.chunk_id, "source": texts.source}, texts.chunk)
+    origin = {"id": texts.chunk_id, "source": texts.source, "title": f"On {texts.source}"[:300]}
+    assert (json.loads(head), body) == (origin, texts.chunk)
     assert dict(fences(critic_.shared, mark_of(critic_)))["QUESTION"] == texts.query
     assert dict(fences(critic_.task, mark_of(critic_)))["ANSWER"] == texts.answer
     steps = _rows(critic_, "REASONING")

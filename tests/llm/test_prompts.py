@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from string import Template
@@ -15,25 +16,26 @@ from masis.llm.critic import prompt as critic_prompt
 from masis.llm.evaluator import ModelEvaluator, constants
 from masis.llm.evaluator import prompt as evaluator_prompt
 from masis.llm.extraction import Extractions
-from masis.llm.prompting import FOLDER, load
+from masis.llm.prompting import FOLDER, load, question_and_evidence
 from masis.llm.reviser import ModelReviser
 from masis.llm.verifier import ModelVerifier
 from masis.schema.audit import IssueType
+from masis.schema.case import Evidence
 from masis.settings import Settings
 from tests.llm import canned
 from tests.llm.scripted_asker import MARK, ScriptedAsker
 from tests.steps.factories import EVIDENCE, check, citations, context, issue, verdict
 
 VERSIONS = {
-    "claims_extract": "claims_extract/1+f1b096d5",
-    "claims_verify": "claims_verify/1+b90aea04",
-    "completeness": "completeness/1+edc3a3a3",
-    "critic": "critic/1+9db29b9e",
-    "drafter": "drafter/1+0347523d",
-    "evaluator": "evaluator/1+3c95bbff",
-    "grader": "grader/1+5987419f",
-    "frame": "frame/1+b1a767a1",
-    "reviser": "reviser/1+713e8500",
+    "claims_extract": "claims_extract/1+95ab6264",
+    "claims_verify": "claims_verify/1+ac1a6307",
+    "completeness": "completeness/1+ff35bdb8",
+    "critic": "critic/1+25016a98",
+    "drafter": "drafter/1+f9a76b62",
+    "evaluator": "evaluator/1+794795e2",
+    "grader": "grader/1+0d6e4963",
+    "frame": "frame/1+244dae14",
+    "reviser": "reviser/1+bba0edbd",
 }
 """A prompt that changes gets a higher number: results keep the version that made them."""
 
@@ -138,6 +140,26 @@ def test_the_judge_reads_the_question_before_the_answer() -> None:
     sent = evaluator_prompt(context(), verdict(), Settings(), MARK)
     whole = sent.shared + sent.task
     assert whole.index("How long is the bridge?") < whole.index("The bridge is long.")
+
+
+def test_a_chunk_comes_with_what_tells_its_subject_and_date_and_not_how_it_was_found() -> None:
+    known = {
+        "id": "c",
+        "text": "It rose.",
+        "title": "Acme 2021",
+        "date": 2021,
+        "score": 0.93,
+        "type": "",
+        "author": None,
+    }
+    (_, section) = question_and_evidence("Q?", [Evidence.model_validate(known | {"section": "x" * 1000})])
+    assert json.loads(section.text.splitlines()[0]) == {
+        "id": "c",
+        "source": None,
+        "title": "Acme 2021",
+        "section": "x" * 300,
+        "date": "2021",
+    }
 
 
 @pytest.mark.spec("REQ-CRITIC-NFR-013")
