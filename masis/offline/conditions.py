@@ -40,6 +40,8 @@ MOST_APART = 6
 """Words by which two stretches may differ and still speak of the same thing under two conditions."""
 MOST_LOOSE = 2
 """Of these, words that stand in no phrase of condition ("Express delivery", "the Team plan")."""
+SAID_AGAIN = 2
+"""Words that a sentence must share with the one before it to be read as going on from it."""
 MOST_OTHERS = 4
 
 _ENDING = frozenset("the a an is are was were be been has have takes take costs cost pays pay".split())
@@ -171,9 +173,15 @@ def _apart(chosen: Unit, other: Unit, said: frozenset[str], now: bool) -> bool:
 def _takes_over(chosen: Unit, other: Unit) -> Unit | None:
     """The later of two neighbouring stretches where it leans on the earlier; None where each stands by itself."""
     first, second = sorted((chosen, other), key=lambda unit: (unit.at, unit.start))
-    same = first.at == second.at
+    if first.at == second.at:
+        return second
     follows = second.at == first.at + 1 and second.passage.document == first.passage.document
-    return second if same or (follows and second.leans) else None
+    return second if follows and (second.leans or _alike(first, second)) else None
+
+
+def _alike(first: Unit, second: Unit) -> bool:
+    """Whether a sentence says the same again, so that it need not say all of it."""
+    return sum(root in first.keys for root in second.keys) >= SAID_AGAIN
 
 
 def _measured(unit: Unit, words: Sequence[Token]) -> bool:

@@ -19,8 +19,10 @@ from masis.offline.text import Token, tokens
 LABEL_WORDS = 6
 MOST_UNITS = 200
 """Stretches with a comparable value that are looked at for one claim."""
-MOSTLY_TOLD = 0.6
-"""The share of a claim's words that two stretches must have for a value to count as taken from the wrong one."""
+MOSTLY_TOLD, LABELS_TELL = 0.6, 0.5
+"""The share of a claim's words that two stretches must have for a value to count as taken from the wrong one; labels
+say little.
+"""
 
 _COMPARING = frozenset(
     """under over above below more less least most before after until within without outside inside not other others
@@ -32,7 +34,7 @@ OPENERS = frozenset(
     without until through across among per as between since of compared versus vs against""".split()
 )
 _JOINING = frozenset("compared versus vs against".split())
-PRONOUNS = frozenset("it they this these those that".split())
+PRONOUNS = frozenset("it its they their this these those that".split())
 _CUTS = (re.compile(r"[;|]|\s[-–—]\s"), re.compile(r","), re.compile(r"\b(?:and|but|while|whereas)\b"))
 LABEL = re.compile(r"[\s|>*•+-]*[^:|\n]{1,60}[:|]")
 _REACH = 5
@@ -178,7 +180,8 @@ def misplaced(fact: Fact, words: Sequence[Token], passages: Sequence[Passage]) -
             if other in right or not _side_by_side(mine, other):
                 continue
             told = sum(root in mine.keys or root in other.keys for root in rest_of_claim)
-            if _names_the_other(mine, other, said) and told >= MOSTLY_TOLD * len(rest_of_claim):
+            least = LABELS_TELL if mine.labelled and other.labelled else MOSTLY_TOLD
+            if _names_the_other(mine, other, said) and told >= least * len(rest_of_claim):
                 return None if _alike_elsewhere(other, right, said) else (mine, other)
     return None
 

@@ -17,9 +17,17 @@ from tests.draft_critique import asker as script
 from tests.llm import canned
 from tests.llm.scripted_asker import ScriptedAsker
 
-CASES: list[dict[str, Any]] = [
-    json.loads(line) for line in (Path(__file__).parent / "cases.jsonl").read_text(encoding="utf-8").splitlines()
-]
+HERE = Path(__file__).parent
+
+
+def read(name: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (HERE / name).read_text(encoding="utf-8").splitlines()]
+
+
+CASES = read("cases.jsonl")
+MORE = read("more_cases.jsonl")
+MISSED = {"round-4-04", "round-4-05"}
+"""An ellipsis across sentences without a pronoun, and bare numbers that count nothing ("opens at 9")."""
 EVERY_CASE = pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
 
 
@@ -37,6 +45,7 @@ def as_labelled(found: CritiqueResult, case: dict[str, Any]) -> None:
         assert types == {"incomplete"}
         assert found.revised_draft is not None
         assert [name for name in case["names"] if name not in found.revised_draft] == []
+        assert case["draft"] not in found.revised_draft
         assert found.revised_is_valid
 
 
@@ -50,6 +59,14 @@ def test_there_are_twenty_cases_of_every_kind() -> None:
 @pytest.mark.spec("DRAFT-CRITIQUE-EXAMPLES")
 def test_a_case_comes_out_as_labelled_without_a_model(case: dict[str, Any]) -> None:
     as_labelled(critique_draft(case["query"], case["draft"], case["sources"], {"autoRevise": True}), case)
+
+
+@pytest.mark.parametrize("case", MORE, ids=lambda case: case["id"])
+def test_forty_further_cases_come_out_as_labelled_but_for_those_known_to_be_missed(case: dict[str, Any]) -> None:
+    found = critique_draft(case["query"], case["draft"], case["sources"], {"autoRevise": True})
+    if case["id"] in MISSED:
+        pytest.xfail("a condition that is not seen: docs/draft-critique.md")
+    as_labelled(found, case)
 
 
 def replies(case: dict[str, Any]) -> dict[str, Any]:
