@@ -21,6 +21,8 @@ from playwright.sync_api import Page, sync_playwright
 
 from masis.schema.case import Case
 from masis.schema.review import Decision
+from masis.screening.demo import CORPUS, demo_abstracts, demo_questions
+from masis.screening_desk import ScreeningDesk
 from masis.workbench import Workbench, demo_cases
 from tools.browser import FLAGS, installed_browser, settle
 from tools.serving import serving
@@ -52,6 +54,7 @@ def prepared(path: Path) -> list[Shot]:
     second = bench.audit(cases[SHOWN], settings=strict).id
     for decision in _decisions(bench, list(cases.values()), runs):
         bench.decide(decision)
+    _screenings(bench)
     undone = next(iter(cases))
     bench.undo(undone, "Ada Lind")
     bench.store.close()
@@ -71,11 +74,26 @@ def pages(first: str, second: str) -> list[Shot]:
         Shot("review-no-such-case", "/review?case=nowhere"),
         Shot("review-nothing-open", "/review"),
         Shot("new", "/new"),
+        Shot("screening", "/screening?memory=open"),
+        Shot("screening-rounds", "/screening?screening=hf"),
+        Shot("screening-abstract", "/screening?screening=hf&abstract=hf-14"),
+        Shot("screening-insufficient", "/screening?screening=ery&abstract=ery-02"),
+        Shot("screening-no-such", "/screening?screening=nowhere"),
         Shot("compare", f"/compare?case={SHOWN}&left={first}&right={second}"),
         Shot("compare-nothing-chosen", "/compare"),
         Shot("decisions", "/decisions"),
         Shot("settings", "/settings"),
     ]
+
+
+def _screenings(bench: Workbench) -> None:
+    """The demo questions screened, one of them with a person's word."""
+    bench.store.corpora.add_many(CORPUS, demo_abstracts(), source="demo")
+    desk = ScreeningDesk(bench)
+    for asked in demo_questions():
+        settings = bench.settings.model_copy(update={"screening_retrieve": asked.retrieve})
+        desk.screen(asked.question, (f"corpus:{CORPUS}",), settings=settings, screening_id=asked.id)
+    desk.override("hf", "hf-14", "relevance_score", 0.95, reason="Calls are what we ask about.", reviewer="Ada Lind")
 
 
 def _decisions(bench: Workbench, cases: list[Case], runs: dict[str, str]) -> Iterator[Decision]:

@@ -68,6 +68,8 @@ _NAMES: dict[str, str] = {
 
 
 def size_words(grade: Grade) -> str:
-    """The size the study rests on: ``412 patients``; empty where none is stated."""
+    """The size the study rests on: ``412 patients``, ``n = 12`` where no unit is told; empty where none is stated."""
     size = grade.study_size
-    return f"{size.value:,} {size.unit}" if size else ""
+    if size is None:
+        return ""
+    return f"{size.value:,} {size.unit}" if size.unit else f"n = {size.value:,}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Tab
@@ -48,6 +49,7 @@ def overridden(page: Page, tab: Tab, value: str, reason: str) -> None:
     tab.settle()
 
 
+@pytest.mark.spec("AESOP-OVERRIDE", "AESOP-ANCHORS", "AESOP-ROUNDS")
 def test_a_question_converges_an_override_turns_it_and_the_kept_set_is_audited(demo: str, open_tab: OpenTab) -> None:
     tab = open_tab(demo)
     page = screened(tab, BORDERLINE)

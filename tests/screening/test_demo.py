@@ -37,6 +37,7 @@ def in_corpus(store: Store, asked: DemoQuestion, grader: OfflineGrader) -> Scree
     return rounds.drained(rounds.screen(asked.question, [retriever], grader, settings, screening_id=asked.id))
 
 
+@pytest.mark.spec("AESOP-STANDALONE", "AESOP-WEAK-REJECTED", "AESOP-BORDERLINE", "AESOP-CONVERGES")
 @each_question
 def test_a_demo_question_goes_as_expected_on_abstracts_in_memory(asked: DemoQuestion, grader: OfflineGrader) -> None:
     screening = simulate(asked, demo_abstracts(), grader)
@@ -51,6 +52,7 @@ def test_a_demo_question_goes_as_expected_on_a_corpus_of_the_store(
     assert as_expected(asked, screening), (screening.outcome, len(screening.rounds))
 
 
+@pytest.mark.spec("AESOP-SERIES", "AESOP-WEAK-REJECTED")
 def test_no_case_series_and_nothing_off_topic_is_kept_anywhere(grader: OfflineGrader) -> None:
     labels = {abstract.id: (abstract.model_extra or {})["labels"] for abstract in demo_abstracts()}
     for asked in QUESTIONS:
@@ -60,6 +62,7 @@ def test_no_case_series_and_nothing_off_topic_is_kept_anywhere(grader: OfflineGr
             assert labels[kept]["study_type"] not in {"non_systematic_review", "clinical_study_protocol"}, kept
 
 
+@pytest.mark.spec("AESOP-RCT-FAIR")
 def test_every_demo_abstract_of_a_strong_trial_is_graded_above_every_case_report(grader: OfflineGrader) -> None:
     quality: dict[str, list[float]] = {"randomised trial": [], "case report": []}
     for asked in QUESTIONS:
@@ -76,6 +79,7 @@ def test_every_demo_abstract_of_a_strong_trial_is_graded_above_every_case_report
     assert min(quality["randomised trial"]) > max(quality["case report"])
 
 
+@pytest.mark.spec("AESOP-STANDALONE")
 def test_the_module_prints_the_rounds_of_a_question_and_says_whether_they_went_as_expected(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

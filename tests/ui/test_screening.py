@@ -164,6 +164,7 @@ def test_an_address_of_nothing_says_so(bench: Workbench) -> None:
     assert not app.exception
 
 
+@pytest.mark.spec("AESOP-OVERRIDE")
 def test_an_override_turns_the_outcome_and_an_undo_turns_it_back(bench: Workbench) -> None:
     kept = ScreeningDesk(bench).open("b12").screening.kept
     app = page(screening="b12", abstract=kept[0])
@@ -196,6 +197,7 @@ def test_nothing_kept_can_not_be_audited_and_the_page_says_so(bench: Workbench) 
     assert button.disabled
 
 
+@pytest.mark.spec("AESOP-ANCHORS")
 def test_the_kept_set_becomes_a_case_whose_evidence_has_sentence_anchors(bench: Workbench) -> None:
     app = page(screening="htn")
     app.text_input(key="hand-over-name").set_value("Ada Lind")
@@ -211,6 +213,7 @@ def test_the_kept_set_becomes_a_case_whose_evidence_has_sentence_anchors(bench: 
         assert all(chunk.text[each["start"] : each["end"]].strip() for each in known["sentences"])
 
 
+@pytest.mark.spec("AESOP-MEMORY")
 def test_memory_is_off_by_default_is_shown_with_what_it_would_change_and_can_be_reset(bench: Workbench) -> None:
     app = page()
     app = page(memory="open")

@@ -126,6 +126,7 @@ def test_a_round_that_found_nothing_has_no_shares() -> None:
     assert row["average"] is None
 
 
+@pytest.mark.spec("AESOP-FLOW")
 def test_the_flow_adds_up_and_names_why_abstracts_left_it() -> None:
     flow = Flow(
         identified=30,

@@ -25,7 +25,7 @@ export default function ({ data, parentElement }) {
     const average = round.average === null ? "nothing kept" : `average of the kept ${round.average.toFixed(2)}`
     rules.append(rule(round.reached, `Quality: ${average}, required ${round.required.toFixed(2)}`))
     item.append(rules)
-    if (round.missing.length) item.append(make("div", "missing", `Missing: ${round.missing.join("; ")}`))
+    if (round.missing.length) item.append(make("div", "missing", `Missing: ${round.missing.join(" ")}`))
     for (const warning of round.warnings) item.append(make("div", "warning", warning))
     list.append(item)
   }
