@@ -123,6 +123,7 @@ def _written_unit(fact: Fact) -> str:
 
 
 def says(one: Fact, other: Fact) -> bool:
+    """Whether two facts give the same value, as far as both go."""
     return agree(one, other) or agree(other, one)
 
 
@@ -136,6 +137,7 @@ def _cut(passage: Passage, a: Fact, b: Fact) -> int:
 
 
 def met(words: Iterable[Token], said: Collection[str]) -> list[Token]:
+    """The words that are said, to the letter or by a relative."""
     return [word for word in words if word.stem in said or any(key in said for key in loose_keys(word.stem))]
 
 
@@ -162,6 +164,7 @@ def _before_shared(one: Unit, other: Unit) -> dict[str, str]:
 
 
 def difference(one: Unit, other: Unit) -> list[Token]:
+    """The words of one stretch that the other lacks."""
     return [word for root, word in one.keys.items() if root not in other.keys]
 
 
