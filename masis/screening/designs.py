@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import islice, repeat
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,8 +28,8 @@ WEIGHTS = Path(__file__).parent / "study_types.npz"
 
 REACH = 4.0
 """How many standard deviations from the mean a measured cue counts."""
-FEWEST_TERMS = 3
-"""With fewer known words nothing is recognised: another language, or no text."""
+FEWEST_WORDS = 3
+"""With fewer known terms of letters nothing is recognised: another language, numbers, or no text."""
 MOST_WORDS = 4
 """How many stretches of words are shown for a type."""
 
@@ -103,8 +104,7 @@ class Block:
 
     def known(self, counts: Mapping[str, int]) -> Terms:
         """The terms of an abstract that were fitted, with their values: (1 + ln count) x idf, of length 1 together."""
-        get = self.rows.get
-        at = np.array([get(term, -1) for term in counts], dtype=np.intp)
+        at = np.fromiter(map(self.rows.get, counts, repeat(-1)), dtype=np.intp, count=len(counts))
         kept = np.flatnonzero(at >= 0)
         at = at[kept]
         times = np.fromiter(counts.values(), dtype=np.float32, count=len(counts))[kept]
@@ -120,6 +120,10 @@ class Terms(NamedTuple):
     kept: Array
     values: Array
     weights: Array
+
+    def words_up_to(self, most: int) -> int:
+        """How many known terms begin with a letter; counting ends at ``most``."""
+        return sum(1 for _ in islice((at for at in self.kept if self.terms[at][0].isalpha()), most))
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +143,7 @@ class Model:
         """The type of a study from its title and abstract."""
         read = features(title, text)
         in_title, in_text = self.title.known(read.title_terms), self.text.known(read.text_terms)
-        if len(in_title.kept) + len(in_text.kept) < FEWEST_TERMS:
+        if in_title.words_up_to(FEWEST_WORDS) + in_text.words_up_to(FEWEST_WORDS) < FEWEST_WORDS:
             return NOTHING
         cues_read = np.clip((read.measured - self.centre) / self.spread, -REACH, REACH)
         logits = (
@@ -182,9 +186,18 @@ def _log_shares(logits: Array) -> Array:
 def _terms_spoken(found: Terms, along: Array, place: Place) -> list[Spoken]:
     """The terms of a block that spoke most, without those that only hold a sentence together."""
     strengths = found.values * (found.weights @ along)
-    best = np.argsort(-strengths, kind="stable")[: 2 * MOST_WORDS]
+    best = _strongest(strengths, 2 * MOST_WORDS)
     spoken = [Spoken(float(strengths[index]), found.terms[found.kept[index]], place) for index in best]
     return [each for each in spoken if each.strength > 0 and not _EMPTY_WORDS.issuperset(str(each.what).split())]
+
+
+def _strongest(strengths: Array, most: int) -> list[int]:
+    """The places of the greatest values; of equal ones the first."""
+    if len(strengths) <= most:
+        return [int(at) for at in np.argsort(-strengths, kind="stable")]
+    least = np.partition(strengths, len(strengths) - most)[len(strengths) - most]
+    among = np.flatnonzero(strengths >= least)
+    return [int(at) for at in among[np.argsort(-strengths[among], kind="stable")][:most]]
 
 
 @cache
@@ -202,7 +215,7 @@ def _cues_spoken(strengths: Array) -> list[Spoken]:
     """The cues and phrases that spoke most, all measures of one in one place taken together."""
     numbers, kinds = _kinds_of_measures()
     together = np.bincount(numbers, weights=strengths)
-    best = np.argsort(-together, kind="stable")[: 2 * MOST_WORDS]
+    best = _strongest(together, 2 * MOST_WORDS)
     return [
         Spoken(float(together[index]), *kinds[index]) for index in best if together[index] > 0 and kinds[index][0] != ""
     ]
@@ -234,7 +247,8 @@ def _first_place(item: Spoken, read: Features) -> tuple[int, int]:
     """The words, from one number up to another, in which a term or cue first occurs; empty where it does not."""
     words, cues_there = (read.title, read.title_cues) if item.place == "title" else (read.text, read.text_cues)
     if isinstance(item.what, int):
-        return (at := cues_there.index(item.what), at + 1) if item.what in cues_there else (0, 0)
+        found = np.flatnonzero(cues_there == item.what)
+        return (int(found[0]), int(found[0]) + 1) if len(found) else (0, 0)
     term = item.what.split()
     at = -1
     while term[0] in words[at + 1 :]:

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import islice, pairwise
+from itertools import islice, pairwise, repeat
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -29,13 +29,14 @@ Place = Literal["title", "text"]
 
 _WORD = re.compile(r"[^\W\d_]+|\d[\d.,·]*|%|=")
 _SHORTEST_DRUG = 6
+_UNSEEN = -2
 _KEPT_WORDS = 50_000
 """How many words' cues are remembered."""
 
 
 class Cues(NamedTuple):
-    """The cue of each word, the endings of drug names, words that only end like one, the number of each phrase, and the
-    pairs of words that a phrase of three begins with.
+    """The cue of each word, the endings of drug names, words that only end like one, the number of each phrase, and for
+    the pairs of words that phrases of three begin with, those phrases.
     """
 
     names: tuple[str, ...]
@@ -43,12 +44,14 @@ class Cues(NamedTuple):
     endings: tuple[str, ...]
     no_drugs: frozenset[str]
     phrases: dict[str, int]
-    begins_three: frozenset[str]
+    threes: dict[str, list[str]]
 
-    def of(self, words: Sequence[str]) -> list[int]:
+    def of(self, words: Sequence[str]) -> Array:
         """The number of the cue each word is; -1 where it is none."""
-        get = self.of_word.get
-        return [cue if (cue := get(word)) is not None else self._new(word) for word in words]
+        numbers = np.fromiter(map(self.of_word.get, words, repeat(_UNSEEN)), dtype=np.intp, count=len(words))
+        for at in np.flatnonzero(numbers == _UNSEEN):
+            numbers[at] = self._new(words[int(at)])
+        return numbers
 
     def _new(self, word: str) -> int:
         drug = len(word) >= _SHORTEST_DRUG and word not in self.no_drugs and word.endswith(self.endings)
@@ -73,19 +76,25 @@ def cues() -> Cues:
     of_word = {word: number for number, name in reversed([*enumerate(plain)]) for word in listed[name].split()}
     of_word["0"] = names.index("number")
     phrases = [phrase.strip() for phrase in listed['"phrase'].split("|")]
+    threes: dict[str, list[str]] = {}
+    for phrase in phrases:
+        if phrase.count(" ") == 2:
+            threes.setdefault(phrase.rpartition(" ")[0], []).append(phrase)
     return Cues(
         names,
         of_word,
         tuple(listed["*drug"].split()),
         frozenset(listed["!drug"].split()),
         {phrase: number for number, phrase in enumerate(phrases)},
-        frozenset(" ".join(words[:2]) for phrase in phrases if len(words := phrase.split()) == 3),
+        threes,
     )
 
 
 def words_of(text: str) -> list[str]:
     """The words of a text in lower case, in order, ``0`` for a number; hyphens part words."""
     found = _WORD.findall(text, 0, READ)
+    if not found:
+        return []
     lowered = "\n".join(found).lower().split("\n")
     return [word if word[0] > "9" else "0" if word[0] >= "0" else word for word in lowered]
 
@@ -103,8 +112,8 @@ class Features:
 
     title: list[str]
     text: list[str]
-    title_cues: list[int]
-    text_cues: list[int]
+    title_cues: Array
+    text_cues: Array
     title_terms: dict[str, int]
     text_terms: dict[str, int]
     measured: Array
@@ -147,10 +156,10 @@ def measures() -> tuple[Measure, ...]:
     return (*of_cues, *lengths, *of_phrases)
 
 
-def _cues_measured(title: Sequence[int], text: Sequence[int]) -> Array:
+def _cues_measured(title: Array, text: Array) -> Array:
     """Cues by place (logarithms of counts), in the whole text, whether they occur, their share; lengths."""
     size, width = len(text), len(cues().names) + 1  # the last column takes what is no cue
-    in_title, in_text = np.array(title, dtype=np.intp) % width, np.array(text, dtype=np.intp) % width
+    in_title, in_text = title % width, text % width
     part = np.arange(size) * PARTS // max(size, 1)
     counts = np.bincount(np.concatenate([in_title, in_text + width * (1 + part)]), minlength=width * (1 + PARTS))
     counts = counts.reshape(1 + PARTS, width)[:, :-1]
@@ -167,8 +176,16 @@ def _phrases(words: Sequence[str], terms: Mapping[str, int]) -> Array:
     counts = np.zeros(len(known.phrases))
     for phrase in known.phrases.keys() & terms.keys():
         counts[known.phrases[phrase]] = terms[phrase]
-    if known.begins_three & terms.keys():
-        for triple in map(" ".join, zip(words, words[1:], words[2:], strict=False)):
-            if triple in known.phrases:
-                counts[known.phrases[triple]] += 1
+    for pair in known.threes.keys() & terms.keys():
+        for phrase in known.threes[pair]:
+            counts[known.phrases[phrase]] = _times(phrase.split(), words)
     return np.log1p(counts)
+
+
+def _times(phrase: Sequence[str], words: Sequence[str]) -> int:
+    """How often the words of a phrase stand in a row."""
+    times, at, size = 0, -1, len(phrase)
+    for _ in range(words.count(phrase[0])):
+        at = words.index(phrase[0], at + 1)
+        times += words[at : at + size] == phrase
+    return times

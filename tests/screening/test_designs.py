@@ -1,0 +1,194 @@
+"""Study types: told without a model, with the words they rest on, and as well as the page says."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from masis.schema.screening import STUDY_TYPES, Abstract, StudyType
+from masis.screening.designs import WEIGHTS, load, recognise, version
+from masis.screening.study_features import READ, features, measures, spans_of, words_of
+
+OURS: tuple[tuple[StudyType, str, str], ...] = (
+    (
+        "human_rct_drug_intervention",
+        "Sertraline for low mood after a fall: a randomised, double-blind, placebo-controlled trial",
+        (
+            "We randomly assigned 120 patients with depression to sertraline 50 mg daily or placebo for 12 "
+            "weeks. Patients "
+            "and raters were blinded. Depression scores fell more with sertraline than with placebo."
+        ),
+    ),
+    (
+        "human_rct_non_drug_intervention",
+        "Group walking for carers: a randomized controlled trial",
+        (
+            "Participants were randomly assigned to a group exercise training programme or to usual care. The "
+            "intervention "
+            "group attended weekly training sessions. Caregiver burden was lower in the intervention group."
+        ),
+    ),
+    (
+        "human_systematic_review",
+        "Music therapy for sleep in dementia: a systematic review and meta-analysis",
+        (
+            "We searched MEDLINE, Embase and PsycINFO for randomised trials. Two reviewers extracted data and "
+            "assessed the "
+            "risk of bias. Twelve studies were included in the meta-analysis; heterogeneity was low."
+        ),
+    ),
+    (
+        "human_case_report",
+        "Sudden loss of speech in a young woman: a case report",
+        (
+            "We report a case of a 31-year-old woman who presented with sudden loss of speech. She was admitted "
+            "and MRI "
+            "showed a lesion. To our knowledge, this is the first such case."
+        ),
+    ),
+    (
+        "clinical_study_protocol",
+        "Light therapy for delirium after surgery: study protocol for a randomised controlled trial",
+        (
+            "Methods and analysis: 200 patients will be randomised to light therapy or usual care. The primary "
+            "outcome will "
+            "be delirium. Ethics and dissemination: approved. Trial registration: ISRCTN00000000."
+        ),
+    ),
+    (
+        "animal_drug_intervention",
+        "Curcumin improves memory in a rat model of stroke",
+        (
+            "Male Wistar rats received curcumin (50 mg/kg, i.p.) or vehicle daily after occlusion of the "
+            "artery. Treated "
+            "rats had smaller infarcts and did better in the water maze than vehicle-treated rats."
+        ),
+    ),
+    (
+        "in_vitro_study",
+        "A kinase inhibitor protects SH-SY5Y cells from oxidative stress",
+        (
+            "SH-SY5Y cells were cultured and treated with hydrogen peroxide in vitro. Western blot showed that "
+            "the inhibitor "
+            "reduced caspase activation and increased the viability of the cells."
+        ),
+    ),
+    (
+        "non_systematic_review",
+        "Inflammation in dementia: current concepts and future directions",
+        (
+            "This review discusses recent advances in the understanding of the role of inflammation in dementia. "
+            "We summarize emerging concepts and highlight challenges for future research."
+        ),
+    ),
+)
+"""Abstracts written for this test."""
+
+
+def abstract(title: str, text: str) -> Abstract:
+    """An abstract with an id."""
+    return Abstract(id="a", title=title, text=text)
+
+
+@pytest.mark.parametrize(("study_type", "title", "text"), OURS, ids=[row[0] for row in OURS])
+def test_a_plain_abstract_of_each_kind_is_told(study_type: StudyType, title: str, text: str) -> None:
+    found = recognise(abstract(title, text))
+    assert found.study_type == study_type
+    assert found.confidence == max(found.shares.values()) > 1 / len(STUDY_TYPES)
+
+
+@pytest.mark.parametrize(("study_type", "title", "text"), OURS, ids=[row[0] for row in OURS])
+def test_shares_add_up_and_words_stand_where_they_say(study_type: StudyType, title: str, text: str) -> None:
+    found = recognise(abstract(title, text))
+    assert set(found.shares) == set(STUDY_TYPES)
+    assert sum(found.shares.values()) == pytest.approx(1)
+    assert found.words
+    for words in found.words:
+        whole = title if words.place == "title" else text
+        assert whole[words.start : words.end] == words.text != ""
+
+
+def test_the_words_that_tell_a_trial_are_of_chance_or_placebo() -> None:
+    _, title, text = OURS[0]
+    told = " ".join(words.text.lower() for words in recognise(abstract(title, text)).words)
+    assert "random" in told or "placebo" in told
+
+
+def test_without_words_it_knows_nothing_is_recognised() -> None:
+    for title, text in (("", ""), ("Заголовок", "Слова на другом языке"), ("", "... 5 % = ???")):
+        found = recognise(abstract(title, text))
+        assert (found.study_type, found.confidence, found.shares, found.words) == (None, 0.0, {}, ())
+
+
+def test_a_title_alone_is_enough_to_try() -> None:
+    assert recognise(abstract("A case report of stroke in a young man", "")).study_type == "human_case_report"
+
+
+def test_the_full_stop_behind_a_title_changes_nothing() -> None:
+    _, title, text = OURS[4]
+    assert recognise(abstract(f"[{title}].", text)).shares == recognise(abstract(title, text)).shares
+
+
+@given(st.text(max_size=200), st.text(max_size=400))
+def test_any_text_has_shares_that_add_up_or_none(title: str, text: str) -> None:
+    found = load().recognise(title, text)
+    assert not found.shares or sum(found.shares.values()) == pytest.approx(1)
+    for words in found.words:
+        assert (title if words.place == "title" else text)[words.start : words.end] == words.text
+
+
+@given(st.text(max_size=300))
+def test_words_and_their_places_agree(text: str) -> None:
+    words = words_of(text)
+    spans = spans_of(text, len(words))
+    assert len(spans) == len(words)
+    assert all(text[start:end].lower() == word or word == "0" for word, (start, end) in zip(words, spans, strict=True))
+
+
+def test_features_have_one_measure_each() -> None:
+    assert len(features("A title", "A text.").measured) == len(measures()) == len(load().centre)
+
+
+@pytest.mark.parametrize("piece", ["a ", "rat ", "1,1.", "randomised controlled trial ", "é" * 50, "%=", "x" * 1000])
+def test_a_hostile_text_takes_no_longer_than_a_long_one(piece: str) -> None:
+    text = piece * (100_000 // len(piece))
+    started = time.process_time()
+    found = recognise(abstract(text[:500], text))
+    assert time.process_time() - started < 2
+    assert all(words.end <= READ for words in found.words)
+
+
+def test_the_weights_are_small_and_need_no_heavy_library() -> None:
+    assert WEIGHTS.stat().st_size < 5_000_000
+    code = (
+        "import sys; from masis.screening.designs import load; load().recognise('a trial', 'of patients'); "
+        "print([name for name in ('sklearn', 'scipy', 'torch', 'pandas') if name in sys.modules])"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "[]"
+    assert version()
+
+
+@pytest.mark.real_data
+def test_study_types_are_told_as_well_as_the_page_says(shared_data: Path) -> None:
+    rows = [json.loads(line) for line in (shared_data / "study_types_val.jsonl").read_text("utf-8").splitlines()]
+    labels = [row["accepted_label"].lower().replace("-", "_") for row in rows]
+    guesses = [load().recognise(row["title"], row["abstract"]).study_type for row in rows]
+    assert weighted_f1(labels, guesses) >= 0.80
+
+
+def weighted_f1(labels: list[str], guesses: list[StudyType | None]) -> float:
+    """F1 of each label, weighted by how often it occurs; written out here, so that it checks the tool's."""
+    total = 0.0
+    for label in set(labels):
+        right = sum(one == other == label for one, other in zip(labels, guesses, strict=True))
+        told, there = guesses.count(label), labels.count(label)  # type: ignore[arg-type]
+        total += there * 2 * right / (told + there)
+    return total / len(labels)
