@@ -31,6 +31,8 @@ from masis.screening.recommendation import floored, quality_of, recommended
 from masis.screening.ruling import ruling
 
 _CURE = "Choose another value."
+_SETTLE: frozenset[GradeField] = frozenset({"relevance_score", "methodology_score", "recommendation"})
+"""What a person sets to settle a disagreement of graders; their word on size or type alone leaves it open."""
 
 
 def checked(override: Override) -> Override:
@@ -87,6 +89,8 @@ def overridden(
     enough = cast("bool | None", _value(said, "sample_size_adequate", grade.sample_size_adequate))
     advice = recommended(relevance, method, design, enough, asked_of(question))
     recommendation, rule, why = advice
+    if grade.rule == "disagreement" and not said.keys() & _SETTLE:
+        recommendation, rule, why = grade.recommendation, grade.rule, grade.reasons["recommendation"].text
     if "recommendation" in said:
         recommendation, rule = cast("Recommendation", said["recommendation"].value), "person"
     changed: dict[str, Any] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from masis.errors import InputError
-from masis.schema.screening import Abstract, GradeField, Override, Screening
+from masis.schema.screening import Abstract, GradeField, Override, Reason, Screening
 from masis.screening.overrides import checked, overridden, reviewed, standing
 from masis.screening.rounds import drained, screen
 from masis.settings import Settings
@@ -104,6 +104,17 @@ def test_a_person_may_keep_what_could_not_be_graded() -> None:
     grade = grade_of("a", Said(None, None))
     found = overridden(grade, standing([said("recommendation", "keep")])["a"])
     assert (found.recommendation, found.unscored) == ("keep", None)
+
+
+def test_graders_who_disagree_stay_so_until_a_person_settles_what_they_disagree_on() -> None:
+    reasons = {"recommendation": Reason(text="The graders don't agree.")}
+    torn = grade_of("a", STRONG).model_copy(
+        update={"recommendation": "needs_more", "rule": "disagreement", "reasons": reasons}
+    )
+    sized = overridden(torn, standing([said("sample_size_adequate", True)])["a"])
+    assert (sized.recommendation, sized.rule) == ("needs_more", "disagreement")
+    scored = overridden(torn, standing([said("relevance_score", 0.8)])["a"])
+    assert (scored.recommendation, scored.rule) == ("keep", "strong")
 
 
 def test_how_a_screening_was_stopped_is_not_changed_by_an_override() -> None:
