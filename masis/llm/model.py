@@ -113,6 +113,8 @@ class _Asking(Generic[R]):
         self.mode: ReplyMode = model.habits.mode
         self.answered_by: str | None = None
         self.failed: TryFailed | None = None
+        self.unread = ""
+        self.asked_once_more = False
 
     def run(self) -> R:
         """Try until there is a reply that can be read, or a reason to stop."""
@@ -137,11 +139,9 @@ class _Asking(Generic[R]):
     def _next_call(self) -> Call:
         habits, correction = self.model.habits, ""
         self.mode = habits.mode
-        if self.failed is not None and self.failed.trouble == "malformed":
+        if self.unread:
             self.mode = habits.plainer_if_unproven(self.mode)
-            correction = (
-                f"A reply before this one could not be read: {self.failed.message}. Keep to the form asked for."
-            )
+            correction = f"A reply before this one could not be read: {self.unread}. Keep to the form asked for."
         common = self.mode == "json_schema" and common_form.pays(self.prompt, self.shape)
         return Call(
             self.model.model,
@@ -193,12 +193,13 @@ class _Asking(Generic[R]):
             answer = common_form.read_from(reply.text, self.shape) if common else read(reply.text, self.shape)
         except Unreadable as error:
             habits.read_badly(call.mode)
-            unread = TryFailed("malformed", str(error), raw=reply.text)
+            self.unread = str(error)
+            failed = TryFailed("malformed", self.unread, raw=reply.text)
         else:
             if changed := habits.read_well(call.mode):
                 self._tell_again(changed, "malformed", 0.0)
             return answer
-        raise unread
+        raise failed
 
     def _before_next(self, failed: TryFailed, call: Call) -> None:
         """Get ready for another try, or stop."""
@@ -224,8 +225,6 @@ class _Asking(Generic[R]):
         self._tell_again(f"{failed.message}; trying again in {wait_s:.1f} s", failed.trouble, wait_s)
         if not self.conduct.pause(wait_s):
             raise _Stop("stopped", f"stopped while it waited to try again: {failed.message}")
-
-    asked_once_more = False
 
     def _may_go_on(self) -> None:
         if self.conduct.stopped:

@@ -230,6 +230,14 @@ def test_a_reply_that_could_not_be_read_is_answered_with_what_was_wrong_but_none
     assert "IGNORE" not in again.text
 
 
+def test_what_went_wrong_on_the_servers_side_is_not_told_to_the_model() -> None:
+    with ModelServer([Behaviour(body=b"[]")]) as server:
+        model_at(server).ask(PROMPT, Judged, max_tokens=100)
+        first, second = server.requests
+    assert first.text == second.text
+    assert first.mode == second.mode == "json_schema"
+
+
 @both_wires
 @pytest.mark.spec("REQ-CRITIC-NFR-012")
 def test_a_call_is_recorded_with_place_model_prompt_tokens_and_cost(wire: Wire) -> None:

@@ -191,6 +191,22 @@ def test_a_mark_for_the_cache_that_is_refused_is_left_out() -> None:
 
 
 @both_wires
+@pytest.mark.parametrize(("mode", "shared"), [("json_schema", False), ("prompt", True)])
+@pytest.mark.spec("REQ-CRITIC-NFR-013")
+def test_roles_that_answer_in_different_forms_share_a_cache_where_the_form_stands_behind_the_prompt(
+    wire: Wire, mode: str, shared: bool
+) -> None:
+    long, conduct = PROMPT._replace(shared="EVIDENCE " * 2000), Conduct()
+    with ModelServer() as server:
+        model = model_at(server, wire, conduct, mode=mode)
+        model.ask(long, Judged, max_tokens=100)
+        model.ask(long._replace(task="Something else."), registry.Ready, max_tokens=100)
+    first, second = conduct.calls_since()
+    assert first.cached_tokens == 0
+    assert (second.cached_tokens > 0.8 * second.prompt_tokens) is shared
+
+
+@both_wires
 def test_a_redirect_is_not_followed(wire: Wire) -> None:
     with ModelServer() as elsewhere:
         path = "chat/completions" if wire == "openai" else "messages"
