@@ -20,7 +20,7 @@ from typing import Any, Protocol
 
 from masis import loop
 from masis.auditor import drained, roles_for
-from masis.errors import InputError
+from masis.errors import InputError, StepError
 from masis.loop.parts import Clock, Roles
 from masis.schema.audit import JudgedBy
 from masis.schema.base import Unscored
@@ -71,8 +71,9 @@ def critique_draft(
 ) -> CritiqueResult:
     """Hold a draft against its sources; with ``autoRevise``, revise it and hold the revision against them too.
 
-    Options that are not given are those of the settings. Raises InputError for an empty draft or no sources. A step
-    that fails is told in ``unscored``, never raised, and never makes a draft valid.
+    Options that are not given are those of the settings. Raises InputError for an empty draft or no sources, StepError
+    if ``cancelled`` says so before anything was checked. A step that fails is told in ``unscored``, never raised, and
+    never makes a draft valid.
     """
     settings = settings or Settings()
     chosen = _options(options, settings)
@@ -240,11 +241,11 @@ class _Asking:
 
 def _result(run: Run, options: CritiqueOptions, ms: float) -> CritiqueResult:
     if not run.iterations:
-        raise InputError("was stopped before anything was checked", cure="Ask again.", field="draft")
+        raise StepError("The critique was stopped before anything was checked.")
     first = run.iterations[0]
     found = tuple(compiled(first.issues, options))
     report = first.claim_report
-    unscored = (*_unscored(first), *(w.message for w in run.warnings if w.step == "revision"))
+    unscored = (*_unscored(first), *_cut_short(run))
     result = CritiqueResult(
         is_valid=_is_valid(first, found),
         confidence=report.confidence,
@@ -287,6 +288,15 @@ def _is_valid(iteration: Iteration, found: Sequence[CritiqueIssue]) -> bool:
     """No grave finding, and no claim without a verdict."""
     checked = all(check.support is not None for check in iteration.claims)
     return iteration.claim_report.unscored is None and checked and all(issue.severity != "high" for issue in found)
+
+
+def _cut_short(run: Run) -> Iterator[str]:
+    """Why there is no revision, or no further one, where that is nobody's verdict."""
+    for warning in run.warnings:
+        if warning.step == "revision" or (warning.step is None and warning.code is None):
+            yield warning.message
+    if run.termination_reason == "cancelled":
+        yield "The critique was stopped before it ended."
 
 
 def _unscored(iteration: Iteration) -> Iterator[str]:

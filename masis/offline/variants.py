@@ -95,9 +95,8 @@ def units(fact: Fact, passages: Sequence[Passage]) -> Iterator[Unit]:
         values = [other for other in passage.facts if other.kind == fact.kind and _alike(fact, other, passage)]
         if not values:
             continue
-        edges = [0, *(cut for a, b in pairwise(values) if (cut := _cut(passage, a, b))), -1]
-        edges[-1] = len(passage.text)
-        for start, end in pairwise(edges):
+        cuts = (cut for a, b in pairwise(values) if (cut := _cut(passage, a, b)))
+        for start, end in pairwise([0, *cuts, len(passage.text)]):
             inside = [value for value in values if start <= value.start < end]
             if inside:
                 yield Unit(at, passage, start, end, _value(fact, inside))

@@ -16,7 +16,7 @@ from masis.draft_critique import (
     metrics,
     query_with_critique,
 )
-from masis.errors import InputError, ProviderFailed, ReviserFailed
+from masis.errors import InputError, ProviderFailed, ReviserFailed, StepError
 from masis.schema.audit import Claim, ClaimCheck
 from masis.schema.base import Unscored
 from masis.schema.case import Evidence
@@ -224,6 +224,32 @@ def test_a_reviser_that_fails_leaves_the_findings_and_is_told() -> None:
     found = critique_draft("How long?", "It is long.", BRIDGE, {"autoRevise": True}, roles=roles)
     assert (found.is_valid, found.revised_draft) == (False, None)
     assert found.unscored == ("it refused",)
+
+
+def test_a_critique_can_be_stopped_and_says_so() -> None:
+    with pytest.raises(StepError):
+        critique_draft(QUERY, WRONG, SOURCES, cancelled=lambda: True)
+    reviser = scripted.ScriptedReviser()
+    critic = scripted.ScriptedCritic([scripted.said(objections=(objection("high"),))])
+    found = critique_draft(
+        QUERY,
+        WRONG,
+        SOURCES,
+        {"autoRevise": True},
+        roles=scripted.roles(critic=critic, reviser=reviser),
+        cancelled=lambda: bool(critic.seen),
+    )
+    assert (found.is_valid, found.revised_draft, reviser.seen) == (False, None, [])
+    assert found.unscored == ("The critique was stopped before it ended.",)
+
+
+def test_a_loop_that_passes_its_deadline_gives_the_findings_and_says_so() -> None:
+    critic = scripted.ScriptedCritic([scripted.said(objections=(objection("high"),))])
+    settings = Settings(loop_deadline_s=0.5)
+    roles, clock = scripted.roles(critic=critic), scripted.ticking(1.0)
+    found = critique_draft(QUERY, WRONG, SOURCES, {"autoRevise": True}, settings, roles, clock=clock)
+    assert (found.is_valid, found.revised_draft) == (False, None)
+    assert "deadline" in found.unscored[0]
 
 
 @pytest.mark.parametrize(
