@@ -7,7 +7,9 @@ records are kept the store's.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from typing import BinaryIO, NamedTuple
 
 from masis.datasets.writers.screened import write_screening_csv, write_screening_ris
@@ -25,7 +27,7 @@ from masis.schema.screening import (
 from masis.schema.screening_log import ScreeningDecision, ScreeningEntry
 from masis.screening import rounds
 from masis.screening.cache import Remembering
-from masis.screening.critic import grader_for, weights_of
+from masis.screening.critic import grader_for, grader_names, weights_of
 from masis.screening.drift import Drift, drift
 from masis.screening.grading import Grader
 from masis.screening.handover import case_of
@@ -33,7 +35,7 @@ from masis.screening.memory import Shift, acceptances, adapted, shift
 from masis.screening.overrides import checked, reviewed
 from masis.screening.pubmed import pubmed_of
 from masis.screening.retrieval import Retriever
-from masis.settings import Settings
+from masis.settings import OFFLINE, Settings
 from masis.steps.conduct import Conduct
 from masis.store.records import Added
 from masis.store.screening_records import ScreeningLogFilter, ScreeningSummary
@@ -43,6 +45,8 @@ from masis.workbench import Workbench
 CORPUS = "corpus:"
 PUBMED = "pubmed"
 CRITIC = "the critic"
+WATCH_S = 0.5
+"""How often it is asked whether a person wants a screening with models to stop."""
 
 
 class OpenedScreening(NamedTuple):
@@ -150,7 +154,8 @@ class ScreeningDesk:
             progress=progress,
             keep=lambda finished: self.store.screenings.keep(screening_id, finished),
         )
-        return self._kept(work, screening_id, on_event)
+        with _watching(stop) if grader_names(settings) != (OFFLINE,) else nullcontext():
+            return self._kept(work, screening_id, on_event)
 
     def _known(self, screening_id: str) -> ScreeningSummary | None:
         return next((each for each in self.store.screenings.interrupted() if each.id == screening_id), None)
@@ -307,6 +312,24 @@ class ScreeningDesk:
     def log(self, screening_id: str) -> tuple[ScreeningEntry, ...]:
         """What people said about a screening, newest first."""
         return self.store.screening_log.entries(ScreeningLogFilter(screening_id=screening_id, size=200)).rows
+
+
+@contextmanager
+def _watching(stop: Callable[[], bool]) -> Iterator[None]:
+    """While entered, ``stop`` is asked again and again, so that calls to models end soon after a person asks for it."""
+    over = threading.Event()
+
+    def watch() -> None:
+        while not over.wait(WATCH_S) and not stop():
+            pass
+
+    thread = threading.Thread(target=watch, daemon=True, name="screening watch")
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
 
 
 _WEIGHTS = {"discard": 0.0, "needs_more": 0.5, "keep": 1.0}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -100,6 +101,29 @@ def test_a_person_can_stop_it_from_elsewhere(tmp_path: Path) -> None:
 
     found = desk.screen(QUESTION, ["corpus:headache"], on_event=stop)
     assert (found.outcome, len(found.rounds)) == ("cancelled", 1)
+
+
+def test_calls_that_wait_for_a_model_end_soon_after_a_person_asks_for_it(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+
+    class Waiting(ScriptedGrader):
+        conduct: Conduct
+
+        def grade(self, question: str, abstracts: Sequence[Abstract]) -> tuple[Grade, ...]:
+            desk.store.screenings.request_cancel("one")
+            assert not self.conduct.pause(30.0)  # as a model's call that waits: ends when it is stopped
+            return super().grade(question, abstracts)
+
+    def made(settings: Settings, conduct: Conduct) -> Grader:
+        grader = Waiting({})
+        grader.conduct = conduct
+        return grader
+
+    began = time.monotonic()
+    waiting = ScreeningDesk(desk.bench, made)
+    found = waiting.screen(QUESTION, ["corpus:headache"], screening_id="one")
+    assert time.monotonic() - began < 15
+    assert (found.outcome, found.rounds, found.grades) == ("cancelled", (), ())
 
 
 @pytest.mark.spec("AESOP-OVERRIDE")

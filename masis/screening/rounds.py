@@ -251,6 +251,7 @@ class _Work:
             self.grades.update({grade.abstract_id: grade for grade in found})
             data = {"done": len(graded), "of": len(abstracts)}
             yield self._event("graded", round=number, data=data)
+        self._stop_if_cancelled()  # calls that were stopped left their abstracts unscored: no vote of theirs counts
         return tuple(graded)
 
     def _ruled(self, number: int, asked: tuple[Query, ...], found: Found, new: Sequence[Abstract]) -> Round:
