@@ -8,6 +8,7 @@ time is this process's, so it does not depend on what else the machine does; it 
 
 from __future__ import annotations
 
+import json
 import os
 import statistics
 import subprocess
@@ -16,16 +17,21 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
+from masis.llm import schemas
 from masis.llm.model import Model
 from masis.llm.prompting import Prompt, answer, compose, question_and_evidence
+from masis.llm.providers.base import Call, Reply, Tokens
 from masis.llm.registry import asker
 from masis.llm.replies import CritiqueReply
+from masis.schema.calls import ReplyMode
 from masis.schema.case import Evidence
 from masis.schema.providers import Wire
 from masis.settings import Settings
 from masis.steps.conduct import Conduct
+from tests.served_replies import filled
 
 ROOT = Path(__file__).resolve().parents[1]
 CALLS = 200
@@ -65,6 +71,32 @@ def model(address: str, wire: Wire) -> Model:
     return asker("scripted:m", "critic", Conduct(call_s=60.0), settings)
 
 
+class Instant:
+    """A provider without a wire: what is left is our own code."""
+
+    modes: tuple[ReplyMode, ...] = ("json_schema",)
+
+    def __init__(self) -> None:
+        schema = schemas.of(CritiqueReply).schema
+        made = filled(schema, schema)
+        made["issues"] = [filled(schema["$defs"]["RaisedIssue"], schema) for _ in range(5)]
+        self._text = json.dumps(made)
+
+    def answer(self, call: Call) -> Reply:
+        """At once."""
+        return Reply(self._text, call.model, Tokens(prompt=5000, completion=500))
+
+
+def our_own() -> None:
+    """CPU time of a call without SDK and sockets."""
+    asked, sent = replace(model("http://127.0.0.1:9/v1", "openai"), provider=Instant()), prompt()
+    asked.ask(sent, CritiqueReply, max_tokens=2000)
+    began = time.process_time()
+    for _ in range(CALLS):
+        asked.ask(sent, CritiqueReply, max_tokens=2000)
+    print(f"without SDK and sockets: {(time.process_time() - began) * 1000 / CALLS:.2f} ms CPU a call")
+
+
 def one_after_the_other(address: str, wire: Wire) -> None:
     """CPU time of a call, without anything waiting beside it."""
     asked, sent = model(address, wire), prompt()
@@ -101,6 +133,7 @@ def side_by_side(address: str, wire: Wire, at_once: int = 16) -> None:
 def main() -> None:
     """Measure both wire formats."""
     wires: tuple[Wire, ...] = ("openai", "anthropic")
+    our_own()
     with server(0) as address:
         for wire in wires:
             one_after_the_other(address, wire)

@@ -26,6 +26,12 @@ def test_every_provider_stands_there_with_its_address_key_and_models() -> None:
             assert f"| `{name}` | `{known.strong}` | `{known.plain}` |" in PAGE
 
 
+def test_no_default_is_a_model_that_its_vendor_is_about_to_shut_down() -> None:
+    retired = pytest.importorskip("anthropic.resources.messages.messages").DEPRECATED_MODELS
+    known = KNOWN["anthropic"]
+    assert not {known.strong, known.plain} & set(retired)
+
+
 def test_every_field_of_a_table_is_explained() -> None:
     for table in (ProviderSettings, Price):
         for field in table.model_fields:
