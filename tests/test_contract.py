@@ -6,6 +6,8 @@ import json
 import subprocess
 import sys
 
+import pytest
+
 import masis
 from masis import Case, Evidence, Run
 
@@ -27,6 +29,7 @@ def test_importing_the_package_is_cheap() -> None:
     assert shown.stdout.strip() == "[]"
 
 
+@pytest.mark.spec("MASIS-CRITIC-P3", "MASIS-CRITIC-P4")
 def test_citations() -> None:
     audit = masis.audit_citations("Revenue rose [1, 99]. It was cold.", EVIDENCE)
     assert [(c.text, c.evidence_id, c.status, c.resolved_by) for c in audit.citations] == [
