@@ -20,20 +20,22 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from masis.llm import schemas
-from masis.llm.model import Model
-from masis.llm.prompting import Prompt, answer, compose, question_and_evidence
-from masis.llm.providers.base import Call, Reply, Tokens
-from masis.llm.registry import asker
-from masis.llm.replies import CritiqueReply
-from masis.schema.calls import ReplyMode
-from masis.schema.case import Evidence
-from masis.schema.providers import Wire
-from masis.settings import Settings
-from masis.steps.conduct import Conduct
-from tests.served_replies import filled
-
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from masis.llm import schemas  # noqa: E402
+from masis.llm.model import Model  # noqa: E402
+from masis.llm.prompting import Prompt, answer, compose, question_and_evidence  # noqa: E402
+from masis.llm.providers.base import Call, Reply, Tokens  # noqa: E402
+from masis.llm.registry import asker  # noqa: E402
+from masis.llm.replies import CritiqueReply  # noqa: E402
+from masis.schema.calls import ReplyMode  # noqa: E402
+from masis.schema.case import Evidence  # noqa: E402
+from masis.schema.providers import Wire  # noqa: E402
+from masis.settings import Settings  # noqa: E402
+from masis.steps.conduct import Conduct  # noqa: E402
+from tests.served_replies import filled  # noqa: E402
+
 CALLS = 200
 LATENCY_MS = 100
 EVIDENCE = tuple(
