@@ -46,7 +46,11 @@ FORMATS = ["jsonl", "json", "ris", "bib", "xml", "nbib", "txt"]
 _UNDERSTOOD = registered("understood")
 _STYLE = """<style>
 [data-testid="stColumn"]:has(> div .st-key-screening-rail) { position: sticky; top: 4rem; align-self: flex-start; }
+:is(.st-key-screening-sources, .st-key-screening-graders) {
+  span[title] { color: light-dark(#fff, #101417); }
+  button[aria-label="Clear all"] { min-width: 24px; min-height: 24px; } }
 </style>"""
+"""What was chosen stands in the primary colour, where Streamlit's white has too little contrast in the dark."""
 
 
 def show_form(bench: Workbench) -> None:

@@ -83,21 +83,24 @@ def _hand_over(opened: OpenedScreening) -> None:
         st.button("Audit with these abstracts", disabled=True, help="None is kept.", icon=":material/fact_check:")
         return
     label = f"Audit with {'this abstract' if kept == 1 else f'these {kept} abstracts'}"
-    if reviewer() is not None:
-        st.button(
-            label,
-            type="primary",
-            icon=":material/fact_check:",
-            key="hand-over",
-            help="The kept abstracts become the evidence of a case; an answer is drafted from them and audited.",
-            on_click=_go_on,
-            args=(opened.screening.id,),
+    if reviewer() is None:
+        st.text_input(
+            "Your name",
+            key="hand-over-name",
+            max_chars=LONGEST_NAME,
+            placeholder="Your name",
+            label_visibility="collapsed",
+            width=220,
         )
-        return
-    with st.popover(label, icon=":material/fact_check:", type="primary"):
-        st.markdown("The kept abstracts become the evidence of a case. Who hands them on is kept in the log.")
-        st.text_input("Your name", key="hand-over-name", max_chars=LONGEST_NAME)
-        st.button("Go on", key="hand-over", type="primary", on_click=_go_on, args=(opened.screening.id,))
+    st.button(
+        label,
+        type="primary",
+        icon=":material/fact_check:",
+        key="hand-over",
+        help="The kept abstracts become the evidence of a case; an answer is drafted from them and audited.",
+        on_click=_go_on,
+        args=(opened.screening.id,),
+    )
 
 
 def _go_on(screening_id: str) -> None:
