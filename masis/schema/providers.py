@@ -7,10 +7,12 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from masis.schema.base import Record
-from masis.schema.calls import ReplyMode
 
 Wire = Literal["openai", "anthropic"]
 """How a server is spoken to: OpenAI's Chat Completions, which most servers speak, or Anthropic's Messages."""
+
+TypedMode = Literal["json_schema", "json_object", "prompt"]
+"""How a typed reply may be asked for (``masis.schema.calls.ReplyMode`` without plain text)."""
 
 Money = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
@@ -27,7 +29,7 @@ class ProviderSettings(Record):
     address: str | None = None
     key_env: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,127}$")] | None = None
     concurrency: Annotated[int, Field(ge=1, le=1000)] | None = None
-    mode: ReplyMode | None = None
+    mode: TypedMode | None = None
     effort: Literal["low", "medium", "high"] | None = None
 
 
