@@ -21,8 +21,8 @@ class ProviderSettings(Record):
     """One table ``[providers.NAME]`` of the configuration file; what is None is as the provider has it by default.
 
     ``key_env`` names the variable, or the entry of the secrets file, that holds the key, which goes to ``address`` and
-    nowhere else. ``mode`` fixes how typed replies are asked for instead of finding out what the server takes. ``effort``
-    is how long a model that thinks before it replies may do so.
+    nowhere else. ``mode`` fixes how typed replies are asked for instead of finding out what the server takes.
+    ``effort`` is how long a model that thinks before it replies may do so.
     """
 
     kind: Wire | None = None

@@ -6,6 +6,7 @@ import asyncio
 import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
@@ -22,7 +23,7 @@ both_wires = pytest.mark.parametrize("wire", WIRES)
 GOOD = {"reasons": [], "sound": True, "confidence": 0.8}
 
 
-def asked(server: ModelServer, wire: Wire = "openai", times: int = 1, **changes: object) -> Conduct:
+def asked(server: ModelServer, wire: Wire = "openai", times: int = 1, **changes: Any) -> Conduct:
     conduct = Conduct()
     for _ in range(times):
         model_at(server, wire, conduct, **changes).ask(PROMPT, Judged, max_tokens=100)
