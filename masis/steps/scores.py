@@ -14,9 +14,10 @@ from masis.schema.audit import FiredRule, Measurement, Score
 
 def normalised(name: str, given: Any, measurements: tuple[Measurement, ...] = ()) -> Score:
     """The score for what a judge gave: percentages read, clamped, or unscored where it is no finite number."""
-    if isinstance(given, bool) or not isinstance(given, int | float) or not math.isfinite(given):
+    raw = _finite(given)
+    if raw is None:
         return Score(name=name, raw=None, value=None, measurements=measurements)
-    raw = value = float(given)
+    value = raw
     rules: list[FiredRule] = []
     if value > 1:
         rules.append(FiredRule(rule="percentage", before=value, after=value / 100, why="above 1: read as a percentage"))
@@ -34,6 +35,16 @@ def sampled(score: Score, samples: tuple[float | None, ...]) -> Score:
     known = [value for value in samples if value is not None]
     spread = round(max(known) - min(known), 6) if known else None
     return score.model_copy(update={"samples": samples, "spread": spread})
+
+
+def _finite(given: Any) -> float | None:
+    if isinstance(given, bool) or not isinstance(given, int | float):
+        return None
+    try:
+        value = float(given)
+    except OverflowError:  # JSON sets no bound to the digits of a number
+        return None
+    return value if math.isfinite(value) else None
 
 
 def multiplied(score: Score, factor: float, *, rule: str, why: str) -> Score:

@@ -23,7 +23,7 @@ def test_what_is_out_of_range_is_clamped_after_percentages_are_read(given_value:
     assert normalised("confidence", given_value).value == pytest.approx(kept)
 
 
-@pytest.mark.parametrize("nonsense", [None, "high", math.nan, math.inf, -math.inf, True, [], {}])
+@pytest.mark.parametrize("nonsense", [None, "high", math.nan, math.inf, -math.inf, 10**400, True, [], {}])
 def test_what_is_no_finite_number_is_unscored_and_never_zero(nonsense: object) -> None:
     score = normalised("confidence", nonsense)
     assert score.value is None

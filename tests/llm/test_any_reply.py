@@ -1,0 +1,216 @@
+"""Whatever a reply of the right form says, nothing breaks, and nothing counts for more than it can show."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from masis.auditor import audit_citations
+from masis.errors import InvalidRevision
+from masis.llm import critic, evaluator, reviser
+from masis.llm.extraction import Extractions
+from masis.llm.replies import CompletenessReply, CritiqueReply, EvaluationReply, RevisionReply
+from masis.llm.verifier import ModelVerifier
+from masis.schema.case import Evidence
+from masis.schema.storable import storable
+from masis.settings import Settings
+from masis.steps import critique as critique_step
+from masis.steps import evaluation as evaluation_step
+from masis.steps import issues as issues_step
+from masis.steps.assertions import citations_by_sentence, sentence_claim
+from tests.llm.scripted_asker import ScriptedAsker
+from tests.steps.factories import JUDGED_BY, context, issue, verdict
+
+EVIDENCE = (
+    Evidence(id="chunk_1", text="The bridge is 120 metres long."),
+    Evidence(id="chunk_2", text="It opened in 1931."),
+    Evidence(id="empty", text=""),
+)
+ANSWER = "The bridge is 120 metres long [chunk_1][empty]. It opened in 1932 [chunk_2]. It is red."
+AUDIT = audit_citations(ANSWER, EVIDENCE)
+CLAIMS = tuple(
+    sentence_claim(number, sentence, citations_by_sentence(AUDIT)[number])
+    for number, sentence in enumerate(AUDIT.sentences)
+)
+CONTEXT = context(answer=ANSWER, evidence=EVIDENCE, citation_audit=AUDIT, claims=())
+
+text = st.one_of(
+    st.sampled_from(
+        [
+            "",
+            "120 metres",
+            "1931",
+            "1932",
+            "It opened in 1931.",
+            "the bridge ... long",
+            "\x00\ud800",
+            "It is red.",
+            ANSWER,
+        ]
+    ),
+    st.text(max_size=20),
+)
+names = st.one_of(st.sampled_from(["chunk_1", "[chunk_2]", "2", "CHUNK 1", "empty", "chunk_9", "", "i1", "i9"]), text)
+anything = st.one_of(
+    st.none(), st.booleans(), st.integers(-200, 200), st.floats(), text, st.just(10**400), st.lists(st.integers())
+)
+number = st.one_of(st.integers(-1, 5), st.sampled_from(["1", "2.0", "²", None, True, math.nan, math.inf, 1.0, 10**400]))
+words = st.sampled_from(
+    [
+        "supported",
+        "Partial",
+        "contradicted",
+        "unsupported",
+        "unverifiable",
+        "unscored",
+        "",
+        None,
+        3,
+        "yes",
+        ["supported"],
+    ]
+)
+stances = st.sampled_from(["supports", "partly", "contradicts", "silent", "SUPPORTS", None, "bears"])
+
+
+def record(**fields: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
+    return st.fixed_dictionaries(fields)
+
+
+verdicts = record(
+    number=number,
+    reasoning=text,
+    evidence=st.lists(record(evidence_id=names, stance=stances, quote=text), max_size=4),
+    contradictions=st.lists(
+        record(evidence_id=names, claim_words=text, evidence_words=text, explanation=text), max_size=2
+    ),
+    verdict=words,
+    support=anything,
+    confidence=anything,
+    issue=st.one_of(st.none(), text),
+)
+left_out = record(
+    description=text, evidence_id=st.one_of(st.none(), names), quote=st.one_of(st.none(), text), importance=anything
+)
+KINDS = ["factual", "Missing info", "logical", "safety"]
+critiques = record(
+    critique_reasoning=text,
+    issues=st.lists(
+        record(
+            type=st.sampled_from(KINDS),
+            severity=st.sampled_from(["high", "LOW"]),
+            description=text,
+            reasoning=text,
+            location=st.one_of(st.none(), text),
+            suggestion=text,
+            evidence_ids=st.lists(names, max_size=3),
+        ),
+        max_size=4,
+    ),
+    unsupported_claims=st.lists(text, max_size=2),
+    logical_gaps=st.lists(text, max_size=2),
+    conflicting_evidence=st.lists(text, max_size=2),
+    hallucination_detected=st.booleans(),
+    needs_retry=st.booleans(),
+    confidence=anything,
+    overall_quality_score=anything,
+    critique_confidence=anything,
+)
+revisions = record(
+    changes=st.lists(
+        record(
+            issue_ids=st.lists(names, max_size=2),
+            kind=st.sampled_from(["corrected", "dropped", "Rewritten"]),
+            before=text,
+            after=text,
+            why=text,
+        ),
+        max_size=3,
+    ),
+    revised_answer=text,
+    changes_explanation=text,
+    updated_confidence=anything,
+    issues_addressed=st.lists(names, max_size=3),
+    preserved_content=st.lists(text, max_size=3),
+)
+evaluations = record(
+    faithfulness_reason=text,
+    faithfulness=anything,
+    relevance_reason=text,
+    relevance=anything,
+    completeness_reason=text,
+    completeness=anything,
+    reasoning_quality_reason=text,
+    reasoning_quality=anything,
+    overall_score=anything,
+    improvement_suggestions=st.lists(text, max_size=3),
+)
+
+
+@given(st.lists(verdicts, max_size=5), st.lists(left_out, max_size=3))
+@settings(max_examples=60)
+def test_verdicts(given_verdicts: list[dict[str, Any]], missing: list[dict[str, Any]]) -> None:
+    CompletenessReply.model_validate({"missing": missing})
+    asker = ScriptedAsker({"claims_verify": {"verdicts": given_verdicts}, "completeness": {"missing": missing}})
+    judge = ModelVerifier(asker, Settings(), Extractions())
+    found = judge.check(CLAIMS, "How long is it?", ANSWER, EVIDENCE, completeness=True)
+    texts = {chunk.id: chunk.text for chunk in EVIDENCE}
+    assert [check.claim for check in found.checks] == list(CLAIMS)
+    for check in found.checks:
+        assert storable(check.model_dump())
+        assert (check.verdict == "unscored") == (check.unscored is not None)
+        if check.verdict in ("supported", "partial"):
+            assert check.sources
+        if check.verdict in ("unsupported", "contradicted") and check.support is not None:
+            assert check.support <= 0.5
+        assert set(check.sources) <= texts.keys()
+        for quote in check.quotes:
+            assert texts[quote.evidence_id][quote.start : quote.end] == quote.text != ""
+        for each in check.contradictions:
+            assert check.claim.text[each.claim_start : each.claim_end] == each.claim_text
+            assert texts[each.evidence_id][each.evidence_start : each.evidence_end] == each.evidence_text
+        assert {reference.evidence_id for reference in check.references} <= set(check.claim.cited)
+    judged = [(check.claim.sentence, each.evidence_id) for check in found.checks for each in check.references]
+    assert sorted(judged) == sorted({(claim.sentence, cited) for claim in CLAIMS for cited in claim.cited})
+    for point in found.missing:
+        assert point.start is None or texts[point.evidence_id or ""][point.start : point.end]
+
+
+@given(critiques)
+@settings(max_examples=50)
+def test_critiques(given_critique: dict[str, Any]) -> None:
+    judgement = critic.judgement(CritiqueReply.model_validate(given_critique), CONTEXT)
+    raised = issues_step.raised(judgement.objections, ANSWER, ())
+    for found in raised.issues:
+        if found.start is not None:
+            assert ANSWER[found.start : found.end] == found.quote
+        assert set(found.evidence_ids) <= {chunk.id for chunk in EVIDENCE}
+    ruled = critique_step.ruled(judgement, AUDIT, raised.issues, JUDGED_BY, raised.notes)
+    assert storable(ruled.model_dump())
+
+
+@given(evaluations)
+@settings(max_examples=50)
+def test_evaluations(given_evaluation: dict[str, Any]) -> None:
+    judgement = evaluator.judgement(EvaluationReply.model_validate(given_evaluation))
+    ruled = evaluation_step.ruled(judgement, AUDIT, verdict(), Settings(), JUDGED_BY)
+    scores = (ruled.faithfulness, ruled.relevance, ruled.completeness, ruled.reasoning_quality)
+    assert (ruled.overall_score is None) == any(score is None for score in scores)
+    assert storable(ruled.model_dump())
+
+
+@given(revisions)
+@settings(max_examples=50)
+def test_revisions(given_revision: dict[str, Any]) -> None:
+    reply = RevisionReply.model_validate(given_revision)
+    try:
+        found = reviser.revision(reply, CONTEXT, (issue(id="i1"),), JUDGED_BY)
+    except InvalidRevision:
+        assert not reviser.without_fences(reply.revised_answer)
+        return
+    assert found.revised_answer.strip()
+    assert set(found.issues_addressed) <= {"i1"}
+    assert storable(found.model_dump())
