@@ -24,6 +24,7 @@ from masis import version
 
 if TYPE_CHECKING:
     from masis.auditor import audit_citations, run_audit, run_audit_async, verify_claims
+    from masis.draft_critique import critique_draft, query_with_critique
     from masis.schema.audit import CitationAudit, ClaimCheck
     from masis.schema.case import Case, Evidence
     from masis.schema.run import Run
@@ -35,6 +36,8 @@ __version__ = version.APP
 
 _HOMES = {
     "audit_citations": "masis.auditor",
+    "critique_draft": "masis.draft_critique",
+    "query_with_critique": "masis.draft_critique",
     "run_audit": "masis.auditor",
     "run_audit_async": "masis.auditor",
     "verify_claims": "masis.auditor",
@@ -61,6 +64,8 @@ __all__ = [
     "Settings",
     "__version__",
     "audit_citations",
+    "critique_draft",
+    "query_with_critique",
     "run_audit",
     "run_audit_async",
     "screen_abstracts",

@@ -75,6 +75,12 @@ CHOICES = (
         "Scores for every iteration, or only for the last one.",
         {"every": "Every iteration", "final": "Only the last"},
     ),
+    Choice(
+        "judge_samples",
+        "Samples of a judge",
+        "How often critic and evaluator, where they are models, judge each answer; how far they lie apart is shown.",
+        {1: "1", 3: "3", 5: "5"},
+    ),
 )
 ROLE: dict[str, str] = {
     "drafter": "Drafter",

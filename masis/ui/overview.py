@@ -7,7 +7,9 @@ from typing import Any
 
 import streamlit as st
 
-from masis.errors import UnknownRecord
+from masis.auditor import estimate, uses_models
+from masis.errors import MasisError, UnknownRecord
+from masis.llm.estimates import Estimate
 from masis.store.records import CaseFilter, CaseSummary, DecisionFilter, Facets
 from masis.ui import address
 from masis.ui.cases import case_row, show_nothing_yet
@@ -17,11 +19,15 @@ from masis.ui.decisions import around
 from masis.ui.desk import state_label
 from masis.ui.entries import entry_row
 from masis.ui.jobs import UNAUDITED, Batch, audit_jobs
+from masis.ui.new_audit_form import where_it_runs
+from masis.ui.spending import dollars
 from masis.ui.words import STATES, spoken
 from masis.workbench import Workbench, demo_cases
 
 WAITING_SHOWN = 6
 DECISIONS_SHOWN = 5
+SAMPLED = 50
+"""Cases that an estimate of cost reads; the rest is taken to be like them."""
 WAITING = {"state": "needs_review"}
 """The list that the cases shown here are the beginning of: kept on the way, so that Next leads along it."""
 
@@ -41,7 +47,7 @@ def show_overview(bench: Workbench) -> None:
     with right:
         if not facets.reviewers:
             _first_steps(bench)
-        _unaudited(facets)
+        _unaudited(bench, facets)
         _recent(bench)
         _place(bench)
 
@@ -140,7 +146,7 @@ def _telling_ids() -> tuple[str, ...]:
     return tuple(sorted(ids, key=lambda case_id: "fabricated" not in case_id))
 
 
-def _unaudited(facets: Facets) -> None:
+def _unaudited(bench: Workbench, facets: Facets) -> None:
     batch = audit_jobs().batch()
     unaudited = sum(facets.states.get(state, 0) for state in UNAUDITED)
     if batch is not None and batch.under_way:
@@ -151,6 +157,8 @@ def _unaudited(facets: Facets) -> None:
     with st.container(border=True):
         st.markdown(f"**{spoken(unaudited, 'case has', 'cases have')} not been audited**")
         st.caption("The audits run in the background, one after the other. You can leave this page meanwhile.")
+        if said := batch_costs(bench, unaudited):
+            st.text(said)
         if batch is not None:
             st.caption(_ended(batch))
         st.button(
@@ -159,6 +167,23 @@ def _unaudited(facets: Facets) -> None:
             on_click=audit_jobs().audit_all_new,
             key="audit-all",
         )
+
+
+def batch_costs(bench: Workbench, unaudited: int) -> str:
+    """Where the unaudited cases would be sent and what that takes at most, reckoned from the first of them."""
+    if not uses_models(bench.settings):
+        return ""
+    try:
+        where = where_it_runs(bench.settings)
+        ids = bench.find_cases(CaseFilter(states=UNAUDITED, order="oldest", size=SAMPLED)).rows
+        whole = Estimate()
+        for row in ids:
+            whole = whole.plus(estimate(bench.store.cases.get(row.id), bench.settings))
+    except MasisError as error:
+        return f"A model of the settings can't be asked. {error}"
+    scale = unaudited / max(1, len(ids))
+    cost = "cost unknown" if whole.cost_usd is None else f"at most about {dollars(whole.cost_usd * scale)}"
+    return f"{where} Up to {round(whole.calls * scale):,} calls, {cost}."
 
 
 @st.fragment(run_every=1.0)

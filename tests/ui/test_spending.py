@@ -1,0 +1,45 @@
+"""What calls to models took, in words, and what a batch would take."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from masis.schema.calls import Usage
+from masis.settings import ROLES, Settings
+from masis.ui.overview import batch_costs
+from masis.ui.spending import dollars, spent, spent_so_far
+from masis.workbench import Workbench
+from tests.test_loop_waiting import TellingCritic, audited, waiting
+
+
+def test_money_is_told_as_exactly_as_it_matters() -> None:
+    assert [dollars(amount) for amount in (0.00421, 0.5, 12.3, 1234.5)] == ["$0.0042", "$0.5000", "$12.30", "$1,234.50"]
+
+
+def test_what_was_spent_tells_retries_caches_and_an_unknown_price() -> None:
+    usage = Usage(calls=2, tries=3, prompt_tokens=1000, cached_tokens=400, completion_tokens=200, cost_usd=0.01)
+    assert spent(usage) == "2 calls, 1 retry, 1,200 tokens (40% of those sent came from a cache), $0.0100"
+    assert spent(Usage(calls=1, tries=1, prompt_tokens=10)) == "1 call, 10 tokens, cost unknown"
+
+
+def test_a_run_under_way_tells_what_its_finished_calls_took() -> None:
+    assert spent_so_far([]) == ""
+    run = audited(waiting(TellingCritic()))
+    assert run.usage.calls == 1
+
+
+def test_the_overview_says_where_a_batch_would_be_sent_and_what_it_may_cost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = Workbench.open(tmp_path / "masis.db")
+    bench.load_demo()
+    assert batch_costs(bench, 60) == ""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-loopback-0123456789abcdef")
+    bench.settings = Settings(**dict.fromkeys(ROLES, "openai"))  # type: ignore[arg-type]
+    said = batch_costs(bench, 60)
+    assert "are sent to api.openai.com." in said
+    assert "at most about $" in said
+    monkeypatch.delenv("OPENAI_API_KEY")
+    assert "Set OPENAI_API_KEY" in batch_costs(bench, 60)
