@@ -25,7 +25,7 @@ def _storable(value: Any) -> Any:
 
 def _word(value: Any) -> Any:
     """``Missing info`` as ``missing_info``: a word of a closed set counts however it is written."""
-    return _BETWEEN_WORDS.sub("_", value.strip()).lower() if isinstance(value, str) else value
+    return _BETWEEN_WORDS.sub("_", _storable(value).strip()).lower() if isinstance(value, str) else value
 
 
 def _without_words(schema: dict[str, Any]) -> None:
@@ -36,9 +36,9 @@ def _one_of(*words: str) -> WithJsonSchema:
     return WithJsonSchema({"type": "string", "enum": list(words)})
 
 
-Number = Annotated[Any, WithJsonSchema({"type": "number"})]
+Number = Annotated[Any, BeforeValidator(_storable), WithJsonSchema({"type": "number"})]
 """A score as the model gave it; nothing is promised."""
-Count = Annotated[Any, WithJsonSchema({"type": "integer"})]
+Count = Annotated[Any, BeforeValidator(_storable), WithJsonSchema({"type": "integer"})]
 """The number of a row, as the model gave it."""
 Text = Annotated[str, BeforeValidator(_storable)]
 """Text that a database and a file can keep."""
