@@ -28,6 +28,8 @@ from masis.schema.screening_log import ScreeningDecision, ScreeningEntry
 from masis.screening import rounds
 from masis.screening.cache import Remembering
 from masis.screening.critic import grader_for, grader_names, weights_of
+from masis.screening.demo import CORPUS as DEMO_CORPUS
+from masis.screening.demo import demo_abstracts
 from masis.screening.drift import Drift, drift
 from masis.screening.grading import Grader
 from masis.screening.handover import case_of
@@ -37,6 +39,7 @@ from masis.screening.pubmed import pubmed_of
 from masis.screening.retrieval import Retriever
 from masis.settings import OFFLINE, Settings
 from masis.steps.conduct import Conduct
+from masis.store.corpora import CorpusSummary
 from masis.store.records import Added
 from masis.store.screening_records import ScreeningLogFilter, ScreeningSummary
 from masis.version import APP
@@ -80,6 +83,16 @@ class ScreeningDesk:
 
     def __init__(self, bench: Workbench, graders: Callable[[Settings, Conduct], Grader] = grader_for) -> None:
         self.bench, self.store, self._graders = bench, bench.store, graders
+
+    # corpora
+
+    def load_demo(self) -> CorpusSummary:
+        """Keep the abstracts written for the demo in a corpus of their own; nothing is done where they are there."""
+        abstracts = tuple(demo_abstracts())
+        held = next((each for each in self.store.corpora.list_all() if each.name == DEMO_CORPUS), None)
+        if held is None or held.abstracts < len(abstracts):
+            self.store.corpora.add_many(DEMO_CORPUS, abstracts, source="demo")
+        return self.store.corpora.summary(DEMO_CORPUS)
 
     # screening
 

@@ -14,7 +14,7 @@ from masis.llm.offer import reached_at
 from masis.llm.registry import resolve
 from masis.schema.screening import Abstract
 from masis.screening.critic import ROLE, grader_names
-from masis.screening.demo import CORPUS, demo_abstracts
+from masis.screening.demo import CORPUS
 from masis.screening_desk import CORPUS as CORPUS_PREFIX
 from masis.screening_desk import PUBMED
 from masis.settings import OFFLINE, Settings
@@ -143,11 +143,6 @@ def where_it_grades(settings: Settings) -> str:
     if not sent:
         return "Graded on this machine, without a language model; nothing is sent anywhere."
     return f"Graded by {' and '.join(names)}. Question and abstracts go to {', '.join(sent)}."
-
-
-def load_demo(bench: Workbench) -> None:
-    """Put the demo abstracts into a corpus of their own."""
-    bench.store.corpora.add_many(CORPUS, demo_abstracts(), source="demo")
 
 
 def import_files(bench: Workbench, form: ScreeningForm, corpus: str, files: list[tuple[str, BinaryIO]]) -> None:

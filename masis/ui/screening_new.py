@@ -11,7 +11,7 @@ from masis.errors import InputError, MasisError
 from masis.schema.screening import Abstract
 from masis.screening.demo import CORPUS, demo_questions
 from masis.screening_desk import CORPUS as CORPUS_PREFIX
-from masis.screening_desk import PUBMED
+from masis.screening_desk import PUBMED, ScreeningDesk
 from masis.settings import Settings
 from masis.store.corpora import CorpusSummary
 from masis.ui import address
@@ -30,7 +30,6 @@ from masis.ui.screening_form import (
     import_files,
     import_words,
     keep,
-    load_demo,
     settings_of,
     source_words,
     understood,
@@ -255,7 +254,7 @@ def _set(name: str, key: str) -> None:
 
 def _load_demo() -> None:
     bench = workbench()
-    load_demo(bench)
+    ScreeningDesk(bench).load_demo()
     keep(current_form(bench), sources=(corpus_source(CORPUS),))
 
 
