@@ -105,8 +105,10 @@ def _claim_says(check: ClaimCheck) -> list[str]:
     says = [_sentence(each.reason) for each in check.contradictions if each.reason]
     if not says and check.issue:
         says = [_sentence(check.issue)]
-    if not says:
-        says = [f"{VERDICT[check.verdict].meaning}."]
+    if not says or check.verified:
+        says = [f"{VERDICT[check.verdict].meaning}.", *says]
+    if check.claim.statement:
+        says.insert(0, f"Read as “{_shortened(check.claim.statement, LONGEST_CLAIM)}”")
     missing = [words for start, end in check.uncovered if (words := check.claim.text[start:end].strip())]
     if missing and not check.issue and check.verdict in ("partial", "unsupported"):
         says.append("No evidence covers: " + ", ".join(f"“{_shortened(words, 80)}”" for words in missing[:4]) + ".")

@@ -206,6 +206,21 @@ def test_every_reference_and_claim_says_why_in_words(run: Run, shown: DeskData) 
             assert shown["references"][piece["citation"]]["text"] in piece["text"]
 
 
+def test_a_claim_says_how_it_was_read_and_what_is_odd_about_its_support() -> None:
+    case = a_case("The Lenne bridge is 120 metres long [c1].")
+    run = run_audit(case)
+    (check,) = run.iterations[0].claims
+    read = check.claim.model_copy(update={"statement": "The bridge over the Lenne is 120 metres long."})
+    odd = check.model_copy(update={"claim": read, "issue": "The words quoted from c1 are not there."})
+    iteration = run.iterations[0].model_copy(update={"claims": (odd,)})
+    shown = desk(case, run.model_copy(update={"iterations": (iteration, *run.iterations[1:])}), 0)
+    assert shown["claims"][0]["says"] == [
+        "Read as “The bridge over the Lenne is 120 metres long.”",
+        "The evidence bears it.",
+        "The words quoted from c1 are not there.",
+    ]
+
+
 def test_a_claim_is_closed_once_with_its_verdict() -> None:
     case = a_case("The Lenne bridge is 120 metres long [c1]. The Lenne bridge was opened on 4 May 1931 [c2].")
     shown = desk(case, run_audit(case), 0)
