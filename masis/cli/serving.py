@@ -8,7 +8,6 @@ import click
 
 from masis.cli.options import database_option, opened
 from masis.cli.talk import Progress, counted, say
-from masis.screening_desk import ScreeningDesk
 from masis.settings import database_path, demo_database_path
 from masis.workbench import Workbench, demo_cases
 
@@ -66,6 +65,8 @@ def serve(port: int | None, address: str, browser: bool, db: Path | None) -> Non
 
 def _prepare_demo(workbench: Workbench) -> None:
     """Bring demo cases and abstracts in, and audit what isn't audited yet: seconds the first time, then nothing."""
+    from masis.screening_desk import ScreeningDesk  # --help need not wait for it
+
     workbench.load_demo()
     ScreeningDesk(workbench).load_demo()
     new = [case for case in demo_cases() if workbench.needs_audit(case)]
