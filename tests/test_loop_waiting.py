@@ -7,6 +7,8 @@ import dataclasses
 import logging
 import threading
 import time
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,10 +22,22 @@ from masis.schema.calls import ModelCall
 from masis.schema.case import Case
 from masis.schema.run import Event, Run
 from masis.settings import Settings
+from masis.steps.claims import Checked
 from masis.steps.conduct import Conduct, Place, together
 from masis.steps.context import AuditContext
 from masis.steps.critique import CritiqueJudgement
-from tests.scripted import MAJOR, ScriptedCritic, ScriptedDrafter, ScriptedReviser, roles, said
+from masis.steps.evaluation import EvaluationJudgement
+from masis.workbench import Workbench
+from tests.scripted import (
+    MAJOR,
+    ContentVerifier,
+    ScriptedCritic,
+    ScriptedDrafter,
+    ScriptedEvaluator,
+    ScriptedReviser,
+    roles,
+    said,
+)
 
 SECRET = "the bridge of sighs"
 CASE = Case.model_validate(
@@ -308,3 +322,83 @@ def test_cancelling_the_task_stops_the_audit(monkeypatch: pytest.MonkeyPatch) ->
         time.sleep(0.05)
     assert chosen.conduct.stopped
     assert time.monotonic() - began < 10
+
+
+# a run cut short between two steps
+
+
+class Killed(BaseException):
+    """The process is gone."""
+
+
+class CountingVerifier(ContentVerifier):
+    """Counts how often it is asked."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def check(self, *given: Any, **told: Any) -> Checked:
+        self.asked += 1
+        return super().check(*given, **told)
+
+
+def cut_short(bench: Workbench, monkeypatch: pytest.MonkeyPatch, **chosen: Any) -> None:
+    monkeypatch.setattr(auditor, "roles_for", lambda settings: waiting(**chosen))
+    with pytest.raises(Killed):
+        bench.audit(CASE)
+    assert [run.case_id for run in bench.store.runs.interrupted()] == [CASE.id]
+
+
+class DyingEvaluator(ScriptedEvaluator):
+    def evaluate(self, *given: object) -> EvaluationJudgement:
+        raise Killed
+
+
+class DyingReviser(ScriptedReviser):
+    def revise(self, *given: object) -> Revision:  # type: ignore[override]
+        raise Killed
+
+
+def test_a_run_cut_short_goes_on_after_its_last_finished_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Workbench.open(tmp_path / "masis.db")
+    bench.import_cases([CASE])
+    verifier, critic = CountingVerifier(), TellingCritic()
+    cut_short(bench, monkeypatch, critic=critic, verifier=verifier, evaluator=DyingEvaluator())
+    assert (verifier.asked, len(critic.seen)) == (1, 1)
+    monkeypatch.setattr(auditor, "roles_for", lambda settings: waiting(critic=critic, verifier=verifier))
+    run = bench.audit(CASE)
+    assert (verifier.asked, len(critic.seen)) == (1, 1), "neither claims nor critique are asked for again"
+    assert run.termination_reason == "no_issues"
+    assert [c.role for c in run.iterations[0].calls] == ["critic"], "what was paid for before is on the record"
+    assert set(run.iterations[0].step_ms) >= {"citations", "claims", "critique", "evaluation"}
+    assert bench.store.runs.get(run.id) == run
+
+
+def test_a_run_cut_short_in_its_revision_judges_the_answer_no_second_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = Workbench.open(tmp_path / "masis.db")
+    bench.import_cases([CASE])
+    verifier, evaluator = CountingVerifier(), ScriptedEvaluator()
+    critic = TellingCritic((said(0.5, objections=(MAJOR,)), said(0.9)))
+    cut_short(bench, monkeypatch, critic=critic, verifier=verifier, evaluator=evaluator, reviser=DyingReviser())
+    assert evaluator.calls == 1
+    chosen = {"critic": critic, "verifier": verifier, "evaluator": evaluator}
+    monkeypatch.setattr(auditor, "roles_for", lambda settings: waiting(**chosen))
+    run = bench.audit(CASE)
+    assert run.total_iterations == 2
+    assert (verifier.asked, len(critic.seen), evaluator.calls) == (2, 2, 2), "once for each iteration"
+    assert [issue.source for issue in run.iterations[0].issues] == ["critic"]
+
+
+def test_a_step_that_failed_is_tried_again_when_its_run_is_taken_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = Workbench.open(tmp_path / "masis.db")
+    bench.import_cases([CASE])
+    critic = TellingCritic((ProviderFailed("no answer"), said(0.9)))
+    cut_short(bench, monkeypatch, critic=critic, evaluator=DyingEvaluator())
+    monkeypatch.setattr(auditor, "roles_for", lambda settings: waiting(critic=critic))
+    run = bench.audit(CASE)
+    assert run.iterations[0].critique.unscored is None
+    assert run.termination_reason == "no_issues"

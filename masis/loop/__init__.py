@@ -14,7 +14,7 @@ from masis.loop.parts import Audit, Clock, Events, Progress, Roles, new_run_id
 from masis.loop.work import Work
 from masis.schema.audit import Draft
 from masis.schema.case import Case
-from masis.schema.run import Event, Iteration, Run
+from masis.schema.run import Event, Iteration, Run, StepsDone
 from masis.settings import Settings
 
 __all__ = ["Audit", "Clock", "Events", "Progress", "Roles", "audit", "new_run_id"]
@@ -29,13 +29,14 @@ def audit(
     case_digest: str = "",
     cancelled: Callable[[], bool] = lambda: False,
     progress: Progress | None = None,
-    keep: Callable[[Draft | Iteration], None] = lambda finished: None,
+    keep: Callable[[Draft | Iteration | StepsDone], None] = lambda finished: None,
     clock: Clock | None = None,
 ) -> Generator[Event, None, Run]:
     """Audit one case, yielding an event as each thing happens, and return the run.
 
-    ``cancelled`` is asked between steps, and while a step waits for a model; ``keep`` is handed the draft and each
-    iteration as it is finished, and ``progress`` continues from what was kept. A step that fails is recorded on the
+    ``cancelled`` is asked between steps, and while a step waits for a model; ``keep`` is handed the draft, each
+    iteration and, where a step may cost something, each step as it is finished; ``progress`` continues from what was
+    kept. A step that fails is recorded on the
     run, never raised.
     """
     work = Work(case, roles, settings, run_id, case_digest, cancelled, keep, clock or Clock())

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from masis.schema.audit import Draft
 from masis.schema.base import utc_now
-from masis.schema.run import Event, Iteration, Run, RunWarning
+from masis.schema.run import Event, Iteration, Run, RunWarning, StepsDone
 from masis.steps.claims import Verifier
 from masis.steps.conduct import Conduct
 from masis.steps.critique import Critic
@@ -43,12 +43,16 @@ class Roles:
 
 @dataclass(frozen=True)
 class Progress:
-    """How far an interrupted run had come: its finished iterations, the last with the revision made from it."""
+    """How far an interrupted run had come: its finished iterations, the last with the revision made from it.
+
+    ``steps`` are those that the iteration after them had finished.
+    """
 
     draft: Draft | None = None
     iterations: tuple[Iteration, ...] = ()
     events: int = 0
     warnings: tuple[RunWarning, ...] = ()
+    steps: StepsDone | None = None
 
 
 def new_run_id() -> str:

@@ -12,7 +12,7 @@ from masis.schema.audit import CitationAudit, ClaimReport, Critique, Draft, Eval
 from masis.schema.base import Unscored
 from masis.schema.calls import ModelCall, Usage
 from masis.schema.case import Case
-from masis.schema.run import Event, Iteration, Run, TerminationReason, Versions
+from masis.schema.run import Event, Iteration, Run, StepsDone, TerminationReason, Versions
 from masis.settings import Settings
 from masis.steps import claims, critique, evaluation, issues, preservation, routing, telemetry
 from masis.steps.citations import audit_citations
@@ -31,13 +31,14 @@ class Work(Telling):
         run_id: str,
         case_digest: str,
         cancelled: Callable[[], bool],
-        keep: Callable[[Draft | Iteration], None],
+        keep: Callable[[Draft | Iteration | StepsDone], None],
         clock: Clock,
     ) -> None:
         super().__init__(case, roles, settings, run_id, cancelled, clock)
         self.case_digest, self.keep = case_digest, keep
         self.iterations: list[Iteration] = []
         self.draft: Draft | None = None
+        self.steps: StepsDone | None = None
         self.mark = 0
         """How many calls are filed under the draft or an iteration; those after it are not yet."""
 
@@ -45,7 +46,7 @@ class Work(Telling):
         """The whole audit, from where ``progress`` left it."""
         started_at = self.clock.now()
         self.iterations, self.draft, self.seq = list(progress.iterations), progress.draft, progress.events
-        self.warnings = list(progress.warnings)
+        self.warnings, self.steps = list(progress.warnings), progress.steps
         self.mark = self.conduct.mark
         self.conduct.begin_loop(self.settings, self.clock.seconds)
         log.info(
@@ -149,31 +150,41 @@ class Work(Telling):
         )
 
     def _iteration(self, answer: str, revision: Revision | None) -> Events:
-        self.step_ms = {}
-        self.conduct.begin_iteration()
         number = len(self.iterations) + 1
+        done = self.steps if self.steps and self.steps.iteration_number == number else None
+        self.steps = done = done or StepsDone(iteration_number=number)
+        self.step_ms = dict(done.step_ms)
+        self.conduct.begin_iteration()
         yield from self.begin("citations", number)
         with self.timed("citations"):
             cited = self._audit_citations(answer)
         yield self.event("step_finished", iteration=number, step="citations", data=telemetry.of_citations(cited))
-        checked, report = yield from self._check_claims(answer, cited, number)
+        checked, report = Checked(done.claims), done.claim_report
+        if report is None or report.unscored:
+            checked, report = yield from self._check_claims(answer, cited, number)
+            self._step_done(claims=checked.checks, claim_report=report)
         lost = preservation.dropped(self.iterations, answer)
-        found = issues.merged(cited, checked.checks, checked.missing, self.settings, lost)
+        found = issues.merged(cited, checked.checks, report.missing, self.settings, lost)
         context = AuditContext(
             self.case.query,
             answer,
             self.case.evidence,
             cited,
             checked.checks,
-            checked.missing,
+            report.missing,
             found,
             number,
             self._reasoning(),
         )
-        verdict, found = yield from self._criticise(context)
-        evaluated = None
-        if self.settings.evaluate == "every":
+        verdict, evaluated = done.critique, done.evaluation
+        if verdict is None or verdict.unscored:
+            verdict, found = yield from self._criticise(context)
+            self._step_done(critique=verdict, issues=found)
+        else:
+            found = done.issues
+        if self.settings.evaluate == "every" and (evaluated is None or evaluated.unscored):
             evaluated = yield from self._evaluate(context, verdict)
+            self._step_done(evaluation=evaluated)
         quality = critique.quality_score(verdict, cited)
         before = self.iterations[-1].quality_score if self.iterations else None
         self.iterations.append(
@@ -190,9 +201,18 @@ class Work(Telling):
                 improvement_delta=routing.improvement_delta(before, quality),
                 changes_made=revision.changes_explanation if revision else "",
                 step_ms=dict(self.step_ms),
-                calls=self._filed(),
+                calls=(*self.steps.calls, *self._filed()),
             )
         )
+        self.steps = None
+
+    def _step_done(self, **found: object) -> None:
+        """Keep what a step found, where it may have cost something: a run cut short goes on after it."""
+        assert self.steps is not None
+        calls = (*self.steps.calls, *self._filed())
+        self.steps = self.steps.model_copy(update={**found, "step_ms": dict(self.step_ms), "calls": calls})
+        if self.roles.waits:
+            self.keep(self.steps)
 
     def _audit_citations(self, answer: str) -> CitationAudit:
         return audit_citations(
@@ -309,7 +329,7 @@ class Work(Telling):
         initial = self.iterations[0].quality_score if self.iterations else None
         final = chosen.quality_score if chosen else None
         drafted = self.draft.calls if self.draft else ()
-        loose = self._filed()
+        loose = (*(self.steps.calls if self.steps else ()), *self._filed())
         reasons = routing.review_reasons(self.iterations, self.case.evidence, reason, self.settings)
         return Run(
             id=self.run_id,

@@ -64,6 +64,22 @@ class Iteration(Record):
     calls: tuple[ModelCall, ...] = ()
 
 
+class StepsDone(Record):
+    """What an iteration under way has finished, so that a run cut short pays for no step twice.
+
+    A step that is not done yet is None; ``issues`` are all found so far, the critic's once it has spoken.
+    """
+
+    iteration_number: int = Field(ge=1)
+    claims: tuple[ClaimCheck, ...] = ()
+    claim_report: ClaimReport | None = None
+    issues: tuple[Issue, ...] = ()
+    critique: Critique | None = None
+    evaluation: Evaluation | None = None
+    step_ms: dict[str, float] = Field(default_factory=dict)
+    calls: tuple[ModelCall, ...] = ()
+
+
 class Versions(Record):
     """What judged: the application, the rubric (rules and constants), the offline weights, each role's prompts."""
 

@@ -10,7 +10,7 @@ from masis.errors import CaseConflict
 from masis.schema.audit import Draft
 from masis.schema.base import Record, Share
 from masis.schema.review import CaseState, EntryKind, EntrySource, LogCheck, LogEntry, Verdict
-from masis.schema.run import Iteration, TerminationReason
+from masis.schema.run import Iteration, StepsDone, TerminationReason
 
 RunState = Literal["running", "finished", "interrupted"]
 QueueOrder = Literal["telling", "least_confident", "oldest", "newest", "random"]
@@ -140,6 +140,7 @@ class RunProgress(Record):
     started_at: str
     draft: Draft | None
     iterations: tuple[Iteration, ...]
+    steps: StepsDone | None
     last_event: int
     cancel_requested: bool
     why: str

@@ -14,7 +14,7 @@ from typing import Any
 
 from masis.errors import StoreError, UnknownRecord
 from masis.schema.audit import Draft
-from masis.schema.run import Event, Iteration, Run
+from masis.schema.run import Event, Iteration, Run, StepsDone
 from masis.store import owners
 from masis.store.cases import canonical_json, case_seq, sha256
 from masis.store.opening import Database
@@ -99,6 +99,13 @@ class Runs:
         with self._database.writing() as connection:
             run = _unfinished(connection, run_id)
             connection.execute("UPDATE runs SET draft = ? WHERE seq = ?", [draft.model_dump_json(), run["seq"]])
+            self._seen(connection, run["seq"])
+
+    def save_steps(self, run_id: str, steps: StepsDone) -> None:
+        """Keep what an iteration under way has finished, in place of what it had before."""
+        with self._database.writing() as connection:
+            run = _unfinished(connection, run_id)
+            connection.execute("UPDATE runs SET steps = ? WHERE seq = ?", [pack(steps.model_dump_json()), run["seq"]])
             self._seen(connection, run["seq"])
 
     def save_iteration(self, run_id: str, iteration: Iteration) -> None:
@@ -190,6 +197,7 @@ class Runs:
                 started_at=row["started_at"],
                 draft=Draft.model_validate_json(row["draft"]) if row["draft"] else None,
                 iterations=_read_iterations(connection, row["seq"]),
+                steps=StepsDone.model_validate_json(unpack(row["steps"])) if row["steps"] else None,
                 last_event=last or 0,
                 cancel_requested=bool(row["cancel_requested"]),
                 why=row["why"],
@@ -338,6 +346,7 @@ def write_result(connection: sqlite3.Connection, seq: int, run: Run) -> None:
         "state": "finished",
         "ended_at": run.finished_at,
         "why": "",
+        "steps": None,
         "draft": run.draft.model_dump_json() if run.draft else None,
         "payload": pack(run.model_copy(update={"iterations": ()}).model_dump_json()),
     }

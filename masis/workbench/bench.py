@@ -16,7 +16,7 @@ from masis.errors import UnknownRecord
 from masis.schema.audit import Draft
 from masis.schema.case import Case
 from masis.schema.review import CaseState, Decision, LogCheck, LogEntry
-from masis.schema.run import Event, Iteration, Run, RunWarning
+from masis.schema.run import Event, Iteration, Run, RunWarning, StepsDone
 from masis.settings import Settings
 from masis.store import Store
 from masis.store.records import Added, CaseFilter, CasePage, CaseSummary, DecisionFilter, RunProgress, RunSummary
@@ -218,7 +218,7 @@ class Workbench:
             for event in self.store.runs.events(progress.run_id)
             if event.kind == "warning" and event.iteration is not None and event.iteration <= finished
         )
-        return loop.Progress(progress.draft, progress.iterations, progress.last_event, warnings)
+        return loop.Progress(progress.draft, progress.iterations, progress.last_event, warnings, progress.steps)
 
     def _run(
         self,
@@ -232,9 +232,11 @@ class Workbench:
     ) -> Run:
         runs = self.store.runs
 
-        def keep(finished: Draft | Iteration) -> None:
+        def keep(finished: Draft | Iteration | StepsDone) -> None:
             if isinstance(finished, Draft):
                 runs.save_draft(run_id, finished)
+            elif isinstance(finished, StepsDone):
+                runs.save_steps(run_id, finished)
             else:
                 runs.save_iteration(run_id, finished)
 

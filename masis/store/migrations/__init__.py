@@ -24,6 +24,7 @@ from masis.store.migrations.audits import (
     m004_drafts,
     m005_case_counts,
     m006_beginnings_of_words,
+    m010_steps_of_an_iteration,
 )
 from masis.store.migrations.screenings import m007_corpora, m008_screenings, m009_screening_log
 
@@ -45,6 +46,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     m007_corpora,
     m008_screenings,
     m009_screening_log,
+    m010_steps_of_an_iteration,
 )
 
 

@@ -257,3 +257,8 @@ def m006_beginnings_of_words(db: Database) -> None:
         FROM cases JOIN case_payloads ON case_seq = cases.seq ORDER BY cases.seq
         """
     )
+
+
+def m010_steps_of_an_iteration(db: Database) -> None:
+    """What the iteration under way has finished, so that a run cut short goes on after its last finished step."""
+    db.execute("ALTER TABLE runs ADD COLUMN steps BLOB")
