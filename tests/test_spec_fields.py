@@ -150,7 +150,7 @@ def test_the_temperatures_of_the_specs_prompts() -> None:
     assert reviser.ModelReviser.temperature == 0.3
 
 
-@pytest.mark.spec("CRITIC-LOOP-STRATEGY")
+@pytest.mark.spec("CRITIC-LOOP-STRATEGY", "DRAFT-CRITIQUE-STRICTNESS")
 def test_which_severities_count_is_a_setting() -> None:
     case = CASE.model_copy(update={"answer": "The bridge is 120 metres long [chunk_1]. Its colour is much admired."})
     found = {
