@@ -65,3 +65,13 @@ def test_every_judgement_has_its_point_in_the_chart() -> None:
     found = drift(values)
     assert [point.value for point in found.points] == values
     assert [point.number for point in found.points if point.alarm] == list(found.alarms)
+    assert all((point.up, point.down) == (0.0, 0.0) for point in found.points[:BASELINE])
+
+
+def test_the_first_judgement_after_the_baseline_is_added_up() -> None:
+    usual = [0.5, 0.7] * (BASELINE // 2)
+    found = drift([*usual, 0.85, 0.85, 0.85])
+    assert found.usual == pytest.approx(0.6)
+    assert found.deviation == pytest.approx(0.1)
+    assert [round(point.up, 6) for point in found.points[BASELINE:]] == [2.0, 4.0, 6.0]
+    assert found.alarms == (BASELINE + 2,)

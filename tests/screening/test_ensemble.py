@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from masis.errors import SettingsError
-from masis.schema.screening import Grade
-from masis.screening.ensemble import Ensemble, agreement_of, krippendorff_alpha, pair_agreement
-from tests.screening.scripted import AWAY, SERIES, STRONG, UNREADABLE, Said, ScriptedGrader, abstracts
+from masis.schema.audit import JudgedBy
+from masis.schema.screening import Grade, Reason
+from masis.screening.ensemble import Ensemble, agreement_of, joined, krippendorff_alpha, pair_agreement
+from tests.screening.scripted import AWAY, SERIES, STRONG, UNREADABLE, Said, ScriptedGrader, abstracts, grade_of
 
 
 def graded(*says: Said) -> Grade:
@@ -43,6 +44,17 @@ def test_a_tie_asks_for_more_evidence() -> None:
 @pytest.mark.spec("AESOP-ENSEMBLE")
 def test_a_tie_about_the_design_goes_to_the_lower_prior() -> None:
     assert graded(STRONG, SERIES).design == "case_series"
+
+
+def test_the_reasons_shown_are_those_of_the_grader_nearest_to_the_middle_quality() -> None:
+    says = {"low": Said(0.7, 0.7), "middle": Said(0.85, 0.8), "high": Said(0.95, 0.9)}
+    grades = [
+        grade_of("a", said, name).model_copy(update={"reasons": {"relevance_score": Reason(text=name)}})
+        for name, said in says.items()
+    ]
+    grade = joined(grades, "a", 3, JudgedBy(model="all", version="1"))
+    assert grade.reasons["relevance_score"].text == "middle"
+    assert "low keep, middle keep, high keep" in grade.reasons["recommendation"].text
 
 
 def test_a_grader_who_cannot_score_abstains() -> None:

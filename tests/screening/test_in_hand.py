@@ -25,6 +25,26 @@ def test_what_says_most_of_the_rare_words_comes_first_and_the_rest_after_it() ->
     assert ids(source.search("walking", 1)) == ["knee"]
 
 
+def test_a_short_text_says_more_with_a_word_than_a_long_one_and_repeating_it_wins_nothing() -> None:
+    rest = " ".join(f"filler{i}" for i in range(200))
+    source = InHand(
+        [
+            Abstract(id="long", text=f"Aspirin. {rest}"),
+            Abstract(id="short", text="Aspirin worked."),
+            Abstract(id="both", text=f"Aspirin for migraine. {rest}"),
+            Abstract(id="often", text=f"{'aspirin ' * 40} {rest}"),
+        ]
+    )
+    assert ids(source.search("aspirin", 4))[-1] in ("long", "both")
+    assert ids(source.search("aspirin", 4)).index("short") < ids(source.search("aspirin", 4)).index("long")
+    assert ids(source.search("aspirin migraine", 4))[0] == "both"
+
+
+def test_what_is_in_the_title_weighs_three_times() -> None:
+    source = InHand([Abstract(id="text", text="Aspirin a b."), Abstract(id="title", title="Aspirin", text="c d.")])
+    assert ids(source.search("aspirin", 2)) == ["title", "text"]
+
+
 def test_reading_on_reaches_everything_once() -> None:
     source = InHand(ABSTRACTS)
     pages = [source.search("aspirin", 3, offset) for offset in (0, 3, 6)]

@@ -52,6 +52,7 @@ def test_it_moves_nothing_before_it_holds_enough() -> None:
     found = adapted(ON, entries(19, 0.95))
     assert found.required_average == (0.70, 0.65, 0.60, 0.55)
     assert "fewer than the 20" in found.adapted_why
+    assert adapted(ON, entries(20, 0.95)).adapted_by == -0.05
 
 
 def test_studies_accepted_well_above_what_was_asked_let_later_decisions_converge_sooner() -> None:

@@ -68,6 +68,11 @@ def test_a_model_that_is_too_hard_on_a_trial_is_floored_by_the_prior() -> None:
     assert "floor" in grade.reasons["methodology_score"].text
 
 
+def test_a_score_above_the_floor_says_nothing_of_it() -> None:
+    assert "floor" not in graded(reply(methodology_score=0.65)).reasons["methodology_score"].text
+    assert "floor" in graded(reply(methodology_score=0.64)).reasons["methodology_score"].text
+
+
 @pytest.mark.spec("AESOP-SERIES")
 def test_a_model_that_is_fond_of_a_case_series_does_not_get_it_kept() -> None:
     grade = graded(reply(design="case_series", study_type="human_case_report", methodology_score=0.95))

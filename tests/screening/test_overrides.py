@@ -35,6 +35,7 @@ def test_one_override_flips_the_decision_of_the_round_and_names_who_and_why() ->
     person = reviewed(machine, [said("recommendation", "discard", "c", "Retracted.")])
     assert person.rounds[0].ruling.tally.keep == 2
     assert (person.outcome, person.kept) == ("evidence_insufficient", ("d", "e"))
+    assert person.reasons == ("With 1 value set by a person.", f"Round 0: {person.rounds[0].ruling.why}")
     grade = person.grade("c")
     assert grade is not None
     assert grade.rule == "person"

@@ -102,6 +102,15 @@ def test_an_aside_counts_less_than_the_matter_of_the_study() -> None:
     assert score(aside, question="metformin") < score(matter, question="metformin") == 1.0
 
 
+def test_the_words_of_one_concept_count_less_where_they_stand_far_apart() -> None:
+    question = "Does yellow bark help?"
+    between = "and many other things were said about quite different matters in between these two words "
+    together = "A tea of yellow, dried bark. Yellow dried bark."
+    apart = f"Yellow paint, {between}, and bark. Bark {between} and yellow."
+    assert score(apart, question=question) == pytest.approx((0.8 - 0.12) / 0.88, abs=1e-4)
+    assert score(together, question=question) == 1.0
+
+
 def test_nothing_to_read_or_to_ask_is_unscored() -> None:
     assert relevance(read_question(QUESTION), of("")).score is None
     assert relevance(read_question("?"), of("Metformin.")).score is None

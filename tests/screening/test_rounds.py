@@ -117,6 +117,13 @@ def test_what_was_found_before_votes_again_in_the_round_that_finds_it_again() ->
     assert found.kept == ("a", "b", "f")
 
 
+def test_a_round_takes_no_more_than_it_was_told_to_from_each_source_and_takes_them_in_turn() -> None:
+    one, two = ScriptedSource(abstracts(*ONE)), ScriptedSource(abstracts("v", "w", "x", "y", "z"))
+    found, _ = screened(ScriptedGrader({}), one, two, settings=Settings(screening_retrieve=3))
+    assert found.rounds[0].retrieved == ("a", "v", "b", "w", "c", "x")
+    assert found.rounds[0].identified == 6
+
+
 def test_the_same_record_from_two_sources_is_one_abstract_and_counts_as_a_duplicate() -> None:
     one = Abstract(id="pmid-7", title="Aspirin for headache in adults", text="A trial.", pmid="7")
     two = Abstract(id="corpus-1", title="ASPIRIN FOR HEADACHE IN ADULTS.", text="A trial.", pmid="7")

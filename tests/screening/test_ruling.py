@@ -123,6 +123,16 @@ def test_agreement_on_evidence_that_is_not_good_enough_retrieves_more_until_the_
     ]
 
 
+def test_the_reason_says_which_of_the_rules_decided() -> None:
+    mixed = ruling.ruling(0, [graded("keep"), graded("needs_more"), graded("needs_more"), graded("discard")])
+    assert "mixed signals" in mixed.why
+    rejected = ruling.ruling(0, [graded("keep"), graded("discard")])
+    assert "at least 50% discard" in rejected.why
+    agreed = ruling.ruling(0, [graded("keep", 0.70)])
+    assert "at least 60% keep: they agree; the kept average 0.700 reaches the required 0.70" in agreed.why
+    assert "0.690 is under the required 0.70" in ruling.ruling(0, [graded("keep", 0.69)]).why
+
+
 @pytest.mark.spec("AESOP-DECISION")
 def test_nothing_found_is_never_sufficient() -> None:
     found = ruling.ruling(3, [])
