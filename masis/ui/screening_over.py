@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
-from statistics import fmean
 from typing import BinaryIO
 
 import streamlit as st
 
 from masis.errors import MasisError
 from masis.schema.screening import Grade, GradeField
-from masis.screening.ensemble import krippendorff_alpha
+from masis.screening.ensemble import agreement_of
 from masis.screening_desk import OpenedScreening, ScreeningDesk
 from masis.ui.decision_form import LONGEST_NAME
 from masis.ui.jobs import audit_jobs
@@ -68,13 +67,11 @@ def _opened(database: str, screening_id: str, version: int) -> OpenedScreening:
 
 def agreement_words(grades: tuple[Grade, ...]) -> str:
     """How far several graders agree; empty where there was one."""
-    several = [grade for grade in grades if len(grade.opinions) > 1]
-    if not several:
+    found = agreement_of(grades)
+    if found.same is None:
         return ""
-    alpha = krippendorff_alpha([[opinion.recommendation for opinion in grade.opinions] for grade in several])
-    mean = fmean(grade.agreement for grade in several if grade.agreement is not None)
-    measured = f", Krippendorff's alpha {alpha:.2f}" if alpha is not None else ""
-    return f"{len(several[0].opinions)} graders: {mean:.0%} of pairs agree on average{measured}"
+    alpha = f", Krippendorff's alpha {found.alpha:.2f}" if found.alpha is not None else ""
+    return f"{found.graders} graders agree on {found.same:.0%} of {spoken(found.compared, 'abstract')}{alpha}"
 
 
 def _hand_over(opened: OpenedScreening) -> None:

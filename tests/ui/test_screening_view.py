@@ -12,6 +12,7 @@ from masis.schema.screening import (
     Flow,
     Grade,
     GradeField,
+    Opinion,
     Override,
     Query,
     Reason,
@@ -25,6 +26,7 @@ from masis.schema.screening import (
 from masis.screening.ruling import DEFAULT, ruling
 from masis.ui.screening_abstract import abstract_data, pieces
 from masis.ui.screening_charts import AVERAGE, REQUIRED, convergence
+from masis.ui.screening_over import agreement_words
 from masis.ui.screening_view import abstract_row, counts, flow_steps, listed, round_rows
 from masis.ui.screening_words import value_words
 
@@ -220,6 +222,28 @@ def test_an_override_shows_who_said_so_and_what_the_critic_had_said() -> None:
     assert row["value"] == "keep"
     assert row["why"] == "Ada Lind: The dose is the one we use."
     assert row["machine"] == "the critic said discard"
+
+
+@pytest.mark.spec("AESOP-ENSEMBLE")
+def test_what_each_of_several_graders_said_stands_beside_the_joined_grade() -> None:
+    said = [
+        Opinion(
+            judged_by=JudgedBy(model=model, version="1"),
+            relevance_score=0.9,
+            methodology_score=0.7,
+            study_type="human_rct_drug_intervention",
+            recommendation=recommendation,
+        )
+        for model, recommendation in (("offline", "keep"), ("openai:gpt-4o", "discard"))
+    ]
+    several = grade().model_copy(update={"opinions": tuple(said), "agreement": 0.0})
+    data = abstract_data(several, ABSTRACT)
+    assert [(row["by"], row["recommendation"]["text"]) for row in data["opinions"]] == [
+        ("offline", "keep"),
+        ("openai:gpt-4o", "discard"),
+    ]
+    assert "2 graders agree on 0% of 1 abstract" in agreement_words((several,))
+    assert agreement_words((grade(),)) == ""
 
 
 def test_an_unscored_abstract_says_why_and_shows_no_number() -> None:
