@@ -8,12 +8,14 @@ from pathlib import Path
 import click
 
 from masis.cli.group import JobFailed
-from masis.cli.options import database_option, opened_for_reading
-from masis.cli.talk import printable, say
+from masis.cli.options import chosen_settings, database_option, opened_for_reading, settings_options
+from masis.cli.talk import printable
 from masis.settings import database_path
+from masis.workbench.health import before_the_first_case
 
 
 @click.command()
+@settings_options
 @click.option("--json", "as_json", is_flag=True, help="Print the report as one JSON object.")
 @click.option(
     "--ask/--no-ask",
@@ -22,21 +24,21 @@ from masis.settings import database_path
     help="Ask each language model that fills a role for a word, which may cost a fraction of a cent.",
 )
 @database_option
-def health(as_json: bool, ask: bool, db: Path | None) -> None:
+def health(models: tuple[str, ...], assignments: tuple[str, ...], as_json: bool, ask: bool, db: Path | None) -> None:
     """Check that everything the workbench needs is in order: database, decision log, auditor, models, disk.
 
     \b
       masis health
       masis health --json --db review.db
+      masis health --model critic=openai:gpt-4o     does this one answer?
 
     Exit code 0: all in order. 1: something is not.
     """  # noqa: D301 (click reads the backspace)
+    settings = chosen_settings(models, assignments)
     if db is None and not database_path().exists():
-        say(f"There is no database yet; the first import or audit makes {database_path()}.")
-        if as_json:
-            click.echo(json.dumps({"ok": True, "items": []}))
-        return
-    report = opened_for_reading(db, "open").health(ask_models=ask)
+        report = before_the_first_case(database_path(), settings, ask_models=ask)
+    else:
+        report = opened_for_reading(db, "open").health(settings, ask_models=ask)
     if as_json:
         items = [{"name": item.name, "ok": item.ok, "message": item.message} for item in report.items]
         click.echo(json.dumps({"ok": report.ok, "items": items}, ensure_ascii=False))

@@ -199,11 +199,12 @@ class Workbench:
 
     # health
 
-    def health(self, *, ask_models: bool = False) -> HealthReport:
+    def health(self, settings: Settings | None = None, *, ask_models: bool = False) -> HealthReport:
         """Look at everything an audit and a decision need; models are asked only if told to, since that may cost."""
-        models = self.check_models() if ask_models else health.models_configured(self.settings)
+        settings = settings or self.settings
+        models = self.check_models(settings) if ask_models else health.models_configured(settings)
         return HealthReport(
-            (*health.of_store(self.store), health.of_auditor(self.settings), *models, health.of_disk(self.database))
+            (*health.of_store(self.store), health.of_auditor(settings), *models, health.of_disk(self.database))
         )
 
     def check_models(self, settings: Settings | None = None) -> tuple[HealthItem, ...]:

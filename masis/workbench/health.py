@@ -62,9 +62,17 @@ def of_auditor(settings: Settings) -> HealthItem:
     )
 
 
+def before_the_first_case(database: Path, settings: Settings, *, ask_models: bool) -> HealthReport:
+    """What can be looked at while there is no database yet: above all whether the models answer."""
+    message = f"There is no database yet; the first import or audit makes {database}."
+    models = models_asked(settings) if ask_models else tuple(models_configured(settings))
+    return HealthReport((HealthItem("database", True, message), of_auditor(settings), *models, of_disk(database)))
+
+
 def of_disk(database: Path) -> HealthItem:
-    """Whether there is room to write."""
-    free = shutil.disk_usage(database.resolve().parent).free
+    """Whether there is room to write, in the database's folder or the nearest one above it that is there."""
+    folder = next(folder for folder in database.resolve().parents if folder.is_dir())
+    free = shutil.disk_usage(folder).free
     return HealthItem("disk", free >= LEAST_FREE_BYTES, f"{free / 1e9:.1f} GB free")
 
 
@@ -85,7 +93,8 @@ def models_asked(settings: Settings) -> tuple[HealthItem, ...]:
     items = []
     for string, roles in _by_model(settings).items():
         if string == OFFLINE:
-            items.append(of_auditor(settings)._replace(name="models"))
+            here = of_auditor(settings)
+            items.append(HealthItem("models", here.ok, f"{OFFLINE}: {here.message} ({', '.join(roles)})"))
             continue
         for full in dict.fromkeys(_resolved_each(string, roles, settings)):
             probed = auditor.probed(full, settings)

@@ -159,7 +159,7 @@ def test_settings_are_explained_and_health_is_told(served: str, open_tab: OpenTa
     expect(page.locator("table", has_text="max_iterations")).to_contain_text("How many versions of the answer")
     expect(page.get_by_text("All is in order.")).to_be_visible()
     page.get_by_role("button", name="Test the models").click(delay=40)
-    expect(page.get_by_text("A small case was audited from draft to score.")).to_be_visible(timeout=20_000)
+    expect(page.get_by_text("offline: a small case was audited from claims to scores")).to_be_visible(timeout=20_000)
 
 
 def test_what_was_imported_and_not_audited_is_audited_with_one_button(

@@ -13,6 +13,7 @@ from masis.schema.review import Decision
 from masis.schema.run import Run
 from masis.workbench import Workbench
 from tests.cli.running import Masis, case, lines
+from tests.serving_models import ModelServer
 
 
 @pytest.fixture
@@ -127,8 +128,25 @@ def test_reading_creates_no_database(masis: Masis, tmp_path: Path, command: list
 def test_health_before_the_first_import_is_in_order(masis: Masis, home: Path) -> None:
     result = masis("health")
     assert result.exit_code == 0
-    assert "There is no database yet" in result.stderr
+    assert "There is no database yet" in result.stdout
+    assert "ok   models    offline: a small case was audited" in result.stdout
     assert not (home / "masis").exists()
+
+
+def test_a_model_can_be_tested_before_anything_is_imported(masis: Masis, home: Path) -> None:
+    wrong = masis("health", "--model", "critic=nobody:x")
+    assert wrong.exit_code == 1
+    assert "BAD  models    critic: there is no provider 'nobody'" in wrong.stdout
+    assert not (home / "masis").exists()
+    with ModelServer() as server:
+        (Path.cwd() / "masis.toml").write_text(f'[providers.here]\nkind = "openai"\naddress = "{server.address}"\n')
+        found = json.loads(masis("health", "--json", "--model", "critic=here:m").stdout)
+    assert found["ok"] is True
+    told = [item["message"] for item in found["items"] if item["name"] == "models"]
+    assert told == [
+        "offline: a small case was audited from claims to scores (drafter, verifier, reviser, evaluator)",
+        "here:m answers, in the form asked for. (critic)",
+    ]
 
 
 def test_health_lists_what_is_in_order_for_people_and_programs(masis: Masis, audited: Path) -> None:
