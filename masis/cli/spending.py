@@ -8,10 +8,10 @@ import click
 
 from masis.auditor import estimate, unpriced_models
 from masis.cli.talk import counted, say
-from masis.cli.tally import dollars
 from masis.datasets.readers import read_case_lines
 from masis.errors import InputError
 from masis.llm.estimates import Estimate
+from masis.llm.prices import dollars
 from masis.schema.calls import Usage
 from masis.schema.case import Case
 from masis.settings import Settings

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from masis.cli.talk import counted
 from masis.errors import MAX_ITERATIONS_WARNING
+from masis.llm.prices import dollars
 from masis.schema.calls import Usage
 from masis.schema.run import Iteration, Run
 from masis.settings import Settings
@@ -117,11 +118,6 @@ def percentile(values: list[float], share: float = 0.95) -> float:
     """The smallest value that this share of the values does not exceed."""
     ordered = sorted(values)
     return ordered[max(0, -int(-len(ordered) * share // 1) - 1)]
-
-
-def dollars(amount: float) -> str:
-    """``$0.0042``, ``$12.30``."""
-    return f"${amount:,.2f}" if amount >= 1 else f"${amount:.4f}"
 
 
 def _flagged(iteration: Iteration) -> bool:

@@ -10,6 +10,7 @@ import streamlit as st
 from masis.auditor import estimate, uses_models
 from masis.errors import MasisError, UnknownRecord
 from masis.llm.estimates import Estimate
+from masis.llm.prices import dollars
 from masis.store.records import CaseFilter, CaseSummary, DecisionFilter, Facets
 from masis.ui import address
 from masis.ui.cases import case_row, show_nothing_yet
@@ -20,7 +21,6 @@ from masis.ui.desk import state_label
 from masis.ui.entries import entry_row
 from masis.ui.jobs import UNAUDITED, Batch, audit_jobs
 from masis.ui.new_audit_form import where_it_runs
-from masis.ui.spending import dollars
 from masis.ui.words import STATES, spoken
 from masis.workbench import Workbench, demo_cases
 

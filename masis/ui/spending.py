@@ -5,14 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from masis.llm.prices import dollars
 from masis.schema.calls import Usage
 from masis.schema.run import Event, Run
 from masis.ui.words import spoken
-
-
-def dollars(amount: float) -> str:
-    """``$0.0042``, ``$12.30``."""
-    return f"${amount:,.2f}" if amount >= 1 else f"${amount:.4f}"
 
 
 def spent(usage: Usage) -> str:

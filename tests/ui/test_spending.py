@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from masis.llm.prices import dollars
 from masis.schema.calls import Usage
 from masis.settings import ROLES, Settings
 from masis.ui.overview import batch_costs
-from masis.ui.spending import dollars, spent, spent_so_far
+from masis.ui.spending import spent, spent_so_far
 from masis.workbench import Workbench
 from tests.test_loop_waiting import TellingCritic, audited, waiting
 
