@@ -36,6 +36,8 @@ def test_the_wheel_carries_pages_settings_and_demo_cases(wheel: Path) -> None:
     wanted = {"masis/_app/app.py", "masis/_app/.streamlit/config.toml", "masis/py.typed"}
     wanted |= {f"masis/_app/pages/{page.name}" for page in (ROOT / "pages").glob("*.py")}
     wanted |= {f"masis/_app/data/cases/{file.name}" for file in (ROOT / "data" / "cases").glob("*.jsonl")}
+    screening = (file for file in (ROOT / "data" / "screening").rglob("*") if file.is_file())
+    wanted |= {f"masis/_app/{file.relative_to(ROOT).as_posix()}" for file in screening}
     wanted |= {
         file.relative_to(ROOT).as_posix()
         for file in (ROOT / "masis").rglob("*")
@@ -69,3 +71,19 @@ def test_an_installed_workbench_finds_its_pages_wherever_it_is_started(wheel: Pa
         [sys.executable, "-I", "-c", script, str(installed)], cwd=elsewhere, capture_output=True, text=True, check=False
     )
     assert ran.returncode == 0, ran.stderr
+
+
+def test_the_evidence_critic_runs_by_itself_from_the_wheel(wheel: Path, tmp_path: Path) -> None:
+    installed = tmp_path / "site"
+    zipfile.ZipFile(wheel).extractall(installed)
+    script = (
+        "import sys; sys.path.insert(0, sys.argv[1])\n"
+        "from masis.screening import demo\n"
+        "assert demo.__file__.startswith(sys.argv[1]), demo.__file__\n"
+        "sys.exit(demo.main(['htn']))\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-I", "-c", script, str(installed)], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert "As expected" in ran.stdout
