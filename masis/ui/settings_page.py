@@ -30,6 +30,7 @@ HEALTH_NAMES = {
     "models": "Models",
     "database": "Database",
     "decision log": "Decision log",
+    "screening log": "Screening log",
     "disk": "Disk",
 }
 
