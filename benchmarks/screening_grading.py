@@ -77,9 +77,8 @@ def main() -> int:
     votes: Counter[str] = Counter()
     own, clock = spent(lambda: votes.update(grade.recommendation for grade in grader.grade(QUESTION, sample)))
     print(f"grading whole: {1000 * own / len(sample):.2f} ms an abstract ({own:.1f} s own, {clock:.1f} s by the clock)")
-    print(
-        f"{len(sample):,} abstracts of {sum(len(each.text) for each in sample) / len(sample):.0f} characters: {dict(votes)}"
-    )
+    length = sum(len(each.text) for each in sample) / len(sample)
+    print(f"{len(sample):,} abstracts of {length:.0f} characters: {dict(votes)}")
     print(f"target {TARGET:.0f} s: {'met' if own < TARGET else 'MISSED'}")
     return 0 if own < TARGET else 1
 

@@ -81,7 +81,7 @@ class Heads:
 
     def direction(self, type_index: int) -> Array:
         """How much each column speaks for a type rather than for the average of its rivals."""
-        along = np.zeros(self.bounds[-1][1])
+        along = np.zeros(self.bounds[-1][1], dtype=np.float32)
         along[: len(STUDY_TYPES)] = -1 / len(STUDY_TYPES)
         along[type_index] += 1
         for (begin, end), columns in zip(self.bounds, self.answers, strict=True):
@@ -94,7 +94,7 @@ class Heads:
 class Block:
     """The terms of a title or a text: row and inverse document frequency of each, and the block's weights.
 
-    ``weights`` are to be multiplied by ``scale``, one for each column.
+    ``weights`` are whole numbers of one byte each, to be multiplied by ``scale``, one for each column.
     """
 
     rows: Mapping[str, int]
@@ -110,7 +110,7 @@ class Block:
         times = np.fromiter(counts.values(), dtype=np.float32, count=len(counts))[kept]
         values = (1 + np.log(times)) * self.idf[at]
         norm = float(np.sqrt(values @ values))
-        return Terms(list(counts), kept, values / norm if norm else values, self.weights[at])
+        return Terms(list(counts), kept, values / norm if norm else values, self.weights[at].astype(np.float32))
 
 
 class Terms(NamedTuple):
@@ -251,7 +251,7 @@ def _first_place(item: Spoken, read: Features) -> tuple[int, int]:
         return (int(found[0]), int(found[0]) + 1) if len(found) else (0, 0)
     term = item.what.split()
     at = -1
-    while term[0] in words[at + 1 :]:
+    for _ in range(words.count(term[0])):
         at = words.index(term[0], at + 1)
         if words[at : at + len(term)] == term:
             return at, at + len(term)
@@ -282,7 +282,7 @@ def _block(held: Mapping[str, Array], name: Place) -> Block:
     return Block(
         rows={term: row for row, term in enumerate(terms)},
         idf=held[f"{name}_idf"],
-        weights=held[f"{name}_weights"].astype(np.float32),
+        weights=held[f"{name}_weights"],
         scale=held[f"{name}_scale"],
     )
 

@@ -27,7 +27,9 @@ PARTS = 4
 Array = np.ndarray[Any, np.dtype[Any]]
 Place = Literal["title", "text"]
 
-_WORD = re.compile(r"[^\W\d_]+|\d[\d.,·]*|%|=")
+_WORD = re.compile(r"[^\W\d_]+|\d[\d.,·]*|[%=]")
+_ASCII_WORD = re.compile(r"[A-Za-z]+|[0-9][0-9.,]*|[%=]")
+"""The same on a text without other letters, in half the time."""
 _SHORTEST_DRUG = 6
 _UNSEEN = -2
 _KEPT_WORDS = 50_000
@@ -90,9 +92,13 @@ def cues() -> Cues:
     )
 
 
+def _pattern(text: str) -> re.Pattern[str]:
+    return _ASCII_WORD if text.isascii() else _WORD
+
+
 def words_of(text: str) -> list[str]:
     """The words of a text in lower case, in order, ``0`` for a number; hyphens part words."""
-    found = _WORD.findall(text, 0, READ)
+    found = _pattern(text).findall(text, 0, READ)
     if not found:
         return []
     lowered = "\n".join(found).lower().split("\n")
@@ -101,7 +107,7 @@ def words_of(text: str) -> list[str]:
 
 def spans_of(text: str, words: int) -> list[tuple[int, int]]:
     """The characters of each of the first so many words."""
-    return [found.span() for found in islice(_WORD.finditer(text, 0, READ), words)]
+    return [found.span() for found in islice(_pattern(text).finditer(text, 0, READ), words)]
 
 
 @dataclass(frozen=True, slots=True)
