@@ -34,6 +34,16 @@ def test_one_grader_far_off_moves_neither_score_nor_recommendation_of_the_others
     assert "apart" in grade.reasons["recommendation"].text
 
 
+def test_qualities_just_within_the_spread_are_agreement_and_just_beyond_are_not() -> None:
+    def cohort(score: float) -> Said:
+        return Said(score, score, "cohort_study", True)
+
+    within = graded(cohort(0.9), cohort(0.9), cohort(0.6))
+    assert (within.recommendation, within.rule) == ("keep", "strong")
+    beyond = graded(cohort(0.92), cohort(0.92), cohort(0.6))
+    assert (beyond.recommendation, beyond.rule) == ("needs_more", "disagreement")
+
+
 @pytest.mark.spec("AESOP-ENSEMBLE")
 def test_a_tie_asks_for_more_evidence() -> None:
     grade = graded(Said(0.6, 0.6), Said(0.45, 0.6))

@@ -123,6 +123,14 @@ def test_agreement_on_evidence_that_is_not_good_enough_retrieves_more_until_the_
     ]
 
 
+@pytest.mark.spec("AESOP-CONSENSUS")
+def test_where_thresholds_overlap_discarding_comes_first() -> None:
+    # With the specification's shares both can't hold at once; with others they can, and the cautious one decides.
+    lax = ruling.DEFAULT.model_copy(update={"keep_share": 0.4, "discard_share": 0.4})
+    assert ruling.consensus(Tally(keep=2, discard=2, needs_more=1), lax) == "retrieve_more"
+    assert ruling.consensus(Tally(keep=2, discard=1, needs_more=2), lax) == "sufficient"
+
+
 def test_the_reason_says_which_of_the_rules_decided() -> None:
     mixed = ruling.ruling(0, [graded("keep"), graded("needs_more"), graded("needs_more"), graded("discard")])
     assert "mixed signals" in mixed.why
