@@ -30,7 +30,7 @@ VERSIONS = {
     "claims_extract": "claims_extract/1+95ab6264",
     "claims_verify": "claims_verify/1+ac1a6307",
     "completeness": "completeness/1+ff35bdb8",
-    "critic": "critic/1+25016a98",
+    "critic": "critic/1+e4fd7bfa",
     "drafter": "drafter/1+f9a76b62",
     "evaluator": "evaluator/1+794795e2",
     "grader": "grader/1+0d6e4963",
