@@ -131,3 +131,14 @@ def test_a_file_of_ones_own_is_imported_with_hostile_text_and_stays_text(demo: s
     expect(page.get_by_role("heading", name="Convergence")).to_be_visible(timeout=60_000)
     expect(page.get_by_text("<img src=http://example.org/x").first).to_be_visible()
     assert page.title() != "owned"
+
+
+def test_an_abstract_opened_in_the_table_comes_into_view(demo: str, open_tab: OpenTab) -> None:
+    tab = open_tab(demo)
+    page = screened(tab, STRONG)
+    page.locator("tbody a").first.click(delay=40)
+    tab.settle()
+    expect(page.locator("h3.title")).to_be_in_viewport()
+    page.get_by_role("button", name="Next").last.click(delay=40)
+    tab.settle()
+    expect(page.locator("tbody tr.opened")).to_have_count(1)

@@ -5,7 +5,7 @@ export default function ({ data, parentElement }) {
   const { reveal, ...shown } = data
   const version = JSON.stringify(shown)
   // Opened by a click in the table above it: it comes into view.
-  if (reveal) queueMicrotask(() => parentElement.scrollIntoView({ block: "start", behavior: "auto" }))
+  if (reveal) queueMicrotask(() => root.scrollIntoView({ block: "start", behavior: "auto" }))
   if (root.dataset.version === version) return
   const chosen = root.dataset.abstract === data.id ? root.dataset.chosen : ""
   root.dataset.version = version
