@@ -30,6 +30,16 @@ from typing import ClassVar, Literal
 
 MAX_ITERATIONS_WARNING = "CRITIC-ERR-004"
 
+HTTP_STATUS = {
+    "CRITIC-ERR-001": 500,
+    "CRITIC-ERR-002": 500,
+    "CRITIC-ERR-003": 502,
+    MAX_ITERATIONS_WARNING: 200,
+    "CRITIC-ERR-005": 500,
+    "CRITIC-ERR-006": 500,
+}
+"""What a service that serves audits over HTTP answers with, by code (``specs/critic-loop.md``, 4.4)."""
+
 
 class MasisError(Exception):
     """Something a person can act on went wrong; the message says what, to what, and what to do."""

@@ -40,6 +40,7 @@ _CLAUSE_END = r"\s*(?:[.,;:!?)]|$|here\b)"
 _ENGLISH = [
     # the documents say nothing
     rf"\b{_DOCUMENTS}(?: \w+){{0,3}}? (?:do|does|did){_NOT}(?: \w+ly| yet| even)? {_SAY}",
+    rf"\b{_DOCUMENTS}(?: \w+){{0,3}}? {_CANNOT} (?:provide|give|offer|tell|say|answer|clarify|determine|confirm)\b",
     rf"\b{_DOCUMENTS}(?: \w+){{0,5}}? (?:is|are|was|were){_NOT}(?: \w+ly| yet)? {_TOLD}\b(?! (?:until|to)\b)",
     (
         rf"\b(?:is|are|was|were|been){_NOT}(?: \w+ly| yet)? {_TOLD}(?: \w+)? (?:in|by|within|anywhere in) "

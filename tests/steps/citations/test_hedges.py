@@ -19,6 +19,8 @@ I could not find any information about this.
 I couldn't find an answer in the documents.
 The sources do not mention the price.
 The sources don't say anything about the price.
+The sources cannot provide the length.
+The evidence given can't tell when the plant opened.
 I don't know.
 I do not know the answer to that question.
 I'm not sure.
@@ -88,6 +90,7 @@ No evidence of cancer was found in the 40 patients.
 There was no difference between the groups.
 The tests did not show any benefit of the drug.
 The law does not provide for compensation.
+The battery cannot provide power at night.
 The insurance does not cover dental care.
 The report was not available until May.
 The river is not known to flood.
