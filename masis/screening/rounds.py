@@ -82,10 +82,10 @@ def screen(
     """Screen one question, yielding an event as each thing happens, and return the screening.
 
     ``thresholds`` are the settings' own unless memory adapted them; ``limit`` is how many abstracts a round takes from
-    each source, ``screening_retrieve`` unless given. ``read_on`` False asks the sources once: they hold
-    nothing but what the question's query brings. ``cancelled`` is asked between searches and batches; ``keep`` is
-    handed each round as it is finished, and ``progress`` continues from what was kept. A source or grader that fails
-    is recorded, never raised.
+    each source, ``screening_retrieve`` unless given. ``read_on`` False asks the sources once: they hold nothing but
+    what the question's query brings, and records of one title count as several. ``cancelled`` is asked between searches
+    and batches; ``keep`` is handed each round as it is finished, and ``progress`` continues from what was kept. A
+    source or grader that fails is recorded, never raised.
     """
     work = _Work(
         question,
@@ -162,6 +162,7 @@ class _Work:
 
     def run(self, progress: Progress) -> Screened:
         started_at = self.now()
+        self.pool.by_title = self.read_on
         self._resume(progress)
         yield self._event(
             "screening_started",

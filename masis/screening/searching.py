@@ -24,8 +24,12 @@ class Found(NamedTuple):
 
 @dataclass
 class Pool:
-    """The abstracts of a screening so far, each once, by id and by what else a record is known by."""
+    """The abstracts of a screening so far, each once, by id and by what else a record is known by.
 
+    ``by_title`` False takes no likeness of titles for sameness: whoever gave the records gave them ids of their own.
+    """
+
+    by_title: bool = True
     by_id: dict[str, Abstract] = field(default_factory=dict)
     _marks: dict[str, Marks] = field(default_factory=dict)
     _by_mark: dict[tuple[str, str], list[str]] = field(default_factory=dict)
@@ -35,7 +39,8 @@ class Pool:
         if abstract.id in self.by_id:
             return self.by_id[abstract.id]
         known = marks(abstract)
-        keys = [(kind, key) for kind, key in (("doi", known.doi), ("pmid", known.pmid), ("title", known.title)) if key]
+        title = known.title if self.by_title else None
+        keys = [(kind, key) for kind, key in (("doi", known.doi), ("pmid", known.pmid), ("title", title)) if key]
         for key in keys:
             for other in self._by_mark.get(key, ()):
                 if sameness(known, self._marks[other]) is not None:

@@ -73,6 +73,14 @@ def test_every_abstract_of_a_large_set_is_graded_in_the_one_round() -> None:
     assert (len(found.grades), len(found.rounds), found.outcome) == (1200, 1, "evidence_insufficient")
 
 
+def test_every_abstract_given_is_graded_be_its_title_that_of_another_but_a_record_given_twice_is_one() -> None:
+    same = [{**TRIAL, "id": f"t{i}"} for i in range(3)]
+    assert len(masis.screen_abstracts(QUESTION, same).grades) == 3
+    twice = [{**TRIAL, "id": f"t{i}", "doi": "10.5555/one"} for i in range(3)]
+    found = masis.screen_abstracts(QUESTION, twice)
+    assert (len(found.grades), found.flow.identified, found.flow.duplicates) == (1, 3, 2)
+
+
 def test_what_cannot_be_read_is_refused_with_its_place() -> None:
     with pytest.raises(InputError, match=r"abstracts\[1\]: has neither a title nor an abstract"):
         masis.screen_abstracts(QUESTION, [TRIAL, {"journal": "nothing to read"}])
