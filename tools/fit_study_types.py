@@ -57,7 +57,8 @@ BALANCE = {"type": 1.3, "question": 1.0}
 QUESTION_WEIGHT = 0.7
 """How much the answers count beside the type itself."""
 FOLDS, DEALS = 5, 2
-LEAST = "(the least of nine passes, mean of all abstracts)"
+PASSES = 25
+LEAST = f"(the least of {PASSES} passes, mean of all abstracts)"
 TEMPERATURES = np.linspace(0.6, 4.0, 69)
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -280,9 +281,9 @@ def judged(path: Path) -> tuple[Array, Array, float]:
 
 
 def _cost(rows: Sequence[Mapping[str, str]]) -> float:
-    """Milliseconds an abstract takes when nothing else disturbs it: of each the least of nine passes, their mean."""
+    """Milliseconds an abstract takes when nothing else disturbs it: of each the least of all passes, their mean."""
     model, least = load(), [float("inf")] * len(rows)
-    for _ in range(9):
+    for _ in range(PASSES):
         for at, row in enumerate(rows):
             started = time.perf_counter()
             model.recognise(row["title"], row["abstract"])
