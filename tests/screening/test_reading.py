@@ -111,6 +111,13 @@ def test_the_words_of_one_concept_count_less_where_they_stand_far_apart() -> Non
     assert score(together, question=question) == 1.0
 
 
+def test_a_part_of_a_concept_and_a_word_of_the_same_family_count_in_part() -> None:
+    half = score("Yellow paint was used.", question="Does yellow bark help?")
+    assert half == pytest.approx((0.5 * 0.8 * 0.85 - 0.12) / 0.88, abs=1e-4)
+    kin = score("Hepatobiliary surgery was done.", question="hepatotoxicity")
+    assert kin == pytest.approx((0.5 - 0.12) / 0.88, abs=1e-4)
+
+
 def test_nothing_to_read_or_to_ask_is_unscored() -> None:
     assert relevance(read_question(QUESTION), of("")).score is None
     assert relevance(read_question("?"), of("Metformin.")).score is None
