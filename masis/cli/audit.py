@@ -158,7 +158,7 @@ class _AuditJob:
         lines = read_case_lines(sys.stdin.buffer if self.cases == STDIO else self.cases)
         self.workbench = Workbench.open(self.database, self.settings)
         if self.with_models and self.cases != STDIO:
-            self.spending.estimate(self.cases, self.limit)
+            self.spending.estimate(self.cases, self.limit, self._wanted)
         with ExitStack() as stack:
             write = stack.enter_context(_writer(self.out)) if self.out else None
             stop = stack.enter_context(Interruption("Stopping after the audits under way (Ctrl-C again to drop them)."))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -17,7 +18,7 @@ from masis.schema.case import Case
 from masis.settings import Settings
 
 SAMPLED = 200
-"""Cases of the file that an estimate reads; the rest is taken to be like them, byte for byte."""
+"""Cases to be audited that an estimate reads; the rest of the file is taken to be like them, byte for byte."""
 
 
 class Spending:
@@ -33,24 +34,27 @@ class Spending:
                 f'[prices."{unpriced[0]}"] with input and output, in US dollars for a million tokens.'
             )
 
-    def estimate(self, cases: Path, limit: int | None) -> None:
-        """Say what the cases of a file will take, from the first of them."""
-        total, read = cases.stat().st_size, 0
-        whole, number = Estimate(), 0
+    def estimate(self, cases: Path, limit: int | None, wanted: Callable[[Case], bool]) -> None:
+        """Say what the cases of a file that are ``wanted`` will take, from the first of them."""
+        whole, number, seen, read = Estimate(), 0, 0, 0
         try:
             for line in read_case_lines(cases):
                 if isinstance(line.found, Case):
-                    whole, number, read = whole.plus(estimate(line.found, self._settings)), number + 1, line.end
-                if number >= min(SAMPLED, limit or SAMPLED):
+                    seen, read = seen + 1, line.end
+                    if wanted(line.found):
+                        whole, number = whole.plus(estimate(line.found, self._settings)), number + 1
+                if number >= SAMPLED or seen == limit:
                     break
         except InputError:  # said when the line is reached in earnest
             pass
         if not number:
             return
-        scale = max(1.0, total / read) if limit is None else max(1.0, min(total / read, limit / number))
+        left = (cases.stat().st_size - read) / (read / seen)  # not looked at; taken to be wanted
+        scale = 1 + round(left if limit is None else min(left, limit - seen)) / number
         cost = "cost unknown" if whole.cost_usd is None else f"about {dollars(whole.cost_usd * scale)}"
+        skipped = f" ({seen - number:,} were audited before)" if seen > number else ""
         say(
-            f"Estimate for {'about ' if scale > 1 else ''}{counted(round(number * scale), 'case')}: up to "
+            f"Estimate for {'about ' if scale > 1 else ''}{counted(round(number * scale), 'case')}{skipped}: up to "
             f"{round(whole.calls * scale):,} calls and {round(whole.tokens * scale):,} tokens, {cost}."
         )
 

@@ -50,7 +50,7 @@ def cases(tmp_path: Path, number: int) -> Path:
 
 def states(database: Path, number: int) -> list[list[str]]:
     store = Workbench.open(database).store
-    found = []
+    found: list[list[str]] = []
     for index in range(number):
         try:
             found.append([run.state for run in store.runs.for_case(f"case-{index}")])
@@ -78,6 +78,27 @@ def test_a_batch_says_what_it_may_cost_before_and_what_it_cost_after(masis: Masi
         assert run["usage"]["cost_usd"] > 0
         assert set(run["versions"]["prompts"]) == set(run["models"])
         assert KEY not in json.dumps(run)
+
+
+@pytest.mark.usefixtures("configured")
+def test_an_estimate_leaves_out_what_was_audited_before(masis: Masis, tmp_path: Path) -> None:
+    file, told = cases(tmp_path, 5), ("--db", tmp_path / "m.db", "--model", "here:m")
+    whole = masis("audit", file, *told, "--limit", 2).stderr
+    assert "Estimate for 2 cases: up to" in whole
+    rest = masis("audit", file, *told).stderr
+    assert "Estimate for 3 cases (2 were audited before): up to" in rest
+    assert "Estimate" not in masis("audit", file, *told).stderr
+    assert "Estimate for 5 cases: up to" in masis("audit", file, *told, "--again").stderr
+
+
+@pytest.mark.usefixtures("configured")
+def test_an_estimate_of_a_long_file_reads_its_beginning(
+    masis: Masis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("masis.cli.spending.SAMPLED", 2)
+    file, told = cases(tmp_path, 8), ("--db", tmp_path / "m.db", "--model", "here:m", "--max-cost", 0.0001)
+    assert "Estimate for about 8 cases: up to" in masis("audit", file, *told).stderr
+    assert "Estimate for about 5 cases: up to" in masis("audit", file, *told, "--limit", 5).stderr
 
 
 @pytest.mark.usefixtures("configured")
