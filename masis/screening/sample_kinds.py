@@ -176,7 +176,8 @@ class Reader:
             if _shared(other.family) != _shared(mention.family):
                 continue
             between = self._words(min(mention.after, other.after), max(mention.first, other.first))
-            if between & _JOINING and not between & _POOL:
+            inside = "(" in between and ")" not in between  # the parts of the one before: "five (three women, ...)"
+            if between & _JOINING and not between & _POOL and not inside:
                 return True
         return False
 

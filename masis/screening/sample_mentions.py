@@ -91,15 +91,22 @@ def _stated(
 
 
 _JOINS = frozenset("and , versus vs to or while whereas with plus ;".split())
+_ANSWERED = frozenset("answered responded returned participated consented enrolled".split())
+"""Verbs behind the number of those who became the sample: "sent to 74 units; 57 answered"."""
 _BARE = frozenset("with without who in on received receiving assigned randomized randomised had".split())
 
 
 def _bare(tokens: Sequence[Token], numeral: Numeral) -> Mention | None:
-    """A number whose unit was said before: "27 patients with migraine and 30 with headache"."""
+    """A number whose unit was said before: "27 patients with migraine and 30 with headache", "(640 in all)"."""
     ahead, behind = tokens_lower(tokens, numeral.first - 1), tokens_lower(tokens, numeral.after)
-    if ahead not in _JOINS or behind not in _BARE or numeral.value < 4:
+    if ahead in _JOINS | {"("} and behind in _ANSWERED and numeral.value > 3:
+        return Mention(numeral.value, "sample", numeral.first, numeral.after + 1)
+    if ahead not in _JOINS | {"("} or behind not in _BARE or numeral.value < 4:
         return None
-    if behind in ("in", "on") and tokens_lower(tokens, numeral.after + 1) not in ("the", "a", "each"):
+    following = tokens_lower(tokens, numeral.after + 1)
+    if behind == "in" and following in ("all", "total"):
+        return Mention(numeral.value, "sample", numeral.first, numeral.after + 2)
+    if behind in ("in", "on") and following not in ("the", "a", "each"):
         return None
     return Mention(numeral.value, "bare", numeral.first, numeral.after)
 

@@ -12,7 +12,7 @@ _ONE = (
     r"patient|man|woman|child|boy|girl|infant|adolescent|male|female|person|newborn|neonate|lady|gentleman|adult|"
     r"teenager|baby|toddler|mother|veteran|student|soldier|case|fetus"
 )
-_OLD = r"\d{1,3}[-‐–\s](?:year|yr|month|week|day)s?[-‐–\s]old"
+_OLD = r"(?:\d{1,3}|[a-z]{3,9})[-‐–\s](?:year|yr|month|week|day)s?[-‐–\s]old"
 _WORDS = r"(?: [\w'’-]{1,30})"
 _TELL = "report|describe|present|experienced|encountered|treated|observed|saw"
 _PATTERNS = tuple(

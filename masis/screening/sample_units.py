@@ -109,7 +109,7 @@ def phrase_after(tokens: Sequence[Token], at: int) -> Phrase | None:
             if here == at or best is not None or commas > 1:
                 break
             limit = min(limit, here + 3) if lower == "," else limit
-            here += 1
+            here += 2 if lower in DASHES and _joined(tokens, here) else 1
             continue
         if not lower[0].isalpha():
             break
@@ -125,6 +125,12 @@ def phrase_after(tokens: Sequence[Token], at: int) -> Phrase | None:
         if any(token.lower == "%" for token in inside[:6]):
             return best._replace(share=True)
     return best
+
+
+def _joined(tokens: Sequence[Token], at: int) -> bool:
+    """Whether a hyphen joins the words beside it into one: "knock-in", "fed-up"."""
+    beside = tokens[at - 1].end == tokens[at].start and at + 1 < len(tokens) and tokens[at].end == tokens[at + 1].start
+    return beside and tokens[at + 1].lower not in families()
 
 
 def _closed(tokens: Sequence[Token], at: int) -> int | None:

@@ -42,6 +42,11 @@ def found(text: str) -> set[tuple[int, str]]:
         ("This study of 12 male Wistar rats lasted a year.", {(12, "total")}),
         ("Respondents were 282 14-year-olds.", {(282, "total")}),
         ("A 49-year-old woman presented with chest pain.", {(1, "total")}),
+        ("A nine-year-old girl was referred with attacks of pain.", {(1, "total")}),
+        ("Male rats (n = 10 per group, 40 in all) were given vehicle.", {(10, "arm"), (40, "total")}),
+        ("A questionnaire was sent to the heads of the units; 57 answered.", {(57, "total")}),
+        ("Twenty-four knock-in mice and twelve littermates were studied.", {(24, "arm"), (12, "arm")}),
+        ("We describe five patients (three women, two men).", {(5, "total"), (3, "arm"), (2, "arm")}),
     ],
 )
 def test_a_stated_size_is_found_with_its_kind(text: str, sizes: set[tuple[int, str]]) -> None:
