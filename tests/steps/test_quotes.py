@@ -46,6 +46,7 @@ def test_a_careless_copy_is_found_where_the_text_says_it(quote: str, found: str)
         "e",
         "It's said ... no such thing",
         "opened ... Revenue grew",
+        "grew ... 2020",
     ],
 )
 def test_what_the_text_does_not_say_is_not_found(quote: str) -> None:
