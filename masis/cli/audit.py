@@ -14,6 +14,7 @@ import click
 from masis.auditor import check_models, uses_models, with_concurrency
 from masis.cli.group import INTERRUPTED, JobFailed
 from masis.cli.interrupt import Interruption
+from masis.cli.log import log_option
 from masis.cli.options import STDIO, chosen_settings, database_option, input_argument, out_option, settings_options
 from masis.cli.spending import Spending
 from masis.cli.talk import Complaints, Progress, counted, say
@@ -67,6 +68,7 @@ from masis.workbench.health import models_asked
     "Default: --ask.",
 )
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the first N cases of the file.")
+@log_option
 @click.pass_context
 def audit(
     context: click.Context,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
 import unicodedata
 from collections.abc import Iterable
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import click
 
@@ -66,16 +67,21 @@ class Complaints:
 class Progress:
     """A bar where a person watches and the length is known, else a line every ten seconds; both on stderr.
 
-    ``total`` and what ``move`` is given are in one unit, bytes of the file for example.
+    ``total`` and what ``move`` is given are in one unit, bytes of the file for example. Lines may come from any thread.
     """
+
+    shown: ClassVar[Progress | None] = None
+    """The one under way, above which lines of the log are written."""
 
     def __init__(self, label: str, total: int | None) -> None:
         self._label, self._total = label, total
         self._bar: Any = None
         self._at, self._note = 0, ""
         self._next = time.monotonic() + _SECONDS_BETWEEN_LINES
+        self._drawing = threading.Lock()
 
     def __enter__(self) -> Self:
+        Progress.shown = self
         if self._total and sys.stderr.isatty():
             self._bar = click.progressbar(
                 length=self._total, label=self._label, file=sys.stderr, item_show_func=lambda _: self._note
@@ -87,6 +93,7 @@ class Progress:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        Progress.shown = None
         if self._bar is not None:
             self._draw()
             self._bar.__exit__(kind, error, trace)
@@ -104,12 +111,14 @@ class Progress:
             say(f"{self._label}: {note}")
 
     def _draw(self) -> None:
-        self._bar.update(max(0, self._at - self._bar.pos), "")
+        with self._drawing:
+            self._bar.update(max(0, self._at - self._bar.pos), "")
 
     def say(self, message: str) -> None:
         """A line above the bar."""
-        if self._bar is not None:
-            click.echo("\r\x1b[K", nl=False, err=True)
-        say(message)
-        if self._bar is not None:
-            self._bar.render_progress()
+        with self._drawing:
+            if self._bar is not None:
+                click.echo("\r\x1b[K", nl=False, err=True)
+            say(message)
+            if self._bar is not None:
+                self._bar.render_progress()

@@ -76,7 +76,7 @@ class Telling:
 
     def _event_of(self, notice: Notice) -> Event:
         if notice.kind == "call_retried":
-            log.warning("run %s: a call is tried again in step %s", self.run_id, notice.step)
+            log.info("run %s: a call is tried again in step %s", self.run_id, notice.step)
         return self.event(
             notice.kind, iteration=notice.iteration, step=notice.step, message=notice.message, data=dict(notice.data)
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import signal
 import time
@@ -211,3 +212,37 @@ def test_ctrl_c_twice_drops_what_is_under_way_and_it_is_taken_up_later(
         again = masis("audit", file, "--db", database, "--model", "here:m")
     assert again.exit_code == 0, again.stderr
     assert states(database, 6) == [["finished"]] * 6
+
+
+@pytest.mark.spec("REQ-CRITIC-OBS-002", "REQ-CRITIC-SEC-003")
+@pytest.mark.usefixtures("configured")
+@pytest.mark.parametrize(
+    ("options", "told", "kept_back"),
+    [
+        ((), (), ("begins on case", "120 metres")),
+        (("--log", "info"), ("begins on case", "iteration 1: quality", "here:m, critic/"), ("120 metres",)),
+        (("--log", "debug"), ("begins on case",), ("120 metres",)),
+        (("--log", "debug", "--set", "log_texts=true"), ("120 metres",), ()),
+    ],
+)
+def test_the_log_is_as_detailed_as_asked_and_has_texts_only_where_that_is_set(
+    masis: Masis, tmp_path: Path, options: tuple[str, ...], told: tuple[str, ...], kept_back: tuple[str, ...]
+) -> None:
+    before = logging.getLogger("masis").level
+    result = masis("audit", cases(tmp_path, 1), "--db", tmp_path / "m.db", "--model", "here:m", *options)
+    assert result.exit_code == 0, result.stderr
+    assert [words for words in told if words not in result.stderr] == []
+    assert [words for words in (*kept_back, KEY) if words in result.stderr] == []
+    assert (logging.getLogger("masis").handlers, logging.getLogger("masis").level) == ([], before)
+
+
+def test_a_retry_is_told_in_one_line(masis: Masis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def script(request: Request) -> Behaviour | None:
+        return faulty("500", request) if request.number == 0 else None
+
+    with ModelServer(script, issues="none") as server:
+        configure(tmp_path, monkeypatch, server)
+        result = masis("audit", cases(tmp_path, 1), "--db", tmp_path / "m.db", "--model", "here:m", "--no-ask")
+    assert [line.partition(" ")[2] for line in result.stderr.splitlines() if " try " in line or "again" in line] == [
+        "WARNING verifier here:m: try 1: server"
+    ]

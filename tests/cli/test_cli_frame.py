@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import subprocess
 import sys
@@ -12,8 +13,9 @@ from click.testing import CliRunner
 
 from masis.cli import COMMANDS, main
 from masis.cli.group import Command, CommandGroup, JobFailed
+from masis.cli.log import Lines
 from masis.cli.options import chosen_settings
-from masis.cli.talk import Complaints, counted, printable, say
+from masis.cli.talk import Complaints, Progress, counted, printable, say
 from masis.errors import InputError, SettingsError
 from masis.version import APP
 
@@ -156,3 +158,17 @@ def test_an_unknown_setting_or_one_out_of_range_names_what_was_typed() -> None:
         chosen_settings([], ["max_iteration=2"])
     with pytest.raises(SettingsError, match=r"--set max_iterations: .*less than or equal to 5 \(got '9'\)"):
         chosen_settings([], ["max_iterations=9"])
+
+
+def test_a_line_of_the_log_stands_above_the_bar(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    record = logging.makeLogRecord({"msg": "try %d\x1b[2J", "args": (1,)})
+    with Progress("Auditing", 10) as bar:
+        bar.move(5, "half")
+        Lines().emit(record)
+    Lines().emit(record)
+    told = capsys.readouterr().err
+    assert "\r\x1b[Ktry 1\\x1b[2J\n" in told
+    assert told.endswith("\ntry 1\\x1b[2J\n")

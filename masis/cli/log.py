@@ -1,0 +1,53 @@
+"""The log of a command on stderr: the lines of the loggers ``masis.*``, above the bar where one is drawn."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from masis.cli.talk import Progress, say
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+LEVELS = ("error", "warning", "info", "debug")
+
+
+class Lines(logging.Handler):
+    """Each record as a line; control characters in it are shown, not obeyed."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        message = self.format(record)
+        (Progress.shown.say if Progress.shown else say)(message)
+
+
+def log_option(command: F) -> F:
+    """``--log``."""
+    return click.option(
+        "--log",
+        type=click.Choice(LEVELS),
+        metavar="LEVEL",
+        default="warning",
+        show_default=True,
+        expose_value=False,
+        callback=_shown_from,
+        help="What the log on stderr tells: failures and retries, with info also scores and calls as they come (or: "
+        "error, debug). Texts are in it only with debug and --set log_texts=true.",
+    )(command)
+
+
+def _shown_from(context: click.Context, param: click.Parameter, level: str) -> None:
+    """Show the log from this level on, as long as the command lasts."""
+    logger, lines = logging.getLogger("masis"), Lines()
+    lines.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s", "%H:%M:%S"))
+    before = logger.level
+    logger.setLevel(level.upper())
+    logger.addHandler(lines)
+
+    def restore() -> None:
+        logger.removeHandler(lines)
+        logger.setLevel(before)
+
+    context.call_on_close(restore)
