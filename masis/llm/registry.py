@@ -96,7 +96,7 @@ def probe(string: str, settings: Settings | None = None, role: str = "critic") -
     except (SettingsError, MissingExtra) as error:
         return Probed(False, str(error))
     except BadReply as error:
-        return Probed(False, _unfit(error))
+        return Probed(False, _unfit(model.name, error))
     except ProviderFailed as error:
         return Probed(False, str(error))
     mode = conduct.calls_since()[-1].mode
@@ -109,11 +109,11 @@ def probe(string: str, settings: Settings | None = None, role: str = "critic") -
     )
 
 
-def _unfit(error: BadReply) -> str:
+def _unfit(name: str, error: BadReply) -> str:
     why = error.__cause__.message if isinstance(error.__cause__, TryFailed) else str(error)
     if error.kind == "malformed":
-        return f"The model answers, but not in the form asked for, so it can't judge here ({why}). Choose another."
-    return f"The model answers, but not the question: {why}."
+        return f"{name} answers, but not in the form asked for, so it can't judge here ({why}). Choose another."
+    return f"{name} answers, but not the question: {why}."
 
 
 def _provider(reached: Endpoint) -> Provider:
