@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import logging
 import queue
+import threading
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 from masis.loop.parts import Clock, Events, Roles
@@ -23,8 +24,8 @@ from masis.steps.conduct import Notice, begun
 T = TypeVar("T")
 log = logging.getLogger("masis.loop")
 
-POLL_S = 0.25
-"""How often a step that waits looks whether the person asked to stop."""
+POLL_S = 0.2
+"""How often a step that waits tells what its calls told, and looks whether the person asked to stop."""
 
 LOGGED_AS_ERRORS = {"critique", "revision"}
 """Steps whose failure is an error in the log; so is any failure of a provider (REQ-CRITIC-OBS-003)."""
@@ -60,19 +61,20 @@ class Telling:
         with self.timed(step):
             if not self.roles.waits:
                 return work()
-            future = begun(work, "step", then=lambda: self.conduct.told.put(None))
-            while (notice := self._next_notice()) is not None:
-                yield self._event_of(notice)
-            return future.result()
-
-    def _next_notice(self) -> Notice | None:
-        while True:
-            try:
-                return self.conduct.told.get(timeout=POLL_S)
-            except queue.Empty:
+            ended = threading.Event()
+            future = begun(work, "step", then=ended.set)
+            while not ended.wait(POLL_S):  # to be woken by every notice would cost more than the notices do
+                yield from self._told_so_far()
                 if self.cancelled():
                     self.conduct.stop()  # the call under way is left to end by itself; nobody reads its reply
-                    raise Cancelled from None
+                    raise Cancelled
+            yield from self._told_so_far()
+            return future.result()
+
+    def _told_so_far(self) -> Events:
+        with suppress(queue.Empty):
+            while True:
+                yield self._event_of(self.conduct.told.get_nowait())
 
     def _event_of(self, notice: Notice) -> Event:
         if notice.kind == "call_retried":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
+from typing import Any
 
 from masis import version
 from masis.errors import MAX_ITERATIONS_WARNING, StepError
@@ -206,13 +207,15 @@ class Work(Telling):
         )
         self.steps = None
 
-    def _step_done(self, **found: object) -> None:
+    def _step_done(self, **found: Any) -> None:
         """Keep what a step found, where it may have cost something: a run cut short goes on after it."""
         assert self.steps is not None
-        calls = (*self.steps.calls, *self._filed())
-        self.steps = self.steps.model_copy(update={**found, "step_ms": dict(self.step_ms), "calls": calls})
+        more = StepsDone(
+            iteration_number=self.steps.iteration_number, step_ms=dict(self.step_ms), calls=self._filed(), **found
+        )
+        self.steps = self.steps.with_more(more)
         if self.roles.waits:
-            self.keep(self.steps)
+            self.keep(more)
 
     def _audit_citations(self, answer: str) -> CitationAudit:
         return audit_citations(

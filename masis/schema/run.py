@@ -79,6 +79,11 @@ class StepsDone(Record):
     step_ms: dict[str, float] = Field(default_factory=dict)
     calls: tuple[ModelCall, ...] = ()
 
+    def with_more(self, more: StepsDone) -> StepsDone:
+        """The same with what a further step of the same iteration left; its calls come after those before."""
+        found = {name: getattr(more, name) for name in more.model_fields_set}
+        return self.model_copy(update={**found, "calls": (*self.calls, *more.calls)})
+
 
 class Versions(Record):
     """What judged: the application, the rubric (rules and constants), the offline weights, each role's prompts."""

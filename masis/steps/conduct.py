@@ -58,7 +58,7 @@ class Conduct:
     seconds: Seconds = time.monotonic
     place: Place = field(default_factory=Place)
     fence: str = field(default_factory=lambda: secrets.token_hex(16))
-    told: queue.SimpleQueue[Notice | None] = field(default_factory=queue.SimpleQueue)
+    told: queue.SimpleQueue[Notice] = field(default_factory=queue.SimpleQueue)
     _calls: list[ModelCall] = field(default_factory=list)
     _stopped: threading.Event = field(default_factory=threading.Event)
     _loop_began: float | None = None

@@ -10,6 +10,7 @@ import sqlite3
 import zlib
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from itertools import groupby
 from typing import Any
 
 from masis.errors import StoreError, UnknownRecord
@@ -82,16 +83,16 @@ class Runs:
         """Keep events in one transaction."""
         kept: list[Event] = []
         with self._database.writing() as connection:
-            for event in events:
-                run = _row(connection, event.run_id)
-                last = connection.execute("SELECT max(seq) FROM run_events WHERE run_seq = ?", [run["seq"]]).fetchone()
-                if last[0] is not None and event.seq <= last[0]:
-                    event = event.model_copy(update={"seq": last[0] + 1})
-                kept.append(event)
-                connection.execute(
-                    "INSERT INTO run_events VALUES (?, ?, ?)", [run["seq"], event.seq, event.model_dump_json()]
-                )
-                self._seen(connection, run["seq"])
+            for run_id, of_run in groupby(events, key=lambda event: event.run_id):
+                run = _row(connection, run_id)["seq"]
+                found = connection.execute("SELECT max(seq) FROM run_events WHERE run_seq = ?", [run]).fetchone()
+                last = found[0] or 0
+                for event in of_run:
+                    last = max(event.seq, last + 1)
+                    kept.append(event if event.seq == last else event.model_copy(update={"seq": last}))
+                    row = [run, last, kept[-1].model_dump_json()]
+                    connection.execute("INSERT INTO run_events VALUES (?, ?, ?)", row)
+                self._seen(connection, run)
         return kept
 
     def save_draft(self, run_id: str, draft: Draft) -> None:
@@ -102,11 +103,14 @@ class Runs:
             self._seen(connection, run["seq"])
 
     def save_steps(self, run_id: str, steps: StepsDone) -> None:
-        """Keep what an iteration under way has finished, in place of what it had before."""
+        """Keep what an iteration under way has finished besides what it had before; earlier iterations' are dropped."""
         with self._database.writing() as connection:
-            run = _unfinished(connection, run_id)
-            connection.execute("UPDATE runs SET steps = ? WHERE seq = ?", [pack(steps.model_dump_json()), run["seq"]])
-            self._seen(connection, run["seq"])
+            run = _unfinished(connection, run_id)["seq"]
+            packed = pack(steps.model_dump_json(exclude_defaults=True), 1)
+            connection.execute("DELETE FROM run_steps WHERE run_seq = ? AND number <> ?", [run, steps.iteration_number])
+            row = [run, steps.iteration_number, packed]
+            connection.execute("INSERT INTO run_steps (run_seq, number, payload) VALUES (?, ?, ?)", row)
+            self._seen(connection, run)
 
     def save_iteration(self, run_id: str, iteration: Iteration) -> None:
         """Keep an iteration as it is now; the same number again replaces it while the run is under way."""
@@ -197,7 +201,7 @@ class Runs:
                 started_at=row["started_at"],
                 draft=Draft.model_validate_json(row["draft"]) if row["draft"] else None,
                 iterations=_read_iterations(connection, row["seq"]),
-                steps=StepsDone.model_validate_json(unpack(row["steps"])) if row["steps"] else None,
+                steps=_read_steps(connection, row["seq"]),
                 last_event=last or 0,
                 cancel_requested=bool(row["cancel_requested"]),
                 why=row["why"],
@@ -340,13 +344,13 @@ def _insert(
 def write_result(connection: sqlite3.Connection, seq: int, run: Run) -> None:
     """Write the result of a run over what was saved as it went."""
     connection.execute("DELETE FROM run_iterations WHERE run_seq = ?", [seq])
+    connection.execute("DELETE FROM run_steps WHERE run_seq = ?", [seq])
     for iteration in run.iterations:
         save_iteration(connection, seq, iteration)
     columns = figures(run)._asdict() | {
         "state": "finished",
         "ended_at": run.finished_at,
         "why": "",
-        "steps": None,
         "draft": run.draft.model_dump_json() if run.draft else None,
         "payload": pack(run.model_copy(update={"iterations": ()}).model_dump_json()),
     }
@@ -368,14 +372,24 @@ def _read_iterations(connection: sqlite3.Connection, run_seq: int) -> tuple[Iter
     return tuple(Iteration.model_validate_json(unpack(row[0])) for row in rows)
 
 
+def _read_steps(connection: sqlite3.Connection, run_seq: int) -> StepsDone | None:
+    """What the iteration under way has finished, put together from what each step left."""
+    rows = connection.execute("SELECT payload FROM run_steps WHERE run_seq = ? ORDER BY seq", [run_seq])
+    parts = [StepsDone.model_validate_json(unpack(row[0])) for row in rows]
+    whole: StepsDone | None = None
+    for part in parts:
+        whole = part if whole is None else whole.with_more(part)
+    return whole
+
+
 def _read_run(connection: sqlite3.Connection, row: sqlite3.Row) -> Run:
     run = Run.model_validate_json(unpack(row["payload"]))
     return run.model_copy(update={"iterations": _read_iterations(connection, row["seq"])})
 
 
-def pack(text: str) -> bytes:
+def pack(text: str, level: int = 6) -> bytes:
     """Text as kept where it is long: an iteration repeats its answer's words and shrinks to a sixth."""
-    return zlib.compress(text.encode(), 6)
+    return zlib.compress(text.encode(), level)
 
 
 def unpack(packed: bytes) -> str:

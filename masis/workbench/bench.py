@@ -25,6 +25,9 @@ from masis.workbench.demo import demo_cases
 from masis.workbench.health import HealthItem, HealthReport
 
 POLICY_REVIEWER = "acceptance policy"
+HELD_BACK = frozenset({"step_finished", "call_finished"})
+"""Events that wait for the next one, which follows at once or nearly so, to be written with it in one transaction."""
+MOST_HELD = 4
 
 
 class CaseView(NamedTuple):
@@ -241,8 +244,13 @@ class Workbench:
             else:
                 runs.save_iteration(run_id, finished)
 
+        held: list[Event] = []
+
         def record(event: Event) -> None:
-            runs.append_event(event)
+            held.append(event)
+            if event.kind not in HELD_BACK or len(held) > MOST_HELD:
+                runs.append_events(held)
+                held.clear()
             if on_event is not None:
                 on_event(event)
 
@@ -259,6 +267,7 @@ class Workbench:
         try:
             run = auditor.drained(work, record)
         except BaseException as error:
+            runs.append_events(held)
             runs.abandon(run_id, f"{type(error).__name__} in the middle of the audit")
             raise
         runs.finish(run)

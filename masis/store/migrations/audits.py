@@ -261,4 +261,14 @@ def m006_beginnings_of_words(db: Database) -> None:
 
 def m010_steps_of_an_iteration(db: Database) -> None:
     """What the iteration under way has finished, so that a run cut short goes on after its last finished step."""
-    db.execute("ALTER TABLE runs ADD COLUMN steps BLOB")
+    db.execute(
+        """
+        CREATE TABLE run_steps (
+            seq INTEGER PRIMARY KEY,
+            run_seq INTEGER NOT NULL REFERENCES runs (seq),
+            number INTEGER NOT NULL,
+            payload BLOB NOT NULL
+        )
+        """
+    )
+    db.execute("CREATE INDEX run_steps_of_a_run ON run_steps (run_seq)")

@@ -1,0 +1,86 @@
+"""What our own code costs an iteration of an audit with models: everything but the SDK, the wire and the model.
+
+python benchmarks/overhead.py                    # 60 demo answers, kept in a database as always
+python benchmarks/overhead.py --cases FILE --number 100
+
+A provider in the process replies at once (tests/served_replies.py); the CPU time it takes itself is left out. Counted
+are prompts, schemas, reading replies, locating quotes, citations, rules, events, and keeping it all in SQLite.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import os
+import statistics
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from benchmarks.batch import hundred  # noqa: E402
+from masis.llm import registry  # noqa: E402
+from masis.llm.providers.base import Call, Reply, Tokens  # noqa: E402
+from masis.schema.calls import ReplyMode  # noqa: E402
+from masis.settings import ROLES, Settings  # noqa: E402
+from masis.workbench import Workbench  # noqa: E402
+from tests.served_replies import Request, sensible  # noqa: E402
+
+
+class Instant:
+    """A provider that replies at once; ``cpu_s`` is what it took itself."""
+
+    modes: tuple[ReplyMode, ...] = ("json_schema",)
+
+    def __init__(self) -> None:
+        self.cpu_s = 0.0
+        self._lock = threading.Lock()
+
+    def answer(self, call: Call) -> Reply:
+        """A sensible reply."""
+        began = time.thread_time()
+        messages = [{"role": "user", "content": text} for text in (call.prompt.frame, call.prompt.shared, call.task())]
+        schema = {"name": call.schema.name, "schema": call.schema.schema}
+        form = {"type": "json_schema", "json_schema": schema}
+        text = json.dumps(sensible(Request("openai", {}, {"messages": messages, "response_format": form})))
+        with self._lock:
+            self.cpu_s += time.thread_time() - began
+        return Reply(text, call.model, Tokens(prompt=1000, completion=100))
+
+
+def main() -> None:
+    """Run it."""
+    options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    options.add_argument("--cases", type=Path)
+    options.add_argument("--number", type=int, default=60)
+    given = options.parse_args()
+    logging.disable(logging.INFO)
+    instant = Instant()
+    registry._made = lambda reached: instant
+    table = {"kind": "openai", "address": "http://127.0.0.1:1/v1"}
+    settings = Settings.model_validate({**dict.fromkeys(ROLES, "here:m"), "providers": {"here": table}})
+    cases = hundred(given.cases, given.number)
+    each = []
+    with tempfile.TemporaryDirectory() as folder:
+        bench = Workbench.open(Path(folder) / "overhead.db", settings)
+        bench.import_cases(cases)
+        bench.audit(cases[0])
+        for case in cases[1:]:
+            own, provider = time.process_time(), instant.cpu_s
+            run = bench.audit(case)
+            spent = time.process_time() - own - (instant.cpu_s - provider)
+            each.append(spent * 1000 / max(1, run.total_iterations))
+    worst = sorted(each)[int(len(each) * 0.95)]
+    print(
+        f"{len(each)} audits: our own CPU an iteration, median {statistics.median(each):.1f} ms, mean "
+        f"{statistics.fmean(each):.1f} ms, 95 of 100 under {worst:.1f} ms; load {os.getloadavg()[0]:.1f}"
+    )
+
+
+if __name__ == "__main__":
+    main()
