@@ -15,7 +15,7 @@ from typing import Generic, TypeVar
 from pydantic import BaseModel
 
 from masis.errors import BadReply, ProviderFailed, StepError
-from masis.llm import common_form, schemas
+from masis.llm import one_form, schemas
 from masis.llm.habits import Habits
 from masis.llm.limits import Limiter
 from masis.llm.prices import cost
@@ -142,11 +142,11 @@ class _Asking(Generic[R]):
         if self.unread:
             self.mode = habits.plainer_if_unproven(self.mode)
             correction = f"A reply before this one could not be read: {self.unread}. Keep to the form asked for."
-        common = self.mode == "json_schema" and common_form.pays(self.prompt, self.shape)
+        common = self.mode == "json_schema" and one_form.pays(self.prompt, self.shape)
         return Call(
             self.model.model,
-            common_form.asked_in(self.prompt, self.shape) if common else self.prompt,
-            schemas.of(common_form.CommonReply if common else self.shape),
+            one_form.asked_in(self.prompt, self.shape) if common else self.prompt,
+            schemas.of(one_form.CommonReply if common else self.shape),
             self.mode,
             self.max_tokens,
             self.temperature,
@@ -189,8 +189,8 @@ class _Asking(Generic[R]):
     def _read(self, reply: Reply, call: Call) -> R:
         habits = self.model.habits
         try:
-            common = call.schema is schemas.of(common_form.CommonReply)
-            answer = common_form.read_from(reply.text, self.shape) if common else read(reply.text, self.shape)
+            common = call.schema is schemas.of(one_form.CommonReply)
+            answer = one_form.read_from(reply.text, self.shape) if common else read(reply.text, self.shape)
         except Unreadable as error:
             habits.read_badly(call.mode)
             self.unread = str(error)

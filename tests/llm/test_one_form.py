@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from masis.llm import schemas
-from masis.llm.common_form import COMMON_FROM, CommonReply, asked_in, pays, read_from
 from masis.llm.critic import ModelCritic
 from masis.llm.evaluator import ModelEvaluator
 from masis.llm.extraction import Extractions
+from masis.llm.one_form import COMMON_FROM, CommonReply, asked_in, pays, read_from
 from masis.llm.prompting import Prompt
 from masis.llm.reading import Unreadable
 from masis.llm.replies import ClaimsReply, CompletenessReply, CritiqueReply
@@ -75,7 +75,7 @@ def test_where_evidence_is_short_each_reply_has_its_own_form(wire: Wire) -> None
         assert len(forms(server)) == 5
 
 
-def test_the_common_form_keeps_to_the_strict_rules() -> None:
+def test_the_one_form_keeps_to_the_strict_rules() -> None:
     with ModelServer() as server:
         calls_at(server, "openai", audited(80_000))
         assert [broken_rules(request) for request in server.requests] == [[]] * 5
