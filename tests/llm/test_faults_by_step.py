@@ -39,7 +39,10 @@ STEPS = {
     "evaluation": "evaluation_reply",
     "revision": "revision_reply",
 }
-ROLE = {"drafting": "drafter", "critique": "critic", "evaluation": "evaluator", "revision": "reviser"}
+ROLE = {
+    **{"drafting": "drafter", "extraction": "verifier"},
+    **{"critique": "critic", "evaluation": "evaluator", "revision": "reviser"},
+}
 OF_THE_API = {
     *("401", "404", "429", "429 with Retry-After", "500", "503"),
     *("hang", "reset in the middle", "reset at once", "refused connection"),
@@ -192,7 +195,7 @@ STATES: dict[str, Callable[[Run, str], None]] = {
 }
 FATAL = [fault for fault in FAULTS if fault not in HARMLESS | NUMBERS | COUNTS]
 CASES = [
-    *((step, fault) for step in STEPS for fault in FATAL if (step, fault) != ("completeness", "2 MB")),
+    *((step, fault) for step in STEPS for fault in FATAL),
     *((step, "refused connection") for step in ROLE),
 ]
 
