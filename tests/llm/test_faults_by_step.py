@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from masis.schema.case import Case
-from masis.schema.run import Iteration, Run
+from masis.schema.run import Event, Iteration, Run
 from masis.settings import ROLES, Settings
 from masis.workbench import Workbench
 from tests.served_replies import FAULTS, Behaviour, Request, faulty
@@ -40,8 +40,11 @@ STEPS = {
     "revision": "revision_reply",
 }
 ROLE = {
-    **{"drafting": "drafter", "extraction": "verifier"},
-    **{"critique": "critic", "evaluation": "evaluator", "revision": "reviser"},
+    "drafting": "drafter",
+    "extraction": "verifier",
+    "critique": "critic",
+    "evaluation": "evaluator",
+    "revision": "reviser",
 }
 OF_THE_API = {
     *("401", "404", "429", "429 with Retry-After", "500", "503"),
@@ -252,7 +255,7 @@ def test_a_fault_that_is_over_at_the_third_try_leaves_no_trace_but_the_record(
     with ModelServer(script, issues="always" if step == "revision" else "none") as server:
         bench = Workbench.open(tmp_path / "masis.db", settings_for(server, "openai"))
         bench.import_cases([case])
-        events = []
+        events: list[Event] = []
         run = bench.audit(case, on_event=events.append)
     nothing_is_unscored(run)
     assert max(call.tries for call in run.calls) == 3
