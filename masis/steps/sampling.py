@@ -138,7 +138,7 @@ def _values(name: str, given: Sequence[object]) -> tuple[float | None, ...]:
 
 def _mean(name: str, given: Sequence[object]) -> float | None:
     known = [value for value in _values(name, given) if value is not None]
-    return fmean(known) if known else None
+    return round(fmean(known), 12) if known else None  # so that thrice 0.8 is 0.8
 
 
 def _failures(failed: Sequence[Unscored], asked: int) -> tuple[str, ...]:

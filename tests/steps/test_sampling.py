@@ -54,6 +54,11 @@ def test_the_mean_counts_and_the_spread_is_kept() -> None:
     assert "judges_disagree" not in reasons(run)
 
 
+def test_the_mean_of_judges_who_agree_is_what_they_said() -> None:
+    critique = audited(ScriptedCritic((said(0.8),)), 3).iterations[0].critique
+    assert critique.overall_quality_score == 0.8
+
+
 def test_a_spread_above_the_setting_sends_the_run_to_a_person() -> None:
     run = audited(ScriptedCritic((said(0.95), said(0.9), said(0.4))), 3)
     assert "judges_disagree" in reasons(run)
