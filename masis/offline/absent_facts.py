@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from masis.offline.assessment import Signal
 from masis.offline.clauses import around, share
 from masis.offline.evidence import FactTable, Passage
-from masis.offline.facts import Fact, agree, comparable, compared, likeness
+from masis.offline.facts import Day, Fact, agree, comparable, compared, likeness
 from masis.offline.matching import Match
 from masis.offline.signals import signal
 from masis.offline.text import Token
@@ -104,7 +104,15 @@ def _may_count(fact: Fact) -> bool:
 
 
 def follows(found: Match, fact: Fact) -> bool:
-    """Whether the number follows from those of the evidence: rounded behind a hedge, a sum, a difference."""
+    """Whether the number follows from those of the evidence: rounded behind a hedge, a sum, a difference.
+
+    So may a year, from another and a span of years; a ratio ("three times as high") is not looked for.
+    """
+    if fact.kind == "date":
+        return _reckoned(found, fact)
+    following = [word.text.lower() for word in found.words if word.start >= fact.end][:3]
+    if following[:1] == ["times"] and following[1:] and following[1] in ("as", "more", "higher", "larger", "greater"):
+        return True
     if fact.kind != "number" or not isinstance(fact.value, float):
         return False
     region = _region(found)
@@ -124,6 +132,16 @@ def follows(found: Match, fact: Fact) -> bool:
     made = {round(a + b, 4) for k, a in enumerate(values) for b in values[k + 1 :]}
     made |= {round(abs(a - b), 4) for k, a in enumerate(values) for b in values[k + 1 :]}
     return round(fact.value, 4) in made
+
+
+def _reckoned(found: Match, fact: Fact) -> bool:
+    # "In 1964, four years before": 1968
+    if not isinstance(fact.value, Day) or fact.value.month:
+        return False
+    facts = [other for i in _region(found) for other in found.passages[i].facts][:40]
+    spans = {other.value / 12 for other in facts if other.dimension == "months" and isinstance(other.value, float)}
+    years = {other.value.year for other in facts if isinstance(other.value, Day)}
+    return any(abs(abs(fact.value.year - year) - span) < 0.01 for year in years for span in spans)
 
 
 def surroundings(words: Sequence[Token], fact: Fact, passage: Passage, other: Fact) -> float:

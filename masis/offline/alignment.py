@@ -129,7 +129,7 @@ class EvidenceIndex:
                 continue
             for offset, text, words in _stretches(start, sentence):
                 said = [w._replace(weight=0.0) if w.stem in _META else w for w in words] if silent else words
-                part = match(said, self.passages, self._exact, self._loose, allowed)
+                part = match(said, self.passages, self._exact, self._loose, allowed, text)
                 if part.total >= 1.0:
                     found.append((offset, text, part))
         return found

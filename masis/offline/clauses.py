@@ -37,51 +37,6 @@ def _breaks(text: str, words: Sequence[Token], left: int, right: int) -> bool:
     return right - left > 1 and any(words[k].text in _WORDS for k in range(left + 1, right))
 
 
-_SEGMENT_WORDS = frozenset("but which who while whereas because although though whom whose when before after".split())
-_SUBJECTS = frozenset("the a an this that these those its his her their our it he she they we i in on at by".split())
-_SAYING = frozenset("says said according wrote writes argued argues told reports reported".split())
-
-
-def segments(text: str, words: Sequence[Token]) -> list[int]:
-    """For each word the number of the stretch it stands in: up to a mark, a word that opens a clause, or an "and" with
-    a subject of its own. What names the one just spoken of (", Corin Abt,") or the one who speaks (", says Ines Falk")
-    is no stretch of its own.
-    """
-    number, found = 0, []
-    for i, word in enumerate(words):
-        gap = text[words[i - 1].end : word.start] if i else ""
-        lower = word.text.lower()
-        if i and (
-            (any(mark in _MARKS for mark in gap) and not (gap == ", " and _apposed(text, words, i)))
-            or lower in _SEGMENT_WORDS
-            or (lower == "and" and i + 1 < len(words) and _new_subject(words, i))
-        ):
-            number += 1
-        found.append(number)
-    return found
-
-
-def _new_subject(words: Sequence[Token], i: int) -> bool:
-    before, after = words[i - 1].text, words[i + 1].text
-    return after.lower() in _SUBJECTS or (after[0].isupper() and not before[0].isupper())
-
-
-def _apposed(text: str, words: Sequence[Token], i: int) -> bool:
-    listed = words[i].text[0].isupper() and words[i - 1].text[0].isupper()
-    return listed or words[i].text.lower() in _SAYING or _named(text, words, i, 1) or _named(text, words, i - 1, -1)
-
-
-def _named(text: str, words: Sequence[Token], i: int, step: int) -> bool:
-    # Up to four capitalised words that end at another comma.
-    for k in range(i, i + 4 * step, step):
-        if not 0 <= k < len(words) or not words[k].text[0].isupper():
-            return False
-        end = text[words[k].end : words[k].end + 1] if step > 0 else text[max(0, words[k].start - 2) : words[k].start]
-        if end.strip() == ",":
-            return True
-    return False
-
-
 def around(found: Match, start: int, end: int, near: int) -> int:
     """The mask of the span and of the `near` content words on either side of it."""
     first = next((b for b, i in enumerate(found.bits) if found.words[i].end > start), len(found.bits))

@@ -5,12 +5,16 @@ direction.
 from collections.abc import Sequence
 
 from masis.offline.assessment import Signal
+from masis.offline.bounds import bound_signals
 from masis.offline.comparisons import comparison_signals
 from masis.offline.evidence import FactTable
 from masis.offline.exchanges import exchange_signals
 from masis.offline.fact_conflicts import fact_signals
 from masis.offline.facts import Fact
 from masis.offline.matching import Match
+from masis.offline.modal_conflicts import modal_signals
+from masis.offline.orders import order_signals
+from masis.offline.roles import role_signals
 from masis.offline.sign_conflicts import sign_signals
 from masis.offline.signals import signal as built
 from masis.offline.variants import misplaced, told_of_its_own
@@ -30,6 +34,10 @@ def signals(text: str, found: Match, facts: Sequence[Fact], clauses: Sequence[in
         *exchange_signals(text, found, facts),
         *comparison_signals(text, found, facts),
         *sign_signals(text, found, clauses),
+        *role_signals(found),
+        *modal_signals(found),
+        *bound_signals(found, facts),
+        *order_signals(found, facts),
     ]
     strongest: dict[tuple[str, tuple[int, int]], Signal] = {}
     result += _misplaced(found, facts)
@@ -79,6 +87,7 @@ def _without_double(found: list[Signal]) -> list[Signal]:
         and one.evidence_id == other.evidence_id
         and abs(one.evidence_start - other.evidence_start) <= _NEAR
         and one.claim_span[0] != other.claim_span[0]
+        and (one.evidence_end <= other.evidence_start or other.evidence_end <= one.evidence_start)
     ]
     dropped = {id(signal) for pair in turned for signal in pair}
     return [signal for signal in found if id(signal) not in dropped]

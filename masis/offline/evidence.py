@@ -8,8 +8,10 @@ from collections.abc import Collection, Iterable
 from functools import cached_property, lru_cache
 
 from masis.offline.facts import Fact, agree, extract
-from masis.offline.lexicon import synonym_keys
+from masis.offline.lexicon import phrases, synonym_keys
+from masis.offline.modality import Modal, modes
 from masis.offline.polarity import negated, negation_cues
+from masis.offline.stretches import Stretch, segments, stretches
 from masis.offline.text import Token, prefix_key, tokens
 from masis.steps.sentences import split_sentences
 
@@ -48,6 +50,26 @@ class Passage:
     def negated(self) -> dict[int, int]:
         """Word indices in the scope of a negation, each with its cue."""
         return negated(self.text, self.words, self.cues)
+
+    @cached_property
+    def stretches(self) -> tuple[Stretch, ...]:
+        """What it says of one subject after the other."""
+        return stretches(self.text, self.words)
+
+    @cached_property
+    def segments(self) -> list[int]:
+        """The number of the segment each word stands in."""
+        return segments(self.text, self.words)
+
+    @cached_property
+    def phrases(self) -> dict[int, str]:
+        """Verbs with a particle, as indices of the verb, and the stem of the word they stand for."""
+        return phrases(self.words)
+
+    @cached_property
+    def modes(self) -> tuple[Modal, ...]:
+        """What it grants, forbids, demands or waives."""
+        return modes(self.text, self.words, self.stretches)
 
     @cached_property
     def cues(self) -> list[int]:

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from itertools import combinations
 
 from masis.offline.assessment import Signal, SignalKind
-from masis.offline.clauses import segments
 from masis.offline.evidence import Passage
 from masis.offline.facts import Fact, agree, comparable
 from masis.offline.matching import Match
@@ -35,7 +34,7 @@ def exchange_signals(text: str, found: Match, facts: Sequence[Fact]) -> list[Sig
     result: list[Signal] = []
     for one, other in combinations(sorted(things, key=lambda thing: thing[1]), 2):
         if _exchangeable(one, other) and not _listed(text, one, other):
-            result += _exchanged(text, found, one, other)
+            result += _exchanged(found, one, other)
     return result
 
 
@@ -78,15 +77,15 @@ def _listed(text: str, one: Thing, other: Thing) -> bool:
     return all(word.lower() in _LIST for word in between)
 
 
-def _exchanged(text: str, found: Match, one: Thing, other: Thing) -> list[Signal]:
+def _exchanged(found: Match, one: Thing, other: Thing) -> list[Signal]:
     mine, theirs = _held(found, one), _held(found, other)
     if not mine or not theirs:
         return []
     spans = ((one[1], one[2]), (other[1], other[2]))
-    (own, _), (crossed, where) = _best(text, found, spans, 0, mine), _best(text, found, spans, 0, theirs)
+    (own, _), (crossed, where) = _best(found, spans, 0, mine), _best(found, spans, 0, theirs)
     (own_other, _), (crossed_other, where_other) = (
-        _best(text, found, spans, 1, theirs),
-        _best(text, found, spans, 1, mine),
+        _best(found, spans, 1, theirs),
+        _best(found, spans, 1, mine),
     )
     leads = (crossed - own, crossed_other - own_other)
     if where is None or where_other is None or min(crossed, crossed_other) < _LEAST:
@@ -115,26 +114,26 @@ def _held(found: Match, thing: Thing) -> list[Place]:
 
 
 def _best(
-    text: str, found: Match, spans: tuple[tuple[int, int], tuple[int, int]], which: int, places: Sequence[Place]
+    found: Match, spans: tuple[tuple[int, int], tuple[int, int]], which: int, places: Sequence[Place]
 ) -> tuple[float, Place | None]:
     """How well the words beside one of the two are found beside these places, 0..1, and the best place."""
     (start, end), (out, out_end) = spans[which], spans[1 - which]
-    mine = [word for word in _beside(text, found.words, start, end, _BESIDE) if not out <= word.start < out_end]
+    mine = [word for word in _beside(found, start, end, _BESIDE) if not out <= word.start < out_end]
     weight = sum(word.weight for word in mine)
     if not weight:
         return 0.0, None
     best: tuple[float, Place | None] = (0.0, None)
     for passage, begin, stop in places:
-        theirs = {word.stem for word in _beside(passage.text, passage.words, begin, stop, _WITHIN)}
+        theirs = {word.stem for word in _beside(passage, begin, stop, _WITHIN)}
         value = sum(word.weight for word in mine if word.stem in theirs) / weight
         if best[1] is None or value > best[0]:
             best = (value, (passage, begin, stop))
     return best
 
 
-def _beside(text: str, words: Sequence[Token], start: int, end: int, near: int) -> list[Token]:
+def _beside(place: Match | Passage, start: int, end: int, near: int) -> list[Token]:
     # Within the same stretch of the sentence, if that has any other word.
-    numbers = segments(text, words)
+    words, numbers = place.words, place.segments
     mine = {number for number, word in zip(numbers, words, strict=True) if start <= word.start < end}
     own = [word for number, word in zip(numbers, words, strict=True) if number in mine and word.weight > 0]
     own = [word for word in own if not start <= word.start < end]

@@ -208,13 +208,30 @@ def _exchanged(found: Match, fact: Fact, facts: Sequence[Fact]) -> Signal | None
             taken = max(
                 (_role(found.words, there, passage, other) for there in facts if agree(there, other)), default=0.0
             )
-            if role >= 0.6 and role - mine >= 0.4 and taken < role:
+            if role >= 0.6 and role - mine >= 0.4 and taken < role and not _at_home(found, fact, passage, own, other):
                 reason = f"the evidence has {other.text!r} in the place of {fact.text!r}, which it has elsewhere"
                 strength = 0.5 * covered + 0.5 * role
                 return signal(
                     fact.kind, (fact.start, fact.end, fact.text), passage, (other.start, other.end), reason, strength
                 )
     return None
+
+
+def _at_home(found: Match, fact: Fact, passage: Passage, own: Sequence[Fact], other: Fact) -> bool:
+    """Whether the claim speaks of the stretch that has its fact: "treated ones lost 9%, untreated ones 26%"."""
+    piece = next((p.words for p in found.stretches if any(found.words[i].start == fact.start for i in p.words)), ())
+    wanted = {found.words[i].stem: found.words[i].weight for i in piece if found.words[i].start != fact.start}
+
+    def told(facts: Sequence[Fact]) -> set[str]:
+        starts = {one.start for one in facts}
+        words = passage.words
+        return {
+            words[i].stem for p in passage.stretches if any(words[k].start in starts for k in p.words) for i in p.words
+        }
+
+    ours, theirs = told(own), told([other])
+    mine = sum(weight for root, weight in wanted.items() if root in ours - theirs)
+    return mine >= 1.0 and mine > sum(weight for root, weight in wanted.items() if root in theirs - ours)
 
 
 def _followed_alike(words: Sequence[Token], fact: Fact, passage: Passage, own: Sequence[Fact]) -> bool:

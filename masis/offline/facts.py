@@ -1,292 +1,27 @@
-"""The checkable facts of a text: numbers with units, dates, names; with offsets, and a comparison that knows units.
+"""The checkable facts of a text (`extraction`), and how two of them compare.
 
-`extract` finds them, `agree` says whether two say the same, `comparable` whether two could contradict each other at
-all (a percentage never contradicts a length). "67 million" differs from "67", "5 May 2021" agrees with "May 2021" and
-"2021-05-05", "3 years" with "36 months". Negations and directions are in `polarity`: they need the sentence around
-them.
+Whether they say the same, could deny each other, or look like one altered into the other.
+
+"67 million" differs from "67", "5 May 2021" agrees with "May 2021" and "2021-05-05", "3 years" with "36 months"; a
+percentage never contradicts a length.
 """
 
 import re
-from bisect import bisect_left
-from collections.abc import Collection, Sequence
-from typing import Literal, NamedTuple
 
-from masis.offline.spelt import spelt_number
-from masis.offline.text import STOPWORDS, WEAK_WORDS, Token, stem, tokens
-from masis.offline.units import CURRENCIES, MAGNITUDES, MONTHS, UNITS
+from masis.offline.extraction import Day, Fact, FactKind, extract
 
-FactKind = Literal["number", "date", "name"]
+__all__ = ["Day", "Fact", "FactKind", "agree", "comparable", "compared", "extract", "likeness"]
 
-
-class Day(NamedTuple):
-    """A date as far as it is given: year, month, day, each 0 where it isn't."""
-
-    year: int
-    month: int = 0
-    day: int = 0
-
-
-class Fact(NamedTuple):
-    """A fact of a text: `text[start:end]`, its value (in the base unit of its dimension), and the noun it counts.
-
-    `value` is the number in base units, the `Day` of a date, or the stems of a name. `dimension` is "percent",
-    "length",
-    "money:usd", ...; "" for a bare number, whose `head` is the stem of the word that follows ("3 hulls" -> "hull").
-    """
-
-    kind: FactKind
-    start: int
-    end: int
-    text: str
-    value: float | Day | tuple[str, ...]
-    dimension: str = ""
-    head: str = ""
-    digits: int = 0
-
-
-_DAYS = frozenset("monday tuesday wednesday thursday friday saturday sunday".split())
-_MONTH = "(?:" + "|".join(sorted(MONTHS, key=len, reverse=True)) + r")\b\.?"
-_YEAR = r"(?:1\d{3}|20\d{2})"
-_DATES = re.compile(
-    rf"\b(?P<iso>{_YEAR}-\d\d-\d\d)\b"
-    rf"|\b(?P<d1>\d\d?)(?:st|nd|rd|th)?\s(?:of\s)?(?P<m1>{_MONTH}),?(?:\s(?P<y1>{_YEAR})\b)?"
-    rf"|\b(?P<m2>{_MONTH})\s(?P<d2>\d\d?)(?:st|nd|rd|th)?\b(?!\s?[%$€])(?:,?\s(?P<y2>{_YEAR})\b)?"
-    rf"|\b(?P<m3>{_MONTH}),?\s(?P<y3>{_YEAR})\b"
-    rf"|(?<![\w.,$€£-])(?P<y4>{_YEAR})(?P<decade>s)?(?![\w%]|[.,]\d)",
-    re.IGNORECASE,
-)
-_DATE_LEADS = frozenset("in since by until till during circa before after late early mid year fy fiscal".split())
-
-_NUMBER = re.compile(
-    r"(?<![\w.])(?P<currency>us\$|[$€£¥₹]|\b(?:usd|eur|gbp|nok|sek|dkk|chf|jpy|inr|cad|aud|cny)\s)?"
-    r"(?P<number>\d++(?:,\d{3}(?!\d))*+(?:\.\d++)?+)(?P<ordinal>st|nd|rd|th)?(?![\d_])",
-    re.IGNORECASE,
-)
-_AFTER = re.compile(r"[\s\u00a0-]?(?P<word>percentage points?|per cent|km/h|[°µμ]?[^\W\d_]+|%)")
-_RANGE = re.compile(r"\s?(?:-|–|to|and|or|of|of the)\s?")
-_PLAIN = re.compile(r"\D{0,4}[\d.,]+")
-_NEXT_WORD = re.compile(r"[\s\u00a0-]([^\W\d_]++)")
-_CLAUSE_START = re.compile(r"(?:^|[.!?:\n\"“(•*])[\s\"“'(•*-]{0,4}$")
-_TITLES = frozenset(
-    map(
-        stem,
-        """
-        mr mrs ms dr prof professor councillor judge justice king queen president minister mayor captain sir lord lady
-        senator general marshal bishop father sister chief director chairman chairwoman
-        """.split(),
-    )
-)
-"""Words before a name that many bear."""
-_JOINERS = frozenset("of de la van von der del di al for the and".split())
-
-
-def extract(text: str, known_names: Collection[str] = (), words: Sequence[Token] | None = None) -> list[Fact]:
-    """The facts of `text`, in order. `known_names` are words (as written) that are names even where a sentence
-    starts.
-    """
-    words = tokens(text) if words is None else words
-    found: list[Fact] = []
-    if any(word.text[0].isdigit() or word.text.lower() in MONTHS for word in words):
-        found = _dates(text)
-    taken = [(fact.start, fact.end) for fact in found]
-    if any(word.text[0].isdigit() for word in words):
-        found += _digit_numbers(text, taken)
-    found += _word_numbers(text, words)
-    taken = sorted((fact.start, fact.end) for fact in found)
-    found += [name for name in _names(text, words, known_names) if not _overlaps(name.start, name.end, taken)]
-    return sorted(found, key=lambda fact: fact.start)
-
-
-def _overlaps(start: int, end: int, spans: Sequence[tuple[int, int]]) -> bool:
-    # The spans are sorted and apart from each other: only the last that begins before `end` can overlap.
-    i = bisect_left(spans, (end, 0))
-    return i > 0 and spans[i - 1][1] > start
-
-
-def _dates(text: str) -> list[Fact]:
-    found = []
-    for match in _DATES.finditer(text):
-        day = _day(match)
-        if day is None or (match["y4"] and not match["decade"] and _counts_things(text, match.start(), match.end())):
-            continue
-        dimension = "decade" if match["decade"] else "date"
-        written = match.group().rstrip(",. ")
-        found.append(Fact("date", match.start(), match.start() + len(written), written, day, dimension))
-    return found
-
-
-def _day(match: re.Match[str]) -> Day | None:
-    if match["iso"]:
-        year, month, day = (int(part) for part in match["iso"].split("-"))
-    else:
-        year = int(match["y1"] or match["y2"] or match["y3"] or match["y4"] or 0)
-        name = (match["m1"] or match["m2"] or match["m3"] or "").lower().rstrip(".")
-        month, day = MONTHS.get(name, 0), int(match["d1"] or match["d2"] or 0)
-    return Day(year, month, day) if month <= 12 and day <= 31 else None
-
-
-def _counts_things(text: str, start: int, end: int) -> bool:
-    # "1500 patients" counts, "in 1500 merchants" doesn't: a year follows a preposition or ends its phrase.
-    before = text[max(0, start - 12) : start].split()
-    if before and before[-1].lower().strip("(") in _DATE_LEADS:
-        return False
-    after = re.match(r"[\s-]([^\W\d_]+)", text[end : end + 20])
-    return bool(
-        after
-        and (after[1].lower() in UNITS or (after[1].islower() and after[1].endswith("s") and after[1] not in STOPWORDS))
-    )
-
-
-def _digit_numbers(text: str, taken: Sequence[tuple[int, int]]) -> list[Fact]:
-    found = [
-        _measured(text, match)
-        for match in _NUMBER.finditer(text)
-        if not _overlaps(match.start("number"), match.end("number"), taken) and len(match["number"]) < 25
-    ]
-    for i in range(len(found) - 2, -1, -1):  # "6 to 8%", "$205 to $215 million": the unit of the second belongs to both
-        here, after = found[i], found[i + 1]
-        open_ended = here.dimension in ("", after.dimension) and _PLAIN.fullmatch(here.text)
-        if (
-            open_ended
-            and (after.dimension or _scale(text, after) > 1)
-            and _RANGE.fullmatch(text[here.end : after.start])
-        ):
-            assert isinstance(here.value, float)
-            found[i] = here._replace(dimension=after.dimension, value=here.value * _scale(text, after), head=after.head)
-    return found
-
-
-def _scale(text: str, fact: Fact) -> float:
-    number = re.search(r"[\d,.]*\d", fact.text)
-    plain = float(number.group().replace(",", "")) if number else 0.0
-    assert isinstance(fact.value, float)
-    return fact.value / plain if plain else 1.0
-
-
-def _measured(text: str, match: re.Match[str]) -> Fact:
-    number, end = match["number"], match.end()
-    value = float(number.replace(",", ""))
-    dimension = "money:" + CURRENCIES.get(match["currency"].strip().lower(), "other") if match["currency"] else ""
-    if match["ordinal"]:
-        return Fact("number", match.start(), end, text[match.start() : end], value, "ordinal", _head(text, end))
-    after = _AFTER.match(text, end)
-    word = after["word"].lower() if after else ""
-    if after and (word in MAGNITUDES or (dimension and word in ("m", "b"))):
-        value *= MAGNITUDES.get(word) or {"m": 1e6, "b": 1e9}[word]
-        end = after.end()
-        after = _AFTER.match(text, end)
-        word = after["word"].lower() if after else ""
-    if after and not dimension:
-        unit = {"per cent": "percent", "percentage point": "pp", "percentage points": "pp"}.get(word, word)
-        if unit in UNITS and (
-            len(unit) > 1 or unit == "%" or text[end : end + 1] in " \u00a0" or after.start("word") == end
-        ):
-            dimension, factor = UNITS[unit]
-            value, end = value * factor, after.end()
-        elif unit in CURRENCIES:
-            dimension, end = "money:" + CURRENCIES[unit], after.end()
-    digits = len(number.partition(".")[2])
-    return Fact("number", match.start(), end, text[match.start() : end], value, dimension, _head(text, end), digits)
-
-
-def _head(text: str, end: int) -> str:
-    # The noun counted: the last of the next three words up to a plural, so that "3 new hulls" counts hulls.
-    head = ""
-    for _ in range(3):
-        match = _NEXT_WORD.match(text, end)
-        if match is None or match[1].lower() in STOPWORDS:
-            break
-        head, end = stem(match[1]), match.end()
-        if match[1].endswith("s"):
-            break
-    return head
-
-
-def _word_numbers(text: str, words: Sequence[Token]) -> list[Fact]:
-    found, i = [], 0
-    while i < len(words):
-        start = i
-        value, i = spelt_number(words, i)
-        if value is None:
-            i = start + 1
-            continue
-        end, dimension = words[i - 1].end, ""
-        if i < len(words) and words[i].text.lower() in UNITS and len(words[i].text) > 2:
-            dimension, factor = UNITS[words[i].text.lower()]
-            value, end = value * factor, words[i].end
-        elif [word.text.lower() for word in words[i : i + 2]] == ["per", "cent"]:
-            dimension, end = "percent", words[i + 1].end
-        begin = words[start].start
-        found.append(Fact("number", begin, end, text[begin:end], value, dimension, _head(text, end)))
-    return found
-
-
-def _names(text: str, words: Sequence[Token], known: Collection[str]) -> list[Fact]:
-    found: list[Fact] = []
-    run: list[Token] = []
-    for i, word in enumerate(words):
-        joined = bool(run) and _joins(text[run[-1].end : word.start], run[-1])
-        if joined and word.text.islower():
-            following = words[i + 1] if i + 1 < len(words) else None
-            keep = word.text in _JOINERS and word.text != "and" and following is not None and _capital(following)
-            if keep:
-                run.append(word)
-                continue
-        if run and not (joined and _capital(word)):
-            found += _name(text, run, known)
-            run = []
-        if _capital(word):
-            run.append(word)
-    return found + (_name(text, run, known) if run else [])
-
-
-def _joins(gap: str, last: Token) -> bool:
-    return (
-        gap in (" ", "-", "&", " & ", "'", "’", "\u00a0")
-        or (gap == ". " and len(last.text) <= 2)
-        or (gap == "." and len(last.text) == 1)
-    )
-
-
-def _capital(word: Token) -> bool:
-    lower = word.text.lower()
-    return word.text[0].isupper() and lower not in _DAYS and (lower not in MONTHS or lower == "may")
-
-
-def _name(text: str, run: list[Token], known: Collection[str]) -> list[Fact]:
-    starts_sentence = bool(_CLAUSE_START.search(text[max(0, run[0].start - 6) : run[0].start]))
-    skip = 0
-    while skip < len(run) and (run[skip].weight == 0.0 or run[skip].text == "May"):
-        skip += 1
-    if skip:
-        run, starts_sentence = run[skip:], False
-    if not run:
-        return []
-    first = run[0].text
-    if starts_sentence and len(run) == 1 and first not in known and not first.isupper():
-        return []
-    if starts_sentence and len(run) > 1 and first not in known and first.lower() in WEAK_WORDS:
-        run = run[1:]
-    if len(run) == 1 and (run[0].text.lower() in WEAK_WORDS or _abbreviates(text, run[0])):
-        return []
-    value = tuple(word.stem for word in run if word.weight > 0)
-    value = tuple(root for root in value if root not in _TITLES) or value
-    return [Fact("name", run[0].start, run[-1].end, text[run[0].start : run[-1].end], value)] if value else []
-
-
-def _abbreviates(text: str, word: Token) -> bool:
-    # "the cardiothoracic ratio (CTR)": the abbreviation of what was just named is no name of its own.
-    return (
-        word.text.isupper()
-        and text[max(0, word.start - 1) : word.start] == "("
-        and text[word.end : word.end + 1] == ")"
-    )
+_KINDRED = ({"duration", "months"}, {"celsius", "fahrenheit"})
+"""Dimensions in which the same numeral with another unit is another value of the same thing."""
 
 
 def comparable(claim: Fact, other: Fact) -> bool:
     """Whether the two could deny each other: same kind and dimension; bare numbers must count the same noun."""
-    if claim.kind != other.kind or claim.dimension != other.dimension:
+    if claim.kind != other.kind:
         return False
+    if claim.dimension != other.dimension:
+        return {claim.dimension, other.dimension} in _KINDRED and _same_numeral(claim, other)
     if claim.kind == "date":
         a, b = _as_day(claim), _as_day(other)
         return any(x and y for x, y in zip(a, b, strict=True))
@@ -307,13 +42,28 @@ def likeness(claim: Fact, other: Fact) -> float:
         a, b = set(claim.value), set(other.value)  # type: ignore[arg-type]
         return 1.0 if len(a) == len(b) >= 2 and a - b and a & b else 0.0
     mine, theirs = _digits(claim.text), _digits(other.text)
-    if claim.value == other.value or not mine or not theirs:
+    if claim.value == other.value:
         return 0.0
     if len(mine) > 1 and sorted(mine) == sorted(theirs):
         return 1.0
+    if claim.dimension and other.dimension and _same_numeral(claim, other):
+        return 0.8
+    if not mine or not theirs:
+        return 0.0
+    if abs(len(mine) - len(theirs)) == 1 and _one_more(*sorted((mine, theirs), key=len)):
+        return 0.5
     if len(mine) == len(theirs) > 1 and sum(a != b for a, b in zip(mine, theirs, strict=True)) == 1:
         return 0.8 if len(mine) > 3 else 0.5
     return 0.0
+
+
+def _same_numeral(claim: Fact, other: Fact) -> bool:
+    # "23 days" and "23 weeks", "two weeks" and "two months".
+    return claim.text.lower().split()[0] == other.text.lower().split()[0] and len(claim.text.split()) > 1
+
+
+def _one_more(short: str, long: str) -> bool:
+    return any(long[:k] + long[k + 1 :] == short for k in range(len(long)))
 
 
 def compared(text: str, fact: Fact) -> bool:
@@ -354,11 +104,21 @@ def agree(claim: Fact, other: Fact) -> bool:
     assert isinstance(other.value, float)
     if abs(claim.value - other.value) <= 1e-6 * max(abs(claim.value), abs(other.value)):
         return True
+    if claim.dimension == "percent" and not (claim.text[-1] == other.text[-1] == "%"):
+        return abs(claim.value - other.value) <= _ABOUT_SHARE and _worded(claim, other)
     return (
         other.digits > claim.digits
         and claim.value >= 10
         and abs(other.value - claim.value) <= 0.5 * 10.0**-claim.digits
     )
+
+
+_ABOUT_SHARE = 2.0
+"""How many points a share in words may be off: "a third" for 34%."""
+
+
+def _worded(*facts: Fact) -> bool:
+    return any(not any(character.isdigit() for character in fact.text) for fact in facts)
 
 
 def _as_day(fact: Fact) -> Day:

@@ -21,7 +21,9 @@ _PHRASES = {
         "leave out": "exclude", "turn down": "reject", "vote down": "reject", "throw out": "reject",
         "strike down": "overturn", "set aside": "overturn", "shut down": "close", "go up": "rise", "move up": "rise",
         "come down": "fall", "go down": "fall", "bring down": "reduce", "cut back": "reduce", "give up": "stop",
-        "put off": "postpone", "call off": "cancel", "phase out": "end", "fall short": "miss",
+        "put off": "postpone", "call off": "cancel", "phase out": "end", "fall short": "miss", "switch on": "enable",
+        "turn on": "enable", "switch off": "disable", "turn off": "disable", "keep out": "exclude",
+        "hold back": "withhold", "give back": "return", "go under": "fail",
     }.items()
 }  # fmt: skip
 

@@ -6,10 +6,13 @@ the union of its masks.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from heapq import nsmallest
 from itertools import pairwise
 
 from masis.offline.evidence import Passage, loose_keys
+from masis.offline.modality import Modal, modes
+from masis.offline.stretches import Stretch, segments, stretches
 from masis.offline.text import Token
 
 LOOSE = 0.65
@@ -17,7 +20,7 @@ LOOSE = 0.65
 _TOP = 5
 
 
-@dataclass(slots=True)
+@dataclass
 class Match:
     """A part of a claim laid beside the passages.
 
@@ -39,6 +42,22 @@ class Match:
     allowed: frozenset[int] | None = None
     ranked: dict[int, list[tuple[float, int]]] = field(default_factory=dict)
     known: dict[tuple[int, int], float] = field(default_factory=dict)
+    text: str = ""
+
+    @cached_property
+    def stretches(self) -> tuple[Stretch, ...]:
+        """What the claim says of one subject after the other."""
+        return stretches(self.text, self.words)
+
+    @cached_property
+    def segments(self) -> list[int]:
+        """The number of the segment each word stands in."""
+        return segments(self.text, self.words)
+
+    @cached_property
+    def modes(self) -> tuple[Modal, ...]:
+        """What the claim grants, forbids, demands or waives."""
+        return modes(self.text, self.words, self.stretches)
 
     def value(self, exact: int, loose: int = 0) -> float:
         """The weight of the words in the masks."""
@@ -86,11 +105,12 @@ def match(
     exact: dict[str, list[int]],
     loose: dict[str, list[int]],
     allowed: frozenset[int] | None = None,
+    text: str = "",
 ) -> Match:
     """Lay the words of a claim beside the passages (only those in the `allowed` documents, if given)."""
     bits = [i for i, word in enumerate(words) if word.weight > 0]
     weights = [words[i].weight for i in bits]
-    found = Match(words, bits, weights, sum(weights), passages, allowed=allowed)
+    found = Match(words, bits, weights, sum(weights), passages, allowed=allowed, text=text)
     for b, i in enumerate(bits):
         _count(found, 1 << b, weights[b], words[i].stem, exact, loose)
     if allowed is not None:

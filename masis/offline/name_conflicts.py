@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from masis.offline.assessment import Signal
-from masis.offline.clauses import around, best_passages, segments
+from masis.offline.clauses import around, best_passages
 from masis.offline.evidence import Passage, loose_keys
 from masis.offline.facts import Fact, agree
 from masis.offline.matching import LOOSE, Match
@@ -19,6 +19,8 @@ _SAME_THING = 0.55
 _PASSAGE = 0.4
 _MARGIN = 0.25
 _NEAR = 4
+_PLACED = 0.7
+"""Of a name that stands nowhere: how much of what is said of it must stand with another behind the same preposition."""
 _PREPOSITIONS = frozenset("in at of by from to with for under against on into near above below via through".split())
 
 
@@ -77,9 +79,10 @@ def _in_context(
             continue
         for other in rivals:
             lead, their_lead = _lead(found.words, fact.start), _lead(stretch.passage.words, other.start)
-            if (lead in _PREPOSITIONS) != (their_lead in _PREPOSITIONS) or not _next_to_the_same(
-                found, fact, stretch, other
-            ):
+            placed = not holders and lead == their_lead != "" and covered >= _PLACED
+            if (lead in _PREPOSITIONS) != (their_lead in _PREPOSITIONS):
+                continue
+            if not placed and not _next_to_the_same(found, fact, stretch, other):
                 continue
             sure = 0.08 * (lead == their_lead) + 0.06 * (len(rivals) == 1) - 0.05 * beside
             sure -= 0.15 * (fact.text.isupper() and covered < 0.8) + 0.08 * (fact.text.split()[0] == fact.text)
@@ -99,7 +102,7 @@ def _next_to_the_same(found: Match, fact: Fact, stretch: _Stretch, other: Fact) 
 
 
 def _stretches(passage: Passage) -> list[_Stretch]:
-    numbers = segments(passage.text, passage.words)
+    numbers = passage.segments
     names = [fact for fact in passage.facts if fact.kind == "name"]
     result = []
     for number in range(numbers[-1] + 1 if numbers else 0):

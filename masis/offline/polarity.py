@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from masis.offline.text import Token
+from masis.offline.text import NUMBER_WORDS, Token
 
 _NEGATIONS = frozenset(
     """
@@ -17,6 +17,8 @@ _NEGATIONS = frozenset(
     """.split()
 )
 _DENYING_PHRASES = {
+    "leave": ("out",), "leaves": ("out",), "leaving": ("out",), "decline": ("to",), "declines": ("to",),
+    "declined": ("to",), "other": ("than",), "apart": ("from",),
     "rule": ("out",), "rules": ("out",), "ruled": ("out",), "ruling": ("out",), "drop": ("support",),
     "drops": ("support",), "dropped": ("support",), "free": ("of", "from"),
     "advise": ("against",), "advises": ("against",), "advised": ("against",),
@@ -27,6 +29,8 @@ _ASSERTING = {
     "not": _COMPARED,
     "no": ("doubt", *_COMPARED),
     "nothing": ("but",),
+    "never": ("before",),
+    "none": ("in",),
     "doesn't": _COMPARED[:3],
     "don't": _COMPARED[:3],
 }
@@ -113,12 +117,31 @@ def negation_cues(words: Sequence[Token]) -> list[int]:
             cues.append(i)
         if lower not in _NEGATIONS and lower[-3:] not in ("n't", "n’t"):
             continue
+        if (lower == "missing" and not _lacks(words, i)) or _until(words, i):
+            continue
         second = words[i + 2].text if i + 2 < len(words) else "than"
         if lower == "no" and following in _COMPARED[3:5] and second.isalpha() and second != "than":
             cues.append(i)  # "no more frequent than"
         elif following not in _ASSERTING.get(lower, ()):
             cues.append(i)
     return cues
+
+
+_PAST = frozenset("was were did had wasn't weren't didn't hadn't wasn’t weren’t didn’t hadn’t".split())
+
+
+def _lacks(words: Sequence[Token], i: int) -> bool:
+    # "is still missing" denies; "missing three meetings" doesn't.
+    following = words[i + 1].text.lower() if i + 1 < len(words) else ""
+    return following not in NUMBER_WORDS and following not in ("a", "the", "one")
+
+
+def _until(words: Sequence[Token], i: int) -> bool:
+    # "were not told until April": they were told.
+    if words[i].text.lower() not in ("not", "never") and words[i].text.lower()[-3:] not in ("n't", "n’t"):
+        return False
+    told = {word.text.lower() for word in words[max(0, i - 1) : i + 1]} & _PAST
+    return bool(told) and any(word.text.lower() == "until" for word in words[i + 1 : i + 6])
 
 
 def negated(text: str, words: Sequence[Token], cues: Sequence[int]) -> dict[int, int]:
@@ -129,18 +152,26 @@ def negated(text: str, words: Sequence[Token], cues: Sequence[int]) -> dict[int,
     scope: dict[int, int] = {}
     for cue in cues:
         content, most = 0, 2 if words[cue].text.lower() in _NARROW else _SCOPE_WORDS
+        subject = _of_subject(words, cue)
         for i in range(cue + 1, len(words)):
             lower = words[i].text.lower()
             if any(mark in _SCOPE_MARKS for mark in text[words[i - 1].end : words[i].start]):
                 break
-            if content and (lower in _SCOPE_ENDS or lower in _AUXILIARIES):
+            if content and (lower in _SCOPE_ENDS or (lower in _AUXILIARIES and not subject)):
                 break
+            subject = subject and lower not in _AUXILIARIES
             if words[i].weight > 0 and not (i == cue + 1 and lower in _LONGER):
                 scope[i] = cue
                 content += 1
                 if content == most:
                     break
     return scope
+
+
+def _of_subject(words: Sequence[Token], cue: int) -> bool:
+    # "No referendum was held", "not all copies were sold": the negation goes on to the verb.
+    lower, following = words[cue].text.lower(), words[cue + 1].text.lower() if cue + 1 < len(words) else ""
+    return cue <= 1 and (lower in ("no", "nobody") or following in ("all", "every", "everyone"))
 
 
 def heads(scope: dict[int, int]) -> dict[int, int]:
@@ -158,6 +189,11 @@ def topics(scope: dict[int, int], words: Sequence[Token]) -> dict[int, int]:
         rest = sorted(word for word, own in scope.items() if own == cue and word > head)
         if rest and words[head].text.lower() in _LIGHT:
             found[rest[0]] = cue
+            for i in range(rest[-1] + 1, min(rest[-1] + 6, len(words))):  # "no difference in growth or bone density"
+                if words[i].weight == 0.0 and words[i].text.lower() not in ("or", "and", "in", "the"):
+                    break
+                if words[i].weight > 0:
+                    found[i] = cue
     return found
 
 

@@ -23,6 +23,8 @@ _MARGIN = 0.1
 _NEAR = 4
 _LEAST_NEAR = 2.5
 _FARTHER = 0.8
+_ALLIED = 0.2
+"""The share of their opposites that two words must have in common to stand on one side."""
 _NO_DIRECTION = frozenset(
     """
     including excluding objective objectives like free kind present presently all no none non each every few many most
@@ -78,6 +80,8 @@ def _direction(
     best: Signal | None = None
     for covered, p in candidates:
         passage = found.passages[p]
+        if _dated_elsewhere(found, passage, root):
+            continue
         if not targets[p] or covered < _SAME_THING or covered < held + _MARGIN or tentative(passage.text):
             continue
         agreeing = max((_shared_neighbours(found.words, i, passage, q) for q in _places(passage, friends)), default=0.0)
@@ -89,7 +93,7 @@ def _direction(
                 continue  # "not low" and "high" agree
             if there.text.lower() in _NO_DIRECTION or _in_no_longer(passage.words, place):
                 continue
-            if _accounted(found.words, i, there):
+            if _accounted(found.words, i, there) or _own_stretch(found, i, passage, root, place):
                 continue
             if word.weight == 0 and not _leads_to_the_same(found.words, i, passage, place):
                 continue
@@ -99,6 +103,32 @@ def _direction(
             made = signal("direction", span, passage, (there.start, there.end), reason, strength)
             best = made if best is None or made.strength > best.strength else best
     return best
+
+
+def _own_stretch(found: Match, i: int, passage: Passage, root: str, place: int) -> bool:
+    """Whether the claim speaks of the stretch that has its word, not of the one with the opposite: "Weidach held, Furt
+    broke".
+    """
+    piece = next((piece.words for piece in found.stretches if i in piece.words), ())
+    wanted = {found.words[k].stem: found.words[k].weight for k in piece if k != i and found.words[k].weight > 0}
+    opposite: set[str] = set()
+    own: set[str] = set()
+    for one in passage.stretches:
+        stems = {passage.words[k].stem for k in one.words}
+        opposite |= stems if place in one.words else set()
+        own |= stems if root in stems else set()
+    mine = sum(weight for stem, weight in wanted.items() if stem in own - opposite)
+    theirs = sum(weight for stem, weight in wanted.items() if stem in opposite - own)
+    return mine >= 1.0 and theirs <= 0.5 * mine
+
+
+def _dated_elsewhere(found: Match, passage: Passage, root: str) -> bool:
+    """Whether another passage has the very word beside a figure of the claim that this one lacks."""
+    figures = {word.stem for word in found.words if word.text[0].isdigit()}
+    lacking = figures - passage.positions.keys()
+    return any(
+        root in found.passages[k].positions and not lacking.isdisjoint(found.passages[k].positions) for k in found.top
+    )
 
 
 def _denied(words: Sequence[Token], i: int, scope: dict[int, int]) -> bool:
@@ -125,7 +155,11 @@ def _friends(root: str) -> frozenset[str]:
     """The stems on the same side as this one: those that deny what it denies."""
     opposed = antonyms()
     mine = opposed.get(root, frozenset())
-    return frozenset(other for other, theirs in opposed.items() if mine & theirs and other not in mine) - {root}
+    return frozenset(
+        other
+        for other, theirs in opposed.items()
+        if len(mine & theirs) >= _ALLIED * len(mine | theirs) and other not in mine
+    ) - {root}
 
 
 def _leads_to_the_same(words: Sequence[Token], i: int, passage: Passage, place: int) -> bool:
@@ -154,7 +188,7 @@ def _context(found: Match, word: Token, clauses: Sequence[int]) -> int:
 
 
 def _places(passage: Passage, roots: frozenset[str]) -> list[int]:
-    spoken = [place for place, meaning in phrases(passage.words).items() if meaning in roots]
+    spoken = [place for place, meaning in passage.phrases.items() if meaning in roots]
     return [place for root in sorted(roots & passage.positions.keys()) for place in passage.positions[root]] + spoken
 
 

@@ -1,4 +1,4 @@
-"""Numbers written in words."""
+"""Numbers written in words: cardinals, fractions, and how often."""
 
 from collections.abc import Sequence
 
@@ -33,3 +33,25 @@ def spelt_number(words: Sequence[Token], i: int) -> tuple[float | None, int]:
     if value == 1 and not scaled:  # "one" alone is a pronoun more often than a count
         return None, i
     return value, i
+
+
+OFTEN = {"once": 1.0, "twice": 2.0, "thrice": 3.0}
+"""Words that count occasions, as "three times" does."""
+_PARTS = {"half": 2, "third": 3, "thirds": 3, "quarter": 4, "quarters": 4, "fifth": 5, "fifths": 5, "tenth": 10}
+_COUNTED = {"a": 1, "one": 1, "two": 2, "three": 3, "four": 4}
+
+
+NUMERAL_STARTS = frozenset({*NUMBER_WORDS, *OFTEN, *_COUNTED, "dozen", "half", "quarter"})
+"""Words at which a number may begin."""
+
+
+def spelt_share(words: Sequence[Token], i: int) -> tuple[float | None, int]:
+    """The share written in words at `i`, in percent, and where it ends: "two thirds of" -> (66.7, i + 2)."""
+    lower = words[i].text.lower()
+    following = words[i + 1].text.lower() if i + 1 < len(words) else ""
+    if lower in ("half", "quarter") and following == "of":
+        return 100.0 / _PARTS[lower], i + 1
+    behind = words[i + 2].text.lower() if i + 2 < len(words) else ""
+    if lower in _COUNTED and following in _PARTS and behind == "of":
+        return 100.0 * _COUNTED[lower] / _PARTS[following], i + 2
+    return None, i

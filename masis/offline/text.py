@@ -62,6 +62,7 @@ IRREGULAR = {
         "use": "used uses using",
         "add": "added adding adds",
         "go": "went gone goes",
+        "come": "came",
         "rise": "rose risen",
         "fall": "fell fallen",
         "grow": "grew grown growth",

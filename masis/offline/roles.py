@@ -1,0 +1,211 @@
+"""Who did it: what the claim says of one, the evidence says of another, and of the one something else.
+
+Judged by stretches (`stretches`). The evidence near the best passage must know the claim's actor and say other things
+of it; a stretch with another actor must hold what the claim says. "The radiometer failed" is denied by "its radiometer
+measured moisture; the altimeter failed".
+"""
+
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+from masis.offline.assessment import Signal
+from masis.offline.evidence import Passage, loose_keys
+from masis.offline.matching import LOOSE, Match
+from masis.offline.signals import signal
+from masis.offline.stretches import Stretch, verb
+from masis.offline.text import Token
+
+_LEAST = 1.0
+_TOLD, _TOLD_PLAIN = 0.6, 0.75
+_REACH = 2
+_SPARE = 0.34
+"""How much of what tells the two apart may stand with the claim's actor all the same."""
+_GENERIC = frozenset(
+    """
+    it there they he she we i you one who which that this these those aim objective purpose difference majority minority
+    conclusion result results finding findings study survey data number rest others author authors patients
+    """.split()
+)
+_RELATIVES = frozenset("which who whose whom".split())
+_LONGEST = 40
+"""Words; a longer stretch is a heading, a table or a menu."""
+_GAPPED = 8
+"""Words of a stretch that may do without a verb: "Mr Kowalczyk for those about meals"."""
+_NO_NOUN = ("ing", "ed")
+
+
+class _Told(NamedTuple):
+    """A stretch of evidence with the content stems of its words and of its actor."""
+
+    passage: Passage
+    stretch: Stretch
+    held: frozenset[str]
+    actor: frozenset[str]
+
+
+def role_signals(found: Match) -> list[Signal]:
+    """A signal for each actor of the claim whose deed the evidence tells of another."""
+    told: list[_Told] = []
+    made = []
+    for mine in found.stretches:
+        actor = {found.words[i].stem: found.words[i] for i in mine.actor if _counts(found.words, i)}
+        if not actor or not mine.own or not mine.acts or found.words[mine.actor[0]].text.lower().endswith("ing"):
+            continue
+        deed = [found.words[i] for i in _deed(found.words, mine)]
+        if sum(word.weight for word in deed) < _LEAST:
+            continue
+        told = told or _near(found)
+        one = _conflict(found, mine, frozenset(actor), deed, told)
+        if one is not None:
+            made.append(one)
+    return made
+
+
+def _deed(words: Sequence[Token], stretch: Stretch) -> list[int]:
+    """The content words of what is said of the actor, as far as a comparison goes: "more active [than 4a]"."""
+    result: list[int] = []
+    for i in stretch.words:
+        if words[i].text.lower() == "than" and result:
+            break
+        if i not in stretch.actor and words[i].weight > 0:
+            result.append(i)
+    return result
+
+
+def _near(found: Match) -> list[_Told]:
+    wanted: dict[int, None] = {}
+    for i in found.top[:3]:
+        for k in range(max(0, i - _REACH), min(len(found.passages), i + _REACH + 1)):
+            if found.passages[k].document == found.passages[i].document:
+                wanted[k] = None
+    return [one for k in sorted(wanted) for one in _tellings(found.passages[k])]
+
+
+def _tellings(passage: Passage) -> list[_Told]:
+    """The stretches with what they hold; one without a verb has that of the stretch before it, and what "which" opens
+    has all of that stretch.
+    """
+    told: list[_Told] = []
+    deed: frozenset[str] = frozenset()
+    for stretch in passage.stretches:
+        held = frozenset(passage.words[i].stem for i in (*stretch.actor, *_deed(passage.words, stretch)))
+        verbs = frozenset(passage.words[i].stem for i in stretch.words if verb(passage.words[i]))
+        if told and passage.words[stretch.words[0]].text.lower() in _RELATIVES:
+            held |= told[-1].held
+        deed = verbs or deed
+        actor = frozenset(passage.words[i].stem for i in stretch.actor if _counts(passage.words, i))
+        told.append(_Told(passage, stretch, held | deed, actor))
+    return told
+
+
+def _counts(words: Sequence[Token], i: int) -> bool:
+    # The "A" of "class A" is no article.
+    return words[i].weight > 0 or (words[i].text == "A" and i > 0 and words[i - 1].weight > 0)
+
+
+def _conflict(
+    found: Match, mine: Stretch, actor: frozenset[str], deed: Sequence[Token], told: Sequence[_Told]
+) -> Signal | None:
+    named = _is_name(found.words, mine, found.passages[0].known_names)
+    own = [one for one in told if _shares(actor, one.actor | one.held) and not _others(actor, one, named)]
+    if not own or not (named or any(_plain(actor, one) for one in own)):
+        return None
+    near = [one.passage for one in own if one.stretch.own and one.stretch.acts]
+    best: tuple[float, _Told] | None = None
+    whole = sum(word.weight for word in deed)
+    for other in told:
+        if not other.actor or not _others(actor, other, named) or not _comparable(named, other):
+            continue
+        if len(other.stretch.words) > _LONGEST or _relative(other):
+            continue
+        gapped = other.passage in near and len(other.stretch.words) <= _GAPPED
+        if not gapped and not other.stretch.acts:
+            continue
+        if any(word.stem in other.actor and (word.text[0].isupper() or not named) for word in deed):
+            continue
+        covered = sum(_held(word, other.held) for word in deed)
+        if covered < (_TOLD if named and _does_the_same(deed, other) else _TOLD_PLAIN) * whole:
+            continue
+        apart = max(sum(_held(word, one.held) for word in deed if not _held(word, other.held)) for one in own)
+        nearest = max(sum(_held(word, one.held) for word in deed) for one in own)
+        if covered - nearest < _LEAST or apart > _SPARE * (covered - nearest):
+            continue
+        beside = any(one.passage is other.passage for one in own)
+        strength = 0.35 + 0.45 * covered / whole + 0.08 * beside + 0.06 * named
+        if best is None or strength > best[0]:
+            best = (strength, other)
+    if best is None:
+        return None
+    strength, other = best
+    words, theirs = found.words, [other.passage.words[i] for i in other.stretch.actor]
+    start, end = words[mine.actor[0]].start, words[mine.actor[-1]].end
+    where = (theirs[0].start, theirs[-1].end)
+    reason = f"the evidence says this of {other.passage.text[where[0] : where[1]]!r}, not of {found.text[start:end]!r}"
+    return signal("name", (start, end, found.text[start:end]), other.passage, where, reason, strength)
+
+
+def _others(actor: frozenset[str], other: _Told, named: bool) -> bool:
+    """Whether the stretch tells of somebody else: not a word of the actor in it, but for a title or kind both bear."""
+    shared = actor & other.actor
+    left, right = actor - shared, other.actor - shared
+    if shared and left and right and (named or all(map(_designates, left | right)) or _sited(other, right)):
+        actor = left
+    return not _shares(actor, other.actor | other.held)
+
+
+def _designates(root: str) -> bool:
+    # "4a", "b", "40": what tells one of a kind from another.
+    return len(root) == 1 or any(character.isdigit() for character in root)
+
+
+def _sited(other: _Told, right: frozenset[str]) -> bool:
+    words = [other.passage.words[i] for i in other.stretch.actor]
+    return all(word.text[0].isupper() for word in words if word.stem in right)
+
+
+def _plain(actor: frozenset[str], one: _Told) -> bool:
+    """Whether the stretch has the actor for its own, as a plain noun."""
+    theirs = [one.passage.words[i] for i in one.stretch.actor]
+    return any(word.stem in actor and word.text.islower() for word in theirs)
+
+
+def _relative(other: _Told) -> bool:
+    return other.passage.words[other.stretch.words[0]].text.lower() in _RELATIVES
+
+
+def _does_the_same(deed: Sequence[Token], other: _Told) -> bool:
+    verbs = [word for word in deed if verb(word)]
+    return not verbs or any(_held(word, other.held) for word in verbs)
+
+
+def _is_name(words: Sequence[Token], stretch: Stretch, known: Collection[str]) -> bool:
+    first = words[stretch.actor[0]]
+    capital = all(words[i].text[0].isupper() for i in stretch.actor)
+    return capital and (len(stretch.actor) > 1 or first.start > 0 or first.text in known)
+
+
+def _comparable(named: bool, other: _Told) -> bool:
+    theirs = [other.passage.words[i] for i in other.stretch.actor]
+    if any(word.text.lower() in _GENERIC for word in theirs) or theirs[-1].text[0].isdigit():
+        return False
+    return (
+        any(word.text[0].isupper() for word in theirs)
+        if named
+        else not any(word.text.lower().endswith(_NO_NOUN) for word in theirs)
+    )
+
+
+def _shares(one: frozenset[str], other: frozenset[str]) -> bool:
+    if not one.isdisjoint(other):
+        return True
+    keys = {key for root in one for key in loose_keys(root)}
+    return any(not keys.isdisjoint(loose_keys(root)) for root in other)
+
+
+def _held(word: Token, stems: frozenset[str]) -> float:
+    if word.stem in stems:
+        return word.weight
+    keys = loose_keys(word.stem)
+    if keys and any(not set(keys).isdisjoint(loose_keys(root)) for root in stems):
+        return LOOSE * word.weight
+    return 0.0
