@@ -77,7 +77,8 @@ class ModelServer:
         started = threading.Event()
         self._thread = threading.Thread(target=self._serve, args=(started,), name="scripted models", daemon=True)
         self._thread.start()
-        started.wait(10)
+        if not started.wait(10):
+            raise RuntimeError(f"nothing is served at port {self.port}: is it taken?")
         return self
 
     def __exit__(self, *_: object) -> None:
