@@ -300,7 +300,7 @@ def _models(bench: Workbench, settings: Settings) -> None:
         st.markdown("**Who judges**")
         st.caption(
             "Offline means rules and measurements on this machine, no language model. Another model is written as "
-            "PROVIDER:MODEL, such as openai:gpt-4o, anthropic:claude-sonnet-4-5 or ollama:llama3.3. Keys come from the "
+            "PROVIDER:MODEL, such as openai:gpt-4o, anthropic:claude-sonnet-5-5 or ollama:llama3.3. Keys come from the "
             "environment or a secrets file, never from this page."
         )
     for start in range(0, len(ROLES), 3):
