@@ -120,14 +120,23 @@ def uses_models(settings: Settings) -> bool:
     return any(model != OFFLINE for model in settings.models().values())
 
 
-def with_concurrency(settings: Settings, calls: int) -> Settings:
-    """The settings with this many calls at once to each provider that they use."""
-    names = {model.partition(":")[0] for model in settings.models().values() if model != OFFLINE}
-    limited = {
-        name: settings.providers.get(name, ProviderSettings()).model_copy(update={"concurrency": calls})
-        for name in names
-    }
+def with_concurrency(settings: Settings, calls: int | None) -> Settings:
+    """The settings with this many calls at once to each provider that they use; None: as they say themselves, or 1."""
+    limited = {}
+    for name in _asked(settings):
+        own = settings.providers.get(name, ProviderSettings())
+        limited[name] = own.model_copy(update={"concurrency": calls or own.concurrency or 1})
     return settings.model_copy(update={"providers": settings.providers | limited})
+
+
+def calls_at_once(settings: Settings) -> int:
+    """The most calls that the settings let go to one of the providers they use; 1 where they don't say."""
+    used = [settings.providers[name] for name in _asked(settings) if name in settings.providers]
+    return max((own.concurrency or 1 for own in used), default=1)
+
+
+def _asked(settings: Settings) -> list[str]:
+    return sorted({model.partition(":")[0] for model in settings.models().values() if model != OFFLINE})
 
 
 def run_audit(case: Case, settings: Settings | None = None, on_event: Callable[[Event], None] | None = None) -> Run:

@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 import click
 
-from masis.auditor import check_models, uses_models, with_concurrency
+from masis.auditor import calls_at_once, check_models, uses_models, with_concurrency
 from masis.cli.group import INTERRUPTED, JobFailed
 from masis.cli.interrupt import Interruption
 from masis.cli.log import log_option
@@ -37,10 +37,9 @@ from masis.workbench.health import models_asked
 @click.option(
     "--concurrency",
     type=click.IntRange(1, 64),
-    default=1,
-    show_default=True,
     metavar="N",
-    help="How many worker processes audit at once; with models, how many calls at once go to each provider.",
+    help="How many worker processes audit at once; with models, how many calls at once go to each provider. "
+    "Default: 1, or what masis.toml says of the provider.",
 )
 @click.option(
     "--max-cost",
@@ -75,7 +74,7 @@ def audit(
     cases: Path,
     models: tuple[str, ...],
     assignments: tuple[str, ...],
-    concurrency: int,
+    concurrency: int | None,
     max_cost: float | None,
     db: Path | None,
     out: Path | None,
@@ -106,11 +105,12 @@ def audit(
     check_models(settings)  # a model that nothing answers to is wrong use, not a failure of each case
     if uses_models(settings):
         settings = with_concurrency(settings, concurrency)
+        concurrency = calls_at_once(settings)
         if ask:
             _ask(settings)
     if out is not None and out != STDIO and out.exists() and cases != STDIO and out.samefile(cases):
         raise click.UsageError("--out names the file that is read. Name another.")
-    job = _AuditJob(cases, settings, concurrency, database_path(db), out, again, retry_errors, limit, max_cost)
+    job = _AuditJob(cases, settings, concurrency or 1, database_path(db), out, again, retry_errors, limit, max_cost)
     debug = bool(context.find_root().params.get("debug"))
     finished = job.run(show_traces=debug)
     job.report()

@@ -236,6 +236,18 @@ def test_the_log_is_as_detailed_as_asked_and_has_texts_only_where_that_is_set(
     assert (logging.getLogger("masis").handlers, logging.getLogger("masis").level) == ([], before)
 
 
+@pytest.mark.parametrize(("options", "most"), [((), 6), (("--concurrency", 2), 2)])
+def test_so_many_calls_go_to_a_provider_at_once_as_its_table_or_the_command_says(
+    masis: Masis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str | int, ...], most: int
+) -> None:
+    with ModelServer(latency_ms=50, issues="none") as server:
+        config = configure(tmp_path, monkeypatch, server)
+        config.write_text(config.read_text().replace("[prices", "concurrency = 6\n[prices"))
+        result = masis("audit", cases(tmp_path, 12), "--db", tmp_path / "m.db", "--model", "here:m", *options)
+        assert result.exit_code == 0, result.stderr
+        assert server.most_at_once == most
+
+
 def test_a_retry_is_told_in_one_line(masis: Masis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def script(request: Request) -> Behaviour | None:
         return faulty("500", request) if request.number == 0 else None
