@@ -94,6 +94,8 @@ def model_name(string: str, role: str, settings: Settings) -> ModelName:
     """What a model string means for a role. Raises SettingsError naming the nearest right one."""
     provider, colon, model = (part.strip() for part in string.partition(":"))
     known, own = KNOWN.get(provider), settings.providers.get(provider)
+    if provider == OFFLINE:
+        raise SettingsError(f"{role}: {string!r}: offline has no models to choose from. Write offline alone.")
     if known is None and own is None:
         raise SettingsError(f"{role}: {_unknown(string, settings)}")
     if not colon and known is not None and known.strong:
@@ -109,9 +111,10 @@ def _unknown(string: str, settings: Settings) -> str:
     for vendor, known in KNOWN.items():
         if known.strong and provider.startswith(known.strong.split("-")[0]):
             return f"there is no provider {provider!r}. Did you mean '{vendor}:{string}'?"
-    near = difflib.get_close_matches(provider, names, n=1)
+    near = difflib.get_close_matches(provider.casefold(), names, n=1)
     if near:
-        return f"there is no provider {provider!r}. Did you mean '{near[0]}{':' if model else ''}{model}'?"
+        named = f":{model}" if model and near[0] != OFFLINE else ""
+        return f"there is no provider {provider!r}. Did you mean '{near[0]}{named}'?"
     return (
         f"there is no model {string!r}. There are: {', '.join(names)}, each but the first as PROVIDER:MODEL; "
         "others get a table [providers.NAME] in masis.toml."
