@@ -19,6 +19,7 @@ class Lines(logging.Handler):
     """Each record as a line; control characters in it are shown, not obeyed."""
 
     def emit(self, record: logging.LogRecord) -> None:
+        """Write the record to stderr, from whatever thread it comes."""
         message = self.format(record)
         (Progress.shown.say if Progress.shown else say)(message)
 
