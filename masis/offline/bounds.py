@@ -58,15 +58,11 @@ def bound_signals(found: Match, facts: Sequence[Fact]) -> list[Signal]:
         bits = found.mask(fact.start, fact.end)
         for i in found.top[:3]:
             passage, covered = found.passages[i], found.coverage((i,), without=bits)
-            other = next((other for other in passage.facts if agree(fact, other)), None)
-            theirs = _bound(passage.text, other) if other is not None else None
-            if (
-                other is None
-                or theirs is None
-                or not _opposed(mine, theirs)
-                or covered < _TOLD
-                or _held_elsewhere(found, i, fact, mine)
-            ):
+            same = [(other, _bound(passage.text, other)) for other in passage.facts if agree(fact, other)]
+            other = next((other for other, theirs in same if theirs is not None and _opposed(mine, theirs)), None)
+            if other is None or covered < _TOLD or any(theirs == mine for _, theirs in same):
+                continue
+            if _held_elsewhere(found, i, fact, mine):
                 continue
             side, rest = ("below", "above") if mine[0] == "least" else ("above", "below")
             reason = f"{fact.text!r} is a bound from {side} in the claim, from {rest} in the evidence"

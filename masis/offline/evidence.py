@@ -11,7 +11,7 @@ from masis.offline.facts import Fact, agree, extract
 from masis.offline.lexicon import phrases, synonym_keys
 from masis.offline.modality import Modal, modes
 from masis.offline.polarity import negated, negation_cues
-from masis.offline.stretches import Stretch, segments, stretches
+from masis.offline.stretches import Stretch, Telling, segments, stretches, tellings
 from masis.offline.text import Token, prefix_key, tokens
 from masis.steps.sentences import split_sentences
 
@@ -55,6 +55,11 @@ class Passage:
     def stretches(self) -> tuple[Stretch, ...]:
         """What it says of one subject after the other."""
         return stretches(self.text, self.words)
+
+    @cached_property
+    def tellings(self) -> tuple[Telling, ...]:
+        """Its stretches with what each tells."""
+        return tellings(self.words, self.stretches)
 
     @cached_property
     def segments(self) -> list[int]:

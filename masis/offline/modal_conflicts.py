@@ -22,7 +22,7 @@ def modal_signals(found: Match) -> list[Signal]:
     for mine in found.modes:
         told = [
             (_covered(mine, other), other, found.passages[i])
-            for i in found.top[:4]
+            for i in found.top[:3]
             for other in found.passages[i].modes
         ]
         agreeing = max((share for share, other, _ in told if other.mode == mine.mode), default=0.0)

@@ -40,6 +40,12 @@ _MODES: tuple[tuple[Mode, re.Pattern[str]], ...] = (
     ("granted", re.compile(r"\b(?:may|can|could)\b|\b(?:allowed|permitted|possible)\b|\bfree to\b", re.IGNORECASE)),
 )
 """How each mode is worded; the first that is found counts."""
+_ANY = re.compile(
+    r"may|can|could|must|shall|should|need|oblig|requir|necessary|mandatory|compulsory|allowed|permitted|possible"
+    r"|free to|forbid|prohibit|banned|exempt|optional|voluntary|waived|ha(?:s|ve|d) to|do not|don['’]t|never",
+    re.IGNORECASE,
+)
+"""Without any of these no mode is told."""
 DENIES: dict[Mode, tuple[Mode, ...]] = {
     "forbidden": ("granted", "due"),
     "granted": ("forbidden",),
@@ -79,6 +85,8 @@ class Modal(NamedTuple):
 def modes(text: str, words: Sequence[Token], pieces: Sequence[Stretch]) -> tuple[Modal, ...]:
     """The modal stretches of a sentence, in order."""
     found: list[Modal] = []
+    if not _ANY.search(text):
+        return ()
     for piece in pieces:
         start, end = words[piece.words[0]].start, words[piece.words[-1]].end
         said = text[start:end]

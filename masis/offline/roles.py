@@ -12,12 +12,12 @@ from masis.offline.assessment import Signal
 from masis.offline.evidence import Passage, loose_keys
 from masis.offline.matching import LOOSE, Match
 from masis.offline.signals import signal
-from masis.offline.stretches import Stretch, verb
+from masis.offline.stretches import RELATIVES, Stretch, deed_of, tells, verb
 from masis.offline.text import Token
 
 _LEAST = 1.0
 _TOLD, _TOLD_PLAIN = 0.6, 0.75
-_REACH = 2
+_REACH = 1
 _SPARE = 0.34
 """How much of what tells the two apart may stand with the claim's actor all the same."""
 _GENERIC = frozenset(
@@ -26,7 +26,6 @@ _GENERIC = frozenset(
     conclusion result results finding findings study survey data number rest others author authors patients
     """.split()
 )
-_RELATIVES = frozenset("which who whose whom".split())
 _LONGEST = 40
 """Words; a longer stretch is a heading, a table or a menu."""
 _GAPPED = 8
@@ -48,10 +47,10 @@ def role_signals(found: Match) -> list[Signal]:
     told: list[_Told] = []
     made = []
     for mine in found.stretches:
-        actor = {found.words[i].stem: found.words[i] for i in mine.actor if _counts(found.words, i)}
+        actor = {found.words[i].stem: found.words[i] for i in mine.actor if tells(found.words, i)}
         if not actor or not mine.own or not mine.acts or found.words[mine.actor[0]].text.lower().endswith("ing"):
             continue
-        deed = [found.words[i] for i in _deed(found.words, mine)]
+        deed = [found.words[i] for i in deed_of(found.words, mine)]
         if sum(word.weight for word in deed) < _LEAST:
             continue
         told = told or _near(found)
@@ -61,46 +60,13 @@ def role_signals(found: Match) -> list[Signal]:
     return made
 
 
-def _deed(words: Sequence[Token], stretch: Stretch) -> list[int]:
-    """The content words of what is said of the actor, as far as a comparison goes: "more active [than 4a]"."""
-    result: list[int] = []
-    for i in stretch.words:
-        if words[i].text.lower() == "than" and result:
-            break
-        if i not in stretch.actor and words[i].weight > 0:
-            result.append(i)
-    return result
-
-
 def _near(found: Match) -> list[_Told]:
     wanted: dict[int, None] = {}
     for i in found.top[:3]:
         for k in range(max(0, i - _REACH), min(len(found.passages), i + _REACH + 1)):
             if found.passages[k].document == found.passages[i].document:
                 wanted[k] = None
-    return [one for k in sorted(wanted) for one in _tellings(found.passages[k])]
-
-
-def _tellings(passage: Passage) -> list[_Told]:
-    """The stretches with what they hold; one without a verb has that of the stretch before it, and what "which" opens
-    has all of that stretch.
-    """
-    told: list[_Told] = []
-    deed: frozenset[str] = frozenset()
-    for stretch in passage.stretches:
-        held = frozenset(passage.words[i].stem for i in (*stretch.actor, *_deed(passage.words, stretch)))
-        verbs = frozenset(passage.words[i].stem for i in stretch.words if verb(passage.words[i]))
-        if told and passage.words[stretch.words[0]].text.lower() in _RELATIVES:
-            held |= told[-1].held
-        deed = verbs or deed
-        actor = frozenset(passage.words[i].stem for i in stretch.actor if _counts(passage.words, i))
-        told.append(_Told(passage, stretch, held | deed, actor))
-    return told
-
-
-def _counts(words: Sequence[Token], i: int) -> bool:
-    # The "A" of "class A" is no article.
-    return words[i].weight > 0 or (words[i].text == "A" and i > 0 and words[i - 1].weight > 0)
+    return [_Told(found.passages[k], *one) for k in sorted(wanted) for one in found.passages[k].tellings]
 
 
 def _conflict(
@@ -170,7 +136,7 @@ def _plain(actor: frozenset[str], one: _Told) -> bool:
 
 
 def _relative(other: _Told) -> bool:
-    return other.passage.words[other.stretch.words[0]].text.lower() in _RELATIVES
+    return other.passage.words[other.stretch.words[0]].text.lower() in RELATIVES
 
 
 def _does_the_same(deed: Sequence[Token], other: _Told) -> bool:

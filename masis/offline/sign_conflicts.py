@@ -80,9 +80,9 @@ def _direction(
     best: Signal | None = None
     for covered, p in candidates:
         passage = found.passages[p]
-        if _dated_elsewhere(found, passage, root):
-            continue
         if not targets[p] or covered < _SAME_THING or covered < held + _MARGIN or tentative(passage.text):
+            continue
+        if _dated_elsewhere(found, passage, root):
             continue
         agreeing = max((_shared_neighbours(found.words, i, passage, q) for q in _places(passage, friends)), default=0.0)
         agreeing = max(agreeing, own[p] + 0.2 if root in passage.positions else 0.0)

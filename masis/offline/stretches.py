@@ -56,6 +56,50 @@ class Stretch(NamedTuple):
     acts: bool
 
 
+class Telling(NamedTuple):
+    """A stretch with the stems of what it tells and of its actor."""
+
+    stretch: Stretch
+    held: frozenset[str]
+    actor: frozenset[str]
+
+
+RELATIVES = frozenset("which who whose whom".split())
+
+
+def tellings(words: Sequence[Token], pieces: Sequence[Stretch]) -> tuple[Telling, ...]:
+    """The stretches with what they hold; one without a verb has that of the stretch before it, and what "which" opens
+    has all of that stretch.
+    """
+    told: list[Telling] = []
+    deed: frozenset[str] = frozenset()
+    for stretch in pieces:
+        held = frozenset(words[i].stem for i in (*stretch.actor, *deed_of(words, stretch)))
+        verbs = frozenset(words[i].stem for i in stretch.words if verb(words[i]))
+        if told and words[stretch.words[0]].text.lower() in RELATIVES:
+            held |= told[-1].held
+        deed = verbs or deed
+        actor = frozenset(words[i].stem for i in stretch.actor if tells(words, i))
+        told.append(Telling(stretch, held | deed, actor))
+    return tuple(told)
+
+
+def deed_of(words: Sequence[Token], stretch: Stretch) -> list[int]:
+    """The content words of what is said of the actor, as far as a comparison goes: "more active [than 4a]"."""
+    result: list[int] = []
+    for i in stretch.words:
+        if words[i].text.lower() == "than" and result:
+            break
+        if i not in stretch.actor and words[i].weight > 0:
+            result.append(i)
+    return result
+
+
+def tells(words: Sequence[Token], i: int) -> bool:
+    """Whether the word says anything: the "A" of "class A" is no article."""
+    return words[i].weight > 0 or (words[i].text == "A" and i > 0 and words[i - 1].weight > 0)
+
+
 def stretches(text: str, words: Sequence[Token]) -> tuple[Stretch, ...]:
     """The stretches of a sentence, in order."""
     found: list[Stretch] = []
