@@ -69,6 +69,7 @@ class SampledEvaluator(NamedTuple):
             **means,
             overall_score=_mean("overall_score", [judgement.overall_score for judgement in found]),
             improvement_suggestions=tuple(suggestions),
+            measurements={name: _nearest_to_mean(name, found).measurements.get(name, ()) for name in DIMENSIONS},
             samples={name: _values(name, [getattr(j, name) for j in found]) for name in DIMENSIONS},
             notes=_failures(failed, len(found) + len(failed)),
         )
@@ -88,7 +89,7 @@ def _scored(outcomes: Sequence[J | Unscored | StepError]) -> tuple[list[J], list
 
 
 def _merged_critique(found: Sequence[CritiqueJudgement], failed: Sequence[Unscored]) -> CritiqueJudgement:
-    nearest = _nearest_to_mean(found)
+    nearest = _nearest_to_mean("overall_quality_score", found)
     votes = sum(judgement.hallucination_detected for judgement in found)
     means: dict[str, Any] = {name: _mean(name, [getattr(given, name) for given in found]) for name in CRITIC_SCORES}
     return nearest._replace(
@@ -105,14 +106,14 @@ def _merged_critique(found: Sequence[CritiqueJudgement], failed: Sequence[Unscor
     )
 
 
-def _nearest_to_mean(found: Sequence[CritiqueJudgement]) -> CritiqueJudgement:
-    """The sample whose words stand for all: the one with the quality nearest to the mean, the first on a tie."""
-    qualities = _values("overall_quality_score", [judgement.overall_quality_score for judgement in found])
-    known = [quality for quality in qualities if quality is not None]
+def _nearest_to_mean(name: str, found: Sequence[J]) -> J:
+    """The sample whose words stand for all: the one with this score nearest to the mean, the first on a tie."""
+    values = _values(name, [getattr(judgement, name) for judgement in found])
+    known = [value for value in values if value is not None]
     if not known:
         return found[0]
     mean = fmean(known)
-    distances = [abs(quality - mean) if quality is not None else 2.0 for quality in qualities]
+    distances = [abs(value - mean) if value is not None else 2.0 for value in values]
     return found[distances.index(min(distances))]
 
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from masis import loop
 from masis.auditor import drained
 from masis.errors import CriticFailed
+from masis.schema.audit import Critique, Measurement
 from masis.schema.base import Unscored
 from masis.schema.case import Case
 from masis.schema.run import Run
 from masis.settings import Settings
+from masis.steps.context import AuditContext
 from masis.steps.critique import Objection
 from masis.steps.evaluation import EvaluationJudgement
 from masis.steps.sampling import SampledCritic, SampledEvaluator
@@ -35,7 +39,7 @@ def audited(critic: ScriptedCritic, times: int, evaluator: ScriptedEvaluator | N
             "evaluator": SampledEvaluator(chosen.evaluator, times),
         }
     )
-    return drained(loop.audit(CASE, sampled, Settings(max_iterations=1, **told), run_id="r"))  # type: ignore[arg-type]
+    return drained(loop.audit(CASE, sampled, Settings(max_iterations=1, **told), run_id="r"))
 
 
 def reasons(run: Run) -> list[str]:
@@ -114,7 +118,19 @@ class Wavering(ScriptedEvaluator):
 
     def evaluate(self, context: object, critique: object) -> EvaluationJudgement:
         self.calls += 1
-        return EvaluationJudgement(*[0.9 if self.calls % 2 else 0.5] * 4)
+        score = 0.9 if self.calls % 2 else 0.5
+        return EvaluationJudgement(score, score, score, score)
+
+
+class InTurn(ScriptedEvaluator):
+    """Gives these judgements in turn, from whichever thread it is asked."""
+
+    def __init__(self, judgements: Sequence[EvaluationJudgement]) -> None:
+        super().__init__()
+        self.left = iter(judgements)
+
+    def evaluate(self, context: AuditContext, critique: Critique) -> EvaluationJudgement:
+        return next(self.left)
 
 
 def test_the_evaluators_spread_sends_the_run_to_a_person_too() -> None:
@@ -124,3 +140,16 @@ def test_the_evaluators_spread_sends_the_run_to_a_person_too() -> None:
     assert evaluation.faithfulness == pytest.approx(0.7)
     assert {score.spread for score in evaluation.scores if score.samples} == {0.4}
     assert "judges_disagree" in reasons(run)
+
+
+def test_the_reason_told_for_a_dimension_is_that_of_the_sample_nearest_its_mean() -> None:
+    def told(value: float) -> EvaluationJudgement:
+        measured = (Measurement(name="the judge", value=value, meaning=f"I say {value}."),)
+        return EvaluationJudgement(value, 0.9, 0.9, 0.9, measurements={"faithfulness": measured})
+
+    run = audited(ScriptedCritic(), 3, InTurn([told(0.9), told(0.2), told(0.7)]))
+    evaluation = run.iterations[0].evaluation
+    assert evaluation
+    score = next(score for score in evaluation.scores if score.name == "faithfulness")
+    assert score.value == pytest.approx(0.6)
+    assert [measurement.meaning for measurement in score.measurements] == ["I say 0.7."]
