@@ -33,6 +33,7 @@ from masis.schema.case import Case  # noqa: E402
 from masis.schema.run import Iteration, Run  # noqa: E402
 from masis.settings import ROLES, Settings  # noqa: E402
 from masis.workbench import Workbench, demo_cases  # noqa: E402
+from masis.workbench.health import models_asked  # noqa: E402
 
 
 @contextmanager
@@ -74,6 +75,12 @@ def _chain(iteration: Iteration) -> int:
     return alone + bool({"claims_verify", "completeness"} & set(prompts))
 
 
+def probe(settings: Settings) -> None:
+    """One word, as ``masis audit`` asks for before it starts: what is imported and connected then is not measured."""
+    asked = models_asked(settings)
+    assert all(item.ok for item in asked), asked
+
+
 def measure(cases: list[Case], address: str, concurrency: int, latency_s: float) -> None:
     """One batch into an empty database; prints its figures."""
     table = {"kind": "openai", "address": address, "concurrency": concurrency}
@@ -82,6 +89,7 @@ def measure(cases: list[Case], address: str, concurrency: int, latency_s: float)
     with tempfile.TemporaryDirectory() as folder:
         bench = Workbench.open(Path(folder) / "batch.db", settings)
         bench.import_cases(cases)
+        probe(settings)
         jobs = (Job(number, 0, case, True) for number, case in enumerate(cases))
         wall, own = time.perf_counter(), time.process_time()
         done = audit_in_threads(

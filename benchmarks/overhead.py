@@ -1,10 +1,12 @@
 """What our own code costs an iteration of an audit with models: everything but the SDK, the wire and the model.
 
 python benchmarks/overhead.py                    # 60 demo answers, kept in a database as always
+python benchmarks/overhead.py --threads          # with the threads that wait for replies, and what switching costs
 python benchmarks/overhead.py --cases FILE --number 100
 
-A provider in the process replies at once (tests/served_replies.py); the CPU time it takes itself is left out. Counted
-are prompts, schemas, reading replies, locating quotes, citations, rules, events, and keeping it all in SQLite.
+A provider in the process replies at once, with --threads after 20 ms (tests/served_replies.py); the CPU time that it
+takes itself is left out. Counted are prompts, schemas, reading replies, locating quotes, citations, rules, events, and
+keeping it all in SQLite.
 """
 
 from __future__ import annotations
@@ -18,26 +20,35 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from pathlib import Path
+from typing import TypeVar
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.batch import hundred  # noqa: E402
-from masis.llm import registry  # noqa: E402
+from masis.llm import registry, verifier  # noqa: E402
 from masis.llm.providers.base import Call, Reply, Tokens  # noqa: E402
+from masis.loop import telling  # noqa: E402
 from masis.schema.calls import ReplyMode  # noqa: E402
 from masis.settings import ROLES, Settings  # noqa: E402
 from masis.workbench import Workbench  # noqa: E402
 from tests.served_replies import Request, sensible  # noqa: E402
 
+T = TypeVar("T")
+LATENCY_S = 0.02
+"""Calls side by side wait side by side, as they do for a model; without that, they would contend for the processor."""
+
 
 class Instant:
-    """A provider that replies at once; ``cpu_s`` is what it took itself."""
+    """A provider that replies in a moment; ``cpu_s`` is what it took itself."""
 
     modes: tuple[ReplyMode, ...] = ("json_schema",)
 
-    def __init__(self) -> None:
+    def __init__(self, latency_s: float) -> None:
+        self.latency_s = latency_s
         self.cpu_s = 0.0
         self._lock = threading.Lock()
 
@@ -50,7 +61,22 @@ class Instant:
         text = json.dumps(sensible(Request("openai", {}, {"messages": messages, "response_format": form})))
         with self._lock:
             self.cpu_s += time.thread_time() - began
+        if self.latency_s:
+            time.sleep(self.latency_s)
         return Reply(text, call.model, Tokens(prompt=1000, completion=100))
+
+
+def in_this_thread(work: Callable[[], T], name: str, then: Callable[[], None] = lambda: None) -> Future[T]:
+    """In place of ``begun``: the same work, done at once."""
+    future: Future[T] = Future()
+    future.set_result(work())
+    then()
+    return future
+
+
+def one_by_one(tasks: Sequence[Callable[[], T]]) -> list[T]:
+    """In place of ``together``."""
+    return [task() for task in tasks]
 
 
 def main() -> None:
@@ -58,9 +84,13 @@ def main() -> None:
     options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     options.add_argument("--cases", type=Path)
     options.add_argument("--number", type=int, default=60)
+    options.add_argument("--threads", action="store_true")
     given = options.parse_args()
     logging.disable(logging.INFO)
-    instant = Instant()
+    instant = Instant(LATENCY_S if given.threads else 0.0)
+    if not given.threads:
+        telling.begun = in_this_thread  # type: ignore[attr-defined]
+        verifier.together = one_by_one  # type: ignore[attr-defined]
     registry._made = lambda reached: instant
     table = {"kind": "openai", "address": "http://127.0.0.1:1/v1"}
     settings = Settings.model_validate({**dict.fromkeys(ROLES, "here:m"), "providers": {"here": table}})

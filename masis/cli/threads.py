@@ -16,7 +16,7 @@ from masis.cli.workers import Done, Failed, Job, guarded_audit
 from masis.schema.case import Case
 from masis.schema.run import Run
 
-AUDITS_A_CALL = 3
+AUDITS_A_CALL = 4
 """Audits under way for each call that may be: while one reads a reply, another has its call at the provider."""
 
 

@@ -7,6 +7,7 @@ they may wait and hand it a record of each call (``specs/critic-loop.md``, NFR-0
 from __future__ import annotations
 
 import contextvars
+import os
 import queue
 import secrets
 import threading
@@ -15,6 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Literal, NamedTuple, TypeVar
 
 from masis.errors import StepError
@@ -22,6 +24,7 @@ from masis.schema.calls import ModelCall, Step
 from masis.settings import Settings
 
 T = TypeVar("T")
+MOST_THREADS = 1024
 Seconds = Callable[[], float]
 
 
@@ -182,7 +185,18 @@ def together(tasks: Sequence[Callable[[], T]]) -> list[T | StepError]:
 
     if len(tasks) < 2:
         return [guarded(task) for task in tasks]
-    with ThreadPoolExecutor(len(tasks), thread_name_prefix="calls") as pool:
-        contexts = [contextvars.copy_context() for _ in tasks]
-        futures = [pool.submit(context.run, guarded, task) for context, task in zip(contexts, tasks, strict=True)]
-        return [future.result() for future in futures]
+    others = [_pool().submit(contextvars.copy_context().run, guarded, task) for task in tasks[1:]]
+    first = guarded(tasks[0])
+    return [first, *(future.result() for future in others)]
+
+
+@cache
+def _pool() -> ThreadPoolExecutor:
+    """Threads for calls side by side, of all runs of the process: to make one anew costs more than a prompt does.
+
+    More of them than any limit of calls; a task here starts no other and so can't wait for a thread in vain.
+    """
+    return ThreadPoolExecutor(MOST_THREADS, thread_name_prefix="calls")
+
+
+os.register_at_fork(after_in_child=_pool.cache_clear)  # threads don't come along

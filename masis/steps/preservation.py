@@ -68,9 +68,9 @@ def _touched(check: ClaimCheck, issues: Sequence[Issue]) -> bool:
 
 
 def _kept(claim: str, answer: str, said: frozenset[str]) -> bool:
-    keys = frozenset(_keys(claim))
-    if located(claim, answer) is not None:
+    if claim in answer or located(claim, answer) is not None:
         return True
+    keys = frozenset(_keys(claim))
     if any(key[0].isdecimal() and key not in said for key in keys):
         return False
     return len(keys) < _WORDS_LEAST or len(keys & said) >= KEPT_FROM * len(keys)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from itertools import groupby
 from typing import Any
@@ -119,9 +119,10 @@ class Runs:
             save_iteration(connection, run["seq"], iteration)
             self._seen(connection, run["seq"])
 
-    def finish(self, run: Run) -> None:
+    def finish(self, run: Run, kept: Collection[int] = ()) -> None:
         """Keep the result of a run, started here or computed elsewhere; the case's state follows at once.
 
+        ``kept`` are the numbers of iterations that ``save_iteration`` has been given just as they are in the run.
         Finishing twice with the same result is harmless; with another one it is a StoreError.
         """
         with self._database.writing() as connection:
@@ -145,7 +146,7 @@ class Runs:
                 if _read_run(connection, row) != run:
                     raise StoreError(f"run {run.id!r} is finished with another result, which stays as it is.")
                 return
-            write_result(connection, seq, run)
+            write_result(connection, seq, run, kept)
             refresh(connection, row["case_seq"])
 
     def abandon(self, run_id: str, why: str) -> None:
@@ -341,12 +342,14 @@ def _insert(
     return int(cursor.lastrowid or 0)
 
 
-def write_result(connection: sqlite3.Connection, seq: int, run: Run) -> None:
-    """Write the result of a run over what was saved as it went."""
-    connection.execute("DELETE FROM run_iterations WHERE run_seq = ?", [seq])
+def write_result(connection: sqlite3.Connection, seq: int, run: Run, kept: Collection[int] = ()) -> None:
+    """Write the result of a run over what was saved as it went; iterations ``kept`` stand there already."""
+    last = run.iterations[-1].iteration_number if run.iterations else 0
+    connection.execute("DELETE FROM run_iterations WHERE run_seq = ? AND number > ?", [seq, last])
     connection.execute("DELETE FROM run_steps WHERE run_seq = ?", [seq])
     for iteration in run.iterations:
-        save_iteration(connection, seq, iteration)
+        if iteration.iteration_number not in kept:
+            save_iteration(connection, seq, iteration)
     columns = figures(run)._asdict() | {
         "state": "finished",
         "ended_at": run.finished_at,

@@ -297,7 +297,7 @@ class AuditJobs:
                 self._batch.running -= 1
                 self._batch.failed += error is not None
             if error is not None:
-                log.warning("the audit of case %r failed: %s", job.case_id, error)
+                log.warning("the audit of run %s failed; the page of its case says why", job.run_id)
                 self._failed[job.case_id] = error
                 while len(self._failed) > _FAILURES_KEPT:
                     self._failed.pop(next(iter(self._failed)))

@@ -7,6 +7,7 @@ store's.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
@@ -20,14 +21,14 @@ from masis.schema.run import Event, Iteration, Run, RunWarning, StepsDone
 from masis.settings import Settings
 from masis.store import Store
 from masis.store.records import Added, CaseFilter, CasePage, CaseSummary, DecisionFilter, RunProgress, RunSummary
+from masis.store.runs import Runs
 from masis.workbench import health
 from masis.workbench.demo import demo_cases
 from masis.workbench.health import HealthItem, HealthReport
 
 POLICY_REVIEWER = "acceptance policy"
-HELD_BACK = frozenset({"step_finished", "call_finished"})
-"""Events that wait for the next one, which follows at once or nearly so, to be written with it in one transaction."""
-MOST_HELD = 4
+WRITTEN_EVERY_S = 0.3
+"""Where steps wait for models, events are written this often: a page that watches looks once a second."""
 
 
 class CaseView(NamedTuple):
@@ -52,6 +53,41 @@ class Overview(NamedTuple):
     database: Path
     cases: int
     states: dict[str, int]
+
+
+class _EventLog:
+    """Writes the events of a run, several in one transaction where that delays none that somebody waits for.
+
+    ``often``: the loop asks whether to stop every moment, and with it whether something is due to be written. Where it
+    does not, all is written before a step begins, which may be a long one.
+    """
+
+    def __init__(self, runs: Runs, often: bool) -> None:
+        self._runs, self._often = runs, often
+        self._held: list[Event] = []
+        self._written = 0.0
+
+    def take(self, event: Event) -> None:
+        """One more event."""
+        self._held.append(event)
+        if event.kind in ("warning", "call_retried", "iteration_finished", "run_finished"):
+            self.write()
+        elif self._often:
+            self.write_if_due()
+        elif event.kind == "step_started":
+            self.write()
+
+    def write_if_due(self) -> None:
+        """Write what is held, if the last time was a moment ago."""
+        if self._held and time.monotonic() - self._written >= WRITTEN_EVERY_S:
+            self.write()
+
+    def write(self) -> None:
+        """Write what is held."""
+        if self._held:
+            self._runs.append_events(self._held)
+            self._held.clear()
+        self._written = time.monotonic()
 
 
 class Workbench:
@@ -243,16 +279,19 @@ class Workbench:
                 runs.save_steps(run_id, finished)
             else:
                 runs.save_iteration(run_id, finished)
+                kept[finished.iteration_number] = finished
 
-        held: list[Event] = []
+        log = _EventLog(runs, roles.waits)
+        kept: dict[int, Iteration] = {}
 
         def record(event: Event) -> None:
-            held.append(event)
-            if event.kind not in HELD_BACK or len(held) > MOST_HELD:
-                runs.append_events(held)
-                held.clear()
+            log.take(event)
             if on_event is not None:
                 on_event(event)
+
+        def stopped() -> bool:
+            log.write_if_due()
+            return bool(cancelled and cancelled()) or runs.cancel_requested(run_id)
 
         work = loop.audit(
             case,
@@ -260,16 +299,17 @@ class Workbench:
             settings,
             run_id=run_id,
             case_digest=case.digest(),
-            cancelled=lambda: bool(cancelled and cancelled()) or runs.cancel_requested(run_id),
+            cancelled=stopped,
             progress=self._taken_up(progress) if progress else None,
             keep=keep,
         )
         try:
             run = auditor.drained(work, record)
         except BaseException as error:
-            runs.append_events(held)
+            log.write()
             runs.abandon(run_id, f"{type(error).__name__} in the middle of the audit")
             raise
-        runs.finish(run)
+        same = [number for number, it in enumerate(run.iterations, 1) if kept.get(number) is it]
+        runs.finish(run, same)
         self._accept(run)
         return run
