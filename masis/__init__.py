@@ -18,6 +18,7 @@ The way of the data:
 from __future__ import annotations
 
 import importlib
+import logging
 from typing import TYPE_CHECKING, Any
 
 from masis import version
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
     from masis.settings import Settings
 
 __version__ = version.APP
+
+# Who uses the package says where its log goes; a script that says nothing gets no lines of it on stderr.
+logging.getLogger("masis").addHandler(logging.NullHandler())
 
 _HOMES = {
     "audit_citations": "masis.auditor",

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import islice
 from typing import NamedTuple
 
@@ -121,8 +122,10 @@ def said_of(claim: str, found: Assumption) -> str:
     return f"{about or 'This'} depends on the {found.by or 'case'}"
 
 
-def _values(text: str) -> list[Fact]:
-    return [fact for fact in extract(text) if fact.kind != "name"]
+@lru_cache(maxsize=1024)
+def _values(text: str) -> tuple[Fact, ...]:
+    """The facts that are values; claims and answers are asked for theirs by every step of an audit."""
+    return tuple(fact for fact in extract(text) if fact.kind != "name")
 
 
 def _assumed(

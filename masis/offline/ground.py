@@ -63,6 +63,7 @@ def lead_of(text: str) -> str:
     return found.group() if found else ""
 
 
+@lru_cache(maxsize=1024)
 def stems(text: str) -> frozenset[str]:
     """The content stems of a text, with the looser keys (prefix, synonyms) under which related words meet."""
     found: set[str] = set()

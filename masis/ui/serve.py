@@ -7,6 +7,7 @@ that keep a page from reaching anything but its own server are added to every re
 from __future__ import annotations
 
 import errno
+import logging
 import socket
 import sys
 import threading
@@ -104,6 +105,7 @@ def launch(db: Path, port: int | None = None, address: str = "127.0.0.1", open_b
     sys.argv = [str(root / "app.py")]
     app = streamlit.App(root / "app.py", middleware=[Middleware(SecurityHeaders)])
     try:
+        logging.getLogger("masis").addHandler(logging.StreamHandler())
         app.run(config={**streamlit_settings(root), "server.address": address, "server.port": port})
     except KeyboardInterrupt:
         return 0

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 import queue
 import signal
@@ -121,6 +122,7 @@ def main(database: str) -> None:
     if hasattr(os, "nice"):
         os.nice(NICENESS)
     replies, sys.stdout = sys.stdout, sys.stderr
+    logging.getLogger("masis").addHandler(logging.StreamHandler())  # what goes wrong stands in the server's output
     orders: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
     cancelled: set[str] = set()
     threading.Thread(target=_listen, args=(sys.stdin, orders, cancelled), daemon=True).start()
