@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, Error, Page, sync_playwright
+from playwright.sync_api import Browser, Error, Page, expect, sync_playwright
 
 import tools.serving
 from tools.browser import FLAGS, IDLE, installed_browser, settle
@@ -18,6 +18,7 @@ from tools.serving import ROOT, free_port
 from tools.serving import wait_for as _wait_for
 
 __all__ = ["FLAGS", "IDLE", "ROOT", "Tab", "_wait_for", "free_port", "serving"]
+expect.set_options(timeout=20_000)  # what a page shows on an idle machine within one second takes longer on a busy one
 REQUIRED = os.environ.get("MASIS_REQUIRE_BROWSER") == "1"
 
 
