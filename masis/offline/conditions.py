@@ -62,6 +62,12 @@ class Variant(NamedTuple):
     condition: str
 
 
+MOST_LOOKS = 20_000
+"""Values of claims held against passages, in all. An answer of hundreds of values over hundreds of passages is a list, for
+which this reading is not made; it would take longer than the rest of the audit. Its first claims are read all the same.
+"""
+
+
 class Assumption(NamedTuple):
     """A claim that gives one of several values as if it were the only one; ``by`` is what they depend on, if named."""
 
@@ -75,11 +81,15 @@ class Assumption(NamedTuple):
 def assumptions(context: AuditContext) -> Iterator[Assumption]:
     """The claims of the answer that assume a condition, at most one finding a claim, in their order."""
     passages = index_of(context.evidence).passages
-    told = _values(context.answer)
+    told = _Told(_values(context.answer))
     said = stems(f"{context.query}\n{context.answer}") | letters(context.query) | letters(context.answer)
     now = _SAID_OF_NOW & {word.text.lower() for word in tokens(f"{context.query} {context.answer}")}
+    looks = MOST_LOOKS
     for check in context.claims:
         for fact in _values(plain(check.claim)):
+            looks -= len(passages)
+            if looks < 0:
+                return
             found = _assumed(fact, told, said, passages, bool(now))
             if found is not None:
                 chosen, others = found
@@ -103,6 +113,21 @@ def of_other_conditions(evidence: Sequence[Evidence], claim: str, bears: str, de
         if any(_parted(one, other, said) for one in mine for other in theirs):
             return True
     return False
+
+
+class _Told:
+    """The values that an answer gives. Each value of the evidence is looked for once, not for every claim anew."""
+
+    def __init__(self, values: Sequence[Fact]) -> None:
+        self._values = values
+        self._known: dict[int, tuple[Fact, bool]] = {}
+
+    def has(self, value: Fact) -> bool:
+        """Whether the answer gives this value, too."""
+        known = self._known.get(id(value))
+        if known is None:  # the fact is kept with the verdict, so that its id stays its own
+            known = self._known[id(value)] = (value, any(says(value, other) for other in self._values))
+        return known[1]
 
 
 def _parted(one: Unit, other: Unit, said: frozenset[str]) -> bool:
@@ -129,7 +154,7 @@ def _values(text: str) -> tuple[Fact, ...]:
 
 
 def _assumed(
-    fact: Fact, told: Sequence[Fact], said: frozenset[str], passages: Sequence[Passage], now: bool
+    fact: Fact, told: _Told, said: frozenset[str], passages: Sequence[Passage], now: bool
 ) -> tuple[Unit, list[Unit]] | None:
     """The stretch whose value the claim gives, and those with other values, if only an unsaid condition parts them."""
     known = list(islice(units(fact, passages), MOST_UNITS))
@@ -137,9 +162,7 @@ def _assumed(
     if not giving or len(giving) == len(known):
         return None
     chosen = min(giving, key=lambda unit: (-len(met(unit.keys.values(), said)), len(unit.keys)))
-    others = [
-        unit for unit in known if not any(says(unit.value, other) for other in told) and _apart(chosen, unit, said, now)
-    ]
+    others = [unit for unit in known if not told.has(unit.value) and _apart(chosen, unit, said, now)]
     if any(_covers(unit, said) for unit in giving) or not others:
         return None
     return chosen, others
