@@ -63,8 +63,8 @@ class Variant(NamedTuple):
 
 
 MOST_LOOKS = 20_000
-"""Values of claims held against passages, in all. An answer of hundreds of values over hundreds of passages is a list, for
-which this reading is not made; it would take longer than the rest of the audit. Its first claims are read all the same.
+"""Values of claims held against passages, in all. An answer of hundreds of values over hundreds of passages is a list,
+for which this reading is not made; it would take longer than the rest of the audit. Its first claims are read.
 """
 
 
