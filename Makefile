@@ -6,13 +6,14 @@ PYTHON ?=
 PY := $(VENV)/bin/python
 INPUTS := pyproject.toml constraints.txt tools/environment.sh
 DEMO_FLAGS ?=
+EXTRAS ?=
 PYTEST_FLAGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test lint format typecheck bench screenshots browser clean
+.PHONY: help demo serve test test-core test-doors lint format typecheck bench screenshots browser clean
 
 help: ## List the commands
-	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
 demo: $(VENV)/.installed-run ## Load the demo cases and open the workbench on 127.0.0.1:8501 (or the next free port)
 	@$(VENV)/bin/masis demo $(DEMO_FLAGS)
@@ -20,8 +21,14 @@ demo: $(VENV)/.installed-run ## Load the demo cases and open the workbench on 12
 serve: $(VENV)/.installed-run ## Open the workbench on your own database
 	@$(VENV)/bin/masis serve $(DEMO_FLAGS)
 
-test: $(VENV)/.installed-test $(VENV)/.browser ## Run every test
+test: $(VENV)/.installed-test $(VENV)/.browser ## Run every test, those of each integration in an environment of its own
+	@$(PY) tools/every_test.py --venv "$(VENV)" --python "$(PYTHON)" -- $(PYTEST_FLAGS)
+
+test-core: $(VENV)/.installed-test $(VENV)/.browser ## Run every test but those of the integrations
 	@$(PY) -m pytest $(PYTEST_FLAGS)
+
+test-doors: $(VENV)/.installed-test ## Run the tests of the integrations (EXTRAS="mcp dspy ..." chooses)
+	@$(PY) tools/every_test.py --venv "$(VENV)" --python "$(PYTHON)" --without-core $(foreach extra,$(EXTRAS),--extra $(extra)) -- $(PYTEST_FLAGS)
 
 lint: $(VENV)/.installed-dev ## Check style
 	@$(PY) -m ruff check .
@@ -44,7 +51,7 @@ browser: $(VENV)/.installed-test ## Look for a browser again (after installing o
 	@rm -f $(VENV)/.browser && $(MAKE) --no-print-directory $(VENV)/.browser
 
 clean: ## Remove the environment and what tools left behind
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-extras build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 $(VENV)/.installed-run: $(INPUTS)
 	@sh tools/environment.sh "$(VENV)" "." "$(PYTHON)" && touch $@

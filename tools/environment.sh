@@ -1,12 +1,15 @@
 #!/bin/sh
 # Build or refresh a virtual environment and install the project into it.
-#   sh tools/environment.sh VENV WHAT [PYTHON]
-# VENV is the folder, WHAT what pip installs ("." or ".[test]"), PYTHON the interpreter to use instead of searching one.
+#   sh tools/environment.sh VENV WHAT [PYTHON [CONSTRAINTS [PACKAGE ...]]]
+# VENV is the folder, WHAT what pip installs ("." or ".[test]"), PYTHON the interpreter to use instead of searching one
+# (may be empty), CONSTRAINTS the file of versions (constraints.txt), PACKAGE what else goes in.
 set -eu
 
 venv=$1
 what=$2
 wanted=${3:-}
+constraints=${4:-constraints.txt}
+[ "$#" -gt 4 ] && shift 4 || shift "$#"
 
 new_enough() {
     "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1
@@ -42,8 +45,8 @@ if [ ! -d "$venv" ]; then
     fi
 fi
 
-echo "Installing $what with the versions of constraints.txt (the first time takes a minute or two)."
-if ! "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable "$what"; then
+echo "Installing $what with the versions of $constraints (the first time takes a minute or two)."
+if ! "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --constraint "$constraints" --editable "$what" "$@"; then
     echo "The installation failed; what pip said stands above. Run the same command again to go on." >&2
     exit 1
 fi
