@@ -1,0 +1,37 @@
+"""All settings, and the only place that reads the environment and the configuration file.
+
+A value comes, strongest first, from a flag, the environment (``MASIS_MAX_ITERATIONS``), the file ``masis.toml``, or the
+default, which is the spec's constant where a spec has one. ``load()`` remembers which.
+"""
+
+from masis.settings.environment import (
+    config_file,
+    data_folder,
+    database_path,
+    demo_database_path,
+    secret,
+    secrets_file,
+    variable,
+)
+from masis.settings.fields import NOT_OF_AUDIT, NOT_OF_SCREENING, OFFLINE, ROLES, Role, Seconds, Settings
+from masis.settings.loading import Loaded, Origin, load
+
+__all__ = [
+    "NOT_OF_AUDIT",
+    "NOT_OF_SCREENING",
+    "OFFLINE",
+    "ROLES",
+    "Loaded",
+    "Origin",
+    "Role",
+    "Seconds",
+    "Settings",
+    "config_file",
+    "data_folder",
+    "database_path",
+    "demo_database_path",
+    "load",
+    "secret",
+    "secrets_file",
+    "variable",
+]

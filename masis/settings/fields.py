@@ -1,0 +1,123 @@
+"""The settings themselves: one field each, with its range and its default, which is the spec's where a spec has one.
+
+A field that is added here is read from file, environment and flags without more; it needs a sentence in
+``masis/ui/setting_words.py``, and a name in ``NOT_OF_AUDIT`` where an audit's result does not rest on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from masis.schema.base import Record, Share
+from masis.schema.providers import Price, ProviderSettings
+
+Role = Literal["drafter", "verifier", "critic", "reviser", "evaluator"]
+ROLES: tuple[Role, ...] = ("drafter", "verifier", "critic", "reviser", "evaluator")
+OFFLINE = "offline"
+Seconds = Annotated[float, Field(gt=0, le=3600)]
+
+
+class Settings(Record):
+    """What an audit may be told. Every default that a spec fixes is the spec's."""
+
+    # who judges
+    drafter: str = OFFLINE
+    verifier: str = OFFLINE
+    critic: str = OFFLINE
+    reviser: str = OFFLINE
+    evaluator: str = OFFLINE
+
+    # how models are reached (DESIGN.md, 4.3 and 5); keys are never settings
+    max_retries: Annotated[int, Field(ge=0, le=5)] = 2
+    retry_base_s: Annotated[float, Field(gt=0, le=60)] = 0.5
+    retry_cap_s: Annotated[float, Field(gt=0, le=600)] = 8.0
+    claims_batch: Annotated[int, Field(ge=1, le=50)] = 8
+    providers: dict[str, ProviderSettings] = Field(default_factory=dict)
+    prices: dict[str, Price] = Field(default_factory=dict)
+
+    # specs/masis-critic.md
+    citation_mode: Literal["standard", "literal"] = "standard"
+    invalid_citation_penalty: Share = 0.5
+    uncited_claim_penalty: Share = 0.9
+
+    # specs/masis-evaluator.md
+    hallucination_faithfulness_cap: Share = 0.4
+    uncited_faithfulness_cap: Share = 0.5
+    uncited_cap_from: Annotated[int, Field(ge=1)] = 5
+    many_uncited_faithfulness_cap: Share = 0.3
+    many_uncited_cap_from: Annotated[int, Field(ge=1)] = 10
+    faithfulness_weight: Share = 0.35
+    relevance_weight: Share = 0.25
+    completeness_weight: Share = 0.25
+    reasoning_weight: Share = 0.15
+    evaluate: Literal["every", "final", "never"] = "every"
+
+    # specs/critic-loop.md
+    max_iterations: Annotated[int, Field(ge=1, le=5)] = 3
+    improvement_threshold: Share = 0.05
+    call_deadline_s: Seconds = 15.0
+    iteration_deadline_s: Seconds = 35.0
+    loop_deadline_s: Seconds = 90.0
+    judge_samples: Annotated[int, Field(ge=1, le=9)] = 1
+    sample_temperature: Annotated[float, Field(ge=0, le=2)] = 0.7
+    log_texts: bool = False
+
+    # specs/draft-critique.md
+    strictness: Literal["lenient", "moderate", "strict"] = "moderate"
+    check_factual: bool = True
+    check_completeness: bool = True
+    check_contradictions: bool = True
+    draft_critique: bool = True
+    draft_auto_revise: bool = False
+    draft_max_revisions: Annotated[int, Field(ge=1, le=4)] = 1
+    draft_min_length: Annotated[int, Field(ge=0)] = 50
+
+    # specs/aesop-evidence-critic.md
+    screening_graders: str = OFFLINE
+    screening_retrieve: Annotated[int, Field(ge=1, le=1000)] = 20
+    screening_max_rounds: Annotated[int, Field(ge=1, le=8)] = 4
+    screening_required_first: Share = 0.70
+    screening_required_step: Share = 0.05
+    screening_required_least: Share = 0.55
+    screening_keep_share: Share = 0.60
+    screening_discard_share: Share = 0.50
+    screening_memory: bool = False
+    screening_memory_bound: Annotated[float, Field(ge=0, le=0.1)] = 0.05
+    screening_pubmed_email: str = ""
+    screening_pubmed_address: str = "https://eutils.ncbi.nlm.nih.gov/entrez/eutils"
+
+    # who looks
+    review_threshold: Share = 0.7
+    max_judge_spread: Share = 0.2
+    review_revised: bool = True
+    spot_check_share: Share = 0.05
+    spot_check_seed: int = 0
+
+    def models(self) -> dict[str, str]:
+        """The model string of each role."""
+        return {role: getattr(self, role) for role in ROLES}
+
+    def of_audit(self) -> dict[str, Any]:
+        """What an audit's result rests on, JSON-ready: kept with the run, and what makes two audits the same.
+
+        How a model is reached, what it costs and what is logged are left out, and what belongs to screening or to
+        critique_draft alone.
+        """
+        whole = self.model_dump(mode="json", exclude=NOT_OF_AUDIT)
+        return {name: value for name, value in whole.items() if not name.startswith(("screening_", "draft_"))}
+
+    def of_screening(self) -> dict[str, Any]:
+        """What a screening's result rests on, JSON-ready: kept with it. Who asks PubMed, and where, is left out."""
+        whole = self.model_dump(mode="json", exclude=NOT_OF_SCREENING)
+        return {name: value for name, value in whole.items() if name.startswith("screening_")}
+
+    def as_told(self, of_audit: Mapping[str, Any]) -> Settings:
+        """These settings with those of an audit or a screening begun before: what one that is taken up goes on with."""
+        return Settings.model_validate(self.model_dump() | dict(of_audit))
+
+
+NOT_OF_SCREENING = {"screening_pubmed_email", "screening_pubmed_address"}
+NOT_OF_AUDIT = {"providers", "prices", "max_retries", "retry_base_s", "retry_cap_s", "log_texts"}
