@@ -1,9 +1,4 @@
-"""The decision log: entries are appended, each bound to the one before by its digest; none is changed or deleted.
-
-``digest`` = SHA-256 over sequence number, time, digest of the payload and digest of the entry before, a line each; the
-first entry follows 64 zeros. An entry's id is the beginning of its digest. Payloads lie in a table of their own, so
-that one can be redacted, which is an entry itself, and the chain stays whole.
-"""
+"""The decision log: entries are appended, each bound to the one before (``chain.py``); none is changed or deleted."""
 
 from __future__ import annotations
 
@@ -13,33 +8,13 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from masis.errors import InputError, StaleVersion, StoreError, UnknownRecord
+from masis.errors import StaleVersion, StoreError, UnknownRecord
 from masis.schema.review import Decision, LogCheck, LogEntry
-from masis.store import guards
-from masis.store.cases import canonical_json, case_seq, sha256
+from masis.store import chain
+from masis.store.cases import case_seq, sha256
 from masis.store.opening import Database
 from masis.store.records import DecisionFilter, DecisionPage, LogHead
 from masis.store.states import refresh
-
-NOTHING_BEFORE = "0" * 64
-"""What the first entry follows."""
-
-_ID_LENGTH = 24
-
-
-def payload_of(decision: Decision) -> str:
-    """The text that is kept and digested."""
-    return canonical_json(decision.model_dump(mode="json"))
-
-
-def entry_digest(seq: int, at: str, payload_digest: str, previous: str) -> str:
-    """The link of the chain."""
-    return sha256(f"{seq}\n{at}\n{payload_digest}\n{previous}")
-
-
-def entry_id(digest: str) -> str:
-    """What people call an entry by."""
-    return digest[:_ID_LENGTH]
 
 
 class Decisions:
@@ -55,7 +30,7 @@ class Decisions:
         looked at: StaleVersion if it has changed since. Raises UnknownRecord (no such case, run or entry) and
         StoreError (the run is of another case, the entry to undo does not stand).
         """
-        _check_text(decision)
+        payload_of(decision)  # says what is wrong before anything is looked up
         with self._database.writing() as connection:
             if decision.token is not None and (first := _by_token(connection, decision)):
                 return first
@@ -85,7 +60,7 @@ class Decisions:
                 reason=reason,
                 extra={"redacts": entry_id, "kept": kept_facts(row)},
             )
-            _check_text(decision)
+            payload_of(decision)  # says what is wrong before anything is looked up
             links = Links(row["case_seq"], row["run_seq"], None, row["seq"])
             entry = _append(connection, decision, at or self._database.now(), links)
             connection.execute("DELETE FROM decision_payloads WHERE entry_seq = ?", [row["seq"]])
@@ -138,25 +113,12 @@ class Decisions:
 
     def head(self) -> LogHead:
         """Length and last digest."""
-        return head_of(self._database.connection())
+        return chain.head_of(self._database.connection(), CHAINED.log)
 
     def verify(self) -> LogCheck:
         """Walk the chain and name every entry that doesn't fit, and why; and every guard of the log that is gone."""
-        broken: list[str] = []
-        length, redacted, previous, expected = 0, 0, NOTHING_BEFORE, 1
         with self._database.reading() as connection:
-            if gone := guards.missing(connection, "decision_log"):
-                broken.append(f"the log has lost its guards, entries could be altered ({', '.join(gone)})")
-            for row in connection.execute(f"{ENTRIES} ORDER BY log.seq"):
-                length, redacted = length + 1, redacted + (row["payload"] is None)
-                faults = [*_faults(connection, row, previous, expected)]
-                broken += [f"entry {row['seq']} ({row['id']}): {fault}" for fault in faults]
-                previous, expected = row["digest"], row["seq"] + 1
-            for (seq,) in connection.execute(
-                "SELECT entry_seq FROM decision_payloads WHERE entry_seq NOT IN (SELECT seq FROM decision_log)"
-            ):
-                broken.append(f"entry {seq}: its place in the log is gone, what was decided is left")
-        return LogCheck(length=length, head=previous, redacted=redacted, broken=tuple(broken))
+            return chain.verify(connection, CHAINED)
 
 
 class Links(NamedTuple):
@@ -168,11 +130,8 @@ class Links(NamedTuple):
     redacts: int | None
 
 
-PLACE = ("seq", "id", "at", "payload_digest", "previous", "digest")
-"""The fields of an entry that make the chain."""
-
 ENTRIES = """
-    SELECT log.*, written.payload, cases.id AS case_id, runs.id AS run_id, undone.id AS undoes_id
+    SELECT log.*, written.payload, written.reviewer, cases.id AS case_id, runs.id AS run_id, undone.id AS undoes_id
     FROM decision_log AS log
     LEFT JOIN decision_payloads AS written ON written.entry_seq = log.seq
     LEFT JOIN cases ON cases.seq = log.case_seq
@@ -182,24 +141,17 @@ ENTRIES = """
 
 
 def _append(connection: sqlite3.Connection, decision: Decision, at: str, links: Links) -> LogEntry:
-    length, previous = head_of(connection)
-    seq = length + 1
     payload = payload_of(decision)
-    payload_digest = sha256(payload)
-    digest = entry_digest(seq, at, payload_digest, previous)
-    entry = LogEntry(
-        seq=seq,
-        id=entry_id(digest),
-        at=at,
-        payload_digest=payload_digest,
-        previous=previous,
-        digest=digest,
-        decision=decision,
-    )
-    insert_entry(connection, entry.model_dump(), decision.model_dump(), links)
-    insert_payload(connection, seq, decision.reviewer, payload)
+    place = chain.place_after(chain.head_of(connection, CHAINED.log), at, sha256(payload))
+    insert_entry(connection, place._asdict(), decision.model_dump(), links)
+    insert_payload(connection, place.seq, decision.reviewer, payload)
     refresh(connection, links.case)
-    return entry
+    return LogEntry(decision=decision, **place._asdict())
+
+
+def payload_of(decision: Decision) -> str:
+    """The text that is kept and digested. Raises InputError where the decision holds what can't be kept as text."""
+    return chain.payload_of(decision, decision.reviewer, decision.token)
 
 
 def insert_entry(
@@ -211,19 +163,17 @@ def insert_entry(
         INSERT INTO decision_log (seq, id, at, payload_digest, previous, digest, kind, source, verdict, token,
             case_seq, run_seq, undoes, redacts) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
         """,
-        [*(place[name] for name in PLACE), *(facts[name] for name in ("kind", "source", "verdict", "token")), *links],
+        [
+            *(place[name] for name in chain.PLACE),
+            *(facts[name] for name in ("kind", "source", "verdict", "token")),
+            *links,
+        ],
     )
 
 
 def insert_payload(connection: sqlite3.Connection, seq: int, reviewer: str, payload: str) -> None:
     """Write what was decided."""
     connection.execute("INSERT INTO decision_payloads VALUES (?, ?, ?)", [seq, reviewer, payload])
-
-
-def head_of(connection: sqlite3.Connection) -> LogHead:
-    """Length and last digest of the log."""
-    row = connection.execute("SELECT seq, digest FROM decision_log ORDER BY seq DESC LIMIT 1").fetchone()
-    return LogHead(*(row or (0, NOTHING_BEFORE)))
 
 
 def _entry(row: sqlite3.Row) -> LogEntry:
@@ -234,7 +184,7 @@ def _entry(row: sqlite3.Row) -> LogEntry:
             f"entry {row['seq']} ({row['id']}) of the decision log can't be read: it was altered. "
             "`masis verify-log` names what else was."
         ) from error
-    return LogEntry(decision=decision, **{name: row[name] for name in PLACE})
+    return LogEntry(decision=decision, **{name: row[name] for name in chain.PLACE})
 
 
 def _entry_row(connection: sqlite3.Connection, entry_id: str) -> sqlite3.Row:
@@ -296,17 +246,6 @@ def _undone_seq(connection: sqlite3.Connection, decision: Decision, case: int) -
     return int(undone["seq"])
 
 
-def _check_text(decision: Decision) -> None:
-    try:
-        payload_of(decision).encode()
-    except (ValueError, TypeError) as error:
-        raise InputError(
-            "the decision holds what can't be kept as text", cure=f"Remove it and submit again ({error})."
-        ) from error
-    if "\x00" in f"{decision.reviewer}{decision.token}":
-        raise InputError("the reviewer's name holds a null byte", cure="Type the name again.", field="reviewer")
-
-
 def _where(wanted: DecisionFilter) -> tuple[str, list[Any]]:
     parts, values = ["1"], list[Any]()
     for sql, bound in (
@@ -340,53 +279,14 @@ def _joins(wanted: DecisionFilter) -> str:
     return " ".join(join for needed, join in joins if needed)
 
 
-def kept_facts(row: sqlite3.Row) -> dict[str, Any]:
+def kept_facts(entry: sqlite3.Row | Decision) -> dict[str, Any]:
     """What of an entry stands in the log's own columns: checked against its payload, or what a redaction kept."""
-    return {
-        "case_id": row["case_id"],
-        "run_id": row["run_id"],
-        "kind": row["kind"],
-        "source": row["source"],
-        "verdict": row["verdict"],
-        "token": row["token"],
-        "undoes": row["undoes_id"],
-    }
+    if isinstance(entry, Decision):
+        return {name: getattr(entry, name) for name in FACTS}
+    return {name: entry["undoes_id" if name == "undoes" else name] for name in FACTS}
 
 
-def _faults(connection: sqlite3.Connection, row: sqlite3.Row, previous: str, expected: int) -> Iterator[str]:
-    if row["seq"] != expected:
-        yield f"entries {expected} to {row['seq'] - 1} before it are missing"
-    if row["previous"] != previous:
-        yield "it does not follow the entry before it: that one was altered, replaced or removed"
-    if row["digest"] != entry_digest(row["seq"], row["at"], row["payload_digest"], row["previous"]):
-        yield "its digest does not fit its number, time and content: the entry was altered"
-    if row["id"] != entry_id(row["digest"]):
-        yield "its id does not fit its digest: the entry was altered"
-    if row["payload"] is not None:
-        yield from _payload_faults(row)
-    else:
-        yield from _redaction_faults(connection, row)
-
-
-def _payload_faults(row: sqlite3.Row) -> Iterator[str]:
-    if sha256(row["payload"]) != row["payload_digest"]:
-        yield "what was decided was altered: the text kept has another digest"
-        return
-    try:
-        decision = Decision.model_validate_json(row["payload"])
-    except ValidationError:
-        yield "what was decided can't be read: it was altered"
-        return
-    for name, value in kept_facts(row).items():
-        if getattr(decision, name) != value:
-            yield f"the log has {name} {value!r} where {getattr(decision, name)!r} was decided"
-
-
-def _redaction_faults(connection: sqlite3.Connection, row: sqlite3.Row) -> Iterator[str]:
-    redaction = connection.execute(f"{ENTRIES} WHERE log.redacts = ?", [row["seq"]]).fetchone()
-    if redaction is None or redaction["payload"] is None:
-        yield "what was decided is gone, and no redaction says why"
-        return
-    extra = Decision.model_validate_json(redaction["payload"]).extra
-    if extra.get("redacts") != row["id"] or extra.get("kept") != kept_facts(row):
-        yield f"the log has something else about it than its redaction (entry {redaction['seq']}) kept"
+FACTS = ("case_id", "run_id", "kind", "source", "verdict", "token", "undoes")
+CHAINED = chain.Chained(
+    "decision_log", "decision_payloads", ENTRIES, "log", "entry", Decision.model_validate_json, kept_facts
+)

@@ -1,8 +1,6 @@
-"""The screening log: what people say about grades, appended and bound by digests as the decision log is.
+"""The screening log: what people say about grades, appended and bound as the decision log is (``chain.py``).
 
-The link of the chain and an entry's id are those of the decision log (``decisions.py``); the two chains are apart,
-since a screening is no case. Payloads lie in a table of their own, so that one can be redacted and the chain stays
-whole.
+The two chains are apart, since a screening is no case.
 """
 
 from __future__ import annotations
@@ -13,13 +11,12 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from masis.errors import InputError, StaleVersion, StoreError, UnknownRecord
+from masis.errors import StaleVersion, StoreError, UnknownRecord
 from masis.schema.review import LogCheck
 from masis.schema.screening import Override
 from masis.schema.screening_log import ScreeningDecision, ScreeningEntry
-from masis.store import guards
-from masis.store.cases import canonical_json, sha256
-from masis.store.decisions import NOTHING_BEFORE, PLACE, entry_digest, entry_id
+from masis.store import chain
+from masis.store.cases import sha256
 from masis.store.opening import Database
 from masis.store.records import LogHead
 from masis.store.screening_records import ScreeningLogFilter, ScreeningLogPage
@@ -117,25 +114,12 @@ class ScreeningLog:
 
     def head(self) -> LogHead:
         """Length and last digest."""
-        return head_of(self._database.connection())
+        return chain.head_of(self._database.connection(), CHAINED.log)
 
     def verify(self) -> LogCheck:
         """Walk the chain and name every entry that doesn't fit, and why; and every guard of the log that is gone."""
-        broken: list[str] = []
-        length, redacted, previous, expected = 0, 0, NOTHING_BEFORE, 1
         with self._database.reading() as connection:
-            if gone := guards.missing(connection, "screening_log"):
-                broken.append(f"the screening log has lost its guards, entries could be altered ({', '.join(gone)})")
-            for row in connection.execute(f"{ENTRIES} ORDER BY log.seq"):
-                length, redacted = length + 1, redacted + (row["payload"] is None)
-                faults = _faults(connection, row, previous, expected)
-                broken += [f"screening entry {row['seq']} ({row['id']}): {fault}" for fault in faults]
-                previous, expected = row["digest"], row["seq"] + 1
-            for (seq,) in connection.execute(
-                "SELECT entry_seq FROM screening_log_payloads WHERE entry_seq NOT IN (SELECT seq FROM screening_log)"
-            ):
-                broken.append(f"screening entry {seq}: its place in the log is gone, what was decided is left")
-        return LogCheck(length=length, head=previous, redacted=redacted, broken=tuple(broken))
+            return chain.verify(connection, CHAINED)
 
 
 def append_entry(
@@ -147,29 +131,13 @@ def append_entry(
     redacts: int | None = None,
 ) -> ScreeningEntry:
     """Write an entry at the end of the chain; the screening's version follows. Inside a transaction."""
-    payload = _payload(decision)
-    length, previous = head_of(connection)
-    payload_digest = sha256(payload)
-    digest = entry_digest(length + 1, at, payload_digest, previous)
-    place = (length + 1, entry_id(digest), at, payload_digest, previous, digest)
+    payload = chain.payload_of(decision, decision.reviewer, decision.token)
+    place = chain.place_after(chain.head_of(connection, CHAINED.log), at, sha256(payload))
     insert_entry(connection, place, facts(decision), screening, redacts)
-    connection.execute("INSERT INTO screening_log_payloads VALUES (?, ?, ?)", [length + 1, decision.reviewer, payload])
+    connection.execute("INSERT INTO screening_log_payloads VALUES (?, ?, ?)", [place.seq, decision.reviewer, payload])
     if screening is not None:
         connection.execute("UPDATE screenings SET version = version + 1 WHERE seq = ?", [screening])
-    return ScreeningEntry(decision=decision, **dict(zip(PLACE, place, strict=True)))
-
-
-def _payload(decision: ScreeningDecision) -> str:
-    try:
-        payload = canonical_json(decision.model_dump(mode="json"))
-        payload.encode()
-    except (ValueError, TypeError) as error:
-        raise InputError(
-            "the entry holds what can't be kept as text", cure=f"Remove it and submit again ({error})."
-        ) from error
-    if "\x00" in f"{decision.reviewer}{decision.token}":
-        raise InputError("the reviewer's name holds a null byte", cure="Type the name again.", field="reviewer")
-    return payload
+    return ScreeningEntry(decision=decision, **place._asdict())
 
 
 def _open(connection: sqlite3.Connection, decision: ScreeningDecision, seen_version: int | None) -> int:
@@ -201,12 +169,6 @@ def _by_token(connection: sqlite3.Connection, decision: ScreeningDecision) -> Sc
     return _entry(row)
 
 
-def head_of(connection: sqlite3.Connection) -> LogHead:
-    """Length and last digest of the log."""
-    row = connection.execute("SELECT seq, digest FROM screening_log ORDER BY seq DESC LIMIT 1").fetchone()
-    return LogHead(*(row or (0, NOTHING_BEFORE)))
-
-
 def _row(connection: sqlite3.Connection, entry: str) -> sqlite3.Row:
     row: sqlite3.Row | None = connection.execute(f"{ENTRIES} WHERE log.id = ?", [entry]).fetchone()
     if row is None:
@@ -222,7 +184,7 @@ def _entry(row: sqlite3.Row) -> ScreeningEntry:
             f"entry {row['seq']} ({row['id']}) of the screening log can't be read: it was altered. "
             "`masis verify-log` names what else was."
         ) from error
-    return ScreeningEntry(decision=decision, **{name: row[name] for name in PLACE})
+    return ScreeningEntry(decision=decision, **{name: row[name] for name in chain.PLACE})
 
 
 def _where(wanted: ScreeningLogFilter) -> tuple[str, list[Any]]:
@@ -266,40 +228,12 @@ def insert_entry(
     )
 
 
-def _faults(connection: sqlite3.Connection, row: sqlite3.Row, previous: str, expected: int) -> Iterator[str]:
-    if row["seq"] != expected:
-        yield f"entries {expected} to {row['seq'] - 1} before it are missing"
-    if row["previous"] != previous:
-        yield "it does not follow the entry before it: that one was altered, replaced or removed"
-    if row["digest"] != entry_digest(row["seq"], row["at"], row["payload_digest"], row["previous"]):
-        yield "its digest does not fit its number, time and content: the entry was altered"
-    if row["id"] != entry_id(row["digest"]):
-        yield "its id does not fit its digest: the entry was altered"
-    yield from _payload_faults(row) if row["payload"] is not None else _redaction_faults(connection, row)
-
-
-def _payload_faults(row: sqlite3.Row) -> Iterator[str]:
-    if sha256(row["payload"]) != row["payload_digest"]:
-        yield "what was decided was altered: the text kept has another digest"
-        return
-    try:
-        decision = ScreeningDecision.model_validate_json(row["payload"])
-    except ValidationError:
-        yield "what was decided can't be read: it was altered"
-        return
-    said = facts(decision)
-    for name, value in facts(row).items():
-        if said[name] != value:
-            yield f"the log has {name} {value!r} where {said[name]!r} was decided"
-    if row["reviewer"] != decision.reviewer:
-        yield f"the log has the reviewer {row['reviewer']!r} where {decision.reviewer!r} decided"
-
-
-def _redaction_faults(connection: sqlite3.Connection, row: sqlite3.Row) -> Iterator[str]:
-    redaction = connection.execute(f"{ENTRIES} WHERE log.redacts = ?", [row["seq"]]).fetchone()
-    if redaction is None or redaction["payload"] is None:
-        yield "what was decided is gone, and no redaction says why"
-        return
-    extra = ScreeningDecision.model_validate_json(redaction["payload"]).extra
-    if extra.get("redacts") != row["id"] or extra.get("kept") != facts(row):
-        yield f"the log has something else about it than its redaction (entry {redaction['seq']}) kept"
+CHAINED = chain.Chained(
+    "screening_log",
+    "screening_log_payloads",
+    ENTRIES,
+    "screening log",
+    "screening entry",
+    ScreeningDecision.model_validate_json,
+    facts,
+)

@@ -18,19 +18,9 @@ from masis.schema.base import OpenRecord, Record
 from masis.schema.case import Case
 from masis.schema.review import Decision
 from masis.schema.run import Event, Iteration, Run
-from masis.store import opening, transfer_screenings
+from masis.store import chain, opening, transfer_screenings
 from masis.store.cases import canonical_json, insert_case, sha256
-from masis.store.decisions import (
-    ENTRIES,
-    PLACE,
-    Links,
-    entry_digest,
-    entry_id,
-    head_of,
-    insert_entry,
-    insert_payload,
-    kept_facts,
-)
+from masis.store.decisions import CHAINED, ENTRIES, Links, insert_entry, insert_payload, kept_facts
 from masis.store.opening import Database
 from masis.store.owners import Owner
 from masis.store.runs import save_iteration, unpack, write_result
@@ -150,7 +140,7 @@ def _entry_record(row: sqlite3.Row) -> EntryRecord:
     return EntryRecord(
         decision=None if redacted else json.loads(row["payload"]),
         kept=kept_facts(row) if redacted else None,
-        **{name: row[name] for name in PLACE},
+        **{name: row[name] for name in chain.PLACE},
     )
 
 
@@ -264,10 +254,8 @@ class Putting:
             )
 
     def _put_entry(self, record: EntryRecord) -> None:
-        before = head_of(self._connection)
-        digest = entry_digest(before.length + 1, record.at, record.payload_digest, before.digest)
-        expected = (before.length + 1, before.digest, digest, entry_id(digest))
-        if (record.seq, record.previous, record.digest, record.id) != expected:
+        head = chain.head_of(self._connection, CHAINED.log)
+        if chain.place_of(record) != chain.place_after(head, record.at, record.payload_digest):
             raise InputError(f"entry {record.seq} of the decision log does not fit the one before", cure=ALTERED)
         if record.decision is None:
             self._put_redacted(record)

@@ -15,12 +15,11 @@ from masis.schema.base import OpenRecord, Record
 from masis.schema.screening import Abstract, Acceptance, Grade, Round, ScreeningEvent, Thresholds
 from masis.schema.screening import Screening as Result
 from masis.schema.screening_log import ScreeningDecision
-from masis.store import corpus_records, corpus_search
+from masis.store import chain, corpus_records, corpus_search
 from masis.store.cases import canonical_json, sha256
-from masis.store.decisions import PLACE, entry_digest, entry_id
 from masis.store.owners import Owner
 from masis.store.runs import pack, unpack
-from masis.store.screening_log import ENTRIES, facts, head_of, insert_entry
+from masis.store.screening_log import CHAINED, ENTRIES, facts, insert_entry
 from masis.store.screening_rows import insert, keep_abstracts, keep_grade, keep_round
 
 ALTERED = "The archive was altered or put together by hand: export it anew from the database."
@@ -118,7 +117,7 @@ def read_out(connection: sqlite3.Connection) -> Iterator[OfScreening]:
         yield ScreeningEntryRecord(
             decision=None if redacted else json.loads(row["payload"]),
             kept=facts(row) if redacted else None,
-            **{name: row[name] for name in PLACE},
+            **{name: row[name] for name in chain.PLACE},
         )
     for row in connection.execute(
         """SELECT acceptances.at, acceptances.payload, screenings.id AS screening_id, log.id AS forgotten_by
@@ -283,12 +282,9 @@ class PuttingScreenings:
         return result
 
     def _put_entry(self, record: ScreeningEntryRecord) -> None:
-        before = head_of(self._connection)
-        digest = entry_digest(before.length + 1, record.at, record.payload_digest, before.digest)
-        expected = (before.length + 1, before.digest, digest, entry_id(digest))
-        if (record.seq, record.previous, record.digest, record.id) != expected:
+        head, place = chain.head_of(self._connection, CHAINED.log), chain.place_of(record)
+        if place != chain.place_after(head, record.at, record.payload_digest):
             raise InputError(f"entry {record.seq} of the screening log does not fit the one before", cure=ALTERED)
-        place = [getattr(record, name) for name in PLACE]
         if record.decision is None:
             kept = Kept.model_validate(record.kept or {})
             insert_entry(self._connection, place, kept.model_dump(), self._screening_of(kept.screening_id), None)

@@ -253,6 +253,7 @@ PAYLOAD = "(SELECT replace(payload, 'Ada', 'Eve') FROM decision_payloads WHERE e
         (f"UPDATE decision_payloads SET payload = {PAYLOAD} WHERE entry_seq = 2", 2, "another digest"),
         ("UPDATE decision_log SET verdict = 'approve' WHERE seq = 2", 2, "verdict 'approve' where 'reject'"),
         ("UPDATE decision_log SET kind = 'undo' WHERE seq = 2", 2, "kind 'undo'"),
+        ("UPDATE decision_payloads SET reviewer = 'Eve' WHERE entry_seq = 2", 2, "the reviewer 'Eve'"),
         ("UPDATE decision_log SET at = '1999' WHERE seq = 2", 2, "does not fit its number, time and content"),
         ("UPDATE decision_log SET id = 'zzz' WHERE seq = 2", 2, "its id does not fit"),
         ("DELETE FROM decision_payloads WHERE entry_seq = 2", 2, "no redaction says why"),
