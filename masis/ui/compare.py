@@ -137,7 +137,7 @@ def _choice(title: str, side: str, names: dict[str, str], chosen: str) -> None:
 
 
 def _show_ways_in(bench: Workbench) -> None:
-    st.title("Runs")
+    st.title("Compare runs")
     st.markdown(
         "Every audit of a case is kept. Where a case was audited more than once, with other settings or other models, "
         "two of its runs can be laid side by side: which settings differ, what each found, where the scores moved, "
