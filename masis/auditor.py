@@ -10,7 +10,7 @@ import asyncio
 import threading
 from collections.abc import Callable, Iterable, Sequence
 
-from masis import loop
+from masis import loop, watching
 from masis.llm import estimates, offer, registry
 from masis.llm.critic import ModelCritic
 from masis.llm.drafter import ModelDrafter
@@ -146,7 +146,7 @@ def run_audit(case: Case, settings: Settings | None = None, on_event: Callable[[
     """
     settings = settings or Settings()
     work = loop.audit(case, roles_for(settings), settings, run_id=loop.new_run_id(), case_digest=case.digest())
-    return drained(work, on_event)
+    return drained(work, on_event, watching.AuditBegins(case))
 
 
 async def run_audit_async(
@@ -172,7 +172,7 @@ async def run_audit_async(
             case_digest=case.digest(),
             cancelled=stop.is_set,
         )
-        return drained(work, tell)
+        return drained(work, tell, watching.AuditBegins(case))
 
     try:
         return await asyncio.wrap_future(begun(audit, "audit"))
@@ -180,16 +180,23 @@ async def run_audit_async(
         stop.set()
 
 
-def drained(work: loop.Audit, on_event: Callable[[Event], None] | None = None) -> Run:
-    """Let an audit run to its end, handing each event on."""
-    while True:
-        try:
-            event = next(work)
-        except StopIteration as finished:
-            run: Run = finished.value
-            return run
-        if on_event is not None:
-            on_event(event)
+def drained(
+    work: loop.Audit,
+    on_event: Callable[[Event], None] | None = None,
+    begins: watching.AuditBegins | None = None,
+) -> Run:
+    """Let an audit run to its end, handing each event on; whoever watches audits is told that this one ``begins``."""
+    with watching.watched(begins or watching.AuditBegins()) as under_way:
+        while True:
+            try:
+                event = next(work)
+            except StopIteration as finished:
+                run: Run = finished.value
+                under_way.result = run
+                return run
+            under_way.tell(event)
+            if on_event is not None:
+                on_event(event)
 
 
 def verify_claims(

@@ -18,7 +18,7 @@ from dataclasses import replace
 from statistics import fmean
 from typing import Any, Protocol
 
-from masis import loop
+from masis import loop, watching
 from masis.auditor import drained, roles_for
 from masis.errors import InputError, StepError
 from masis.loop.parts import Clock, Roles
@@ -79,13 +79,16 @@ def critique_draft(
     chosen = _options(options, settings)
     case = _case(query, draft, sources)
     clock = clock or Clock()
-    began = clock.seconds()
-    told = settings.model_copy(update=_loop_settings(chosen))
-    judges = roles or roles_for(told)
-    judges = replace(judges, critic=_Asking(judges.critic, chosen))
-    work = loop.audit(case, judges, told, run_id=loop.new_run_id(), clock=clock, cancelled=cancelled)
-    run = drained(work)
-    return _result(run, chosen, (clock.seconds() - began) * 1000)
+    with watching.watched(watching.DraftBegins(query, draft, len(case.evidence))) as under_way:
+        began = clock.seconds()
+        told = settings.model_copy(update=_loop_settings(chosen))
+        judges = roles or roles_for(told)
+        judges = replace(judges, critic=_Asking(judges.critic, chosen))
+        work = loop.audit(case, judges, told, run_id=loop.new_run_id(), clock=clock, cancelled=cancelled)
+        run = drained(work, begins=watching.AuditBegins(case, "critique_draft"))
+        result = _result(run, chosen, (clock.seconds() - began) * 1000)
+        under_way.result = result
+    return result
 
 
 async def critique_draft_async(

@@ -14,6 +14,7 @@ from typing import Generic, TypeVar
 
 from pydantic import BaseModel
 
+from masis import watching
 from masis.errors import BadReply, ProviderFailed, StepError
 from masis.llm import one_form, schemas
 from masis.llm.habits import Habits
@@ -115,9 +116,30 @@ class _Asking(Generic[R]):
         self.failed: TryFailed | None = None
         self.unread = ""
         self.asked_once_more = False
+        self.under_way = watching.Watched()
 
     def run(self) -> R:
         """Try until there is a reply that can be read, or a reason to stop."""
+        with watching.watched(self._begins()) as self.under_way:
+            return self._answered()
+
+    def _begins(self) -> watching.CallBegins:
+        provider, _, _ = self.model.name.partition(":")
+        place = self.conduct.place
+        return watching.CallBegins(
+            provider=provider,
+            model=self.model.model,
+            role=self.model.role,
+            step=place.step,
+            iteration=place.iteration,
+            prompt=self.prompt.version,
+            max_tokens=self.max_tokens,
+            temperature=self.temperature,
+            system=self.prompt.frame,
+            question="\n\n".join((self.prompt.shared, self.prompt.task)),
+        )
+
+    def _answered(self) -> R:
         try:
             while True:
                 call = self._next_call()
@@ -170,6 +192,7 @@ class _Asking(Generic[R]):
         finally:
             self.model.limiter.give()
         self._spend(reply.answered_by, reply.tokens)
+        self.under_way.tell(watching.Replied(reply.text))
         if self.model.log_texts:
             log.debug("%s replies: %s", self.model.name, reply.text[:RAW_KEPT])
         return reply
@@ -273,9 +296,11 @@ class _Asking(Generic[R]):
             error=error,
         )
         self.conduct.record(call)
+        self.under_way.result = call
         log.info(
-            "%s %s, %s: %s after %d tries, %.0f ms, %d + %d tokens",
-            *(call.role, call.model, call.prompt, outcome, self.tries, call.ms, *self.tokens[::3]),
+            "%s %s, %s: %s after %d %s, %.0f ms, %d + %d tokens",
+            *(call.role, call.model, call.prompt, outcome, call.tries, "try" if call.tries == 1 else "tries", call.ms),
+            *self.tokens[::3],
         )
         self.conduct.tell(
             "call_finished",

@@ -15,7 +15,7 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from masis import version
+from masis import version, watching
 from masis.errors import MasisError
 from masis.schema.base import Unscored, utc_now
 from masis.schema.screening import (
@@ -109,12 +109,16 @@ async def screen_async(work: Screened, on_event: Callable[[ScreeningEvent], None
 
     ``on_event`` is called in the event loop. A coroutine that is cancelled stops between two steps.
     """
-    while True:
-        event, result = await asyncio.to_thread(_step, work)
-        if result is not None:
-            return result
-        if event is not None and on_event is not None:
-            on_event(event)
+    with watching.watched(watching.ScreeningBegins()) as under_way:
+        while True:
+            event, result = await asyncio.to_thread(_step, work)
+            if result is not None:
+                under_way.result = result
+                return result
+            if event is not None:
+                under_way.tell(event)
+                if on_event is not None:
+                    on_event(event)
 
 
 def _step(work: Screened) -> tuple[ScreeningEvent | None, Screening | None]:
@@ -126,12 +130,16 @@ def _step(work: Screened) -> tuple[ScreeningEvent | None, Screening | None]:
 
 def drained(work: Screened, on_event: Callable[[ScreeningEvent], None] | None = None) -> Screening:
     """Let a screening run to its end, handing each event on."""
-    while True:
-        event, result = _step(work)
-        if result is not None:
-            return result
-        if event is not None and on_event is not None:
-            on_event(event)
+    with watching.watched(watching.ScreeningBegins()) as under_way:
+        while True:
+            event, result = _step(work)
+            if result is not None:
+                under_way.result = result
+                return result
+            if event is not None:
+                under_way.tell(event)
+                if on_event is not None:
+                    on_event(event)
 
 
 class _Cancelled(Exception):

@@ -64,6 +64,9 @@ class Settings(Record):
     judge_samples: Annotated[int, Field(ge=1, le=9)] = 1
     sample_temperature: Annotated[float, Field(ge=0, le=2)] = 0.7
     log_texts: bool = False
+    log_format: Literal["text", "json"] = "text"
+    telemetry: Literal["off", "otlp", "console"] = "off"
+    telemetry_texts: bool = False
 
     # specs/draft-critique.md
     strictness: Literal["lenient", "moderate", "strict"] = "moderate"
@@ -120,4 +123,7 @@ class Settings(Record):
 
 
 NOT_OF_SCREENING = {"screening_pubmed_email", "screening_pubmed_address"}
-NOT_OF_AUDIT = {"providers", "prices", "max_retries", "retry_base_s", "retry_cap_s", "log_texts"}
+NOT_OF_AUDIT = {
+    *("providers", "prices", "max_retries", "retry_base_s", "retry_cap_s"),
+    *("log_texts", "log_format", "telemetry", "telemetry_texts"),
+}

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from masis import auditor, loop, version
+from masis import auditor, loop, version, watching
 from masis.errors import UnknownRecord
 from masis.schema.audit import Draft
 from masis.schema.case import Case
@@ -304,7 +304,7 @@ class Workbench:
             keep=keep,
         )
         try:
-            run = auditor.drained(work, record)
+            run = auditor.drained(work, record, watching.AuditBegins(case))
         except BaseException as error:
             log.write()
             runs.abandon(run_id, f"{type(error).__name__} in the middle of the audit")

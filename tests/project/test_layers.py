@@ -15,6 +15,7 @@ PACKAGE = ROOT / "masis"
 LAYERS = (
     {"version", "errors", "schema"},
     {"settings"},
+    {"watching"},  # who is told what is under way; it knows nobody by name
     {"steps"},
     {"offline", "llm"},
     {"loop", "screening"},
