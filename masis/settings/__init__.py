@@ -15,17 +15,22 @@ from masis.settings.environment import (
 )
 from masis.settings.fields import NOT_OF_AUDIT, NOT_OF_SCREENING, OFFLINE, ROLES, Role, Seconds, Settings
 from masis.settings.loading import Loaded, Origin, load
+from masis.settings.words import GROUPS, WORDS, Group, Words
 
 __all__ = [
+    "GROUPS",
     "NOT_OF_AUDIT",
     "NOT_OF_SCREENING",
     "OFFLINE",
     "ROLES",
+    "WORDS",
+    "Group",
     "Loaded",
     "Origin",
     "Role",
     "Seconds",
     "Settings",
+    "Words",
     "config_file",
     "data_folder",
     "database_path",

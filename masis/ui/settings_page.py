@@ -7,11 +7,10 @@ from typing import Any
 
 import streamlit as st
 
-from masis.settings import Loaded, Origin, Settings, load
+from masis.settings import GROUPS, Loaded, Origin, Settings, load
 from masis.ui.components.records import health_list, overview_head, settings_table
 from masis.ui.desk import LabelData, label
 from masis.ui.overview import state_counts
-from masis.ui.setting_words import GROUPS
 from masis.ui.words import Word, spoken
 from masis.version import APP, RUBRIC
 from masis.workbench import HealthItem, Workbench
@@ -76,10 +75,10 @@ def setting_groups(loaded: Loaded) -> list[dict[str, Any]]:
                     "value": spelled(getattr(loaded.settings, name)),
                     "default": spelled(getattr(default, name)),
                     "changed": getattr(loaded.settings, name) != getattr(default, name),
-                    "meaning": meaning,
+                    "meaning": words.meaning,
                     "origin": _origin_label(loaded.origins[name]),
                 }
-                for name, meaning in group.settings.items()
+                for name, words in group.settings.items()
             ],
         }
         for group in GROUPS

@@ -7,18 +7,11 @@ from pathlib import Path
 import pytest
 
 from masis.errors import SettingsError
-from masis.settings import Settings, load
+from masis.settings import load
 from masis.ui import settings_page
-from masis.ui.setting_words import GROUPS
 from masis.ui.settings_page import setting_groups, spelled
 from masis.workbench import HealthItem, Workbench
 from tests.ui.conftest import OpenPage, texts
-
-
-def test_every_setting_is_explained_once() -> None:
-    explained = [name for group in GROUPS for name in group.settings]
-    assert sorted(explained) == sorted(Settings.model_fields)
-    assert all(meaning.endswith(".") for group in GROUPS for meaning in group.settings.values())
 
 
 def test_a_value_says_where_it_comes_from(tmp_path: Path) -> None:
