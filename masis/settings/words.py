@@ -329,8 +329,8 @@ GROUPS = (
     ),
     Group(
         "Log and telemetry",
-        "telemetry",
-        "telemetry_",
+        "log",
+        "log_",
         "What is told to whoever watches the workbench. Nothing is sent unless telemetry is switched on.",
         {
             "log_format": Words(
