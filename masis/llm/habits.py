@@ -68,7 +68,7 @@ class Habits:
                     return ""
                 self._room = call.room * 4
                 return f"it thinks before it replies: the limit of tokens is {self._room} times as high"
-            if failed.trouble != "format":
+            if failed.trouble != "format" or call.mode not in self._modes:
                 return None
             plainer = self._plainer(call.mode)
             if plainer is None:

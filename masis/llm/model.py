@@ -88,6 +88,16 @@ class Model:
         """
         return _Asking(self, prompt, shape, max_tokens, temperature).run()
 
+    def say(self, prompt: Prompt, *, max_tokens: int, temperature: float | None = None) -> str:
+        """The model's reply as it comes, in words, for a prompt that asks for no record. Raises as ``ask`` does."""
+        return _Asking(self, prompt, Words, max_tokens, temperature).run().text
+
+
+class Words(BaseModel):
+    """A reply in words: the form of what is asked for in no form."""
+
+    text: str
+
 
 class _Stop(Exception):
     """No further try: what came of the call, and why."""
@@ -160,7 +170,7 @@ class _Asking(Generic[R]):
 
     def _next_call(self) -> Call:
         habits, correction = self.model.habits, ""
-        self.mode = habits.mode
+        self.mode = "text" if self.shape is Words else habits.mode
         if self.unread:
             self.mode = habits.plainer_if_unproven(self.mode)
             correction = f"A reply before this one could not be read: {self.unread}. Keep to the form asked for."
@@ -211,6 +221,8 @@ class _Asking(Generic[R]):
 
     def _read(self, reply: Reply, call: Call) -> R:
         habits = self.model.habits
+        if self.shape is Words:
+            return self.shape(text=reply.text)
         try:
             common = call.schema is schemas.of(one_form.CommonReply)
             answer = one_form.read_from(reply.text, self.shape) if common else read(reply.text, self.shape)

@@ -73,7 +73,9 @@ class OpenAICompatible:
         raise failed  # outside the handler: the SDK's error holds the request, and with it the key
 
     def _request(self, call: Call) -> dict[str, Any]:
-        prompt, task = call.prompt, call.task() if call.mode == "json_schema" else call.task_with_schema()
+        prompt, task = call.prompt, call.task()
+        if call.mode in ("json_object", "prompt"):
+            task = call.task_with_schema()
         if "system" in call.without:
             messages = [{"role": "user", "content": f"{prompt.frame}\n\n{prompt.shared}\n\n{task}"}]
         else:
