@@ -8,7 +8,6 @@ from the evidence by rounding, adding, subtracting or counting is no conflict.
 from collections.abc import Sequence
 
 from masis.offline.assessment import Signal
-from masis.offline.clauses import around, share
 from masis.offline.evidence import FactTable, Passage
 from masis.offline.facts import Day, Fact, agree, comparable, compared, likeness
 from masis.offline.matching import Match
@@ -39,16 +38,16 @@ def absent_signal(found: Match, fact: Fact, facts: Sequence[Fact], table: FactTa
     region = _region(found)
     if follows(found, fact):
         return None
-    near = around(found, fact.start, fact.end, _NEAR) & ~found.mask(fact.start, fact.end)
+    near = found.around(fact.start, fact.end, _NEAR) & ~found.mask(fact.start, fact.end)
     best: tuple[float, Passage, Fact] | None = None
     rivals = [(i, other) for i in region for other in _rivals(found, fact, facts, i)]
     sole = len({(other.value, other.dimension) for _, other in rivals}) == 1
     for i, other in rivals:
         passage = found.passages[i]
-        alike, covered = likeness(fact, other), share(found, i, near)
+        alike, covered = likeness(fact, other), found.share(i, near)
         slot = surroundings(found.words, fact, passage, other)
         counts = _counts_the_same(found.words, fact, passage, other)
-        alone = sole and fact.kind == "date" and alike >= 0.4 and share(found, found.top[0], near) >= 0.4
+        alone = sole and fact.kind == "date" and alike >= 0.4 and found.share(found.top[0], near) >= 0.4
         if alike < 0.8 and covered < _LEAST and slot < _LEAST and not alone:
             continue
         if not comparable(fact, other) and not counts and not (sole and slot >= 0.5):

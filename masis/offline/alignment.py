@@ -8,16 +8,17 @@ How it judges is told in docs/offline.md. Deterministic, without a network, in p
 
 import math
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
+from typing import NamedTuple
 
 from masis.offline.assessment import Assessment, Bearing, Signal, SignalKind, Verdict
-from masis.offline.clauses import clauses as split_clauses
 from masis.offline.contradictions import signals as find_signals
 from masis.offline.evidence import LONGEST_PASSAGE, FactTable, Passage, names_in, passages, postings
-from masis.offline.facts import extract
 from masis.offline.features import combine, measure
-from masis.offline.matching import Match, match
+from masis.offline.matching import Match, match, within
 from masis.offline.model import Model, denial, load
+from masis.offline.said import Said
 from masis.offline.text import Token, stem, tokens
 from masis.steps.sentences import split_sentences
 
@@ -56,10 +57,17 @@ _LEAST_COVERAGE = 0.15
 """Below this share of the claim's words found anywhere, no probability makes it supported."""
 _PARTIAL_COVERAGE = 0.5
 _NOTHING_ASSERTED = Assessment(None, "unverifiable", 0.8)
-Part = tuple[int, str, Match]
-"""A sentence or stretch of a claim: where it begins, its text, its words laid beside the evidence."""
+Part = tuple[int, Match]
+"""A sentence or stretch of a claim: where it begins, and it laid beside the evidence."""
 LONGEST_PART = 2000
 """Characters weighed as one part: work grows with the square of its words, and no sentence people write is as long."""
+
+
+class _Laid(NamedTuple):
+    """A claim beside all evidence; `silent`: it only says of what the evidence says nothing."""
+
+    parts: list[Part]
+    silent: bool
 
 
 class EvidenceIndex:
@@ -82,40 +90,47 @@ class EvidenceIndex:
         count = len(self.passages)
         self._idf = {root: math.log((count + 1) / (len(where) + 0.5)) + 0.3 for root, where in self._exact.items()}
         self._unseen = math.log((count + 1) / 0.5) + 0.3
-        self._known: dict[tuple[str, frozenset[str] | None], Assessment] = {}
+        self._sizes = Counter(passage.document for passage in self.passages)
+        self._laid: dict[str, _Laid] = {}
+        self._known: dict[tuple[str, frozenset[int] | None], Assessment] = {}
 
     def assess(self, claim: str, only: Collection[str] | None = None) -> Assessment:
         """Judge a claim against all evidence, or against the evidence ids in `only` alone."""
-        key = (claim, None if only is None else frozenset(only))
-        if key not in self._known:
-            self._known[key] = self._assess(claim, key[1])
-        return self._known[key]
+        allowed = None
+        if only is not None:
+            allowed = self._sizes.keys() & {d for name in only for d in self._documents.get(name, ())}
+        key = (claim, None if allowed is None or len(allowed) == len(self._sizes) else frozenset(allowed))
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = self._assess(*key)
+        return known
 
-    def _assess(self, claim: str, only: frozenset[str] | None) -> Assessment:
-        allowed = None if only is None else frozenset(d for name in only for d in self._documents.get(name, ()))
-        documents = {p.document for p in self.passages if allowed is None or p.document in allowed}
+    def _assess(self, claim: str, allowed: frozenset[int] | None) -> Assessment:
+        documents = self._sizes if allowed is None else allowed
         if not documents:
             return Assessment(None, "unverifiable", 1.0)
-        parts = self._parts(claim, allowed)
-        if parts:
-            return self._weighed(parts, len(documents), allowed, 1.0)
-        parts = self._parts(claim, allowed, silent=True)
-        return self._weighed(parts, len(documents), allowed, _SILENCE_WORTH) if parts else _NOTHING_ASSERTED
-
-    def _weighed(self, parts: list[Part], documents: int, allowed: frozenset[int] | None, worth: float) -> Assessment:
+        laid = self._laid.get(claim)
+        if laid is None:
+            laid = self._laid[claim] = self._lay(claim)
+        if not laid.parts:
+            return _NOTHING_ASSERTED
+        parts = laid.parts if allowed is None else [(at, within(whole, allowed)) for at, whole in laid.parts]
         measured, found_signals = [], []
-        for offset, text, found in parts:
-            facts = extract(text, self._names, found.words)
-            clauses = split_clauses(text, found)
-            here = find_signals(text, found, facts, clauses, self._facts) if worth == 1.0 else []
-            measured.append((found.total, measure(text, found, facts, here, clauses, self._idf, self._unseen)))
+        for offset, found in parts:
+            here = [] if laid.silent else find_signals(found, self._facts)
+            measured.append((found.total, measure(found, here, self._idf, self._unseen)))
             found_signals += [_shifted(signal, offset) for signal in here]
-        words = sum(len(found.bits) for _, _, found in parts)
-        count = len(self.passages) if allowed is None else sum(p.document in allowed for p in self.passages)
-        features = combine(measured, words, count, documents)
-        return self._judged(parts, features, sorted(found_signals, key=lambda s: -s.strength), worth)
+        words = sum(len(found.bits) for _, found in parts)
+        features = combine(measured, words, sum(self._sizes[d] for d in documents), len(documents))
+        found_signals.sort(key=lambda signal: -signal.strength)
+        return self._judged(parts, features, found_signals, _SILENCE_WORTH if laid.silent else 1.0)
 
-    def _parts(self, claim: str, allowed: frozenset[int] | None, *, silent: bool = False) -> list[Part]:
+    def _lay(self, claim: str) -> _Laid:
+        """What the claim asserts beside all evidence; if nothing, what it is silent about."""
+        parts = self._parts(claim)
+        return _Laid(parts, silent=False) if parts else _Laid(self._parts(claim, silent=True), silent=True)
+
+    def _parts(self, claim: str, *, silent: bool = False) -> list[Part]:
         """The sentences to weigh; with `silent` only those that say the evidence is silent, as far as they name what
         about.
         """
@@ -129,9 +144,9 @@ class EvidenceIndex:
                 continue
             for offset, text, words in _stretches(start, sentence):
                 said = [w._replace(weight=0.0) if w.stem in _META else w for w in words] if silent else words
-                part = match(said, self.passages, self._exact, self._loose, allowed, text)
+                part = match(Said(text, said, self._names), self.passages, self._exact, self._loose)
                 if part.total >= 1.0:
-                    found.append((offset, text, part))
+                    found.append((offset, part))
         return found
 
     def _judged(self, parts: list[Part], features: dict[str, float], found: list[Signal], worth: float) -> Assessment:
@@ -206,12 +221,12 @@ def _shifted(signal: Signal, offset: int) -> Signal:
 
 def _bearing(parts: list[Part]) -> tuple[Bearing, ...]:
     best: dict[int, float] = {}
-    for _, _, found in parts:
+    for _, found in parts:
         for i in found.top[:3]:
             best[i] = max(best.get(i, 0.0), found.coverage((i,)))
     ranked = sorted(best.items(), key=lambda item: (-item[1], item[0]))
     leader = ranked[0][1] if ranked else 0.0
-    found_passages = parts[0][2].passages
+    found_passages = parts[0][1].passages
     return tuple(
         Bearing(found_passages[i].evidence_id, found_passages[i].start, found_passages[i].end, round(score, 4))
         for i, score in ranked[:3]
@@ -221,7 +236,8 @@ def _bearing(parts: list[Part]) -> tuple[Bearing, ...]:
 
 def _uncovered(parts: list[Part]) -> tuple[tuple[int, int], ...]:
     spans: list[tuple[int, int]] = []
-    for offset, text, found in parts:
+    for offset, found in parts:
+        text = found.said.text
         exact, loose = found.covered(list(found.score))
         last: Token | None = None
         for b, i in enumerate(found.bits):

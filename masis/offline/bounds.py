@@ -5,7 +5,6 @@ what lies beyond a bound grants what lies within: such stretches are compared on
 """
 
 import re
-from collections.abc import Sequence
 from typing import Literal
 
 from masis.offline.assessment import Signal
@@ -48,11 +47,11 @@ _TOLD = 0.5
 _WINDOW = 44
 
 
-def bound_signals(found: Match, facts: Sequence[Fact]) -> list[Signal]:
+def bound_signals(found: Match) -> list[Signal]:
     """A signal for each number of the claim that the evidence bounds from the other side."""
     made = []
-    for fact in facts:
-        mine = _bound(found.text, fact)
+    for fact in found.said.facts:
+        mine = _bound(found.said.text, fact)
         if mine is None or fact.kind == "name":
             continue
         bits = found.mask(fact.start, fact.end)

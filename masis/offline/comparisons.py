@@ -23,8 +23,9 @@ _MOST = 8
 _STRENGTH = 0.85
 
 
-def comparison_signals(text: str, found: Match, facts: Sequence[Fact]) -> list[Signal]:
+def comparison_signals(found: Match) -> list[Signal]:
     """Directions against the claim's own numbers, and names on the wrong sides of a verb."""
+    text, facts = found.said.text, found.said.facts
     return [*_belied(text, found, facts), *_reversed(text, found, facts)]
 
 

@@ -25,19 +25,20 @@ _NEAR = 120
 """Characters within which two turns in the evidence belong together."""
 
 
-def signals(text: str, found: Match, facts: Sequence[Fact], clauses: Sequence[int], table: FactTable) -> list[Signal]:
+def signals(found: Match, table: FactTable) -> list[Signal]:
     """Every contradiction signal of a sentence, the strongest first."""
     if not found.top:
         return []
+    facts = found.said.facts
     result = [
-        *fact_signals(found, facts, clauses, table),
-        *exchange_signals(text, found, facts),
-        *comparison_signals(text, found, facts),
-        *sign_signals(text, found, clauses),
+        *fact_signals(found, table),
+        *exchange_signals(found),
+        *comparison_signals(found),
+        *sign_signals(found),
         *role_signals(found),
         *modal_signals(found),
-        *bound_signals(found, facts),
-        *order_signals(found, facts),
+        *bound_signals(found),
+        *order_signals(found),
     ]
     strongest: dict[tuple[str, tuple[int, int]], Signal] = {}
     result += _misplaced(found, facts)

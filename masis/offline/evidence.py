@@ -4,14 +4,12 @@ A passage is a sentence, or a stretch of one that runs on (a table, a transcript
 their words at once and their facts when first asked.
 """
 
-from collections.abc import Collection, Iterable
-from functools import cached_property, lru_cache
+from collections.abc import Iterable
+from functools import lru_cache
 
-from masis.offline.facts import Fact, agree, extract
-from masis.offline.lexicon import phrases, synonym_keys
-from masis.offline.modality import Modal, modes
-from masis.offline.polarity import negated, negation_cues
-from masis.offline.stretches import Stretch, Telling, segments, stretches, tellings
+from masis.offline.facts import Fact, agree
+from masis.offline.lexicon import synonym_keys
+from masis.offline.said import Said
 from masis.offline.text import Token, prefix_key, tokens
 from masis.steps.sentences import split_sentences
 
@@ -19,67 +17,16 @@ LONGEST_PASSAGE = 80
 """Words; a longer sentence is cut into several passages, which windows join again."""
 
 
-class Passage:
+class Passage(Said):
     """One sentence of one piece of evidence; `start` and `end` are offsets into that evidence's text."""
-
-    __slots__ = ("__dict__", "content", "document", "end", "evidence_id", "known_names", "start", "text", "words")
 
     def __init__(self, document: int, evidence_id: str, text: str, start: int, words: list[Token]) -> None:
         """`words` have offsets into `text`, the passage's own; `document` is the position of the evidence in the
         case.
         """
-        self.document, self.evidence_id, self.text, self.words = document, evidence_id, text, words
+        super().__init__(text, words)
+        self.document, self.evidence_id = document, evidence_id
         self.start, self.end = start, start + len(text)
-        self.content = frozenset(word.stem for word in words if word.weight > 0)
-        self.known_names: Collection[str] = ()
-
-    @cached_property
-    def facts(self) -> list[Fact]:
-        """Its numbers, dates and names, with offsets into the passage."""
-        return extract(self.text, self.known_names, self.words)
-
-    @cached_property
-    def positions(self) -> dict[str, list[int]]:
-        """Where each stem stands, as word indices."""
-        found: dict[str, list[int]] = {}
-        for i, word in enumerate(self.words):
-            found.setdefault(word.stem, []).append(i)
-        return found
-
-    @cached_property
-    def negated(self) -> dict[int, int]:
-        """Word indices in the scope of a negation, each with its cue."""
-        return negated(self.text, self.words, self.cues)
-
-    @cached_property
-    def stretches(self) -> tuple[Stretch, ...]:
-        """What it says of one subject after the other."""
-        return stretches(self.text, self.words)
-
-    @cached_property
-    def tellings(self) -> tuple[Telling, ...]:
-        """Its stretches with what each tells."""
-        return tellings(self.words, self.stretches)
-
-    @cached_property
-    def segments(self) -> list[int]:
-        """The number of the segment each word stands in."""
-        return segments(self.text, self.words)
-
-    @cached_property
-    def phrases(self) -> dict[int, str]:
-        """Verbs with a particle, as indices of the verb, and the stem of the word they stand for."""
-        return phrases(self.words)
-
-    @cached_property
-    def modes(self) -> tuple[Modal, ...]:
-        """What it grants, forbids, demands or waives."""
-        return modes(self.text, self.words, self.stretches)
-
-    @cached_property
-    def cues(self) -> list[int]:
-        """Word indices of the negations themselves."""
-        return negation_cues(self.words)
 
 
 def passages(document: int, evidence_id: str, text: str) -> Iterable[Passage]:

@@ -11,6 +11,7 @@ from masis.offline.assessment import Signal, SignalKind
 from masis.offline.evidence import Passage
 from masis.offline.facts import Fact, agree, comparable
 from masis.offline.matching import Match
+from masis.offline.said import Said
 from masis.offline.signals import signal
 from masis.offline.text import Token
 
@@ -25,8 +26,9 @@ Place = tuple[Passage, int, int]
 Thing = tuple[SignalKind, int, int, str, Fact | None]
 
 
-def exchange_signals(text: str, found: Match, facts: Sequence[Fact]) -> list[Signal]:
+def exchange_signals(found: Match) -> list[Signal]:
     """A signal for each fact that stands in the other's place."""
+    text, facts = found.said.text, found.said.facts
     things: list[Thing] = [(fact.kind, fact.start, fact.end, fact.text, fact) for fact in facts]
     things += _alike_words(found, facts)
     if len(things) < 2 or len(things) > _MOST:
@@ -118,7 +120,7 @@ def _best(
 ) -> tuple[float, Place | None]:
     """How well the words beside one of the two are found beside these places, 0..1, and the best place."""
     (start, end), (out, out_end) = spans[which], spans[1 - which]
-    mine = [word for word in _beside(found, start, end, _BESIDE) if not out <= word.start < out_end]
+    mine = [word for word in _beside(found.said, start, end, _BESIDE) if not out <= word.start < out_end]
     weight = sum(word.weight for word in mine)
     if not weight:
         return 0.0, None
@@ -131,7 +133,7 @@ def _best(
     return best
 
 
-def _beside(place: Match | Passage, start: int, end: int, near: int) -> list[Token]:
+def _beside(place: Said, start: int, end: int, near: int) -> list[Token]:
     # Within the same stretch of the sentence, if that has any other word.
     words, numbers = place.words, place.segments
     mine = {number for number, word in zip(numbers, words, strict=True) if start <= word.start < end}

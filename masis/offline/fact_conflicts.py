@@ -11,7 +11,6 @@ from collections.abc import Sequence
 
 from masis.offline.absent_facts import absent_signal, follows
 from masis.offline.assessment import Signal
-from masis.offline.clauses import best_passages, share
 from masis.offline.evidence import FactTable, Passage
 from masis.offline.facts import Fact, agree, comparable, compared, likeness
 from masis.offline.matching import Match
@@ -30,9 +29,9 @@ _PREPOSITIONS = frozenset(
 )
 
 
-def fact_signals(found: Match, facts: Sequence[Fact], clauses: Sequence[int], table: FactTable) -> list[Signal]:
+def fact_signals(found: Match, table: FactTable) -> list[Signal]:
     """A signal for each fact of the claim that the evidence has otherwise."""
-    result = []
+    result, facts, clauses = [], found.said.facts, found.said.clauses
     for fact in facts:
         bits = found.mask(fact.start, fact.end)
         signals = [_conflict(found, fact, bits, mask, facts, table) for mask in _contexts(found, bits, clauses)]
@@ -62,12 +61,12 @@ def _conflict(
     found: Match, fact: Fact, bits: int, context: int, facts: Sequence[Fact], table: FactTable
 ) -> Signal | None:
     holders = table.holders(fact, found.allowed) if fact.kind != "name" else _named(found, fact, bits)
-    held = max((share(found, i, context) for i in holders), default=0.0)
+    held = max((found.share(i, context) for i in holders), default=0.0)
     absent = not holders and fact.kind != "name"
     if absent and follows(found, fact):
         return None
     best: tuple[float, Passage, Fact] | None = None
-    for covered, i in best_passages(found, context):
+    for covered, i in found.best_passages(context):
         if i in holders or covered < (_SAME_THING_ABSENT if absent else _SAME_THING) or covered < held + _MARGIN:
             continue
         passage = found.passages[i]
@@ -219,7 +218,9 @@ def _exchanged(found: Match, fact: Fact, facts: Sequence[Fact]) -> Signal | None
 
 def _at_home(found: Match, fact: Fact, passage: Passage, own: Sequence[Fact], other: Fact) -> bool:
     """Whether the claim speaks of the stretch that has its fact: "treated ones lost 9%, untreated ones 26%"."""
-    piece = next((p.words for p in found.stretches if any(found.words[i].start == fact.start for i in p.words)), ())
+    piece = next(
+        (p.words for p in found.said.stretches if any(found.words[i].start == fact.start for i in p.words)), ()
+    )
     wanted = {found.words[i].stem: found.words[i].weight for i in piece if found.words[i].start != fact.start}
 
     def told(facts: Sequence[Fact]) -> set[str]:

@@ -13,7 +13,6 @@ from masis.offline.evidence import Passage
 from masis.offline.facts import Fact, agree
 from masis.offline.lexicon import antonyms, synonym_keys
 from masis.offline.matching import Match, inversions, neighbourhoods, runs
-from masis.offline.polarity import negation_cues, universal
 
 AVERAGED = (
     "cover_one",
@@ -86,15 +85,7 @@ NAMES = (
 _VERBAL = ("ing", "ed", "ly", "es", "ize", "ise", "ate", "ify")
 
 
-def measure(
-    text: str,
-    found: Match,
-    facts: Sequence[Fact],
-    signals: Sequence[Signal],
-    clauses: Sequence[int],
-    idf: dict[str, float],
-    unseen: float,
-) -> dict[str, float]:
+def measure(found: Match, signals: Sequence[Signal], idf: dict[str, float], unseen: float) -> dict[str, float]:
     """The measurements of one sentence of a claim. `idf` weighs stems by rarity in the evidence, `unseen` those it
     lacks.
     """
@@ -104,8 +95,8 @@ def measure(
     words, total, count = found.words, found.total, max(1, len(found.words))
     longest, in_two, in_three = runs(words, window)
     missing = [b for b in range(len(found.bits)) if not (all_exact | all_loose) >> b & 1]
-    names = [fact for fact in facts if fact.kind == "name"]
-    numbers = [fact for fact in facts if fact.kind != "name"]
+    names, cues = found.said.names, found.said.cues
+    numbers = [fact for fact in found.said.facts if fact.kind != "name"]
     pairs, triples = _together(found)
     known = synonym_keys()
     plain = sum(
@@ -129,7 +120,7 @@ def measure(
         "in_two": in_two / count,
         "in_three": in_three / count,
         "inverted": inversions(words, window[0]) if window else 0.0,
-        "clause_min": _clause_min(found, clauses),
+        "clause_min": _clause_min(found),
         "absent": absent / total,
         "absent_plain": plain / total,
         "absent_specific": (absent - plain) / total,
@@ -145,9 +136,9 @@ def measure(
             ),
         ),
         "opposed": min(3.0, _opposed(found, window)),
-        "denied": float(bool(cues := negation_cues(words)) and not any(passage.cues for passage in window)),
+        "denied": float(bool(cues) and not any(passage.cues for passage in window)),
         "undenied": float(not cues and any(passage.cues for passage in window[:1])),
-        "universal": min(2.0, len(universal(words))),
+        "universal": min(2.0, len(found.said.universal)),
         "names_window": _held(found, names, window_exact),
         "names_all": _held(found, names, all_exact),
         "numbers_window": _numbers_held(numbers, found, found.window),
@@ -263,11 +254,11 @@ def _idf_share(found: Match, exact: int, loose: int, idf: dict[str, float], unse
     return held / total if total else 0.0
 
 
-def _clause_min(found: Match, clauses: Sequence[int]) -> float:
+def _clause_min(found: Match) -> float:
     """The coverage of the claim's least covered clause by its best neighbourhood."""
     wide = [found.covered(neighbourhoods(found.passages, i)[-1]) for i in found.top[:3]]
     lowest = 1.0
-    for mask in clauses:
+    for mask in found.said.clauses:
         whole = found.value(mask)
         best = max((found.value(exact & mask, loose & mask) for exact, loose in wide), default=0.0)
         lowest = min(lowest, best / whole)

@@ -11,13 +11,13 @@ from heapq import nsmallest
 from itertools import pairwise
 
 from masis.offline.evidence import Passage, loose_keys
-from masis.offline.modality import Modal, modes
-from masis.offline.stretches import Stretch, segments, stretches
+from masis.offline.said import Said
 from masis.offline.text import Token
 
 LOOSE = 0.65
 """What a match by prefix or synonym counts, against 1 for the same stem."""
 _TOP = 5
+_COMPARED, _KEPT = 8, 4
 
 
 @dataclass
@@ -25,11 +25,12 @@ class Match:
     """A part of a claim laid beside the passages.
 
     `bits` are the word indices behind the bits of the masks; `exact` and `loose` map passage index -> mask; `top` are
-    the
-    best passages, best first; `window` the run of up to three passages that together cover most.
+    the best passages, best first; `window` the run of up to three passages that together cover most. `allowed` are the
+    documents whose passages count, None for all. What depends on the claim alone is shared with the matches that
+    `within` makes of this one.
     """
 
-    words: Sequence[Token]
+    said: Said
     bits: list[int]
     weights: list[float]
     total: float
@@ -40,24 +41,20 @@ class Match:
     top: list[int] = field(default_factory=list)
     window: tuple[int, ...] = ()
     allowed: frozenset[int] | None = None
-    ranked: dict[int, list[tuple[float, int]]] = field(default_factory=dict)
     known: dict[tuple[int, int], float] = field(default_factory=dict)
-    text: str = ""
+    spans: dict[tuple[int, int], int] = field(default_factory=dict)
+    ranked: dict[int, list[tuple[float, int]]] = field(default_factory=dict)
 
     @cached_property
-    def stretches(self) -> tuple[Stretch, ...]:
-        """What the claim says of one subject after the other."""
-        return stretches(self.text, self.words)
+    def words(self) -> Sequence[Token]:
+        """The claim's words."""
+        return self.said.words
 
     @cached_property
-    def segments(self) -> list[int]:
-        """The number of the segment each word stands in."""
-        return segments(self.text, self.words)
-
-    @cached_property
-    def modes(self) -> tuple[Modal, ...]:
-        """What the claim grants, forbids, demands or waives."""
-        return modes(self.text, self.words, self.stretches)
+    def held(self) -> list[tuple[int, int, float]]:
+        """Each passage that has a word of the claim, with the mask of those words and its score."""
+        exact, loose = self.exact, self.loose
+        return [(i, exact.get(i, 0) | loose.get(i, 0), score) for i, score in self.score.items()]
 
     def value(self, exact: int, loose: int = 0) -> float:
         """The weight of the words in the masks."""
@@ -96,27 +93,77 @@ class Match:
 
     def mask(self, start: int, end: int) -> int:
         """The bits of the content words inside a span of the claim."""
-        return sum(1 << b for b, i in enumerate(self.bits) if self.words[i].start < end and start < self.words[i].end)
+        known = self.spans.get((start, end))
+        if known is None:
+            words = self.words
+            inside = [1 << b for b, i in enumerate(self.bits) if words[i].start < end and start < words[i].end]
+            known = self.spans[start, end] = sum(inside)
+        return known
+
+    def around(self, start: int, end: int, near: int) -> int:
+        """The mask of the span and of the `near` content words on either side of it."""
+        words, bits = self.words, self.bits
+        first = next((b for b, i in enumerate(bits) if words[i].end > start), len(bits))
+        last = first
+        while last < len(bits) and words[bits[last]].start < end:
+            last += 1
+        return ((1 << min(len(bits), last + near)) - 1) & ~((1 << max(0, first - near)) - 1)
+
+    def share(self, passage: int, mask: int) -> float:
+        """The share of the words in the mask that the passage covers, 0..1."""
+        whole = self.value(mask)
+        if not whole:
+            return 0.0
+        return self.value(self.exact.get(passage, 0) & mask, self.loose.get(passage, 0) & mask) / whole
+
+    def best_passages(self, mask: int) -> list[tuple[float, int]]:
+        """The few passages that cover most of the mask, with their shares, best first."""
+        known = self.ranked.get(mask)
+        if known is None:
+            known = self.ranked[mask] = self._covering(mask)
+        return known
+
+    def _covering(self, mask: int) -> list[tuple[float, int]]:
+        least = 2 if mask.bit_count() > 2 else 1
+        near = [(-count, -score, i) for i, held, score in self.held if (count := (held & mask).bit_count()) >= least]
+        if len(near) > _COMPARED:
+            near = nsmallest(_COMPARED, near)
+        return [(-less, i) for less, i in sorted((-self.share(i, mask), i) for _, _, i in near)[:_KEPT]]
 
 
-def match(
-    words: Sequence[Token],
-    passages: Sequence[Passage],
-    exact: dict[str, list[int]],
-    loose: dict[str, list[int]],
-    allowed: frozenset[int] | None = None,
-    text: str = "",
-) -> Match:
-    """Lay the words of a claim beside the passages (only those in the `allowed` documents, if given)."""
+def match(said: Said, passages: Sequence[Passage], exact: dict[str, list[int]], loose: dict[str, list[int]]) -> Match:
+    """Lay what a claim says beside all passages."""
+    words = said.words
     bits = [i for i, word in enumerate(words) if word.weight > 0]
     weights = [words[i].weight for i in bits]
-    found = Match(words, bits, weights, sum(weights), passages, allowed=allowed, text=text)
+    found = Match(said, bits, weights, sum(weights), passages)
     for b, i in enumerate(bits):
         _count(found, 1 << b, weights[b], words[i].stem, exact, loose)
-    if allowed is not None:
-        found.score = {i: s for i, s in found.score.items() if passages[i].document in allowed}
-        found.exact = {i: m for i, m in found.exact.items() if i in found.score}
-        found.loose = {i: m for i, m in found.loose.items() if i in found.score}
+    return _ranked(found)
+
+
+def within(whole: Match, allowed: frozenset[int]) -> Match:
+    """The same beside the passages of the `allowed` documents alone."""
+    passages = whole.passages
+    score = {i: s for i, s in whole.score.items() if passages[i].document in allowed}
+    return _ranked(
+        Match(
+            whole.said,
+            whole.bits,
+            whole.weights,
+            whole.total,
+            passages,
+            exact={i: m for i, m in whole.exact.items() if i in score},
+            loose={i: m for i, m in whole.loose.items() if i in score},
+            score=score,
+            allowed=allowed,
+            known=whole.known,
+            spans=whole.spans,
+        )
+    )
+
+
+def _ranked(found: Match) -> Match:
     score = found.score
     found.top = (
         nsmallest(_TOP, score, key=lambda i: (-score[i], i))

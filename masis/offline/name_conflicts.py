@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from masis.offline.assessment import Signal
-from masis.offline.clauses import around, best_passages
 from masis.offline.evidence import Passage, loose_keys
 from masis.offline.facts import Fact, agree
 from masis.offline.matching import LOOSE, Match
@@ -42,7 +41,7 @@ def name_signal(found: Match, fact: Fact, facts: Sequence[Fact], clauses: Sequen
         if mask & bits:
             own |= mask
     best: tuple[float, Passage, Fact] | None = None
-    for context in dict.fromkeys((own & ~bits, around(found, fact.start, fact.end, _NEAR) & ~bits)):
+    for context in dict.fromkeys((own & ~bits, found.around(fact.start, fact.end, _NEAR) & ~bits)):
         if found.value(context) < 2.0:
             continue
         made = _in_context(found, fact, facts, context, bits)
@@ -61,7 +60,7 @@ def _in_context(
     wanted = [found.words[i] for b, i in enumerate(found.bits) if context >> b & 1]
     total = sum(word.weight for word in wanted)
     mine = {word.stem for word in found.words if word.weight > 0}
-    candidates = [i for covered, i in best_passages(found, context) if covered >= _PASSAGE]
+    candidates = [i for covered, i in found.best_passages(context) if covered >= _PASSAGE]
     holders = {i for i in found.score if _has(found.passages[i], fact)} if candidates else set()
     held, judged = 0.0, []
     for i in dict.fromkeys((*candidates, *[k for k in found.top if k in holders])):

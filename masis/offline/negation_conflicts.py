@@ -9,11 +9,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from masis.offline.assessment import Signal
-from masis.offline.clauses import around, best_passages, share
 from masis.offline.evidence import Passage, loose_keys
 from masis.offline.lexicon import antonyms
 from masis.offline.matching import Match
-from masis.offline.polarity import ended, heads, negation_cues, tentative, topics
+from masis.offline.polarity import ended, heads, tentative, topics
 from masis.offline.signals import signal
 from masis.offline.text import NUMBER_WORDS, Token, stem
 
@@ -48,21 +47,20 @@ class _Flip(NamedTuple):
     sure: float
 
 
-def negation_signals(
-    text: str, found: Match, clauses: Sequence[int], mine: dict[int, int], cues: Sequence[int]
-) -> list[Signal]:
-    """The strongest negation that the evidence has otherwise, if any. `mine` are the claim's negated words."""
+def negation_signals(found: Match) -> list[Signal]:
+    """The strongest negation that the evidence has otherwise, if any."""
     best: Signal | None = None
+    mine, cues, clauses = found.said.negated, found.said.cues, found.said.clauses
     near = [
-        around(found, found.words[i].start, found.words[i].end, _NEAR)
+        found.around(found.words[i].start, found.words[i].end, _NEAR)
         for i in heads(mine)
         if found.mask(found.words[i].start, found.words[i].end)
     ]
     for mask in dict.fromkeys((*clauses, *near, (1 << len(found.bits)) - 1)):
-        candidates = best_passages(found, mask)
+        candidates = found.best_passages(mask)
         if not mine and not any(found.passages[i].cues for _, i in candidates):
             continue
-        for made in _clause(text, found, mask, mine, cues, candidates):
+        for made in _clause(found, mask, mine, cues, candidates):
             best = made if best is None or made.strength > best.strength else best
     standing = _still(found)
     if standing is not None and (best is None or standing.strength > best.strength):
@@ -73,12 +71,12 @@ def negation_signals(
 def _still(found: Match) -> Signal | None:
     """What the claim says to hold still, where the evidence says that it was lifted, abolished or given up."""
     at = next((i for i, word in enumerate(found.words) if word.text.lower() in _STANDING), None)
-    if at is None or negation_cues(found.words) or ended(found.words, at, len(found.words)):
+    if at is None or found.said.cues or ended(found.words, at, len(found.words)):
         return None
     for i in found.top[:2]:
         passage, covered = found.passages[i], found.coverage((i,))
         over = next((word for word in passage.words if word.text.lower() in _UNDONE), None)
-        if covered >= _SAME_THING and over is not None and not negation_cues(passage.words):
+        if covered >= _SAME_THING and over is not None and not passage.cues:
             word = found.words[at]
             reason = f"the evidence has it {over.text!r}, the claim has it {word.text!r} there"
             span = (word.start, word.end, word.text)
@@ -87,7 +85,6 @@ def _still(found: Match) -> Signal | None:
 
 
 def _clause(
-    text: str,
     found: Match,
     mask: int,
     mine: dict[int, int],
@@ -98,7 +95,7 @@ def _clause(
     asserting: list[tuple[float, int]] = []
     numbers = _counts(found, mask)
     for plain, i in candidates:
-        covered = max(plain, share(found, i, mask & ~numbers) if numbers else 0.0, _of_them(found, i, mask))
+        covered = max(plain, found.share(i, mask & ~numbers) if numbers else 0.0, _of_them(found, i, mask))
         if covered < _SAME_THING:
             continue
         flip = _flipped(found, mask, mine, cues, found.passages[i])
@@ -121,7 +118,7 @@ def _clause(
         word, cue = flip.word, flip.cue
         span = (word.start, word.end, word.text)
         if cue is not None:
-            span = (cue.start, word.end, text[cue.start : word.end])
+            span = (cue.start, word.end, found.said.text[cue.start : word.end])
         reason = f"the {'claim' if cue else 'evidence'} denies {word.text!r}, the other asserts it"
         made.append(signal("negation", span, passage, flip.where, reason, strength))
     return made
@@ -294,7 +291,7 @@ def _denying(passage: Passage, where: Sequence[int]) -> bool:
 
 def _beside_in_claim(found: Match, mask: int, head: int) -> dict[str, float]:
     """The other words of the claim's stretch that has the head, with their weights."""
-    piece = next((piece.words for piece in found.stretches if head in piece.words), ())
+    piece = next((piece.words for piece in found.said.stretches if head in piece.words), ())
     return {
         found.words[i].stem: found.words[i].weight
         for b, i in enumerate(found.bits)
@@ -344,7 +341,7 @@ def _freed(words: Sequence[Token], place: int) -> bool:
 
 
 def _both_forbid(found: Match, i: int, passage: Passage, places: Sequence[int]) -> bool:
-    mine = any(mode.mode == "forbidden" and i in mode.words for mode in found.modes)
+    mine = any(mode.mode == "forbidden" and i in mode.words for mode in found.said.modes)
     return mine and any(mode.mode == "forbidden" and p in mode.words for mode in passage.modes for p in places)
 
 

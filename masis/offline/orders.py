@@ -24,8 +24,9 @@ _SYMMETRIC = frozenset("meet met marry married merge merged join joined agree di
 _STRENGTH = 0.55
 
 
-def order_signals(found: Match, facts: Sequence[Fact]) -> list[Signal]:
+def order_signals(found: Match) -> list[Signal]:
     """A signal for each of two things that have changed places."""
+    facts = found.said.facts
     for i in found.top[:2]:
         if found.coverage((i,)) < _COVERED:
             continue

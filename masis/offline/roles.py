@@ -46,7 +46,7 @@ def role_signals(found: Match) -> list[Signal]:
     """A signal for each actor of the claim whose deed the evidence tells of another."""
     told: list[_Told] = []
     made = []
-    for mine in found.stretches:
+    for mine in found.said.stretches:
         actor = {found.words[i].stem: found.words[i] for i in mine.actor if tells(found.words, i)}
         if not actor or not mine.own or not mine.acts or found.words[mine.actor[0]].text.lower().endswith("ing"):
             continue
@@ -106,8 +106,10 @@ def _conflict(
     words, theirs = found.words, [other.passage.words[i] for i in other.stretch.actor]
     start, end = words[mine.actor[0]].start, words[mine.actor[-1]].end
     where = (theirs[0].start, theirs[-1].end)
-    reason = f"the evidence says this of {other.passage.text[where[0] : where[1]]!r}, not of {found.text[start:end]!r}"
-    return signal("name", (start, end, found.text[start:end]), other.passage, where, reason, strength)
+    reason = (
+        f"the evidence says this of {other.passage.text[where[0] : where[1]]!r}, not of {found.said.text[start:end]!r}"
+    )
+    return signal("name", (start, end, found.said.text[start:end]), other.passage, where, reason, strength)
 
 
 def _others(actor: frozenset[str], other: _Told, named: bool) -> bool:

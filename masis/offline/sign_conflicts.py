@@ -9,12 +9,11 @@ from collections.abc import Sequence
 from functools import cache
 
 from masis.offline.assessment import Signal
-from masis.offline.clauses import around, best_passages, share
 from masis.offline.evidence import Passage, loose_keys
-from masis.offline.lexicon import antonyms, phrases
+from masis.offline.lexicon import antonyms
 from masis.offline.matching import Match
 from masis.offline.negation_conflicts import negation_signals
-from masis.offline.polarity import ended, limited, negated, negation_cues, tentative, universal
+from masis.offline.polarity import ended, tentative
 from masis.offline.signals import signal
 from masis.offline.text import Token
 
@@ -34,19 +33,13 @@ _NO_DIRECTION = frozenset(
 """Forms that share a stem with a direction and have none, quantifiers, and what mostly tells groups apart."""
 
 
-def sign_signals(text: str, found: Match, clauses: Sequence[int]) -> list[Signal]:
+def sign_signals(found: Match) -> list[Signal]:
     """The strongest negation, every flipped direction, and an overstated quantifier."""
-    cues = negation_cues(found.words)
-    mine = negated(text, found.words, cues)
-    return [
-        *negation_signals(text, found, clauses, mine, cues),
-        *_directions(found, clauses, mine),
-        *_quantifiers(text, found),
-    ]
+    return [*negation_signals(found), *_directions(found), *_quantifiers(found)]
 
 
-def _directions(found: Match, clauses: Sequence[int], mine: dict[int, int]) -> list[Signal]:
-    opposed, meant = antonyms(), phrases(found.words)
+def _directions(found: Match) -> list[Signal]:
+    opposed, meant, clauses, mine = antonyms(), found.said.phrases, found.said.clauses, found.said.negated
     claim_stems = {word.stem for word in found.words} | set(meant.values())
     result: list[Signal] = []
     for i, word in enumerate(found.words):
@@ -71,7 +64,7 @@ def _in_no_longer(words: Sequence[Token], i: int) -> bool:
 def _direction(
     found: Match, i: int, root: str, others: frozenset[str], context: int, mine: dict[int, int]
 ) -> Signal | None:
-    candidates, word, friends = best_passages(found, context), found.words[i], _friends(root)
+    candidates, word, friends = found.best_passages(context), found.words[i], _friends(root)
     targets = {p: _places(found.passages[p], others) for _, p in candidates}
     if not any(targets.values()):
         return None
@@ -109,7 +102,7 @@ def _own_stretch(found: Match, i: int, passage: Passage, root: str, place: int) 
     """Whether the claim speaks of the stretch that has its word, not of the one with the opposite: "Weidach held, Furt
     broke".
     """
-    piece = next((piece.words for piece in found.stretches if i in piece.words), ())
+    piece = next((piece.words for piece in found.said.stretches if i in piece.words), ())
     wanted = {found.words[k].stem: found.words[k].weight for k in piece if k != i and found.words[k].weight > 0}
     opposite: set[str] = set()
     own: set[str] = set()
@@ -171,7 +164,7 @@ def _leads_to_the_same(words: Sequence[Token], i: int, passage: Passage, place: 
 def _contexts(found: Match, word: Token, clauses: Sequence[int]) -> list[int]:
     own = _context(found, word, clauses)
     bits = found.mask(word.start, word.end)
-    near = around(found, word.start, word.end, _NEAR) & ~bits
+    near = found.around(word.start, word.end, _NEAR) & ~bits
     return [own] if near == own or found.value(near) < _LEAST_NEAR else [own, near]
 
 
@@ -208,16 +201,16 @@ def _held(near: Sequence[Token], theirs: set[str]) -> float:
     return sum(word.weight + 0.1 for word in near if word.stem in theirs) / weight if weight else 0.0
 
 
-def _quantifiers(text: str, found: Match) -> list[Signal]:
-    mine = universal(found.words)
+def _quantifiers(found: Match) -> list[Signal]:
+    mine = found.said.universal
     if not mine:
         return []
     passage = found.passages[found.top[0]]
-    coverage = share(found, found.top[0], (1 << len(found.bits)) - 1)
-    theirs = limited(passage.words)
-    if coverage < _SAME_THING or universal(passage.words) or not theirs:
+    coverage = found.share(found.top[0], (1 << len(found.bits)) - 1)
+    theirs = passage.limited
+    if coverage < _SAME_THING or passage.universal or not theirs:
         return []
     word, there = found.words[mine[0]], passage.words[theirs[0]]
     reason = f"the claim says {word.text!r}, the evidence only {there.text!r}"
-    claim = (word.start, word.end, text[word.start : word.end])
+    claim = (word.start, word.end, word.text)
     return [signal("quantifier", claim, passage, (there.start, there.end), reason, 0.5 * coverage)]
