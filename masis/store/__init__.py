@@ -26,6 +26,18 @@ from masis.store.checking import check
 from masis.store.corpora import Corpora, CorpusImport, CorpusRetriever, CorpusSummary
 from masis.store.decisions import Decisions
 from masis.store.drafts import Drafts
+from masis.store.measure_records import (
+    Distribution,
+    Measure,
+    MeasuredRun,
+    MeasuredRuns,
+    MeasureFilter,
+    Period,
+    Pick,
+    Rate,
+    Rates,
+)
+from masis.store.measures import Measures
 from masis.store.opening import Database, Unguarded, open_database
 from masis.store.owners import Owner, this_process
 from masis.store.records import (
@@ -62,6 +74,7 @@ class Store:
         self.database = database
         self.cases, self.runs, self.decisions = Cases(database), Runs(database), Decisions(database)
         self.drafts = Drafts(database)
+        self.measures = Measures(database)
         self.corpora, self.screenings = Corpora(database), Screenings(database)
         self.screening_log = ScreeningLog(database)
         self.acceptances, self.remembered_grades = Acceptances(database), RememberedGrades(database)
@@ -129,9 +142,19 @@ __all__ = [
     "CorpusSummary",
     "DecisionFilter",
     "DecisionPage",
+    "Distribution",
     "Facets",
     "LogHead",
+    "Measure",
+    "MeasureFilter",
+    "MeasuredRun",
+    "MeasuredRuns",
+    "Measures",
     "Owner",
+    "Period",
+    "Pick",
+    "Rate",
+    "Rates",
     "RunProgress",
     "RunSummary",
     "ScreeningLogFilter",

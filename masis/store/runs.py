@@ -16,7 +16,7 @@ from typing import Any
 from masis.errors import StoreError, UnknownRecord
 from masis.schema.audit import Draft
 from masis.schema.run import Event, Iteration, Run, StepsDone
-from masis.store import owners
+from masis.store import measures, owners
 from masis.store.cases import canonical_json, case_seq, sha256
 from masis.store.opening import Database
 from masis.store.owners import Owner
@@ -360,6 +360,7 @@ def write_result(connection: sqlite3.Connection, seq: int, run: Run, kept: Colle
     columns["flags"], columns["reasons"] = json.dumps(columns["flags"]), json.dumps(columns["reasons"])
     assignments = ", ".join(f"{name} = ?" for name in columns)
     connection.execute(f"UPDATE runs SET {assignments} WHERE seq = ?", [*columns.values(), seq])  # noqa: S608
+    measures.write(connection, run)
 
 
 def save_iteration(connection: sqlite3.Connection, run_seq: int, iteration: Iteration) -> None:

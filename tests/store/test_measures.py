@@ -1,0 +1,202 @@
+"""The figures of runs: kept with the run's end, the same for runs that stood before, added up, found again."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from masis.schema.audit import Critique
+from masis.schema.base import Unscored
+from masis.schema.calls import ModelCall, Usage
+from masis.schema.run import Iteration, Run
+from masis.store import MeasureFilter, Pick, Store
+from masis.store.migrations import MIGRATIONS
+from masis.store.opening import open_database
+from tests.store.factories import JUDGE, a_case, a_run, an_iteration
+
+TABLES = ("run_measures", "iteration_measures")
+
+
+def an_audited(number: int, *, critic_ms: float = 100.0, quality: float = 0.5, **keys: Any) -> Iteration:
+    made = an_iteration(number, quality=quality)
+    return made.model_copy(update={"step_ms": {"critique": critic_ms, "citations": 1.0}, **keys})
+
+
+def kept(
+    store: Store, number: int, *, at: str = "2026-01-05T10:00:01.000Z", model: str = "offline", **keys: Any
+) -> Run:
+    """A finished run of a case of its own."""
+    case = a_case(f"case-{number}")
+    store.cases.add(case)
+    began = f"{at[:17]}00.000Z"
+    run = a_run(case, f"run-{number}", started_at=began, finished_at=at, models={"critic": model}, **keys)
+    store.runs.finish(run)
+    return run
+
+
+def rows(path: Path) -> dict[str, list[tuple[Any, ...]]]:
+    with sqlite3.connect(path) as connection:
+        found = {table: connection.execute(f"SELECT * FROM {table} ORDER BY 1, 2").fetchall() for table in TABLES}
+    connection.close()
+    return found
+
+
+@pytest.mark.spec("REQ-CRITIC-OBS-001", "DRAFT-CRITIQUE-METRICS")
+def test_a_finished_run_leaves_its_figures(store: Store) -> None:
+    kept(
+        store,
+        1,
+        iterations=(an_audited(1, quality=0.4), an_audited(2, quality=0.8, improvement_delta=0.4)),
+        improvement_percentage=100.0,
+        usage=Usage(calls=3, tries=4, prompt_tokens=1000, completion_tokens=50, cost_usd=0.25),
+    )
+    found = store.measures.total(MeasureFilter())
+    assert (found.runs, found.critique_hallucination_rate, found.critique_revision_rate) == (1, 1.0, 1.0)
+    assert (found.critique_latency_ms, found.claims_per_draft, found.critique_confidence_avg) == (1000.0, 1.0, 0.95)
+    assert (found.convergence_rate, found.needs_review_rate, found.iterations) == (1.0, 1.0, 2.0)
+    assert (found.improvement_percentage, found.quality) == (100.0, 0.8)
+    assert (found.calls, found.input_tokens, found.output_tokens, found.cost_usd) == (3, 1000, 50, 0.25)
+
+
+def test_runs_that_stood_before_have_the_same_figures(path: Path) -> None:
+    before = tuple(each for each in MIGRATIONS if each.__name__ < "m011")
+    with Store.open(path) as store:
+        kept(store, 1, iterations=(an_audited(1), an_audited(2, quality=0.7)), improvement_percentage=40.0)
+        kept(store, 2, iterations=(), best=None, termination_reason="error", converged=False)
+        call = ModelCall(
+            role="critic", step="critique", iteration=1, model="m", prompt="p", mode="text", outcome="answered", ms=3.0
+        )
+        kept(store, 3, model="openai:gpt-4o", iterations=(an_audited(1, calls=(call,)),), usage=Usage.of([call]))
+        kept(store, 4, iterations=(a_failed(),))
+    wanted = rows(path)
+    assert len(wanted["run_measures"]) == 4
+    with sqlite3.connect(path) as connection:  # as it would be, had these runs been made before there were figures
+        connection.execute("DROP TABLE iteration_measures")
+        connection.execute("DROP TABLE run_measures")
+        connection.execute("DELETE FROM _sqlite_migrations WHERE name = 'm011_measures_of_runs'")
+    connection.close()
+    assert len(before) == len(MIGRATIONS) - sum(each.__name__ >= "m011" for each in MIGRATIONS)
+    open_database(path).close()
+    assert rows(path) == wanted
+
+
+def a_failed(**keys: Any) -> Iteration:
+    """An iteration whose critic failed and whose citations are sound: nobody knows whether it hallucinates."""
+    sound = an_iteration(1, invalid=(), quality=None, confidence=None)
+    critique = Critique(
+        confidence=None,
+        hallucination_detected=False,
+        needs_retry=False,
+        overall_quality_score=None,
+        critique_confidence=None,
+        critique_reasoning="",
+        has_major_issues=False,
+        judged_by=JUDGE,
+        unscored=Unscored(reason="cut off", code="CRITIC-ERR-005"),
+    )
+    return sound.model_copy(update={"critique": critique, **keys})
+
+
+def test_a_rate_counts_only_what_is_known(store: Store) -> None:
+    kept(store, 1, iterations=(a_failed(),), converged=False)
+    kept(store, 2, iterations=(an_iteration(1, invalid=()),))
+    found = store.measures.total(MeasureFilter())
+    assert (found.runs, found.critique_hallucination_rate, found.convergence_rate) == (2, 0.0, 0.5)
+    assert store.measures.total(MeasureFilter(since="2027-01-01")).critique_hallucination_rate is None
+
+
+def test_figures_are_added_up_by_day_week_and_month(store: Store) -> None:
+    for number, day in enumerate(("2026-01-04", "2026-01-05", "2026-01-11", "2026-02-01"), 1):
+        kept(store, number, at=f"{day}T23:59:59.000Z")
+
+    def by(period: Any) -> list[tuple[str | None, int]]:
+        return [(each.name, each.runs) for each in store.measures.by_period(MeasureFilter(), period)]
+
+    assert by("day") == [("2026-01-04", 1), ("2026-01-05", 1), ("2026-01-11", 1), ("2026-02-01", 1)]
+    assert by("week") == [("2025-12-29", 1), ("2026-01-05", 2), ("2026-01-26", 1)]  # from Monday to Sunday
+    assert by("month") == [("2026-01-01", 3), ("2026-02-01", 1)]
+
+
+def test_figures_are_told_apart_by_model_time_and_data_set(store: Store) -> None:
+    kept(store, 1)
+    kept(store, 2, model="openai:gpt-4o", at="2026-03-01T00:00:00.000Z")
+    measures = store.measures
+    assert [(each.name, each.runs) for each in measures.by_model(MeasureFilter())] == [
+        ("offline", 1),
+        ("openai:gpt-4o", 1),
+    ]
+    assert measures.total(MeasureFilter(models=("openai:gpt-4o",))).runs == 1
+    assert measures.total(MeasureFilter(since="2026-03-01")).runs == 1
+    assert measures.total(MeasureFilter(until="2026-03-01")).runs == 1
+    assert measures.total(MeasureFilter(datasets=("made for tests",))).runs == 2
+    assert measures.total(MeasureFilter(datasets=("another",))).runs == 0
+    assert measures.names("critic") == {"offline": 1, "openai:gpt-4o": 1}
+    assert [each.name for each in measures.by_model(MeasureFilter(role="evaluator"))] == [None]
+
+
+def test_percentiles_are_values_that_occurred(store: Store) -> None:
+    for number in range(1, 101):
+        kept(store, number, iterations=(an_audited(1, critic_ms=float(number)),))
+    found = store.measures.distribution(MeasureFilter(), "critic_ms", (10.0, 50.0))
+    assert (found.count, found.least, found.most, found.mean) == (100, 1.0, 100.0, 50.5)
+    assert (found.p50, found.p95) == (50.0, 95.0)
+    assert [(each.low, each.high, each.count) for each in found.bins] == [
+        (None, 10.0, 10),
+        (10.0, 50.0, 40),
+        (50.0, None, 50),
+    ]
+
+
+@pytest.mark.parametrize("values", [[3.0], [1.0, 2.0], [5.0, 1.0, 3.0]])
+def test_percentiles_of_few_values(store: Store, values: list[float]) -> None:
+    for number, value in enumerate(values):
+        kept(store, number, iterations=(an_audited(1, critic_ms=value),))
+    found = store.measures.distribution(MeasureFilter(), "critic_ms", ())
+    assert found.p50 == sorted(values)[(len(values) - 1) // 2]
+    assert found.p95 == max(values)
+    assert found.bins[0].count == len(values)
+
+
+def test_a_distribution_of_nothing_is_empty(store: Store) -> None:
+    found = store.measures.distribution(MeasureFilter(), "cost_usd", (1.0,))
+    assert (found.count, found.mean, found.p50, [each.count for each in found.bins]) == (0, None, None, [0, 0])
+
+
+def test_the_runs_behind_a_figure_are_found(store: Store) -> None:
+    kept(store, 1, iterations=(an_audited(1, critic_ms=20.0), an_audited(2, critic_ms=900.0)))
+    kept(store, 2, iterations=(an_iteration(1, invalid=()),), at="2026-01-06T00:00:00.000Z")
+    measures = store.measures
+
+    def found(**pick: Any) -> list[str]:
+        page = measures.runs(MeasureFilter(), Pick(**pick))
+        assert page.total == len(page.rows)
+        return [each.run_id for each in page.rows]
+
+    assert found() == ["run-2", "run-1"]
+    assert found(rate="hallucination") == ["run-1"]
+    assert found(rate="hallucination", yes=False) == ["run-2"]
+    assert found(measure="critic_ms", above=500.0) == ["run-1"]
+    assert found(measure="critic_ms", above=20.0, most=100.0) == []
+    assert found(termination="error") == []
+    row = measures.runs(MeasureFilter(), Pick(measure="critic_ms", above=500.0)).rows[0]
+    assert (row.case_id, row.query, row.value) == ("case-1", "When was the bridge opened?", 900.0)
+    assert measures.runs(MeasureFilter(), Pick(), page=2, size=1).rows[0].run_id == "run-1"
+
+
+def test_figures_hold_no_text(store: Store, path: Path) -> None:
+    case = a_case("case-1", query="Where is the walrus?", answer="The walrus is in Skagen [1].")
+    store.cases.add(case)
+    walrus = an_iteration(1, answer="The walrus is in Skagen [1].")
+    store.runs.finish(a_run(case, iterations=(walrus,)))
+    assert "walrus" not in repr(rows(path)).lower()
+
+
+def test_a_run_that_does_not_finish_leaves_no_figures(store: Store) -> None:
+    case = a_case()
+    store.cases.add(case)
+    store.runs.start("run-1", case_id=case.id, case_digest=case.digest(), models={}, settings={})
+    store.runs.abandon("run-1", "the power failed")
+    assert store.measures.count() == 0
