@@ -9,6 +9,7 @@
     │   ├── UnguardedLog       an append-only table has lost its guard
     │   ├── CaseConflict       the id is taken by a case with other content
     │   ├── UnknownRecord      no case, run or decision has that id
+    │   ├── Removed            retention has removed what was kept of a run or screening
     │   └── StaleVersion       what a person looked at has changed since
     ├── RetrievalFailed        a source of abstracts can't be asked, or its reply can't be read
     ├── MissingExtra           an optional package is not installed
@@ -103,6 +104,10 @@ class CaseConflict(StoreError):
 
 class UnknownRecord(StoreError):
     """No case, run or decision has that id."""
+
+
+class Removed(StoreError):
+    """Retention has removed what was kept of a run or screening: its figures stand, its content is gone."""
 
 
 class StaleVersion(StoreError):

@@ -19,13 +19,15 @@ from types import TracebackType
 from typing import Self
 
 from masis.schema.base import utc_now
-from masis.store import transfer
+from masis.schema.retention import Shrunk
+from masis.store import shrinking, transfer
 from masis.store.acceptances import Acceptances, RememberedGrades
 from masis.store.cases import Cases
 from masis.store.checking import check
 from masis.store.corpora import Corpora, CorpusImport, CorpusRetriever, CorpusSummary
 from masis.store.decisions import Decisions
 from masis.store.drafts import Drafts
+from masis.store.executions import Executions
 from masis.store.measure_records import (
     Distribution,
     Measure,
@@ -40,6 +42,7 @@ from masis.store.measure_records import (
 from masis.store.measures import Measures
 from masis.store.opening import Database, Unguarded, open_database
 from masis.store.owners import Owner, this_process
+from masis.store.purges import Purges
 from masis.store.records import (
     Added,
     CaseFilter,
@@ -53,6 +56,7 @@ from masis.store.records import (
     RunSummary,
     StoreCheck,
 )
+from masis.store.retention import Retention
 from masis.store.runs import Runs
 from masis.store.screening_log import ScreeningLog
 from masis.store.screening_records import (
@@ -66,14 +70,15 @@ from masis.store.transfer import Putting, StoreRecord
 
 
 class Store:
-    """One database and its parts: ``cases``, ``runs``, ``decisions``, ``drafts``; ``corpora``, ``screenings``,
-    ``screening_log``, ``acceptances``, ``remembered_grades``.
+    """One database and its parts: ``cases``, ``runs``, ``executions``, ``decisions``, ``drafts``;
+    ``corpora``, ``screenings``, ``screening_log``, ``acceptances``, ``remembered_grades``; ``retention``, ``purges``.
     """
 
     def __init__(self, database: Database) -> None:
         self.database = database
         self.cases, self.runs, self.decisions = Cases(database), Runs(database), Decisions(database)
         self.drafts = Drafts(database)
+        self.executions, self.purges, self.retention = Executions(database), Purges(database), Retention(database)
         self.measures = Measures(database)
         self.corpora, self.screenings = Corpora(database), Screenings(database)
         self.screening_log = ScreeningLog(database)
@@ -118,6 +123,10 @@ class Store:
     def check(self) -> StoreCheck:
         """Whether file, schema, guards and log are in order."""
         return check(self.database)
+
+    def shrink(self, stopped: Callable[[], bool] | None = None) -> Shrunk:
+        """Give the free space in the file back to the disk, or say why that can't be."""
+        return shrinking.shrink(self.database, stopped)
 
     def close(self) -> None:
         """Close all connections; a later use opens new ones."""

@@ -14,6 +14,7 @@ from masis.store import chain
 from masis.store.cases import case_seq, sha256
 from masis.store.opening import Database
 from masis.store.records import DecisionFilter, DecisionPage, LogHead
+from masis.store.runs import assert_kept
 from masis.store.states import refresh
 
 
@@ -28,7 +29,7 @@ class Decisions:
 
         The same ``token`` again returns the first entry. ``seen_version`` is the case's version that the person
         looked at: StaleVersion if it has changed since. Raises UnknownRecord (no such case, run or entry) and
-        StoreError (the run is of another case, the entry to undo does not stand).
+        StoreError (the run is of another case, the entry to undo does not stand), Removed (nothing of the run is left).
         """
         payload_of(decision)  # says what is wrong before anything is looked up
         with self._database.writing() as connection:
@@ -214,11 +215,13 @@ def _run_seq(connection: sqlite3.Connection, decision: Decision, case: int) -> i
         if decision.kind == "policy_accept":
             raise StoreError("the policy accepts a run: name it.")
         return None
-    run = connection.execute("SELECT seq, case_seq, state FROM runs WHERE id = ?", [decision.run_id]).fetchone()
+    run = connection.execute("SELECT * FROM runs WHERE id = ?", [decision.run_id]).fetchone()
     if run is None:
         raise UnknownRecord(f"there is no run {decision.run_id!r} to decide about.")
     if run["case_seq"] != case:
         raise StoreError(f"run {decision.run_id!r} is of another case than {decision.case_id!r}.")
+    if decision.kind != "undo":
+        assert_kept(connection, run)
     if decision.kind == "policy_accept" and run["state"] != "finished":
         raise StoreError(f"run {decision.run_id!r} is not finished: the policy can't accept it.")
     if (

@@ -43,9 +43,29 @@ def _guards_of(log: str, payloads: str, name: str, unique: tuple[str, ...]) -> d
     }
 
 
+def _only_grows(table: str, name: str, once: str = "") -> dict[str, str]:
+    """The triggers of a table without a chain, numbered without a gap; ``once``: what no two rows share."""
+    again = f" OR EXISTS (SELECT 1 FROM {table} WHERE {once})" if once else ""  # noqa: S608
+    return {
+        f"{table}_no_update": f"""
+        CREATE TRIGGER {table}_no_update BEFORE UPDATE ON {table}
+        BEGIN SELECT RAISE(ABORT, '{name} only grows: nothing in it is changed'); END""",
+        f"{table}_no_delete": f"""
+        CREATE TRIGGER {table}_no_delete BEFORE DELETE ON {table}
+        BEGIN SELECT RAISE(ABORT, '{name} only grows: nothing in it is deleted'); END""",
+        f"{table}_no_replace": f"""
+        CREATE TRIGGER {table}_no_replace BEFORE INSERT ON {table}
+        WHEN NEW.seq IS NOT (SELECT coalesce(max(seq), 0) + 1 FROM {table}){again}
+        BEGIN SELECT RAISE(ABORT, '{name} only grows: what is new goes to its end'); END""",  # noqa: S608
+    }
+
+
 GUARDS: dict[str, dict[str, str]] = {
     "decision_log": _guards_of("decision_log", "decision_payloads", "decision log", ("id", "token", "redacts")),
     "screening_log": _guards_of("screening_log", "screening_log_payloads", "screening log", ("id", "token", "redacts")),
+    "executions": _only_grows("executions", "the log of executions", "run_id = NEW.run_id AND start = NEW.start"),
+    "purges": _only_grows("purges", "the record of what retention removed"),
+    "purged": _only_grows("purged", "the record of what retention removed"),
 }
 """The guards of each log, by its table."""
 

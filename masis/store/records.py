@@ -104,7 +104,10 @@ class Added(NamedTuple):
 
 
 class RunSummary(Record):
-    """A run in a list; figures are None until it is finished. ``why`` says why it was interrupted."""
+    """A run in a list; figures are None until it is finished. ``why`` says why it was interrupted.
+
+    Of a run that retention has removed (``removed_at``) the figures stand; its content and its settings are gone.
+    """
 
     id: str
     case_id: str
@@ -126,6 +129,12 @@ class RunSummary(Record):
     flags: tuple[str, ...]
     reasons: tuple[str, ...]
     why: str
+    removed_at: str | None = None
+
+    @property
+    def readable(self) -> bool:
+        """Whether it is finished and there to be read."""
+        return self.state == "finished" and self.removed_at is None
 
 
 class RunProgress(Record):

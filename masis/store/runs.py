@@ -13,10 +13,10 @@ from datetime import datetime
 from itertools import groupby
 from typing import Any
 
-from masis.errors import StoreError, UnknownRecord
+from masis.errors import Removed, StoreError, UnknownRecord
 from masis.schema.audit import Draft
 from masis.schema.run import Event, Iteration, Run, StepsDone
-from masis.store import measures, owners
+from masis.store import executions, measures, owners
 from masis.store.cases import canonical_json, case_seq, sha256
 from masis.store.opening import Database
 from masis.store.owners import Owner
@@ -60,6 +60,7 @@ class Runs:
         owner = owner or owners.this_process()
         with self._database.writing() as connection:
             run = _row(connection, run_id)
+            assert_kept(connection, run)
             if run["state"] == "finished":
                 raise StoreError(f"run {run_id!r} is finished: there is nothing to resume. Start a new one.")
             if run["state"] == "running" and not self._lost(run):
@@ -142,11 +143,13 @@ class Runs:
             seq = row["seq"]
             if row["case_seq"] != case_seq(connection, run.case_id):
                 raise StoreError(f"run {run.id!r} was started for another case than {run.case_id!r}.")
+            assert_kept(connection, row)
             if row["state"] == "finished":
                 if _read_run(connection, row) != run:
                     raise StoreError(f"run {run.id!r} is finished with another result, which stays as it is.")
                 return
             write_result(connection, seq, run, kept)
+            executions.log_end(connection, run, row["starts"])
             refresh(connection, row["case_seq"])
 
     def abandon(self, run_id: str, why: str) -> None:
@@ -180,17 +183,19 @@ class Runs:
         return bool(_row(self._database.connection(), run_id)["cancel_requested"])
 
     def get(self, run_id: str) -> Run:
-        """A finished run, whole. Raises UnknownRecord, and StoreError where it is not finished."""
+        """A finished run, whole. Raises UnknownRecord, Removed, and StoreError where it is not finished."""
         with self._database.reading() as connection:
             row = _row(connection, run_id)
+            assert_kept(connection, row)
             if row["payload"] is None:
                 raise StoreError(f"run {run_id!r} is {row['state']}, not finished: only its progress can be read.")
             return _read_run(connection, row)
 
     def progress(self, run_id: str) -> RunProgress:
-        """How far a run has come: what it was told, its draft, the iterations finished so far."""
+        """How far a run has come: what it was told, its draft, the iterations finished so far. Raises Removed."""
         with self._database.reading() as connection:
             row = _row(connection, run_id)
+            assert_kept(connection, row)
             last = connection.execute("SELECT max(seq) FROM run_events WHERE run_seq = ?", [row["seq"]]).fetchone()[0]
             return RunProgress(
                 run_id=run_id,
@@ -233,7 +238,7 @@ class Runs:
         """The ids of cases with more than one finished run, the one that ran last first."""
         rows = self._database.connection().execute(
             """SELECT cases.id FROM (
-                   SELECT case_seq, max(seq) AS newest FROM runs WHERE state = 'finished'
+                   SELECT case_seq, max(seq) AS newest FROM runs WHERE state = 'finished' AND removed_by IS NULL
                    GROUP BY case_seq HAVING count(*) > 1 ORDER BY newest DESC LIMIT ?
                ) JOIN cases ON cases.seq = case_seq ORDER BY newest DESC""",
             [limit],
@@ -247,6 +252,7 @@ class Runs:
             .execute(
                 """SELECT runs.id FROM runs JOIN cases ON cases.seq = case_seq
                    WHERE cases.id = ? AND settings_digest = ? AND runs.state = ? AND case_digest = ?
+                       AND removed_by IS NULL
                    ORDER BY runs.seq DESC LIMIT 1""",
                 [case_id, sha256(canonical_json(settings)), state, case_digest],
             )
@@ -258,7 +264,7 @@ class Runs:
         """Interrupted runs that no newer finished run of their case has made pointless, newest first."""
         return _summaries(
             self._database.connection(),
-            """runs.state = 'interrupted' AND NOT EXISTS (SELECT 1 FROM runs AS later
+            """runs.state = 'interrupted' AND removed_by IS NULL AND NOT EXISTS (SELECT 1 FROM runs AS later
                WHERE later.case_seq = runs.case_seq AND later.state = 'finished' AND later.seq > runs.seq)""",
             [],
         )
@@ -278,10 +284,12 @@ class Runs:
         return silence.total_seconds() > owners.SILENCE_S
 
     def _interrupt(self, connection: sqlite3.Connection, run: sqlite3.Row, why: str) -> None:
+        at = self._database.now()
         connection.execute(
-            "UPDATE runs SET state = 'interrupted', ended_at = ?, why = ? WHERE seq = ?",
-            [self._database.now(), why, run["seq"]],
+            "UPDATE runs SET state = 'interrupted', ended_at = ?, why = ? WHERE seq = ?", [at, why, run["seq"]]
         )
+        done = _read_iterations(connection, run["seq"])
+        executions.log_cut_short(connection, run, _case_id(connection, run), done, at)
         refresh(connection, run["case_seq"])
 
 
@@ -290,6 +298,16 @@ def _row(connection: sqlite3.Connection, run_id: str) -> sqlite3.Row:
     if row is None:
         raise UnknownRecord(f"there is no run {run_id!r}.")
     return row
+
+
+def assert_kept(connection: sqlite3.Connection, run: sqlite3.Row) -> None:
+    """Raise Removed where retention has removed what was kept of a run."""
+    if run["removed_by"] is not None:
+        at = connection.execute("SELECT at FROM purges WHERE seq = ?", [run["removed_by"]]).fetchone()[0]
+        raise Removed(
+            f"what was kept of run {run['id']!r} was removed on {at[:10]} by retention. Audit the case again to have "
+            "it anew; `masis purge --history` says what was removed, and by whom."
+        )
 
 
 def _unfinished(connection: sqlite3.Connection, run_id: str) -> sqlite3.Row:
@@ -407,7 +425,8 @@ _SUMMARY = [name for name in RunSummary.model_fields if name not in ("case_id", 
 
 def _summaries(connection: sqlite3.Connection, where: str, values: Sequence[Any]) -> tuple[RunSummary, ...]:
     rows = connection.execute(
-        f"""SELECT runs.*, cases.id AS case_id FROM runs JOIN cases ON cases.seq = case_seq
+        f"""SELECT runs.*, cases.id AS case_id, purges.at AS removed_at
+            FROM runs JOIN cases ON cases.seq = case_seq LEFT JOIN purges ON purges.seq = removed_by
             WHERE {where} ORDER BY runs.seq DESC""",  # noqa: S608 (conditions of ours, values bound)
         values,
     )

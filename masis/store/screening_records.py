@@ -19,6 +19,7 @@ class ScreeningSummary(Record):
     """A screening in a list. ``outcome`` and ``kept`` are the machine's, None until it is finished.
 
     ``overrides`` counts what people said about it since. ``version`` changes whenever any of this does.
+    Of a screening that retention has removed (``removed_at``) question and outcome stand; rounds and grades are gone.
     """
 
     id: str
@@ -34,6 +35,7 @@ class ScreeningSummary(Record):
     kept: int | None
     overrides: int
     version: int
+    removed_at: str | None = None
 
 
 class ScreeningProgress(NamedTuple):

@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from masis.errors import StoreError, UnknownRecord
+from masis.errors import Removed, StoreError, UnknownRecord
 from masis.schema.screening import Abstract, Grade, Round, Screening, Thresholds
 from masis.store import owners
 from masis.store.owners import Owner
@@ -28,6 +28,16 @@ def row_of(connection: sqlite3.Connection, screening_id: str) -> sqlite3.Row:
 def unknown(screening_id: str) -> UnknownRecord:
     """The error for a screening that is not there."""
     return UnknownRecord(f"there is no screening {screening_id!r}.")
+
+
+def assert_kept(connection: sqlite3.Connection, row: sqlite3.Row) -> None:
+    """Raise Removed where retention has removed what was kept of a screening."""
+    if row["removed_by"] is not None:
+        at = connection.execute("SELECT at FROM purges WHERE seq = ?", [row["removed_by"]]).fetchone()[0]
+        raise Removed(
+            f"what was kept of screening {row['id']!r} was removed on {at[:10]} by retention. Screen the question "
+            "again to have it anew."
+        )
 
 
 def insert(

@@ -19,6 +19,7 @@ from masis.store.opening import Database
 from masis.store.owners import Owner
 from masis.store.screening_records import ScreeningProgress, ScreeningSummary
 from masis.store.screening_rows import (
+    assert_kept,
     finished_rounds,
     insert,
     keep_abstracts,
@@ -71,6 +72,7 @@ class Screenings:
         owner = owner or owners.this_process()
         with self._database.writing() as connection:
             row = row_of(connection, screening_id)
+            assert_kept(connection, row)
             if row["state"] == "finished":
                 raise StoreError(f"screening {screening_id!r} is finished: there is nothing to resume.")
             if row["state"] == "running" and not self._lost(row):
@@ -131,6 +133,7 @@ class Screenings:
                     None,
                 )
             elif row["state"] == "finished":
+                assert_kept(connection, row)
                 if read_result(connection, row) != screening:
                     raise StoreError(f"screening {screening.id!r} is finished with another result, which stays.")
                 return
@@ -169,9 +172,10 @@ class Screenings:
         return bool(row_of(self._database.connection(), screening_id)["cancel_requested"])
 
     def get(self, screening_id: str) -> Screening:
-        """A finished screening as the machine left it. Raises UnknownRecord, and StoreError where it isn't finished."""
+        """A finished screening as the machine left it. Raises UnknownRecord, Removed, StoreError."""
         with self._database.reading() as connection:
             row = row_of(connection, screening_id)
+            assert_kept(connection, row)
             if row["payload"] is None:
                 raise StoreError(f"screening {screening_id!r} is {row['state']}: only its progress can be read.")
             return read_result(connection, row)
@@ -188,6 +192,7 @@ class Screenings:
 
         with self._database.reading() as connection:
             row = row_of(connection, screening_id)
+            assert_kept(connection, row)
             finished = finished_rounds(connection, row["seq"])
             return ScreeningProgress(
                 screening_id=screening_id,
@@ -229,7 +234,7 @@ class Screenings:
 
     def interrupted(self) -> tuple[ScreeningSummary, ...]:
         """Screenings that were cut short and can be resumed, newest first."""
-        return _summaries(self._database.connection(), "state = 'interrupted'", [], 1000)
+        return _summaries(self._database.connection(), "state = 'interrupted' AND removed_by IS NULL", [], 1000)
 
     def _seen(self, connection: sqlite3.Connection, seq: int) -> None:
         connection.execute("UPDATE screenings SET seen_at = ? WHERE seq = ?", [self._database.now(), seq])
@@ -261,7 +266,8 @@ def _summaries(
                 (SELECT count(*) FROM screening_rounds WHERE screening_seq = screenings.seq) AS rounds,
                 (SELECT count(*) FROM screening_abstracts WHERE screening_seq = screenings.seq) AS abstracts,
                 (SELECT count(*) FROM screening_log
-                 WHERE screening_seq = screenings.seq AND kind = 'override') AS overrides
+                 WHERE screening_seq = screenings.seq AND kind = 'override') AS overrides,
+                (SELECT at FROM purges WHERE purges.seq = removed_by) AS removed_at
             FROM screenings WHERE {where} ORDER BY seq DESC LIMIT ?""",  # noqa: S608 (conditions of ours, values bound)
         [*values, limit],
     )

@@ -5,7 +5,8 @@ r"""Where a case stands: derived from its runs and its entries in the log, never
 
 A person's decision stands, whatever runs follow, until it is undone or another one is made. Without one, a run under
 way shows; then the newest finished run counts: accepted where the log holds the policy's acceptance of that run, else
-waiting for review. Undoing an entry gives the state the case had without it.
+waiting for review. Undoing an entry gives the state the case had without it. A run whose content retention has removed
+counts only where an entry that stands is about it.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ class RunFact(NamedTuple):
 
     seq: int
     state: str
+    removed: bool = False
 
 
 class EntryFact(NamedTuple):
@@ -52,6 +54,9 @@ class Standing(NamedTuple):
 
 def standing(runs: Sequence[RunFact], entries: Sequence[EntryFact]) -> Standing:
     """Derive the state from all runs and entries of one case, each in order of their sequence numbers."""
+    undone = {entry.undoes for entry in entries if entry.kind == "undo"}
+    about = {entry.run_seq for entry in entries if entry.kind != "undo" and entry.seq not in undone}
+    runs = [run for run in runs if not run.removed or run.seq in about]
     finished = next((run.seq for run in reversed(runs) if run.state == "finished"), None)
     entry = current_entry(entries, finished)
     entry_seq = entry.seq if entry else None
@@ -83,19 +88,21 @@ _NO_FIGURES = (*[None] * 6, "[]", "[]", -1.0, -1.0)
 def refresh(connection: sqlite3.Connection, case_seq: int) -> None:
     """Bring the derived columns of one case up to date. Every write to runs or log calls this before it commits."""
     runs = connection.execute(
-        "SELECT seq, state, starts, started_at, ended_at FROM runs WHERE case_seq = ? ORDER BY seq", [case_seq]
+        "SELECT seq, state, starts, started_at, ended_at, removed_by FROM runs WHERE case_seq = ? ORDER BY seq",
+        [case_seq],
     ).fetchall()
     entries = connection.execute(
         "SELECT seq, kind, verdict, run_seq, undoes, at FROM decision_log WHERE case_seq = ? ORDER BY seq", [case_seq]
     ).fetchall()
     now = standing(
-        [RunFact(run["seq"], run["state"]) for run in runs],
+        [RunFact(run["seq"], run["state"], run["removed_by"] is not None) for run in runs],
         [EntryFact(*tuple(entry)[:5]) for entry in entries],
     )
     times = [time for run in runs for time in (run["started_at"], run["ended_at"]) if time]
     times += [entry["at"] for entry in entries]
-    # a start counts one, its end another: whatever happens to a case, the number rises
-    version = 1 + len(entries) + sum(2 * run["starts"] - (run["state"] == "running") for run in runs)
+    # a start counts one, its end another, its removal a third: whatever happens to a case, the number rises
+    version = 1 + len(entries)
+    version += sum(2 * run["starts"] - (run["state"] == "running") + (run["removed_by"] is not None) for run in runs)
     figures = _figures(connection, now.run_seq)
     connection.execute(
         f"""
@@ -124,8 +131,10 @@ def _figures(connection: sqlite3.Connection, run_seq: int | None) -> list[object
 def mismatches(connection: sqlite3.Connection) -> list[tuple[str, str, str]]:
     """Cases whose state, run or entry differ from what their runs and entries give: id, state kept, state derived."""
     runs: dict[int, list[RunFact]] = {}
-    for case, seq, state in connection.execute("SELECT case_seq, seq, state FROM runs ORDER BY seq"):
-        runs.setdefault(case, []).append(RunFact(seq, state))
+    for case, *facts in connection.execute(
+        "SELECT case_seq, seq, state, removed_by IS NOT NULL FROM runs ORDER BY seq"
+    ):
+        runs.setdefault(case, []).append(RunFact(*facts))
     entries: dict[int, list[EntryFact]] = {}
     for case, *facts in connection.execute(
         "SELECT case_seq, seq, kind, verdict, run_seq, undoes FROM decision_log ORDER BY seq"

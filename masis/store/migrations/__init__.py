@@ -26,6 +26,7 @@ from masis.store.migrations.audits import (
     m006_beginnings_of_words,
     m010_steps_of_an_iteration,
 )
+from masis.store.migrations.keeping import m012_executions_and_retention
 from masis.store.migrations.measures import m011_measures_of_runs
 from masis.store.migrations.screenings import m007_corpora, m008_screenings, m009_screening_log
 
@@ -49,6 +50,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     m009_screening_log,
     m010_steps_of_an_iteration,
     m011_measures_of_runs,
+    m012_executions_and_retention,
 )
 
 

@@ -1,0 +1,156 @@
+"""What outlasts a run: the log of executions, and the record of what retention removed. No text of any run."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from masis.schema.base import Record
+from masis.schema.run import TerminationReason
+
+ExecutionEnd = TerminationReason | Literal["abandoned"]
+"""How an execution ended: as the loop says, or ``abandoned`` where its process was cut short."""
+
+PurgedKind = Literal["run", "screening", "remembered_grades"]
+KeptFor = Literal["decided", "waiting", "under_way"]
+"""Why something old enough is kept: a person's entry in a log is about it, it waits for a person, it runs."""
+
+Trigger = Literal["command", "page", "automatic"]
+"""Where a purge came from."""
+
+
+class Execution(Record):
+    """One execution of the critic loop (``specs/critic-loop.md``, REQ-CRITIC-COMP-001).
+
+    A run that is cut short and taken up again is executed twice: ``start`` counts from 1. ``at`` is when it ended.
+    ``final_quality`` is of the best iteration, ``improvement`` in percent; both None where nothing was scored.
+    """
+
+    at: str
+    run_id: str
+    start: int = Field(ge=1)
+    case_id: str
+    started_at: str
+    iterations: int = Field(ge=0)
+    final_quality: float | None
+    improvement: float | None
+    termination: ExecutionEnd
+    models: dict[str, str]
+    app: str
+    rubric: str
+
+
+class ExecutionPage(Record):
+    """One page of the log of executions, newest first, and how many there are in all."""
+
+    rows: tuple[Execution, ...]
+    total: int
+
+
+class RetentionRule(Record):
+    """What goes: everything that ended before ``cutoff``, but for what is kept unless told otherwise.
+
+    ``days`` is the age that the cutoff was reckoned from. ``decided`` takes what people's decisions rest on too,
+    ``waiting`` the runs that wait for a person.
+    """
+
+    cutoff: str
+    days: int = Field(ge=0)
+    decided: bool = False
+    waiting: bool = False
+
+
+class Parts(Record):
+    """How many of which parts; those of a kind that there is none of are 0."""
+
+    iterations: int = 0
+    drafts: int = 0
+    events: int = 0
+    steps: int = 0
+    rounds: int = 0
+    abstracts: int = 0
+    grades: int = 0
+
+    def __add__(self, other: Parts) -> Parts:
+        return Parts(**{name: getattr(self, name) + getattr(other, name) for name in Parts.model_fields})
+
+
+class Removal(Record):
+    """One thing that went: which, how much of it, and the digest of what it was."""
+
+    kind: PurgedKind
+    id: str
+    digest: str
+    bytes: int
+    parts: Parts
+
+
+class Purge(Record):
+    """One purge: when, by whom, by which rule, and how much went. ``seq`` counts from 1."""
+
+    seq: int
+    at: str
+    by: str
+    how: Trigger
+    rule: RetentionRule
+    app: str
+    runs: int = 0
+    screenings: int = 0
+    bytes: int = 0
+    parts: Parts = Parts()
+
+
+class Candidate(Record):
+    """Something that is old enough; ``kept_for`` says why it is kept all the same, None where it goes."""
+
+    kind: PurgedKind
+    id: str
+    about: str
+    state: str
+    ended_at: str
+    bytes: int
+    parts: Parts
+    kept_for: KeptFor | None = None
+
+
+class PurgePlan(Record):
+    """What a purge would do now: what goes and what is old enough and kept, each with its figures.
+
+    ``bytes`` counts what would be freed inside the file, ``file_bytes`` the file as it is.
+    """
+
+    rule: RetentionRule
+    goes: tuple[Candidate, ...]
+    kept: dict[KeptFor, int]
+    runs_in_all: int
+    screenings_in_all: int
+    file_bytes: int
+
+    @property
+    def runs(self) -> int:
+        """How many runs go."""
+        return sum(each.kind == "run" for each in self.goes)
+
+    @property
+    def screenings(self) -> int:
+        """How many screenings go."""
+        return sum(each.kind == "screening" for each in self.goes)
+
+    @property
+    def bytes(self) -> int:
+        """How many bytes of content go."""
+        return sum(each.bytes for each in self.goes)
+
+    @property
+    def parts(self) -> Parts:
+        """How much goes, part by part."""
+        return sum((each.parts for each in self.goes), Parts())
+
+
+class Shrunk(Record):
+    """What giving free space back to the disk came to: the file's size before and after, and why it did not shrink."""
+
+    before: int
+    after: int
+    why_not: str = ""
