@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from masis.errors import BadReply, InvalidRevision, ReviserFailed
 from masis.llm.prompting import Asker, Prompt, answer, compose, load, question_and_evidence, rows, without_fences
@@ -58,6 +59,17 @@ class ModelReviser:
 
 def prompt(context: AuditContext, critique: Critique, issues: Sequence[Issue], mark: str) -> Prompt:
     """What the reviser is sent."""
+    found, view = told(critique, issues)
+    return compose(
+        PROMPT,
+        mark,
+        question_and_evidence(context.query, context.evidence),
+        [answer(context.answer), rows("ISSUES", found), rows("CRITIQUE", [view])],
+    )
+
+
+def told(critique: Critique, issues: Sequence[Issue]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """What the reviser is told of the gravest issues, a row each, and of the critic's view of the whole."""
     gravest = sorted(issues, key=lambda issue: _GRAVITY.index(issue.severity))[:ISSUES_MOST]
     found = [
         {
@@ -78,12 +90,7 @@ def prompt(context: AuditContext, critique: Critique, issues: Sequence[Issue], m
         "logical_gaps": critique.logical_gaps,
         "conflicting_evidence": critique.conflicting_evidence,
     }
-    return compose(
-        PROMPT,
-        mark,
-        question_and_evidence(context.query, context.evidence),
-        [answer(context.answer), rows("ISSUES", found), rows("CRITIQUE", [view])],
-    )
+    return found, view
 
 
 def revision(reply: RevisionReply, context: AuditContext, issues: Sequence[Issue], judged_by: JudgedBy) -> Revision:

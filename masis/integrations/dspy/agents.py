@@ -1,0 +1,339 @@
+"""``CriticAgent`` and ``RevisionAgent`` (``specs/critic-loop.md``, 2.1 and 2.2) as modules that DSPy can optimise.
+
+A model judges or writes; what it hands in goes through the rules in code that every audit's goes through: numbers
+clamped, what is none left unscored, confidence tempered by the citations, ``has_major_issues`` read from the issues,
+nothing recorded of a revision that its texts don't bear out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import dspy
+
+from masis import auditor
+from masis.errors import BadReply, CriticFailed, InvalidCritique, InvalidRevision, ReviserFailed, StepError
+from masis.integrations.dspy.asking import asked, asked_async
+from masis.integrations.dspy.contracts import CriticAgentOutput, critique_of, evidence_of, revision_of
+from masis.integrations.dspy.engine import language_model
+from masis.integrations.dspy.signatures import CRITIC_PROMPT, REVISER_PROMPT, critique_task, revision_task
+from masis.llm import registry
+from masis.llm.critic import judgement
+from masis.llm.model import Retries
+from masis.llm.prompting import load
+from masis.llm.replies import CritiqueReply, RevisionReply
+from masis.llm.reviser import revision, told
+from masis.schema.audit import Critique, Issue, JudgedBy, Revision
+from masis.schema.base import Unscored
+from masis.settings import Settings
+from masis.steps import issues
+from masis.steps.conduct import Conduct
+from masis.steps.context import AuditContext
+from masis.steps.critique import CritiqueJudgement, ruled
+
+Chunks = Iterable[Any]
+CONTEXT = "context"
+"""In place of a model: whatever ``dspy.context`` or ``dspy.configure`` names when the agent is asked."""
+
+
+class _Agent(dspy.Module):
+    """What both agents share: a model, and how it is asked."""
+
+    role = ""
+    prompt = ""
+    temperature = 0.0
+
+    def __init__(self, llm_provider: str, model_name: str, lm: Any, settings: Settings | None) -> None:
+        super().__init__()
+        self.model_string = f"{llm_provider}:{model_name}"
+        self.settings = settings or Settings()
+        self.llm = lm
+        self.version = f"{load(self.prompt).version} by DSPy"
+
+    @property
+    def model(self) -> str:
+        """The model that is asked, as records name it."""
+        lm = self._own_lm()
+        if lm == CONTEXT:
+            lm = dspy.settings.lm
+        return str(getattr(lm, "model", None) or self.model_string)
+
+    def for_run(self, conduct: Conduct) -> Any:
+        """The model for one run: the one given, else ``llm_provider:model_name``, reached as settings say.
+
+        Raises SettingsError for one that can't be asked.
+        """
+        if (lm := self._own_lm()) is not None:
+            return None if lm == CONTEXT else lm
+        model = registry.asker(self.model_string, self.role, conduct, self.settings)
+        return language_model(model, self.version, temperature=self.temperature)
+
+    def _own_lm(self) -> Any:
+        return next((each.lm for each in self.predictors() if each.lm is not None), self.llm)
+
+    def _about(self) -> str:
+        return f"{self.role} {self.version}"
+
+    def _conduct(self) -> Conduct:
+        return Conduct(call_s=self.settings.call_deadline_s)
+
+    def _retries(self) -> Retries:
+        return Retries(self.settings.max_retries, self.settings.retry_base_s, self.settings.retry_cap_s)
+
+    @property
+    def judged_by(self) -> JudgedBy:
+        """Model and version, for the record."""
+        return JudgedBy(model=self.model, version=self.version)
+
+
+class CriticAgent(_Agent):
+    """Analyses an answer by its evidence (REQ-CRITIC-001).
+
+    The model is ``llm_provider:model_name``, with the address and the key that settings and environment have for it, or
+    ``lm``: any ``dspy.LM``. ``lm=CONTEXT`` leaves it to ``dspy.context``.
+    """
+
+    role, prompt = "critic", CRITIC_PROMPT
+
+    def __init__(
+        self,
+        llm_provider: str = "openai",
+        model_name: str = "gpt-4",
+        *,
+        lm: Any = None,
+        settings: Settings | None = None,
+    ) -> None:
+        super().__init__(llm_provider, model_name, lm, settings)
+        self.critic = dspy.Predict(critique_task())
+
+    def forward(
+        self,
+        answer: str,
+        original_query: str,
+        evidence_chunks: Chunks,
+        reasoning_steps: Iterable[str] | None = None,
+        iteration_number: int = 1,
+    ) -> Any:
+        """A critique: the fields of ``CriticAgentOutput``, and ``objections``, what the critic itself raised.
+
+        Where no critique could be had, scores are None and ``unscored`` says why; nothing is raised for it.
+        """
+        context = self.context(answer, original_query, evidence_chunks, reasoning_steps, iteration_number)
+        return self._prediction(context, self.judge(context))
+
+    async def aforward(
+        self,
+        answer: str,
+        original_query: str,
+        evidence_chunks: Chunks,
+        reasoning_steps: Iterable[str] | None = None,
+        iteration_number: int = 1,
+    ) -> Any:
+        """``forward``, awaited."""
+        context, conduct = (
+            self.context(answer, original_query, evidence_chunks, reasoning_steps, iteration_number),
+            self._conduct(),
+        )
+        try:
+            lm = self.for_run(conduct)
+            found = await asked_async(self.critic, _of_critic(context), lm, conduct, self._retries(), self._about())
+            return self._prediction(context, judgement(_read(found, CritiqueReply), context))
+        except StepError as error:
+            return self._prediction(context, _unscored(error))
+
+    def judge(
+        self, context: AuditContext, conduct: Conduct | None = None, lm: Any = None
+    ) -> CritiqueJudgement | Unscored:
+        """The judgement as the model gave it, as any critic of an audit gives it; a failure is a value."""
+        conduct = conduct or self._conduct()
+        try:
+            lm = lm or self.for_run(conduct)
+            found = asked(self.critic, _of_critic(context), lm, conduct, self._retries(), self._about())
+        except StepError as error:
+            return _unscored(error)
+        return judgement(_read(found, CritiqueReply), context)
+
+    def context(
+        self,
+        answer: str,
+        original_query: str,
+        evidence_chunks: Chunks,
+        reasoning_steps: Iterable[str] | None = None,
+        iteration_number: int = 1,
+    ) -> AuditContext:
+        """What a critic sees, with the citations audited by code."""
+        evidence = evidence_of(evidence_chunks)
+        cited = auditor.audit_citations(answer, evidence, self.settings)
+        found = issues.merged(cited, (), (), self.settings)
+        steps = tuple(reasoning_steps or ())
+        return AuditContext(original_query, answer, evidence, cited, (), (), found, iteration_number, steps)
+
+    def _prediction(self, context: AuditContext, given: CritiqueJudgement | Unscored) -> Any:
+        own = issues.RaisedIssues((), ())
+        if isinstance(given, CritiqueJudgement):
+            own = issues.raised(given.objections, context.answer, context.issues)
+        found = (*context.issues, *own.issues)
+        verdict = ruled(given, context.citation_audit, found, self.judged_by, own.notes)
+        output = critique_of(verdict, found)
+        return dspy.Prediction(
+            **{name: getattr(output, name) for name in CriticAgentOutput.model_fields},
+            objections=own.issues,
+            found=found,
+            verdict=verdict,
+        )
+
+
+class RevisionAgent(_Agent):
+    """Improves an answer on the issues found (REQ-CRITIC-008). Its model is named as ``CriticAgent``'s."""
+
+    role, prompt, temperature = "reviser", REVISER_PROMPT, 0.3
+
+    def __init__(
+        self,
+        llm_provider: str = "openai",
+        model_name: str = "gpt-4",
+        *,
+        lm: Any = None,
+        settings: Settings | None = None,
+    ) -> None:
+        super().__init__(llm_provider, model_name, lm, settings)
+        self.revision = dspy.Predict(revision_task())
+
+    def forward(
+        self,
+        original_answer: str,
+        critique: Any,
+        original_query: str,
+        evidence_chunks: Chunks,
+        iteration_number: int = 1,
+    ) -> Any:
+        """A revision: the fields of ``RevisionAgentOutput``. ``critique`` is what a ``CriticAgent`` gave.
+
+        Raises ReviserFailed, InvalidRevision or ProviderFailed where none could be had.
+        """
+        context, found, inputs = self._asked_about(
+            original_answer, critique, original_query, evidence_chunks, iteration_number
+        )
+        return self._prediction(self._revised(context, found, inputs, self._conduct(), None))
+
+    async def aforward(
+        self,
+        original_answer: str,
+        critique: Any,
+        original_query: str,
+        evidence_chunks: Chunks,
+        iteration_number: int = 1,
+    ) -> Any:
+        """``forward``, awaited."""
+        context, found, inputs = self._asked_about(
+            original_answer, critique, original_query, evidence_chunks, iteration_number
+        )
+        conduct = self._conduct()
+        try:
+            lm = self.for_run(conduct)
+            given = await asked_async(self.revision, inputs, lm, conduct, self._retries(), self._about())
+        except BadReply as error:
+            raise _as_reviser(error) from error
+        return self._prediction(revision(_read(given, RevisionReply), context, found, self.judged_by))
+
+    def revise(
+        self,
+        context: AuditContext,
+        critique: Critique,
+        found: Iterable[Issue],
+        conduct: Conduct | None = None,
+        lm: Any = None,
+    ) -> Revision:
+        """A revision as any reviser of an audit gives it. Raises as ``forward`` does."""
+        found = tuple(found)
+        rows, view = told(critique, found)
+        inputs = _of_reviser(context, rows, view)
+        return self._revised(context, found, inputs, conduct or self._conduct(), lm)
+
+    def _revised(
+        self, context: AuditContext, found: tuple[Issue, ...], inputs: dict[str, Any], conduct: Conduct, lm: Any
+    ) -> Revision:
+        try:
+            lm = lm or self.for_run(conduct)
+            given = asked(self.revision, inputs, lm, conduct, self._retries(), self._about())
+        except BadReply as error:
+            raise _as_reviser(error) from error
+        return revision(_read(given, RevisionReply), context, found, self.judged_by)
+
+    def _asked_about(
+        self, answer: str, critique: Any, query: str, chunks: Chunks, number: int
+    ) -> tuple[AuditContext, tuple[Issue, ...], dict[str, Any]]:
+        evidence = evidence_of(chunks)
+        cited = auditor.audit_citations(answer, evidence, self.settings)
+        context = AuditContext(query, answer, evidence, cited, (), (), (), number)
+        if (verdict := _given(critique, "verdict")) is not None:
+            found = tuple(_given(critique, "found") or ())
+            return context, found, _of_reviser(context, *told(verdict, found))
+        raised = [_as_mapping(each) for each in _given(critique, "issues") or ()]
+        rows = [{"id": f"i{number}", **each} for number, each in enumerate(raised, 1)]
+        view = {"reasoning": _given(critique, "critique_reasoning") or ""}
+        return context, tuple(_named(str(row["id"])) for row in rows), _of_reviser(context, rows, view)
+
+    def _prediction(self, made: Revision) -> Any:
+        output = revision_of(made)
+        return dspy.Prediction(**{name: getattr(output, name) for name in type(output).model_fields}, revision=made)
+
+
+def _of_critic(context: AuditContext) -> dict[str, Any]:
+    return {
+        "original_query": context.query,
+        "evidence_chunks": list(context.evidence),
+        "answer": context.answer,
+        "reasoning_steps": list(context.reasoning_steps),
+    }
+
+
+def _of_reviser(context: AuditContext, rows: list[dict[str, Any]], view: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "original_query": context.query,
+        "evidence_chunks": list(context.evidence),
+        "original_answer": context.answer,
+        "issues": rows,
+        "critique": view,
+    }
+
+
+def _read(found: Any, shape: Any) -> Any:
+    """The prediction as the record it was read from: validated when it was parsed."""
+    return shape.model_construct(**{name: getattr(found, name) for name in shape.model_fields})
+
+
+def _unscored(error: StepError) -> Unscored:
+    if isinstance(error, BadReply):
+        code = CriticFailed.code if error.kind == "refused" else InvalidCritique.code
+        return Unscored(reason=str(error), code=code, raw=error.raw)
+    return Unscored(reason=str(error), code=error.code, raw=error.raw)
+
+
+def _as_reviser(error: BadReply) -> StepError:
+    failure = ReviserFailed if error.kind == "refused" else InvalidRevision
+    return failure(str(error), raw=error.raw)
+
+
+def _given(critique: Any, name: str) -> Any:
+    return critique.get(name) if isinstance(critique, Mapping) else getattr(critique, name, None)
+
+
+def _as_mapping(issue: Any) -> dict[str, Any]:
+    return dict(issue) if isinstance(issue, Mapping) else dict(issue.model_dump(mode="json"))
+
+
+def _named(name: str) -> Issue:
+    """An issue known by its id alone: enough to tell which ids a reviser may name."""
+    return Issue(
+        id=name,
+        key=name,
+        source="critic",
+        type="factual",
+        rule="given",
+        severity="medium",
+        description="",
+        reason="",
+        suggestion="",
+    )

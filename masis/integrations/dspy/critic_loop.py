@@ -1,0 +1,144 @@
+"""``MultiAgentCriticLoop``: the loop of every audit, with a ``CriticAgent`` and a ``RevisionAgent`` in their roles.
+
+There is one order of steps, ``masis.loop``'s (``specs/critic-loop.md``, 2.3): citations and claims are checked, penalties
+laid on and the best answer chosen as in any audit. Wrapped as a module (REQ-CRITIC-029), so that an optimiser reaches
+both agents through it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import threading
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import dspy
+from pydantic import ValidationError
+
+from masis import auditor, loop
+from masis.errors import SettingsError
+from masis.integrations.dspy.agents import Chunks, CriticAgent, RevisionAgent
+from masis.integrations.dspy.contracts import evidence_of, loop_output_of
+from masis.integrations.dspy.roles import DspyCritic, DspyReviser
+from masis.schema.case import Case
+from masis.schema.run import Event, Run
+from masis.settings import OFFLINE, Settings
+
+
+class MultiAgentCriticLoop(dspy.Module):
+    """Improves an answer until it converges; the best one counts.
+
+    ``settings`` rules the rest: who verifies claims (offline unless told otherwise), the penalties, the deadlines.
+    Raises SettingsError for ``max_iterations`` outside 1 to 5.
+    """
+
+    def __init__(
+        self,
+        critic_agent: CriticAgent,
+        revision_agent: RevisionAgent,
+        max_iterations: int = 3,
+        improvement_threshold: float = 0.05,
+        *,
+        settings: Settings | None = None,
+    ) -> None:
+        super().__init__()
+        self.critic_agent, self.revision_agent = critic_agent, revision_agent
+        self.max_iterations, self.improvement_threshold = max_iterations, improvement_threshold
+        self.settings = (settings or Settings(evaluate="never")).model_copy(
+            update={"critic": OFFLINE, "reviser": OFFLINE}
+        )
+        self._settings(max_iterations, improvement_threshold)
+
+    def forward(
+        self,
+        initial_answer: str,
+        original_query: str,
+        evidence_chunks: Chunks,
+        reasoning_steps: Iterable[str] | None = None,
+        max_iterations: int | None = None,
+        improvement_threshold: float | None = None,
+        on_event: Callable[[Event], None] | None = None,
+    ) -> Any:
+        """The fields of ``CriticLoopOutput``, and ``run``, the whole audit behind them.
+
+        A failure of an agent ends the loop with the best answer so far and ``termination_reason`` "error", never with
+        an exception (REQ-CRITIC-030, 031). Raises InputError for evidence that is none.
+        """
+        settings = self._settings(max_iterations, improvement_threshold)
+        case = _case(initial_answer, original_query, evidence_chunks, reasoning_steps)
+        return _prediction(self._run(case, settings, on_event, lambda: False))
+
+    async def aforward(
+        self,
+        initial_answer: str,
+        original_query: str,
+        evidence_chunks: Chunks,
+        reasoning_steps: Iterable[str] | None = None,
+        max_iterations: int | None = None,
+        improvement_threshold: float | None = None,
+    ) -> Any:
+        """``forward``, awaited: the loop runs on a thread of its own, and stops where the task is cancelled."""
+        settings = self._settings(max_iterations, improvement_threshold)
+        case = _case(initial_answer, original_query, evidence_chunks, reasoning_steps)
+        stop = threading.Event()
+        try:
+            return _prediction(await asyncio.to_thread(self._run, case, settings, None, stop.is_set))
+        finally:
+            stop.set()
+
+    def _settings(self, max_iterations: int | None, improvement_threshold: float | None) -> Settings:
+        most = self.max_iterations if max_iterations is None else max_iterations
+        least = self.improvement_threshold if improvement_threshold is None else improvement_threshold
+        told = {"max_iterations": most, "improvement_threshold": least}
+        try:
+            return Settings.model_validate(self.settings.model_dump() | told)
+        except ValidationError as error:
+            first = error.errors()[0]
+            raise SettingsError(f"{first['loc'][0]}: {first['msg']} (got {first['input']!r})") from None
+
+    def _run(
+        self,
+        case: Case,
+        settings: Settings,
+        on_event: Callable[[Event], None] | None,
+        cancelled: Callable[[], bool],
+    ) -> Run:
+        return auditor.drained(
+            loop.audit(
+                case,
+                self._roles(settings),
+                settings,
+                run_id=loop.new_run_id(),
+                case_digest=case.digest(),
+                cancelled=cancelled,
+            ),
+            on_event,
+        )
+
+    def _roles(self, settings: Settings) -> loop.Roles:
+        roles = auditor.roles_for(settings)
+        conduct, critic, reviser = roles.conduct, self.critic_agent, self.revision_agent
+        return dataclasses.replace(
+            roles,
+            critic=DspyCritic(critic, critic.for_run(conduct), conduct, critic.judged_by),
+            reviser=DspyReviser(reviser, reviser.for_run(conduct), conduct, reviser.judged_by),
+            models=roles.models | {"critic": critic.model, "reviser": reviser.model},
+            prompts=roles.prompts | {"critic": critic.version, "reviser": reviser.version},
+            waits=True,
+        )
+
+
+def _case(answer: str, query: str, chunks: Chunks, steps: Iterable[str] | None) -> Case:
+    return Case(
+        id="dspy",
+        query=query,
+        answer=answer,
+        evidence=evidence_of(chunks),
+        reasoning_steps=tuple(steps or ()),
+    )
+
+
+def _prediction(run: Run) -> Any:
+    output = loop_output_of(run)
+    return dspy.Prediction(**{name: getattr(output, name) for name in type(output).model_fields}, run=run)
