@@ -22,6 +22,7 @@ COMMANDS = {
     "export": Command("masis.cli.exporting:export", "Write the database, its cases or its runs as JSON Lines."),
     "report": Command("masis.cli.reporting:report", "Write the audit of one case as a page to print."),
     "bench": Command("masis.cli.bench:bench", "Measure the auditor on labelled data, beside baselines."),
+    "mcp": Command("masis.cli.mcp:mcp", "Serve the tools of the workbench to agents (MCP)."),
     "health": Command("masis.cli.health:health", "Check that everything the workbench needs is in order."),
     "verify-log": Command("masis.cli.decision_log:verify_log", "Check that no decision was changed or taken away."),
 }

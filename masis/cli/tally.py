@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from masis.cli.talk import counted
-from masis.errors import MAX_ITERATIONS_WARNING
 from masis.llm.prices import dollars
 from masis.schema.calls import Usage
 from masis.schema.run import Iteration, Run
@@ -95,9 +94,8 @@ class Tally:
 
 
 def incomplete(run: Run) -> bool:
-    """Whether a failure left the run without something it should have: it ended so, or a step is unscored."""
-    failed = any(warning.code not in (None, MAX_ITERATIONS_WARNING) for warning in run.warnings)
-    return run.termination_reason == "error" or failed
+    """Whether a failure left the run without something it should have."""
+    return run.incomplete
 
 
 def step_times(run: Run) -> Iterator[tuple[str, float]]:

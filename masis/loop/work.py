@@ -59,6 +59,9 @@ class Work(Telling):
             reason = "error" if answer is None else (yield from self._iterate(answer))
         except Cancelled:
             reason = "cancelled"
+        except BaseException:
+            self.conduct.stop()  # a run that is broken off makes no further call either
+            raise
         if reason == "max_iterations":
             yield from self.warn(MAX_ITERATIONS_WARNING, None, "The limit of iterations was reached with issues left.")
         run = self._result(started_at, reason)

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from masis.errors import MAX_ITERATIONS_WARNING
 from masis.schema.audit import CitationAudit, ClaimCheck, ClaimReport, Critique, Draft, Evaluation, Issue, Revision
 from masis.schema.base import Record, Share, Unscored
 from masis.schema.calls import ModelCall, Step, Usage
@@ -148,6 +149,12 @@ class Run(Record):
     def best_iteration(self) -> Iteration | None:
         """The iteration whose answer is the final one; None where not one was finished."""
         return None if self.best is None else self.iterations[self.best]
+
+    @property
+    def incomplete(self) -> bool:
+        """Whether a failure left it without something it should have: it ended so, or a step is unscored."""
+        failed = any(warning.code not in (None, MAX_ITERATIONS_WARNING) for warning in self.warnings)
+        return self.termination_reason == "error" or failed
 
     def summary(self) -> tuple[dict[str, Any], ...]:
         """One row an iteration: number, quality, issues, changes (``specs/critic-loop.md``, REQ-CRITIC-020)."""

@@ -27,6 +27,7 @@ from masis.store.checking import check
 from masis.store.corpora import Corpora, CorpusImport, CorpusRetriever, CorpusSummary
 from masis.store.decisions import Decisions
 from masis.store.drafts import Drafts
+from masis.store.evidence import EvidenceOfCases
 from masis.store.executions import Executions
 from masis.store.measure_records import (
     Distribution,
@@ -70,14 +71,14 @@ from masis.store.transfer import Putting, StoreRecord
 
 
 class Store:
-    """One database and its parts: ``cases``, ``runs``, ``executions``, ``decisions``, ``drafts``;
+    """One database and its parts: ``cases``, ``evidence``, ``runs``, ``executions``, ``decisions``, ``drafts``;
     ``corpora``, ``screenings``, ``screening_log``, ``acceptances``, ``remembered_grades``; ``retention``, ``purges``.
     """
 
     def __init__(self, database: Database) -> None:
         self.database = database
         self.cases, self.runs, self.decisions = Cases(database), Runs(database), Decisions(database)
-        self.drafts = Drafts(database)
+        self.drafts, self.evidence = Drafts(database), EvidenceOfCases(database)
         self.executions, self.purges, self.retention = Executions(database), Purges(database), Retention(database)
         self.measures = Measures(database)
         self.corpora, self.screenings = Corpora(database), Screenings(database)

@@ -103,6 +103,13 @@ class Added(NamedTuple):
     conflicts: tuple[CaseConflict, ...]
 
 
+class Found(NamedTuple):
+    """Ids of cases that were looked for, the first of them, and how many there are in all."""
+
+    ids: tuple[str, ...]
+    total: int
+
+
 class RunSummary(Record):
     """A run in a list; figures are None until it is finished. ``why`` says why it was interrupted.
 

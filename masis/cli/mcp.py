@@ -1,0 +1,117 @@
+"""``masis mcp``: the tools of the workbench for agents, over the Model Context Protocol."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import click
+
+from masis import auditor
+from masis.cli.group import JobFailed
+from masis.cli.log import Lines, log_option
+from masis.cli.options import chosen_settings, database_option, settings_options
+from masis.cli.talk import say
+from masis.settings import Settings, database_path, secret
+from masis.workbench import Workbench
+
+TOKEN = "MASIS_MCP_TOKEN"  # noqa: S105 (the name of the variable)
+PORT = 8765
+
+
+@click.command()
+@click.option(
+    "--transport",
+    type=click.Choice(["stdio", "http"]),
+    default="stdio",
+    show_default=True,
+    help="stdio: for a client that starts this command. http: streamable HTTP at /mcp.",
+)
+@click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen, with http.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=PORT,
+    show_default=True,
+    help="With http; 0 takes a free one, which is said on stderr.",
+)
+@click.option(
+    "--allow-host",
+    "allowed",
+    metavar="NAME",
+    multiple=True,
+    help="A host name by which others reach the server, with http. Without one it listens to this machine only; with "
+    "one it also needs a secret, in MASIS_MCP_TOKEN. May be repeated.",
+)
+@click.option(
+    "--concurrency",
+    type=click.IntRange(1, 64),
+    metavar="N",
+    help="How many audits at once. Default: 2; with models, as many as calls go to a provider, at least 4.",
+)
+@settings_options
+@database_option
+@log_option
+@click.pass_context
+def mcp(
+    context: click.Context,
+    transport: str,
+    host: str,
+    port: int,
+    allowed: tuple[str, ...],
+    concurrency: int | None,
+    models: tuple[str, ...],
+    assignments: tuple[str, ...],
+    db: Path | None,
+) -> None:
+    """Serve the tools of the workbench to agents, over the Model Context Protocol: reading and auditing, no deciding.
+
+    Tools: critique_answer, audit_citations, verify_claims, run_audit, get_run, get_case, list_queue, search_evidence.
+    Runs and cases are resources.
+
+    \b
+      masis mcp                                            over stdin and stdout
+      masis mcp --db review.db --model openai              who judges is chosen here, not by the agent
+      masis mcp --transport http --port 8765               at http://127.0.0.1:8765/mcp
+      MASIS_MCP_TOKEN=... masis mcp --transport http --host 0.0.0.0 --allow-host audits.example.org
+
+    Over stdin and stdout it ends, with exit code 0, when its input ends. Ctrl-C ends it too; an audit under way is then
+    taken up by the same call later.
+
+    Needs the extra mcp: pip install 'masis-workbench[mcp]'.
+    """  # noqa: D301 (click reads the backspace)
+    from masis.integrations import mcp as door  # --help need not wait for it
+
+    settings = chosen_settings(models, assignments)
+    auditor.check_models(settings)  # a model that nothing answers to is wrong use, not a failure of each call
+    door.require()
+    from masis.integrations.mcp.server import MasisServer, audits_at_once
+    from masis.integrations.mcp.transports import check_address, serve_http, serve_stdio
+
+    kept = secret(TOKEN)
+    token = kept.get_secret_value() if kept else None
+    if transport == "http":
+        check_address(host, allowed, token)
+    workbench = Workbench.open(database_path(db), settings)
+    _log_of_the_sdk(settings)
+    server = MasisServer(workbench, concurrency or audits_at_once(workbench))
+    say(f"Database: {workbench.database}. Judges: {', '.join(sorted(set(settings.models().values())))}.")
+    if transport == "stdio":
+        code = serve_stdio(server)
+    else:
+        code = serve_http(server, host, port, allowed, token, lambda address: say(f"Serving at {address}"))
+        if code == 1:
+            raise JobFailed(f"{host}:{port}: can't listen there. Is the port taken? --port 0 takes a free one.")
+    if code:
+        context.exit(code)
+
+
+def _log_of_the_sdk(settings: Settings) -> None:
+    """The SDK's warnings beside ours on stderr; it repeats texts at lower levels, so those are left out."""
+    lines = Lines()
+    lines.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s", "%H:%M:%S"))
+    for name in ("mcp", "uvicorn"):
+        logger = logging.getLogger(name)
+        logger.setLevel(logging.WARNING)
+        logger.propagate = False
+        logger.handlers = [lines]

@@ -1,0 +1,336 @@
+"""What the tools take: names as ``specs/draft-critique.md`` writes them (sourceIds), limits on every size.
+
+``critique_answer`` has exactly the spec's schema; limits that a schema would have to spell out are checked in code. A
+list or an object that arrives as JSON inside a string is read, since some clients send it so.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import AfterValidator, Field, StrictBool, StrictInt, StrictStr, ValidationError, model_validator
+from pydantic.json_schema import SkipJsonSchema
+from pydantic_core import ErrorDetails, PydanticCustomError
+
+from masis.datasets.readers.explain import path_of
+from masis.datasets.readers.strict_json import kind_of
+from masis.errors import InputError
+from masis.integrations.mcp.quoting import visible
+from masis.schema.base import Share
+from masis.schema.case import Evidence
+from masis.schema.drafts import CamelRecord
+from masis.schema.review import CaseState
+from masis.schema.storable import refuse_unstorable
+from masis.store.records import QueueOrder
+
+MOST_QUERY, MOST_TEXT, MOST_CLAIM = 20_000, 100_000, 5_000
+"""Characters of a question, of an answer or a chunk, of a claim."""
+MOST_EVIDENCE = 2_000_000
+"""Characters of all chunks of one call."""
+MOST_SOURCES, MOST_CLAIMS, MOST_LISTED = 200, 100, 100
+
+_WRONG_NAMED = 5
+
+
+def _at_most(limit: int, what: str) -> AfterValidator:
+    def check(value: Any) -> Any:
+        if len(value) > limit:
+            raise PydanticCustomError(
+                "too_large",
+                "holds {size} {what}, at most {limit} are taken",
+                {"size": f"{len(value):,}", "what": what, "limit": f"{limit:,}"},
+            )
+        return value
+
+    return AfterValidator(check)
+
+
+def _not_blank(value: str) -> str:
+    if not value.strip():
+        raise PydanticCustomError("blank", "is empty")
+    return value
+
+
+Query = Annotated[StrictStr, _at_most(MOST_QUERY, "characters"), AfterValidator(_not_blank)]
+Text = Annotated[StrictStr, _at_most(MOST_TEXT, "characters"), AfterValidator(_not_blank)]
+ClaimText = Annotated[StrictStr, _at_most(MOST_CLAIM, "characters"), AfterValidator(_not_blank)]
+Identifier = Annotated[StrictStr, _at_most(2_000, "characters"), AfterValidator(_not_blank)]
+SourceIds = Annotated[tuple[Identifier, ...], _at_most(MOST_SOURCES, "ids")]
+Words = tuple[Annotated[StrictStr, _at_most(200, "characters")], ...]
+Limit = Annotated[StrictInt, Field(ge=1, le=MOST_LISTED)]
+Cursor = Annotated[StrictStr, _at_most(2_000, "characters")]
+
+
+class Arguments(CamelRecord):
+    """The arguments of one call."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _storable_text(cls, data: Any) -> Any:
+        refuse_unstorable(data, "the arguments")
+        return data
+
+
+class CritiqueAnswer(Arguments):
+    """``specs/draft-critique.md``, MCP Tool."""
+
+    query: Query = Field(description="Original query")
+    draft: Text = Field(description="Draft answer to critique")
+    source_ids: SourceIds = Field(description="Entity IDs to use as sources")
+    auto_revise: StrictBool | SkipJsonSchema[None] = Field(default=None, description="Automatically fix issues")
+    strictness: Literal["lenient", "moderate", "strict"] | SkipJsonSchema[None] = None
+
+
+def _evidence_size(chunks: tuple[Evidence, ...]) -> tuple[Evidence, ...]:
+    size = sum(len(chunk.text) for chunk in chunks)
+    if size > MOST_EVIDENCE:
+        raise PydanticCustomError(
+            "too_large",
+            "holds {size} characters, at most {limit} are taken",
+            {"size": f"{size:,}", "limit": f"{MOST_EVIDENCE:,}"},
+        )
+    first: dict[str, int] = {}
+    for index, chunk in enumerate(chunks):
+        if chunk.id in first:
+            raise PydanticCustomError(
+                "repeated_id",
+                "has the id {id} twice, at {first} and {second}; each chunk needs an id of its own",
+                {"id": visible(chunk.id), "first": first[chunk.id], "second": index},
+            )
+        first[chunk.id] = index
+    return chunks
+
+
+Chunks = Annotated[tuple[Evidence, ...], _at_most(MOST_SOURCES, "chunks"), AfterValidator(_evidence_size)]
+
+
+class _OnEvidence(Arguments):
+    """Evidence given in full, by ids of what is stored, or both."""
+
+    evidence: Chunks = Field(default=(), description='Chunks of evidence in full: [{"id": "1", "text": "..."}]')
+    source_ids: SourceIds = Field(default=(), description="Ids of stored evidence, as search_evidence gives them")
+
+    @model_validator(mode="after")
+    def _some_evidence(self) -> _OnEvidence:
+        if not self.evidence and not self.source_ids:
+            raise PydanticCustomError("no_evidence", "give evidence, or sourceIds of stored evidence")
+        return self
+
+
+class AuditCitations(_OnEvidence):
+    """Which markers of an answer point at real evidence."""
+
+    answer: Text = Field(description="The answer whose citations are checked, with its markers such as [1]")
+
+
+class VerifyClaims(_OnEvidence):
+    """Whether evidence bears claims."""
+
+    claims: Annotated[tuple[ClaimText, ...], _at_most(MOST_CLAIMS, "claims")] = Field(
+        min_length=1, description="One assertion each; markers in a claim count as its citations"
+    )
+
+
+class InlineCase(Arguments):
+    """A case given in full. Without an id it gets one from its content."""
+
+    id: Annotated[StrictStr, Field(min_length=1, max_length=500)] | SkipJsonSchema[None] = None
+    query: Query
+    answer: Text | SkipJsonSchema[None] = Field(default=None, description="Left out: one is drafted from the evidence")
+    evidence: Chunks = Field(min_length=1, description='[{"id": "1", "text": "..."}]')
+    reasoning_steps: tuple[ClaimText, ...] = ()
+    metadata: dict[str, Any] = Field(default_factory=dict)
+
+
+class RunAudit(Arguments):
+    """An audit with everything: citations, claims, critic, revisions, judge; kept in the store."""
+
+    case_id: Identifier | SkipJsonSchema[None] = Field(default=None, description="Id of a stored case")
+    case: InlineCase | SkipJsonSchema[None] = Field(default=None, description="A case in full, which is then stored")
+    again: StrictBool = Field(
+        default=False,
+        description="Audit even if a finished run of the same content with the same settings is there, which is "
+        "otherwise returned",
+    )
+
+    @model_validator(mode="after")
+    def _one_case(self) -> RunAudit:
+        if (self.case_id is None) == (self.case is None):
+            raise PydanticCustomError("one_case", "give either caseId or case")
+        return self
+
+
+class GetRun(Arguments):
+    """A run by its id."""
+
+    run_id: Identifier = Field(description="Id of a run, as run_audit and list_queue give it")
+    detail: Literal["findings", "whole"] = Field(
+        default="findings", description="whole: every record of the run, hundreds of kilobytes for long answers"
+    )
+
+
+class GetCase(Arguments):
+    """A case by its id."""
+
+    case_id: Identifier = Field(description="Id of a case, as list_queue and search_evidence give it")
+
+
+class ListQueue(Arguments):
+    """One page of the queue. Values within a field are alternatives, fields narrow each other."""
+
+    text: Annotated[StrictStr, _at_most(2_000, "characters")] = Field(
+        default="", description="Words in id, question, answer or evidence, all of them"
+    )
+    states: tuple[CaseState, ...] = ()
+    flags: Words = Field(default=(), description="Faults found in the answer as it came")
+    reasons: Words = Field(default=(), description="Why a person should look")
+    fields: Words = Field(default=(), description="Values of the metadata key field")
+    datasets: Words = Field(default=(), description="Values of the metadata key dataset")
+    models: Words = ()
+    reviewers: Words = ()
+    quality_from: Share | SkipJsonSchema[None] = None
+    quality_to: Share | SkipJsonSchema[None] = None
+    confidence_from: Share | SkipJsonSchema[None] = None
+    confidence_to: Share | SkipJsonSchema[None] = None
+    order: QueueOrder = Field(default="telling", description="telling: where the parts of the audit disagree most")
+    seed: StrictInt = Field(default=0, description="Of the order random")
+    limit: Limit = 20
+    cursor: Cursor | SkipJsonSchema[None] = Field(default=None, description="next_cursor of the page before")
+
+
+class SearchEvidence(Arguments):
+    """Stored evidence by its words."""
+
+    text: Query = Field(description="Words that the evidence of a case holds, all of them")
+    limit: Limit = Field(default=10, description="Cases on a page")
+    cursor: Cursor | SkipJsonSchema[None] = Field(default=None, description="next_cursor of the page before")
+
+
+A = TypeVar("A", bound=Arguments)
+
+
+def read(model: type[A], given: Mapping[str, Any]) -> A:
+    """The arguments of a call. Raises InputError naming every one that is wrong, what it must be, and the near name."""
+    unpacked = _unpacked(model, given)
+    try:
+        return model.model_validate(unpacked)
+    except ValidationError as error:
+        details = list(_telling(error, unpacked))
+        told = [_explained(detail, model) for detail in details[:_WRONG_NAMED]]
+        more = f" {len(details) - _WRONG_NAMED} more are wrong." if len(details) > _WRONG_NAMED else ""
+        raise InputError("; ".join(told), cure=f"{more} {_taken(model)}".strip(), field="arguments") from None
+
+
+def input_schema(model: type[Arguments]) -> dict[str, Any]:
+    """The JSON schema of a tool's arguments, under the names of the wire."""
+    schema = tidied(model.model_json_schema(by_alias=True))
+    schema.pop("description", None)
+    if model is CritiqueAnswer:
+        schema.pop("additionalProperties", None)  # as the spec has it; unknown names are refused all the same
+    return schema
+
+
+def tidied(schema: dict[str, Any]) -> dict[str, Any]:
+    """A schema without what pydantic adds and nobody reads: titles, and a null as default of what may be absent."""
+    cleaned: dict[str, Any] = _without_titles(schema)
+    return cleaned
+
+
+def _without_titles(value: Any, *, names: bool = False) -> Any:
+    """``names``: the keys are names of fields, none of them is a keyword of the schema."""
+    if isinstance(value, list):
+        return [_without_titles(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        key: _without_titles(item, names=key in ("properties", "$defs") and not names)
+        for key, item in value.items()
+        if names or not (key == "title" or (key == "default" and item is None))
+    }
+
+
+def _unpacked(model: type[Arguments], given: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments with lists and objects that came as JSON in a string read; a null is an argument left out."""
+    properties = model.model_json_schema(by_alias=True)["properties"]
+    found = {name: value for name, value in given.items() if value is not None}
+    for name, value in found.items():
+        if isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
+            kind = properties.get(name, {})
+            if kind.get("type") == "array" or "$ref" in kind:
+                try:
+                    found[name] = json.loads(value)
+                except (ValueError, RecursionError):
+                    continue  # no JSON: it is refused as the text it is
+    return found
+
+
+def _telling(error: ValidationError, given: Mapping[str, Any]) -> Iterator[ErrorDetails]:
+    """The errors that say something, each with its place in what was given: what may be absent is a union inside."""
+    for detail in error.errors(include_url=False):
+        if detail["type"] == "none_required" or (detail["type"] == "too_short" and detail["input"]):
+            continue  # the other member of the union says it; the list is empty only since what is in it is wrong
+        detail["loc"] = tuple(_place(detail["loc"], given))
+        yield detail
+
+
+def _place(location: tuple[int | str, ...], given: Any) -> Iterator[int | str]:
+    """A location without the names of union members, which are no keys of what was given."""
+    for index, part in enumerate(location):
+        if isinstance(given, list | tuple) and isinstance(part, int):
+            yield part
+            given = given[part] if part < len(given) else None
+        elif isinstance(given, Mapping) and (part in given or index == len(location) - 1):
+            yield part
+            given = given.get(part)
+
+
+def _explained(detail: ErrorDetails, model: type[Arguments]) -> str:
+    path, got = visible(path_of(detail["loc"])), kind_of(detail["input"])
+    context = detail.get("ctx", {})
+    match detail["type"]:
+        case "missing":
+            return f"{path} is missing"
+        case "extra_forbidden":
+            last = str(detail["loc"][-1])
+            near = difflib.get_close_matches(last[:60], _names(model), n=1) if len(detail["loc"]) == 1 else []
+            return f"there is no argument {path}" + (f" (did you mean {near[0]}?)" if near else "")
+        case "string_type":
+            return f"{path} must be text, not {got}"
+        case "bool_type":
+            return f"{path} must be true or false, not {got}"
+        case "int_type" | "float_type" | "int_parsing" | "float_parsing":
+            return f"{path} must be a number, not {got}"
+        case "tuple_type" | "list_type":
+            return f"{path} must be a list, not {got}"
+        case "dict_type" | "model_type" | "model_attributes_type":
+            return f"{path} must be an object, not {got}"
+        case "literal_error":
+            return f"{path} must be one of {context['expected']}, not {_shown(detail['input'])}"
+        case "too_short" | "string_too_short":
+            return f"{path} is empty"
+        case "too_large" | "blank" | "repeated_id":
+            return f"{path} {detail['msg']}"
+        case "null_byte" | "surrogate":
+            return detail["msg"]
+        case _:
+            message = detail["msg"].removeprefix("Value error, ")
+            return f"{path}: {message[:1].lower() + message[1:]}" if path else message
+
+
+def _shown(value: Any) -> str:
+    return f"'{visible(value, 60)}'" if isinstance(value, str) else kind_of(value)
+
+
+def _names(model: type[Arguments]) -> list[str]:
+    return [field.alias or name for name, field in model.model_fields.items()]
+
+
+def _taken(model: type[Arguments]) -> str:
+    needed = [field.alias or name for name, field in model.model_fields.items() if field.is_required()]
+    others = [name for name in _names(model) if name not in needed]
+    parts = [f"required: {', '.join(needed)}"] if needed else []
+    parts += [f"may be given: {', '.join(others)}"] if others else []
+    return f"Arguments {'; '.join(parts)}."

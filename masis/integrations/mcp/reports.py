@@ -1,0 +1,250 @@
+"""What the tools answer, under the names of the records (``masis audit --out``); critique_answer has the spec's."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import quote
+
+from pydantic import Field
+
+from masis.integrations.mcp.sources import Source, address
+from masis.schema.audit import CitationAudit, ClaimCheck
+from masis.schema.base import Record, Share
+from masis.schema.calls import Usage
+from masis.schema.case import ClaimVerdict, Severity
+from masis.schema.run import Iteration, ReviewReason, Run, RunWarning, TerminationReason
+from masis.store.records import CaseSummary, RunProgress, RunState
+
+MOST_FINDINGS = 200
+
+
+class UsedSource(Record):
+    """Which chunk an evidence id of this result stands for; ``source_id`` names it in the whole store."""
+
+    evidence_id: str
+    source_id: str | None = None
+
+
+class CitationReport(Record):
+    """The citations of an answer."""
+
+    audit: CitationAudit
+    sources: tuple[UsedSource, ...]
+
+
+class ClaimsReport(Record):
+    """One check for each claim, in their order."""
+
+    checks: tuple[ClaimCheck, ...]
+    sources: tuple[UsedSource, ...]
+
+
+class Finding(Record):
+    """One issue of an audited answer; ``start`` and ``end`` are offsets in it."""
+
+    source: str
+    type: str
+    rule: str
+    severity: Severity
+    description: str
+    suggestion: str
+    quote: str | None = None
+    start: int | None = None
+    end: int | None = None
+    evidence_ids: tuple[str, ...] = ()
+
+
+class Scores(Record):
+    """The judge's scores after the rules in code."""
+
+    faithfulness: Share | None
+    relevance: Share | None
+    completeness: Share | None
+    reasoning_quality: Share | None
+    overall_score: Share | None
+
+
+class IterationReport(Record):
+    """One audited answer in figures."""
+
+    iteration_number: int
+    quality_score: Share | None
+    confidence: Share | None
+    improvement_delta: float | None
+    hallucination_detected: bool
+    invalid_citations: tuple[str, ...]
+    uncited_claims: int
+    claims: dict[ClaimVerdict, int]
+    issues: dict[Severity, int]
+    scores: Scores | None
+    changes_made: str
+
+
+class RunReport(Record):
+    """A run: its findings, and with ``detail`` whole every record of it in ``run``.
+
+    ``best_iteration`` is the number of the iteration whose answer is the final one; ``findings`` are the issues of that
+    answer, ``findings_of_the_original`` those of the answer as it came, where that is another. What is not known yet,
+    or not scored, is null. ``reused``: nothing was audited, this run of the same content and settings was there.
+    """
+
+    run_id: str
+    case_id: str
+    state: RunState
+    uri: str
+    started_at: str
+    finished_at: str | None = None
+    models: dict[str, str]
+    termination_reason: TerminationReason | None = None
+    converged: bool | None = None
+    best_iteration: int | None = None
+    final_answer: str | None = None
+    final_quality_score: Share | None = None
+    improvement_percentage: float | None = None
+    needs_review: bool | None = None
+    review_reasons: tuple[ReviewReason, ...] = ()
+    warnings: tuple[RunWarning, ...] = ()
+    iterations: tuple[IterationReport, ...]
+    findings: tuple[Finding, ...] = ()
+    findings_of_the_original: tuple[Finding, ...] = ()
+    findings_left_out: int = Field(default=0, description="Beyond the limit of a report; detail whole has them")
+    usage: Usage | None = None
+    why: str = Field(default="", description="Why the run was interrupted")
+    reused: bool | None = None
+    run: dict[str, Any] | None = None
+
+
+class CaseReport(Record):
+    """A case with where it stands, and its runs, newest first. ``evidence_ids`` name its chunks in the whole store."""
+
+    case: dict[str, Any]
+    uri: str
+    state: str
+    evidence_ids: tuple[str, ...]
+    runs: tuple[dict[str, Any], ...]
+
+
+class QueuePage(Record):
+    """One page of the queue; ``notes`` names filters that nothing here can match."""
+
+    cases: tuple[CaseSummary, ...]
+    total: int
+    next_cursor: str | None = None
+    notes: tuple[str, ...] = ()
+
+
+class FoundEvidence(Record):
+    """A stored chunk that holds some of the words; ``source_id`` is what the other tools take, ``excerpt`` a part."""
+
+    source_id: str
+    case_id: str
+    evidence_id: str
+    source: str | None
+    excerpt: str
+    characters: int
+
+
+class EvidencePage(Record):
+    """Chunks of the cases on this page; ``total_cases`` hold the words."""
+
+    evidence: tuple[FoundEvidence, ...]
+    total_cases: int
+    next_cursor: str | None = None
+
+
+def run_uri(run_id: str) -> str:
+    """The address of a run as a resource."""
+    return f"masis://run/{quote(run_id, safe='')}"
+
+
+def case_uri(case_id: str) -> str:
+    """The address of a case as a resource."""
+    return f"masis://case/{quote(case_id, safe='')}"
+
+
+def used(sources: Sequence[Source]) -> tuple[UsedSource, ...]:
+    """What the evidence ids of a result stand for."""
+    return tuple(
+        UsedSource(
+            evidence_id=source.chunk.id,
+            source_id=address(source.case_id, source.evidence_id)
+            if source.case_id is not None and source.evidence_id is not None
+            else None,
+        )
+        for source in sources
+    )
+
+
+def of_run(run: Run, *, whole: bool = False, reused: bool | None = None) -> RunReport:
+    """A finished run."""
+    best = run.best_iteration
+    found = _findings(best) if best else ()
+    original = _findings(run.iterations[0]) if best and best is not run.iterations[0] else ()
+    return RunReport(
+        run_id=run.id,
+        case_id=run.case_id,
+        state="finished",
+        uri=run_uri(run.id),
+        started_at=run.started_at,
+        finished_at=run.finished_at,
+        models=run.models,
+        termination_reason=run.termination_reason,
+        converged=run.converged,
+        best_iteration=best.iteration_number if best else None,
+        final_answer=run.final_answer,
+        final_quality_score=run.final_quality_score,
+        improvement_percentage=run.improvement_percentage,
+        needs_review=run.needs_review,
+        review_reasons=run.review_reasons,
+        warnings=run.warnings,
+        iterations=tuple(map(_iteration, run.iterations)),
+        findings=found[:MOST_FINDINGS],
+        findings_of_the_original=original[:MOST_FINDINGS],
+        findings_left_out=max(0, len(found) - MOST_FINDINGS) + max(0, len(original) - MOST_FINDINGS),
+        usage=run.usage,
+        reused=reused,
+        run=run.model_dump(mode="json") if whole else None,
+    )
+
+
+def of_progress(progress: RunProgress, *, whole: bool = False) -> RunReport:
+    """A run that is under way or was interrupted, as far as it has come."""
+    last = progress.iterations[-1] if progress.iterations else None
+    return RunReport(
+        run_id=progress.run_id,
+        case_id=progress.case_id,
+        state=progress.state,
+        uri=run_uri(progress.run_id),
+        started_at=progress.started_at,
+        models=progress.models,
+        iterations=tuple(map(_iteration, progress.iterations)),
+        findings=_findings(last)[:MOST_FINDINGS] if last else (),
+        why=progress.why,
+        run=progress.model_dump(mode="json") if whole else None,
+    )
+
+
+def _iteration(iteration: Iteration) -> IterationReport:
+    judged = iteration.evaluation
+    return IterationReport(
+        iteration_number=iteration.iteration_number,
+        quality_score=iteration.quality_score,
+        confidence=iteration.critique.confidence,
+        improvement_delta=iteration.improvement_delta,
+        hallucination_detected=iteration.critique.hallucination_detected,
+        invalid_citations=iteration.citation_audit.invalid_citations,
+        uncited_claims=len(iteration.citation_audit.uncited_claims),
+        claims=dict(Counter(check.verdict for check in iteration.claims)),
+        issues=dict(Counter(issue.severity for issue in iteration.issues)),
+        scores=Scores.model_validate({name: getattr(judged, name) for name in Scores.model_fields}) if judged else None,
+        changes_made=iteration.changes_made,
+    )
+
+
+def _findings(iteration: Iteration) -> tuple[Finding, ...]:
+    return tuple(
+        Finding.model_validate({name: getattr(issue, name) for name in Finding.model_fields})
+        for issue in iteration.issues
+    )

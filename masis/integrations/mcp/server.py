@@ -1,0 +1,174 @@
+"""The tools and resources behind the SDK's server: what comes over the wire goes to the desk, what goes wrong comes
+back as something an agent can act on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from mcp import types as wire
+from mcp.server import Server, ServerRequestContext
+from mcp.shared.exceptions import MCPError
+
+from masis import auditor, version
+from masis.errors import MasisError
+from masis.integrations.mcp import arguments, resources
+from masis.integrations.mcp.desk import Desk, Progress, Stopped, Watch
+from masis.integrations.mcp.quoting import NOTICE, named, quoted_json
+from masis.integrations.mcp.tools import BY_NAME, INSTRUCTIONS, TOOLS, Tool
+from masis.integrations.mcp.working import READERS, Pool
+from masis.workbench import Workbench
+
+log = logging.getLogger("masis.integrations.mcp")
+
+PATIENCE_S = 10.0
+"""How long an end waits for audits under way to notice: they ask at least every 0.2 s while a model is asked."""
+
+Context: TypeAlias = ServerRequestContext[Any, Any]
+
+
+class MasisServer:
+    """The MCP server of one workbench."""
+
+    def __init__(self, workbench: Workbench, audits: int) -> None:
+        self.desk = Desk(workbench)
+        self._audits, self._readers = Pool(audits, "mcp-audit"), Pool(READERS, "mcp-read")
+        self.server: Server[Any] = Server(
+            "masis-workbench",
+            version=version.APP,
+            title="MASIS Workbench",
+            description="Audits answers against their evidence.",
+            instructions=INSTRUCTIONS,
+            get_tool_input_schema=lambda name: BY_NAME[name].input_schema() if name in BY_NAME else None,
+            on_list_tools=self._list_tools,
+            on_call_tool=self._call_tool,
+            on_list_resources=self._list_resources,
+            on_list_resource_templates=self._list_templates,
+            on_read_resource=self._read_resource,
+        )
+
+    def close(self) -> None:
+        """Stop what is under way; an audit that is stopped can be taken up again."""
+        self._readers.close(0.0)
+        self._audits.close(PATIENCE_S)
+
+    # tools
+
+    async def _list_tools(self, ctx: Context, params: Any) -> wire.ListToolsResult:
+        return wire.ListToolsResult(tools=[self._described(tool) for tool in TOOLS])
+
+    def _described(self, tool: Tool) -> wire.Tool:
+        return wire.Tool(
+            name=tool.name,
+            title=tool.title,
+            description=tool.description,
+            input_schema=tool.input_schema(),
+            output_schema=tool.output_schema(),
+            annotations=wire.ToolAnnotations(title=tool.title, **tool.hints(self.desk.settings)),
+        )
+
+    async def _call_tool(self, ctx: Context, params: wire.CallToolRequestParams) -> wire.CallToolResult:
+        tool = BY_NAME.get(params.name)
+        if tool is None:
+            there = ", ".join(BY_NAME)
+            return _failed(f"There is no tool {named(params.name)}. There are: {there}.")
+        try:
+            asked = arguments.read(tool.takes, params.arguments or {})
+            result = await self._done(ctx, tool, asked)
+        except MasisError as error:
+            log.info("tool %s: %s", tool.name, type(error).__name__)
+            return _failed(str(error))
+        except Stopped:
+            return _failed("The server is ending. What was finished is kept; the same call later goes on from there.")
+        except Exception:  # a fault of ours: the log has it, and whoever asked learns that it is not theirs
+            log.exception("tool %s failed", tool.name)
+            return _failed(
+                f"{tool.name} failed by a fault of the server, which its log on stderr describes; the arguments are "
+                "not to blame, and the same call is likely to fail again."
+            )
+        return wire.CallToolResult(
+            content=[
+                wire.TextContent(type="text", text=quoted_json(result)),
+                wire.TextContent(type="text", text=NOTICE),
+            ],
+            structured_content=result,
+        )
+
+    async def _done(self, ctx: Context, tool: Tool, asked: arguments.Arguments) -> dict[str, Any]:
+        loop = asyncio.get_running_loop()
+        told: asyncio.Queue[Progress | None] = asyncio.Queue()
+
+        def tell(progress: Progress) -> None:
+            loop.call_soon_threadsafe(told.put_nowait, progress)
+
+        def work(gone: Callable[[], bool]) -> dict[str, Any]:
+            return tool.result(tool.does(self.desk, asked, Watch(tell, gone)))
+
+        pool = self._audits if tool.audits else self._readers
+        telling = asyncio.ensure_future(_pass_on(told, ctx))
+        try:
+            found = await pool.do(work)
+            told.put_nowait(None)
+            await telling
+        finally:
+            telling.cancel()
+        return found
+
+    # resources
+
+    async def _list_resources(
+        self, ctx: Context, params: wire.PaginatedRequestParams | None
+    ) -> wire.ListResourcesResult:
+        given = params.cursor if params else None
+        page = await self._read(lambda: resources.listed(self.desk, given), wire.INVALID_PARAMS)
+        return wire.ListResourcesResult(
+            resources=[
+                wire.Resource(uri=each.uri, name=each.name, title=each.title, mime_type=resources.JSON)
+                for each in page.listed
+            ],
+            next_cursor=page.next_cursor,
+        )
+
+    async def _list_templates(self, ctx: Context, params: Any) -> wire.ListResourceTemplatesResult:
+        return wire.ListResourceTemplatesResult(
+            resource_templates=[
+                wire.ResourceTemplate(uri_template=uri, name=name, description=words, mime_type=resources.JSON)
+                for uri, name, words in resources.TEMPLATES
+            ]
+        )
+
+    async def _read_resource(self, ctx: Context, params: wire.ReadResourceRequestParams) -> wire.ReadResourceResult:
+        uri = str(params.uri)
+        text = await self._read(lambda: resources.read(self.desk, uri), wire.INVALID_PARAMS)
+        return wire.ReadResourceResult(
+            contents=[wire.TextResourceContents(uri=uri, text=text, mime_type=resources.JSON)]
+        )
+
+    async def _read(self, work: Callable[[], Any], code: int) -> Any:
+        """Something only read. What people can cause is a protocol error with its cure."""
+        try:
+            return await self._readers.do(lambda gone: work())
+        except MasisError as error:
+            raise MCPError(code=code, message=str(error)) from error
+
+
+async def _pass_on(told: asyncio.Queue[Progress | None], ctx: Context) -> None:
+    """Send progress as it comes, until the end of it; a client that asked for none gets none."""
+    while (progress := await told.get()) is not None:
+        await ctx.session.report_progress(progress.done, progress.total, progress.message)
+
+
+def _failed(message: str) -> wire.CallToolResult:
+    return wire.CallToolResult(content=[wire.TextContent(type="text", text=message)], is_error=True)
+
+
+def audits_at_once(workbench: Workbench) -> int:
+    """How many audits to have under way: offline two (they compete for the processor), with models as many as calls
+    may go out at once, and at least four, since each waits most of its time.
+    """
+    if not auditor.uses_models(workbench.settings):
+        return 2
+    return max(4, auditor.calls_at_once(workbench.settings))

@@ -1,0 +1,165 @@
+"""Ids of stored evidence: an id of a chunk holds within its case only, so ``case/chunk`` names one in the whole store.
+
+``/`` and ``%`` inside an id are written ``%2F`` and ``%25`` there. The id of a chunk alone will do where only one case
+has such a chunk. What names nothing, or more than one, is told with the ids that may have been meant.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from masis.errors import InputError, UnknownRecord
+from masis.integrations.mcp.quoting import named
+from masis.schema.case import Case, Evidence
+from masis.store import Store
+
+_SLASHES = 20
+_NEAR = 3
+
+
+class Source(NamedTuple):
+    """A chunk as a tool uses it. ``chunk.id`` is the id within this call; ``given`` what the caller wrote, None for
+    evidence given in full; ``case_id`` and ``evidence_id`` where it is stored.
+    """
+
+    chunk: Evidence
+    given: str | None = None
+    case_id: str | None = None
+    evidence_id: str | None = None
+
+
+def address(case_id: str, evidence_id: str) -> str:
+    """The id of a chunk in the whole store."""
+    return f"{_written(case_id)}/{_written(evidence_id)}"
+
+
+def gathered(store: Store, ids: Sequence[str], inline: Sequence[Evidence] = ()) -> tuple[Source, ...]:
+    """The chunks given in full, then those the ids name, each once, each with an id of its own.
+
+    A chunk keeps its own id where no other here has the same, so that ``[chunk_1]`` in an answer still points at it;
+    else it goes by its address. Raises InputError naming every id that names nothing or more than one chunk.
+    """
+    finder = _Finder(store)
+    found: dict[tuple[str, str], Source] = {}
+    wrong: list[str] = []
+    for given in dict.fromkeys(ids):
+        meant = finder.named(given)
+        if meant.total == 1:
+            found.setdefault(meant.places[0], finder.source(given, *meant.places[0]))
+        else:
+            wrong.append(finder.why_not(given, meant))
+    if wrong:
+        raise InputError(
+            "; ".join(wrong), cure="search_evidence and get_case give ids of stored evidence.", field="sourceIds"
+        )
+    shared = Counter([chunk.id for chunk in inline] + [source.chunk.id for source in found.values()])
+    stored = (_apart(source) if shared[source.chunk.id] > 1 else source for source in found.values())
+    return (*(Source(chunk) for chunk in inline), *stored)
+
+
+def _apart(source: Source) -> Source:
+    assert source.case_id is not None
+    assert source.evidence_id is not None
+    own = address(source.case_id, source.evidence_id)
+    return source._replace(chunk=source.chunk.model_copy(update={"id": own}))
+
+
+def near_case_ids(store: Store, case_id: str) -> list[str]:
+    """Ids of cases that a wrong one may have meant."""
+    return _near(case_id, store.evidence.newest_case_ids())
+
+
+def near_run_ids(store: Store, run_id: str) -> list[str]:
+    """Ids of runs that a wrong one may have meant."""
+    known = store.evidence.newest_run_ids()
+    begun = [each for each in known if each.startswith(run_id)] if len(run_id) >= 4 else []
+    return begun[:_NEAR] or _near(run_id, known)
+
+
+def among(ids: Sequence[str]) -> str:
+    """``near: 'a', 'b'``; empty where there is none."""
+    return f" (near: {', '.join(map(named, ids))})" if ids else ""
+
+
+def _near(text: str, known: Sequence[str]) -> list[str]:
+    return difflib.get_close_matches(text[:100], [each for each in known if len(each) <= 200], n=_NEAR, cutoff=0.5)
+
+
+def _written(identifier: str) -> str:
+    return identifier.replace("%", "%25").replace("/", "%2F")
+
+
+def _read(written: str) -> str:
+    return written.replace("%2F", "/").replace("%2f", "/").replace("%25", "%")
+
+
+class _Named(NamedTuple):
+    """What an id names: the first few places, each a case and a chunk of it, and how many there are."""
+
+    places: tuple[tuple[str, str], ...]
+    total: int
+
+
+class _Finder:
+    """Looks ids up, reading each case once."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._cases: dict[str, Case | None] = {}
+
+    def named(self, given: str) -> _Named:
+        """What the id names: read as an address where it is one, else as the id of a chunk alone."""
+        placed = tuple(place for place in self._splits(given) if self._chunk(*place))
+        if placed:
+            return _Named(placed, len(placed))
+        found = self._store.evidence.cases_with(given, limit=_NEAR)
+        return _Named(tuple((case_id, given) for case_id in found.ids), found.total)
+
+    def source(self, given: str, case_id: str, evidence_id: str) -> Source:
+        """The chunk at a place that is there."""
+        chunk = self._chunk(case_id, evidence_id)
+        assert chunk is not None
+        return Source(chunk, given, case_id, evidence_id)
+
+    def why_not(self, given: str, found: _Named) -> str:
+        """Why an id names no one chunk, and which may have been meant."""
+        if found.total:
+            whole = ", ".join(named(address(*place)) for place in found.places)
+            return f"{named(given)} is evidence of {found.total:,} cases: name the case too, as in {whole}"
+        for case_id, evidence_id in self._splits(given):
+            if case := self._case(case_id):
+                ids = [chunk.id for chunk in case.evidence]
+                near = [address(case_id, each) for each in _near(evidence_id, ids) or ids[:_NEAR]]
+                return f"case {named(case_id)} has no evidence {named(evidence_id)}{among(near)}"
+        if self._case(given):
+            return f"{named(given)} is a case, not evidence of one: a chunk of it is {named(address(given, 'ID'))}"
+        if "/" in given:
+            case_id = _read(given.partition("/")[0])
+            return f"there is no case {named(case_id)}{among(near_case_ids(self._store, case_id))}"
+        return f"there is no stored evidence {named(given)}"
+
+    def _splits(self, given: str) -> Iterator[tuple[str, str]]:
+        """The ways to read an id as case and chunk: as ``address`` writes it, then at each ``/`` as it stands."""
+        seen = set()
+        parts = given.split("/")
+        for cut in range(1, min(len(parts), _SLASHES + 1)):
+            left, right = "/".join(parts[:cut]), "/".join(parts[cut:])
+            for place in ((_read(left), _read(right)), (left, right)):
+                if all(place) and place not in seen:
+                    seen.add(place)
+                    yield place
+
+    def _chunk(self, case_id: str, evidence_id: str) -> Evidence | None:
+        case = self._case(case_id)
+        return next((chunk for chunk in case.evidence if chunk.id == evidence_id), None) if case else None
+
+    def _case(self, case_id: str) -> Case | None:
+        if case_id not in self._cases:
+            try:
+                self._cases[case_id] = self._store.cases.get(case_id)
+            except UnknownRecord:
+                self._cases[case_id] = None
+        return self._cases[case_id]

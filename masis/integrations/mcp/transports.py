@@ -1,0 +1,204 @@
+"""How the server is reached: over stdin and stdout by the process that started it, or over streamable HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import ipaddress
+import os
+import signal
+import sys
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import uvicorn
+from mcp.server.stdio import stdio_server
+from mcp.server.transport_security import TransportSecuritySettings
+
+from masis.errors import SettingsError
+from masis.integrations.mcp.server import MasisServer
+
+MOST_MESSAGE = 8 * 1024 * 1024
+"""Bytes of one message, on either way in."""
+
+PATH = "/mcp"
+_SHUTDOWN_S = 3
+_CHUNK = 65536
+
+Asgi = Callable[[dict[str, Any], Any, Any], Awaitable[None]]
+
+
+def serve_stdio(server: MasisServer) -> int:
+    """Serve until stdin ends or a signal comes; returns the exit code. Stdout carries the protocol and nothing else."""
+    return asyncio.run(_stdio(server))
+
+
+async def _stdio(server: MasisServer) -> int:
+    loop = asyncio.get_running_loop()
+    ended: asyncio.Future[int] = loop.create_future()
+
+    def end(code: int) -> None:
+        if not ended.done():
+            ended.set_result(code)
+
+    _on_signals(loop, lambda: end(130))
+    lines = _Lines(sys.stdin.fileno(), loop)
+
+    async def serve() -> None:
+        # Its own reader, since the SDK's can't be interrupted while it waits for a line; stdout is the SDK's, which
+        # has whatever else is printed go to stderr.
+        async with stdio_server(stdin=lines) as (incoming, outgoing):
+            await server.server.run(incoming, outgoing, server.server.create_initialization_options())
+
+    serving = asyncio.ensure_future(serve())
+    serving.add_done_callback(lambda task: end(0))
+    code = await ended
+    serving.cancel()
+    await asyncio.wait([serving])
+    await asyncio.to_thread(server.close)
+    if code == 0 and not serving.cancelled() and (error := serving.exception()):
+        raise error
+    return code
+
+
+def _on_signals(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
+    for number in (signal.SIGINT, signal.SIGTERM):
+        try:
+            loop.add_signal_handler(number, call)
+        except (NotImplementedError, ValueError, RuntimeError):  # no such thing here: Windows, or not the main thread
+            return
+
+
+class _Lines:
+    """The lines of a file descriptor, read on a thread that keeps no process alive. A line too long is left out."""
+
+    def __init__(self, descriptor: int, loop: asyncio.AbstractEventLoop) -> None:
+        self._descriptor, self._loop = os.dup(descriptor), loop
+        self._read: asyncio.Queue[str | None] = asyncio.Queue()
+        threading.Thread(target=self._follow, name="mcp-stdin", daemon=True).start()
+
+    async def __aiter__(self) -> AsyncIterator[str]:
+        while (line := await self._read.get()) is not None:
+            yield line
+
+    def _follow(self) -> None:
+        held, too_long = bytearray(), False
+        while chunk := self._chunk():
+            *lines, rest = chunk.split(b"\n")
+            for line in lines:
+                if not too_long:
+                    self._put((held + line).decode("utf-8", "replace"))
+                held, too_long = bytearray(), False
+            held += rest
+            if len(held) > MOST_MESSAGE:
+                held, too_long = bytearray(), True
+        if held and not too_long:
+            self._put(held.decode("utf-8", "replace"))
+        self._put(None)
+
+    def _chunk(self) -> bytes:
+        try:
+            return os.read(self._descriptor, _CHUNK)
+        except OSError:  # the terminal is gone
+            return b""
+
+    def _put(self, line: str | None) -> None:
+        try:
+            self._loop.call_soon_threadsafe(self._read.put_nowait, line)
+        except RuntimeError:  # the loop is closed, nobody reads any more
+            return
+
+
+def check_address(host: str, allowed: tuple[str, ...], token: str | None) -> None:
+    """Raise SettingsError where others could reach the server and nobody said that they may, or by which secret."""
+    if is_loopback(host):
+        return
+    if not allowed:
+        raise SettingsError(
+            f"--host {host}: others who can reach this machine could read every case and have audits made. If that is "
+            "meant, name the host names they will use: --allow-host audits.example.org"
+        )
+    if token is None:
+        raise SettingsError(
+            f"--host {host}: others can reach this address, so put a secret into the variable MASIS_MCP_TOKEN; clients "
+            "send it as 'Authorization: Bearer ...'."
+        )
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches an address."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def app(server: MasisServer, host: str, allowed: tuple[str, ...], token: str | None) -> Asgi:
+    """The ASGI application. Host and Origin of each request must be ours, against pages that rebind their name."""
+    names = [*(("127.0.0.1", "localhost", "[::1]") if is_loopback(host) else ()), *allowed]
+    hosts = [each for name in names for each in (name, f"{name}:*")]
+    security = TransportSecuritySettings(
+        enable_dns_rebinding_protection=True,
+        allowed_hosts=hosts,
+        allowed_origins=[f"{scheme}://{each}" for each in hosts for scheme in ("http", "https")],
+    )
+    inner: Asgi = server.server.streamable_http_app(
+        streamable_http_path=PATH, transport_security=security, max_request_body_size=MOST_MESSAGE, host=host
+    )
+    return inner if token is None else _guarded(inner, token)
+
+
+def _guarded(inner: Asgi, token: str) -> Asgi:
+    """The application for those who know the secret."""
+    expected = f"Bearer {token}".encode()
+
+    async def guarded(scope: dict[str, Any], receive: Any, send: Any) -> None:
+        given = dict(scope.get("headers", ())).get(b"authorization", b"")
+        if scope["type"] != "http" or hmac.compare_digest(given, expected):
+            await inner(scope, receive, send)
+            return
+        body = b'{"error": "invalid_token", "error_description": "Send the token as Authorization: Bearer ..."}'
+        headers = [(b"content-type", b"application/json"), (b"www-authenticate", b'Bearer error="invalid_token"')]
+        await send({"type": "http.response.start", "status": 401, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+    return guarded
+
+
+def serve_http(
+    server: MasisServer,
+    host: str,
+    port: int,
+    allowed: tuple[str, ...],
+    token: str | None,
+    on_start: Callable[[str], None],
+) -> int:
+    """Serve until a signal comes; returns the exit code. ``on_start`` hears the address once it can be reached."""
+    config = uvicorn.Config(
+        app(server, host, allowed, token),
+        host=host,
+        port=port,
+        log_config=None,  # what it logs goes where our log goes; its own setup writes to stdout
+        access_log=False,
+        timeout_graceful_shutdown=_SHUTDOWN_S,
+    )
+
+    class Announcing(uvicorn.Server):
+        async def startup(self, sockets: Any = None) -> None:
+            await super().startup(sockets)
+            if self.started and not self.should_exit:
+                bound = self.servers[0].sockets[0].getsockname()
+                shown = f"[{bound[0]}]" if ":" in bound[0] else bound[0]
+                on_start(f"http://{shown}:{bound[1]}{PATH}")
+
+    serving = Announcing(config)
+    try:
+        serving.run()
+    except KeyboardInterrupt:
+        return 130
+    finally:
+        server.close()
+    return 130 if serving.started else 1

@@ -1,0 +1,63 @@
+"""Evidence across all cases: which cases hold a chunk of this id, which hold these words, which ids are near a name.
+
+An evidence id is an id within its case only, so that one id may name chunks of many cases.
+"""
+
+from __future__ import annotations
+
+import json
+
+from masis.store import queue
+from masis.store.opening import Database
+from masis.store.records import Found
+
+
+class EvidenceOfCases:
+    """The evidence of the cases of a store."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def cases_with(self, evidence_id: str, limit: int = 10) -> Found:
+        """The cases that hold a chunk of exactly this id, oldest first. Looks through every case."""
+        with self._database.reading() as connection:
+            rows = connection.execute(
+                """
+                SELECT cases.id FROM case_payloads JOIN cases ON cases.seq = case_seq
+                WHERE instr(payload, ?) AND EXISTS (
+                    SELECT 1 FROM json_each(payload, '$.evidence') WHERE value ->> '$.id' = ?
+                )
+                ORDER BY cases.seq
+                """,
+                [json.dumps(evidence_id, ensure_ascii=False), evidence_id],
+            ).fetchall()
+        return Found(tuple(row[0] for row in rows[:limit]), len(rows))
+
+    def with_words(self, text: str, *, limit: int, offset: int = 0) -> Found:
+        """The cases whose evidence holds all words of a text, the one that says most about them first."""
+        with self._database.reading() as connection:
+            for beginning in (False, True):
+                query = f"evidence : ({queue.match(text, beginning=beginning)})"
+                total = connection.execute(
+                    "SELECT count(*) FROM case_words WHERE case_words MATCH ?", [query]
+                ).fetchone()[0]
+                if total:
+                    break
+            rows = connection.execute(
+                """
+                SELECT cases.id FROM case_words JOIN cases ON cases.seq = case_words.rowid
+                WHERE case_words MATCH ? ORDER BY bm25(case_words), cases.seq LIMIT ? OFFSET ?
+                """,
+                [query, limit, offset],
+            ).fetchall()
+        return Found(tuple(row[0] for row in rows), total)
+
+    def newest_case_ids(self, limit: int = 2000) -> tuple[str, ...]:
+        """Ids of the cases that came in last, to find the one that a wrong id may have meant."""
+        rows = self._database.connection().execute("SELECT id FROM cases ORDER BY seq DESC LIMIT ?", [limit])
+        return tuple(row[0] for row in rows)
+
+    def newest_run_ids(self, limit: int = 2000) -> tuple[str, ...]:
+        """Ids of the runs that began last, for the same purpose."""
+        rows = self._database.connection().execute("SELECT id FROM runs ORDER BY seq DESC LIMIT ?", [limit])
+        return tuple(row[0] for row in rows)
