@@ -1,9 +1,10 @@
 """The lossless archive: a whole store as JSON Lines, and back.
 
-The first line is ``{"record": "masis-archive", "version": 1}``, the last counts what stands between, so that a file cut
+The first line is ``{"record": "masis-archive", "version": 2}``, the last counts what stands between, so that a file cut
 short is seen. Between them come all cases, all runs (iterations and events included), the whole decision log, all
-corpora and screenings, the whole screening log and the acceptance memory, each in the order they came into the store
-(``masis.store.transfer`` and ``transfer_screenings`` have the records). Reading an archive into an empty database and
+corpora and screenings, the whole screening log and the acceptance memory, the log of executions and what retention
+removed, each in the order they came into the store
+(``masis.store.transfer`` and its like have the records). Reading an archive into an empty database and
 writing it out again gives the same bytes. Memory holds one record at a time, both ways.
 """
 
@@ -20,6 +21,7 @@ from masis.datasets.readers.lines import Line, open_lines, read_lines
 from masis.errors import InputError
 from masis.store import Store
 from masis.store.transfer import KINDS, CaseRecord, Counts, EntryRecord, Putting, RunRecord, StoreRecord
+from masis.store.transfer_keeping import ExecutionRecord, PurgeRecord
 from masis.store.transfer_screenings import (
     AbstractRecord,
     AcceptanceRecord,
@@ -29,7 +31,10 @@ from masis.store.transfer_screenings import (
 )
 
 NAME = "masis-archive"
-VERSION = 1
+VERSION = 2
+"""From 2 on: executions, and what retention removed. What version 1 lacks of them is made of its runs."""
+
+READ = (1, 2)
 MAX_LINE_BYTES = 1 << 30
 """A run over a very large case takes one long line."""
 
@@ -43,8 +48,12 @@ _RECORDS: dict[str, type[StoreRecord]] = {
     "screening": ScreeningRecord,
     "screening_entry": ScreeningEntryRecord,
     "acceptance": AcceptanceRecord,
+    "purge": PurgeRecord,
+    "execution": ExecutionRecord,
 }
-_NOUNS = ("case", "run", "log entry", "corpus", "abstract", "screening", "screening entry", "acceptance")
+_NOUNS = ("case", "run", "log entry", "corpus", "abstract", "screening", "screening entry", "acceptance", "purge")
+"""What is told of; executions follow from the runs."""
+
 _PLURALS = {"corpus": "corpora"}
 
 
@@ -52,7 +61,7 @@ class ArchiveRead(Counts):
     """What an archive brought."""
 
     def __str__(self) -> str:
-        parts = list(zip(self, _NOUNS, strict=True))
+        parts = list(zip(self, _NOUNS, strict=False))
         told = [*parts[:3], *(part for part in parts[3:] if part[0])]
         return ", ".join(f"{count:,} {_plural(noun, count)}" for count, noun in told) + " restored."
 
@@ -143,9 +152,9 @@ def _refuse(constant: str) -> Never:
 def _check_header(content: dict[str, Any]) -> None:
     if content.get("record") != NAME:
         raise InputError("is not the first line of an archive", cure="Name a file that `masis export` wrote.")
-    if content.get("version") != VERSION:
+    if content.get("version") not in READ:
         raise InputError(
-            f"is an archive of version {content.get('version')!r}; this workbench reads version {VERSION}",
+            f"is an archive of version {content.get('version')!r}; this workbench reads versions up to {VERSION}",
             cure="Update the workbench.",
             field="version",
         )

@@ -38,7 +38,7 @@ class Executions:
                 f"SELECT * FROM executions {where} ORDER BY seq DESC LIMIT ? OFFSET ?",  # noqa: S608
                 [*values, size, (number - 1) * size],
             )
-            return ExecutionPage(rows=tuple(map(_execution, rows)), total=total)
+            return ExecutionPage(rows=tuple(map(execution_of, rows)), total=total)
 
     def iterate(self) -> Iterator[Execution]:
         """The whole log from its beginning, 500 rows in memory at a time."""
@@ -46,13 +46,13 @@ class Executions:
         while rows := connection.execute(
             "SELECT * FROM executions WHERE seq > ? ORDER BY seq LIMIT 500", [seq]
         ).fetchall():
-            yield from map(_execution, rows)
+            yield from map(execution_of, rows)
             seq = rows[-1]["seq"]
 
     def of_run(self, run_id: str) -> tuple[Execution, ...]:
         """The executions of one run, the first start first."""
         rows = self._database.connection().execute("SELECT * FROM executions WHERE run_id = ? ORDER BY start", [run_id])
-        return tuple(map(_execution, rows))
+        return tuple(map(execution_of, rows))
 
 
 def log_end(connection: sqlite3.Connection, run: Run, start: int) -> None:
@@ -113,6 +113,7 @@ def write(connection: sqlite3.Connection, execution: Execution) -> None:
     )
 
 
-def _execution(row: sqlite3.Row) -> Execution:
+def execution_of(row: sqlite3.Row) -> Execution:
+    """A row of the log."""
     fields = {name: row[name] for name in _COLUMNS}
     return Execution.model_validate(fields | {"models": json.loads(row["models"])})

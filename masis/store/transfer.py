@@ -18,13 +18,14 @@ from masis.schema.base import OpenRecord, Record
 from masis.schema.case import Case
 from masis.schema.review import Decision
 from masis.schema.run import Event, Iteration, Run
-from masis.store import chain, opening, transfer_screenings
+from masis.store import chain, opening, transfer_keeping, transfer_screenings
 from masis.store.cases import canonical_json, insert_case, sha256
 from masis.store.decisions import CHAINED, ENTRIES, Links, insert_entry, insert_payload, kept_facts
 from masis.store.opening import Database
 from masis.store.owners import Owner
 from masis.store.runs import save_iteration, unpack, write_result
 from masis.store.states import refresh
+from masis.store.transfer_keeping import ExecutionRecord, OfKeeping, PurgeRecord, PuttingKept
 from masis.store.transfer_screenings import ALTERED, OfScreening, PuttingScreenings
 
 UNDER_WAY = "It was under way when the archive was written."
@@ -40,7 +41,10 @@ class CaseRecord(Record):
 
 
 class RunRecord(Record):
-    """A run, finished (then ``run`` is its result, without the iterations, which are here) or interrupted."""
+    """A run, finished (then ``run`` is its result, without the iterations, which are here) or interrupted.
+
+    Of one that retention has removed there are only its ``figures``, and the number of the purge that removed it.
+    """
 
     record: Literal["run"] = "run"
     id: str
@@ -57,6 +61,8 @@ class RunRecord(Record):
     iterations: list[dict[str, Any]]
     run: dict[str, Any] | None
     events: list[dict[str, Any]]
+    removed_by: int | None = None
+    figures: dict[str, Any] | None = None
 
 
 class EntryRecord(Record):
@@ -85,7 +91,7 @@ class Kept(OpenRecord):
     undoes: str | None
 
 
-StoreRecord = CaseRecord | RunRecord | EntryRecord | OfScreening
+StoreRecord = CaseRecord | RunRecord | EntryRecord | OfScreening | OfKeeping
 
 
 def read_out(database: Database) -> Iterator[StoreRecord]:
@@ -100,6 +106,7 @@ def read_out(database: Database) -> Iterator[StoreRecord]:
             "SELECT imported_at, payload FROM cases JOIN case_payloads ON case_seq = seq ORDER BY seq"
         ):
             yield CaseRecord(imported_at=row["imported_at"], case=json.loads(row["payload"]))
+        yield from transfer_keeping.read_purges(connection)
         for row in connection.execute(
             "SELECT runs.*, cases.id AS case_id FROM runs JOIN cases ON cases.seq = case_seq ORDER BY runs.seq"
         ):
@@ -107,6 +114,7 @@ def read_out(database: Database) -> Iterator[StoreRecord]:
         for row in connection.execute(f"{ENTRIES} ORDER BY log.seq"):
             yield _entry_record(row)
         yield from transfer_screenings.read_out(connection)
+        yield from transfer_keeping.read_executions(connection)
     finally:
         connection.close()
 
@@ -132,6 +140,8 @@ def _run_record(connection: sqlite3.Connection, row: sqlite3.Row) -> RunRecord:
         iterations=[json.loads(unpack(each[0])) for each in iterations],
         run=json.loads(unpack(row["payload"])) if row["payload"] else None,
         events=[json.loads(each[0]) for each in events],
+        removed_by=row["removed_by"],
+        figures=transfer_keeping.figures_of(row) if row["removed_by"] is not None else None,
     )
 
 
@@ -155,9 +165,22 @@ class Counts(NamedTuple):
     screenings: int = 0
     screening_entries: int = 0
     acceptances: int = 0
+    purges: int = 0
+    executions: int = 0
 
 
-KINDS = ("case", "run", "entry", "corpus", "abstract", "screening", "screening_entry", "acceptance")
+KINDS = (
+    "case",
+    "run",
+    "entry",
+    "corpus",
+    "abstract",
+    "screening",
+    "screening_entry",
+    "acceptance",
+    "purge",
+    "execution",
+)
 """The names of the records, as they name themselves."""
 
 
@@ -167,7 +190,7 @@ class Putting:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
         self._redactions: dict[str, dict[str, Any]] = {}
-        self._of_screening = PuttingScreenings(connection)
+        self._of_screening, self._of_keeping = PuttingScreenings(connection), PuttingKept(connection)
         self.counts = Counts()
 
     def put(self, record: StoreRecord) -> None:
@@ -185,6 +208,8 @@ class Putting:
                 self._put_run(record)
             case EntryRecord():
                 self._put_entry(record)
+            case PurgeRecord() | ExecutionRecord():
+                self._of_keeping.put(record)
             case _:
                 self._of_screening.put(record)
         counts = list(self.counts)
@@ -199,6 +224,7 @@ class Putting:
                 cure="The archive was altered: export it anew from the database.",
             )
         self._of_screening.finish()
+        self._of_keeping.finish()
         for (seq,) in self._connection.execute("SELECT seq FROM cases").fetchall():
             refresh(self._connection, seq)
 
@@ -248,6 +274,8 @@ class Putting:
             if (run.id, run.case_id) != (record.id, record.case_id):
                 raise InputError(f"the result is of run {run.id!r} of case {run.case_id!r}", cure=ALTERED, field="run")
             write_result(self._connection, seq, run)
+        if record.removed_by is not None:
+            self._of_keeping.mark_removed(seq, record.removed_by, record.figures or {})
         for event in (Event.model_validate(each) for each in record.events):
             self._connection.execute(
                 "INSERT INTO run_events VALUES (?, ?, ?)", [seq, event.seq, event.model_dump_json()]

@@ -67,6 +67,8 @@ class ScreeningRecord(Record):
     order: list[str]
     screening: dict[str, Any] | None
     events: list[dict[str, Any]]
+    removed_by: int | None = None
+    figures: dict[str, Any] | None = None
 
 
 class ScreeningEntryRecord(Record):
@@ -180,6 +182,8 @@ def _screening(connection: sqlite3.Connection, row: sqlite3.Row) -> ScreeningRec
         order=json.loads(order),
         screening=json.loads(bare),
         events=[json.loads(each[0]) for each in events],
+        removed_by=row["removed_by"],
+        figures={"outcome": row["outcome"], "kept": row["kept"]} if row["removed_by"] is not None else None,
     )
 
 
@@ -268,11 +272,18 @@ class PuttingScreenings:
                 seq,
             ],
         )
+        if record.removed_by is not None:
+            figures = record.figures or {}
+            self._connection.execute(
+                "UPDATE screenings SET removed_by = ?, outcome = ?, kept = ? WHERE seq = ?",
+                [record.removed_by, figures.get("outcome"), figures.get("kept"), seq],
+            )
 
     @staticmethod
     def _result(record: ScreeningRecord) -> Result | None:
         result = Result.model_validate(record.screening) if record.screening is not None else None
-        if (result is not None) != (record.state == "finished") or (result is not None and result.id != record.id):
+        finished = record.state == "finished" and record.removed_by is None
+        if (result is not None) != finished or (result is not None and result.id != record.id):
             raise InputError(
                 f"screening {record.id!r} has not the result its state says", cure=ALTERED, field="screening"
             )

@@ -131,14 +131,14 @@ def edit_line(kind: str, change: Callable[[dict[str, Any]], Any]) -> Edit:
 @pytest.mark.parametrize(
     ("edit", "said"),
     [
-        (lambda lines: lines[0].update(version=2), r"line 1, version: is an archive of version 2"),
+        (lambda lines: lines[0].update(version=3), r"line 1, version: is an archive of version 3"),
         (lambda lines: lines[0].update(record="case"), r"line 1: is not the first line of an archive"),
-        (lambda lines: lines.pop(), r"line 14: ends before its last line: it was cut off"),
+        (lambda lines: lines.pop(), r"line 17: ends before its last line: it was cut off"),
         (lambda lines: lines.pop(4), r"line \d+, case_id: names 'case-0', which does not come before it"),
         (lambda lines: lines.pop(1), r"names 'case-3'"),
-        (lambda lines: lines.pop(-2), r"line 14: counts"),
-        (lambda lines: lines.pop(-3), r"does not fit the one before"),
-        (lambda lines: lines.append(lines[1]), r"line 16: stands behind the end"),
+        (lambda lines: lines.pop(-2), r"line 17: counts"),
+        (lambda lines: lines.pop(12), r"does not fit the one before"),
+        (lambda lines: lines.append(lines[1]), r"line 19: stands behind the end"),
         (lambda lines: lines.insert(2, lines[1]), r"line 3, case\.id: case 'case-3' comes a second time"),
         (lambda lines: lines.insert(2, {"record": "poem"}), r"line 3, record: is a record of unknown kind 'poem'"),
         (edit_line("case", lambda line: line["case"].pop("query")), r"line 2, query: does not fit"),
@@ -158,7 +158,8 @@ def test_an_altered_archive_is_refused_with_the_place_named_and_nothing_kept(
     full: Store, tmp_path: Path, edit: Edit, said: str
 ) -> None:
     lines = [json.loads(line) for line in written(full).splitlines()]
-    assert [line["record"] for line in lines] == ["masis-archive", *4 * ["case"], *3 * ["run"], *6 * ["entry"], "end"]
+    kinds = ["masis-archive", *4 * ["case"], *3 * ["run"], *6 * ["entry"], *3 * ["execution"], "end"]
+    assert [line["record"] for line in lines] == kinds
     edit(lines)
     archive = tmp_path / "archive.jsonl"
     archive.write_text("".join(json.dumps(line) + "\n" for line in lines))
@@ -167,6 +168,26 @@ def test_an_altered_archive_is_refused_with_the_place_named_and_nothing_kept(
         read_archive(archive, copy)
     assert raised.value.file == str(archive)
     assert copy.cases.count() == copy.decisions.head().length == 0
+
+
+def test_an_archive_of_version_1_is_read_and_its_log_of_executions_is_made_of_the_runs(
+    full: Store, tmp_path: Path
+) -> None:
+    lines = [json.loads(line) for line in written(full).splitlines()]
+    lines[0]["version"] = 1
+    old = [line for line in lines if line["record"] != "execution"]
+    del old[-1]["execution"], old[-1]["purge"]
+    for line in old:
+        if line["record"] == "run":
+            del line["removed_by"], line["figures"]
+    archive = tmp_path / "archive.jsonl"
+    archive.write_text("".join(json.dumps(line) + "\n" for line in old))
+    copy = Store.open(tmp_path / "copy.db")
+    read_archive(archive, copy)
+    made = {each.run_id: each for each in copy.executions.iterate()}
+    kept = {each.run_id: each for each in full.executions.iterate()}
+    assert made == kept
+    assert made["run-1"].termination == "abandoned"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,300 @@
+"""What retention removes and what it never touches, what is left of what it removed, and the record of it."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from masis.datasets.archive import read_archive, write_archive
+from masis.datasets.writers import write_run
+from masis.errors import Removed
+from masis.schema.audit import Draft
+from masis.schema.retention import RetentionRule
+from masis.schema.run import Run
+from masis.store import DecisionFilter, Owner, Store
+from tests.store.factories import (
+    JUDGE,
+    SETTINGS,
+    a_case,
+    a_decision,
+    a_run,
+    accepted,
+    an_event,
+    an_iteration,
+    an_undo,
+)
+
+OLD, NEW, CUTOFF = "2026-01-01T10:00:01.000Z", "2026-03-01T10:00:01.000Z", "2026-02-01T00:00:00.000Z"
+SECRET = "Kastellaun lies on a ridge of slate"
+RULE = RetentionRule(cutoff=CUTOFF, days=30)
+ALL = RetentionRule(cutoff=CUTOFF, days=30, decided=True, waiting=True)
+
+
+def run_of(store: Store, name: str, *, at: str = OLD, run: str = "", waits: bool = False, text: str = SECRET) -> Run:
+    """A finished run of a case of this name, with two iterations and an event."""
+    case = a_case(name)
+    store.cases.add(case)
+    run_id = run or f"run-{name}"
+    store.runs.start(run_id, case_id=name, case_digest=case.digest(), models={"critic": "m"}, settings=SETTINGS)
+    store.runs.append_event(an_event(case, run_id, message=f"event of {text}"))
+    made = a_run(
+        case,
+        run_id,
+        iterations=(an_iteration(1, f"{text} [1]."), an_iteration(2, f"{text}, revised [1].", quality=0.6)),
+        finished_at=at,
+        models={"critic": "m"},
+        needs_review=waits,
+        review_reasons=a_run(case).review_reasons if waits else (),
+    )
+    store.runs.finish(made)
+    return made
+
+
+def purge(store: Store, rule: RetentionRule = RULE) -> set[str]:
+    """The ids of the runs that went."""
+    done = store.retention.remove(rule, by="Ada", how="command")
+    return {each.id for each in store.purges.removals(done.seq) if each.kind == "run"} if done else set()
+
+
+def planned(store: Store, rule: RetentionRule = RULE) -> set[str]:
+    return {each.id for each in store.retention.plan(rule).goes if each.kind == "run"}
+
+
+@pytest.fixture
+def mixed(store: Store) -> Store:
+    """One run of every kind, all of them old but one."""
+    store.decisions.append(accepted(run_of(store, "accepted")))
+    run_of(store, "waits", waits=True)
+    run_of(store, "again", run="superseded", waits=True)
+    run_of(store, "again", run="newest", at=NEW)
+    run_of(store, "decided")
+    store.decisions.append(a_decision(a_case("decided"), "run-decided"))
+    run_of(store, "undone", waits=True)
+    entry = store.decisions.append(a_decision(a_case("undone"), "run-undone"))
+    store.decisions.append(an_undo(a_case("undone"), entry.id))
+    run_of(store, "unnamed", waits=True)
+    store.decisions.append(a_decision(a_case("unnamed"), None, verdict="escalate"))
+    case = a_case("cut")
+    store.cases.add(case)
+    store.runs.start("cut", case_id="cut", case_digest=case.digest(), models={}, settings=SETTINGS, started_at=OLD)
+    store.runs.save_draft("cut", Draft(answer=SECRET, judged_by=JUDGE))
+    store.runs.save_iteration("cut", an_iteration(1, SECRET))
+    store.runs.abandon("cut", "Ctrl-C")
+    store.database.connection().execute("UPDATE runs SET ended_at = ? WHERE id = 'cut'", [OLD])
+    return store
+
+
+@pytest.mark.spec("REQ-CRITIC-COMP-002", "REQ-CRITIC-SEC-004")
+def test_what_is_old_goes_but_for_what_a_person_decided_on_or_is_to_decide_on(mixed: Store) -> None:
+    plan = mixed.retention.plan(RULE)
+    assert planned(mixed) == {"run-accepted", "superseded", "cut"}
+    assert plan.kept == {"decided": 3, "waiting": 1}
+    assert (plan.runs_in_all, plan.parts.iterations, plan.parts.drafts, plan.parts.events) == (8, 5, 1, 2)
+    assert purge(mixed) == {"run-accepted", "superseded", "cut"}
+    assert planned(mixed) == set()
+    check = mixed.check()
+    assert check.ok, check.problems
+
+
+@pytest.mark.parametrize(
+    ("rule", "more"),
+    [
+        (RULE.model_copy(update={"waiting": True}), {"run-waits"}),
+        (RULE.model_copy(update={"decided": True}), {"run-decided", "run-undone", "run-unnamed"}),
+        (ALL, {"run-waits", "run-decided", "run-undone", "run-unnamed"}),
+    ],
+)
+def test_more_goes_only_where_it_is_told_to(mixed: Store, rule: RetentionRule, more: set[str]) -> None:
+    # an undone decision leaves its case waiting: its run is kept as the decision's, which it rested on
+    assert purge(mixed, rule) == {"run-accepted", "superseded", "cut"} | more
+    check = mixed.check()
+    assert check.ok, check.problems
+    assert mixed.decisions.verify().whole
+    assert mixed.decisions.entries(DecisionFilter(case_id="decided")).total == 1
+
+
+def test_a_run_under_way_stays_however_old_it_is(store: Store) -> None:
+    case = a_case()
+    store.cases.add(case)
+    nobody_knows = Owner("elsewhere", 1, "x")
+    store.runs.start(
+        "r", case_id=case.id, case_digest=case.digest(), models={}, settings={}, started_at=OLD, owner=nobody_knows
+    )
+    assert purge(store, ALL) == set()
+
+
+def test_a_time_that_nobody_can_read_is_no_age(store: Store) -> None:
+    run_of(store, "odd")
+    store.database.connection().execute("UPDATE runs SET ended_at = 'the other day'")
+    assert purge(store, ALL) == set()
+
+
+def test_a_time_with_another_offset_is_the_time_it_says(store: Store) -> None:
+    run_of(store, "before", at="2026-02-01T00:30:00+01:00")
+    run_of(store, "after", at="2026-01-31T23:30:00-01:00")
+    assert purge(store, ALL) == {"run-before"}
+
+
+def test_what_is_left_of_a_run_are_its_figures_and_who_asks_for_more_is_told(mixed: Store) -> None:
+    before = mixed.runs.summary("run-accepted")
+    purge(mixed)
+    after = mixed.runs.summary("run-accepted")
+    assert after.removed_at is not None
+    assert not after.readable
+    assert after == before.model_copy(update={"removed_at": after.removed_at, "settings": {}})
+    assert mixed.cases.summary("accepted").state == "accepted"
+    for ask in (mixed.runs.get, mixed.runs.progress, mixed.runs.resume):
+        with pytest.raises(Removed, match=r"run 'run-accepted' was removed on 2026-01-01 by retention"):
+            ask("run-accepted")
+    assert mixed.runs.events("run-accepted") == ()
+    assert mixed.runs.interrupted() == ()
+    assert mixed.runs.cases_with_several() == ()
+    case = a_case("accepted")
+    assert mixed.runs.find(case.id, "finished", case.digest(), SETTINGS) is None
+
+
+def test_a_case_whose_runs_are_all_gone_is_to_be_audited_again_and_keeps_its_version_rising(mixed: Store) -> None:
+    before = mixed.cases.summary("waits")
+    purge(mixed, ALL)
+    after = mixed.cases.summary("waits")
+    assert (before.state, after.state) == ("needs_review", "new")
+    assert after.version > before.version
+    assert mixed.cases.get("waits") == a_case("waits")
+    assert mixed.cases.summary("cut").state == "new"
+    assert mixed.cases.summary("decided").state == "approved"
+
+
+def test_nobody_decides_on_a_run_that_is_gone_but_an_entry_about_it_can_be_undone(mixed: Store) -> None:
+    purge(mixed)
+    with pytest.raises(Removed, match="Audit the case again"):
+        mixed.decisions.append(a_decision(a_case("accepted"), "run-accepted"))
+    entry = mixed.decisions.current("accepted")
+    assert entry is not None
+    undo = an_undo(a_case("accepted"), entry.id).model_copy(update={"run_id": "run-accepted"})
+    mixed.decisions.append(undo)
+    assert mixed.cases.summary("accepted").state == "new"
+    assert mixed.check().ok
+
+
+@pytest.mark.spec("REQ-CRITIC-COMP-001")
+def test_the_log_of_executions_and_the_figures_outlast_what_is_removed(mixed: Store) -> None:
+    before = list(mixed.executions.iterate())
+    purge(mixed, ALL)
+    assert list(mixed.executions.iterate()) == before
+    assert {each.run_id for each in before} >= {"run-accepted", "superseded", "cut"}
+
+
+def test_a_purge_is_recorded_with_who_when_by_which_rule_and_what_and_without_a_word(mixed: Store) -> None:
+    plan = mixed.retention.plan(RULE)
+    done = mixed.retention.remove(RULE, by="Grace", how="page")
+    assert done is not None
+    assert mixed.purges.history() == (done,)
+    assert (done.by, done.how, done.rule, done.runs) == ("Grace", "page", RULE, 3)
+    assert (done.parts, done.bytes) == (plan.parts, plan.bytes)
+    assert {each.id: each.bytes for each in mixed.purges.removals(done.seq)} == {
+        each.id: each.bytes for each in plan.goes
+    }
+    told = json.dumps([done.model_dump(), *(each.model_dump() for each in mixed.purges.removals(done.seq))])
+    assert SECRET not in told
+    assert mixed.retention.remove(RULE, by="Grace", how="page") is None
+    assert len(mixed.purges.history()) == 1
+
+
+def test_the_digest_of_a_run_is_that_of_its_line_in_an_export_of_runs(mixed: Store) -> None:
+    line = io.BytesIO()
+    write_run(mixed.runs.get("run-accepted"), line)
+    purge(mixed)
+    digests = {each.id: each.digest for each in mixed.purges.removals(1)}
+    assert digests["run-accepted"] == hashlib.sha256(line.getvalue().removesuffix(b"\n")).hexdigest()
+
+
+@pytest.mark.parametrize("table", ["executions", "purges", "purged"])
+def test_the_records_of_retention_only_grow(mixed: Store, table: str) -> None:
+    purge(mixed)
+    connection = mixed.database.connection()
+    for statement in (
+        f"UPDATE {table} SET seq = seq",
+        f"DELETE FROM {table}",
+        f"INSERT OR REPLACE INTO {table} SELECT * FROM {table} WHERE seq = 1",
+    ):
+        with pytest.raises(sqlite3.IntegrityError, match="only grows"):
+            connection.execute(statement)
+
+
+def bytes_of(path: Path) -> bytes:
+    """The file with what lies beside it."""
+    files = (path.with_name(path.name + suffix) for suffix in ("", "-wal", "-shm"))
+    return b"".join(file.read_bytes() for file in files if file.exists())
+
+
+def test_no_byte_of_what_was_removed_is_left_in_the_file_or_its_log(path: Path) -> None:
+    with Store.open(path) as store:
+        for number in range(30):
+            run_of(store, f"case-{number}", text=f"{SECRET} {number}")
+        # draft and events are kept as text, the rest is packed: its packed bytes are looked for
+        connection = store.database.connection()
+        held = [bytes(row[0]) for row in connection.execute("SELECT payload FROM run_iterations")]
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        assert SECRET.encode() in bytes_of(path)
+        assert any(each in bytes_of(path) for each in held)
+        assert len(purge(store)) == 0  # they wait for nobody, but nothing accepted them either
+        assert len(purge(store, ALL)) == 30
+        left = bytes_of(path)
+    assert SECRET.encode() not in left
+    assert not [each for each in held if each in left or each[20:60] in left]
+
+
+def test_the_file_shrinks_and_says_why_it_does_not(path: Path) -> None:
+    with Store.open(path) as store:
+        for number in range(200):
+            run_of(store, f"case-{number}", text=" ".join(f"{SECRET} {number} {word}" for word in range(200)))
+        purge(store, ALL)
+        assert store.shrink(lambda: True).why_not == "it was stopped"
+        with Store.open(path) as other, other.transaction():
+            held = store.shrink()
+            assert "another program" in held.why_not
+        shrunk = store.shrink()
+        assert shrunk.why_not == ""
+        assert shrunk.after < shrunk.before / 2
+        assert "hardly any free space" in store.shrink().why_not
+        assert store.check().ok
+
+
+def test_a_purge_that_is_stopped_has_recorded_what_it_removed(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("masis.store.retention.BATCH", 5)
+    with Store.open(path) as store:
+        for number in range(20):
+            run_of(store, f"case-{number}")
+        batches: list[int] = []
+        done = store.retention.remove(
+            ALL, by="Ada", how="command", on_batch=batches.append, stopped=lambda: len(batches) == 2
+        )
+        assert done is not None
+        assert (done.runs, batches) == (10, [5, 10])
+        again = store.retention.remove(ALL, by="Ada", how="command")
+        assert again is not None
+        assert [each.runs for each in store.purges.history()] == [10, 10]
+
+
+def test_an_archive_of_a_purged_store_gives_the_same_store_again(mixed: Store, tmp_path: Path) -> None:
+    purge(mixed)
+    first = tmp_path / "first.jsonl"
+    with first.open("wb") as stream:
+        write_archive(mixed, stream)
+    with Store.open(tmp_path / "copy.db") as copy:
+        read_archive(first, copy)
+        assert copy.purges.history() == mixed.purges.history()
+        assert list(copy.purges.removals(1)) == list(mixed.purges.removals(1))
+        assert list(copy.executions.iterate()) == list(mixed.executions.iterate())
+        for name in ("accepted", "again", "cut", "decided"):
+            assert copy.runs.for_case(name) == mixed.runs.for_case(name)
+            assert copy.cases.summary(name) == mixed.cases.summary(name)
+        again = io.BytesIO()
+        write_archive(copy, again)
+        assert copy.check().ok
+    assert again.getvalue() == first.read_bytes()
