@@ -69,12 +69,17 @@ def evaluate(
     *,
     grader: Grader,
     thresholds: Thresholds = ruling.DEFAULT,
+    known: Mapping[str, Grade] | None = None,
 ) -> tuple[tuple[Grade, ...], Ruling]:
     """One look of the critic at what a retrieval brought: a grade each, and what follows in this iteration.
 
-    This is the node of a retrieval graph: it keeps no state, so calls at once don't disturb each other.
+    This is the node of a retrieval graph: it keeps no state, so calls at once don't disturb each other. What has a
+    grade in ``known``, by its id, is not graded again, and votes all the same.
     """
-    grades = one_grade_each(grader, question, abstracts)
+    known = known or {}
+    new = [abstract for abstract in abstracts if abstract.id not in known]
+    graded = {grade.abstract_id: grade for grade in (one_grade_each(grader, question, new) if new else ())}
+    grades = tuple(graded.get(abstract.id) or known[abstract.id] for abstract in abstracts)
     return grades, ruling.ruling(iteration, grades, thresholds)
 
 

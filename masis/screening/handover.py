@@ -7,7 +7,7 @@ of words, sentences and quotes stay what they are; ``sentences`` holds where eac
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from masis.errors import InputError
 from masis.schema.case import Case, Evidence
@@ -21,15 +21,14 @@ def case_of(screening: Screening, abstracts: Mapping[str, Abstract], case_id: st
 
     The same kept set gives the same case. Raises InputError where nothing is kept, or nothing of it has a text.
     """
-    kept = [grade for grade in screening.grades if grade.recommendation == "keep" and grade.abstract_id in abstracts]
-    best = sorted(kept, key=lambda grade: (-(grade.quality or 0.0), grade.abstract_id))
-    readable = [grade for grade in best if _text(abstracts[grade.abstract_id])]
+    readable = _readable(screening.grades, abstracts)
     if not readable:
+        kept = any(grade.recommendation == "keep" and grade.abstract_id in abstracts for grade in screening.grades)
         raise InputError(
             "nothing that was kept can be read" if kept else "nothing is kept, so there is no evidence to hand over",
             cure="Keep an abstract that has a text, or screen again with another question.",
         )
-    evidence = tuple(_evidence(number, grade, abstracts[grade.abstract_id]) for number, grade in enumerate(readable, 1))
+    evidence = evidence_of_kept(screening.grades, abstracts)
     return Case(
         id=case_id or _case_id(screening, readable),
         query=screening.question,
@@ -41,6 +40,18 @@ def case_of(screening: Screening, abstracts: Mapping[str, Abstract], case_id: st
             "screening_graders": list(screening.graders),
         },
     )
+
+
+def evidence_of_kept(grades: Iterable[Grade], abstracts: Mapping[str, Abstract]) -> tuple[Evidence, ...]:
+    """What is kept and can be read, as evidence of an answer, the best first."""
+    best = _readable(grades, abstracts)
+    return tuple(_evidence(number, grade, abstracts[grade.abstract_id]) for number, grade in enumerate(best, 1))
+
+
+def _readable(grades: Iterable[Grade], abstracts: Mapping[str, Abstract]) -> list[Grade]:
+    kept = [grade for grade in grades if grade.recommendation == "keep" and grade.abstract_id in abstracts]
+    best = sorted(kept, key=lambda grade: (-(grade.quality or 0.0), grade.abstract_id))
+    return [grade for grade in best if _text(abstracts[grade.abstract_id])]
 
 
 def _case_id(screening: Screening, kept: list[Grade]) -> str:

@@ -20,7 +20,8 @@ LAYERS = (
     {"offline", "llm"},
     {"loop", "screening"},
     {"auditor"},  # chooses the roles and runs the loop: what masis.run_audit calls, without a store
-    {"draft_critique"},  # audits a draft, and says what it found in the words of its own spec
+    # audits a draft, and says what it found in the words of its own spec; audits one answer at a time for other loops
+    {"draft_critique", "passes"},
     {"store"},
     {"review", "datasets"},
     {"workbench"},

@@ -16,6 +16,7 @@ from masis.datasets.writers.json_lines import write_line
 from masis.errors import StoreError
 from masis.schema.review import CaseState, LogEntry
 from masis.schema.run import Run
+from masis.schema.settled import settled_answer
 from masis.store import Store
 from masis.store.records import CaseFilter, CaseSummary, DecisionFilter
 
@@ -54,7 +55,7 @@ def _decided(store: Store, summary: CaseSummary) -> dict[str, Any]:
     return {
         "case": store.cases.get(summary.id).to_json_dict(),
         "state": summary.state,
-        "answer": _answer(entry, run),
+        "answer": settled_answer(entry.decision if entry else None, run),
         "decision": entry.model_dump(mode="json") if entry else None,
         "run": _about(run) if run else None,
     }
@@ -70,18 +71,6 @@ def _run(store: Store, entry: LogEntry | None, summary: CaseSummary) -> Run | No
             except StoreError:  # not finished: there is no result to give
                 continue
     return None
-
-
-def _answer(entry: LogEntry | None, run: Run | None) -> str | None:
-    decision = entry.decision if entry else None
-    if decision is None or decision.verdict in ("reject", "escalate"):
-        return None
-    if decision.corrected_answer is not None:
-        return decision.corrected_answer
-    if run is None:
-        return None
-    at = decision.iteration
-    return run.iterations[at - 1].answer if at is not None and 1 <= at <= len(run.iterations) else run.final_answer
 
 
 def _about(run: Run) -> dict[str, Any]:

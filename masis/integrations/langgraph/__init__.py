@@ -1,0 +1,49 @@
+"""LangGraph: the critic, the evaluator, the evidence critic and a person as nodes of a graph.
+
+    from langgraph.graph import StateGraph
+    from masis.integrations.langgraph import MasisState, critic_node, evaluator_node
+
+    graph = StateGraph(MasisState)
+    graph.add_node("critic", critic_node(settings))
+    graph.add_node("evaluator", evaluator_node(settings))
+
+The nodes hold no rule: they read the state, call ``masis.passes``, ``masis.screening`` and the workbench, and write the
+fields of the specs (``specs/masis-critic.md``, ``specs/masis-evaluator.md``, ``specs/aesop-evidence-critic.md``). They
+keep nothing between two calls, run in sync and in async graphs, and write nothing that JSON can't hold. Needs the extra
+``langgraph``. See ``docs/langgraph.md``.
+"""
+
+from __future__ import annotations
+
+from masis.errors import MissingExtra
+
+try:
+    import langgraph  # noqa: F401 (whether it is here)
+except ImportError as error:
+    raise MissingExtra(
+        "The nodes for LangGraph need the package langgraph. Install it: pip install 'masis-workbench[langgraph]'"
+    ) from error
+
+from masis.integrations.langgraph.evidence import EvidenceState, evidence_critic_node, evidence_graph, retriever_node
+from masis.integrations.langgraph.nodes import critic_node, evaluator_node, synthesizer_node
+from masis.integrations.langgraph.person import aresume, keep_node, person_node, resume, waiting
+from masis.integrations.langgraph.state import EvidenceList, MasisState, Metrics, Trace
+
+__all__ = [
+    "EvidenceList",
+    "EvidenceState",
+    "MasisState",
+    "Metrics",
+    "Trace",
+    "aresume",
+    "critic_node",
+    "evaluator_node",
+    "evidence_critic_node",
+    "evidence_graph",
+    "keep_node",
+    "person_node",
+    "resume",
+    "retriever_node",
+    "synthesizer_node",
+    "waiting",
+]

@@ -1,0 +1,219 @@
+"""The evidence critic in a graph: retrieve, grade, decide, and retrieve again with what was missing.
+
+    graph.add_node("evidence", evidence_graph([retriever], settings))       # writes evidence and decision
+
+or the two nodes apart, round a retriever of your own (``specs/aesop-evidence-critic.md``; ``masis.screening``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, TypedDict
+
+from langchain_core.runnables import Runnable, RunnableLambda
+from langgraph.graph import END, START, StateGraph
+
+from masis.integrations.langgraph.reading import abstracts_by_id, given, text_of
+from masis.integrations.langgraph.state import EvidenceList, Metrics, Trace, appended
+from masis.schema.screening import Abstract, Grade, Query
+from masis.screening import queries, ruling
+from masis.screening.critic import evaluate, grader_for
+from masis.screening.grading import Grader
+from masis.screening.handover import evidence_of_kept
+from masis.screening.retrieval import Retriever
+from masis.screening.searching import Pool, search
+from masis.settings import Settings
+
+Json = dict[str, Any]
+
+
+def with_abstracts(before: Json | None, new: Any) -> Json:
+    """Abstracts by id, with those of an update: a mapping by id, or a list of records or documents."""
+    return {**(before or {}), **abstracts_by_id(new or {})}
+
+
+def by_id(before: Json | None, new: Json | None) -> Json:
+    """Records by id, the newer in place of the older."""
+    return {**(before or {}), **(new or {})}
+
+
+class EvidenceState(TypedDict, total=False):
+    """What retriever and evidence critic read and write.
+
+    ``abstracts`` and ``grades`` hold all that was found, by id; ``retrieved`` the ids that the last searches brought,
+    ``queries`` what has been asked, ``missing`` what the last round lacked. ``decision`` is ``sufficient`` or
+    ``retrieve_more``, ``rounds`` how many rounds were judged, ``evidence`` what is kept.
+    """
+
+    user_query: str
+    abstracts: Annotated[Json, with_abstracts]
+    retrieved: list[str]
+    grades: Annotated[Json, by_id]
+    queries: Annotated[list[Json], appended]
+    missing: list[str]
+    decision: str
+    rounds: int
+    kept: list[str]
+    discarded: list[str]
+    evidence: EvidenceList
+    metrics: Metrics
+    trace: Trace
+
+
+class Asked(TypedDict):
+    """What the graph of the evidence critic takes from a graph around it."""
+
+    user_query: str
+
+
+class Answered(TypedDict, total=False):
+    """What it gives back: only what is new, so that a reducer around it adds nothing twice."""
+
+    decision: str
+    evidence: EvidenceList
+    metrics: Metrics
+    trace: Trace
+
+
+def retriever_node(retrievers: Sequence[Retriever], settings: Settings | None = None) -> Runnable[Any, Any]:
+    """A node that searches: first for the question, then for what the last round was missing.
+
+    It writes ``abstracts``, ``retrieved`` and ``queries``. A source that fails is told in ``metrics["warnings"]``;
+    where every one does, nothing was retrieved.
+    """
+    settings = settings or Settings()
+
+    def retrieve(state: Any) -> Json:
+        question = text_of(state, "user_query")
+        known = _abstracts(state)
+        tried = [Query.model_validate(each) for each in given(state, "queries", ())]
+        asked = _queries(question, state, known, tried, settings.screening_retrieve)
+        pool = Pool()
+        for abstract in known.values():
+            pool.add(abstract)
+        found = search(asked, retrievers, settings.screening_retrieve, pool)
+        update: Json = {
+            "abstracts": {each.id: each.model_dump(mode="json") for each in found.abstracts if each.id not in known},
+            "retrieved": [each.id for each in found.abstracts],
+            "queries": [each.model_dump(mode="json") for each in asked],
+        }
+        return update | ({"metrics": {"warnings": list(found.warnings)}} if found.warnings else {})
+
+    return _node("retriever", retrieve)
+
+
+def evidence_critic_node(
+    settings: Settings | None = None, graders: Callable[[Settings], Grader] = grader_for
+) -> Runnable[Any, Any]:
+    """A node that grades what was retrieved and decides: sufficient, or retrieve more.
+
+    It reads ``abstracts``, and ``retrieved`` (where that is missing, all of them vote), grades what has no grade yet,
+    and writes ``grades``, ``decision``, ``kept``, ``discarded``, ``evidence``, ``missing``, ``rounds``, ``metrics`` and
+    ``trace``. What can't be graded is unscored and asks for more. Raises SettingsError and MissingExtra here, not in
+    the graph, for a grader that can't be asked.
+    """
+    settings = settings or Settings()
+    graders(settings)  # says now what is wrong with it
+    thresholds = ruling.thresholds_of(settings)
+
+    def decide(state: Any) -> Json:
+        began = time.perf_counter()
+        question, number = text_of(state, "user_query"), int(given(state, "rounds", 0))
+        abstracts = _abstracts(state)
+        known = {key: Grade.model_validate(each) for key, each in given(state, "grades", {}).items()}
+        asked = [abstracts[each] for each in given(state, "retrieved", list(abstracts)) if each in abstracts]
+        grades, decided = evaluate(
+            question, asked, number, grader=graders(settings), thresholds=thresholds, known=known
+        )
+        known |= {grade.abstract_id: grade for grade in grades}
+        by_advice = {
+            advice: [each.abstract_id for each in known.values() if each.recommendation == advice]
+            for advice in ("keep", "discard")
+        }
+        missing = []
+        if decided.decision == "retrieve_more":
+            missing = [lack.what for lack in queries.lacks(question, _seen(asked, known))]
+        ms = round((time.perf_counter() - began) * 1000, 3)
+        return {
+            "grades": {grade.abstract_id: grade.model_dump(mode="json") for grade in grades},
+            "decision": decided.decision,
+            "kept": by_advice["keep"],
+            "discarded": by_advice["discard"],
+            "evidence": [each.model_dump(mode="json") for each in evidence_of_kept(known.values(), abstracts)],
+            "missing": list(dict.fromkeys(missing)),
+            "rounds": number + 1,
+            "metrics": {
+                "screening": {"round": number, "ruling": decided.model_dump(mode="json")},
+                "node_latency_ms": {"evidence_critic": ms},
+            },
+            "trace": [
+                {
+                    "node": "evidence_critic",
+                    "round": number,
+                    "decision": decided.decision,
+                    "consensus": decided.consensus,
+                    "average_quality": decided.average,
+                    "required_average": decided.required_average,
+                    "keep": decided.tally.keep,
+                    "discard": decided.tally.discard,
+                    "needs_more": decided.tally.needs_more,
+                    "duration_ms": ms,
+                }
+            ],
+        }
+
+    return _node("evidence_critic", decide)
+
+
+def evidence_graph(
+    retrievers: Sequence[Retriever],
+    settings: Settings | None = None,
+    graders: Callable[[Settings], Grader] = grader_for,
+) -> Any:
+    """The two nodes as a compiled graph that retrieves until the evidence suffices, or the limit of rounds is reached.
+
+    As a node of another graph it takes ``user_query`` and gives ``evidence``, ``decision``, ``metrics`` and ``trace``.
+    ``decision`` is then still ``retrieve_more`` where the limit was reached, or nothing else was to be found.
+    """
+    settings = settings or Settings()
+    graph = StateGraph(EvidenceState, input_schema=Asked, output_schema=Answered)
+    graph.add_node("retriever", retriever_node(retrievers, settings))
+    graph.add_node("evidence_critic", evidence_critic_node(settings, graders))
+    graph.add_edge(START, "retriever")
+    graph.add_edge("retriever", "evidence_critic")
+
+    def onward(state: Any) -> str:
+        ended = state["decision"] == "sufficient" or state["rounds"] >= settings.screening_max_rounds
+        read = not state["retrieved"] and any(each["offset"] for each in state["queries"])
+        return END if ended or read else "retriever"
+
+    graph.add_conditional_edges("evidence_critic", onward, ["retriever", END])
+    return graph.compile()
+
+
+def _node(name: str, work: Callable[[Any], Json]) -> Runnable[Any, Any]:
+    async def unsync(state: Any) -> Json:
+        return await asyncio.to_thread(work, state)
+
+    return RunnableLambda(work, unsync, name=name)
+
+
+def _queries(
+    question: str, state: Any, known: Mapping[str, Abstract], tried: Sequence[Query], limit: int
+) -> tuple[Query, ...]:
+    if not tried:
+        return queries.first_queries(question)
+    graded = {key: Grade.model_validate(each) for key, each in given(state, "grades", {}).items()}
+    last = [known[each] for each in given(state, "retrieved", ()) if each in known]
+    return queries.next_queries(question, queries.lacks(question, _seen(last, graded)), tried, limit)
+
+
+def _seen(abstracts: Sequence[Abstract], grades: Mapping[str, Grade]) -> tuple[queries.Seen, ...]:
+    return tuple(queries.Seen(each, grades[each.id]) for each in abstracts if each.id in grades)
+
+
+def _abstracts(state: Any) -> dict[str, Abstract]:
+    found = abstracts_by_id(given(state, "abstracts", {}))
+    return {key: Abstract.model_validate(each) for key, each in found.items()}

@@ -1,0 +1,222 @@
+"""Synthesizer, critic and evaluator as nodes: each reads the state, lets ``masis.passes`` work, writes what is new."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
+from langgraph.config import get_stream_writer
+
+from masis import auditor, passes
+from masis.integrations.langgraph.reading import case_of, evidence_of, given, run_of, same_case, text_of
+from masis.schema.audit import Critique
+from masis.schema.case import Case
+from masis.schema.run import Event, Iteration, Run
+from masis.settings import Settings
+from masis.steps import telemetry
+from masis.steps.conduct import begun
+
+Json = dict[str, Any]
+Cancelled = Callable[[], bool]
+Telling = Callable[[Event], None]
+Work = Callable[[Any, str | None, Telling, Cancelled], Json]
+
+CRITIC_TOLD = (
+    *("node", "confidence", "hallucination", "needs_retry", "conflicts", "invalid_citations", "uncited_claims"),
+    "duration_ms",
+)
+"""The fields of ``specs/masis-critic.md``, "Telemetry Emitted"."""
+EVALUATOR_TOLD = ("node", "overall_score", "faithfulness", "relevance", "completeness", "duration_ms")
+"""The fields of ``specs/masis-evaluator.md``, "Telemetry Emitted"."""
+
+
+def critic_node(settings: Settings | None = None) -> Runnable[Any, Any]:
+    """A node that audits ``draft_answer`` once: citations, claims, critique, penalties in code.
+
+    It writes ``critique``, ``confidence``, ``final_answer``, ``metrics`` and ``trace``. A critic that fails leaves
+    ``confidence`` None and says why in ``critique["unscored"]``. Raises SettingsError and MissingExtra here, not in the
+    graph, for a model that can't be asked; in the graph, InputError for a state without a question or a draft.
+    """
+    settings = _checked(settings)
+
+    def work(state: Any, thread: str | None, tell: Telling, cancelled: Cancelled) -> Json:
+        began = time.perf_counter()
+        draft, before = text_of(state, "draft_answer"), run_of(state)
+        case = same_case(state, before, thread)
+        if case is None:
+            case, before = case_of(state, draft, thread), None
+        run = passes.audit_once(case, settings, before=before, answer=draft, on_event=tell, cancelled=cancelled)
+        return _criticised(run, _ms_since(began))
+
+    return _node("critic", work)
+
+
+def evaluator_node(settings: Settings | None = None) -> Runnable[Any, Any]:
+    """A node that scores ``final_answer`` on four dimensions, bound by ``metrics.last_citation_audit``.
+
+    It writes ``metrics`` and ``trace`` and decides nothing. After a critic node of ours, what that one found is used;
+    after another's, citations and claims are looked at here, and the worse of both binds. Raises as ``critic_node``.
+    """
+    settings = _checked(settings)
+
+    def work(state: Any, thread: str | None, tell: Telling, cancelled: Cancelled) -> Json:
+        began = time.perf_counter()
+        answer, known = text_of(state, "final_answer"), run_of(state)
+        case = same_case(state, known, thread)
+        if case is None or known is None or known.iterations[-1].answer != answer:
+            return _judged_apart(case_of(state, answer, thread), state, settings, began, tell, cancelled)
+        run = passes.evaluate_once(case, known, settings, on_event=tell, cancelled=cancelled)
+        return _evaluated(run, _ms_since(began))
+
+    return _node("evaluator", work)
+
+
+def synthesizer_node(settings: Settings | None = None) -> Runnable[Any, Any]:
+    """A node that writes ``draft_answer``: the first from the evidence, a later one from what the critic found.
+
+    For graphs that have no synthesizer of their own. Raises StepError where drafter or reviser fail.
+    """
+    settings = _checked(settings)
+
+    def work(state: Any, thread: str | None, tell: Telling, cancelled: Cancelled) -> Json:
+        began = time.perf_counter()
+        known = run_of(state)
+        case = same_case(state, known, thread)
+        if case is not None and known is not None and known.iterations[-1].answer == given(state, "draft_answer"):
+            draft = passes.revise_once(case, known, settings).revised_answer
+        else:
+            draft = passes.draft_once(text_of(state, "user_query"), evidence_of(state), settings).answer
+        ms = _ms_since(began)
+        told = {"node": "synthesizer", "characters": len(draft), "duration_ms": ms}
+        return {"draft_answer": draft, "metrics": {"node_latency_ms": {"synthesizer": ms}}, "trace": [told]}
+
+    return _node("synthesizer", work)
+
+
+def _checked(settings: Settings | None) -> Settings:
+    settings = settings or Settings()
+    auditor.check_models(settings)
+    return settings
+
+
+def _node(name: str, work: Work) -> Runnable[Any, Any]:
+    """The work as a node for sync and async graphs; events of the audit go to who streams ``custom``.
+
+    In an async graph it is done on a thread, and makes no further call once its task is cancelled.
+    """
+
+    def sync(state: Any, config: RunnableConfig) -> Json:
+        return work(state, _thread(config), _teller(), lambda: False)
+
+    async def unsync(state: Any, config: RunnableConfig) -> Json:
+        stop, tell = threading.Event(), _teller()
+        try:
+            done = begun(lambda: work(state, _thread(config), tell, stop.is_set), name)
+            return await asyncio.wrap_future(done)
+        finally:
+            stop.set()
+
+    return RunnableLambda(sync, unsync, name=name)
+
+
+def _thread(config: RunnableConfig) -> str | None:
+    thread = config.get("configurable", {}).get("thread_id")
+    return None if thread is None else str(thread)
+
+
+def _teller() -> Telling:
+    try:
+        write = get_stream_writer()
+    except RuntimeError:  # called outside of a graph: nobody streams
+        return lambda event: None
+    return lambda event: write(event.model_dump(mode="json"))
+
+
+def _ms_since(began: float) -> float:
+    return round((time.perf_counter() - began) * 1000, 3)
+
+
+def _criticised(run: Run, ms: float) -> Json:
+    last = run.iterations[-1]
+    audit, critique = last.citation_audit, last.critique
+    told = telemetry.of_critique(critique, audit, last.issues, ms)
+    return {
+        "critique": critique.model_dump(mode="json"),
+        "confidence": critique.confidence,
+        "final_answer": last.answer,
+        "metrics": {
+            "last_citation_audit": {
+                "invalid_citations": list(audit.invalid_citations),
+                "uncited_claim_count": len(audit.uncited_claims),
+                "uncited_claims": list(audit.uncited_claims),
+                "hallucination_detected": critique.hallucination_detected,
+                "penalty_factor": audit.penalty_factor,
+                "answer_digest": _digest(last.answer),
+            },
+            "citation_violations": len(audit.invalid_citations),
+            "confidence_history": [critique.confidence],
+            "node_latency_ms": {"critic": ms},
+            "run": run.model_dump(mode="json"),
+        },
+        "trace": [{name: told[name] for name in CRITIC_TOLD}],
+    }
+
+
+def _evaluated(run: Run, ms: float) -> Json:
+    update = _scored(run.iterations[-1], ms)
+    update["metrics"]["run"] = run.model_dump(mode="json")
+    return update
+
+
+def _scored(last: Iteration, ms: float) -> Json:
+    assert last.evaluation is not None  # the pass before was told to evaluate
+    told = telemetry.of_evaluation(last.evaluation, ms)
+    return {
+        "metrics": {
+            "evaluation": last.evaluation.model_dump(mode="json"),
+            "node_latency_ms": {"evaluator": ms},
+        },
+        "trace": [{name: told[name] for name in EVALUATOR_TOLD}],
+    }
+
+
+def _judged_apart(
+    case: Case, state: Any, settings: Settings, began: float, tell: Telling, cancelled: Cancelled
+) -> Json:
+    """The scores of an answer that no critic node of ours has audited; the audit so far stays as it is."""
+    found = _found(state, case.answer or "")
+    told = given(state, "critique", {})
+    critique = Critique(
+        confidence=None,
+        hallucination_detected=found.hallucination_detected,
+        needs_retry=bool(told.get("needs_retry", False)),
+        overall_quality_score=None,
+        critique_confidence=None,
+        critique_reasoning="",
+        has_major_issues=False,
+        judged_by=passes.HOST,
+    )
+    run = passes.audit_once(case, settings, critique=critique, on_event=tell, cancelled=cancelled)
+    run = passes.evaluate_once(case, passes.told_too(run, found), settings, on_event=tell, cancelled=cancelled)
+    return _scored(run.iterations[-1], _ms_since(began))
+
+
+def _found(state: Any, answer: str) -> passes.Found:
+    """What the critic told of the citations; nothing where that was told of another answer."""
+    told = given(state, "metrics", {}).get("last_citation_audit") or {}
+    if told.get("answer_digest") not in (None, _digest(answer)):
+        return passes.Found()
+    return passes.Found(
+        tuple(map(str, told.get("invalid_citations") or ())),
+        int(told.get("uncited_claim_count") or 0),
+        bool(told.get("hallucination_detected") or given(state, "critique", {}).get("hallucination_detected")),
+    )
+
+
+def _digest(answer: str) -> str:
+    return hashlib.sha256(answer.encode()).hexdigest()

@@ -1,0 +1,198 @@
+"""A person in the graph: the run waits in the workbench's queue, the graph at an interrupt, until somebody decides.
+
+    keep_node(bench)      stores the audit so far as a case with its run; one that needs nobody is accepted by policy
+    person_node(bench)    stops the graph until the case is decided, then writes the decision into the state
+    resume(graph, ...)    goes on with a thread whose case has been decided, in this process or any other
+
+The node takes no one's word for a decision: whatever a graph is resumed with, it reads the workbench's log, and stops
+again where nothing is decided. An escalation is a decision too, after which a graph may wait for the next one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from typing import Any
+
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
+from langgraph.types import Command, StateSnapshot, interrupt
+
+from masis.errors import InputError
+from masis.integrations.langgraph.reading import given, run_of, same_case
+from masis.schema.run import Run
+from masis.workbench import Workbench
+from masis.workbench.outcome import Outcome, outcome
+
+Json = dict[str, Any]
+
+KIND = "masis_review"
+"""What tells our interrupts from others in the same graph."""
+
+
+def keep_node(bench: Workbench) -> Runnable[Any, Any]:
+    """A node that keeps the audit so far in a workbench: the case, and its run as any other.
+
+    It writes ``review`` with the ids, whether a person is needed, and why. Doing it again for the same audit changes
+    nothing. Raises InputError where no critic node has been here, or question or evidence changed after it.
+    """
+
+    def keep(state: Any, config: RunnableConfig) -> Json:
+        run = run_of(state)
+        thread = config.get("configurable", {}).get("thread_id")
+        case = same_case(state, run, None if thread is None else str(thread))
+        if run is None or case is None:
+            raise InputError(
+                "holds no audit of this question and evidence",
+                cure="Let a critic node work before the run is kept.",
+                field="metrics.run",
+            )
+        run = run.model_copy(update={"id": _id_of(run)})
+        bench.import_cases([case])
+        bench.store_run(case, run)
+        return {
+            "review": {
+                "case_id": case.id,
+                "run_id": run.id,
+                "needed": run.needs_review,
+                "reasons": [reason.model_dump(mode="json") for reason in run.review_reasons],
+                "state": "waiting" if run.needs_review else "not needed",
+                "seen": 0,
+            }
+        }
+
+    async def akeep(state: Any, config: RunnableConfig) -> Json:
+        return await asyncio.to_thread(keep, state, config)
+
+    return RunnableLambda(keep, akeep, name="keep")
+
+
+def _id_of(run: Run) -> str:
+    """An id that follows from the content: a graph that goes another way from an earlier checkpoint is another run."""
+    return hashlib.sha256(run.model_dump_json().encode()).hexdigest()[:32]
+
+
+def person_node(bench: Workbench) -> Runnable[Any, Any]:
+    """A node that waits until the case in ``review`` is decided; it goes by at once where no person is needed.
+
+    It writes ``review`` (``verdict``, ``reviewer``, ``reason``, ...), ``final_answer`` (the corrected one after an
+    override, the one accepted after an approval, None after a rejection, untouched after an escalation) and ``trace``.
+    In a graph that leads back to it, it waits for a decision after the last. Needs a checkpointer.
+    """
+
+    def person(state: Any) -> Json:
+        review = _review(state)
+        decided = outcome(bench.store, review["case_id"], review["seen"])
+        while decided is None and review["needed"]:
+            interrupt(_asked(state, review))
+            decided = outcome(bench.store, review["case_id"], review["seen"])
+        return _settled(review, decided)
+
+    async def aperson(state: Any) -> Json:
+        review = _review(state)
+        decided = await asyncio.to_thread(outcome, bench.store, review["case_id"], review["seen"])
+        while decided is None and review["needed"]:
+            interrupt(_asked(state, review))
+            decided = await asyncio.to_thread(outcome, bench.store, review["case_id"], review["seen"])
+        return _settled(review, decided)
+
+    return RunnableLambda(person, aperson, name="person")
+
+
+def _review(state: Any) -> Json:
+    review: Json = given(state, "review", {})
+    if "case_id" not in review:
+        raise InputError("is empty", cure="Let the keep node work before the person is asked.", field="review")
+    return review
+
+
+def _asked(state: Any, review: Json) -> Json:
+    """What whoever runs the graph is told while it waits."""
+    return {
+        "kind": KIND,
+        "case_id": review["case_id"],
+        "run_id": review["run_id"],
+        "seen": review["seen"],
+        "reasons": review["reasons"],
+        "question": given(state, "user_query", ""),
+        "answer": run.final_answer if (run := run_of(state)) else "",
+    }
+
+
+def _settled(review: Json, decided: Outcome | None) -> Json:
+    """What a decision changes; nothing where there is none and none is needed (a run drawn for a spot check)."""
+    if decided is None:
+        return {}
+    decision = decided.decision
+    told = {
+        "entry_id": decided.entry_id,
+        "at": decided.at,
+        "source": decision.source,
+        "verdict": decision.verdict,
+        "reviewer": decision.reviewer,
+        "reason": decision.reason,
+        "note": decision.note,
+        "run_id": decision.run_id or review["run_id"],
+        "iteration": decision.iteration,
+    }
+    escalated = decision.verdict == "escalate"
+    stands = "escalated" if escalated else "accepted" if decision.kind == "policy_accept" else "decided"
+    update: Json = {
+        "review": review | told | {"state": stands, "seen": decided.seq},
+        "trace": [{"node": "person", "verdict": decision.verdict, "reviewer": decision.reviewer, "at": decided.at}],
+    }
+    return update if escalated else update | {"final_answer": decided.answer}
+
+
+def waiting(snapshot: StateSnapshot) -> dict[str, Json]:
+    """The cases a graph waits for, as its interrupts tell them, by the interrupts' ids; empty where it waits for none.
+
+    ``snapshot`` is what ``graph.get_state(config)`` gives.
+    """
+    return {
+        each.id: each.value
+        for each in snapshot.interrupts
+        if isinstance(each.value, dict) and each.value.get("kind") == KIND
+    }
+
+
+def resume(graph: Any, config: RunnableConfig, bench: Workbench) -> Json | None:
+    """Go on with a thread as far as decisions allow, and return its state; None where it waits and nothing is decided.
+
+    A thread that was cut short, and waits for nobody, goes on from its last checkpoint; one that has ended is left.
+    """
+    snapshot = graph.get_state(config)
+    if not _to_do(snapshot):
+        return dict(snapshot.values)
+    command = _command(snapshot, bench)
+    if command is None and snapshot.interrupts:
+        return None
+    state: Json = graph.invoke(command, config)
+    return state
+
+
+async def aresume(graph: Any, config: RunnableConfig, bench: Workbench) -> Json | None:
+    """``resume`` for code that is async."""
+    snapshot = await graph.aget_state(config)
+    if not _to_do(snapshot):
+        return dict(snapshot.values)
+    command = await asyncio.to_thread(_command, snapshot, bench)
+    if command is None and snapshot.interrupts:
+        return None
+    state: Json = await graph.ainvoke(command, config)
+    return state
+
+
+def _to_do(snapshot: StateSnapshot) -> bool:
+    if snapshot.created_at is None:
+        raise InputError("is not known to the checkpointer", cure="Start it first, or name another.", field="thread_id")
+    return bool(snapshot.next)
+
+
+def _command(snapshot: StateSnapshot, bench: Workbench) -> Command[Any] | None:
+    """Goes on at every interrupt whose case is decided; None where there is none."""
+    decided = {
+        name: {"case_id": asked["case_id"], "entry_id": found.entry_id}
+        for name, asked in waiting(snapshot).items()
+        if (found := outcome(bench.store, asked["case_id"], asked["seen"])) is not None
+    }
+    return Command(resume=decided) if decided else None
