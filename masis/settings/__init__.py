@@ -6,6 +6,7 @@ default, which is the spec's constant where a spec has one. ``load()`` remembers
 
 from masis.settings.environment import (
     config_file,
+    config_places,
     data_folder,
     database_path,
     demo_database_path,
@@ -14,7 +15,9 @@ from masis.settings.environment import (
     variable,
 )
 from masis.settings.fields import NOT_OF_AUDIT, NOT_OF_SCREENING, OFFLINE, ROLES, Role, Seconds, Settings
-from masis.settings.loading import Loaded, Origin, load
+from masis.settings.loading import Loaded, load
+from masis.settings.origins import Origin
+from masis.settings.ranges import as_toml, described, schema_of, spelled
 from masis.settings.words import GROUPS, WORDS, Group, Words
 
 __all__ = [
@@ -31,12 +34,17 @@ __all__ = [
     "Seconds",
     "Settings",
     "Words",
+    "as_toml",
     "config_file",
+    "config_places",
     "data_folder",
     "database_path",
     "demo_database_path",
+    "described",
     "load",
+    "schema_of",
     "secret",
     "secrets_file",
+    "spelled",
     "variable",
 ]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from platformdirs import user_data_path
+from platformdirs import user_config_path, user_data_path
 from pydantic import SecretStr
 
 from masis.errors import SettingsError
@@ -19,14 +20,34 @@ def environment_or(given: Mapping[str, str] | None) -> Mapping[str, str]:
     return os.environ if given is None else given
 
 
-def read_file(file: Path, named_by: str = "MASIS_CONFIG") -> dict[str, Any]:
-    """A TOML file. Raises SettingsError where it can't be read, naming what named it."""
+def read_file(file: Path, named_by: str = "MASIS_CONFIG") -> str:
+    """The text of a file. Raises SettingsError where it can't be read, naming what named it."""
     try:
-        return tomllib.loads(file.read_text(encoding="utf-8"))
+        return file.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise SettingsError(f"{file}: can't be read ({error.strerror}). Check {named_by}.") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SettingsError(f"{file}: is no valid TOML ({error}).") from error
+    except UnicodeDecodeError as error:
+        raise SettingsError(f"{file}: is no text in UTF-8 (byte {error.start + 1}).") from error
+
+
+def toml(text: str, file: Path) -> dict[str, Any]:
+    """The text of a file as TOML. Raises SettingsError naming the line; nothing of the text is repeated."""
+    try:
+        return tomllib.loads(text)
+    except ValueError as error:  # TOMLDecodeError, or a number of thousands of digits
+        found = re.search(r"\(at line (\d+), column (\d+)\)", str(error))
+        line = f", line {found[1]}" if found else ""
+        column = f", column {found[2]}" if found else ""
+        what = re.sub(r"\s*\(at [^)]*\)$", "", str(error)).rstrip(".")
+        raise SettingsError(f"{file}{line}: is no valid TOML{column}: {what}.{_cure(file)}") from error
+    except RecursionError as error:
+        raise SettingsError(f"{file}: is no valid TOML: its tables lie too deep in each other.") from error
+
+
+def _cure(file: Path) -> str:
+    if file.suffix.casefold() in (".yaml", ".yml"):
+        return " This is a YAML file; settings are TOML: a table such as [retrieval.critique], then lines KEY = VALUE."
+    return " Text stands in quotes, true and false in small letters; one KEY = VALUE a line."
 
 
 def variable(name: str, environment: Mapping[str, str] | None = None) -> str | None:
@@ -44,28 +65,38 @@ def secret(name: str, environment: Mapping[str, str] | None = None) -> SecretStr
     if value := environment.get(name, "").strip():
         return SecretStr(value)
     file = secrets_file(environment)
-    value = read_file(file, "MASIS_SECRETS").get(name, "") if file else ""
+    value = toml(read_file(file, "MASIS_SECRETS"), file).get(name, "") if file else ""
     if not isinstance(value, str):
         raise SettingsError(f"{file}, {name}: a key is text in quotes.")
     return SecretStr(value.strip()) if value.strip() else None
 
 
 def secrets_file(environment: Mapping[str, str] | None = None) -> Path | None:
-    """``MASIS_SECRETS``, else ``masis.secrets.toml`` in the working folder if there is one."""
-    environment = environment_or(environment)
-    if named := environment.get("MASIS_SECRETS"):
-        return Path(named)
-    here = Path("masis.secrets.toml")
-    return here if here.is_file() else None
+    """``MASIS_SECRETS``, else ``masis.secrets.toml`` in the working folder, else in the user's configuration folder."""
+    return _found("MASIS_SECRETS", "masis.secrets.toml", environment_or(environment))
 
 
 def config_file(environment: Mapping[str, str] | None = None) -> Path | None:
-    """``MASIS_CONFIG``, else ``masis.toml`` in the working folder if there is one."""
-    environment = environment_or(environment)
-    if named := environment.get("MASIS_CONFIG"):
-        return Path(named)
-    here = Path("masis.toml")
-    return here if here.is_file() else None
+    """``MASIS_CONFIG``, else ``masis.toml`` in the working folder, else in the user's configuration folder.
+
+    The first that is there is the file; they are not merged.
+    """
+    return _found("MASIS_CONFIG", "masis.toml", environment_or(environment))
+
+
+def config_places() -> tuple[Path, ...]:
+    """Where the configuration file is looked for if ``MASIS_CONFIG`` names none."""
+    return _places("masis.toml")
+
+
+def _found(variable: str, name: str, environment: Mapping[str, str]) -> Path | None:
+    if named := environment.get(variable, "").strip():
+        return Path(named).expanduser()
+    return next((place for place in _places(name) if place.is_file()), None)
+
+
+def _places(name: str) -> tuple[Path, ...]:
+    return Path(name), user_config_path("masis", appauthor=False) / name
 
 
 def data_folder() -> Path:

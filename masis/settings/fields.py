@@ -63,6 +63,7 @@ class Settings(Record):
     loop_deadline_s: Seconds = 90.0
     judge_samples: Annotated[int, Field(ge=1, le=9)] = 1
     sample_temperature: Annotated[float, Field(ge=0, le=2)] = 0.7
+    output_validator: Annotated[str, Field(min_length=1, max_length=100)] = "pydantic"
     log_texts: bool = False
     log_format: Literal["text", "json"] = "text"
     telemetry: Literal["off", "otlp", "console"] = "off"
@@ -99,6 +100,10 @@ class Settings(Record):
     spot_check_share: Share = 0.05
     spot_check_seed: int = 0
 
+    # specs/critic-loop.md, REQ-CRITIC-COMP-002 and REQ-CRITIC-SEC-004
+    retention_days: Annotated[int, Field(ge=0, le=36_500)] = 30
+    retention_auto: bool = False
+
     def models(self) -> dict[str, str]:
         """The model string of each role."""
         return {role: getattr(self, role) for role in ROLES}
@@ -126,4 +131,5 @@ NOT_OF_SCREENING = {"screening_pubmed_email", "screening_pubmed_address"}
 NOT_OF_AUDIT = {
     *("providers", "prices", "max_retries", "retry_base_s", "retry_cap_s"),
     *("log_texts", "log_format", "telemetry", "telemetry_texts"),
+    *("retention_days", "retention_auto"),
 }

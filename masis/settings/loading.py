@@ -1,79 +1,122 @@
-"""Reading the settings: flags over environment over file over defaults, and what a wrong one is told."""
+"""Reading the settings: flags over environment over file over defaults, and everything that is wrong at once."""
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
 from masis.errors import SettingsError
-from masis.schema.providers import Price, ProviderSettings
-from masis.settings.environment import config_file, environment_or, read_file
+from masis.settings.environment import config_file, environment_or
+from masis.settings.faults import not_allowed, says_two_things, wrong_value
 from masis.settings.fields import Settings
+from masis.settings.origins import STRENGTH, Given, Origin, Read
+from masis.settings.ranges import is_number, schema_of
+from masis.settings.sources import from_environment, from_file, from_flags
+from masis.settings.spellings import Name
 
-
-class Origin(NamedTuple):
-    """Where a setting's value came from: ``default``, ``file``, ``environment`` or ``flag``, and the exact place."""
-
-    kind: Literal["default", "file", "environment", "flag"]
-    place: str
+SHOWN = 20
+"""Faults that one error names; more are counted."""
 
 
 class Loaded(NamedTuple):
-    """Settings with the origin of each value."""
+    """Settings with the origin of each value.
+
+    ``file`` is the configuration file that was read, ``inside`` has the origin of each value inside of a table
+    (``("providers", "vllm", "address")``), ``warnings`` is what a person should know though nothing is wrong.
+    """
 
     settings: Settings
     origins: dict[str, Origin]
+    file: Path | None = None
+    inside: Mapping[Name, Origin] = {}
+    warnings: tuple[str, ...] = ()
 
 
 def load(
     flags: Mapping[str, Any] | None = None,
     *,
+    models: Mapping[str, str] | None = None,
     environment: Mapping[str, str] | None = None,
     file: Path | None = None,
 ) -> Loaded:
-    """Settings from flags over environment over file over defaults.
+    """Settings from flags over environment over file over defaults. ``models`` are those that ``--model`` gave by role.
 
-    Raises SettingsError naming the key, its place and the nearest right key.
+    Raises SettingsError naming everything that is wrong, each with its place and the nearest right name or value.
     """
     environment = environment_or(environment)
     file = file or config_file(environment)
-    values: dict[str, Any] = {}
-    origins = {name: Origin("default", "") for name in Settings.model_fields}
+    of_file = from_file(file) if file is not None else Read()
+    tables = frozenset(each.means[:2] for each in of_file.given if len(each.means) > 1)
+    reads = (of_file, from_environment(environment, tables), from_flags(flags or {}, models or {}))
+    faults = [fault for read in reads for fault in read.faults]
+    strongest: dict[Name, Given] = {}
+    for read in reads:
+        faults += _contradictions(read.given)
+        strongest |= {each.means: each for each in reversed(read.given)}
+    settings = _checked(strongest, faults)
+    if settings is None:
+        raise SettingsError(_told(faults)) from None
+    return Loaded(
+        settings,
+        _origins(strongest),
+        file,
+        {name: each.origin for name, each in strongest.items() if len(name) > 1},
+        tuple(warning for read in reads for warning in read.warnings),
+    )
 
-    def take(key: str, value: Any, origin: Origin) -> None:
-        if key not in Settings.model_fields:
-            near = difflib.get_close_matches(key, Settings.model_fields, n=1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
-            raise SettingsError(f"{origin.place}: there is no setting {key!r}.{hint}")
-        values[key], origins[key] = value, origin
 
-    if file is not None:
-        for key, value in read_file(file).items():
-            take(key, value, Origin("file", f"{file}, {key}"))
-    for variable, value in environment.items():
-        if variable.startswith("MASIS_") and (key := variable.removeprefix("MASIS_").lower()) in Settings.model_fields:
-            take(key, value, Origin("environment", variable))
-    for key, value in (flags or {}).items():
-        take(key, value, Origin("flag", f"--set {key}"))
+def _contradictions(given: Iterable[Given]) -> list[str]:
+    """Settings that one source gives under two names with different values."""
+    first: dict[Name, Given] = {}
+    told = []
+    for each in given:
+        other = first.setdefault(each.means, each)
+        if other is not each and (other.value != each.value or type(other.value) is not type(each.value)):
+            told.append(says_two_things(other, each))
+    return told
+
+
+def _checked(given: Mapping[Name, Given], faults: list[str]) -> Settings | None:
+    """The settings, or None with what is wrong added to ``faults``."""
+    right: dict[Name, Given] = {}
+    for name, each in given.items():
+        if isinstance(each.value, bool) and is_number(schema_of(name)):  # else true would be read as 1
+            faults.append(not_allowed(each, name))
+        else:
+            right[name] = each
     try:
-        return Loaded(Settings.model_validate(values), origins)
+        settings = Settings.model_validate(_as_tree(right))
     except ValidationError as error:
-        raise SettingsError(_wrong_value(error, origins)) from None
+        faults += dict.fromkeys(wrong_value(each, right) for each in error.errors())
+        return None
+    return None if faults else settings
 
 
-def _wrong_value(error: ValidationError, origins: Mapping[str, Origin]) -> str:
-    """Which value is wrong. What stands where no value belongs is never repeated: it may be a key."""
-    first = error.errors()[0]
-    key, *inside = (str(part) for part in first["loc"])
-    place = ".".join([origins[key].place if key in origins else key, *inside])
-    if inside[-1:] == ["key_env"]:
-        return f"{place}: is no name of a variable, such as OPENAI_API_KEY. The key itself does not belong here."
-    if first["type"] != "extra_forbidden":
-        return f"{place}: {first['msg']} (got {first['input']!r})"
-    known = ProviderSettings.model_fields if key == "providers" else Price.model_fields
-    cure = " Keys stand in the environment or a secrets file: name the variable with key_env." * (key == "providers")
-    return f"{place}: there is no such setting. There are: {', '.join(known)}.{cure}"
+def _as_tree(given: Mapping[Name, Given]) -> dict[str, Any]:
+    whole: dict[str, Any] = {}
+    for name, each in given.items():
+        tree = whole
+        for part in name[:-1]:
+            if not isinstance(tree.get(part), dict):
+                tree[part] = {}
+            tree = tree[part]
+        if each.value != {} or not isinstance(tree.get(name[-1]), dict):
+            tree[name[-1]] = each.value
+    return whole
+
+
+def _origins(given: Mapping[Name, Given]) -> dict[str, Origin]:
+    """The origin of each setting; of a table, that of its strongest value."""
+    found = {name: Origin("default") for name in Settings.model_fields}
+    for name, each in given.items():
+        if STRENGTH.index(each.origin.kind) > STRENGTH.index(found[name[0]].kind):
+            found[name[0]] = each.origin
+    return found
+
+
+def _told(faults: list[str]) -> str:
+    more = len(faults) - SHOWN
+    return "\n".join([*faults[:SHOWN], *([f"and {more} more."] if more > 0 else [])])

@@ -213,6 +213,11 @@ GROUPS = (
                 "How many versions of the answer are audited at most, the first included.",
                 "specs/critic-loop.md, REQ-CRITIC-016",
             ),
+            "output_validator": Words(
+                "What an improved answer passes before it is taken: pydantic, or baml, which also mends replies out of "
+                "form.",
+                "specs/critic-loop.md, REQ-CRITIC-028",
+            ),
             "improvement_threshold": Words(
                 "It stops when a revision raises quality by less than this.",
                 "specs/critic-loop.md, REQ-CRITIC-017",
@@ -324,6 +329,22 @@ GROUPS = (
             "spot_check_seed": Words(
                 "The draw of those spot checks: the same seed draws the same cases.",
                 "DESIGN.md, 4.3: a draw that can be repeated",
+            ),
+        },
+    ),
+    Group(
+        "Retention",
+        "retention",
+        "retention_",
+        "How long audits and screenings are kept. Cases and decisions are kept for good.",
+        {
+            "retention_days": Words(
+                "After how many days masis purge removes audits nobody has decided on; 0 keeps them for ever.",
+                "specs/critic-loop.md, REQ-CRITIC-COMP-002",
+            ),
+            "retention_auto": Words(
+                "Whether masis serve does so by itself, when it starts and once a day.",
+                "ours: nothing goes that nobody told to go",
             ),
         },
     ),

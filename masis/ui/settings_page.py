@@ -7,7 +7,7 @@ from typing import Any
 
 import streamlit as st
 
-from masis.settings import GROUPS, Loaded, Origin, Settings, load
+from masis.settings import GROUPS, Loaded, Origin, Settings, load, spelled
 from masis.ui.components.records import health_list, overview_head, settings_table
 from masis.ui.desk import LabelData, label
 from masis.ui.overview import state_counts
@@ -59,7 +59,7 @@ def _settings(bench: Workbench) -> None:
             "it is started again.",
             icon=":material/restart_alt:",
         )
-    settings_table({"groups": setting_groups(Loaded(bench.settings, loaded.origins))}, key="settings-table")
+    settings_table({"groups": setting_groups(loaded._replace(settings=bench.settings))}, key="settings-table")
 
 
 def setting_groups(loaded: Loaded) -> list[dict[str, Any]]:
@@ -86,14 +86,7 @@ def setting_groups(loaded: Loaded) -> list[dict[str, Any]]:
 
 
 def _origin_label(origin: Origin) -> LabelData:
-    return {**label(ORIGIN[origin.kind]), "meaning": origin.place or ORIGIN[origin.kind].meaning}
-
-
-def spelled(value: object) -> str:
-    """A value as it is written in the configuration file; of tables, their names."""
-    if isinstance(value, dict):
-        return ", ".join(value) or "none"
-    return str(value).lower() if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) else str(value)
+    return {**label(ORIGIN[origin.kind]), "meaning": origin.spot or ORIGIN[origin.kind].meaning}
 
 
 def _health(bench: Workbench) -> None:

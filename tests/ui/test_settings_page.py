@@ -9,7 +9,7 @@ import pytest
 from masis.errors import SettingsError
 from masis.settings import load
 from masis.ui import settings_page
-from masis.ui.settings_page import setting_groups, spelled
+from masis.ui.settings_page import setting_groups
 from masis.workbench import HealthItem, Workbench
 from tests.ui.conftest import OpenPage, texts
 
@@ -25,10 +25,6 @@ def test_a_value_says_where_it_comes_from(tmp_path: Path) -> None:
     assert str(file) in rows["strictness"]["origin"]["meaning"]
     assert rows["critic"]["origin"]["text"] == "default"
     assert not rows["critic"]["changed"]
-
-
-def test_values_are_spelled_as_in_the_file() -> None:
-    assert [spelled(value) for value in (True, 0.5, 90.0, 3, "offline")] == ["true", "0.5", "90", "3", "offline"]
 
 
 def test_the_page_names_the_database_and_tests_the_models(audited_bench: Workbench, open_page: OpenPage) -> None:

@@ -1,0 +1,51 @@
+"""What may be shown of a value: a key that stands where none belongs is never repeated."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+LONGEST = 60
+HIDDEN = "(not shown: it may be a key)"
+
+_BEGINS_LIKE_A_KEY = re.compile(
+    r"(?:sk|pk|rk|ghp|gho|github_pat|glpat|hf|xox[a-z]|AKIA|AIza|eyJ|Bearer )[-_ ]?[A-Za-z0-9]"
+    r"[-_A-Za-z0-9.]{10,}"
+)
+_LONG_AND_MIXED = re.compile(r"[A-Za-z0-9_+=]{28,}")
+
+
+def may_be_a_key(text: str) -> bool:
+    """Whether a text looks like a key: it begins as keys do, or is long and unbroken, with letters and digits."""
+    if _BEGINS_LIKE_A_KEY.match(text.strip()):
+        return True
+    return any(re.search(r"\d", run) and re.search("[A-Za-z]", run) for run in _LONG_AND_MIXED.findall(text))
+
+
+def shown(value: Any) -> str:
+    """A value as an error may repeat it: on one line, cut where it is long, and nothing that may be a secret."""
+    if isinstance(value, dict | list | tuple):
+        return "a table" if isinstance(value, dict) else "a list"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if not isinstance(value, str):
+        return str(value)
+    if may_be_a_key(value):
+        return HIDDEN
+    text = without_secrets(value)
+    return repr(text if len(text) <= LONGEST else text[:LONGEST] + "…")
+
+
+def without_secrets(text: str) -> str:
+    """A text without what may be a key; an address without a name, a password or a query in it."""
+    if may_be_a_key(text):
+        return HIDDEN
+    if "://" not in text:
+        return text
+    try:
+        parts = urlsplit(text)
+        host = parts.netloc.rpartition("@")[2]
+        return urlunsplit((parts.scheme, host, parts.path, "", ""))
+    except ValueError:
+        return HIDDEN
