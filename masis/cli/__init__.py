@@ -24,6 +24,7 @@ COMMANDS = {
     "bench": Command("masis.cli.bench:bench", "Measure the auditor on labelled data, beside baselines."),
     "mcp": Command("masis.cli.mcp:mcp", "Serve the tools of the workbench to agents (MCP)."),
     "health": Command("masis.cli.health:health", "Check that everything the workbench needs is in order."),
+    "purge": Command("masis.cli.purging:purge", "Remove audits past their time, and record that."),
     "verify-log": Command("masis.cli.decision_log:verify_log", "Check that no decision was changed or taken away."),
 }
 

@@ -16,6 +16,7 @@ from masis.cli.options import STDIO, database_option, opened_for_reading, out_op
 from masis.cli.talk import counted, say
 from masis.datasets.archive import write_archive
 from masis.datasets.writers import write_case, write_run
+from masis.datasets.writers.json_lines import write_line
 from masis.workbench import Workbench
 
 
@@ -23,14 +24,15 @@ from masis.workbench import Workbench
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["jsonl", "cases", "runs"]),
+    type=click.Choice(["jsonl", "cases", "runs", "executions"]),
     default="jsonl",
     show_default=True,
-    help="jsonl: everything, lossless. cases: the cases as they came in. runs: the newest finished run of each case.",
+    help="jsonl: everything, lossless. cases: the cases as they came in. runs: the newest finished run of each case. "
+    "executions: the log of executions, figures without texts.",
 )
 @out_option(default="-", show_default=True, help="The file to write; '-' for stdout.")
 @database_option
-def export(form: Literal["jsonl", "cases", "runs"], out: Path, db: Path | None) -> None:
+def export(form: Literal["jsonl", "cases", "runs", "executions"], out: Path, db: Path | None) -> None:
     """Write the database, its cases or its runs as JSON Lines.
 
     The format jsonl is lossless: importing it into an empty database reproduces cases, runs and the decision log, and
@@ -51,6 +53,10 @@ def _write(form: str, workbench: Workbench, stream: BinaryIO) -> int:
     if form == "jsonl":
         return write_archive(workbench.store, stream)
     written = 0
+    if form == "executions":
+        for written, execution in enumerate(workbench.store.executions.iterate(), 1):  # noqa: B007 (counts)
+            write_line(execution.model_dump_json(), stream)
+        return written
     for case in workbench.store.cases.iterate():
         if form == "cases":
             write_case(case, stream)

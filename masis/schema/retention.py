@@ -13,8 +13,8 @@ ExecutionEnd = TerminationReason | Literal["abandoned"]
 """How an execution ended: as the loop says, or ``abandoned`` where its process was cut short."""
 
 PurgedKind = Literal["run", "screening", "remembered_grades"]
-KeptFor = Literal["decided", "waiting", "under_way"]
-"""Why something old enough is kept: a person's entry in a log is about it, it waits for a person, it runs."""
+KeptFor = Literal["decided", "waiting"]
+"""Why something old enough is kept: a person's entry in a log is about it, it waits for a person."""
 
 Trigger = Literal["command", "page", "automatic"]
 """Where a purge came from."""

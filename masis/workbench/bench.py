@@ -123,7 +123,7 @@ class Workbench:
     def open_case(self, case_id: str) -> CaseView:
         """One case with its newest finished run and its log. Raises UnknownRecord."""
         runs = tuple(self.store.runs.for_case(case_id))
-        finished = next((run.id for run in runs if run.state == "finished"), None)
+        finished = next((run.id for run in runs if run.readable), None)
         return CaseView(
             case=self.store.cases.get(case_id),
             summary=self.store.cases.summary(case_id),

@@ -1,0 +1,150 @@
+"""``masis purge``: says first what would go, removes that and no more, records it; ``masis export`` of executions."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from masis.schema.review import Decision
+from masis.store import Store
+from masis.workbench import Workbench
+from tests.cli.running import Masis, case, lines
+
+CLEAN = "The bridge is 120 metres long [1]. It opened in 1931 [2]."
+
+
+@pytest.fixture
+def audited(masis: Masis, tmp_path: Path) -> Path:
+    """A case that waits, one that people decided on, and two that policy accepted, audited forty days ago."""
+    file, database = tmp_path / "cases.jsonl", tmp_path / "audited.db"
+    clean = [case(name, answer=CLEAN) for name in ("accepted", "accepted too")]
+    file.write_bytes(lines(case("waits"), case("decided"), *clean))
+    assert masis("audit", file, "--db", database, "--set", "spot_check_share=0").exit_code == 0
+    bench = Workbench.open(database)
+    run = bench.open_case("decided").runs[0]
+    bench.decide(Decision(reviewer="Ada", case_id="decided", run_id=run.id, verdict="approve"))
+    bench.store.close()
+    with sqlite3.connect(database) as connection:
+        connection.execute("UPDATE runs SET ended_at = strftime('%Y-%m-%dT%H:%M:%fZ', julianday(ended_at) - 40)")
+    connection.close()
+    return database
+
+
+def read(result: Any) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(result.stdout)
+    return found
+
+
+@pytest.mark.spec("REQ-CRITIC-COMP-002", "REQ-CRITIC-SEC-004")
+def test_a_dry_run_says_exactly_what_then_goes(masis: Masis, audited: Path) -> None:
+    dry = masis("purge", "--dry-run", "--list", "--db", audited)
+    assert dry.exit_code == 0
+    assert "older than 30 days" in dry.stdout
+    assert "goes   2 runs" in dry.stdout
+    assert "1 of these for what people decided (--include-decided" in dry.stdout
+    assert "1 of these since a person has yet to decide (--include-waiting" in dry.stdout
+    assert "this was a dry run" in dry.stderr
+    would = read(masis("purge", "--dry-run", "--json", "--db", audited))["plan"]
+    assert would["runs"] == 2
+    done = masis("purge", "--yes", "--json", "--by", "Grace", "--db", audited)
+    assert done.exit_code == 0, done.output
+    removed = read(done)["removed"]
+    assert (removed["runs"], removed["bytes"], removed["parts"]) == (2, would["bytes"], would["parts"])
+    assert (removed["by"], removed["how"]) == ("Grace", "command")
+    named = read(masis("purge", "--history", "--list", "--json", "--db", audited))["purges"][0]["removed"]
+    assert [each["id"] for each in named] == [each["id"] for each in would["goes"]]
+    assert masis("verify-log", "--db", audited).exit_code == 0
+    assert masis("health", "--db", audited).exit_code == 0
+    assert "There is nothing to remove." in masis("purge", "--yes", "--db", audited).stderr
+
+
+def test_the_age_is_the_setting_unless_it_is_given(
+    masis: Masis, audited: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MASIS_RETENTION_DAYS", "41")
+    assert read(masis("purge", "--dry-run", "--json", "--db", audited))["plan"]["runs"] == 0
+    younger = masis("purge", "--dry-run", "--json", "--older-than", "39", "--db", audited)
+    assert read(younger)["plan"]["runs"] == 2
+    monkeypatch.setenv("MASIS_RETENTION_DAYS", "0")
+    kept = masis("purge", "--yes", "--db", audited)
+    assert kept.exit_code == 0
+    assert "everything is kept for ever" in kept.stderr
+    monkeypatch.setenv("MASIS_RETENTION_DAYS", "-1")
+    assert masis("purge", "--db", audited).exit_code == 2
+
+
+def test_more_goes_only_when_told(masis: Masis, audited: Path) -> None:
+    asked = ("purge", "--dry-run", "--json", "--db", audited)
+    assert read(masis(*asked, "--include-waiting"))["plan"]["runs"] == 3
+    assert read(masis(*asked, "--include-decided"))["plan"]["runs"] == 3
+    both = masis("purge", "--yes", "--include-decided", "--include-waiting", "--db", audited)
+    assert "Removed as purge 1: 4 runs" in both.stdout
+    assert "with what was decided and waiting" in masis("purge", "--history", "--db", audited).stdout
+    assert masis("verify-log", "--db", audited).exit_code == 0
+
+
+def test_nothing_goes_without_a_yes(masis: Masis, audited: Path) -> None:
+    result = masis("purge", "--db", audited)
+    assert result.exit_code == 2
+    assert "say --yes, or --dry-run to look first" in result.stderr
+    assert read(masis("purge", "--history", "--json", "--db", audited)) == {"purges": []}
+
+
+@pytest.mark.parametrize(("answer", "code", "gone"), [("n\n", 1, 0), ("y\n", 0, 2)])
+def test_at_a_terminal_it_asks(audited: Path, answer: str, code: int, gone: int) -> None:
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "masis.cli", "purge", "--db", str(audited)],
+        stdin=theirs,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])},
+    )
+    os.write(ours, answer.encode())
+    assert process.wait(60) == code
+    os.close(ours)
+    os.close(theirs)
+    with Store.open(audited) as store:
+        assert sum(purge.runs for purge in store.purges.history()) == gone
+
+
+def test_a_case_whose_audit_is_gone_is_audited_again(masis: Masis, audited: Path, tmp_path: Path) -> None:
+    masis("purge", "--yes", "--db", audited)
+    again = masis("audit", tmp_path / "cases.jsonl", "--db", audited, "--set", "spot_check_share=0")
+    assert again.exit_code == 0, again.output
+    assert "2 cases audited, 2 cases skipped" in again.output
+
+
+def test_a_report_of_an_audit_that_is_gone_says_so(masis: Masis, audited: Path) -> None:
+    run = Workbench.open(audited).open_case("accepted").runs[0].id
+    masis("purge", "--yes", "--db", audited)
+    told = masis("report", "accepted", "--run", run, "--db", audited)
+    assert told.exit_code == 1
+    assert "was removed on" in told.stderr
+    assert "masis purge --history" in told.stderr
+    assert masis("report", "accepted", "--db", audited).exit_code == 0
+
+
+@pytest.mark.spec("REQ-CRITIC-COMP-001", "REQ-CRITIC-COMP-001-FIELDS")
+def test_executions_are_exported_and_outlast_the_runs(masis: Masis, audited: Path, tmp_path: Path) -> None:
+    before = masis("export", "--format", "executions", "--db", audited).stdout
+    masis("purge", "--yes", "--include-decided", "--include-waiting", "--db", audited)
+    assert masis("export", "--format", "executions", "--db", audited).stdout == before
+    rows = [json.loads(line) for line in before.splitlines()]
+    assert [row["case_id"] for row in rows] == ["waits", "decided", "accepted", "accepted too"]
+    assert {"at", "run_id", "iterations", "final_quality", "improvement", "termination", "models"} <= set(rows[0])
+
+
+def test_a_runs_export_leaves_out_what_is_gone(masis: Masis, audited: Path) -> None:
+    masis("purge", "--yes", "--db", audited)
+    left = masis("export", "--format", "runs", "--db", audited)
+    assert left.exit_code == 0, left.output
+    assert sorted(json.loads(line)["case_id"] for line in left.stdout.splitlines()) == ["decided", "waits"]
