@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from masis import loop, watching
-from masis.llm import estimates, offer, registry
+from masis.llm import brought, estimates, offer, registry
 from masis.llm.critic import ModelCritic
 from masis.llm.drafter import ModelDrafter
 from masis.llm.evaluator import ModelEvaluator
@@ -46,18 +47,25 @@ def roles_for(settings: Settings) -> loop.Roles:
     def asked(role: str) -> Model | None:
         return None if models[role] == OFFLINE else registry.asker(models[role], role, conduct, settings)
 
+    def own(role: str) -> Any:
+        """Who fills the role where somebody else brings it, else None."""
+        found = brought.brought(models[role], role, settings)
+        return found.filled(registry.asker(found.asks, role, conduct, settings), settings) if found else None
+
     drafter = ModelDrafter(model) if (model := asked("drafter")) else OfflineDrafter()
     verifier = ModelVerifier(model, settings) if (model := asked("verifier")) else OfflineVerifier()
-    reviser = ModelReviser(model) if (model := asked("reviser")) else OfflineReviser()
+    reviser = own("reviser") or (ModelReviser(model) if (model := asked("reviser")) else OfflineReviser())
     heat = settings.sample_temperature if settings.judge_samples > 1 else 0.0
-    critic = ModelCritic(model, heat) if (model := asked("critic")) else OfflineCritic()
+    critic = own("critic") or (ModelCritic(model, heat) if (model := asked("critic")) else OfflineCritic())
     evaluator = ModelEvaluator(model, settings, heat) if (model := asked("evaluator")) else OfflineEvaluator()
     sampled = settings.judge_samples > 1  # what is deterministic gives the same every time
     by_role = (drafter, verifier, critic, reviser, evaluator)
     return loop.Roles(
         drafter=drafter,
         verifier=verifier,
-        critic=SampledCritic(critic, settings.judge_samples) if sampled and isinstance(critic, ModelCritic) else critic,
+        critic=SampledCritic(critic, settings.judge_samples)
+        if sampled and not isinstance(critic, OfflineCritic)
+        else critic,
         reviser=reviser,
         evaluator=SampledEvaluator(evaluator, settings.judge_samples)
         if sampled and isinstance(evaluator, ModelEvaluator)
@@ -69,7 +77,9 @@ def roles_for(settings: Settings) -> loop.Roles:
         prompts={
             role: filler.judged_by.version
             for role, filler in zip(ROLES, by_role, strict=True)
-            if isinstance(filler, ModelDrafter | ModelVerifier | ModelCritic | ModelReviser | ModelEvaluator)
+            if not isinstance(
+                filler, OfflineDrafter | OfflineVerifier | OfflineCritic | OfflineReviser | OfflineEvaluator
+            )
         },
     )
 
@@ -90,9 +100,29 @@ def probed(string: str, settings: Settings) -> registry.Probed:
     return registry.probe(string, settings)
 
 
-def offered_models(settings: Settings) -> tuple[str, ...]:
-    """The models a person may choose from without typing: offline, and those that could be asked now."""
-    return offer.offered(settings)
+def offered_models(settings: Settings, role: str = "") -> tuple[str, ...]:
+    """The models a person may choose from without typing: offline, and those that could be asked now.
+
+    For a role also the critics (or revisers) that were compiled for it.
+    """
+    return (*offer.offered(settings), *brought.offered(role, settings)) if role else offer.offered(settings)
+
+
+def asked_model(string: str, role: str, settings: Settings) -> str:
+    """The model that is asked in the end: that of a compiled critic, else the one named. Raises as ``resolved``."""
+    return registry.asked_model(string, role, settings)
+
+
+def pinned(settings: Settings) -> Settings:
+    """The settings with critics and revisers that are brought named to their version: ``dspy:careful@2``.
+
+    So that an audit by a later version is not taken for the same. Raises as ``resolved`` does.
+    """
+    named = {}
+    for role in brought.GROUPS:
+        if (found := brought.brought(getattr(settings, role), role, settings)) is not None:
+            named[role] = found.string
+    return settings.model_copy(update=named)
 
 
 def addresses(settings: Settings) -> tuple[str, ...]:
@@ -101,7 +131,8 @@ def addresses(settings: Settings) -> tuple[str, ...]:
     Raises SettingsError for a model that can't be asked.
     """
     check_models(settings)
-    asked = [model for model in settings.models().values() if model != OFFLINE]
+    asked = [registry.asked_model(string, role, settings) for role, string in settings.models().items()]
+    asked = [model for model in asked if model != OFFLINE]
     return tuple(dict.fromkeys(offer.reached_at(model, settings) for model in asked))
 
 
@@ -136,7 +167,8 @@ def calls_at_once(settings: Settings) -> int:
 
 
 def _asked(settings: Settings) -> list[str]:
-    return sorted({model.partition(":")[0] for model in settings.models().values() if model != OFFLINE})
+    asked = (registry.asked_model(string, role, settings) for role, string in settings.models().items())
+    return sorted({model.partition(":")[0] for model in asked if model != OFFLINE})
 
 
 def run_audit(case: Case, settings: Settings | None = None, on_event: Callable[[Event], None] | None = None) -> Run:

@@ -12,6 +12,7 @@ from functools import cache
 from typing import NamedTuple
 
 from masis.llm import prices, registry
+from masis.llm.brought import brought
 from masis.llm.prompting import FRAME, load
 from masis.llm.providers.base import Tokens
 from masis.schema.case import Case
@@ -84,8 +85,9 @@ def _priced(asked: _Asked, settings: Settings) -> Estimate:
     string = getattr(settings, asked.role)
     if string == OFFLINE or not asked.times:
         return Estimate()
-    model = registry.resolve(string, asked.role, settings)
-    sent = round((asked.sent + _instructions(asked.prompt)) / CHARACTERS_A_TOKEN) * asked.times
+    model, found = registry.asked_model(string, asked.role, settings), brought(string, asked.role, settings)
+    instructions = found.characters if found else _instructions(asked.prompt)
+    sent = round((asked.sent + instructions) / CHARACTERS_A_TOKEN) * asked.times
     received = round(asked.received) * asked.times
     tokens = Tokens(prompt=sent, completion=received)
     return Estimate(asked.times, sent + received, prices.cost(tokens, prices.price(model, settings.prices)))
@@ -99,5 +101,5 @@ def _instructions(prompt: str) -> int:
 
 def unpriced(settings: Settings) -> tuple[str, ...]:
     """The models of the settings whose price is not known."""
-    models = {registry.resolve(string, role, settings) for role, string in settings.models().items()} - {OFFLINE}
+    models = {registry.asked_model(string, role, settings) for role, string in settings.models().items()} - {OFFLINE}
     return tuple(sorted(model for model in models if prices.price(model, settings.prices) is None))

@@ -14,6 +14,7 @@ from pydantic import BaseModel
 
 from masis.errors import BadReply, MissingExtra, ProviderFailed, SettingsError
 from masis.llm import prices
+from masis.llm.brought import brought
 from masis.llm.endpoints import Endpoint, endpoint, model_name
 from masis.llm.habits import MODES_IN_WORDS, habits
 from masis.llm.limits import limiter
@@ -58,16 +59,26 @@ def resolve(string: str, role: str, settings: Settings | None = None) -> str:
     if string == OFFLINE:
         return OFFLINE
     settings = settings or Settings()
-    named = model_name(string, role, settings)
+    found = brought(string, role, settings)
+    named = model_name(found.asks if found else string, role, settings)
     _provider(endpoint(named.provider, settings))
-    return str(named)
+    return found.string if found else str(named)
+
+
+def asked_model(string: str, role: str, settings: Settings) -> str:
+    """The model that is asked in the end: that of a critic which somebody brings, else the one named. As ``resolve``."""
+    if string == OFFLINE:
+        return OFFLINE
+    found = brought(string, role, settings)
+    return resolve(found.asks if found else string, role, settings)
 
 
 def asker(string: str, role: str, conduct: Conduct, settings: Settings) -> Model:
     """The model in this role, for one run. Raises as ``resolve`` does."""
     if string == OFFLINE:
         raise SettingsError(f"{role}: {OFFLINE!r} is no language model")
-    named = model_name(string, role, settings)
+    found = brought(string, role, settings)
+    named = model_name(found.asks if found else string, role, settings)
     reached = endpoint(named.provider, settings)
     provider = _provider(reached)
     return Model(

@@ -37,6 +37,7 @@ class Settings(Record):
     claims_batch: Annotated[int, Field(ge=1, le=50)] = 8
     providers: dict[str, ProviderSettings] = Field(default_factory=dict)
     prices: dict[str, Price] = Field(default_factory=dict)
+    programs_folder: str = ""
 
     # specs/masis-critic.md
     citation_mode: Literal["standard", "literal"] = "standard"
@@ -129,7 +130,7 @@ class Settings(Record):
 
 NOT_OF_SCREENING = {"screening_pubmed_email", "screening_pubmed_address"}
 NOT_OF_AUDIT = {
-    *("providers", "prices", "max_retries", "retry_base_s", "retry_cap_s"),
+    *("providers", "prices", "programs_folder", "max_retries", "retry_base_s", "retry_cap_s"),
     *("log_texts", "log_format", "telemetry", "telemetry_texts"),
     *("retention_days", "retention_auto"),
 }

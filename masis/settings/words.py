@@ -85,6 +85,10 @@ GROUPS = (
                 "Prices of your own in US dollars a million tokens: tables of the configuration file.",
                 "ours: what a run cost is told only where prices are known",
             ),
+            "programs_folder": Words(
+                "Where compiled critics lie; empty: programs in your data folder.",
+                "ours: specs/critic-loop.md, REQ-CRITIC-007, asks that critics can be optimised",
+            ),
         },
     ),
     Group(
