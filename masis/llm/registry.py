@@ -66,7 +66,7 @@ def resolve(string: str, role: str, settings: Settings | None = None) -> str:
 
 
 def asked_model(string: str, role: str, settings: Settings) -> str:
-    """The model that is asked in the end: that of a critic which somebody brings, else the one named. As ``resolve``."""
+    """The model that is asked in the end: that of a critic which somebody brings, else the one named."""
     if string == OFFLINE:
         return OFFLINE
     found = brought(string, role, settings)
