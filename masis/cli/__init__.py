@@ -23,6 +23,7 @@ COMMANDS = {
     "report": Command("masis.cli.reporting:report", "Write the audit of one case as a page to print."),
     "bench": Command("masis.cli.bench:bench", "Measure the auditor on labelled data, beside baselines."),
     "mcp": Command("masis.cli.mcp:mcp", "Serve the tools of the workbench to agents (MCP)."),
+    "optimize": Command("masis.cli.optimize:optimize", "Compile a critic on labelled answers, with DSPy."),
     "health": Command("masis.cli.health:health", "Check that everything the workbench needs is in order."),
     "purge": Command("masis.cli.purging:purge", "Remove audits past their time, and record that."),
     "verify-log": Command("masis.cli.decision_log:verify_log", "Check that no decision was changed or taken away."),
