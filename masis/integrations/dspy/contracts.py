@@ -1,7 +1,7 @@
 """What goes into the critic loop and what comes out, by the names of ``specs/critic-loop.md``, section 4.
 
-Needs no library. A score is None where nothing could be scored (``unscored`` says why): the specs' fallback of 0.5 would
-pass for a judgement.
+Needs no library. A score is None where nothing could be scored (``unscored`` says why): the specs' fallback of 0.5
+would pass for a judgement.
 """
 
 from __future__ import annotations

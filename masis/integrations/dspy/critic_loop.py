@@ -1,8 +1,8 @@
 """``MultiAgentCriticLoop``: the loop of every audit, with a ``CriticAgent`` and a ``RevisionAgent`` in their roles.
 
-There is one order of steps, ``masis.loop``'s (``specs/critic-loop.md``, 2.3): citations and claims are checked, penalties
-laid on and the best answer chosen as in any audit. Wrapped as a module (REQ-CRITIC-029), so that an optimiser reaches
-both agents through it.
+There is one order of steps, ``masis.loop``'s (``specs/critic-loop.md``, 2.3): citations and claims are checked,
+penalties laid on and the best answer chosen as in any audit. Wrapped as a module (REQ-CRITIC-029), so that an optimiser
+reaches both agents through it.
 """
 
 from __future__ import annotations

@@ -1,0 +1,340 @@
+"""A critic or a reviser compiled on labelled answers by one of DSPy's optimisers, and what that gained.
+
+What is measured, is measured on answers to questions that nothing was learnt from. Every call goes through one model of
+ours, so that its tokens are counted, a limit on cost holds, and a person can stop it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean
+from typing import Any, Literal, NamedTuple
+
+import dspy
+import numpy as np
+import tqdm  # type: ignore[import-untyped]
+
+from masis import version
+from masis.errors import MissingExtra, SettingsError
+from masis.integrations.dspy import labelled, metric, programs
+from masis.integrations.dspy.agents import CONTEXT, CriticAgent, RevisionAgent
+from masis.integrations.dspy.engine import Stopped, language_model
+from masis.integrations.dspy.fenced import plain
+from masis.integrations.dspy.labelled import Labelled, Parts, Role
+from masis.llm import registry
+from masis.llm.prompting import load
+from masis.schema.base import utc_now
+from masis.schema.calls import Usage
+from masis.settings import Settings
+from masis.steps.conduct import Conduct, together
+
+Optimizer = Literal["bootstrap", "mipro", "gepa"]
+RESAMPLES = 2_000
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to be compiled, and how.
+
+    ``accept``: what a reply must be worth to become a demonstration. ``trials``: how many programs MIPROv2 tries, and
+    how many times GEPA may look at all answers. ``teacher``: the model whose replies are shown (bootstrap) or that
+    writes instructions (mipro, gepa); the same model where it is empty.
+    """
+
+    name: str
+    role: Role
+    optimizer: Optimizer
+    model: str
+    teacher: str = ""
+    demonstrations: int = 4
+    accept: float = 0.75
+    trials: int = 6
+    seed: int = 0
+    max_cost: float | None = None
+    source: str = ""
+    shuffled: bool = False
+
+    def settings(self) -> dict[str, Any]:
+        """What the optimiser was told."""
+        return {
+            "teacher": self.teacher,
+            "demonstrations": self.demonstrations,
+            "accept": self.accept,
+            "trials": self.trials,
+        }
+
+
+class Watched(NamedTuple):
+    """How far the work is: what is done now, the calls and tokens so far, what they cost where that is known."""
+
+    doing: str
+    calls: int
+    tokens: int
+    cost_usd: float | None
+
+
+@dataclass
+class Session:
+    """One compilation: its model, what it spent, whether to go on."""
+
+    plan: Plan
+    base: Settings
+    stopping: Callable[[], bool] = lambda: False
+    watch: Callable[[Watched], None] = lambda seen: None
+    doing: str = ""
+    conduct: Conduct = field(default_factory=Conduct)
+
+    def __post_init__(self) -> None:
+        self.base = self.base.model_copy(update={"call_deadline_s": max(self.base.call_deadline_s, 60.0)})
+        self.conduct.call_s = self.base.call_deadline_s
+        model = registry.asker(self.plan.model, self.plan.role, self.conduct, self.base)
+        if self.plan.max_cost is not None and model.price is None:
+            raise SettingsError(f"--max-cost: no price is known for {model.name}. Give one in masis.toml.")
+        self.model_name, self.lm = model.name, self._lm(model, CriticAgent.temperature)
+        writer = registry.asker(self.plan.teacher or self.plan.model, self.plan.role, self.conduct, self.base)
+        self.teacher_lm = self._lm(writer, CriticAgent.temperature) if self.plan.teacher else self.lm
+        self.writer_lm = self._lm(writer, 1.0)
+        self.concurrency = max(1, model.limiter.most)
+
+    def _lm(self, model: Any, temperature: float) -> Any:
+        recorded = f"{self._prompt()} compiled by {self.plan.optimizer}"
+        return language_model(model, recorded, temperature=temperature, before=self._may_go_on)
+
+    def _prompt(self) -> str:
+        return load(self.plan.role).version
+
+    @property
+    def usage(self) -> Usage:
+        """What was spent so far."""
+        return Usage.of(self.conduct.calls_since())
+
+    def _may_go_on(self) -> None:
+        spent = self.usage
+        self.watch(Watched(self.doing, spent.calls, spent.prompt_tokens + spent.completion_tokens, spent.cost_usd))
+        if self.stopping():
+            self.conduct.stop()
+            raise Stopped("a person asked to stop")
+        if self.plan.max_cost is not None and (spent.cost_usd or 0.0) >= self.plan.max_cost:
+            raise Stopped(f"the limit of ${self.plan.max_cost:g} is reached")
+
+
+def agent_for(role: Role, settings: Settings) -> Any:
+    """An agent that nobody compiled yet, which asks whatever model the context names."""
+    made = CriticAgent if role == "critic" else RevisionAgent
+    return made(lm=CONTEXT, settings=settings)
+
+
+def compiled(session: Session, parts: Parts) -> programs.Program:
+    """The program, not yet saved (its version is 1), with what it gained on the held-out answers.
+
+    Raises Stopped where a person or the limit on cost ended it, and MissingExtra where an optimiser lacks a package.
+    """
+    plan = session.plan
+    train = labelled.shuffled(parts.train, plan.seed) if plan.shuffled else parts.train
+    student = agent_for(plan.role, session.base)
+    with _quietly(), dspy.context(lm=session.lm, trace=[], disable_history=True):
+        session.doing = "measuring what there is"
+        before = measured(session, student, parts.held_out)
+        session.doing = f"compiling with {plan.optimizer}"
+        program = _optimised(session, student, [_example(plan.role, case) for case in train])
+        session.doing = "measuring what came of it"
+        after = measured(session, program, parts.held_out)
+    state = state_of(program)
+    gains = [new - old for new, old in zip(after, before, strict=True)]
+    gain, spent = _figure(gains, parts.held_out, plan.seed), session.usage
+    return programs.Program(
+        name=plan.name,
+        version=1,
+        role=plan.role,
+        model=session.model_name,
+        optimizer=plan.optimizer,
+        settings=plan.settings(),
+        data=programs.MadeFrom(
+            source=plan.source,
+            digest=labelled.digest((*parts.train, *parts.held_out)),
+            train=len(parts.train),
+            held_out=len(parts.held_out),
+            seed=plan.seed,
+            shuffled=plan.shuffled,
+        ),
+        metric=metric.NAME,
+        before=_figure(before, parts.held_out, plan.seed),
+        after=_figure(after, parts.held_out, plan.seed),
+        gain=gain,
+        improved=gain.low is not None and gain.low > 0,
+        base_prompt=load(plan.role).version,
+        made_at=utc_now(),
+        masis=version.APP,
+        dspy=dspy.__version__,
+        calls=spent.calls,
+        tokens=spent.prompt_tokens + spent.completion_tokens,
+        cost_usd=spent.cost_usd,
+        digest=programs.digest(state),
+        state=state,
+    )
+
+
+def measured(session: Session, program: Any, cases: Sequence[Labelled]) -> list[float]:
+    """What the program's work on each answer is worth; as many asked at once as the provider may be."""
+
+    def worth(case: Labelled) -> Callable[[], float]:
+        return lambda: graded(session.plan.role, case, _run(session.plan.role, program, case)).score
+
+    found: list[float] = []
+    for start in range(0, len(cases), session.concurrency):
+        batch = [worth(case) for case in cases[start : start + session.concurrency]]
+        found += [0.0 if isinstance(outcome, Exception) else outcome for outcome in together(batch)]
+    return found
+
+
+def graded(role: Role, case: Labelled, prediction: Any) -> metric.Graded:
+    """A prediction beside what was labelled."""
+    if role == "critic":
+        unscored = getattr(prediction, "unscored", "no critique")
+        return metric.of_critique(case, getattr(prediction, "objections", ()), unscored)
+    return metric.of_revision(case, getattr(prediction, "revised_answer", None))
+
+
+def state_of(program: Any) -> dict[str, Any]:
+    """Instructions and demonstrations of a program, JSON-ready; nothing of the model it was compiled with."""
+    state: dict[str, Any] = {}
+    for name, predictor in program.named_predictors():
+        demos = [
+            {key: plain(value) for key, value in dict(demo.items()).items() if key != "augmented"}
+            for demo in predictor.demos
+        ]
+        state[name] = {"instructions": str(predictor.signature.instructions), "demos": demos}
+    return state
+
+
+def _run(role: Role, program: Any, case: Labelled) -> Any:
+    return program(**_inputs(role, case))
+
+
+def _inputs(role: Role, case: Labelled) -> dict[str, Any]:
+    shared = {"original_query": case.query, "evidence_chunks": list(case.evidence)}
+    if role == "critic":
+        return {**shared, "answer": case.answer, "reasoning_steps": list(case.reasoning_steps)}
+    told = labelled.reviser_inputs(case)
+    critique = {"issues": told["issues"], "critique_reasoning": ""}
+    return {**shared, "original_answer": case.answer, "critique": critique}
+
+
+def _example(role: Role, case: Labelled) -> Any:
+    inputs = _inputs(role, case)
+    return dspy.Example(**inputs, labelled=case).with_inputs(*inputs)
+
+
+def _optimised(session: Session, student: Any, examples: list[Any]) -> Any:
+    plan = session.plan
+
+    def score(example: Any, prediction: Any, trace: Any = None) -> float:
+        return graded(plan.role, example.labelled, prediction).score
+
+    def with_feedback(example: Any, prediction: Any, trace: Any = None, name: Any = None, step: Any = None) -> Any:
+        found = graded(plan.role, example.labelled, prediction)
+        return dspy.Prediction(score=found.score, feedback=found.feedback)
+
+    if plan.optimizer == "bootstrap":
+        teacher = {} if session.teacher_lm is session.lm else {"lm": session.teacher_lm}
+        optimizer = dspy.BootstrapFewShot(
+            metric=score,
+            metric_threshold=plan.accept,
+            teacher_settings=teacher,
+            max_bootstrapped_demos=plan.demonstrations,
+            max_labeled_demos=0,
+            max_errors=len(examples) + 1,
+        )
+        return optimizer.compile(student, trainset=examples)
+    learn, check = _halves(examples, plan.seed)
+    if plan.optimizer == "gepa":
+        gepa = dspy.GEPA(
+            metric=with_feedback,
+            max_full_evals=plan.trials,
+            reflection_lm=session.writer_lm,
+            num_threads=session.concurrency,
+            seed=plan.seed,
+            warn_on_score_mismatch=False,
+        )
+        return gepa.compile(student, trainset=learn, valset=check)
+    return _mipro(session, score, student, learn, check)
+
+
+def _mipro(session: Session, score: Any, student: Any, learn: list[Any], check: list[Any]) -> Any:
+    plan = session.plan
+    mipro = dspy.MIPROv2(
+        metric=score,
+        prompt_model=session.writer_lm,
+        task_model=session.lm,
+        max_bootstrapped_demos=plan.demonstrations,
+        max_labeled_demos=0,
+        auto=None,
+        num_candidates=max(2, plan.trials // 2),
+        num_threads=session.concurrency,
+        max_errors=len(learn) + len(check) + 1,
+        metric_threshold=plan.accept,
+        seed=plan.seed,
+    )
+    try:
+        return mipro.compile(
+            student,
+            trainset=learn,
+            valset=check,
+            num_trials=plan.trials,
+            minibatch=False,
+            program_aware_proposer=False,
+        )
+    except ImportError as error:
+        raise MissingExtra(f"MIPROv2 needs a package more: pip install 'dspy[optuna]' ({error})") from error
+
+
+def _halves(examples: Sequence[Any], seed: int) -> tuple[list[Any], list[Any]]:
+    """What instructions are written from, and what the optimiser itself chooses by."""
+    drawn = list(examples)
+    random.Random(seed).shuffle(drawn)
+    cut = max(1, len(drawn) // 2)
+    return drawn[:cut], drawn[cut:] or drawn[:cut]
+
+
+def _figure(values: Sequence[float], cases: Sequence[Labelled], seed: int) -> programs.Measured:
+    """The mean with its 95% interval from resampling questions."""
+    by_question: dict[str, list[float]] = {}
+    for case, value in zip(cases, values, strict=True):
+        by_question.setdefault(case.query, []).append(value)
+    members = [np.array(each) for each in by_question.values()]
+    draws = np.random.default_rng(seed)
+    means = [
+        float(np.concatenate([members[at] for at in draws.integers(0, len(members), len(members))]).mean())
+        for _ in range(RESAMPLES)
+    ]
+    low, high = np.percentile(means, (2.5, 97.5))
+    return programs.Measured(
+        mean=round(fmean(values), 4), low=round(float(low), 4), high=round(float(high), 4), answers=len(values)
+    )
+
+
+class _Silent(tqdm.tqdm):
+    """A bar that is not shown."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **(options | {"disable": True}))
+
+
+@contextlib.contextmanager
+def _quietly() -> Iterator[None]:
+    """Without the bars and banners that optimisers print: stdout is for data, and progress is told in our own words."""
+    log, shown = logging.getLogger("dspy"), tqdm.tqdm
+    level = log.level
+    log.setLevel(logging.CRITICAL)
+    tqdm.tqdm = _Silent
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):
+            yield
+    finally:
+        tqdm.tqdm = shown
+        log.setLevel(level)

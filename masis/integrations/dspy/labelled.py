@@ -1,0 +1,274 @@
+"""What people labelled, as cases to compile a critic or a reviser on: gold labels of cases, or decisions of reviewers.
+
+An override tells which sentences a person changed, an approval that nothing is wrong, a label what one claim or
+reference is. A rejection or an escalation without a label says that something is wrong, and not what: it is left out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Literal, NamedTuple
+
+from masis.auditor import audit_citations
+from masis.datasets.bench.rows import groups
+from masis.errors import InputError, StoreError
+from masis.schema.case import Case, Evidence, Labels
+from masis.schema.review import Decision
+from masis.store import Store
+from masis.store.records import CaseFilter
+
+Role = Literal["critic", "reviser"]
+BY_CODE = frozenset({"fabricated_citation", "uncited", "needless"})
+"""What the citation audit finds by itself: a critic may say it too, and need not."""
+_CHANGED: dict[str, str] = {"partial": "unsupported", "unverifiable": "unsupported"}
+_FAULTY_CLAIMS = frozenset({"partial", "contradicted", "unsupported", "unverifiable"})
+_REFERENCES = {
+    "fabricated": "fabricated_citation",
+    "misattributed": "misattributed",
+    "needless": "needless",
+    "unsupported": "misattributed",
+    "contradicts": "contradiction",
+}
+
+
+class Expected(NamedTuple):
+    """One fault that people found. ``span`` is its place in the answer, None where it is about the whole.
+
+    ``required``: a critic must find it; else it may.
+    """
+
+    kind: str
+    span: tuple[int, int] | None
+    words: str
+    description: str
+    severity: str = "high"
+    required: bool = True
+
+
+class Labelled(NamedTuple):
+    """One answer with what people found in it. ``right`` and ``wrong`` are sentences that are borne or not."""
+
+    id: str
+    query: str
+    answer: str
+    evidence: tuple[Evidence, ...]
+    reasoning_steps: tuple[str, ...]
+    expected: tuple[Expected, ...]
+    right: tuple[str, ...] = ()
+    wrong: tuple[tuple[str, str | None], ...] = ()
+    """Each with what should stand there, where that is known."""
+
+    @property
+    def clean(self) -> bool:
+        """Whether nothing has to be found."""
+        return not any(each.required for each in self.expected)
+
+
+class Parts(NamedTuple):
+    """What is learnt from, and what is kept back to measure on; no question is in both."""
+
+    train: tuple[Labelled, ...]
+    held_out: tuple[Labelled, ...]
+
+
+def from_cases(cases: Iterable[Case]) -> list[Labelled]:
+    """The cases that have an answer and gold labels."""
+    return [
+        _of_gold(case, case.labels, case.answer) for case in cases if case.labels and (case.answer or "").strip()
+    ]  # fmt: skip
+
+
+def from_decisions(store: Store) -> list[Labelled]:
+    """The answers on which a person's decision says what is wrong, or that nothing is."""
+    found: list[Labelled] = []
+    page, wanted = 1, CaseFilter(states=("approved", "overridden", "rejected", "escalated"), order="oldest", size=500)
+    while rows := store.cases.search(wanted.model_copy(update={"page": page})).rows:
+        for summary in rows:
+            entry = store.decisions.current(summary.id)
+            decision = entry.decision if entry else None
+            if decision is not None and decision.source == "HUMAN":
+                found += _of_decision(store, store.cases.get(summary.id), decision)
+        page += 1
+    return found
+
+
+def split(cases: Sequence[Labelled], held_out: float, seed: int) -> Parts:
+    """Two parts: ``held_out`` of the questions to measure on, drawn by ``seed``, the others to learn from.
+
+    Answers to one question, or from one text, go to the same part; flawed and clean ones are spread over both.
+    Raises InputError where that leaves a part empty.
+    """
+    names = groups([(f"query:{case.query}", *(chunk.text for chunk in case.evidence if chunk.text)) for case in cases])
+    members: dict[str, list[Labelled]] = {}
+    for name, case in zip(names, cases, strict=True):
+        members.setdefault(name, []).append(case)
+    train: list[Labelled] = []
+    kept: list[Labelled] = []
+    for flawed in (True, False):
+        kind = sorted(name for name, each in members.items() if any(not case.clean for case in each) is flawed)
+        random.Random(f"{seed} {flawed}").shuffle(kind)
+        cut = round(len(kind) * held_out)
+        kept += [case for name in kind[:cut] for case in members[name]]
+        train += [case for name in kind[cut:] for case in members[name]]
+    if not train or not kept:
+        raise InputError(
+            f"{len(cases)} labelled answers to {len(members)} questions can't be split",
+            cure="Label more, or choose another --held-out.",
+        )
+    return Parts(tuple(_in_turn(train)), tuple(kept))
+
+
+def digest(cases: Iterable[Labelled]) -> str:
+    """SHA-256 over what was learnt from and measured on."""
+    content = json.dumps(
+        [[*case[:3], [chunk.model_dump() for chunk in case.evidence], *case[4:]] for case in cases], ensure_ascii=False
+    )
+    return hashlib.sha256(content.encode()).hexdigest()
+
+
+def _in_turn(cases: Sequence[Labelled]) -> Iterator[Labelled]:
+    """Flawed and clean answers by turns: an optimiser that takes the first that succeed sees both kinds."""
+    flawed, clean = [case for case in cases if not case.clean], [case for case in cases if case.clean]
+    for at in range(max(len(flawed), len(clean))):
+        yield from flawed[at : at + 1]
+        yield from clean[at : at + 1]
+
+
+def _of_gold(case: Case, labels: Labels, answer: str | None) -> Labelled:
+    answer = answer or ""
+    expected = [
+        Expected(
+            label.type,
+            _span(answer, label.text),
+            label.text or "",
+            label.description,
+            label.severity or "high",
+            label.type not in BY_CODE,
+        )
+        for label in labels.findings
+    ]
+    for citation in labels.citations:
+        if citation.status == "needless":
+            words = citation.sentence or citation.text or ""
+            expected.append(Expected("needless", _span(answer, words), words, "not needed here", "low", False))
+    return Labelled(
+        id=case.id,
+        query=case.query,
+        answer=answer,
+        evidence=case.evidence,
+        reasoning_steps=case.reasoning_steps,
+        expected=tuple(expected),
+        right=tuple(claim.text for claim in labels.claims if claim.verdict == "supported"),
+        wrong=tuple((claim.text, claim.correct) for claim in labels.claims if claim.verdict in _FAULTY_CLAIMS),
+    )
+
+
+def _of_decision(store: Store, case: Case, decision: Decision) -> Iterator[Labelled]:
+    answer = _decided_on(store, case, decision)
+    if answer is None:
+        return
+    expected = list(_of_labels(decision, answer))
+    marked = [each.span for each in expected if each.span]
+    changed = list(_rewritten(answer, decision.corrected_answer, case)) if decision.corrected_answer else []
+    expected += [each for each in changed if not any(_meet(each.span, span) for span in marked)]
+    if decision.verdict != "approve" and not expected:
+        return
+    right = [label.text for label in decision.labels if label.target == "claim" and label.label == "supported"]
+    yield Labelled(
+        id=case.id,
+        query=case.query,
+        answer=answer,
+        evidence=case.evidence,
+        reasoning_steps=case.reasoning_steps,
+        expected=tuple(expected),
+        right=tuple(right),
+        wrong=tuple((each.words, None) for each in expected if each.required and each.words),
+    )
+
+
+def _decided_on(store: Store, case: Case, decision: Decision) -> str | None:
+    """The answer that the person saw."""
+    if decision.run_id is None:
+        return case.answer
+    try:
+        run = store.runs.get(decision.run_id)
+    except StoreError:  # unfinished, or purged: nobody can tell what was judged
+        return None
+    at = decision.iteration
+    if at is not None and 1 <= at <= len(run.iterations):
+        return run.iterations[at - 1].answer
+    return run.final_answer or None
+
+
+def _of_labels(decision: Decision, answer: str) -> Iterator[Expected]:
+    for label in decision.labels:
+        if answer[label.start : label.end] != label.text:
+            continue
+        span = (label.start, label.end)
+        if label.target == "reference" and label.label in _REFERENCES:
+            kind = _REFERENCES[label.label]
+            yield Expected(kind, span, label.text, label.note, required=kind not in BY_CODE)
+        elif label.target != "reference" and label.label in _FAULTY_CLAIMS:
+            kind = _CHANGED.get(label.label, "contradiction" if label.label == "contradicted" else label.label)
+            yield Expected(kind, span, label.text, label.note)
+
+
+def _rewritten(answer: str, corrected: str, case: Case) -> Iterator[Expected]:
+    """The sentences of the answer that the corrected one no longer holds."""
+    there = " ".join(corrected.split())
+    for sentence in audit_citations(answer, case.evidence).sentences:
+        if " ".join(sentence.text.split()) not in there:
+            yield Expected("changed", (sentence.start, sentence.end), sentence.text, "a reviewer changed this")
+
+
+def _meet(one: tuple[int, int] | None, other: tuple[int, int]) -> bool:
+    return one is not None and one[0] < other[1] and other[0] < one[1]
+
+
+def _span(answer: str, text: str | None) -> tuple[int, int] | None:
+    at = answer.find(text) if text else -1
+    return (at, at + len(text or "")) if at >= 0 else None
+
+
+def shuffled(cases: Sequence[Labelled], seed: int) -> list[Labelled]:
+    """The same answers with each other's labels: what an optimiser must not be able to learn from."""
+    order = list(range(len(cases)))
+    while len(order) > 1 and any(at == place for place, at in enumerate(order)):
+        random.Random(seed).shuffle(order)
+        seed += 1
+    return [
+        case._replace(
+            expected=tuple(_moved(each, case.answer) for each in cases[at].expected),
+            right=cases[at].right,
+            wrong=cases[at].wrong,
+        )
+        for case, at in zip(cases, order, strict=True)
+    ]
+
+
+def _moved(each: Expected, answer: str) -> Expected:
+    if each.span is None or each.span[1] <= len(answer):
+        return each
+    length = min(each.span[1] - each.span[0], len(answer))
+    return each._replace(span=(len(answer) - length, len(answer)))
+
+
+def reviser_inputs(case: Labelled) -> dict[str, Any]:
+    """The faults of an answer as a reviser is told of them."""
+    rows: list[dict[str, Any]] = [
+        {
+            "id": f"i{number}",
+            "severity": each.severity,
+            "type": each.kind,
+            "description": each.description,
+            "reason": each.description,
+            "suggestion": "",
+            "quote": each.words or None,
+            "evidence_ids": [],
+        }
+        for number, each in enumerate(case.expected, 1)
+    ]
+    return {"issues": rows, "critique": {"reasoning": ""}}

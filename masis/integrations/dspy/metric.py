@@ -1,0 +1,135 @@
+"""What a critique or a revision is worth beside what people labelled: 0 to 1, with words on what to do better.
+
+A critique earns by finding what was labelled, and loses by raising what was not: the harmonic mean of the two shares.
+Each issue counts for one finding at most; one of the right kind counts whole, one of another kind half; one that quotes
+far more than what is at fault counts for nothing, so that to quote everything is no way to find everything. Of a clean
+answer, silence is worth 1 and each issue halves that and more. What the citation audit finds by itself may be said and
+need not be.
+
+A revision earns by what is gone of what was wrong and by what still stands of what was right; an invented citation
+halves it (``specs/masis-critic.md``, Problem 3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from masis.auditor import audit_citations
+from masis.integrations.dspy.labelled import Expected, Labelled
+from masis.schema.audit import Issue
+from masis.steps.issues import CRITIC_LOOP_TYPE
+from masis.steps.quotes import located
+
+NAME = "labelled-faults/1"
+OTHER_KIND = 0.5
+"""What an issue is worth that points at the right words and gives another kind of fault."""
+LOOSEST = 4
+"""How many times as long as what is at fault an issue's quote may be; a few words are always allowed."""
+SHORTEST = 60
+_FAMILY = {
+    "source_conflict": ("factual", "missing_info"),
+    "overgeneral": ("factual", "missing_info"),
+    "fabricated_citation": ("factual",),
+    "misattributed": ("factual",),
+    "uncited": ("factual",),
+    "needless": ("ambiguity", "factual"),
+}
+_ANY_KIND = "changed"
+
+
+class Graded(NamedTuple):
+    """A score with the reasons for it, in words that a model can learn from."""
+
+    score: float
+    feedback: str
+
+
+def of_critique(case: Labelled, issues: Sequence[Issue], unscored: str | None) -> Graded:
+    """How well the issues that a critic raised say what is wrong with the answer."""
+    if unscored is not None:
+        return Graded(0.0, f"There was no critique: {unscored}")
+    pairs = _paired(case.expected, issues)
+    allowed = {issue for issue, expected, _ in pairs if not case.expected[expected].required}
+    counted = [at for at in range(len(issues)) if at not in allowed]
+    required = [at for at, each in enumerate(case.expected) if each.required]
+    worth = {issue: credit for issue, expected, credit in pairs if expected in required}
+    words = _in_words(case, issues, pairs)
+    if not required:
+        return Graded(1.0 / (1 + 2 * len(counted)) if counted else 1.0, words)
+    earned = sum(worth.values())
+    precision, recall = (earned / len(counted) if counted else 0.0), earned / len(required)
+    return Graded(2 * precision * recall / (precision + recall) if earned else 0.0, words)
+
+
+def of_revision(case: Labelled, revised: str | None) -> Graded:
+    """How much of what was wrong is gone from the revised answer, and how much of what was right still stands."""
+    if not revised:
+        return Graded(0.0, "There was no revision.")
+    kept = [text for text in case.right if located(text, revised) is not None]
+    gone = [text for text, _ in case.wrong if located(text, revised) is None]
+    shares = [len(part) / len(whole) for part, whole in ((kept, case.right), (gone, case.wrong)) if whole]
+    score = len(shares) / sum(1 / share for share in shares) if shares and all(shares) else 0.0
+    invented = audit_citations(revised, case.evidence).invalid_citations
+    said = [
+        f"Kept {len(kept)} of {len(case.right)} right statements, and {len(gone)} of {len(case.wrong)} faults went."
+    ]
+    said += [f"Still there: “{text}”" for text, _ in case.wrong if text not in gone][:5]
+    said += [f"Lost though right: “{text}”" for text in case.right if text not in kept][:5]
+    if invented:
+        said.append(f"Cites what is not there: {', '.join(invented[:5])}")
+    return Graded(score * (0.5 if invented else 1.0), "\n".join(said))
+
+
+def _paired(expected: Sequence[Expected], issues: Sequence[Issue]) -> list[tuple[int, int, float]]:
+    """Issues and findings, each in one pair at most, the best fits first: (issue, finding, credit)."""
+    fits = [
+        (credit, each.required, -at, -number)
+        for at, issue in enumerate(issues)
+        for number, each in enumerate(expected)
+        if (credit := _credit(each, issue))
+    ]
+    pairs: list[tuple[int, int, float]] = []
+    for credit, _, at, number in sorted(fits, reverse=True):
+        if all(-at != issue and -number != finding for issue, finding, _ in pairs):
+            pairs.append((-at, -number, credit))
+    return pairs
+
+
+def _credit(expected: Expected, issue: Issue) -> float:
+    same = expected.kind == _ANY_KIND or CRITIC_LOOP_TYPE[issue.type] in _families(expected.kind)
+    if expected.span is None:
+        return float(same)
+    if issue.start is None or issue.end is None:
+        return 0.0
+    start, end = expected.span
+    length, shared = issue.end - issue.start, min(end, issue.end) - max(start, issue.start)
+    if shared <= 0 or 2 * shared < min(length, end - start) or length > max(LOOSEST * (end - start), SHORTEST):
+        return 0.0
+    return 1.0 if same else OTHER_KIND
+
+
+def _families(kind: str) -> tuple[str, ...]:
+    if kind in _FAMILY:
+        return _FAMILY[kind]
+    known: dict[str, str] = {str(name): family for name, family in CRITIC_LOOP_TYPE.items()}
+    return (known.get(kind, kind),)
+
+
+def _in_words(case: Labelled, issues: Sequence[Issue], pairs: Sequence[tuple[int, int, float]]) -> str:
+    found = {finding: (issues[issue].type, credit) for issue, finding, credit in pairs}
+    said = []
+    if case.clean:
+        said.append("Nothing is wrong with this answer that a critic must say.")
+    for number, each in enumerate(case.expected):
+        where = f"“{each.words}”" if each.words else "the answer as a whole"
+        if number not in found and each.required:
+            said.append(f"Missed ({each.kind}): {where}. {each.description}")
+        elif number in found and found[number][1] < 1:
+            said.append(f"Found, but called {found[number][0]} rather than {each.kind}: {where}. {each.description}")
+    matched = {issue for issue, _, _ in pairs}
+    for at, issue in enumerate(issues):
+        if at not in matched:
+            quoted = f"“{issue.quote}”" if issue.quote else "no words that are in the answer"
+            said.append(f"Raised without ground ({issue.type}), quoting {quoted}: {issue.description}")
+    return "\n".join(said or ["Every fault was found, and nothing else raised."])

@@ -1,0 +1,211 @@
+"""Compiled programs as files: JSON, one a version, never overwritten, with all that made them beside the program.
+
+    <user's data folder>/programs/careful/v1.json
+
+A program is named ``dspy:careful`` (its newest version) or ``dspy:careful@1``. Needs no library: what is in a file is
+instructions and demonstrations, and nothing of it is executed.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+import os
+import re
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field, ValidationError
+
+from masis.errors import InputError, SettingsError
+from masis.schema.base import Record
+from masis.settings import data_folder
+
+PREFIX = "dspy"
+_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+_VERSION = re.compile(r"v([1-9]\d{0,5})\.json")
+LARGEST = 20_000_000
+"""Bytes of a file that is read: more is no program of ours."""
+
+
+class Measured(Record):
+    """The metric on held-out answers, with its 95% interval over questions."""
+
+    mean: float
+    low: float | None
+    high: float | None
+    answers: int
+
+
+class MadeFrom(Record):
+    """What a program was compiled on: where it came from, what it digests to, how it was split."""
+
+    source: str
+    digest: str
+    train: int
+    held_out: int
+    seed: int
+    shuffled: bool = False
+
+
+class Program(Record):
+    """One version of a compiled program.
+
+    ``state`` holds, by predictor, instructions and demonstrations as DSPy's own state does; ``digest`` is SHA-256 over
+    it. ``gain`` is what compiling added on the same held-out answers, with its interval; ``improved`` says whether the
+    whole interval lies above 0.
+    """
+
+    format: Literal[1] = 1
+    name: str
+    version: int = Field(ge=1)
+    role: Literal["critic", "reviser"]
+    model: str
+    optimizer: str
+    settings: dict[str, Any]
+    data: MadeFrom
+    metric: str
+    before: Measured
+    after: Measured
+    gain: Measured
+    improved: bool
+    base_prompt: str
+    made_at: str
+    masis: str
+    dspy: str
+    calls: int
+    tokens: int
+    cost_usd: float | None
+    digest: str
+    state: dict[str, Any]
+
+    @property
+    def string(self) -> str:
+        """How it is named in settings: ``dspy:careful@1``."""
+        return f"{PREFIX}:{self.name}@{self.version}"
+
+    @property
+    def recorded(self) -> str:
+        """How a run names it among the versions of its prompts."""
+        return f"{self.string}+{self.digest[:8]}"
+
+    @property
+    def characters(self) -> int:
+        """How long the instructions and demonstrations are that go with every question."""
+        return len(json.dumps(self.state, ensure_ascii=False))
+
+    @property
+    def demonstrations(self) -> int:
+        """How many there are."""
+        return sum(len(each.get("demos", ())) for each in self.state.values())
+
+
+def folder(named: str | Path | None = None) -> Path:
+    """Where programs lie: the folder named, else ``programs`` in the user's data folder."""
+    return Path(named).expanduser() if named else data_folder() / "programs"
+
+
+def digest(state: dict[str, Any]) -> str:
+    """SHA-256 over a program's state; the order of the keys doesn't matter."""
+    content = json.dumps(state, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(content.encode()).hexdigest()
+
+
+def checked_name(name: str) -> str:
+    """The name, fit for a file and for a model string. Raises SettingsError."""
+    if not _NAME.fullmatch(name):
+        raise SettingsError(
+            f"{name!r} is no name for a program: small letters, digits, - and _, at most 64, a letter or digit first."
+        )
+    return name
+
+
+def versions(at: Path, name: str) -> list[int]:
+    """The versions there are of a program, in order."""
+    if not (at / checked_name(name)).is_dir():
+        return []
+    found = (_VERSION.fullmatch(file.name) for file in (at / name).iterdir())
+    return sorted(int(match[1]) for match in found if match)
+
+
+def names(at: Path) -> list[str]:
+    """The programs there are, by name."""
+    if not at.is_dir():
+        return []
+    return sorted(each.name for each in at.iterdir() if _NAME.fullmatch(each.name) and versions(at, each.name))
+
+
+def saved(at: Path, made: Program) -> tuple[Program, Path]:
+    """The program as the next version of its name, on disk.
+
+    Two that are saved at once get two versions: a file that is there is never written.
+    """
+    home = at / checked_name(made.name)
+    home.mkdir(parents=True, exist_ok=True)
+    while True:
+        number = max(versions(at, made.name), default=0) + 1
+        numbered = made.model_copy(update={"version": number})
+        file = home / f"v{number}.json"
+        beside = home / f".v{number}.{os.getpid()}.tmp"
+        beside.write_text(json.dumps(numbered.model_dump(mode="json"), ensure_ascii=False, indent=1), encoding="utf-8")
+        try:
+            os.link(beside, file)  # fails where the file is there, and never shows half of one
+        except FileExistsError:
+            continue
+        finally:
+            beside.unlink()
+        return numbered, file
+
+
+def named(at: Path, written: str) -> Program:
+    """The program that ``careful`` or ``careful@2`` names.
+
+    Raises SettingsError, naming the nearest there is, and InputError for a file that was altered or is none.
+    """
+    name, at_sign, number = written.partition("@")
+    there = versions(at, name)
+    if not there:
+        near = difflib.get_close_matches(name, names(at), n=1)
+        hint = (
+            f"Did you mean {PREFIX}:{near[0]}?" if near else "masis optimize makes one; --list shows those there are."
+        )
+        raise SettingsError(f"{PREFIX}:{written}: there is no program {name!r} in {at}. {hint}")
+    if at_sign and (not number.isdecimal() or int(number) not in there):
+        known = ", ".join(str(each) for each in there)
+        raise SettingsError(f"{PREFIX}:{written}: {name!r} has no version {number!r}. There are: {known}.")
+    return read(at / name / f"v{int(number) if at_sign else there[-1]}.json")
+
+
+def read(file: Path) -> Program:
+    """The program in a file. Raises InputError for one that was altered or is none."""
+    try:
+        if file.stat().st_size > LARGEST:
+            raise InputError("is too large for a program", cure="Compile it again.", file=str(file))
+        found = Program.model_validate_json(file.read_bytes())
+    except ValidationError as error:
+        where = ".".join(str(part) for part in error.errors()[0]["loc"])
+        raise InputError(
+            f"is no program of this version ({where}: {error.errors()[0]['msg']})",
+            cure="Compile it again.",
+            file=str(file),
+        ) from error
+    if digest(found.state) != found.digest:
+        raise InputError(
+            "was altered after it was compiled: it does not digest to what it says",
+            cure="Compile it again, so that what a run records is what it asked.",
+            file=str(file),
+        )
+    return found
+
+
+def listed(at: Path) -> list[Program | InputError]:
+    """Every version of every program, and an error for each file that can't be read."""
+    found: list[Program | InputError] = []
+    for name in names(at):
+        for number in versions(at, name):
+            try:
+                found.append(read(at / name / f"v{number}.json"))
+            except InputError as error:
+                found.append(error)
+    return found
