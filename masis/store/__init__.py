@@ -125,9 +125,12 @@ class Store:
         """Whether file, schema, guards and log are in order."""
         return check(self.database)
 
-    def shrink(self, stopped: Callable[[], bool] | None = None) -> Shrunk:
-        """Give the free space in the file back to the disk, or say why that can't be."""
-        return shrinking.shrink(self.database, stopped)
+    def shrink(self, stopped: Callable[[], bool] | None = None, *, freed: int | None = None) -> Shrunk:
+        """Give the free space in the file back to the disk, or say why that can't be.
+
+        ``freed`` says how many bytes were just removed: for hardly any the file is not written anew.
+        """
+        return shrinking.shrink(self.database, stopped, freed=freed)
 
     def close(self) -> None:
         """Close all connections; a later use opens new ones."""

@@ -1,4 +1,4 @@
-"""Giving free space back to the disk: SQLite keeps the pages of what was deleted and uses them again.
+"""Giving free space back to the disk: SQLite keeps the room of what was deleted, in whole pages and in parts of pages.
 
 The file is written anew without them (VACUUM). That needs as much room as what is left, twice: for the copy, and for
 the log it comes in through; it needs the write lock while it lasts, so that others wait; and the file itself gets
@@ -16,17 +16,18 @@ from pathlib import Path
 from masis.schema.retention import Shrunk
 from masis.store.opening import Database
 
-LEAST_FREE_SHARE = 0.02
-"""Where less of the file is free than this, writing it anew is not worth the while."""
+WORTHWHILE = 0.02
+"""The share of the file that must have become free for writing it anew to be worth the while."""
 
 _ROOM = 1.1
 _ASKED_EVERY = 1_000
 """Steps of SQLite's machine between two looks whether to stop: far less than a millisecond's."""
 
 
-def shrink(database: Database, stopped: Callable[[], bool] | None = None) -> Shrunk:
+def shrink(database: Database, stopped: Callable[[], bool] | None = None, *, freed: int | None = None) -> Shrunk:
     """Give free space back to the disk; where that can't be, say why, and leave everything as it was.
 
+    ``freed`` is how many bytes have just been removed, which free pages don't tell: None where nobody knows.
     ``stopped`` is asked again and again: when it says so, the file is left as it was.
     """
     connection, path = database.connection(), database.path
@@ -34,8 +35,8 @@ def shrink(database: Database, stopped: Callable[[], bool] | None = None) -> Shr
     size, pages, free = (
         connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_size", "page_count", "freelist_count")
     )
-    if free < pages * LEAST_FREE_SHARE:
-        return Shrunk(before=before, after=before, why_not="there is hardly any free space in it")
+    if freed is not None and max(free * size, freed) < pages * size * WORTHWHILE:
+        return Shrunk(before=before, after=before, why_not="hardly any of it has become free")
     if lacking := _lacking_room(path, (pages - free) * size):
         return Shrunk(before=before, after=before, why_not=lacking)
     try:

@@ -59,8 +59,9 @@ def purge(
     done = bench.store.retention.remove(rule, by=by, how=how, on_batch=on_batch, stopped=stopped)
     if done is not None:
         log.info("purge %d: %d runs and %d screenings removed", done.seq, done.runs, done.screenings)
-    early = stopped is not None and stopped()
-    return Purged(done, bench.store.shrink(stopped) if shrink and done is not None and not early else None)
+    if done is None or not shrink or (stopped is not None and stopped()):
+        return Purged(done, None)
+    return Purged(done, bench.store.shrink(stopped, freed=done.bytes))
 
 
 class ByItself:

@@ -255,13 +255,14 @@ def test_the_file_shrinks_and_says_why_it_does_not(path: Path) -> None:
             run_of(store, f"case-{number}", text=" ".join(f"{SECRET} {number} {word}" for word in range(200)))
         purge(store, ALL)
         assert store.shrink(lambda: True).why_not == "it was stopped"
+        store.database.connection().execute("PRAGMA busy_timeout = 50")
         with Store.open(path) as other, other.transaction():
             held = store.shrink()
             assert "another program" in held.why_not
         shrunk = store.shrink()
         assert shrunk.why_not == ""
         assert shrunk.after < shrunk.before / 2
-        assert "hardly any free space" in store.shrink().why_not
+        assert "hardly any" in store.shrink(freed=100).why_not
         assert store.check().ok
 
 

@@ -1,0 +1,51 @@
+"""What retention does to a database of 10,000 runs half of which are decided, and how long it takes.
+
+    PYTHONPATH=. python benchmarks/retention.py [--runs 10000]
+
+Fails where anything else goes than the rule says, the chain does not verify or the file does not shrink.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from pathlib import Path
+
+from masis.store import Store
+from tests.store.test_retention_at_size import RULE, fill
+
+
+def main() -> None:
+    """Fill, look, purge, shrink, verify."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=10_000)
+    runs = parser.parse_args().runs
+    with tempfile.TemporaryDirectory() as folder, Store.open(Path(folder) / "many.db") as store:
+        begun = time.process_time()
+
+        def told(what: str) -> None:
+            nonlocal begun
+            print(f"{time.process_time() - begun:7.2f} s  {what}")
+            begun = time.process_time()
+
+        fill(store, runs)
+        store.database.connection().execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        told(f"{runs:,} runs written, {store.path.stat().st_size / 1e6:.1f} MB")
+        plan = store.retention.plan(RULE)
+        told(f"dry run: {plan.runs:,} runs, {plan.parts.iterations:,} iterations, {plan.bytes / 1e6:.1f} MB go")
+        done = store.retention.remove(RULE, by="benchmark", how="command")
+        told("removed and recorded")
+        shrunk = store.shrink()
+        told(f"file written anew: {shrunk.before / 1e6:.1f} MB before, {shrunk.after / 1e6:.1f} MB after")
+        check = store.check()
+        told(f"checked: chain of {check.log.length:,} entries {'whole' if check.log.whole else 'BROKEN'}")
+        undecided = {f"run-{number}" for number in range(1, runs, 2)}
+        assert done is not None
+        assert {each.id for each in store.purges.removals(done.seq)} == undecided, "other runs went than the rule says"
+        assert check.ok, check.problems
+        assert shrunk.after < shrunk.before * 0.75, shrunk
+
+
+if __name__ == "__main__":
+    main()

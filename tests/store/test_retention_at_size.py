@@ -1,0 +1,161 @@
+"""Many runs, half of them decided, and others at work meanwhile."""
+
+from __future__ import annotations
+
+import multiprocessing
+import threading
+from pathlib import Path
+
+import pytest
+
+from masis.errors import Removed
+from masis.schema.retention import RetentionRule
+from masis.store import Store, retention
+from tests.store.factories import SETTINGS, a_case, a_decision, a_run, accepted, an_event, an_iteration
+
+RULE = RetentionRule(cutoff="2026-02-01T00:00:00.000Z", days=30)
+TEXT = " ".join(
+    f"In the year {number} the bridge over the river {number * 7919 % 1009} was opened." for number in range(30)
+)
+
+
+def fill(store: Store, runs: int) -> None:
+    """Old runs in turn decided by a person and accepted by policy, every one with two iterations and six events."""
+    for start in range(0, runs, 200):
+        with store.transaction():
+            for number in range(start, min(start + 200, runs)):
+                case = a_case(f"case-{number}")
+                store.cases.add(case)
+                its = (an_iteration(1, f"{TEXT} {number} [1]."), an_iteration(2, f"{TEXT} {number}, better [1]."))
+                run = a_run(case, f"run-{number}", iterations=its, needs_review=False, review_reasons=())
+                store.runs.start(
+                    run.id, case_id=case.id, case_digest=case.digest(), models=run.models, settings=SETTINGS
+                )
+                store.runs.append_events(an_event(case, run.id, seq=seq) for seq in range(1, 7))
+                store.runs.finish(run)
+                store.decisions.append(accepted(run) if number % 2 else a_decision(case, run.id))
+
+
+@pytest.mark.spec("REQ-CRITIC-COMP-002")
+def test_of_runs_half_of_which_are_decided_the_other_half_goes_and_the_file_shrinks(path: Path) -> None:
+    runs = 600  # benchmarks/retention.py does it with 10,000
+    with Store.open(path) as store:
+        fill(store, runs)
+        head = store.decisions.head()
+        undecided = {f"run-{number}" for number in range(1, runs, 2)}
+        plan = store.retention.plan(RULE)
+        assert {each.id for each in plan.goes} == undecided
+        assert plan.kept == {"decided": runs // 2}
+        store.database.connection().execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        done = store.retention.remove(RULE, by="Ada", how="command")
+        shrunk = store.shrink()
+        assert done is not None
+        assert {each.id for each in store.purges.removals(done.seq)} == undecided
+        assert (done.runs, done.parts, done.bytes) == (runs // 2, plan.parts, plan.bytes)
+        for number in (0, 1, runs - 2, runs - 1):
+            if number % 2:
+                with pytest.raises(Removed):
+                    store.runs.get(f"run-{number}")
+            else:
+                assert len(store.runs.get(f"run-{number}").iterations) == 2
+        check = store.check()
+        assert check.ok, check.problems
+        assert (check.log.length, check.log.head, check.log.whole) == (*head, True)
+        assert (check.counts["runs"], check.counts["run_iterations"], check.counts["run_events"]) == (
+            runs,
+            runs,
+            runs // 2 * 6,
+        )
+        assert store.executions.count() == runs
+        assert store.cases.facets().states == {"accepted": runs // 2, "approved": runs // 2}
+    assert shrunk.after < shrunk.before * 0.75
+    assert path.stat().st_size == shrunk.after
+
+
+EACH = 40
+
+
+def work(path: Path, name: str) -> None:
+    """Audit old cases, and let people decide on every second run a moment later."""
+    with Store.open(path) as store:
+        for number in range(EACH):
+            case = a_case(f"{name}-{number}")
+            store.cases.add(case)
+            run = a_run(case, f"run-{case.id}", needs_review=False, review_reasons=())
+            store.runs.start(run.id, case_id=case.id, case_digest=case.digest(), models={}, settings=SETTINGS)
+            store.runs.append_event(an_event(case, run.id))
+            store.runs.save_iteration(run.id, an_iteration(1))
+            with store.transaction():
+                store.runs.finish(run)
+                store.decisions.append(a_decision(case, run.id) if number % 2 else accepted(run))
+
+
+def remove(path: Path) -> None:
+    with Store.open(path) as store:
+        for _ in range(60):
+            store.retention.remove(RULE, by="Ada", how="command")
+            store.shrink()
+
+
+def test_purging_and_shrinking_while_others_audit_and_decide_loses_nothing(path: Path) -> None:
+    with Store.open(path) as store:
+        fill(store, 50)
+    context = multiprocessing.get_context("spawn")
+    workers = [context.Process(target=work, args=(path, name)) for name in ("Ada", "Grace")]
+    remover = context.Process(target=remove, args=(path,))
+    for process in (*workers, remover):
+        process.start()
+    for process in (*workers, remover):
+        process.join(180)
+    assert [process.exitcode for process in (*workers, remover)] == [0, 0, 0]
+    with Store.open(path) as store:
+        store.retention.remove(RULE, by="Ada", how="command")
+        check = store.check()
+        assert check.ok, check.problems
+        assert check.counts["cases"] == check.counts["runs"] == 2 * EACH + 50 == store.executions.count()
+        decided = [f"run-{name}-{number}" for name in ("Ada", "Grace") for number in range(1, EACH, 2)]
+        for run_id in decided:
+            assert len(store.runs.get(run_id).iterations) == 1
+        gone = [each.id for purge in store.purges.history() for each in store.purges.removals(purge.seq)]
+        assert len(gone) == len(set(gone)) == 25 + EACH
+        assert not set(gone) & set(decided)
+        assert store.cases.facets().states == {"accepted": 25 + EACH, "approved": 25 + EACH}
+
+
+def test_what_is_decided_between_the_look_and_the_removal_stays(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retention, "BATCH", 1)
+    with Store.open(path) as store:
+        fill(store, 6)
+
+        def decide(done: int) -> None:
+            if done == 1:
+                store.decisions.append(a_decision(a_case("case-3"), "run-3", verdict="reject", reason="no"))
+
+        made = store.retention.remove(RULE, by="Ada", how="command", on_batch=decide)
+        assert made is not None
+        assert [each.id for each in store.purges.removals(made.seq)] == ["run-1", "run-5"]
+        assert store.runs.get("run-3").final_answer
+
+
+def test_a_purge_waits_for_its_turn_and_others_get_theirs_between_two_batches(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retention, "BATCH", 10)
+    with Store.open(path) as store:
+        fill(store, 60)
+        entered = threading.Event()
+
+        def write_meanwhile() -> None:
+            with store.transaction():
+                entered.set()
+                store.cases.add(a_case("meanwhile"))
+
+        def on_batch(done: int) -> None:
+            if done == 10:
+                thread = threading.Thread(target=write_meanwhile)
+                thread.start()
+                thread.join(10)
+                assert entered.is_set()
+
+        assert store.retention.remove(RULE, by="Ada", how="command", on_batch=on_batch)
+        assert store.cases.get("meanwhile")
