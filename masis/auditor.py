@@ -30,7 +30,7 @@ from masis.schema.case import Case, Evidence
 from masis.schema.providers import ProviderSettings
 from masis.schema.run import Event, Run
 from masis.settings import OFFLINE, ROLES, Settings
-from masis.steps import citations
+from masis.steps import citations, validation
 from masis.steps.claims import one_check_each
 from masis.steps.conduct import Conduct, begun
 from masis.steps.sampling import SampledCritic, SampledEvaluator
@@ -39,7 +39,8 @@ from masis.steps.sampling import SampledCritic, SampledEvaluator
 def roles_for(settings: Settings) -> loop.Roles:
     """The five roles as the settings name them, for one run.
 
-    Raises SettingsError for a model that can't be asked (unknown, no key) and MissingExtra for an SDK that is not here.
+    Raises SettingsError for a model that can't be asked (unknown, no key) and MissingExtra for an SDK that is not here;
+    the same for the output validator.
     """
     conduct = Conduct()
     models = {role: registry.resolve(string, role, settings) for role, string in settings.models().items()}
@@ -74,6 +75,7 @@ def roles_for(settings: Settings) -> loop.Roles:
         offline_weights=load_weights().version if OFFLINE in models.values() else None,
         conduct=conduct,
         waits=uses_models(settings),
+        validator=validation.chosen(settings.output_validator),
         prompts={
             role: filler.judged_by.version
             for role, filler in zip(ROLES, by_role, strict=True)
@@ -90,7 +92,11 @@ def resolved(string: str, role: str, settings: Settings) -> str:
 
 
 def check_models(settings: Settings) -> None:
-    """Raise SettingsError or MissingExtra where a role names a model that can't be asked; nothing is asked."""
+    """Raise SettingsError or MissingExtra where a role names a model that can't be asked; nothing is asked.
+
+    The same for an output validator that is not there.
+    """
+    validation.chosen(settings.output_validator)
     for role, string in settings.models().items():
         resolved(string, role, settings)
 

@@ -22,12 +22,14 @@ from masis.llm.limits import Limiter
 from masis.llm.prices import cost
 from masis.llm.prompting import Prompt
 from masis.llm.providers.base import Call, Provider, Reply, Tokens, Trouble, TryFailed, whole_characters
-from masis.llm.reading import Unreadable, read
+from masis.llm.reading import Unreadable, read, validated
 from masis.schema.calls import CallOutcome, ModelCall, ReplyMode
 from masis.schema.providers import Price
 from masis.steps.conduct import Conduct
+from masis.steps.validation import Rescued
 
 R = TypeVar("R", bound=BaseModel)
+S = TypeVar("S", bound=BaseModel)
 log = logging.getLogger(__name__)
 
 RAW_KEPT = 20_000
@@ -77,6 +79,8 @@ class Model:
     habits: Habits
     retries: Retries = field(default_factory=Retries)
     price: Price | None = None
+    rescue: Callable[[str, type[BaseModel]], Rescued | None] = lambda text, shape: None
+    """Reads a reply that strict reading refused, where what it says is certain (``masis/steps/validation.py``)."""
     log_texts: bool = False
     """Whether what is asked and replied goes to the log at DEBUG; at INFO it never does (REQ-CRITIC-SEC-003)."""
 
@@ -126,6 +130,7 @@ class _Asking(Generic[R]):
         self.failed: TryFailed | None = None
         self.unread = ""
         self.asked_once_more = False
+        self.repaired: tuple[str, ...] = ()
         self.under_way = watching.Watched()
 
     def run(self) -> R:
@@ -228,6 +233,8 @@ class _Asking(Generic[R]):
             answer = one_form.read_from(reply.text, self.shape) if common else read(reply.text, self.shape)
         except Unreadable as error:
             habits.read_badly(call.mode)
+            if (mended := self._mended(reply.text, common)) is not None:
+                return mended
             self.unread = str(error)
             failed = TryFailed("malformed", self.unread, raw=reply.text)
         else:
@@ -235,6 +242,32 @@ class _Asking(Generic[R]):
                 self._tell_again(changed, "malformed", 0.0)
             return answer
         raise failed
+
+    def _mended(self, text: str, common: bool) -> R | None:
+        """The record in a reply out of form, where the output validator can tell it for certain."""
+        if common and (held := self._rescued(text, one_form.holding(self.shape))) is not None:
+            return one_form.held(held, self.shape)
+        return self._rescued(text, self.shape)
+
+    def _rescued(self, text: str, shape: type[S]) -> S | None:
+        found = self.model.rescue(text, shape)
+        if found is None:
+            return None
+        try:
+            answer = validated(found.value, text, shape)
+        except Unreadable:
+            return None
+        self.repaired = found.repairs
+        words = ", ".join(found.repairs)
+        log.warning("%s %s: a reply was mended: %s", self.model.role, self.model.name, words)
+        self.conduct.tell(
+            "call_repaired",
+            f"{self.model.role}: the reply was mended before it was read: {words}",
+            role=self.model.role,
+            model=self.model.name,
+            repaired=list(found.repairs),
+        )
+        return answer
 
     def _before_next(self, failed: TryFailed, call: Call) -> None:
         """Get ready for another try, or stop."""
@@ -306,6 +339,7 @@ class _Asking(Generic[R]):
             completion_tokens=self.tokens.completion,
             cost_usd=cost(self.tokens, model.price),
             error=error,
+            repaired=self.repaired,
         )
         self.conduct.record(call)
         self.under_way.result = call

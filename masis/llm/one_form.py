@@ -65,14 +65,20 @@ def read_from(text: str, shape: type[R]) -> R:
     same. Raises ``reading.Unreadable`` where there is neither.
     """
     try:
-        return getattr(read(text, _holding(shape)), _FIELD[shape])  # type: ignore[no-any-return]
+        return held(read(text, holding(shape)), shape)
     except Unreadable:
         with contextlib.suppress(Unreadable):
             return read(text, shape)
         raise
 
 
+def held(form: BaseModel, shape: type[R]) -> R:
+    """The record in the field that was to be filled."""
+    return getattr(form, _FIELD[shape])  # type: ignore[no-any-return]
+
+
 @cache
-def _holding(shape: type[BaseModel]) -> type[BaseModel]:
+def holding(shape: type[BaseModel]) -> type[BaseModel]:
+    """The form of which one field counts."""
     fields = {_FIELD[shape]: (shape, ...)}
     return create_model("Filled", __base__=Reply, **fields)  # type: ignore[call-overload, no-any-return]

@@ -44,7 +44,7 @@ def read(text: str, shape: type[R]) -> R:
     if len(text) > LONGEST_REPLY:
         raise Unreadable(f"the reply has {len(text):,} characters; at most {LONGEST_REPLY:,} are read")
     if (whole := _whole(text)) is not None:
-        return _validated(whole, text, shape)
+        return validated(whole, text, shape)
     found = list(_objects(text))
     if not found:
         raise Unreadable("the reply holds no JSON object")
@@ -53,8 +53,8 @@ def read(text: str, shape: type[R]) -> R:
         if 0 <= text.find("{", candidate.end) < last_named:
             raise Unreadable("the last JSON object of the reply is not finished")
         if candidate.value.keys() & shape.model_fields.keys():
-            return _validated(candidate.value, text, shape)
-    return _validated(found[-1].value, text, shape)
+            return validated(candidate.value, text, shape)
+    return validated(found[-1].value, text, shape)
 
 
 def _whole(text: str) -> dict[str, Any] | None:
@@ -81,7 +81,8 @@ def _objects(text: str) -> Iterator[_Found]:
         opening = _OPENING.search(text, after)
 
 
-def _validated(value: dict[str, Any], text: str, shape: type[R]) -> R:
+def validated(value: dict[str, Any], text: str, shape: type[R]) -> R:
+    """The record of these fields, which were read from ``text``. Raises Unreadable with the reason."""
     try:
         if _HALF_CHARACTER.search(text):
             value = _whole_characters(value)

@@ -24,6 +24,7 @@ from masis.llm.providers.base import Provider, TryFailed
 from masis.schema.calls import ReplyMode
 from masis.settings import OFFLINE, Settings
 from masis.steps.conduct import Conduct
+from masis.steps.validation import chosen
 
 PROBE = Prompt(
     "You help to test a connection.", "The test is a simple one.", 'Reply with {"ready": true}.', "connection-test/1"
@@ -74,7 +75,7 @@ def asked_model(string: str, role: str, settings: Settings) -> str:
 
 
 def asker(string: str, role: str, conduct: Conduct, settings: Settings) -> Model:
-    """The model in this role, for one run. Raises as ``resolve`` does."""
+    """The model in this role, for one run. Raises as ``resolve`` does, and as the choice of an output validator."""
     if string == OFFLINE:
         raise SettingsError(f"{role}: {OFFLINE!r} is no language model")
     found = brought(string, role, settings)
@@ -91,6 +92,7 @@ def asker(string: str, role: str, conduct: Conduct, settings: Settings) -> Model
         habits=habits(reached.address, named.model, provider.modes, reached.mode),
         retries=Retries(settings.max_retries, settings.retry_base_s, settings.retry_cap_s),
         price=prices.price(str(named), settings.prices),
+        rescue=chosen(settings.output_validator).rescued,
         log_texts=settings.log_texts,
     )
 

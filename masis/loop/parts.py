@@ -16,6 +16,7 @@ from masis.steps.critique import Critic
 from masis.steps.drafting import Drafter
 from masis.steps.evaluation import Evaluator
 from masis.steps.revision import Reviser
+from masis.steps.validation import OutputValidator, PydanticValidator
 
 Events = Generator[Event, None, None]
 Audit = Generator[Event, None, Run]
@@ -27,6 +28,7 @@ class Roles:
 
     ``conduct`` is the one that roles with a model were made with; ``waits`` says that some role waits for others, so
     that the loop tells meanwhile what happens and can be stopped; ``prompts`` the version of each role's prompts.
+    Every improved answer passes ``validator`` before it is audited.
     """
 
     drafter: Drafter
@@ -39,6 +41,7 @@ class Roles:
     conduct: Conduct = field(default_factory=Conduct)
     waits: bool = False
     prompts: dict[str, str] = field(default_factory=dict)
+    validator: OutputValidator = field(default_factory=PydanticValidator)
 
 
 @dataclass(frozen=True)

@@ -300,11 +300,12 @@ class Work(Telling):
         return result
 
     def _revise(self) -> Generator[Event, None, Revision | None]:
-        last, reviser = self.iterations[-1], self.roles.reviser
+        last, reviser, validator = self.iterations[-1], self.roles.reviser, self.roles.validator
         yield from self.begin("revision", last.iteration_number)
         context = self._context(last)
         try:
-            revision = yield from self.doing("revision", lambda: reviser.revise(context, last.critique, last.issues))
+            revised = yield from self.doing("revision", lambda: reviser.revise(context, last.critique, last.issues))
+            revision = validator.validated(revised, context)
         except StepError as error:
             yield from self.warn(error.code, "revision", str(error), last.iteration_number)
             return None

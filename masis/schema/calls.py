@@ -19,7 +19,8 @@ class ModelCall(Record):
 
     ``model`` is the model string of the settings, ``answered_by`` what the provider says answered; ``prompt`` names the
     prompt file and its version. Tokens are summed over the tries; ``cached_tokens`` are those of ``prompt_tokens`` that
-    the provider had in its cache. ``cost_usd`` is None where no price is known. ``ms`` includes the waits.
+    the provider had in its cache. ``cost_usd`` is None where no price is known. ``ms`` includes the waits. ``repaired``
+    names what had to be mended before the reply could be read; empty where it came in form.
     """
 
     role: str
@@ -37,12 +38,14 @@ class ModelCall(Record):
     completion_tokens: int = 0
     cost_usd: float | None = None
     error: str = ""
+    repaired: tuple[str, ...] = ()
 
 
 class Usage(Record):
     """Calls and tokens spent; all zero where no language model was involved.
 
-    ``cost_usd`` is the sum of what is known; None where no call has a known price.
+    ``cost_usd`` is the sum of what is known; None where no call has a known price. ``repaired`` counts the calls whose
+    reply had to be mended before it could be read.
     """
 
     calls: int = 0
@@ -51,6 +54,7 @@ class Usage(Record):
     cached_tokens: int = 0
     completion_tokens: int = 0
     cost_usd: float | None = None
+    repaired: int = 0
 
     @classmethod
     def of(cls, calls: Iterable[ModelCall]) -> Usage:
@@ -64,4 +68,5 @@ class Usage(Record):
             cached_tokens=sum(call.cached_tokens for call in counted),
             completion_tokens=sum(call.completion_tokens for call in counted),
             cost_usd=sum(costs) if costs else None,
+            repaired=sum(bool(call.repaired) for call in counted),
         )

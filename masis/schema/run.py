@@ -185,6 +185,7 @@ class Event(Record):
         "step_started",
         "step_finished",
         "call_retried",
+        "call_repaired",
         "call_finished",
         "iteration_finished",
         "warning",

@@ -29,12 +29,12 @@ Seconds = Callable[[], float]
 
 
 class Notice(NamedTuple):
-    """Something about a call that a person who watches wants to know now: a retry, a change of mode.
+    """Something about a call that a person who watches wants to know now: a retry, a change of mode, a reply mended.
 
     ``message`` is ours, never the text of a reply.
     """
 
-    kind: Literal["call_retried", "call_finished"]
+    kind: Literal["call_retried", "call_repaired", "call_finished"]
     step: Step | None
     iteration: int | None
     message: str
@@ -139,7 +139,9 @@ class Conduct:
         """Wait, at most until ``stop``; whether to go on."""
         return not self._stopped.wait(seconds)
 
-    def tell(self, kind: Literal["call_retried", "call_finished"], message: str, **data: object) -> None:
+    def tell(
+        self, kind: Literal["call_retried", "call_repaired", "call_finished"], message: str, **data: object
+    ) -> None:
         """Let whoever watches know."""
         self.told.put(Notice(kind, self.place.step, self.place.iteration, message, data))
 

@@ -16,6 +16,8 @@ def spent(usage: Usage) -> str:
     words = [spoken(usage.calls, "call"), _tokens(usage)]
     if usage.tries > usage.calls:
         words.insert(1, spoken(usage.tries - usage.calls, "retry", "retries"))
+    if usage.repaired:
+        words.append(f"{spoken(usage.repaired, 'reply', 'replies')} mended")
     words.append("cost unknown" if usage.cost_usd is None else dollars(usage.cost_usd))
     return ", ".join(words)
 
@@ -41,6 +43,7 @@ def spent_so_far(events: Iterable[Event]) -> str:
             cached_tokens=_sum(calls, "cached_tokens"),
             completion_tokens=_sum(calls, "completion_tokens"),
             cost_usd=sum(costs) if costs else None,
+            repaired=sum(bool(call.get("repaired")) for call in calls),
         )
     )
 

@@ -24,7 +24,7 @@ STEP: dict[str, Word] = {
 }
 
 RETRIES_SHOWN = 4
-"""Calls tried again that an iteration shows, the latest; all are in the record."""
+"""Calls tried again, and replies mended, that an iteration shows, the latest; all are in the record."""
 
 StepState = Literal["done", "now", "cut", "failed"]
 
@@ -49,7 +49,7 @@ class Figure(TypedDict):
 
 
 class Group(TypedDict):
-    """An iteration (or the drafting before it): its steps, calls tried again, warnings and, once finished, figures."""
+    """An iteration (or the drafting before it): steps, calls tried again or mended, warnings; once finished, figures."""
 
     title: str
     note: str
@@ -108,7 +108,7 @@ def timeline(events: Sequence[Event], state: RunState, now: str, why: str = "") 
             start = began.get((event.iteration, event.step))
             spent = _between(start, event.at) if start else None
             _replace_step(_group(groups, event, False), _step(event, "done", _words(event), spent))
-        elif event.kind == "call_retried":
+        elif event.kind in ("call_retried", "call_repaired"):
             _tell_retry(groups, event)
         elif event.kind == "warning":
             _warn(groups, event)

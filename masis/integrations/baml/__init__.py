@@ -1,0 +1,220 @@
+"""BAML's schema-aligned parser as the output validator (REQ-CRITIC-028): ``output_validator = "baml"``.
+
+    pip install 'masis-workbench[baml]'
+
+The parser reads what strict reading refuses: quotes of the wrong kind, commas too many or missing, comments, ``True``.
+It also guesses: it fills in what is missing, takes the first of several objects, closes what was cut off, drops what
+it can't place. Each of its readings is therefore held against the text (``masis/llm/as_written.py``), and a reply that
+does not say for certain what was read stays unread. No client is generated, no server asked and no file written: the
+form of a reply is handed to BAML's runtime as a text, which is all that its parser needs.
+"""
+
+from __future__ import annotations
+
+import re
+import types
+from collections.abc import Iterator
+from functools import cache
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel, ValidationError
+
+from masis.errors import InvalidRevision, MissingExtra
+from masis.integrations.baml.aligning import aligned_as_written
+from masis.integrations.baml.shapes import AS_WRITTEN, FUNCTION, class_names, field_names, written
+from masis.llm.as_written import Borne, NotAsWritten, borne_out
+from masis.schema.audit import Revision
+from masis.steps.context import AuditContext
+from masis.steps.validation import PydanticValidator, Rescued
+
+try:
+    from baml_py import BamlRuntime
+except ModuleNotFoundError as missing:
+    if missing.name != "baml_py":
+        raise
+    raise MissingExtra(
+        "The output validator 'baml' needs a package that is not installed: pip install 'masis-workbench[baml]'"
+    ) from None
+
+NAME = "baml"
+LONGEST = 100_000
+"""Characters of a reply that BAML is given: its parser can't be interrupted."""
+MOST_OPENED = 400
+"""Lists and objects in a reply that BAML is given: its time grows with their square."""
+DEEPEST = 16
+"""How deep they may stand in each other: from some hundred levels on the parser takes the process with it."""
+ENDS_TRIED = 3
+_BRACKETS = re.compile(r"[{}\[\]]")
+
+
+class BamlValidator:
+    """What pydantic checks, and the record of the revision aligned by BAML; replies out of form are mended.
+
+    ``answer`` is a team's own model for answers that are JSON: one that is not quite JSON is mended, where what it says
+    is certain, and leaves as JSON.
+    """
+
+    name = NAME
+
+    def __init__(self, answer: type[BaseModel] | None = None) -> None:
+        self._plain, self._answer = PydanticValidator(name=NAME), answer
+
+    def validated(self, revision: Revision, context: AuditContext) -> Revision:
+        """The revision; of an answer in the team's form, the form put right. Raises InvalidRevision."""
+        checked = self._plain.validated(revision, context)
+        _aligned_record(checked)
+        if self._answer is None or checked.revised_answer == context.answer:
+            return checked
+        return self._in_form(checked, self._answer)
+
+    def rescued(self, text: str, shape: type[BaseModel]) -> Rescued | None:
+        """The record in a reply, as it stands there; None where that is not certain."""
+        return rescued(text, shape)
+
+    def _in_form(self, revision: Revision, form: type[BaseModel]) -> Revision:
+        try:
+            form.model_validate_json(revision.revised_answer)
+        except ValidationError:
+            found = rescued(revision.revised_answer, form)
+            if found is None:
+                raise InvalidRevision(
+                    f"The revised answer is no {form.__name__}, and can't be mended into one.",
+                    raw=revision.revised_answer,
+                ) from None
+            answer = form.model_validate(found.value).model_dump_json()
+            note = f"{revision.changes_explanation} (Its form was mended: {', '.join(found.repairs)}.)".strip()
+            return revision.model_copy(update={"revised_answer": answer, "changes_explanation": note})
+        return revision
+
+
+def validator() -> BamlValidator:
+    """The validator that ``output_validator = "baml"`` names."""
+    return BamlValidator()
+
+
+def rescued(text: str, shape: type[BaseModel]) -> Rescued | None:
+    """The one record of this shape in a text, where everything read stands there and nothing else; else None."""
+    start = _start(text, shape)
+    if start is None or not _bounded(text, start):
+        return None
+    for end in _ends(text, start):
+        try:
+            borne = _as_written(text[:end], start, shape)
+            _nothing_after(text, borne.end, shape)
+        except NotAsWritten:
+            continue
+        return _valid(borne, text[start:end], shape)
+    return None
+
+
+class _Reader(NamedTuple):
+    runtime: Any
+    classes: types.ModuleType
+
+
+class _Fields(dict[str, Any]):
+    """An object as BAML hands it over."""
+
+    @classmethod
+    def model_validate(cls, fields: dict[str, Any]) -> dict[str, Any]:
+        return dict(fields)
+
+
+@cache
+def _reader(shape: type[BaseModel]) -> _Reader:
+    """BAML's runtime for this shape; no variable of the environment is given to it."""
+    classes = types.ModuleType("masis_forms")
+    for name in class_names(shape):
+        setattr(classes, name, type(name, (_Fields,), {}))
+    return _Reader(BamlRuntime.from_files("masis", {"forms.baml": written(shape)}, {}), classes)
+
+
+def _parsed(function: str, text: str, shape: type[BaseModel]) -> Any:
+    """What BAML reads, whole. Raises NotAsWritten where it reads nothing."""
+    runtime, classes = _reader(shape)
+    context = runtime.create_context_manager()
+    try:
+        return runtime.parse_llm_response(function, text, classes, classes, classes, False, context, None, None, {})
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # noqa: BLE001 (its own error, or a panic, which is no Exception)
+        raise NotAsWritten(f"BAML reads nothing ({type(error).__name__})") from None
+
+
+def _start(text: str, shape: type[BaseModel]) -> int | None:
+    """Where the record begins; None where none does, or more than one: which of them counts is not for a guess."""
+    names = "|".join(map(re.escape, shape.model_fields))
+    openings = re.compile(rf"\{{\s{{0,200}}[\"'`]?(?:{names})[\"'`]?\s{{0,50}}:", re.IGNORECASE)
+    found = openings.finditer(text)
+    first = next(found, None)
+    return None if first is None or next(found, None) is not None else first.start()
+
+
+def _bounded(text: str, start: int) -> bool:
+    """Whether BAML can be given the text: its size, how much opens in it and how deep."""
+    if len(text) - start > LONGEST:
+        return False
+    depth = deepest = opened = 0
+    for bracket in _BRACKETS.finditer(text, start):
+        if bracket.group() in "{[":
+            opened, depth = opened + 1, depth + 1
+            deepest = max(deepest, depth)
+        else:
+            depth = max(0, depth - 1)
+    return opened <= MOST_OPENED and deepest <= DEEPEST
+
+
+def _ends(text: str, start: int) -> Iterator[int]:
+    """Where the record may end: at one of the last braces, or, where its own is missing, with the text."""
+    end = len(text)
+    for _ in range(ENDS_TRIED):
+        end = text.rfind("}", start, end)
+        if end < 0:
+            break
+        yield end + 1
+    yield len(text)
+
+
+def _as_written(text: str, start: int, shape: type[BaseModel]) -> Borne:
+    proposed = _parsed(AS_WRITTEN, text[start:], shape)
+    if not isinstance(proposed, dict):
+        raise NotAsWritten("BAML reads no object")
+    return borne_out(proposed, text, start, field_names(shape))
+
+
+def _nothing_after(text: str, end: int, shape: type[BaseModel]) -> None:
+    """No field of the record may stand behind it: the record would be a part of another, such as a quoted one."""
+    names = "|".join(map(re.escape, shape.model_fields))
+    if re.search(rf"(?<!\w)(?:{names})[\"'`]?\s{{0,50}}:", text[end:], re.IGNORECASE):
+        raise NotAsWritten("the record goes on behind its end")
+
+
+def _valid(borne: Borne, text: str, shape: type[BaseModel]) -> Rescued | None:
+    """The record as written, if it is one; else as BAML aligns it, where that is the same in another form."""
+    if _is(borne.value, shape):
+        return Rescued(borne.value, borne.repairs or ("its surroundings",))
+    try:
+        aligned, repairs = aligned_as_written(_parsed(FUNCTION, text, shape), borne.value)
+    except NotAsWritten:
+        return None
+    return Rescued(aligned, (*borne.repairs, *repairs)) if _is(aligned, shape) else None
+
+
+def _is(value: dict[str, Any], shape: type[BaseModel]) -> bool:
+    try:
+        shape.model_validate(value)
+    except (ValidationError, RecursionError):
+        return False
+    return True
+
+
+def _aligned_record(revision: Revision) -> None:
+    """Raise InvalidRevision where BAML does not read the revision's record as what it is."""
+    fields = set(Revision.model_fields) - {"judged_by", "changes"}
+    record = revision.model_dump(mode="json", include=fields)
+    try:
+        whole = _parsed(AS_WRITTEN, revision.model_dump_json(include=fields), Revision)
+    except NotAsWritten as error:
+        raise InvalidRevision(f"The revision is out of form: {error}.", raw=revision.revised_answer) from None
+    if whole != record:
+        raise InvalidRevision("The revision is out of form.", raw=revision.revised_answer)

@@ -1,0 +1,101 @@
+"""The form of a record, written in BAML: what its schema-aligned parser is told to look for.
+
+Scalars are kept loose (a word of a closed set is a string, a number may come in quotes), so that the parser aligns
+fields and lists, and whether a value will do is left to pydantic, which says no where BAML would take the nearest.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from pydantic import BaseModel
+
+FUNCTION = "Read"
+"""The name under which the form is read as itself."""
+AS_WRITTEN = "ReadAsWritten"
+"""The name under which any object is read, its fields in their order."""
+
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,80}\Z")
+_FRAME = """
+client<llm> NobodyIsAsked {
+  provider openai
+  options {
+    model "none"
+    api_key "none"
+  }
+}
+type AnyValue = int | float | bool | string | null | AnyValue[] | map<string, AnyValue>
+function %s() -> %s {
+  client NobodyIsAsked
+  prompt #"none"#
+}
+function %s() -> map<string, AnyValue> {
+  client NobodyIsAsked
+  prompt #"none"#
+}
+"""
+
+
+def written(shape: type[BaseModel]) -> str:
+    """The form as the text of a BAML file."""
+    schema = shape.model_json_schema()
+    classes = {"Whole": schema} | schema.get("$defs", {})
+    names = class_names(shape)
+    known = {f"#/$defs/{name}": f"Form{number}" for number, name in enumerate(classes)}
+    parts = [
+        _class(names[number], each, known)
+        for number, each in enumerate(classes.values())
+        if each.get("type") == "object" and each.get("properties")
+    ]
+    return "\n".join(parts) + _FRAME % (FUNCTION, names[0], AS_WRITTEN)
+
+
+def class_names(shape: type[BaseModel]) -> list[str]:
+    """The names of the classes in the text, the whole record's first."""
+    return [f"Form{number}" for number in range(1 + len(shape.model_json_schema().get("$defs", {})))]
+
+
+def field_names(shape: type[BaseModel]) -> set[str]:
+    """The fields of the record and of those in it."""
+    schema = shape.model_json_schema()
+    return {name for each in _objects(schema) for name in each.get("properties", {})}
+
+
+def _objects(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield schema
+    yield from schema.get("$defs", {}).values()
+
+
+def _class(name: str, schema: dict[str, Any], known: dict[str, str]) -> str:
+    lines = []
+    for number, (field, each) in enumerate(schema["properties"].items()):
+        kind = _type(each, schema, known)
+        if _NAME.match(field):
+            lines.append(f"  {field} {kind}")
+        elif '"' not in field and "\\" not in field and field.isprintable():
+            lines.append(f'  field{number}_ {kind} @alias("{field}")')
+        else:
+            raise ValueError(f"BAML has no way to write the name of field {number + 1}")
+    return "\n".join((f"class {name} {{", *lines, "}"))
+
+
+def _type(schema: dict[str, Any], parent: dict[str, Any], known: dict[str, str]) -> str:
+    if "$ref" in schema:
+        return known.get(schema["$ref"], "AnyValue")
+    if "anyOf" in schema:
+        kinds = list(dict.fromkeys(_type(each, parent, known) for each in schema["anyOf"]))
+        return " | ".join(kinds)
+    kind = schema.get("type")
+    if kind == "array":
+        inner = _type(schema.get("items", {}), parent, known)
+        return f"({inner})[]" if " | " in inner else f"{inner}[]"
+    simple = {
+        "string": "string",
+        "boolean": "bool | string",
+        "number": "int | float | string",
+        "integer": "int | float | string",
+        "null": "null",
+    }
+    return simple.get(kind or "", "AnyValue") if isinstance(kind, str) else "AnyValue"

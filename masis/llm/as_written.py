@@ -1,0 +1,255 @@
+"""Whether what a lenient parser read is what a text says: nothing filled in, nothing lost, nothing run together.
+
+A parser that mends JSON guesses, and a guess may drop an item, swallow the fields after a missing quote or close what
+was cut off. So its reading is only a proposal: it is walked along the text, token by token, and refused at the first
+thing that does not stand there. What the walk had to overlook is the list of repairs.
+
+Overlooked: quotes of another kind or none, commas too many or missing, comments, ``True`` and ``None``, line breaks and
+unescaped quotes inside a text, and a last brace missing behind a closed list or object. No value is ever made up.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+_BLANK = re.compile(r"(?:\s+|//[^\n]*(?:\n|\Z)|/\*(?:[^*]|\*(?!/))*\*/)*")
+_NUMBER = re.compile(r"-?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
+_OPENING = re.compile(r'"""|"|\'|`')
+_BARE = re.compile(r"[\w%+\-][\w.%+\- /]{0,79}")
+_BARE_KEY = re.compile(r"\w{1,80}")
+_RUN_TOGETHER = re.compile(r"[\"'`]\s{0,50}[,:}\]]?\s{0,50}[\"'`{\[]")
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "/": "/", "\\": "\\", '"': '"', "'": "'", "`": "`"}
+_WORDS: dict[str, Any] = {
+    "true": True,
+    "false": False,
+    "null": None,
+    "none": None,
+    "nan": float("nan"),
+    "infinity": float("inf"),
+    "-infinity": float("-inf"),
+}
+_JSON_WORDS = ("true", "false", "null", "NaN", "Infinity", "-Infinity")
+
+
+class NotAsWritten(ValueError):
+    """The text does not say this; the message says at which kind of place, without quoting it."""
+
+
+class Borne(NamedTuple):
+    """The value with the types that the text gives it, where it ends there, and what had to be overlooked."""
+
+    value: dict[str, Any]
+    end: int
+    repairs: tuple[str, ...]
+
+
+def borne_out(proposed: dict[str, Any], text: str, start: int, names: Iterable[str] = ()) -> Borne:
+    """What ``text[start:]`` says, where it is what was proposed. Raises NotAsWritten.
+
+    ``names`` are the fields of the record and of those in it: a text value that seems to hold one of them, with a
+    colon, after a quote that nothing escapes, may have swallowed the field.
+    """
+    walk = _Walk(text, start, names)
+    value = walk.object(proposed, outermost=True)
+    return Borne(value, walk.at, tuple(dict.fromkeys(walk.repairs)))
+
+
+class _Walk:
+    """One walk along a text."""
+
+    def __init__(self, text: str, start: int, names: Iterable[str]) -> None:
+        self.text, self.at = text, start
+        self.repairs: list[str] = []
+        known = "|".join(sorted(map(re.escape, names), key=len, reverse=True))
+        self.field = re.compile(rf"(?<!\w)(?:{known})[\"'`]?\s{{0,50}}:", re.IGNORECASE) if known else None
+        self.closed = -1
+        """Behind the last list or object that the text closes."""
+
+    def object(self, proposed: dict[str, Any], outermost: bool = False) -> dict[str, Any]:
+        """The fields of an object, in the order in which they stand."""
+        self._take("{")
+        made: dict[str, Any] = {}
+        for number, (key, value) in enumerate(proposed.items()):
+            if not isinstance(key, str):
+                raise NotAsWritten("a field without a name")
+            if number:
+                self._comma()
+            self._key(key)
+            self._take(":")
+            made[key] = self.value(value)
+        self._close("}", bool(proposed), outermost)
+        return made
+
+    def value(self, proposed: Any) -> Any:
+        """Whatever stands at this place."""
+        if isinstance(proposed, dict):
+            return self.object(proposed)
+        if isinstance(proposed, list):
+            return self._list(proposed)
+        self._blank()
+        if isinstance(proposed, str):
+            return self._text(proposed)
+        if isinstance(proposed, bool) or proposed is None:
+            return self._word(proposed)
+        return self._number(proposed)
+
+    def _list(self, proposed: list[Any]) -> list[Any]:
+        self._take("[")
+        made = []
+        for number, value in enumerate(proposed):
+            if number:
+                self._comma()
+            made.append(self.value(value))
+        self._close("]", bool(proposed), False)
+        return made
+
+    def _blank(self) -> None:
+        found = _BLANK.match(self.text, self.at)
+        end = found.end() if found else self.at
+        if "/" in self.text[self.at : end]:
+            self.repairs.append("a comment")
+        self.at = end
+
+    def _take(self, sign: str) -> None:
+        self._blank()
+        if not self.text.startswith(sign, self.at):
+            raise NotAsWritten(f"there is no {sign!r} where one was read")
+        self.at += 1
+
+    def _comma(self) -> None:
+        self._blank()
+        if self.text.startswith(",", self.at):
+            self.at += 1
+        else:
+            self.repairs.append("a missing comma")
+
+    def _close(self, sign: str, filled: bool, outermost: bool) -> None:
+        self._blank()
+        if filled and self.text.startswith(",", self.at):
+            self.at += 1
+            self.repairs.append("a comma too many")
+            self._blank()
+        if self.text.startswith(sign, self.at):
+            self.at += 1
+            self.closed = self.at
+            return
+        if outermost and not self.text[self.closed : self.at].strip() and self.closed > 0 and not self._rest():
+            self.repairs.append("a missing last brace")
+            return
+        raise NotAsWritten(f"there is no {sign!r} where one was read")
+
+    def _rest(self) -> str:
+        """What follows, less the fence that may close the reply."""
+        return self.text[self.at :].strip().strip("`").strip()
+
+    def _key(self, key: str) -> None:
+        self._blank()
+        opened = _OPENING.match(self.text, self.at)
+        if opened is None:
+            bare = _BARE_KEY.match(self.text, self.at)
+            if bare is None or bare.group() != key:
+                raise NotAsWritten("a field is not where it was read")
+            self.repairs.append("a name without quotes")
+            self.at = bare.end()
+            return
+        self._quoted(key, opened.group())
+
+    def _text(self, proposed: str) -> Any:
+        opened = _OPENING.match(self.text, self.at)
+        if opened is None:
+            return self._bare(proposed)
+        self._quoted(proposed, opened.group())
+        return proposed
+
+    def _quoted(self, proposed: str, quote: str) -> None:
+        """A text in quotes, escapes resolved; one with a quote in it that nothing escapes must be one text alone."""
+        self.at += len(quote)
+        unescaped = broken = False
+        for sign in proposed:
+            taken = self._escaped(sign)
+            if not taken:
+                if not self.text.startswith(sign, self.at):
+                    raise NotAsWritten("a text differs from what was read")
+                taken = 1
+                unescaped = unescaped or sign == quote[0]
+                broken = broken or sign < " "
+            self.at += taken
+        if not self.text.startswith(quote, self.at):
+            raise NotAsWritten("a text goes on, or breaks off")
+        self.at += len(quote)
+        if quote != '"':
+            self.repairs.append("quotes of another kind")
+        if broken:
+            self.repairs.append("a line break in a text")
+        if unescaped:
+            self._surely_one(proposed)
+            self.repairs.append("a quote in a text")
+
+    def _escaped(self, sign: str) -> int:
+        """How many characters an escape of this sign takes here; 0 where there is none."""
+        text, at = self.text, self.at
+        if not text.startswith("\\", at):
+            return 0
+        following = text[at + 1 : at + 2]
+        if _ESCAPES.get(following) == sign:
+            return 2
+        if following == "u":
+            code = ord(sign)
+            units = [code] if code < 0x10000 else [0xD7C0 + (code >> 10), 0xDC00 + (code & 0x3FF)]
+            wanted = "".join(f"\\u{unit:04x}" for unit in units)
+            if text[at : at + len(wanted)].lower() == wanted:
+                return len(wanted)
+        return 0
+
+    def _surely_one(self, proposed: str) -> None:
+        if _RUN_TOGETHER.search(proposed) or (self.field and self.field.search(proposed)):
+            raise NotAsWritten("a text may have swallowed what follows it")
+
+    def _bare(self, proposed: str) -> Any:
+        """A word without quotes, up to the next sign of the form: a literal, or one that the record has to know."""
+        found = _BARE.match(self.text, self.at)
+        if found is None or found.group().strip() != proposed:
+            raise NotAsWritten("a word is not where it was read")
+        self.at += len(proposed)
+        self._ends()
+        if proposed.lower() in _WORDS:
+            if proposed not in _JSON_WORDS:
+                self.repairs.append("a word of another language")
+            return _WORDS[proposed.lower()]
+        self.repairs.append("a text without quotes")
+        return proposed
+
+    def _word(self, proposed: bool | None) -> Any:
+        found = _BARE_KEY.match(self.text, self.at)
+        word = found.group() if found else ""
+        if word.lower() not in _WORDS or _WORDS[word.lower()] is not proposed:
+            raise NotAsWritten("a word is not where it was read")
+        self.at += len(word)
+        self._ends()
+        if word not in _JSON_WORDS:
+            self.repairs.append("a word of another language")
+        return proposed
+
+    def _number(self, proposed: Any) -> Any:
+        found = _NUMBER.match(self.text, self.at)
+        try:
+            same = found is not None and float(found.group()) == float(proposed)
+        except (OverflowError, ValueError, TypeError):
+            same = False
+        if found is None or not same:
+            raise NotAsWritten("a number differs from what was read")
+        self.at = found.end()
+        self._ends()
+        return proposed
+
+    def _ends(self) -> None:
+        """Nothing of the same word or number may follow."""
+        at = self.at
+        self._blank()
+        if at == self.at and self.text[at : at + 1] not in (",", "}", "]"):
+            raise NotAsWritten("a word or a number goes on, or breaks off")
+        follows = self.text[self.at : self.at + 1]
+        if follows not in (",", "}", "]") and "\n" not in self.text[at : self.at]:
+            raise NotAsWritten("a word or a number goes on, or breaks off")
