@@ -15,10 +15,11 @@ from masis.auditor import calls_at_once, check_models, uses_models, with_concurr
 from masis.cli.group import INTERRUPTED, JobFailed
 from masis.cli.interrupt import Interruption
 from masis.cli.log import log_option
-from masis.cli.options import STDIO, chosen_settings, database_option, input_argument, out_option, settings_options
+from masis.cli.options import STDIO, check_named, chosen, database_option, input_argument, out_option, settings_options
 from masis.cli.spending import Spending
 from masis.cli.talk import Complaints, Progress, counted, say
 from masis.cli.tally import Tally, incomplete
+from masis.cli.telemetry import measured
 from masis.cli.threads import audit_in_threads
 from masis.cli.workers import Done, Failed, Job, audit_in_processes, guarded_audit
 from masis.datasets.readers import CaseLine, likely_misnamed, read_case_lines
@@ -101,7 +102,9 @@ def audit(
 
     Exit code 0: every line was read and audited. 1: some were not. 2: wrong use. 130: interrupted.
     """  # noqa: D301 (click reads the backspace)
-    settings = chosen_settings(models, assignments)
+    loaded = chosen(models, assignments)
+    check_named(loaded)
+    settings = loaded.settings
     check_models(settings)  # a model that nothing answers to is wrong use, not a failure of each case
     if uses_models(settings):
         settings = with_concurrency(settings, concurrency)
@@ -112,7 +115,8 @@ def audit(
         raise click.UsageError("--out names the file that is read. Name another.")
     job = _AuditJob(cases, settings, concurrency or 1, database_path(db), out, again, retry_errors, limit, max_cost)
     debug = bool(context.find_root().params.get("debug"))
-    finished = job.run(show_traces=debug)
+    with measured(settings):
+        finished = job.run(show_traces=debug)
     job.report()
     if not finished:
         say("Interrupted. What is finished is kept; the same command goes on from here (without --again).")

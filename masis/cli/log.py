@@ -9,9 +9,12 @@ from typing import Any, TypeVar
 import click
 
 from masis.cli.talk import Progress, say
+from masis.log_lines import formatter
+from masis.settings import load
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+_FORMAT = "masis.log_format"
 LEVELS = ("error", "warning", "info", "debug")
 
 
@@ -25,7 +28,15 @@ class Lines(logging.Handler):
 
 
 def log_option(command: F) -> F:
-    """``--log``."""
+    """``--log`` and ``--log-format``."""
+    command = click.option(
+        "--log-format",
+        type=click.Choice(["text", "json"]),
+        expose_value=False,
+        is_eager=True,
+        callback=lambda context, param, form: context.meta.update({_FORMAT: form}),
+        help="Lines for people, or one JSON object a line. Default: log_format of the settings, which is text.",
+    )(command)
     return click.option(
         "--log",
         type=click.Choice(LEVELS),
@@ -42,7 +53,7 @@ def log_option(command: F) -> F:
 def _shown_from(context: click.Context, param: click.Parameter, level: str) -> None:
     """Show the log from this level on, as long as the command lasts."""
     logger, lines = logging.getLogger("masis"), Lines()
-    lines.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s", "%H:%M:%S"))
+    lines.setFormatter(formatter(context.meta.get(_FORMAT) or load().settings.log_format))
     before = logger.level
     logger.setLevel(level.upper())
     logger.addHandler(lines)

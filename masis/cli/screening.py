@@ -14,6 +14,7 @@ from masis.cli.group import JobFailed
 from masis.cli.interrupt import Interruption
 from masis.cli.options import STDIO, chosen_settings, input_argument, opened, out_option
 from masis.cli.talk import Complaints, Progress, counted, say
+from masis.cli.telemetry import measured
 from masis.datasets.readers.abstracts import read_abstracts
 from masis.datasets.writers.screened import write_screening_csv, write_screening_ris
 from masis.errors import InputError
@@ -103,7 +104,8 @@ def screen(
             read_on=not everything,
             cancelled=stopped,
         )
-        found = _watched(work)
+        with measured(settings):
+            found = _watched(work)
     _tell(found)
     known = {abstract.id: abstract for abstract in abstracts}
     if db is not None:

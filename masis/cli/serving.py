@@ -8,6 +8,7 @@ import click
 
 from masis.cli.options import database_option, opened
 from masis.cli.talk import Progress, counted, say
+from masis.cli.telemetry import measured
 from masis.settings import database_path, demo_database_path
 from masis.workbench import Workbench, demo_cases
 
@@ -70,7 +71,7 @@ def _prepare_demo(workbench: Workbench) -> None:
     workbench.load_demo()
     ScreeningDesk(workbench).load_demo()
     new = [case for case in demo_cases() if workbench.needs_audit(case)]
-    with Progress("Auditing the demo cases", len(new)) as progress:
+    with measured(workbench.settings), Progress("Auditing the demo cases", len(new)) as progress:
         for done, case in enumerate(new, 1):
             workbench.audit(case)
             progress.move(done, case.id)

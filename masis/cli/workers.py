@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import multiprocessing
 import multiprocessing.connection
+import multiprocessing.util
 import os
 import signal
 import threading
@@ -90,6 +91,11 @@ def _prepare(settings: Settings) -> None:
     global _settings
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _settings = settings
+    if settings.telemetry != "off":
+        from masis.integrations import telemetry
+
+        telemetry.start(settings)
+        multiprocessing.util.Finalize(None, telemetry.end, exitpriority=100)  # such a process runs no atexit
     threading.Thread(target=_leave_with_parent, daemon=True).start()
 
 

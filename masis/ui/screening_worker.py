@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from masis.errors import MasisError
 from masis.screening_desk import ScreeningDesk
 from masis.settings import Settings
-from masis.ui.worker import NICENESS
+from masis.ui.worker import NICENESS, leave, measure, send_what_is_left
 from masis.workbench import Workbench
 
 _PACKAGE_FOLDER = Path(__file__).resolve().parents[2]
@@ -87,21 +87,24 @@ def main(database: str) -> None:
     if order is None:
         return
     threading.Thread(target=_end_with_server, daemon=True).start()
-    print(json.dumps({"error": _screen(Path(database), order)}), file=replies, flush=True)
+    error = _screen(Path(database), order)
+    send_what_is_left()  # the reply ends this process
+    print(json.dumps({"error": error}), file=replies, flush=True)
 
 
 def _end_with_server() -> None:
     sys.stdin.read()
-    os._exit(0)  # the server is gone; the screening is marked interrupted by whoever opens the database next
+    leave()  # the server is gone; the screening is marked interrupted by whoever opens the database next
 
 
 def _screen(database: Path, order: dict[str, Any]) -> str | None:
     try:
-        desk = ScreeningDesk(Workbench.open(database))
+        desk, settings = ScreeningDesk(Workbench.open(database)), Settings.model_validate(order["settings"])
+        measure(settings)
         desk.screen(
             order["question"],
             tuple(order["sources"]),
-            settings=Settings.model_validate(order["settings"]),
+            settings=settings,
             screening_id=order["screening_id"],
         )
     except MasisError as error:

@@ -20,14 +20,18 @@ import threading
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple, TextIO
+from typing import Any, NamedTuple, NoReturn, TextIO
 
 from masis.errors import MasisError
-from masis.settings import Settings
+from masis.log_lines import formatter
+from masis.settings import Settings, load
 from masis.workbench import Workbench
 
 NICENESS = 10
 """Workers step back behind the pages where both want a core."""
+
+LAST_WORDS_S = 1.0
+"""How long the end of a worker waits for telemetry; the server waits twice as long for the worker."""
 
 _PACKAGE_FOLDER = Path(__file__).resolve().parents[2]
 _START = "import sys; sys.path.insert(0, sys.argv[1]); from masis.ui.worker import main; main(sys.argv[2])"
@@ -122,7 +126,7 @@ def main(database: str) -> None:
     if hasattr(os, "nice"):
         os.nice(NICENESS)
     replies, sys.stdout = sys.stdout, sys.stderr
-    logging.getLogger("masis").addHandler(logging.StreamHandler())  # what goes wrong stands in the server's output
+    show_log()
     orders: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
     cancelled: set[str] = set()
     threading.Thread(target=_listen, args=(sys.stdin, orders, cancelled), daemon=True).start()
@@ -147,15 +151,52 @@ def _listen(orders_in: TextIO, orders: queue.SimpleQueue[dict[str, Any]], cancel
             cancelled.add(order["run_id"])
         else:
             orders.put(order)
-    os._exit(0)  # the server is gone; the run under way is marked interrupted by whoever opens the database next
+    leave()  # the server is gone; the run under way is marked interrupted by whoever opens the database next
+
+
+def show_log() -> None:
+    """What goes wrong stands in the server's output, in the form that the settings name."""
+    lines = logging.StreamHandler()
+    with contextlib.suppress(MasisError):  # settings that can't be used are told by the page
+        if (form := load().settings.log_format) == "json":
+            lines.setFormatter(formatter(form))
+    logging.getLogger("masis").addHandler(lines)
+
+
+_before_the_end: list[Callable[[float], None]] = []
+
+
+def measure(settings: Settings) -> None:
+    """Measure what this process does from now on, if the settings ask for it; what is left is sent as it ends."""
+    if settings.telemetry == "off":
+        return
+    from masis.integrations import telemetry
+
+    telemetry.start(settings)
+    if telemetry.end not in _before_the_end:
+        _before_the_end.append(telemetry.end)
+    signal.signal(signal.SIGTERM, lambda number, frame: leave(128 + number))
+
+
+def leave(status: int = 0) -> NoReturn:
+    """End this process at once; only what telemetry has measured is waited for, for a second."""
+    send_what_is_left()
+    os._exit(status)
+
+
+def send_what_is_left() -> None:
+    """Send what telemetry has measured, if it has, for a second at most."""
+    for end in _before_the_end:
+        end(LAST_WORDS_S)
 
 
 def _audit(bench: Callable[[], Workbench], order: dict[str, Any], cancelled: set[str]) -> str | None:
     try:
-        opened = bench()
+        opened, settings = bench(), Settings.model_validate(order["settings"])
+        measure(settings)
         opened.audit(
             opened.store.cases.get(order["case_id"]),
-            settings=Settings.model_validate(order["settings"]),
+            settings=settings,
             run_id=order["run_id"],
             cancelled=lambda: order["run_id"] in cancelled,
         )

@@ -15,7 +15,7 @@ PACKAGE = ROOT / "masis"
 LAYERS = (
     {"version", "errors", "schema"},
     {"settings"},
-    {"watching"},  # who is told what is under way; it knows nobody by name
+    {"watching", "log_lines"},  # who is told what is under way, and how a line of the log reads; they know nobody
     {"steps"},
     {"offline", "llm"},
     {"loop", "screening"},

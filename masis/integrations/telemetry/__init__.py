@@ -1,0 +1,130 @@
+"""Telemetry through OpenTelemetry: a span a run, iteration, step and model call; every metric of the specs.
+
+    from masis.integrations import telemetry
+    with telemetry.start(Settings(telemetry="otlp")):
+        masis.run_audit(case)
+
+With ``telemetry = "off"``, the default, nothing is started and OpenTelemetry is not even imported. ``otlp`` sends to
+the collector that the standard variables name (``OTEL_EXPORTER_OTLP_ENDPOINT``...; the SDK reads them), ``console``
+prints to stderr. A program that has providers of its own hands them over instead; they are used and left as they are.
+
+Numbers, names of models and ids are sent; the text of question, answer and evidence only with ``telemetry_texts``. A
+collector that is down neither delays nor fails an audit.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from masis import watching
+from masis.errors import MissingExtra
+from masis.settings import Settings
+
+if TYPE_CHECKING:
+    from opentelemetry.metrics import MeterProvider
+    from opentelemetry.trace import TracerProvider
+
+EXTRA = "otel"
+END_WITHIN_S = 3.0
+"""How long the end of a program waits for what is still to be sent."""
+
+
+class Telemetry:
+    """Telemetry under way; ``on`` is False where the settings say off. Ends when it is left as a context manager."""
+
+    def __init__(self, leave: Callable[[], None] | None = None, shut: Callable[[], None] | None = None) -> None:
+        self._leave, self._shut = leave, shut
+
+    @property
+    def on(self) -> bool:
+        """Whether anything is measured."""
+        return self._leave is not None
+
+    def end(self, within_s: float = END_WITHIN_S) -> None:
+        """Measure no more, and send what is left, for at most so many seconds; harmless where it has ended before."""
+        global _started
+        leave, self._leave = self._leave, None
+        if leave is None:
+            return
+        leave()
+        with _lock:
+            if _started is self:
+                _started = None
+        if self._shut is not None:
+            sending = threading.Thread(target=self._shut, name="telemetry's end", daemon=True)
+            sending.start()
+            sending.join(within_s)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.end()
+
+
+_lock = threading.RLock()  # a signal may come while it is held
+_started: Telemetry | None = None
+
+
+def start(
+    settings: Settings,
+    *,
+    tracer_provider: TracerProvider | None = None,
+    meter_provider: MeterProvider | None = None,
+) -> Telemetry:
+    """Measure all that begins in this process from now on, as the settings say; once, however often it is called.
+
+    With providers given they are used whatever ``telemetry`` says, and never shut down. Raises MissingExtra where
+    OpenTelemetry is not installed.
+    """
+    global _started
+    own = tracer_provider is None and meter_provider is None
+    if own and settings.telemetry == "off":
+        return Telemetry()
+    with _lock:
+        if own and _started is not None:
+            return _started
+        begun = _begun(settings, tracer_provider, meter_provider)
+        if own:
+            _started = begun
+        return begun
+
+
+def _begun(settings: Settings, tracers: TracerProvider | None, meters: MeterProvider | None) -> Telemetry:
+    try:
+        from masis.integrations.telemetry.spans import Spans
+    except ImportError as error:
+        raise _missing(error) from error
+    shut = None
+    if tracers is None and meters is None:
+        try:
+            from masis.integrations.telemetry import sdk
+        except ImportError as error:
+            raise _missing(error) from error
+        tracers, meters, shut = sdk.providers(settings)
+    return Telemetry(watching.register(Spans(tracers, meters, texts=settings.telemetry_texts)), shut)
+
+
+def _missing(error: ImportError) -> MissingExtra:
+    return MissingExtra(
+        f"telemetry needs OpenTelemetry, and {error.name or 'a part of it'} is not installed. "
+        f"Install it with: pip install 'masis-workbench[{EXTRA}]'"
+    )
+
+
+def end(within_s: float = END_WITHIN_S) -> None:
+    """End what ``start`` began, if it did: for the end of a process that keeps no handle."""
+    with _lock:
+        started = _started
+    if started is not None:
+        with contextlib.suppress(Exception):
+            started.end(within_s)
+
+
+__all__ = ["END_WITHIN_S", "EXTRA", "Telemetry", "end", "start"]

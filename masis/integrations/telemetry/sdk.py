@@ -1,0 +1,111 @@
+"""The providers of OpenTelemetry's SDK as the settings and the standard variables say.
+
+``OTEL_SERVICE_NAME``, ``OTEL_RESOURCE_ATTRIBUTES``, ``OTEL_EXPORTER_OTLP_*``, ``OTEL_TRACES_SAMPLER``,
+``OTEL_METRIC_EXPORT_INTERVAL``, ``OTEL_SDK_DISABLED`` and their like are read by the SDK itself, here as anywhere.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import uuid
+from collections.abc import Callable
+from typing import NamedTuple
+
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import ConsoleMetricExporter, MetricExporter, PeriodicExportingMetricReader
+from opentelemetry.sdk.resources import OTELResourceDetector, Resource
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import (
+    BatchSpanProcessor,
+    ConsoleSpanExporter,
+    SimpleSpanProcessor,
+    SpanProcessor,
+)
+
+from masis import version
+from masis.settings import Settings
+
+SERVICE = "masis-workbench"
+log = logging.getLogger("masis.telemetry")
+
+
+class Providers(NamedTuple):
+    """What makes spans and metrics, and what sends the rest and ends both."""
+
+    tracers: TracerProvider
+    meters: MeterProvider
+    shut: Callable[[], None]
+
+
+def providers(settings: Settings) -> Providers:
+    """Providers that send or print as ``telemetry`` says."""
+    spans, metrics = _otlp() if settings.telemetry == "otlp" else _console()
+    told = _SaidOnce()
+    noisy = logging.getLogger("opentelemetry")
+    noisy.addHandler(told)
+    propagated, noisy.propagate = noisy.propagate, False
+    tracers = TracerProvider(resource=resource(), shutdown_on_exit=False)
+    tracers.add_span_processor(spans)
+    reader = PeriodicExportingMetricReader(metrics)
+    meters = MeterProvider([reader], resource=resource(), shutdown_on_exit=False)
+
+    def shut() -> None:
+        try:
+            tracers.shutdown()
+            meters.shutdown()
+        finally:
+            noisy.removeHandler(told)
+            noisy.propagate = propagated
+
+    return Providers(tracers, meters, shut)
+
+
+_INSTANCE = uuid.uuid4().hex
+"""Processes of one command are told apart: their counters are theirs alone."""
+
+
+def resource() -> Resource:
+    """Who measures; what the environment says comes before what we say."""
+    ours = Resource(
+        {
+            "service.name": SERVICE,
+            "service.version": version.APP,
+            "service.instance.id": _INSTANCE,
+            "telemetry.sdk.language": "python",
+        }
+    )
+    return Resource.create().merge(ours).merge(OTELResourceDetector().detect())
+
+
+def _otlp() -> tuple[SpanProcessor, MetricExporter]:
+    from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+
+    return BatchSpanProcessor(OTLPSpanExporter()), OTLPMetricExporter()
+
+
+def _console() -> tuple[SpanProcessor, MetricExporter]:
+    """One JSON object a line on stderr: stdout is for data."""
+
+    def line(span: ReadableSpan) -> str:
+        return f"{span.to_json(indent=None)}\n"
+
+    return (
+        SimpleSpanProcessor(ConsoleSpanExporter(out=sys.stderr, formatter=line)),
+        ConsoleMetricExporter(out=sys.stderr, formatter=lambda data: f"{data.to_json(indent=None)}\n"),
+    )
+
+
+class _SaidOnce(logging.Handler):
+    """What the SDK says of a collector that can't be reached, once; it goes on trying, and the audits go on."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self._said = False
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """The first trouble as a warning of ours, the others at DEBUG."""
+        level = logging.DEBUG if self._said else logging.WARNING
+        self._said = True
+        log.log(level, "telemetry is not delivered (said once; the audits go on): %s", record.getMessage()[:300])

@@ -1,0 +1,179 @@
+"""Every metric of the specs arrives under its name, in its unit, with its value."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from masis import Case, Settings, loop
+from masis.auditor import drained, run_audit
+from masis.draft_critique import critique_draft, metrics
+from masis.schema.run import Run
+from masis.steps.metrics import METRICS
+from masis.store import MeasureFilter
+from masis.workbench import Workbench
+from tests.integrations.with_otel.conftest import Seen, served
+from tests.scripted import MAJOR, ScriptedCritic, ScriptedReviser, roles, said
+from tests.serving_models import ModelServer
+
+CASE = Case.model_validate(
+    {
+        "id": "bridge",
+        "query": "How long is the bridge?",
+        "answer": "The bridge is 120 metres long [1]. It was opened in 1931 [9].",
+        "evidence": [{"id": "1", "text": "The bridge is 120 metres long."}],
+    }
+)
+SPECIFIED = {
+    # specs/critic-loop.md, REQ-CRITIC-OBS-001; names are ours, kinds the spec's
+    "masis.critic.duration": "s",
+    "masis.reviser.duration": "s",
+    "masis.loop.duration": "s",
+    "masis.loop.iterations": "{iteration}",
+    "masis.loop.improvement_delta": "1",
+    "masis.loop.improvement_percentage": "%",
+    "masis.loop.convergence_rate": "1",
+    "masis.loop.issues": "{issue}",
+    "masis.loop.tokens": "{token}",
+    # specs/draft-critique.md, "Metrics to Track"
+    "critique_hallucination_rate": "1",
+    "critique_revision_rate": "1",
+    "critique_latency_ms": "ms",
+    "critique_confidence_avg": "1",
+    "claims_per_draft": "{claim}",
+    # the GenAI conventions
+    "gen_ai.client.operation.duration": "s",
+    "gen_ai.client.token.usage": "{token}",
+}
+
+
+def scripted_run() -> Run:
+    """Quality 0.4, then 0.8: the second has nothing more to revise."""
+    critic = ScriptedCritic([said(0.4, objections=(MAJOR,)), said(0.8)])
+    case = CASE.model_copy(update={"answer": "The bridge is 120 metres long [1]."})
+    work = loop.audit(case, roles(critic=critic, reviser=ScriptedReviser()), Settings(), run_id="r1")
+    return drained(work)
+
+
+@pytest.mark.spec("OTEL-METRICS", "REQ-CRITIC-OBS-001", "DRAFT-CRITIQUE-METRICS")
+def test_every_metric_of_the_specs_arrives_with_its_unit(seen: Seen) -> None:
+    with ModelServer(issues="always") as server:
+        run_audit(CASE, served(server, max_iterations=2, prices={"here:m": {"input": 1.0, "output": 2.0}}))
+    scripted_run()  # it improves
+    arrived = seen.metrics()
+    assert {name: arrived[name].unit for name in SPECIFIED if name in arrived} == SPECIFIED
+    assert set(arrived) == {metric.name for metric in METRICS}
+    assert {name: found.unit for name, found in arrived.items()} == {metric.name: metric.unit for metric in METRICS}
+
+
+@pytest.mark.spec("OTEL-METRICS", "REQ-CRITIC-OBS-001")
+def test_the_values_are_those_of_the_run(seen: Seen) -> None:
+    run = scripted_run()
+    found = seen.metrics()
+    first, second = run.iterations
+    assert (found["masis.loop.iterations"].count, found["masis.loop.iterations"].sum) == (1, 2)
+    assert found["masis.loop.improvement_delta"].sum == pytest.approx(0.4)
+    assert found["masis.loop.improvement_delta"].count == 1  # the first has nothing before it
+    assert found["masis.loop.improvement_percentage"].sum == pytest.approx(100.0)
+    assert (found["masis.loop.convergence_rate"].count, found["masis.loop.convergence_rate"].sum) == (1, 0)
+    assert found["masis.loop.issues"].sum == len(first.issues) + len(second.issues) > 0
+    assert found["masis.critic.duration"].count == 2
+    spent = first.step_ms["critique"] + second.step_ms["critique"]
+    assert found["masis.critic.duration"].sum == pytest.approx(spent / 1000)
+    assert found["masis.reviser.duration"].count == 1
+    assert found["masis.reviser.duration"].sum == pytest.approx(first.step_ms["revision"] / 1000)
+    assert found["critique_revision_rate"].sum == 1
+    assert found["critique_hallucination_rate"].sum == 0
+    assert found["critique_confidence_avg"].sum == first.claim_report.confidence
+    assert found["claims_per_draft"].sum == first.claim_report.facts_checked
+    assert found["masis.critic.confidence"].count == 2
+    assert found["masis.evaluator.overall_score"].sum == pytest.approx(2 * 0.9)
+
+
+def test_a_rate_is_the_mean_of_noughts_and_ones(seen: Seen) -> None:
+    sound = CASE.model_copy(update={"id": "sound", "answer": "The bridge is 120 metres long [1]."})
+    for case in (CASE, sound, sound):
+        run_audit(case, Settings())
+    rate = seen.metrics()["critique_hallucination_rate"]
+    assert rate.count == 3
+    assert rate.sum / rate.count == pytest.approx(1 / 3)
+
+
+@pytest.mark.spec("OTEL-METRICS", "REQ-CRITIC-NFR-012")
+def test_tokens_are_counted_by_role_and_kind(seen: Seen) -> None:
+    with ModelServer(issues="always") as server:
+        run = run_audit(CASE, served(server, max_iterations=2))
+    found = seen.metrics()
+    tokens = found["masis.loop.tokens"]
+    assert tokens.sum == run.usage.prompt_tokens + run.usage.completion_tokens
+    by_role = run.usage_by_role()
+    for point in tokens.points:
+        spent = by_role[point.attributes["masis.role"]]
+        kind = point.attributes["gen_ai.token.type"]
+        assert point.value == (spent.prompt_tokens if kind == "input" else spent.completion_tokens)
+    usage = found["gen_ai.client.token.usage"]
+    assert usage.sum == tokens.sum
+    assert {point.attributes["gen_ai.token.type"] for point in usage.points} == {"input", "output"}
+    calls = found["gen_ai.client.operation.duration"]
+    assert calls.count == run.usage.calls
+    assert calls.sum == pytest.approx(sum(call.ms for call in run.calls) / 1000)
+    asked = {"gen_ai.operation.name": "chat", "gen_ai.provider.name": "here", "gen_ai.request.model": "m"}
+    assert all(asked.items() <= dict(point.attributes).items() for point in calls.points)
+
+
+def test_a_failed_call_is_counted_with_its_kind_of_error(seen: Seen) -> None:
+    with ModelServer(lambda request: None, refuses=("json_schema", "json_object"), keys=["another"]) as server:
+        run_audit(CASE, served(server, max_iterations=1, max_retries=0))
+    calls = seen.metrics()["gen_ai.client.operation.duration"]
+    assert "failed" in calls.by("error.type")
+
+
+@pytest.mark.spec("OTEL-METRICS", "DRAFT-CRITIQUE-METRICS")
+def test_drafts_are_counted_as_the_package_counts_them(seen: Seen) -> None:
+    sources = [{"id": "1", "content": "Timeout: 60 seconds"}]
+    results = [
+        critique_draft("What is the timeout?", f"The timeout is {seconds} seconds.", sources) for seconds in (30, 60)
+    ]
+    wanted, found = metrics(results), seen.metrics()
+    for name in (
+        "critique_hallucination_rate",
+        "critique_revision_rate",
+        "critique_confidence_avg",
+        "claims_per_draft",
+    ):
+        assert found[name].count == 2
+        assert found[name].sum / 2 == pytest.approx(getattr(wanted, name))
+    assert found["critique_latency_ms"].sum / 2 == pytest.approx(wanted.critique_latency_ms)
+    assert set(found["critique_latency_ms"].by("masis.operation")) == {"critique_draft"}
+
+
+@pytest.mark.spec("OTEL-SAME-FIGURES")
+def test_the_store_keeps_the_same_figures(seen: Seen, tmp_path: Path) -> None:
+    bench = Workbench.open(tmp_path / "masis.db")
+    sound = CASE.model_copy(update={"id": "sound", "answer": "The bridge is 120 metres long [1]."})
+    bench.import_cases([CASE, sound])
+    for case in (CASE, sound):
+        bench.audit(case)
+    found, kept = seen.metrics(), bench.store.measures.total(MeasureFilter())
+    for name in (
+        "critique_hallucination_rate",
+        "critique_revision_rate",
+        "critique_latency_ms",
+        "critique_confidence_avg",
+        "claims_per_draft",
+    ):
+        assert found[name].sum / found[name].count == pytest.approx(getattr(kept, name))
+    for name, measure, scale in (
+        ("masis.critic.duration", "critic_ms", 1000),
+        ("masis.reviser.duration", "reviser_ms", 1000),
+        ("masis.loop.duration", "loop_ms", 1000),
+        ("masis.loop.iterations", "iterations", 1),
+        ("masis.loop.issues", "issues", 1),
+        ("masis.loop.improvement_delta", "improvement_delta", 1),
+        ("masis.loop.improvement_percentage", "improvement_percentage", 1),
+    ):
+        spread = bench.store.measures.distribution(MeasureFilter(), measure, ())  # type: ignore[arg-type]
+        assert found[name].count == spread.count
+        if spread.count:
+            assert found[name].sum * scale / spread.count == pytest.approx(spread.mean)

@@ -1,0 +1,279 @@
+"""A span a run, iteration, step and model call, in their places, without a text."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from opentelemetry import trace
+from opentelemetry.trace import SpanKind, StatusCode
+
+import masis
+from masis import Case, Settings, loop
+from masis.auditor import drained, run_audit, run_audit_async
+from masis.draft_critique import critique_draft
+from masis.errors import ReviserFailed
+from masis.schema.screening import Abstract
+from tests.integrations.with_otel.conftest import Seen, Watch, served
+from tests.scripted import MAJOR, ScriptedCritic, ScriptedReviser, roles, said
+from tests.served_replies import Behaviour, Request
+from tests.serving_models import ModelServer
+
+CASE = Case.model_validate(
+    {
+        "id": "walrus-1",
+        "query": "Where does the walrus sleep?",
+        "answer": "The walrus sleeps in Skagen [1]. It eats lanterns [9].",
+        "evidence": [{"id": "1", "text": "The walrus sleeps in Skagen."}],
+    }
+)
+AGENTS = ("verifier", "critic", "reviser", "evaluator")
+TEXTS = ("walrus sleeps", "skagen", "lanterns", "where does")
+
+
+def scripted(critic: ScriptedCritic, reviser: ScriptedReviser | None = None, **settings: Any) -> masis.Run:
+    work = loop.audit(CASE, roles(critic=critic, reviser=reviser), Settings(**settings), run_id="r1")
+    return drained(work)
+
+
+@pytest.mark.spec("OTEL-SPANS")
+def test_an_audit_is_a_tree_of_spans(seen: Seen) -> None:
+    with ModelServer(issues="always") as server:
+        run = run_audit(CASE, served(server, max_iterations=2))
+    paths = {"/".join(seen.path(span)) for span in seen.spans.get_finished_spans()}
+    top = "invoke_workflow audit/iteration"
+    assert {
+        "invoke_workflow audit",
+        top,
+        f"{top}/citations",
+        *(f"{top}/invoke_agent {role}" for role in AGENTS),
+        *(f"{top}/invoke_agent {role}/chat m" for role in AGENTS),
+    } == paths
+    assert len(seen.named("iteration")) == run.total_iterations
+    assert len(seen.named("chat m")) == run.usage.calls
+    assert len({span.context.trace_id for span in seen.spans.get_finished_spans() if span.context}) == 1
+    assert not [span for span in seen.spans.get_finished_spans() if span.status.status_code is StatusCode.ERROR]
+
+
+@pytest.mark.spec("OTEL-SPANS")
+def test_spans_lie_within_those_above_them(seen: Seen) -> None:
+    with ModelServer(issues="always", latency_ms=20) as server:
+        run_audit(CASE, served(server, max_iterations=2))
+    spans = {span.context.span_id: span for span in seen.spans.get_finished_spans() if span.context}
+    for span in spans.values():
+        if span.parent is not None:
+            above = spans[span.parent.span_id]
+            assert above.start_time <= span.start_time <= span.end_time <= above.end_time  # type: ignore[operator]
+    assert all(span.end_time - span.start_time >= 15_000_000 for span in seen.named("chat m"))  # type: ignore[operator]
+
+
+@pytest.mark.spec("OTEL-SPANS")
+def test_a_model_call_has_the_attributes_of_the_conventions(seen: Seen) -> None:
+    with ModelServer(issues="none") as server:
+        run = run_audit(CASE, served(server, max_iterations=1, prices={"here:m": {"input": 1.0, "output": 2.0}}))
+    call = next(each for each in run.calls if each.role == "critic")
+    span = next(span for span in seen.named("chat m") if span.attributes and span.attributes["masis.role"] == "critic")
+    told = dict(span.attributes or {})
+    assert span.kind is SpanKind.CLIENT
+    assert told["gen_ai.operation.name"] == "chat"
+    assert told["gen_ai.provider.name"] == "here"
+    assert told["gen_ai.request.model"] == "m"
+    assert told["gen_ai.response.model"] == call.answered_by
+    assert told["gen_ai.usage.input_tokens"] == call.prompt_tokens > 0
+    assert told["gen_ai.usage.output_tokens"] == call.completion_tokens > 0
+    assert told["gen_ai.output.type"] == "json"
+    assert told["gen_ai.prompt.name"] == call.prompt
+    assert (told["masis.tries"], told["masis.step"], told["masis.iteration"]) == (1, "critique", 1)
+    assert told["masis.cost_usd"] == call.cost_usd
+    agent = seen.one("invoke_agent critic")
+    assert agent.attributes is not None
+    assert agent.attributes["gen_ai.operation.name"] == "invoke_agent"
+    assert agent.attributes["gen_ai.agent.name"] == "critic"
+
+
+def test_the_names_are_those_of_the_conventions() -> None:
+    from opentelemetry.semconv._incubating.attributes import gen_ai_attributes
+
+    from masis.integrations.telemetry import names
+
+    ours = {value for name, value in vars(names).items() if name.isupper() and str(value).startswith("gen_ai.")}
+    theirs = {value for name, value in vars(gen_ai_attributes).items() if name.startswith("GEN_AI_")}
+    assert len(ours) > 10
+    assert ours <= theirs
+
+
+def test_a_run_tells_how_it_ended(seen: Seen) -> None:
+    run = run_audit(CASE, Settings(max_iterations=1))
+    told = dict(seen.one("invoke_workflow audit").attributes or {})
+    assert told["masis.run.id"] == run.id
+    assert told["masis.case.id"] == "walrus-1"
+    assert told["masis.termination_reason"] == run.termination_reason
+    assert told["masis.needs_review"] is True
+    assert "invalid_reference" in told["masis.review_reasons"]
+    assert told["masis.final_quality_score"] == run.final_quality_score
+    assert told["masis.model.critic"] == "offline"
+
+
+@pytest.mark.spec("MASIS-CRITIC-TELEMETRY", "MASIS-EVAL-TELEMETRY")
+def test_critic_and_evaluator_emit_the_fields_of_their_specs(seen: Seen) -> None:
+    run = run_audit(CASE, Settings(max_iterations=1))
+    (emitted,) = [event for event in seen.one("critique").events if event.name == "critic"]
+    iteration = run.iterations[0]
+    told = dict(emitted.attributes or {})
+    assert told | {"duration_ms": 0, "issues": 0} == {
+        "node": "critic",
+        "confidence": iteration.critique.confidence,
+        "hallucination": True,
+        "needs_retry": True,
+        "conflicts": 0,
+        "invalid_citations": 1,
+        "uncited_claims": len(iteration.citation_audit.uncited_claims),
+        "duration_ms": 0,
+        "issues": 0,
+    }
+    assert told["duration_ms"] == pytest.approx(iteration.step_ms["critique"], abs=0.001)
+    assert iteration.evaluation is not None
+    (judged,) = [event for event in seen.one("evaluation").events if event.name == "evaluator"]
+    assert {"node", "overall_score", "faithfulness", "relevance", "completeness", "duration_ms"} <= set(
+        judged.attributes or {}
+    )
+    assert (judged.attributes or {})["faithfulness"] == iteration.evaluation.faithfulness
+
+
+@pytest.mark.spec("OTEL-NO-TEXT")
+def test_no_text_is_in_a_span_unless_asked_for(watch: Watch) -> None:
+    def failing(request: Request) -> Behaviour | None:
+        if request.schema_name == "evaluation_reply":
+            return Behaviour(status=500, error={"message": request.text})
+        return None
+
+    bare, whole = watch(), watch(telemetry_texts=True)
+    with ModelServer(failing, issues="always") as server:
+        run_audit(CASE, served(server, max_iterations=2, max_retries=0))
+    critique_draft(CASE.query, CASE.answer or "", [{"id": "1", "content": "The walrus sleeps in Skagen."}])
+    assert len(bare.spans.get_finished_spans()) == len(whole.spans.get_finished_spans()) > 10
+    assert not [text for text in TEXTS if text in bare.text().lower()]
+    assert "sk-scripted" not in whole.text()
+    call = next(span for span in whole.named("chat m") if (span.attributes or {})["masis.role"] == "critic")
+    told = dict(call.attributes or {})
+    assert "walrus sleeps" in told["gen_ai.input.messages"]
+    assert "gen_ai.system_instructions" in told
+    assert '"assistant"' in told["gen_ai.output.messages"]
+    audit = next(iter(whole.named("invoke_workflow audit")))
+    assert (audit.attributes or {})["masis.question"] == CASE.query
+
+
+@pytest.mark.spec("OTEL-SPANS")
+def test_a_callers_span_is_the_parent_of_the_run(seen: Seen) -> None:
+    tracer = seen.tracers.get_tracer("web")
+    with tracer.start_as_current_span("request") as request:
+        run_audit(CASE, Settings(max_iterations=1))
+        assert trace.get_current_span() is request
+    assert seen.path(seen.one("critique")) == ["request", "invoke_workflow audit", "iteration", "critique"]
+
+
+@pytest.mark.spec("OTEL-SPANS")
+def test_audits_side_by_side_keep_their_spans_apart(seen: Seen) -> None:
+    tracer = seen.tracers.get_tracer("web")
+    cases = [CASE.model_copy(update={"id": f"walrus-{number}"}) for number in range(6)]
+
+    async def one(case: Case) -> None:
+        with tracer.start_as_current_span(f"request {case.id}"):
+            await run_audit_async(case, settings)
+
+    async def all_of_them() -> None:
+        await asyncio.gather(*map(one, cases))
+
+    with ModelServer(issues="always", latency_ms=5) as server:
+        settings = served(server, max_iterations=2)
+        asyncio.run(all_of_them())
+        with ThreadPoolExecutor(3) as pool:
+            list(pool.map(lambda case: run_audit(case, settings), cases[:3]))
+    for case in cases:
+        request = seen.one(f"request {case.id}")
+        (run,) = [span for span in seen.named("invoke_workflow audit") if span.parent == request.context]
+        assert (run.attributes or {})["masis.case.id"] == case.id
+    runs = seen.named("invoke_workflow audit")
+    assert len(runs) == 9
+    assert len([run for run in runs if run.parent is None]) == 3
+    for span in seen.spans.get_finished_spans():  # every span's run is the one of its trace
+        if span.name.startswith("invoke_agent"):
+            assert seen.path(span)[-3:-1] == ["invoke_workflow audit", "iteration"]
+    by_trace = {run.context.trace_id for run in runs if run.context}
+    assert len(by_trace) == 9
+    assert {span.context.trace_id for span in seen.named("chat m") if span.context} == by_trace
+
+
+@pytest.mark.spec("OTEL-ERRORS")
+def test_a_failed_reviser_is_an_error_of_its_step_and_of_the_run(seen: Seen) -> None:
+    critic = ScriptedCritic([said(0.5, objections=(MAJOR,))])
+    scripted(critic, ScriptedReviser([ReviserFailed("no walrus sleeps here")]))
+    step, run = seen.one("revision"), seen.one("invoke_workflow audit")
+    assert (step.status.status_code, step.status.description) == (StatusCode.ERROR, "CRITIC-ERR-002")
+    assert (run.status.status_code, run.status.description) == (StatusCode.ERROR, "CRITIC-ERR-002")
+    assert (step.attributes or {})["error.type"] == "CRITIC-ERR-002"
+    assert seen.path(step) == ["invoke_workflow audit", "iteration", "revision"]
+    assert seen.one("critique").status.status_code is StatusCode.UNSET
+    assert "walrus sleeps" not in seen.text()
+
+
+@pytest.mark.spec("OTEL-ERRORS")
+def test_a_call_without_an_answer_is_an_error_with_its_tries(seen: Seen) -> None:
+    def busy(request: Request) -> Behaviour | None:
+        return Behaviour(status=500) if request.schema_name == "critique_reply" else None
+
+    with ModelServer(busy, issues="none") as server:
+        run_audit(CASE, served(server, max_iterations=1, max_retries=1))
+    failed = [span for span in seen.named("chat m") if span.status.status_code is StatusCode.ERROR]
+    (call,) = failed
+    assert (call.status.description, (call.attributes or {})["error.type"]) == ("failed", "failed")
+    assert (call.attributes or {})["masis.tries"] == 2
+    step = seen.one("invoke_agent critic")
+    assert (step.status.status_code, step.status.description) == (StatusCode.ERROR, "CRITIC-ERR-003")
+    assert [event.name for event in step.events] == ["retry", "warning", "critic"]
+
+
+def test_a_run_that_is_cut_short_ends_its_spans(seen: Seen) -> None:
+    def stop(event: masis.Event) -> None:
+        if event.step == "critique":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_audit(CASE, Settings(), stop)
+    run = seen.one("invoke_workflow audit")
+    assert (run.status.status_code, run.status.description) == (StatusCode.ERROR, "KeyboardInterrupt")
+    assert seen.one("critique").parent == seen.one("iteration").context
+    assert trace.get_current_span() is trace.INVALID_SPAN
+    assert not seen.metrics()
+
+
+def test_a_run_that_a_person_stops_is_no_error(seen: Seen) -> None:
+    work = loop.audit(CASE, roles(), Settings(), run_id="r1", cancelled=lambda: True)
+    drained(work)
+    run = seen.one("invoke_workflow audit")
+    assert run.status.status_code is StatusCode.UNSET
+    assert (run.attributes or {})["masis.termination_reason"] == "cancelled"
+
+
+def test_a_critique_of_a_draft_has_a_span_around_its_audit(seen: Seen) -> None:
+    critique_draft("How long?", "It is 30 seconds long.", [{"id": "1", "content": "It is 60 seconds long."}])
+    draft, audit = seen.one("invoke_workflow critique_draft"), seen.one("invoke_workflow audit")
+    assert audit.parent == draft.context
+    assert (audit.attributes or {})["masis.operation"] == "critique_draft"
+    assert (draft.attributes or {})["masis.is_valid"] is False
+    assert (draft.attributes or {})["masis.sources"] == 1
+
+
+def test_a_screening_has_spans_for_itself_and_its_rounds(seen: Seen) -> None:
+    abstracts = [
+        Abstract(id=str(number), title=f"Walrus sleep, a trial {number}", text="We randomised 200 patients to sleep.")
+        for number in range(3)
+    ]
+    found = masis.screen_abstracts("Does sleep help?", abstracts)
+    screening = seen.one("invoke_workflow screen_abstracts")
+    assert (screening.attributes or {})["masis.outcome"] == found.outcome
+    assert (screening.attributes or {})["masis.rounds"] == len(found.rounds)
+    assert [span.parent for span in seen.named("round")] == [screening.context] * len(found.rounds)
+    assert "walrus" not in seen.text().lower()

@@ -1,0 +1,246 @@
+"""When telemetry is on, when it is off, where it goes, and that nothing waits for it."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+from masis import Case, Settings, run_audit, watching
+from masis.integrations import telemetry
+
+ROOT = Path(__file__).resolve().parents[3]
+CASE = Case.model_validate(
+    {
+        "id": "bridge",
+        "query": "How long is the bridge?",
+        "answer": "The bridge is 120 metres long [1]. It was opened in 1931 [9].",
+        "evidence": [{"id": "1", "text": "The bridge is 120 metres long."}],
+    }
+)
+
+
+class Collector:
+    """A collector on loopback that reads what OTLP sends over HTTP."""
+
+    def __init__(self, answer_s: float = 0.0) -> None:
+        self.spans: list[Any] = []
+        self.metrics: dict[str, Any] = {}
+        self.resources: list[dict[str, str]] = []
+        collector = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["content-length"]))
+                assert self.headers["content-type"] == "application/x-protobuf"
+                time.sleep(answer_s)
+                collector.take(self.path, body)
+                self.send_response(200)
+                self.end_headers()
+
+            def log_message(self, *told: object) -> None:
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        self.address = f"http://127.0.0.1:{self.server.server_address[1]}"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def take(self, path: str, body: bytes) -> None:
+        if path == "/v1/traces":
+            for resource in ExportTraceServiceRequest.FromString(body).resource_spans:
+                self.resources.append({each.key: each.value.string_value for each in resource.resource.attributes})
+                self.spans += [span for scope in resource.scope_spans for span in scope.spans]
+        else:
+            assert path == "/v1/metrics"
+            for measured in ExportMetricsServiceRequest.FromString(body).resource_metrics:
+                for scope in measured.scope_metrics:
+                    self.metrics |= {metric.name: metric for metric in scope.metrics}
+
+
+@pytest.fixture
+def collector() -> Iterator[Collector]:
+    found = Collector()
+    yield found
+    found.server.shutdown()
+    found.server.server_close()
+
+
+@pytest.fixture
+def closed(monkeypatch: pytest.MonkeyPatch) -> str:
+    """The address of a port where nobody listens."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        address = f"http://127.0.0.1:{probe.getsockname()[1]}"
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", address)
+    return address
+
+
+@pytest.mark.spec("OTEL-OFF")
+def test_off_means_that_nothing_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    from masis.integrations.telemetry import sdk, spans
+
+    def made(*given: object, **named: object) -> None:
+        raise AssertionError("something was made")
+
+    monkeypatch.setattr(sdk, "providers", made)
+    monkeypatch.setattr(spans, "Spans", made)
+    with telemetry.start(Settings()) as off:
+        run_audit(CASE)
+    assert not off.on
+    assert not watching.anyone()
+
+
+@pytest.mark.spec("OTEL-OFF")
+def test_off_means_that_opentelemetry_is_not_imported() -> None:
+    code = (
+        "import sys, masis; from masis.integrations import telemetry; from masis import Settings, Case;"
+        "telemetry.start(Settings());"
+        "masis.run_audit(Case(id='1', query='How?', answer='So [1].', evidence=[{'id': '1', 'text': 'So.'}]));"
+        "print([name for name in sys.modules if name.startswith('opentelemetry')])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.spec("OTEL-OTLP")
+def test_spans_and_metrics_reach_a_collector_over_http(collector: Collector, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.address)
+    monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment.name=test")
+    with telemetry.start(Settings(telemetry="otlp")) as on:
+        assert on.on
+        assert telemetry.start(Settings(telemetry="otlp")) is on  # once a process
+        run = run_audit(CASE, Settings(max_iterations=2))
+    assert not on.on
+    assert {"invoke_workflow audit", "iteration", "critique"} <= {span.name for span in collector.spans}
+    (audit,) = [span for span in collector.spans if span.name == "invoke_workflow audit"]
+    told = {each.key: each.value for each in audit.attributes}
+    assert told["masis.run.id"].string_value == run.id
+    assert told["masis.total_iterations"].int_value == run.total_iterations
+    (point,) = collector.metrics["masis.loop.iterations"].histogram.data_points
+    assert (point.count, point.sum) == (1, run.total_iterations)
+    assert collector.metrics["critique_latency_ms"].unit == "ms"
+    resource = collector.resources[0]
+    assert (resource["service.name"], resource["deployment.environment.name"]) == ("masis-workbench", "test")
+
+
+def test_the_standard_variables_name_the_service(collector: Collector, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.address)
+    monkeypatch.setenv("OTEL_SERVICE_NAME", "audits of ours")
+    with telemetry.start(Settings(telemetry="otlp")):
+        run_audit(CASE)
+    assert collector.resources[0]["service.name"] == "audits of ours"
+
+
+@pytest.mark.spec("OTEL-DOWN")
+def test_a_collector_that_is_down_neither_fails_nor_delays_an_audit(
+    closed: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    run_audit(CASE)  # what is made once is made
+    began = time.perf_counter()
+    bare = [run_audit(CASE) for _ in range(5)]
+    without_s = time.perf_counter() - began
+    on = telemetry.start(Settings(telemetry="otlp"))
+    began = time.perf_counter()
+    runs = [run_audit(CASE) for _ in range(5)]
+    with_s = time.perf_counter() - began
+    began = time.perf_counter()
+    on.end(within_s=1.0)
+    assert time.perf_counter() - began < 2.5
+    assert with_s < without_s + 1.0
+    assert [run.final_answer for run in runs] == [run.final_answer for run in bare]
+    time.sleep(0.2)
+    told = [record for record in caplog.records if record.name == "masis.telemetry" and record.levelname == "WARNING"]
+    assert len(told) == 1
+    assert "not delivered" in told[0].getMessage()
+
+
+@pytest.mark.spec("OTEL-DOWN")
+def test_a_collector_that_does_not_answer_delays_the_end_by_no_more_than_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    slow = Collector(answer_s=30.0)
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", slow.address)
+    on = telemetry.start(Settings(telemetry="otlp"))
+    run_audit(CASE)
+    began = time.perf_counter()
+    on.end(within_s=0.5)
+    assert time.perf_counter() - began < 2
+    slow.server.shutdown()
+    slow.server.server_close()
+
+
+def masis_command(tmp_path: Path, *arguments: str, **environment: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "masis.cli", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "XDG_DATA_HOME": str(tmp_path), **environment},
+        cwd=tmp_path,
+    )
+
+
+def case_file(tmp_path: Path, count: int) -> str:
+    file = tmp_path / "cases.jsonl"
+    lines = (CASE.model_copy(update={"id": f"case-{number}"}).model_dump_json() for number in range(count))
+    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return str(file)
+
+
+@pytest.mark.spec("OTEL-OTLP")
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_the_command_line_sends_what_the_environment_asks_for(
+    tmp_path: Path, collector: Collector, workers: str
+) -> None:
+    with masis_command(
+        tmp_path,
+        *("audit", case_file(tmp_path, 4), "--concurrency", workers),
+        MASIS_TELEMETRY="otlp",
+        OTEL_EXPORTER_OTLP_ENDPOINT=collector.address,
+    ) as done:
+        _, said = done.communicate(timeout=90)
+    assert done.returncode == 0, said
+    assert len([span for span in collector.spans if span.name == "invoke_workflow audit"]) == 4
+
+
+@pytest.mark.spec("OTEL-OTLP")
+def test_after_ctrl_c_what_was_measured_is_sent(tmp_path: Path, collector: Collector) -> None:
+    with masis_command(
+        tmp_path,
+        *("audit", case_file(tmp_path, 3000), "--log", "info"),
+        MASIS_TELEMETRY="otlp",
+        OTEL_EXPORTER_OTLP_ENDPOINT=collector.address,
+        OTEL_BSP_SCHEDULE_DELAY="600000",
+        OTEL_BSP_MAX_EXPORT_BATCH_SIZE="2048",
+    ) as under_way:
+        assert under_way.stderr is not None
+        for line in under_way.stderr:
+            if "ends after" in line:
+                break
+        under_way.send_signal(signal.SIGINT)
+        under_way.communicate(timeout=60)
+    assert under_way.returncode == 130
+    assert [span for span in collector.spans if span.name == "invoke_workflow audit"]
+    assert "masis.loop.duration" in collector.metrics
+
+
+def test_the_console_gets_one_object_a_line_on_stderr(tmp_path: Path) -> None:
+    with masis_command(tmp_path, "audit", case_file(tmp_path, 1), "--out", "-", MASIS_TELEMETRY="console") as done:
+        out, said = done.communicate(timeout=60)
+    assert done.returncode == 0
+    assert json.loads(out)["case_id"] == "case-0"  # stdout is for data
+    printed = [json.loads(line) for line in said.splitlines() if line.startswith("{")]
+    assert "invoke_workflow audit" in {each.get("name") for each in printed}
+    assert any("resource_metrics" in each for each in printed)
