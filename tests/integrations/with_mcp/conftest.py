@@ -1,0 +1,39 @@
+"""Both ways to the server, kept open for all tests that ask for ``door``; each test has cases of its own in it."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from masis.schema.case import Case
+from masis.workbench import Workbench
+from tests.integrations.with_mcp.door import BRIDGE, Door
+
+_numbers = itertools.count()
+
+
+@pytest.fixture(scope="session", params=["stdio", "http"])
+def door(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Door]:
+    """The server on a database, over one transport and then the other."""
+    with Door(request.param, tmp_path_factory.mktemp("mcp") / "door.db") as opened:
+        yield opened
+
+
+@pytest.fixture
+def bridge(door: Door) -> dict[str, Any]:
+    """The bridge, stored under an id that no other test uses."""
+    case = {**BRIDGE, "id": f"bridge{next(_numbers)}"}
+    door.workbench().import_cases([Case.model_validate(case)])
+    return case
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Path:
+    """A database that holds the bridge, for servers that a test starts and ends."""
+    path = tmp_path / "own.db"
+    Workbench.open(path).import_cases([Case.model_validate(BRIDGE)])
+    return path
