@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from masis import auditor
 from masis.cli.group import INTERRUPTED, JobFailed
 from masis.cli.interrupt import Interruption
 from masis.cli.options import database_option, opened_for_reading
@@ -20,7 +21,7 @@ from masis.integrations.dspy import part, programs
 from masis.integrations.dspy.programs import Measured, Program
 from masis.llm.prices import dollars
 from masis.schema.case import Case
-from masis.settings import load
+from masis.settings import Settings, load
 from masis.workbench import demo_cases
 
 if TYPE_CHECKING:
@@ -153,6 +154,7 @@ def optimize(
     plan = compiling.Plan(
         name, role, optimizer, model, teacher, demos, accept, trials, seed, max_cost, _source(source), control
     )
+    _ask(settings, model, teacher)
     cases = _cases(source, db, labelled)
     parts = labelled.split(cases, held_out, seed)
     _tell_parts(cases, parts)
@@ -173,7 +175,15 @@ def optimize(
     click.echo(str(file))
 
 
-def _compiled(compiling: Any, plan: Any, settings: Any, parts: Any, stopping: Callable[[], bool]) -> Program | str:
+def _ask(settings: Settings, *models: str) -> None:
+    """Ask each model for a word: a wrong key must not look like a critic that learnt nothing. Raises JobFailed."""
+    for model in filter(None, models):
+        probed = auditor.probed(model, settings)
+        if not probed.ok:
+            raise JobFailed(f"{probed.message} Nothing was compiled.")
+
+
+def _compiled(compiling: Any, plan: Any, settings: Settings, parts: Any, stopping: Callable[[], bool]) -> Program | str:
     """The program, or why it was stopped."""
     with Progress("Compiling", None) as progress:
 

@@ -7,6 +7,7 @@ ours, so that its tokens are counted, a limit on cost holds, and a person can st
 from __future__ import annotations
 
 import contextlib
+import importlib
 import io
 import logging
 import random
@@ -20,7 +21,7 @@ import numpy as np
 import tqdm  # type: ignore[import-untyped]
 
 from masis import version
-from masis.errors import MissingExtra, SettingsError
+from masis.errors import MissingExtra, ProviderFailed, SettingsError, StepError
 from masis.integrations.dspy import labelled, metric, programs
 from masis.integrations.dspy.agents import CONTEXT, CriticAgent, RevisionAgent
 from masis.integrations.dspy.engine import Stopped, language_model
@@ -180,16 +181,29 @@ def compiled(session: Session, parts: Parts) -> programs.Program:
 
 
 def measured(session: Session, program: Any, cases: Sequence[Labelled]) -> list[float]:
-    """What the program's work on each answer is worth; as many asked at once as the provider may be."""
+    """What the program's work on each answer is worth; as many asked at once as the provider may be.
+
+    Raises ProviderFailed where the model could not be asked: that says nothing about the program.
+    """
 
     def worth(case: Labelled) -> Callable[[], float]:
-        return lambda: graded(session.plan.role, case, _run(session.plan.role, program, case)).score
+        return lambda: _worth(session.plan.role, program, case)
 
     found: list[float] = []
     for start in range(0, len(cases), session.concurrency):
-        batch = [worth(case) for case in cases[start : start + session.concurrency]]
-        found += [0.0 if isinstance(outcome, Exception) else outcome for outcome in together(batch)]
+        for outcome in together([worth(case) for case in cases[start : start + session.concurrency]]):
+            if isinstance(outcome, ProviderFailed):
+                raise outcome
+            found.append(0.0 if isinstance(outcome, StepError) else outcome)
     return found
+
+
+def _worth(role: Role, program: Any, case: Labelled) -> float:
+    prediction = program(**_inputs(role, case))
+    unscored = prediction.verdict.unscored if role == "critic" else None
+    if unscored is not None and unscored.code == ProviderFailed.code:
+        raise ProviderFailed(unscored.reason)
+    return graded(role, case, prediction).score
 
 
 def graded(role: Role, case: Labelled, prediction: Any) -> metric.Graded:
@@ -210,10 +224,6 @@ def state_of(program: Any) -> dict[str, Any]:
         ]
         state[name] = {"instructions": str(predictor.signature.instructions), "demos": demos}
     return state
-
-
-def _run(role: Role, program: Any, case: Labelled) -> Any:
-    return program(**_inputs(role, case))
 
 
 def _inputs(role: Role, case: Labelled) -> dict[str, Any]:
@@ -328,13 +338,14 @@ class _Silent(tqdm.tqdm):
 @contextlib.contextmanager
 def _quietly() -> Iterator[None]:
     """Without the bars and banners that optimisers print: stdout is for data, and progress is told in our own words."""
+    gepa_engine = importlib.import_module("gepa.core.engine")
     log, shown = logging.getLogger("dspy"), tqdm.tqdm
     level = log.level
     log.setLevel(logging.CRITICAL)
-    tqdm.tqdm = _Silent
+    tqdm.tqdm = gepa_engine.tqdm = _Silent
     try:
         with contextlib.redirect_stdout(io.StringIO()):
             yield
     finally:
-        tqdm.tqdm = shown
+        tqdm.tqdm = gepa_engine.tqdm = shown
         log.setLevel(level)
