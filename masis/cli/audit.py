@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 import click
 
-from masis.auditor import calls_at_once, check_models, uses_models, with_concurrency
+from masis.auditor import calls_at_once, check_models, pinned, uses_models, with_concurrency
 from masis.cli.group import INTERRUPTED, JobFailed
 from masis.cli.interrupt import Interruption
 from masis.cli.log import log_option
@@ -96,6 +96,7 @@ def audit(
       masis audit cases.jsonl --set max_iterations=1 --db trial.db
       masis audit cases.jsonl --model openai --concurrency 16 --max-cost 5
       masis audit cases.jsonl --model critic=anthropic --model reviser=ollama:llama3.3
+      masis audit cases.jsonl --model critic=dspy:careful
       cat cases.jsonl | masis audit - --out - | jq .final_quality_score
 
     Ctrl-C stops after the audits under way and keeps what is finished; the same command then goes on from there.
@@ -106,6 +107,7 @@ def audit(
     check_named(loaded)
     settings = loaded.settings
     check_models(settings)  # a model that nothing answers to is wrong use, not a failure of each case
+    settings = pinned(settings)
     if uses_models(settings):
         settings = with_concurrency(settings, concurrency)
         concurrency = calls_at_once(settings)

@@ -6,7 +6,7 @@ from typing import Any
 
 import streamlit as st
 
-from masis.auditor import check_models, offered_models
+from masis.auditor import asked_model, check_models, offered_models
 from masis.errors import InputError, MasisError, UnknownRecord
 from masis.schema.case import Case
 from masis.settings import ROLES, Settings
@@ -295,7 +295,6 @@ def _settings(bench: Workbench, form: AuditForm) -> None:
 
 def _models(bench: Workbench, settings: Settings) -> None:
     """Who judges: one model for all roles at once, or another for each."""
-    known = offered_models(bench.settings)
     with st.container(gap="xxsmall"):
         st.markdown("**Who judges**")
         st.caption(
@@ -306,7 +305,7 @@ def _models(bench: Workbench, settings: Settings) -> None:
     for start in range(0, len(ROLES), 3):
         for column, role in zip(st.columns(3, gap="small"), ROLES[start : start + 3], strict=False):
             with column:
-                _choose_model(role, known, getattr(settings, role))
+                _choose_model(role, offered_models(bench.settings, role), getattr(settings, role))
     with st.container(horizontal=True, vertical_alignment="center"):
         st.button(
             "Critic's model for all", key="one-model", type="tertiary", on_click=_one_model, args=(settings.critic,)
@@ -325,7 +324,11 @@ def _choose_model(role: str, known: tuple[str, ...], chosen: str) -> None:
 
 
 def _one_model(model: str) -> None:
-    form = current_form(workbench())
+    """One model for all roles; a compiled critic is for its own role alone, the model that it asks for all."""
+    bench = workbench()
+    form = current_form(bench)
+    with suppress(MasisError):  # what is wrong with the model is said beside the settings
+        model = asked_model(model, "critic", bench.settings)
     keep(form, settings={**form.settings, **dict.fromkeys(ROLES, model)})
 
 

@@ -161,7 +161,7 @@ class Workbench:
         A run of the same content with the same settings that was interrupted is taken up after its last finished
         iteration. Raises UnknownRecord where the case is not in the store.
         """
-        settings = settings or self.settings
+        settings = auditor.pinned(settings or self.settings)
         roles = auditor.roles_for(settings)
         progress = self._interrupted(case, settings)
         if progress is not None:
