@@ -21,6 +21,7 @@ COMMANDS = {
     "import": Command("masis.cli.importing:import_files", "Read cases, or an archive, into the database."),
     "export": Command("masis.cli.exporting:export", "Write the database, its cases or its runs as JSON Lines."),
     "report": Command("masis.cli.reporting:report", "Write the audit of one case as a page to print."),
+    "metrics": Command("masis.cli.metrics:metrics", "Show what the audits came to: rates, times, scores, costs."),
     "bench": Command("masis.cli.bench:bench", "Measure the auditor on labelled data, beside baselines."),
     "mcp": Command("masis.cli.mcp:mcp", "Serve the tools of the workbench to agents (MCP)."),
     "optimize": Command("masis.cli.optimize:optimize", "Compile a critic on labelled answers, with DSPy."),

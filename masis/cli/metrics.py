@@ -1,0 +1,151 @@
+"""``masis metrics``: how often answers hallucinate, how long audits take, what they cost; by period and by model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any, cast
+
+import click
+
+from masis.cli.options import database_option, opened_for_reading
+from masis.cli.talk import printable
+from masis.settings import ROLES, Role
+from masis.store import Distribution, MeasureFilter, Period, Rates
+from masis.workbench.metrics import SPREADS, MetricsReport, Spread, report
+
+
+class Day(click.ParamType[date]):
+    """A day as ``2026-11-21``, or so many days ago as ``30d``."""
+
+    name = "day"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> date:
+        """The day; wrong use where it is none."""
+        if isinstance(value, date):
+            return value
+        ago = value.removesuffix("d")
+        if value.endswith("d") and ago.isascii() and ago.isdigit() and len(ago) < 6:
+            return datetime.now(UTC).date() - timedelta(days=int(ago))
+        try:
+            return date.fromisoformat(value)
+        except ValueError:
+            self.fail(f"{printable(value[:40])}: write a day as 2026-11-21, or 30d for thirty days ago.", param, ctx)
+
+
+@click.command()
+@click.option("--since", type=Day(), metavar="DAY", help="Runs that finished on this day (UTC) or later, or 30d.")
+@click.option("--until", type=Day(), metavar="DAY", help="Runs that finished on this day or before.")
+@click.option(
+    "--by",
+    type=click.Choice(["day", "week", "month"]),
+    default="week",
+    show_default=True,
+    help="The periods that rates are given for; a week begins on Monday.",
+)
+@click.option(
+    "--role", type=click.Choice(ROLES), default="critic", show_default=True, help="Whose model runs are told apart by."
+)
+@click.option("--model", "models", metavar="MODEL", multiple=True, help="Only runs with this model. May be repeated.")
+@click.option("--dataset", "datasets", metavar="NAME", multiple=True, help="Only cases of this data set.")
+@click.option("--json", "as_json", is_flag=True, help="Print everything as one JSON object.")
+@database_option
+def metrics(
+    since: date | None,
+    until: date | None,
+    by: str,
+    role: str,
+    models: tuple[str, ...],
+    datasets: tuple[str, ...],
+    as_json: bool,
+    db: Path | None,
+) -> None:
+    """Show what the audits came to: rates, times, scores and costs of the finished runs.
+
+    \b
+      masis metrics
+      masis metrics --since 30d --by day
+      masis metrics --model openai:gpt-4o --json | jq .total.critique_hallucination_rate
+    """  # noqa: D301 (click reads the backspace)
+    if since and until and until < since:
+        raise click.UsageError("--until lies before --since.")
+    wanted = MeasureFilter(
+        since=since.isoformat() if since else None,
+        until=(until + timedelta(days=1)).isoformat() if until and until < date.max else None,
+        role=cast("Role", role),
+        models=models,
+        datasets=datasets,
+    )
+    found = report(opened_for_reading(db).store, wanted, cast("Period", by))
+    if as_json:
+        click.echo(found.model_dump_json(exclude={"wanted"}))
+        return
+    for line in lines(found):
+        click.echo(printable(line))
+
+
+def lines(found: MetricsReport) -> Iterable[str]:
+    """The report for people."""
+    total = found.total
+    if not total.runs:
+        yield "No finished run matches."
+        return
+    yield f"{total.runs:,} {'run' if total.runs == 1 else 'runs'}"
+    yield ""
+    yield from _table(
+        ("", "runs", "hallucination", "revision", "convergence", "needs review", "seconds", "tokens", "USD"),
+        [
+            _rates_row("all", total),
+            *(_rates_row(f"{found.period} of {each.name}", each) for each in found.periods),
+            *(_rates_row(f"{found.wanted.role} {each.name or '(not told)'}", each) for each in found.models),
+        ],
+    )
+    yield ""
+    yield from _table(
+        ("", "count", "mean", "p50", "p95", "most", "95% under"),
+        [_spread_row(each, SPREADS[each.measure]) for each in found.distributions if each.count],
+    )
+
+
+def _rates_row(name: str, rates: Rates) -> list[str]:
+    seconds = None if rates.critique_latency_ms is None else rates.critique_latency_ms / 1000
+    return [
+        name,
+        f"{rates.runs:,}",
+        _share(rates.critique_hallucination_rate),
+        _share(rates.critique_revision_rate),
+        _share(rates.convergence_rate),
+        _share(rates.needs_review_rate),
+        _figure(seconds),
+        f"{rates.input_tokens + rates.output_tokens:,}",
+        "-" if rates.cost_usd is None else f"{rates.cost_usd:,.2f}",
+    ]
+
+
+def _spread_row(each: Distribution, spread: Spread) -> list[str]:
+    limit = ""
+    if spread.limit is not None and each.p95 is not None:
+        limit = f"{spread.limit:,.0f} {'kept' if each.p95 <= spread.limit else 'MISSED'}"
+    figures = [_figure(value) for value in (each.mean, each.p50, each.p95, each.most)]
+    return [f"{spread.title}{f' ({spread.unit})' if spread.unit else ''}", f"{each.count:,}", *figures, limit]
+
+
+def _share(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1%}"
+
+
+def _figure(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def _table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterable[str]:
+    widths = [max(len(row[column]) for row in (titles, *rows)) for column in range(len(titles))]
+    for row in (titles, *rows):
+        first, *others = (
+            cell.ljust(width) if column == 0 else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        yield "  ".join((first, *others)).rstrip()

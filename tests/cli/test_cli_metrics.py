@@ -1,0 +1,82 @@
+"""``masis metrics``: the figures of the audits, for people and as JSON."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.running import Masis, case, lines
+
+SOUND = "The bridge is 120 metres long [1]."
+
+
+@pytest.fixture
+def audited(masis: Masis, tmp_path: Path) -> Path:
+    """A database with three audits, one of a made-up reference."""
+    file, database = tmp_path / "cases.jsonl", tmp_path / "metrics.db"
+    file.write_bytes(lines(case("1"), case("2", answer=SOUND), case("3", answer=SOUND)))
+    assert masis("audit", file, "--db", database).exit_code == 0
+    return database
+
+
+@pytest.mark.spec("METRICS-PAGE")
+def test_figures_are_shown_in_words(masis: Masis, audited: Path) -> None:
+    done = masis("metrics", "--db", audited)
+    assert done.exit_code == 0
+    assert "3 runs" in done.stdout
+    row = next(line for line in done.stdout.splitlines() if line.startswith("all"))
+    assert "33.3%" in row
+    assert "critic offline" in done.stdout
+    critic = next(line for line in done.stdout.splitlines() if line.startswith("Critic"))
+    assert critic.endswith("15,000 kept")
+
+
+@pytest.mark.spec("METRICS-PAGE", "DRAFT-CRITIQUE-METRICS")
+def test_figures_come_as_json_under_the_names_of_the_spec(masis: Masis, audited: Path) -> None:
+    found = json.loads(masis("metrics", "--db", audited, "--json").stdout)
+    total = found["total"]
+    assert total["runs"] == 3
+    assert total["critique_hallucination_rate"] == pytest.approx(1 / 3)
+    assert {"critique_revision_rate", "critique_latency_ms", "critique_confidence_avg", "claims_per_draft"} <= set(
+        total
+    )
+    assert {each["measure"] for each in found["distributions"]} >= {"critic_ms", "reviser_ms", "loop_ms", "iterations"}
+    assert [each["name"] for each in found["models"]] == ["offline"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "runs"),
+    [
+        (("--since", "1d"), 3),
+        (("--since", "2999-01-01"), 0),
+        (("--until", "2020-01-01"), 0),
+        (("--model", "offline"), 3),
+        (("--model", "openai:gpt-4o"), 0),
+        (("--role", "reviser", "--model", "offline"), 3),
+        (("--dataset", "none such"), 0),
+    ],
+)
+def test_figures_can_be_narrowed(masis: Masis, audited: Path, arguments: tuple[str, ...], runs: int) -> None:
+    found = json.loads(masis("metrics", "--db", audited, "--json", *arguments).stdout)
+    assert found["total"]["runs"] == runs
+    assert (found["total"]["critique_hallucination_rate"] is None) is (runs == 0)
+
+
+def test_nothing_is_said_to_be_nothing(masis: Masis, audited: Path) -> None:
+    done = masis("metrics", "--db", audited, "--since", "2999-01-01")
+    assert (done.exit_code, done.stdout) == (0, "No finished run matches.\n")
+
+
+@pytest.mark.parametrize(
+    "arguments", [("--since", "yesterday"), ("--since", "2026-01-02", "--until", "2026-01-01"), ("--by", "year")]
+)
+def test_wrong_use_is_told(masis: Masis, audited: Path, arguments: tuple[str, ...]) -> None:
+    assert masis("metrics", "--db", audited, *arguments).exit_code == 2
+
+
+def test_a_database_that_is_not_there_is_not_made(masis: Masis, tmp_path: Path) -> None:
+    done = masis("metrics", "--db", tmp_path / "none.db")
+    assert done.exit_code == 1
+    assert not (tmp_path / "none.db").exists()
