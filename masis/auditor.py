@@ -115,8 +115,9 @@ def offered_models(settings: Settings, role: str = "") -> tuple[str, ...]:
 
 
 def asked_model(string: str, role: str, settings: Settings) -> str:
-    """The model that is asked in the end: that of a compiled critic, else the one named. Raises as ``resolved``."""
-    return registry.asked_model(string, role, settings)
+    """The model string behind a compiled critic; any other string is its own. Raises as ``resolved``."""
+    found = brought.brought(string, role, settings)
+    return found.asks if found else string
 
 
 def pinned(settings: Settings) -> Settings:
