@@ -10,8 +10,9 @@ import click
 from masis.cli.group import JobFailed
 from masis.cli.options import chosen_settings, database_option, opened_for_reading, settings_options
 from masis.cli.talk import printable
-from masis.settings import database_path
-from masis.workbench.health import before_the_first_case
+from masis.errors import StoreError
+from masis.settings import Settings, database_path
+from masis.workbench.health import HealthReport, before_the_first_case, unopened
 
 
 @click.command()
@@ -27,6 +28,9 @@ from masis.workbench.health import before_the_first_case
 def health(models: tuple[str, ...], assignments: tuple[str, ...], as_json: bool, ask: bool, db: Path | None) -> None:
     """Check that everything the workbench needs is in order: database, decision log, auditor, models, disk.
 
+    What is looked at: the database (whole, current, writable), both logs, every module, a small audit, the models,
+    room on the disk. docs/health.md says what each line means and what to do.
+
     \b
       masis health
       masis health --json --db review.db
@@ -38,14 +42,23 @@ def health(models: tuple[str, ...], assignments: tuple[str, ...], as_json: bool,
     if db is None and not database_path().exists():
         report = before_the_first_case(database_path(), settings, ask_models=ask)
     else:
-        report = opened_for_reading(db, "open").health(settings, ask_models=ask)
+        report = _of_database(db, settings, ask=ask)
     if as_json:
-        items = [{"name": item.name, "ok": item.ok, "message": item.message} for item in report.items]
-        click.echo(json.dumps({"ok": report.ok, "items": items}, ensure_ascii=False))
+        click.echo(json.dumps(report.to_json(), ensure_ascii=False))
     else:
         width = max((len(item.name) for item in report.items), default=0)
         for item in report.items:
             click.echo(f"{'ok ' if item.ok else 'BAD'}  {item.name:<{width}}  {printable(item.message)}")
+            if item.cure and not item.ok:
+                click.echo(f"     {'':<{width}}  {printable(item.cure)}")
     if not report.ok:
         wrong = ", ".join(item.name for item in report.items if not item.ok)
         raise JobFailed(f"Not in order: {wrong}.")
+
+
+def _of_database(named: Path | None, settings: Settings, *, ask: bool) -> HealthReport:
+    """The report on a database; one that can't be opened is a finding too."""
+    try:
+        return opened_for_reading(named, "open").health(settings, ask_models=ask)
+    except StoreError as error:
+        return unopened(error, database_path(named), settings, ask_models=ask)

@@ -23,7 +23,7 @@ from masis.schema.retention import Shrunk
 from masis.store import shrinking, transfer
 from masis.store.acceptances import Acceptances, RememberedGrades
 from masis.store.cases import Cases
-from masis.store.checking import check
+from masis.store.checking import Tried, check, try_writing
 from masis.store.corpora import Corpora, CorpusImport, CorpusRetriever, CorpusSummary
 from masis.store.decisions import Decisions
 from masis.store.drafts import Drafts
@@ -124,6 +124,10 @@ class Store:
     def check(self) -> StoreCheck:
         """Whether file, schema, guards and log are in order."""
         return check(self.database)
+
+    def try_writing(self) -> Tried:
+        """Whether the database takes a write: one is made, and stays."""
+        return try_writing(self.database)
 
     def shrink(self, stopped: Callable[[], bool] | None = None, *, freed: int | None = None) -> Shrunk:
         """Give the free space in the file back to the disk, or say why that can't be.

@@ -242,9 +242,9 @@ class Workbench:
         """Look at everything an audit and a decision need; models are asked only if told to, since that may cost."""
         settings = settings or self.settings
         models = self.check_models(settings) if ask_models else health.models_configured(settings)
-        return HealthReport(
-            (*health.of_store(self.store), health.of_auditor(settings), *models, health.of_disk(self.database))
-        )
+        started = health.of_modules(settings, try_doors=ask_models)
+        of_auditor, of_disk = health.of_auditor(settings), health.of_disk(self.database)
+        return HealthReport((*health.of_store(self.store), *started, of_auditor, *models, of_disk))
 
     def check_models(self, settings: Settings | None = None) -> tuple[HealthItem, ...]:
         """Ask each model that fills a role for a word; with none, audit a small case as it should be judged."""

@@ -5,23 +5,27 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from masis import auditor
-from masis.errors import MasisError
+from masis import auditor, version
+from masis.errors import MasisError, StoreError
 from masis.schema.case import Case
 from masis.settings import OFFLINE, ROLES, Settings
 from masis.store import Store
+from masis.workbench import modules
 
 LEAST_FREE_BYTES = 100_000_000
+RESTORE = "Keep a copy of the file, `masis export` what can be read, and import it into a new database."
+_MAKE_WRITABLE = "Make file and folder writable, make room on the disk, or name another database with --db or MASIS_DB."
 
 
 class HealthItem(NamedTuple):
-    """One thing that was looked at."""
+    """One thing that was looked at; ``cure`` says what to do where it is not in order."""
 
     name: str
     ok: bool
     message: str
+    cure: str = ""
 
 
 class HealthReport(NamedTuple):
@@ -34,6 +38,10 @@ class HealthReport(NamedTuple):
         """Whether nothing is wrong."""
         return all(item.ok for item in self.items)
 
+    def to_json(self) -> dict[str, Any]:
+        """As ``masis health --json`` and ``/health.json`` give it (``docs/health.md``)."""
+        return {"ok": self.ok, "version": version.APP, "items": [item._asdict() for item in self.items]}
+
 
 def of_store(store: Store) -> Iterator[HealthItem]:
     """The database, its guards, the decision log, the screening log."""
@@ -41,10 +49,32 @@ def of_store(store: Store) -> Iterator[HealthItem]:
     kept = ", ".join(f"{count:,} {name}" for name, count in check.counts.items())
     yield HealthItem("database", not check.problems, f"{check.path} ({check.bytes / 1e6:.1f} MB): {kept}")
     for problem in check.problems:
-        yield HealthItem("database", False, problem)
+        yield HealthItem("database", False, problem, RESTORE)
+    yield HealthItem("schema", True, f"{check.schema_version}, the newest; SQLite {check.sqlite_version}")
+    yield of_writing(store)
     for name, log in (("decision log", check.log), ("screening log", check.screening_log)):
         message = f"{log.length:,} entries, head {log.head[:12]}" if log.whole else "; ".join(log.broken[:5])
-        yield HealthItem(name, log.whole, message)
+        cure = "" if log.whole else "See what is wrong with `masis verify-log`, and compare with an archive."
+        yield HealthItem(name, log.whole, message, cure)
+
+
+def of_writing(store: Store) -> HealthItem:
+    """Whether the database takes a write: one is made, and stays."""
+    tried = store.try_writing()
+    return HealthItem("writing", tried.ok, tried.message, "" if tried.ok else _MAKE_WRITABLE)
+
+
+def of_modules(settings: Settings, *, try_doors: bool) -> Iterator[HealthItem]:
+    """Whether every module starts: each role, the evidence critic, the doors to other systems."""
+    for found in (*modules.roles(settings), modules.evidence_critic(), *modules.doors(try_them=try_doors)):
+        yield HealthItem(*found)
+
+
+def unopened(error: StoreError, database: Path, settings: Settings, *, ask_models: bool) -> HealthReport:
+    """What can be looked at where the database can't be opened."""
+    asked = models_asked(settings) if ask_models else tuple(models_configured(settings))
+    parts = (*of_modules(settings, try_doors=ask_models), of_auditor(settings), *asked, of_disk(database))
+    return HealthReport((HealthItem("database", False, str(error)), *parts))
 
 
 def of_auditor(settings: Settings) -> HealthItem:
@@ -66,14 +96,16 @@ def before_the_first_case(database: Path, settings: Settings, *, ask_models: boo
     """What can be looked at while there is no database yet: above all whether the models answer."""
     message = f"There is no database yet; the first import or audit makes {database}."
     models = models_asked(settings) if ask_models else tuple(models_configured(settings))
-    return HealthReport((HealthItem("database", True, message), of_auditor(settings), *models, of_disk(database)))
+    parts = (*of_modules(settings, try_doors=ask_models), of_auditor(settings), *models, of_disk(database))
+    return HealthReport((HealthItem("database", True, message), *parts))
 
 
 def of_disk(database: Path) -> HealthItem:
     """Whether there is room to write, in the database's folder or the nearest one above it that is there."""
     folder = next(folder for folder in database.resolve().parents if folder.is_dir())
     free = shutil.disk_usage(folder).free
-    return HealthItem("disk", free >= LEAST_FREE_BYTES, f"{free / 1e9:.1f} GB free")
+    enough = free >= LEAST_FREE_BYTES
+    return HealthItem("disk", enough, f"{free / 1e9:.1f} GB free", "" if enough else f"Make room in {folder}.")
 
 
 def models_configured(settings: Settings) -> Iterator[HealthItem]:
@@ -82,7 +114,7 @@ def models_configured(settings: Settings) -> Iterator[HealthItem]:
         try:
             full = {auditor.resolved(string, role, settings) for role in roles}
         except MasisError as error:
-            yield HealthItem("models", False, str(error))
+            yield HealthItem("models", False, str(error), f"Name another model for {', '.join(roles)}.")
             continue
         asked = "on this machine" if string == OFFLINE else "not asked now"
         yield HealthItem("models", True, f"{', '.join(sorted(full))} ({', '.join(roles)}): {asked}")
@@ -98,7 +130,8 @@ def models_asked(settings: Settings) -> tuple[HealthItem, ...]:
             continue
         for full in dict.fromkeys(_resolved_each(string, roles, settings)):
             probed = auditor.probed(full, settings)
-            items.append(HealthItem("models", probed.ok, f"{probed.message} ({', '.join(roles)})"))
+            cure = "" if probed.ok else "Put right what it says, or name another model (docs/models.md)."
+            items.append(HealthItem("models", probed.ok, f"{probed.message} ({', '.join(roles)})", cure))
     return tuple(items)
 
 

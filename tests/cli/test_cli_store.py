@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from pathlib import Path
 
@@ -129,14 +130,14 @@ def test_health_before_the_first_import_is_in_order(masis: Masis, home: Path) ->
     result = masis("health")
     assert result.exit_code == 0
     assert "There is no database yet" in result.stdout
-    assert "ok   models    offline: a small case was audited" in result.stdout
+    assert re.search(r"ok +models +offline: a small case was audited", result.stdout)
     assert not (home / "masis").exists()
 
 
 def test_a_model_can_be_tested_before_anything_is_imported(masis: Masis, home: Path) -> None:
     wrong = masis("health", "--model", "critic=nobody:x")
     assert wrong.exit_code == 1
-    assert "BAD  models    critic: there is no model 'nobody:x'" in wrong.stdout
+    assert re.search(r"BAD +models +critic: there is no model 'nobody:x'", wrong.stdout)
     assert not (home / "masis").exists()
     with ModelServer() as server:
         (Path.cwd() / "masis.toml").write_text(f'[providers.here]\nkind = "openai"\naddress = "{server.address}"\n')
@@ -164,7 +165,7 @@ def test_a_wrong_setting_in_the_environment_is_wrong_use_and_named(
     monkeypatch.setenv("MASIS_MAX_ITERATIONS", "9")
     result = masis("health", "--db", audited)
     assert result.exit_code == 2
-    assert "MASIS_MAX_ITERATIONS: Input should be less than or equal to 5" in result.stderr
+    assert "MASIS_MAX_ITERATIONS: '9' is not a whole number from 1 to 5" in result.stderr
 
 
 def tamper(database: Path) -> None:
@@ -224,5 +225,5 @@ def test_a_file_that_is_no_database_is_refused(masis: Masis, tmp_path: Path) -> 
     for command in ("health", "export", "verify-log"):
         result = masis(command, "--db", file)
         assert result.exit_code == 1
-        assert "is not a database of the workbench" in result.stderr
+        assert "is not a database of the workbench" in result.output
     assert file.read_text().startswith("not a database")
