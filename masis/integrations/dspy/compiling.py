@@ -338,7 +338,7 @@ class _Silent(tqdm.tqdm):
 @contextlib.contextmanager
 def _quietly() -> Iterator[None]:
     """Without the bars and banners that optimisers print: stdout is for data, and progress is told in our own words."""
-    gepa_engine = importlib.import_module("gepa.core.engine")
+    gepa_engine: Any = importlib.import_module("gepa.core.engine")
     log, shown = logging.getLogger("dspy"), tqdm.tqdm
     level = log.level
     log.setLevel(logging.CRITICAL)
