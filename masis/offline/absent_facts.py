@@ -8,14 +8,14 @@ from the evidence by rounding, adding, subtracting or counting is no conflict.
 from collections.abc import Sequence
 
 from masis.offline.assessment import Signal
-from masis.offline.evidence import FactTable, Passage
+from masis.offline.evidence import Passage
 from masis.offline.facts import Day, Fact, agree, comparable, compared, likeness
 from masis.offline.matching import Match
+from masis.offline.said import Said
 from masis.offline.signals import signal
 from masis.offline.text import Token
 
 _NEAR = 4
-_REACH = 2
 _LEAST = 0.3
 _COUNTED = 12
 """Up to here a bare number may count what the evidence lists."""
@@ -31,22 +31,17 @@ _ARITHMETIC = frozenset(
 _ROUNDING = 0.1
 
 
-def absent_signal(found: Match, fact: Fact, facts: Sequence[Fact], table: FactTable) -> Signal | None:
-    """The fact of the evidence in whose place the claim has one that no evidence holds; None if some does."""
-    if fact.kind == "name" or any(_holds(found.passages[i], fact) for i in table.holders(fact, found.allowed)):
-        return None
-    region = _region(found)
-    if follows(found, fact):
-        return None
+def absent_signal(found: Match, fact: Fact, facts: Sequence[Fact]) -> Signal | None:
+    """The fact of the evidence in whose place the claim has one that no evidence holds, and that follows from none."""
     near = found.around(fact.start, fact.end, _NEAR) & ~found.mask(fact.start, fact.end)
     best: tuple[float, Passage, Fact] | None = None
-    rivals = [(i, other) for i in region for other in _rivals(found, fact, facts, i)]
+    rivals = [(i, other) for i in found.region for other in _rivals(found, fact, facts, i)]
     sole = len({(other.value, other.dimension) for _, other in rivals}) == 1
     for i, other in rivals:
         passage = found.passages[i]
         alike, covered = likeness(fact, other), found.share(i, near)
-        slot = surroundings(found.words, fact, passage, other)
-        counts = _counts_the_same(found.words, fact, passage, other)
+        slot = surroundings(found.said, fact, passage, other)
+        counts = _counts_the_same(found.said, fact, passage, other)
         alone = sole and fact.kind == "date" and alike >= 0.4 and found.share(found.top[0], near) >= 0.4
         if alike < 0.8 and covered < _LEAST and slot < _LEAST and not alone:
             continue
@@ -65,26 +60,13 @@ def absent_signal(found: Match, fact: Fact, facts: Sequence[Fact], table: FactTa
     return signal(fact.kind, (fact.start, fact.end, fact.text), passage, (other.start, other.end), reason, strength)
 
 
-def _holds(passage: Passage, fact: Fact) -> bool:
-    # "Three roads" doesn't hold "3%".
+def holds(passage: Passage, fact: Fact) -> bool:
+    """Whether the passage has a fact saying the same, and in earnest: "three roads" doesn't hold "3%"."""
     return any(
         agree(fact, other) and not (fact.dimension and not other.dimension and _may_count(other))
         for other in passage.facts
         if other.kind == fact.kind
     )
-
-
-def _region(found: Match) -> list[int]:
-    # The passages that bear the claim best, and their neighbours in the same document.
-    best = found.score[found.top[0]] if found.top else 0.0
-    wanted: dict[int, None] = {}
-    for i in found.top[:3]:
-        if found.score[i] < 0.5 * best:
-            continue
-        for k in range(max(0, i - _REACH), min(len(found.passages), i + _REACH + 1)):
-            if found.passages[k].document == found.passages[i].document:
-                wanted[k] = None
-    return list(wanted)
 
 
 def _rivals(found: Match, fact: Fact, facts: Sequence[Fact], i: int) -> list[Fact]:
@@ -109,57 +91,60 @@ def follows(found: Match, fact: Fact) -> bool:
     """
     if fact.kind == "date":
         return _reckoned(found, fact)
-    following = [word.text.lower() for word in found.words if word.start >= fact.end][:3]
+    following = [word.text.lower() for word in found.said.after(fact.end, 3)]
     if following[:1] == ["times"] and following[1:] and following[1] in ("as", "more", "higher", "larger", "greater"):
         return True
     if fact.kind != "number" or not isinstance(fact.value, float):
         return False
-    region = _region(found)
     values = [
         other.value
-        for i in region
+        for i in found.region
         for other in found.passages[i].facts
         if other.kind == "number" and isinstance(other.value, float) and fact.dimension in ("", other.dimension)
     ][:40]
-    before = {word.text.lower() for word in [word for word in found.words if word.end <= fact.start][-3:]}
+    before = {word.text.lower() for word in found.said.before(fact.start, 3)}
     if before & _HEDGES and any(abs(value - fact.value) <= _ROUNDING * abs(value) for value in values):
         return True
     if before & _BEYOND and any(0 < value - fact.value <= _ROUNDING * abs(value) for value in values):
         return True
-    if not _ARITHMETIC.intersection(word.text.lower() for word in found.words):
+    if _ARITHMETIC.isdisjoint(found.said.lowers):
         return False
-    made = {round(a + b, 4) for k, a in enumerate(values) for b in values[k + 1 :]}
-    made |= {round(abs(a - b), 4) for k, a in enumerate(values) for b in values[k + 1 :]}
-    return round(fact.value, 4) in made
+    wanted = fact.value
+    return any(
+        _equal(a + b, wanted) or _equal(abs(a - b), wanted) for k, a in enumerate(values) for b in values[k + 1 :]
+    )
+
+
+def _equal(made: float, wanted: float) -> bool:
+    return abs(made - wanted) < 0.001 and round(made, 4) == round(wanted, 4)
 
 
 def _reckoned(found: Match, fact: Fact) -> bool:
     # "In 1964, four years before": 1968
     if not isinstance(fact.value, Day) or fact.value.month:
         return False
-    facts = [other for i in _region(found) for other in found.passages[i].facts][:40]
+    facts = [other for i in found.region for other in found.passages[i].facts][:40]
     spans = {other.value / 12 for other in facts if other.dimension == "months" and isinstance(other.value, float)}
     years = {other.value.year for other in facts if isinstance(other.value, Day)}
     return any(abs(abs(fact.value.year - year) - span) < 0.01 for year in years for span in spans)
 
 
-def surroundings(words: Sequence[Token], fact: Fact, passage: Passage, other: Fact) -> float:
+def surroundings(said: Said, fact: Fact, passage: Passage, other: Fact) -> float:
     """The share of the three content words on either side of the claim's fact that stand near the other, 0..1."""
-    mine = _beside(words, fact.start, fact.end, 3)
-    theirs = {word.stem for word in _beside(passage.words, other.start, other.end, 4)}
+    mine = _beside(said, fact.start, fact.end, 3)
+    theirs = {word.stem for word in _beside(passage, other.start, other.end, 4)}
     weight = sum(word.weight for word in mine)
     return sum(word.weight for word in mine if word.stem in theirs) / weight if weight else 0.0
 
 
-def _beside(words: Sequence[Token], start: int, end: int, near: int) -> list[Token]:
-    before = [word for word in words if word.end <= start and word.weight > 0][-near:]
-    return before + [word for word in words if word.start >= end and word.weight > 0][:near]
+def _beside(said: Said, start: int, end: int, near: int) -> list[Token]:
+    return [*said.content_before(start, near), *said.content_after(end, near)]
 
 
-def _counts_the_same(words: Sequence[Token], fact: Fact, passage: Passage, other: Fact) -> bool:
+def _counts_the_same(said: Said, fact: Fact, passage: Passage, other: Fact) -> bool:
     # "2,000 long-term unemployed people", "two thousand people": one of the next four words is the same noun.
-    mine = [word.stem for word in words if word.start >= fact.end and word.weight > 0][:3]
-    theirs = [word.stem for word in passage.words if word.start >= other.end and word.weight > 0][:3]
+    mine = [word.stem for word in said.content_after(fact.end, 3)]
+    theirs = [word.stem for word in passage.content_after(other.end, 3)]
     return bool(set(mine) & set(theirs)) or bool(
         mine and theirs and min(len(mine[0]), len(theirs[0])) >= 4 and mine[0][:5] == theirs[0][:5]
     )

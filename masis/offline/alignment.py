@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 from masis.offline.assessment import Assessment, Bearing, Signal, SignalKind, Verdict
 from masis.offline.contradictions import signals as find_signals
-from masis.offline.evidence import LONGEST_PASSAGE, FactTable, Passage, names_in, passages, postings
+from masis.offline.evidence import LONGEST_PASSAGE, Passage, names_in, passages, postings
+from masis.offline.fact_table import FactTable
 from masis.offline.features import combine, measure
 from masis.offline.matching import Match, match, within
 from masis.offline.model import Model, denial, load

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from itertools import combinations, pairwise
 
 from masis.offline.assessment import Signal
-from masis.offline.evidence import Passage, loose_keys
+from masis.offline.evidence import Passage
 from masis.offline.facts import Fact, agree
-from masis.offline.lexicon import antonyms
+from masis.offline.lexicon import antonyms, loose_keys
 from masis.offline.matching import Match
 from masis.offline.signals import signal
 from masis.offline.text import IRREGULAR, Token, stem

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from masis.offline.assessment import Signal
 from masis.offline.bounds import bound_signals
 from masis.offline.comparisons import comparison_signals
-from masis.offline.evidence import FactTable
 from masis.offline.exchanges import exchange_signals
 from masis.offline.fact_conflicts import fact_signals
+from masis.offline.fact_table import FactTable
 from masis.offline.facts import Fact
 from masis.offline.matching import Match
 from masis.offline.modal_conflicts import modal_signals

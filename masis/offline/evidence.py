@@ -5,12 +5,11 @@ their words at once and their facts when first asked.
 """
 
 from collections.abc import Iterable
-from functools import lru_cache
+from functools import cached_property
 
-from masis.offline.facts import Fact, agree
-from masis.offline.lexicon import synonym_keys
+from masis.offline.lexicon import loose_keys
 from masis.offline.said import Said
-from masis.offline.text import Token, prefix_key, tokens
+from masis.offline.text import Token, tokens
 from masis.steps.sentences import split_sentences
 
 LONGEST_PASSAGE = 80
@@ -28,6 +27,11 @@ class Passage(Said):
         self.document, self.evidence_id = document, evidence_id
         self.start, self.end = start, start + len(text)
 
+    @cached_property
+    def joined(self) -> str:
+        """Its text in lower case without blanks, for names that are written together or apart."""
+        return self.text.replace(" ", "").casefold()
+
 
 def passages(document: int, evidence_id: str, text: str) -> Iterable[Passage]:
     """The passages of one text, in order."""
@@ -43,13 +47,6 @@ def passages(document: int, evidence_id: str, text: str) -> Iterable[Passage]:
             begin, end = part[0].start, part[-1].end
             shifted = [word._replace(start=word.start - begin, end=word.end - begin) for word in part]
             yield Passage(document, evidence_id, sentence[begin:end], span.start + begin, shifted)
-
-
-@lru_cache(maxsize=65536)
-def loose_keys(root: str) -> tuple[str, ...]:
-    """The keys under which a stem meets its relatives: its prefix ("~acqui") and its synonym groups ("=12")."""
-    prefix = prefix_key(root)
-    return (*((f"~{prefix}",) if prefix else ()), *synonym_keys().get(root, ()))
 
 
 def postings(found: list[Passage]) -> tuple[dict[str, list[int]], dict[str, list[int]]]:
@@ -74,29 +71,3 @@ def names_in(found: list[Passage]) -> frozenset[str]:
             if word.weight >= 1.3 and word.text[0].isupper() and (i > 0 or text[word.end : word.end + 1] == ":"):
                 names.add(word.text)
     return frozenset(names)
-
-
-class FactTable:
-    """The numbers and dates of all passages, found when first asked for."""
-
-    def __init__(self, found: list[Passage]) -> None:
-        """`found` are the passages in order; the table speaks of them by index."""
-        self._passages = found
-        self._facts: list[tuple[int, Fact]] | None = None
-
-    def holders(self, fact: Fact, allowed: frozenset[int] | None) -> list[int]:
-        """The passages (of the allowed documents) that have a fact saying the same."""
-        if self._facts is None:
-            self._facts = [
-                (i, other)
-                for i, passage in enumerate(self._passages)
-                for other in passage.facts
-                if other.kind != "name"
-            ]
-        return [
-            i
-            for i, other in self._facts
-            if other.kind == fact.kind
-            and (allowed is None or self._passages[i].document in allowed)
-            and agree(fact, other)
-        ]

@@ -6,6 +6,7 @@ gentamicin. Judged for names, numbers and dates, and for plain words that end al
 
 from collections.abc import Sequence
 from itertools import combinations
+from typing import NamedTuple
 
 from masis.offline.assessment import Signal, SignalKind
 from masis.offline.evidence import Passage
@@ -22,7 +23,16 @@ _MOST = 12
 _BESIDE, _WITHIN = 3, 4
 _LIST = frozenset("and or".split())
 
-Place = tuple[Passage, int, int]
+
+class Place(NamedTuple):
+    """Where a passage has one of the two, with the stems of the content words beside it."""
+
+    passage: Passage
+    start: int
+    end: int
+    beside: frozenset[str]
+
+
 Thing = tuple[SignalKind, int, int, str, Fact | None]
 
 
@@ -34,9 +44,14 @@ def exchange_signals(found: Match) -> list[Signal]:
     if len(things) < 2 or len(things) > _MOST:
         return []
     result: list[Signal] = []
+    held: dict[Thing, list[Place]] = {}
     for one, other in combinations(sorted(things, key=lambda thing: thing[1]), 2):
         if _exchangeable(one, other) and not _listed(text, one, other):
-            result += _exchanged(found, one, other)
+            for thing in (one, other):
+                if thing not in held:
+                    held[thing] = _held(found, thing)
+            if held[one] and held[other]:
+                result += _exchanged(found, one, other, held[one], held[other])
     return result
 
 
@@ -79,10 +94,7 @@ def _listed(text: str, one: Thing, other: Thing) -> bool:
     return all(word.lower() in _LIST for word in between)
 
 
-def _exchanged(found: Match, one: Thing, other: Thing) -> list[Signal]:
-    mine, theirs = _held(found, one), _held(found, other)
-    if not mine or not theirs:
-        return []
+def _exchanged(found: Match, one: Thing, other: Thing, mine: Sequence[Place], theirs: Sequence[Place]) -> list[Signal]:
     spans = ((one[1], one[2]), (other[1], other[2]))
     (own, _), (crossed, where) = _best(found, spans, 0, mine), _best(found, spans, 0, theirs)
     (own_other, _), (crossed_other, where_other) = (
@@ -96,7 +108,7 @@ def _exchanged(found: Match, one: Thing, other: Thing) -> list[Signal]:
         return []
     strength = 0.5 + 0.25 * (crossed + crossed_other)
     made = []
-    for thing, (passage, start, end) in ((one, where), (other, where_other)):
+    for thing, (passage, start, end, _) in ((one, where), (other, where_other)):
         reason = f"the evidence has {passage.text[start:end]!r} in the place of {thing[3]!r}, and the other way round"
         made.append(signal(thing[0], (thing[1], thing[2], thing[3]), passage, (start, end), reason, strength))
     return made
@@ -108,11 +120,25 @@ def _held(found: Match, thing: Thing) -> list[Place]:
     for i in found.top:
         passage = found.passages[i]
         if thing[4] is not None:
-            places += [(passage, fact.start, fact.end) for fact in passage.facts if agree(thing[4], fact)]
+            places += [
+                _place(passage, fact.start, fact.end)
+                for fact in passage.facts
+                if fact.kind == thing[0] and agree(thing[4], fact)
+            ]
         elif found.exact.get(i, 0) & bits:
             root = next(word.stem for word in found.words if word.start == thing[1])
-            places += [(passage, word.start, word.end) for word in passage.words if word.stem == root]
+            places += [
+                _place(passage, passage.words[i].start, passage.words[i].end) for i in passage.positions.get(root, ())
+            ]
     return places
+
+
+def _place(passage: Passage, start: int, end: int) -> Place:
+    known = passage.beside.get((start, end))
+    if known is None:
+        known = frozenset(word.stem for word in _beside(passage, start, end, _WITHIN))
+        passage.beside[start, end] = known
+    return Place(passage, start, end, known)
 
 
 def _best(
@@ -125,20 +151,23 @@ def _best(
     if not weight:
         return 0.0, None
     best: tuple[float, Place | None] = (0.0, None)
-    for passage, begin, stop in places:
-        theirs = {word.stem for word in _beside(passage, begin, stop, _WITHIN)}
-        value = sum(word.weight for word in mine if word.stem in theirs) / weight
+    for place in places:
+        value = sum(word.weight for word in mine if word.stem in place.beside) / weight
         if best[1] is None or value > best[0]:
-            best = (value, (passage, begin, stop))
+            best = (value, place)
     return best
 
 
 def _beside(place: Said, start: int, end: int, near: int) -> list[Token]:
     # Within the same stretch of the sentence, if that has any other word.
-    words, numbers = place.words, place.segments
-    mine = {number for number, word in zip(numbers, words, strict=True) if start <= word.start < end}
-    own = [word for number, word in zip(numbers, words, strict=True) if number in mine and word.weight > 0]
-    own = [word for word in own if not start <= word.start < end]
-    pool = own or [word for word in words if word.weight > 0]
-    before = [word for word in pool if word.end <= start][-near:]
-    return before + [word for word in pool if word.start >= end][:near]
+    mine = {place.segments[i] for i in place.within(start, end)}
+    own = [
+        word
+        for number in sorted(mine)
+        for word in place.by_segment[number].words
+        if word.weight > 0 and not start <= word.start < end
+    ]
+    if not own:
+        return [*place.content_before(start, near), *place.content_after(end, near)]
+    before = [word for word in own if word.end <= start][-near:]
+    return before + [word for word in own if word.start >= end][:near]

@@ -8,13 +8,16 @@ less still.
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 
-from masis.offline.absent_facts import absent_signal, follows
+from masis.offline.absent_facts import absent_signal, follows, holds
 from masis.offline.assessment import Signal
-from masis.offline.evidence import FactTable, Passage
+from masis.offline.evidence import Passage
+from masis.offline.fact_table import FactTable
 from masis.offline.facts import Fact, agree, comparable, compared, likeness
 from masis.offline.matching import Match
 from masis.offline.name_conflicts import name_signal
+from masis.offline.said import Said
 from masis.offline.signals import signal
 from masis.offline.text import STOPWORDS, Token
 from masis.offline.units import MAGNITUDES
@@ -23,7 +26,7 @@ _SAME_THING = 0.5
 _SAME_THING_ABSENT = 0.34
 _MARGIN = 0.1
 _ELSEWHERE = 0.75
-_NEAR = 4
+_NEAR, _LEAD = 4, 3
 _PREPOSITIONS = frozenset(
     "from to until till between and before after than by over under above below versus against".split()
 )
@@ -34,9 +37,18 @@ def fact_signals(found: Match, table: FactTable) -> list[Signal]:
     result, facts, clauses = [], found.said.facts, found.said.clauses
     for fact in facts:
         bits = found.mask(fact.start, fact.end)
-        signals = [_conflict(found, fact, bits, mask, facts, table) for mask in _contexts(found, bits, clauses)]
-        signals += [absent_signal(found, fact, facts, table), name_signal(found, fact, facts, clauses)]
-        if fact.kind != "name":
+        contexts = _contexts(found, bits, clauses)
+        if fact.kind == "name":
+            holders = _named(found, fact, bits) if contexts else []
+            signals = [_conflict(found, fact, mask, facts, holders) for mask in contexts]
+            signals.append(name_signal(found, fact, table))
+        else:
+            holders = table.holders(fact, found.allowed)
+            nowhere = not any(holds(found.passages[i], fact) for i in holders)
+            derived = nowhere and follows(found, fact)
+            compared_with = contexts if holders or not derived else []
+            signals = [_conflict(found, fact, mask, facts, holders) for mask in compared_with]
+            signals.append(absent_signal(found, fact, facts) if nowhere and not derived else None)
             signals += [_exchanged(found, fact, facts), _swapped(found, fact, facts)]
         strongest = max((s for s in signals if s is not None), key=lambda s: s.strength, default=None)
         if strongest is not None:
@@ -57,25 +69,20 @@ def _contexts(found: Match, bits: int, clauses: Sequence[int]) -> list[int]:
     return [whole] if found.value(whole) >= 1.0 else []
 
 
-def _conflict(
-    found: Match, fact: Fact, bits: int, context: int, facts: Sequence[Fact], table: FactTable
-) -> Signal | None:
-    holders = table.holders(fact, found.allowed) if fact.kind != "name" else _named(found, fact, bits)
+def _conflict(found: Match, fact: Fact, context: int, facts: Sequence[Fact], holders: Sequence[int]) -> Signal | None:
     held = max((found.share(i, context) for i in holders), default=0.0)
     absent = not holders and fact.kind != "name"
-    if absent and follows(found, fact):
-        return None
     best: tuple[float, Passage, Fact] | None = None
     for covered, i in found.best_passages(context):
         if i in holders or covered < (_SAME_THING_ABSENT if absent else _SAME_THING) or covered < held + _MARGIN:
             continue
         passage = found.passages[i]
         for other in passage.facts:
-            if (fact.kind == "name" and _same(fact, other)) or compared(passage.text, other):
+            if other.kind != fact.kind or compared(passage.text, other) or (fact.kind == "name" and _same(fact, other)):
                 continue
-            if not comparable(fact, other) and not (absent and _counts_alike(found.words, fact, passage, other)):
+            if not comparable(fact, other) and not (absent and _counts_alike(found.said, fact, passage, other)):
                 continue
-            slot, alike = _slot(found.words, fact, passage, other), likeness(fact, other)
+            slot, alike = _slot(found.said, fact, passage, other), likeness(fact, other)
             mates = [mate for mate in facts if mate is not fact and _same(mate, other)]
             if any(fact.kind != "name" or found.mask(mate.start, mate.end) & context for mate in mates):
                 continue
@@ -83,7 +90,7 @@ def _conflict(
                 continue
             if mates:
                 slot = max(slot, 0.7)  # two names of the claim in each other's place
-            elif fact.kind == "name" and not alike and not _may_replace(fact, other, passage, found.words):
+            elif fact.kind == "name" and not alike and not _may_replace(found.said, fact, passage, other):
                 if covered < _ELSEWHERE or held > covered - 0.4 or not _stands_for(found, fact, other, i, holders):
                     continue
                 slot = max(slot, 0.5)
@@ -97,18 +104,14 @@ def _conflict(
     return signal(fact.kind, (fact.start, fact.end, fact.text), passage, (other.start, other.end), reason, score)
 
 
-def _counts_alike(words: Sequence[Token], fact: Fact, passage: Passage, other: Fact) -> bool:
+def _counts_alike(said: Said, fact: Fact, passage: Passage, other: Fact) -> bool:
     """Whether two bare numbers stand behind the same word, or before the same: "aged 11", "week 58", "84/7"."""
     if fact.kind != "number" or other.kind != "number" or fact.dimension or other.dimension or agree(fact, other):
         return False
-    if _role(words, fact, passage, other) >= 0.6:
+    if _role(said, fact, passage, other) >= 0.6:
         return True
-    mine = next((word.stem for word in words if word.start >= fact.end), "")
-    return (
-        bool(mine)
-        and mine == next((word.stem for word in passage.words if word.start >= other.end), "")
-        and mine not in STOPWORDS
-    )
+    mine, theirs = said.after(fact.end, 1), passage.after(other.end, 1)
+    return bool(mine and theirs) and mine[0].stem == theirs[0].stem and mine[0].stem not in STOPWORDS
 
 
 def _strength(covered: float, slot: float, alike: float, held: float, absent: bool) -> float:
@@ -129,44 +132,41 @@ def _named(found: Match, fact: Fact, bits: int) -> list[int]:
 
 
 def _same(fact: Fact, other: Fact) -> bool:
-    if fact.kind == "name" and fact.text.replace(" ", "").casefold().startswith(other.text.replace(" ", "").casefold()):
+    if fact.kind == "name" and _joined(fact.text).startswith(_joined(other.text)):
         return True  # "Greyfriars", "Grey friars"
     return agree(fact, other) and not (fact.kind == "name" and likeness(fact, other))
 
 
-def _slot(words: Sequence[Token], fact: Fact, passage: Passage, other: Fact, near: int = _NEAR) -> float:
+@lru_cache(maxsize=8192)
+def _joined(text: str) -> str:
+    return text.replace(" ", "").casefold()
+
+
+def _slot(said: Said, fact: Fact, passage: Passage, other: Fact, near: int = _NEAR) -> float:
     """How alike the surroundings of the two facts are: share of the claim's nearest words that stand near the rival,
     0..1.
     """
-    mine = _around(words, fact.start, fact.end, near)
-    theirs = {word.stem for word in _around(passage.words, other.start, other.end, near)}
+    mine = (*said.before(fact.start, near), *said.after(fact.end, near))
+    theirs = {word.stem for word in (*passage.before(other.start, near), *passage.after(other.end, near))}
     weight = sum(max(word.weight, 0.2) for word in mine)
     return sum(max(word.weight, 0.2) for word in mine if word.stem in theirs) / weight if weight else 0.0
 
 
-def _around(words: Sequence[Token], start: int, end: int, near: int) -> list[Token]:
-    before = [word for word in words if word.end <= start][-near:]
-    after = [word for word in words if word.start >= end][:near]
-    return before + after
-
-
-def _may_replace(fact: Fact, other: Fact, passage: Passage, words: Sequence[Token]) -> bool:
+def _may_replace(said: Said, fact: Fact, passage: Passage, other: Fact) -> bool:
     # A name replaces another only between the same neighbours, if both are written alike, and if the claim doesn't
     # speak of it.
-    mine = {word.stem for word in words}
-    if not isinstance(other.value, tuple) or any(part in mine for part in other.value):
+    if not isinstance(other.value, tuple) or any(part in said.positions for part in other.value):
         return False
     if _shape(fact.text) != _shape(other.text) or len(other.text) == 1:
         return False
-    return _slot(words, fact, passage, other, near=2) >= 0.5
+    return _slot(said, fact, passage, other, near=2) >= 0.5
 
 
 def _stands_for(found: Match, fact: Fact, other: Fact, i: int, holders: Sequence[int]) -> bool:
     """Whether the passage tells what the claim tells, of somebody else: the claim's name is neither in it nor next to
     it.
     """
-    mine = {word.stem for word in found.words}
-    if not isinstance(other.value, tuple) or any(part in mine for part in other.value):
+    if not isinstance(other.value, tuple) or any(part in found.said.positions for part in other.value):
         return False
     near = any(
         abs(i - holder) <= 1 and found.passages[holder].document == found.passages[i].document for holder in holders
@@ -199,15 +199,19 @@ def _exchanged(found: Match, fact: Fact, facts: Sequence[Fact]) -> Signal | None
         own = [other for other in passage.facts if agree(fact, other)]
         if covered < 0.6 or not own:
             continue
-        mine = max(_role(found.words, fact, passage, other) for other in own)
+        mine = max(_role(found.said, fact, passage, other) for other in own)
+        if mine > 0.6 or _followed_alike(found.said, fact, passage, own):
+            continue
         for other in passage.facts:
-            if other in own or not comparable(fact, other) or _followed_alike(found.words, fact, passage, own):
+            if other in own or not comparable(fact, other):
                 continue
-            role = _role(found.words, fact, passage, other)
+            role = _role(found.said, fact, passage, other)
+            if role < 0.6 or role - mine < 0.4:
+                continue
             taken = max(
-                (_role(found.words, there, passage, other) for there in facts if agree(there, other)), default=0.0
+                (_role(found.said, there, passage, other) for there in facts if agree(there, other)), default=0.0
             )
-            if role >= 0.6 and role - mine >= 0.4 and taken < role and not _at_home(found, fact, passage, own, other):
+            if taken < role and not _at_home(found, fact, passage, own, other):
                 reason = f"the evidence has {other.text!r} in the place of {fact.text!r}, which it has elsewhere"
                 strength = 0.5 * covered + 0.5 * role
                 return signal(
@@ -235,19 +239,15 @@ def _at_home(found: Match, fact: Fact, passage: Passage, own: Sequence[Fact], ot
     return mine >= 1.0 and mine > sum(weight for root, weight in wanted.items() if root in theirs - ours)
 
 
-def _followed_alike(words: Sequence[Token], fact: Fact, passage: Passage, own: Sequence[Fact]) -> bool:
+def _followed_alike(said: Said, fact: Fact, passage: Passage, own: Sequence[Fact]) -> bool:
     """Whether the fact is followed by the same words as where the passage has it: its place is the right one."""
-    mine = _following(words, fact.end)
-    return bool(mine) and any(_following(passage.words, other.end)[:2] == mine[:2] for other in own)
+    mine = [word.stem for word in said.content_after(fact.end, 2)]
+    return bool(mine) and any([word.stem for word in passage.content_after(other.end, 2)] == mine for other in own)
 
 
-def _following(words: Sequence[Token], end: int) -> list[str]:
-    return [word.stem for word in words if word.start >= end and word.weight > 0][:2]
-
-
-def _role(words: Sequence[Token], fact: Fact, passage: Passage, other: Fact) -> float:
+def _role(said: Said, fact: Fact, passage: Passage, other: Fact) -> float:
     """How alike what leads up to two facts is, 0..1: the word before each, and the content word before each."""
-    mine, theirs = _lead(words, fact.start), _lead(passage.words, other.start)
+    mine, theirs = said.before(fact.start, _LEAD), passage.before(other.start, _LEAD)
     if not mine or not theirs:
         return 0.0
     before, their_before = _last_content(mine), _last_content(theirs)
@@ -261,10 +261,6 @@ def _last_content(words: Sequence[Token]) -> str:
     return ""
 
 
-def _lead(words: Sequence[Token], start: int) -> list[Token]:
-    return [word for word in words if word.end <= start][-3:]
-
-
 def _swapped(found: Match, fact: Fact, facts: Sequence[Fact]) -> Signal | None:
     """Two facts of the claim that have changed places: "from 30 April to 1 September" for "from 1 September to 30
     April".
@@ -274,7 +270,7 @@ def _swapped(found: Match, fact: Fact, facts: Sequence[Fact]) -> Signal | None:
         own = next((other for other in passage.facts if agree(fact, other)), None)
         if own is None or covered < 0.5:
             continue
-        mine = _preposition(found.words, fact.start)
+        mine = _preposition(found.said, fact.start)
         for mate in facts:
             place = next((other for other in passage.facts if agree(mate, other)), None)
             if mate is fact or place is None or place == own or mate.kind != fact.kind:
@@ -282,9 +278,9 @@ def _swapped(found: Match, fact: Fact, facts: Sequence[Fact]) -> Signal | None:
             if fact.dimension != place.dimension:
                 continue
             leads = (
-                _preposition(found.words, mate.start),
-                _preposition(passage.words, own.start),
-                _preposition(passage.words, place.start),
+                _preposition(found.said, mate.start),
+                _preposition(passage, own.start),
+                _preposition(passage, place.start),
             )
             if mine and leads[0] and mine != leads[0] and leads == (leads[0], leads[0], mine):
                 reason = f"the evidence has {place.text!r} and {own.text!r} the other way round"
@@ -293,6 +289,6 @@ def _swapped(found: Match, fact: Fact, facts: Sequence[Fact]) -> Signal | None:
     return None
 
 
-def _preposition(words: Sequence[Token], start: int) -> str:
-    before = _lead(words, start)
+def _preposition(said: Said, start: int) -> str:
+    before = said.before(start, 1)
     return before[-1].stem if before and before[-1].text.lower() in _PREPOSITIONS else ""

@@ -7,11 +7,13 @@ percentage never contradicts a length.
 """
 
 import re
+from functools import lru_cache
 
 from masis.offline.extraction import Day, Fact, FactKind, extract
 
 __all__ = ["Day", "Fact", "FactKind", "agree", "comparable", "compared", "extract", "likeness"]
 
+_WORD_STARTS = re.compile(r"\b[^\W\d_]")
 _KINDRED = ({"duration", "months"}, {"celsius", "fahrenheit"})
 """Dimensions in which the same numeral with another unit is another value of the same thing."""
 
@@ -105,7 +107,7 @@ def agree(claim: Fact, other: Fact) -> bool:
     if abs(claim.value - other.value) <= 1e-6 * max(abs(claim.value), abs(other.value)):
         return True
     if claim.dimension == "percent" and not (claim.text[-1] == other.text[-1] == "%"):
-        return abs(claim.value - other.value) <= _ABOUT_SHARE and _worded(claim, other)
+        return abs(claim.value - other.value) <= ABOUT_SHARE and _worded(claim, other)
     return (
         other.digits > claim.digits
         and claim.value >= 10
@@ -113,8 +115,11 @@ def agree(claim: Fact, other: Fact) -> bool:
     )
 
 
-_ABOUT_SHARE = 2.0
-"""How many points a share in words may be off: "a third" for 34%."""
+ABOUT_SHARE = 2.0
+"""How many points a share in words may be off: "a third" for 34%. No two numbers agree that are further apart, but for
+a rounding error."""
+OPENING = 4
+"""Letters that two single names must begin with to be forms of one: "Chinese", "China"."""
 
 
 def _worded(*facts: Fact) -> bool:
@@ -130,17 +135,20 @@ def _same_name(claim: Fact, other: Fact) -> bool:
     assert isinstance(claim.value, tuple)
     assert isinstance(other.value, tuple)
     a, b = claim.value, other.value
-    if set(a) & set(b) or (len(a) == len(b) == 1 and _opens(str(a[0]), str(b[0]))):
+    if any(part in b for part in a) or (len(a) == len(b) == 1 and _opens(str(a[0]), str(b[0]))):
         return True
-    return _initials(claim) == other.text.casefold() or _initials(other) == claim.text.casefold()
+    mine, theirs = initials(claim.text), initials(other.text)
+    return bool(mine and mine == other.text.casefold()) or bool(theirs and theirs == claim.text.casefold())
 
 
 def _opens(a: str, b: str) -> bool:
     # "Grey" opens "Greyfriars"; "Chinese" and "China" share all but their ends.
-    shared = next((k for k, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
-    return shared >= max(4, min(len(a), len(b)) - 1)
+    shared = max(OPENING, min(len(a), len(b)) - 1)
+    return len(a) >= shared and len(b) >= shared and a[:shared] == b[:shared]
 
 
-def _initials(fact: Fact) -> str:
-    parts = re.findall(r"\b[^\W\d_]", fact.text)
+@lru_cache(maxsize=16384)
+def initials(text: str) -> str:
+    """The capitals that several words begin with, in lower case; empty for one word."""
+    parts = _WORD_STARTS.findall(text)
     return "".join(part for part in parts if part.isupper()).casefold() if len(parts) > 1 else ""

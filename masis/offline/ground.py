@@ -9,7 +9,8 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from masis.offline.alignment import EvidenceIndex
-from masis.offline.evidence import Passage, loose_keys
+from masis.offline.evidence import Passage
+from masis.offline.lexicon import loose_keys
 from masis.offline.text import tokens
 from masis.schema.audit import Claim, JudgedBy
 from masis.schema.case import Evidence
@@ -110,6 +111,7 @@ def share_met(wanted: dict[str, float], found: frozenset[str]) -> float:
     return met / total
 
 
+@lru_cache(maxsize=4)
 def key_points(query: str, index: EvidenceIndex) -> tuple[KeyPoint, ...]:
     """The passages that speak most of what the question asks, most relevant first; at most six.
 

@@ -1,10 +1,10 @@
 """Synonyms and antonyms, from the two word lists beside this file, as lookups by stem."""
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
-from masis.offline.text import Token, stem
+from masis.offline.text import Token, prefix_key, stem
 
 _HERE = Path(__file__).parent
 
@@ -68,3 +68,10 @@ def antonyms() -> dict[str, frozenset[str]]:
         for root in right - left:
             opposed.setdefault(root, set()).update(left - right)
     return {root: frozenset(others) for root, others in opposed.items()}
+
+
+@lru_cache(maxsize=65536)
+def loose_keys(root: str) -> tuple[str, ...]:
+    """The keys under which a stem meets its relatives: its prefix ("~acqui") and its synonym groups ("=12")."""
+    prefix = prefix_key(root)
+    return (*((f"~{prefix}",) if prefix else ()), *synonym_keys().get(root, ()))

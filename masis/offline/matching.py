@@ -10,13 +10,14 @@ from functools import cached_property
 from heapq import nsmallest
 from itertools import pairwise
 
-from masis.offline.evidence import Passage, loose_keys
+from masis.offline.evidence import Passage
+from masis.offline.lexicon import loose_keys
 from masis.offline.said import Said
 from masis.offline.text import Token
 
 LOOSE = 0.65
 """What a match by prefix or synonym counts, against 1 for the same stem."""
-_TOP = 5
+_TOP, _REACH = 5, 2
 _COMPARED, _KEPT = 8, 4
 
 
@@ -55,6 +56,24 @@ class Match:
         """Each passage that has a word of the claim, with the mask of those words and its score."""
         exact, loose = self.exact, self.loose
         return [(i, exact.get(i, 0) | loose.get(i, 0), score) for i, score in self.score.items()]
+
+    @cached_property
+    def polar(self) -> frozenset[str]:
+        """The stems with an opposite in all passages that have a word of the claim."""
+        return frozenset().union(*(self.passages[i].polar for i in self.score))
+
+    @cached_property
+    def region(self) -> list[int]:
+        """The passages that bear the claim best, and their neighbours in the same document."""
+        best = self.score[self.top[0]] if self.top else 0.0
+        wanted: dict[int, None] = {}
+        for i in self.top[:3]:
+            if self.score[i] < 0.5 * best:
+                continue
+            for k in range(max(0, i - _REACH), min(len(self.passages), i + _REACH + 1)):
+                if self.passages[k].document == self.passages[i].document:
+                    wanted[k] = None
+        return list(wanted)
 
     def value(self, exact: int, loose: int = 0) -> float:
         """The weight of the words in the masks."""

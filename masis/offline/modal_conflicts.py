@@ -5,7 +5,7 @@ exempt".
 """
 
 from masis.offline.assessment import Signal
-from masis.offline.evidence import loose_keys
+from masis.offline.lexicon import loose_keys
 from masis.offline.matching import LOOSE, Match
 from masis.offline.modality import DENIES, Modal
 from masis.offline.signals import signal

@@ -73,11 +73,12 @@ class Model:
         trees, inner = self.feature.shape
         if not inner:
             return 0.0
-        rows = np.arange(trees)
+        above = (values[self.feature] > self.threshold).ravel()  # every question asked at once, then followed
+        first = np.arange(0, trees * inner, inner)
         node = np.zeros(trees, dtype=np.int64)
-        while node[0] < inner:
-            node = 2 * node + 1 + (values[self.feature[rows, node]] > self.threshold[rows, node])
-        return float(self.leaves[rows, node - inner].sum())
+        for _ in range(inner.bit_length()):
+            node = 2 * node + 1 + above[first + node]
+        return float(self.leaves[np.arange(trees), node - inner].sum())
 
 
 @cache

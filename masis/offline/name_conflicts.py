@@ -5,12 +5,14 @@ around the claim's name doesn't have it and has another, written alike, that the
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from masis.offline.assessment import Signal
-from masis.offline.evidence import Passage, loose_keys
+from masis.offline.evidence import Passage
+from masis.offline.fact_table import FactTable
 from masis.offline.facts import Fact, agree
+from masis.offline.lexicon import loose_keys
 from masis.offline.matching import LOOSE, Match
+from masis.offline.said import Said, Segment
 from masis.offline.signals import signal
 from masis.offline.text import Token
 
@@ -23,28 +25,20 @@ _PLACED = 0.7
 _PREPOSITIONS = frozenset("in at of by from to with for under against on into near above below via through".split())
 
 
-class _Stretch(NamedTuple):
-    """Part of a passage between two clause marks: its words, and the names in it."""
-
-    passage: Passage
-    words: Sequence[Token]
-    names: Sequence[Fact]
-
-
-def name_signal(found: Match, fact: Fact, facts: Sequence[Fact], clauses: Sequence[int]) -> Signal | None:
+def name_signal(found: Match, fact: Fact, table: FactTable) -> Signal | None:
     """The strongest name in whose place the claim has this one, if any."""
     bits = found.mask(fact.start, fact.end)
     if fact.kind != "name" or not bits:
         return None
     own = 0
-    for mask in clauses:
+    for mask in found.said.clauses:
         if mask & bits:
             own |= mask
     best: tuple[float, Passage, Fact] | None = None
     for context in dict.fromkeys((own & ~bits, found.around(fact.start, fact.end, _NEAR) & ~bits)):
         if found.value(context) < 2.0:
             continue
-        made = _in_context(found, fact, facts, context, bits)
+        made = _in_context(found, fact, context, table)
         if made is not None and (best is None or made[0] > best[0]):
             best = made
     if best is None:
@@ -54,83 +48,64 @@ def name_signal(found: Match, fact: Fact, facts: Sequence[Fact], clauses: Sequen
     return signal("name", (fact.start, fact.end, fact.text), passage, (other.start, other.end), reason, strength)
 
 
-def _in_context(
-    found: Match, fact: Fact, facts: Sequence[Fact], context: int, bits: int
-) -> tuple[float, Passage, Fact] | None:
+def _in_context(found: Match, fact: Fact, context: int, table: FactTable) -> tuple[float, Passage, Fact] | None:
     wanted = [found.words[i] for b, i in enumerate(found.bits) if context >> b & 1]
     total = sum(word.weight for word in wanted)
-    mine = {word.stem for word in found.words if word.weight > 0}
     candidates = [i for covered, i in found.best_passages(context) if covered >= _PASSAGE]
-    holders = {i for i in found.score if _has(found.passages[i], fact)} if candidates else set()
+    if not candidates:
+        return None
+    holders = table.named(fact) & found.score.keys()
     held, judged = 0.0, []
     for i in dict.fromkeys((*candidates, *[k for k in found.top if k in holders])):
-        for stretch in _stretches(found.passages[i]):
-            covered = _covered(wanted, stretch.words) / total
-            if any(agree(fact, other) for other in stretch.names):
+        for segment in found.passages[i].by_segment:
+            covered = _covered(wanted, segment) / total
+            if any(agree(fact, other) for other in segment.names):
                 held = max(held, covered)
-            elif i in candidates and covered >= _SAME_THING:
-                judged.append((covered, i, stretch))
+            elif i in candidates and covered >= _SAME_THING and segment.names:
+                judged.append((covered, i, segment))
     best: tuple[float, Passage, Fact] | None = None
-    for covered, i, stretch in judged:
-        rivals = [other for other in stretch.names if _rival(fact, other, facts, mine)]
-        beside = any(abs(i - k) <= 1 for k in holders if found.passages[i].document == found.passages[k].document)
-        if not rivals or covered < held + _MARGIN:
+    for covered, i, segment in judged:
+        if covered < held + _MARGIN:
             continue
+        passage = found.passages[i]
+        rivals = [other for other in segment.names if _rival(found, fact, other)]
+        beside = any(abs(i - k) <= 1 for k in holders if passage.document == found.passages[k].document)
         for other in rivals:
-            lead, their_lead = _lead(found.words, fact.start), _lead(stretch.passage.words, other.start)
+            lead, their_lead = _lead(found.said, fact.start), _lead(passage, other.start)
             placed = not holders and lead == their_lead != "" and covered >= _PLACED
             if (lead in _PREPOSITIONS) != (their_lead in _PREPOSITIONS):
                 continue
-            if not placed and not _next_to_the_same(found, fact, stretch, other):
+            if not placed and not _next_to_the_same(found.said, fact, segment, other):
                 continue
             sure = 0.08 * (lead == their_lead) + 0.06 * (len(rivals) == 1) - 0.05 * beside
             sure -= 0.15 * (fact.text.isupper() and covered < 0.8) + 0.08 * (fact.text.split()[0] == fact.text)
             strength = 0.45 + 0.4 * covered + sure
             if best is None or strength > best[0]:
-                best = (strength, stretch.passage, other)
+                best = (strength, passage, other)
     return best
 
 
-def _next_to_the_same(found: Match, fact: Fact, stretch: _Stretch, other: Fact) -> bool:
+def _next_to_the_same(said: Said, fact: Fact, segment: Segment, other: Fact) -> bool:
     # One of the claim's nearest words on either side stands within three words of the rival.
-    before = [word for word in found.words if word.end <= fact.start and word.weight > 0][-1:]
-    after = [word for word in found.words if word.start >= fact.end and word.weight > 0][:1]
-    theirs = [word for word in stretch.words if word.end <= other.start and word.weight > 0][-3:]
-    theirs += [word for word in stretch.words if word.start >= other.end and word.weight > 0][:3]
-    return any(_covered([word], theirs) > 0 for word in before + after)
+    theirs = [word for word in segment.words if word.end <= other.start and word.weight > 0][-3:]
+    theirs += [word for word in segment.words if word.start >= other.end and word.weight > 0][:3]
+    near = {key for word in theirs for key in (word.stem, *loose_keys(word.stem))}
+    mine = (*said.content_before(fact.start, 1), *said.content_after(fact.end, 1))
+    return any(word.stem in near or not near.isdisjoint(loose_keys(word.stem)) for word in mine)
 
 
-def _stretches(passage: Passage) -> list[_Stretch]:
-    numbers = passage.segments
-    names = [fact for fact in passage.facts if fact.kind == "name"]
-    result = []
-    for number in range(numbers[-1] + 1 if numbers else 0):
-        words = [word for word, n in zip(passage.words, numbers, strict=True) if n == number]
-        inside = [name for name in names if words[0].start <= name.start < words[-1].end]
-        result.append(_Stretch(passage, words, inside))
-    return result
-
-
-def _covered(wanted: Sequence[Token], words: Sequence[Token]) -> float:
-    stems = {word.stem for word in words if word.weight > 0}
-    keys = {key for root in stems for key in loose_keys(root)}
+def _covered(wanted: Sequence[Token], segment: Segment) -> float:
+    stems, keys = segment.stems, segment.keys
     return sum(
-        word.weight if word.stem in stems else LOOSE * word.weight * bool(keys.intersection(loose_keys(word.stem)))
+        word.weight if word.stem in stems else LOOSE * word.weight * (not keys.isdisjoint(loose_keys(word.stem)))
         for word in wanted
     )
 
 
-def _has(passage: Passage, fact: Fact) -> bool:
-    if any(other.kind == "name" and agree(fact, other) for other in passage.facts):
-        return True
-    joined = fact.text.replace(" ", "").casefold()
-    return len(joined) > 5 and joined in passage.text.replace(" ", "").casefold()
-
-
-def _rival(fact: Fact, other: Fact, facts: Sequence[Fact], mine: set[str]) -> bool:
-    if not isinstance(other.value, tuple) or any(part in mine for part in other.value):
+def _rival(found: Match, fact: Fact, other: Fact) -> bool:
+    if not isinstance(other.value, tuple) or any(part in found.said.content for part in other.value):
         return False
-    if any(mate is not fact and agree(mate, other) for mate in facts) or agree(fact, other):
+    if any(agree(mate, other) for mate in found.said.names):
         return False
     return _form(fact) == _form(other)
 
@@ -140,7 +115,7 @@ def _form(fact: Fact) -> tuple[bool, bool]:
     return all(c.isupper() for c in letters), len(fact.text.split()) > 1
 
 
-def _lead(words: Sequence[Token], start: int) -> str:
+def _lead(said: Said, start: int) -> str:
     # "identified by her colleague Piet van Roon" is led by "by".
-    before = [word.text.lower() for word in words if word.end <= start][-3:]
+    before = [word.text.lower() for word in said.before(start, 3)]
     return next((word for word in reversed(before) if word in _PREPOSITIONS), "")

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from masis.offline.assessment import Signal
-from masis.offline.evidence import Passage, loose_keys
-from masis.offline.lexicon import antonyms
+from masis.offline.evidence import Passage
+from masis.offline.lexicon import antonyms, loose_keys
 from masis.offline.matching import Match
 from masis.offline.polarity import ended, heads, tentative, topics
 from masis.offline.signals import signal

@@ -9,10 +9,11 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from masis.offline.assessment import Signal
-from masis.offline.evidence import Passage, loose_keys
+from masis.offline.evidence import Passage
+from masis.offline.lexicon import loose_keys
 from masis.offline.matching import LOOSE, Match
 from masis.offline.signals import signal
-from masis.offline.stretches import RELATIVES, Stretch, deed_of, tells, verb
+from masis.offline.stretches import RELATIVES, Stretch, Telling, deed_of, tells, verb
 from masis.offline.text import Token
 
 _LEAST = 1.0
@@ -34,12 +35,20 @@ _NO_NOUN = ("ing", "ed")
 
 
 class _Told(NamedTuple):
-    """A stretch of evidence with the content stems of its words and of its actor."""
+    """What a stretch of a passage tells."""
 
     passage: Passage
-    stretch: Stretch
-    held: frozenset[str]
-    actor: frozenset[str]
+    telling: Telling
+
+    @property
+    def words(self) -> tuple[int, ...]:
+        """The indices of its words in the passage."""
+        return self.telling.stretch.words
+
+    @property
+    def subject(self) -> list[Token]:
+        """The words that name its actor."""
+        return [self.passage.words[i] for i in self.telling.stretch.actor]
 
 
 def role_signals(found: Match) -> list[Signal]:
@@ -66,34 +75,36 @@ def _near(found: Match) -> list[_Told]:
         for k in range(max(0, i - _REACH), min(len(found.passages), i + _REACH + 1)):
             if found.passages[k].document == found.passages[i].document:
                 wanted[k] = None
-    return [_Told(found.passages[k], *one) for k in sorted(wanted) for one in found.passages[k].tellings]
+    return [_Told(found.passages[k], one) for k in sorted(wanted) for one in found.passages[k].tellings]
 
 
 def _conflict(
     found: Match, mine: Stretch, actor: frozenset[str], deed: Sequence[Token], told: Sequence[_Told]
 ) -> Signal | None:
     named = _is_name(found.words, mine, found.passages[0].known_names)
-    own = [one for one in told if _shares(actor, one.actor | one.held) and not _others(actor, one, named)]
+    own = [one for one in told if _shares(actor, one.telling) and not _others(actor, one, named)]
     if not own or not (named or any(_plain(actor, one) for one in own)):
         return None
-    near = [one.passage for one in own if one.stretch.own and one.stretch.acts]
+    near = [one.passage for one in own if one.telling.stretch.own and one.telling.stretch.acts]
     best: tuple[float, _Told] | None = None
     whole = sum(word.weight for word in deed)
     for other in told:
-        if not other.actor or not _others(actor, other, named) or not _comparable(named, other):
+        theirs = other.telling
+        if not theirs.actor or not _others(actor, other, named) or not _comparable(named, other):
             continue
-        if len(other.stretch.words) > _LONGEST or _relative(other):
+        if len(other.words) > _LONGEST or _relative(other):
             continue
-        gapped = other.passage in near and len(other.stretch.words) <= _GAPPED
-        if not gapped and not other.stretch.acts:
+        gapped = other.passage in near and len(other.words) <= _GAPPED
+        if not gapped and not theirs.stretch.acts:
             continue
-        if any(word.stem in other.actor and (word.text[0].isupper() or not named) for word in deed):
+        if any(word.stem in theirs.actor and (word.text[0].isupper() or not named) for word in deed):
             continue
-        covered = sum(_held(word, other.held) for word in deed)
+        covered = sum(_held(word, theirs) for word in deed)
         if covered < (_TOLD if named and _does_the_same(deed, other) else _TOLD_PLAIN) * whole:
             continue
-        apart = max(sum(_held(word, one.held) for word in deed if not _held(word, other.held)) for one in own)
-        nearest = max(sum(_held(word, one.held) for word in deed) for one in own)
+        spare = [word for word in deed if not _held(word, theirs)]
+        apart = max(sum(_held(word, one.telling) for word in spare) for one in own)
+        nearest = max(sum(_held(word, one.telling) for word in deed) for one in own)
         if covered - nearest < _LEAST or apart > _SPARE * (covered - nearest):
             continue
         beside = any(one.passage is other.passage for one in own)
@@ -103,9 +114,8 @@ def _conflict(
     if best is None:
         return None
     strength, other = best
-    words, theirs = found.words, [other.passage.words[i] for i in other.stretch.actor]
-    start, end = words[mine.actor[0]].start, words[mine.actor[-1]].end
-    where = (theirs[0].start, theirs[-1].end)
+    start, end = found.words[mine.actor[0]].start, found.words[mine.actor[-1]].end
+    where = (other.subject[0].start, other.subject[-1].end)
     reason = (
         f"the evidence says this of {other.passage.text[where[0] : where[1]]!r}, not of {found.said.text[start:end]!r}"
     )
@@ -114,11 +124,11 @@ def _conflict(
 
 def _others(actor: frozenset[str], other: _Told, named: bool) -> bool:
     """Whether the stretch tells of somebody else: not a word of the actor in it, but for a title or kind both bear."""
-    shared = actor & other.actor
-    left, right = actor - shared, other.actor - shared
+    shared = actor & other.telling.actor
+    left, right = actor - shared, other.telling.actor - shared
     if shared and left and right and (named or all(map(_designates, left | right)) or _sited(other, right)):
         actor = left
-    return not _shares(actor, other.actor | other.held)
+    return not _shares(actor, other.telling)
 
 
 def _designates(root: str) -> bool:
@@ -127,23 +137,21 @@ def _designates(root: str) -> bool:
 
 
 def _sited(other: _Told, right: frozenset[str]) -> bool:
-    words = [other.passage.words[i] for i in other.stretch.actor]
-    return all(word.text[0].isupper() for word in words if word.stem in right)
+    return all(word.text[0].isupper() for word in other.subject if word.stem in right)
 
 
 def _plain(actor: frozenset[str], one: _Told) -> bool:
     """Whether the stretch has the actor for its own, as a plain noun."""
-    theirs = [one.passage.words[i] for i in one.stretch.actor]
-    return any(word.stem in actor and word.text.islower() for word in theirs)
+    return any(word.stem in actor and word.text.islower() for word in one.subject)
 
 
 def _relative(other: _Told) -> bool:
-    return other.passage.words[other.stretch.words[0]].text.lower() in RELATIVES
+    return other.passage.words[other.words[0]].text.lower() in RELATIVES
 
 
 def _does_the_same(deed: Sequence[Token], other: _Told) -> bool:
     verbs = [word for word in deed if verb(word)]
-    return not verbs or any(_held(word, other.held) for word in verbs)
+    return not verbs or any(_held(word, other.telling) for word in verbs)
 
 
 def _is_name(words: Sequence[Token], stretch: Stretch, known: Collection[str]) -> bool:
@@ -153,7 +161,7 @@ def _is_name(words: Sequence[Token], stretch: Stretch, known: Collection[str]) -
 
 
 def _comparable(named: bool, other: _Told) -> bool:
-    theirs = [other.passage.words[i] for i in other.stretch.actor]
+    theirs = other.subject
     if any(word.text.lower() in _GENERIC for word in theirs) or theirs[-1].text[0].isdigit():
         return False
     return (
@@ -163,17 +171,14 @@ def _comparable(named: bool, other: _Told) -> bool:
     )
 
 
-def _shares(one: frozenset[str], other: frozenset[str]) -> bool:
-    if not one.isdisjoint(other):
+def _shares(actor: frozenset[str], other: Telling) -> bool:
+    """Whether the stretch names the actor or speaks of it."""
+    if not (actor.isdisjoint(other.held) and actor.isdisjoint(other.actor)):
         return True
-    keys = {key for root in one for key in loose_keys(root)}
-    return any(not keys.isdisjoint(loose_keys(root)) for root in other)
+    return any(not other.all_keys.isdisjoint(loose_keys(root)) for root in actor)
 
 
-def _held(word: Token, stems: frozenset[str]) -> float:
-    if word.stem in stems:
+def _held(word: Token, other: Telling) -> float:
+    if word.stem in other.held:
         return word.weight
-    keys = loose_keys(word.stem)
-    if keys and any(not set(keys).isdisjoint(loose_keys(root)) for root in stems):
-        return LOOSE * word.weight
-    return 0.0
+    return 0.0 if other.keys.isdisjoint(loose_keys(word.stem)) else LOOSE * word.weight

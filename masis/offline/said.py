@@ -3,16 +3,32 @@
 Reading is what costs; whoever holds a claim against each of many chunks reads it once.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Sequence
 from functools import cached_property
+from operator import attrgetter
+from typing import NamedTuple
 
 from masis.offline.clauses import clauses
 from masis.offline.facts import Fact, extract
-from masis.offline.lexicon import phrases
+from masis.offline.lexicon import antonyms, loose_keys, phrases
 from masis.offline.modality import Modal, modes
 from masis.offline.polarity import limited, negated, negation_cues, universal
 from masis.offline.stretches import Stretch, Telling, segments, stretches, tellings
 from masis.offline.text import Token
+
+_START, _END = attrgetter("start"), attrgetter("end")
+
+
+class Segment(NamedTuple):
+    """Part of a sentence between two clause marks: its words, the names in it, its content stems and their looser
+    keys.
+    """
+
+    words: Sequence[Token]
+    names: Sequence[Fact]
+    stems: frozenset[str]
+    keys: frozenset[str]
 
 
 class Said:
@@ -68,6 +84,35 @@ class Said:
         """Word indices of what leaves exceptions."""
         return limited(self.words)
 
+    def before(self, start: int, near: int) -> Sequence[Token]:
+        """The last words that end before the offset, at most `near`."""
+        i = bisect_right(self.words, start, key=_END)
+        return self.words[max(0, i - near) : i]
+
+    def after(self, end: int, near: int) -> Sequence[Token]:
+        """The first words that begin at the offset or behind it, at most `near`."""
+        i = bisect_left(self.words, end, key=_START)
+        return self.words[i : i + near]
+
+    def within(self, start: int, end: int) -> range:
+        """The indices of the words that begin between the offsets."""
+        return range(bisect_left(self.words, start, key=_START), bisect_left(self.words, end, key=_START))
+
+    @cached_property
+    def weighty(self) -> list[Token]:
+        """Its content words."""
+        return [word for word in self.words if word.weight > 0]
+
+    def content_before(self, start: int, near: int) -> list[Token]:
+        """The last content words that end before the offset, at most `near`."""
+        i = bisect_right(self.weighty, start, key=_END)
+        return self.weighty[max(0, i - near) : i]
+
+    def content_after(self, end: int, near: int) -> list[Token]:
+        """The first content words that begin at the offset or behind it, at most `near`."""
+        i = bisect_left(self.weighty, end, key=_START)
+        return self.weighty[i : i + near]
+
     @cached_property
     def clauses(self) -> list[int]:
         """Its clauses, as masks over its content words."""
@@ -89,9 +134,33 @@ class Said:
         return segments(self.text, self.words)
 
     @cached_property
+    def beside(self) -> dict[tuple[int, int], frozenset[str]]:
+        """Kept by `exchanges`: the stems of the content words beside a span."""
+        return {}
+
+    @cached_property
+    def by_segment(self) -> list[Segment]:
+        """Its segments with what they hold."""
+        result: list[Segment] = []
+        inside: list[list[Token]] = [[] for _ in range(self.segments[-1] + 1)] if self.segments else []
+        for word, number in zip(self.words, self.segments, strict=True):
+            inside[number].append(word)
+        for words in inside:
+            names = [name for name in self.names if words[0].start <= name.start < words[-1].end]
+            stems = frozenset(word.stem for word in words if word.weight > 0)
+            result.append(Segment(words, names, stems, frozenset(key for root in stems for key in loose_keys(root))))
+        return result
+
+    @cached_property
     def phrases(self) -> dict[int, str]:
         """Verbs with a particle, as indices of the verb, and the stem of the word they stand for."""
         return phrases(self.words)
+
+    @cached_property
+    def polar(self) -> frozenset[str]:
+        """The stems in it that have an opposite."""
+        opposed = antonyms()
+        return frozenset(root for root in (*self.positions, *self.phrases.values()) if root in opposed)
 
     @cached_property
     def modes(self) -> tuple[Modal, ...]:

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from functools import cache
 
 from masis.offline.assessment import Signal
-from masis.offline.evidence import Passage, loose_keys
-from masis.offline.lexicon import antonyms
+from masis.offline.evidence import Passage
+from masis.offline.lexicon import antonyms, loose_keys
 from masis.offline.matching import Match
 from masis.offline.negation_conflicts import negation_signals
 from masis.offline.polarity import ended, tentative
@@ -40,12 +40,12 @@ def sign_signals(found: Match) -> list[Signal]:
 
 def _directions(found: Match) -> list[Signal]:
     opposed, meant, clauses, mine = antonyms(), found.said.phrases, found.said.clauses, found.said.negated
-    claim_stems = {word.stem for word in found.words} | set(meant.values())
+    claim_stems = found.said.positions.keys() | set(meant.values())
     result: list[Signal] = []
     for i, word in enumerate(found.words):
         root = meant.get(i, word.stem)
         others = opposed.get(root, frozenset()) - claim_stems
-        if not others or word.text.lower() in _NO_DIRECTION or _in_no_longer(found.words, i):
+        if found.polar.isdisjoint(others) or word.text.lower() in _NO_DIRECTION or _in_no_longer(found.words, i):
             continue
         made = [
             flipped
@@ -65,9 +65,9 @@ def _direction(
     found: Match, i: int, root: str, others: frozenset[str], context: int, mine: dict[int, int]
 ) -> Signal | None:
     candidates, word, friends = found.best_passages(context), found.words[i], _friends(root)
-    targets = {p: _places(found.passages[p], others) for _, p in candidates}
-    if not any(targets.values()):
+    if all(found.passages[p].polar.isdisjoint(others) for _, p in candidates):
         return None
+    targets = {p: _places(found.passages[p], others) for _, p in candidates}
     own = {p: _agreement(found, i, found.passages[p], root) for _, p in candidates}
     held = max((covered * min(1.0, 2 * own[p]) for covered, p in candidates), default=0.0)
     best: Signal | None = None
@@ -181,8 +181,11 @@ def _context(found: Match, word: Token, clauses: Sequence[int]) -> int:
 
 
 def _places(passage: Passage, roots: frozenset[str]) -> list[int]:
+    if passage.polar.isdisjoint(roots):
+        return []
     spoken = [place for place, meaning in passage.phrases.items() if meaning in roots]
-    return [place for root in sorted(roots & passage.positions.keys()) for place in passage.positions[root]] + spoken
+    near = sorted(root for root in passage.polar & roots if root in passage.positions)
+    return [place for root in near for place in passage.positions[root]] + spoken
 
 
 def _shared_neighbours(words: Sequence[Token], i: int, passage: Passage, place: int) -> float:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
+from masis.offline.lexicon import loose_keys
 from masis.offline.text import IRREGULAR, Token
 
 _OPENERS = frozenset(
@@ -57,11 +58,15 @@ class Stretch(NamedTuple):
 
 
 class Telling(NamedTuple):
-    """A stretch with the stems of what it tells and of its actor."""
+    """A stretch with the stems of what it tells and of its actor; `keys` are the looser ones of what it tells,
+    `all_keys` of its actor, too.
+    """
 
     stretch: Stretch
     held: frozenset[str]
     actor: frozenset[str]
+    keys: frozenset[str]
+    all_keys: frozenset[str]
 
 
 RELATIVES = frozenset("which who whose whom".split())
@@ -80,7 +85,9 @@ def tellings(words: Sequence[Token], pieces: Sequence[Stretch]) -> tuple[Telling
             held |= told[-1].held
         deed = verbs or deed
         actor = frozenset(words[i].stem for i in stretch.actor if tells(words, i))
-        told.append(Telling(stretch, held | deed, actor))
+        keys = frozenset(key for root in held | deed for key in loose_keys(root))
+        all_keys = keys.union(*(loose_keys(root) for root in actor))
+        told.append(Telling(stretch, held | deed, actor, keys, all_keys))
     return tuple(told)
 
 

@@ -306,9 +306,8 @@ def _read(word: str) -> tuple[str, float]:
 
 def tokens(text: str) -> list[Token]:
     """The words of a text, in order, with offsets into it."""
-    found = []
+    found, new = [], tuple.__new__  # what Token(...) does, without the call between
     for match in WORD.finditer(text):
         word = match.group()
-        root, heft = _read(word)
-        found.append(Token(match.start(), match.end(), word, root, heft))
+        found.append(new(Token, (*match.span(), word, *_read(word))))
     return found

@@ -12,8 +12,9 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import islice, pairwise
 
-from masis.offline.evidence import Passage, loose_keys
+from masis.offline.evidence import Passage
 from masis.offline.facts import Fact, agree, comparable
+from masis.offline.lexicon import loose_keys
 from masis.offline.text import Token, tokens
 
 LABEL_WORDS = 6
