@@ -89,6 +89,8 @@ def launch(db: Path, port: int | None = None, address: str = "127.0.0.1", open_b
     from starlette.middleware import Middleware
     from streamlit.runtime.pages_manager import PagesManager
 
+    from masis.ui.health_reports import REPORTS
+    from masis.ui.health_routes import health_routes
     from masis.workbench import app_root
 
     root = app_root()
@@ -103,7 +105,8 @@ def launch(db: Path, port: int | None = None, address: str = "127.0.0.1", open_b
         threading.Thread(target=_open_when_up, args=(url,), daemon=True).start()
     # Streamlit takes sys.argv[0] for the script it runs, and its folder for the place of its settings.
     sys.argv = [str(root / "app.py")]
-    app = streamlit.App(root / "app.py", middleware=[Middleware(SecurityHeaders)])
+    app = streamlit.App(root / "app.py", middleware=[Middleware(SecurityHeaders)], routes=health_routes())
+    REPORTS.watch()
     try:
         logging.getLogger("masis").addHandler(logging.StreamHandler())
         app.run(config={**streamlit_settings(root), "server.address": address, "server.port": port})
