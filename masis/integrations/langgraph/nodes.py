@@ -132,7 +132,7 @@ def _thread(config: RunnableConfig) -> str | None:
 def _teller() -> Telling:
     try:
         write = get_stream_writer()
-    except RuntimeError:  # called outside of a graph: nobody streams
+    except (RuntimeError, KeyError):  # called outside of a graph: nobody streams
         return lambda event: None
     return lambda event: write(event.model_dump(mode="json"))
 

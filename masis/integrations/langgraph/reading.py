@@ -94,7 +94,7 @@ def _abstract(found: Any) -> Abstract:
     if isinstance(found, Abstract):
         return found
     fields = _fields(found)
-    known = {**_metadata(fields), **{key: value for key, value in fields.items() if key != "metadata"}}
+    known = {**_metadata(fields), **{key: each for key, each in fields.items() if key != "metadata" and each}}
     text = _first((*TEXTS, "abstract"), known)
     known = {key: value for key, value in known.items() if key not in (*TEXTS, "abstract") and value is not None}
     title, doi, pmid = (str(known.get(name) or "") for name in ("title", "doi", "pmid"))

@@ -1,0 +1,54 @@
+"""The bridge, states about it, and the graph of the specs around the nodes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from langgraph.graph import END, START, StateGraph
+
+from masis.integrations.langgraph import MasisState, critic_node, evaluator_node, keep_node, person_node
+from masis.settings import Settings
+from masis.workbench import Workbench
+
+EVIDENCE = (
+    {"id": "chunk_1", "text": "The Halden bridge is 120 metres long. It is made of steel."},
+    {"id": "chunk_2", "text": "It was opened to traffic in 1931 by the mayor."},
+)
+QUESTION = "How long is the Halden bridge, and when was it opened?"
+WRONG = "The Halden bridge is 90 metres long [chunk_1]. It cost 4 million crowns [chunk_9]."
+RIGHT = "The Halden bridge is 120 metres long [chunk_1]. It was opened to traffic in 1931 [chunk_2]."
+
+
+def asked(answer: str = WRONG, **more: Any) -> dict[str, Any]:
+    """A state in which an answer waits for the critic."""
+    state = {"user_query": QUESTION, "draft_answer": answer, "evidence": list(EVIDENCE), "retry_count": 0}
+    return state | more
+
+
+def thread(name: str = "t") -> dict[str, Any]:
+    """The configuration of a thread."""
+    return {"configurable": {"thread_id": name}}
+
+
+def audited(settings: Settings | None = None, checkpointer: Any = None) -> Any:
+    """critic -> evaluator."""
+    graph = StateGraph(MasisState)
+    graph.add_node("critic", critic_node(settings))
+    graph.add_node("evaluator", evaluator_node(settings))
+    graph.add_edge(START, "critic")
+    graph.add_edge("critic", "evaluator")
+    graph.add_edge("evaluator", END)
+    return graph.compile(checkpointer=checkpointer)
+
+
+def reviewed(bench: Workbench, checkpointer: Any, settings: Settings | None = None) -> Any:
+    """critic -> keep -> person, who is asked again after an escalation."""
+    graph = StateGraph(MasisState)
+    graph.add_node("critic", critic_node(settings))
+    graph.add_node("keep", keep_node(bench))
+    graph.add_node("person", person_node(bench))
+    graph.add_edge(START, "critic")
+    graph.add_edge("critic", "keep")
+    graph.add_edge("keep", "person")
+    graph.add_conditional_edges("person", lambda state: "person" if state["review"]["state"] == "escalated" else END)
+    return graph.compile(checkpointer=checkpointer)

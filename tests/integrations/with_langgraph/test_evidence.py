@@ -1,0 +1,185 @@
+"""The evidence critic as a node, and as a graph that retrieves until the evidence suffices."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from langchain_core.documents import Document
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import END, START, StateGraph
+
+from masis.errors import RetrievalFailed, SettingsError
+from masis.integrations.langgraph import (
+    EvidenceState,
+    MasisState,
+    critic_node,
+    evidence_critic_node,
+    evidence_graph,
+    retriever_node,
+    synthesizer_node,
+)
+from masis.schema.audit import JudgedBy
+from masis.schema.calls import Usage
+from masis.schema.screening import Abstract, Grade
+from masis.screening.demo import demo_abstracts, demo_folder
+from masis.screening.in_hand import InHand
+from masis.screening.offline_grader import offline_grader
+from masis.screening.rounds import drained, new_screening_id, screen
+from masis.settings import Settings
+
+QUESTIONS = json.loads((demo_folder() / "questions.json").read_text(encoding="utf-8"))
+
+
+def corpus() -> InHand:
+    return InHand(demo_abstracts())
+
+
+@pytest.mark.spec("AESOP-DECISION", "AESOP-ROUNDS")
+@pytest.mark.parametrize("asked", QUESTIONS, ids=[each["id"] for each in QUESTIONS])
+def test_the_graph_decides_as_a_screening_of_the_same_corpus_does(asked: dict[str, Any]) -> None:
+    settings = Settings(screening_retrieve=asked["retrieve"])
+    state = evidence_graph([corpus()], settings).invoke({"user_query": asked["question"]})
+    work = screen(asked["question"], [corpus()], offline_grader(), settings, screening_id=new_screening_id())
+    expected = drained(work)
+    assert state["decision"] == expected.decision
+    assert len(state["trace"]) == len(expected.rounds)
+    assert {chunk["abstract_id"] for chunk in state["evidence"]} == set(expected.kept)
+    rulings = [(entry["decision"], entry["average_quality"]) for entry in state["trace"]]
+    assert rulings == [(each.ruling.decision, each.ruling.average) for each in expected.rounds]
+
+
+@pytest.mark.spec("AESOP-ASYNC", "AESOP-DECISION")
+def test_the_node_keeps_and_discards_what_was_retrieved_and_says_what_is_missing() -> None:
+    weak = next(each for each in QUESTIONS if each["kind"] == "weak")
+    found = corpus().search(weak["question"], 10)
+    state = {"user_query": weak["question"], "abstracts": {each.id: each.model_dump(mode="json") for each in found}}
+    update = evidence_critic_node().invoke(state)
+    assert update["decision"] == "retrieve_more"
+    assert set(update["kept"]) | set(update["discarded"]) <= set(state["abstracts"])
+    assert update["discarded"]
+    assert update["missing"]
+    assert update["rounds"] == 1
+    (entry,) = update["trace"]
+    assert entry["keep"] + entry["discard"] + entry["needs_more"] == len(found)
+    assert json.loads(json.dumps(update, allow_nan=False)) == update
+
+
+class Counting:
+    """Grades as the offline grader does, and counts."""
+
+    def __init__(self) -> None:
+        self.graded: list[str] = []
+        self._real = offline_grader()
+
+    @property
+    def judged_by(self) -> JudgedBy:
+        return self._real.judged_by
+
+    @property
+    def usage(self) -> Usage:
+        return self._real.usage
+
+    def grade(self, question: str, abstracts: Sequence[Abstract]) -> tuple[Grade, ...]:
+        self.graded += [each.id for each in abstracts]
+        return self._real.grade(question, abstracts)
+
+
+def test_nothing_is_graded_twice_and_later_rounds_ask_for_what_was_missing() -> None:
+    weak = next(each for each in QUESTIONS if each["kind"] == "weak")
+    grader = Counting()
+    graph = evidence_graph([corpus()], Settings(), lambda settings: grader)
+    values = list(graph.stream({"user_query": weak["question"]}, stream_mode="values", output_keys=["queries"]))
+    assert len(grader.graded) == len(set(grader.graded)) > 0
+    queries = values[-1]["queries"]
+    assert queries[0]["text"] == weak["question"]
+    assert len({(each["text"], each["offset"]) for each in queries}) == len(queries) > 1
+    assert any(each["aims_at"] for each in queries[1:])
+
+
+@pytest.mark.spec("AESOP-ASYNC")
+def test_screenings_of_one_graph_at_once_do_not_disturb_each_other() -> None:
+    graph = evidence_graph([corpus()])
+
+    async def at_once() -> list[dict[str, Any]]:
+        return await asyncio.gather(*(graph.ainvoke({"user_query": each["question"]}) for each in QUESTIONS))
+
+    found = [(state["decision"], len(state["trace"])) for state in asyncio.run(at_once())]
+    expected = [graph.invoke({"user_query": each["question"]}) for each in QUESTIONS]
+    assert found == [(state["decision"], len(state["trace"])) for state in expected]
+
+
+def test_a_retriever_of_one_s_own_hands_documents_to_the_node() -> None:
+    strong = next(each for each in QUESTIONS if each["kind"] == "strong")
+    documents = [
+        Document(page_content=each.text, metadata={"id": each.id, "title": each.title})
+        for each in corpus().search(strong["question"], strong["retrieve"])
+    ]
+    graph = StateGraph(EvidenceState)
+    graph.add_node("retriever", lambda state: {"abstracts": documents})
+    graph.add_node("evidence_critic", evidence_critic_node())
+    graph.add_edge(START, "retriever")
+    graph.add_edge("retriever", "evidence_critic")
+    graph.add_edge("evidence_critic", END)
+    state = graph.compile(checkpointer=InMemorySaver()).invoke(
+        {"user_query": strong["question"]}, {"configurable": {"thread_id": "t"}}
+    )
+    assert state["decision"] == "sufficient"
+    assert len(state["grades"]) == len(documents)
+
+
+def test_as_a_part_of_a_larger_graph_it_feeds_synthesizer_and_critic_and_adds_nothing_twice() -> None:
+    strong = next(each for each in QUESTIONS if each["kind"] == "strong")
+    graph = StateGraph(MasisState)
+    graph.add_node("before", lambda state: {"trace": [{"node": "before"}], "metrics": {"confidence_history": [0.5]}})
+    graph.add_node("screening", evidence_graph([corpus()], Settings(screening_retrieve=strong["retrieve"])))
+    graph.add_node("synthesizer", synthesizer_node())
+    graph.add_node("critic", critic_node())
+    order = (START, "before", "screening", "synthesizer", "critic", END)
+    for one, following in itertools.pairwise(order):
+        graph.add_edge(one, following)
+    state = graph.compile(checkpointer=InMemorySaver()).invoke(
+        {"user_query": strong["question"], "retry_count": 0}, {"configurable": {"thread_id": "t"}}
+    )
+    assert [entry["node"] for entry in state["trace"]] == ["before", "evidence_critic", "synthesizer", "critic"]
+    assert len(state["metrics"]["confidence_history"]) == 2
+    assert state["metrics"]["last_citation_audit"]["invalid_citations"] == []
+    assert state["confidence"] > 0.7
+    assert {"screening", "last_citation_audit"} <= set(state["metrics"])
+
+
+class Broken:
+    """A source that is away."""
+
+    name = "away"
+
+    def search(self, query: str, limit: int, offset: int = 0) -> tuple[Abstract, ...]:
+        raise RetrievalFailed("away can't be asked: try again later.")
+
+
+def test_a_source_that_fails_is_told_and_the_others_are_heard() -> None:
+    strong = next(each for each in QUESTIONS if each["kind"] == "strong")
+    settings = Settings(screening_retrieve=strong["retrieve"])
+    state = evidence_graph([Broken(), corpus()], settings).invoke({"user_query": strong["question"]})
+    assert state["decision"] == "sufficient"
+    assert state["metrics"]["warnings"] == ["away: away can't be asked: try again later."]
+    alone = evidence_graph([Broken()]).invoke({"user_query": strong["question"]})
+    assert (alone["decision"], alone["evidence"]) == ("retrieve_more", [])
+
+
+def test_a_grader_that_cannot_be_asked_is_named_when_the_graph_is_made() -> None:
+    with pytest.raises(SettingsError, match="openai"):
+        evidence_critic_node(Settings(screening_graders="openai:gpt-4o"))
+
+
+def test_the_retriever_reads_on_where_words_are_used_up_and_stops_at_the_end() -> None:
+    few = InHand([Abstract(id="a", title="Bridges", text="Steel bridges rust.")])
+    state = evidence_graph([few], Settings(screening_max_rounds=4)).invoke({"user_query": "Does aspirin help?"})
+    assert state["decision"] == "retrieve_more"
+    assert 1 <= len(state["trace"]) <= 4
+    first = retriever_node([few]).invoke({"user_query": "Does aspirin help?"})
+    assert [each["text"] for each in first["queries"]] == ["Does aspirin help?"]

@@ -1,0 +1,118 @@
+"""The documented example as written: stopped at the interrupt, its process ended, gone on with in another."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from masis.review.submission import submit
+from masis.schema.review import Decision
+from masis.workbench import Workbench
+
+ROOT = Path(__file__).resolve().parents[3]
+EXAMPLE = ROOT / "examples" / "langgraph"
+
+
+def ran(*arguments: str, expect: int = 0) -> dict[str, Any]:
+    """What a process of its own says on stdout."""
+    command = [sys.executable, str(EXAMPLE / "graph.py"), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=120, check=False)
+    assert done.returncode == expect, done.stderr
+    told: dict[str, Any] = json.loads(done.stdout) if done.stdout else {"stderr": done.stderr}
+    return told
+
+
+def decided(db: Path, stopped: dict[str, Any], verdict: Any, **more: Any) -> None:
+    """Decide as the page does."""
+    bench, review = Workbench.open(db), stopped["review"]
+    run = bench.store.runs.get(review["run_id"])
+    assert run.best is not None
+    decision = Decision(
+        reviewer="Ada",
+        case_id=review["case_id"],
+        run_id=run.id,
+        iteration=run.best + 1,
+        verdict=verdict,
+        **more,
+    )
+    submit(bench.store, decision, seen_version=bench.store.cases.summary(review["case_id"]).version)
+    bench.store.close()
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> Path:
+    return tmp_path / "ferry.db"
+
+
+@pytest.mark.spec("MASIS-CRITIC-STATE", "MASIS-EVAL-STATE")
+def test_a_new_process_goes_on_after_a_decision_and_the_state_is_whole(db: Path) -> None:
+    stopped = ran("start", str(EXAMPLE / "ferry.json"), "--db", str(db))
+    assert stopped["next"] == ["person"]
+    assert ran("resume", "ferry", "--db", str(db), expect=1)["next"] == ["person"]  # nobody has decided yet
+
+    bench = Workbench.open(db)
+    opened = bench.open_case(stopped["review"]["case_id"])
+    assert opened.state == "needs_review"
+    assert opened.run is not None
+    assert [iteration.critique.hallucination_detected for iteration in opened.run.iterations] == [True, False]
+    assert opened.run.iterations[1].evaluation is not None
+    bench.store.close()
+
+    decided(db, stopped, "approve", note="Checked against the minutes.")
+    ended = ran("resume", "ferry", "--db", str(db))
+    assert ended["next"] == []
+    assert ended["review"]["verdict"] == "approve"
+    assert ended["review"]["note"] == "Checked against the minutes."
+    assert ended["final_answer"] == stopped["final_answer"]
+    assert "86 million" in ended["final_answer"]
+    assert ended["trace"][:-1] == stopped["trace"]
+    assert [entry["node"] for entry in ended["trace"]] == [
+        *("critic", "supervisor", "synthesizer", "critic", "supervisor", "evaluator", "person"),
+    ]
+    assert len(ended["metrics"]["confidence_history"]) == 2
+    assert set(ended["metrics"]["node_latency_ms"]) == {"critic", "synthesizer", "evaluator"}
+    whole = {key for key in stopped if key not in ("next", "review", "trace")}
+    assert {key: ended[key] for key in whole} == {key: stopped[key] for key in whole}
+    assert ran("resume", "ferry", "--db", str(db)) == ended
+
+
+@pytest.mark.parametrize(
+    ("verdict", "more", "answer"),
+    [
+        (
+            "override",
+            {"corrected_answer": "2.8 million a year.", "reason": "Asked was the saving."},
+            "2.8 million a year.",
+        ),
+        ("reject", {"reason": "Not what was asked."}, None),
+    ],
+)
+def test_an_override_replaces_the_answer_and_a_rejection_leaves_none(
+    db: Path, verdict: str, more: dict[str, Any], answer: str | None
+) -> None:
+    stopped = ran("start", str(EXAMPLE / "ferry.json"), "--db", str(db), "--thread", verdict)
+    decided(db, stopped, verdict, **more)
+    assert ran("resume", verdict, "--db", str(db))["final_answer"] == answer
+
+
+def test_after_an_escalation_a_third_process_goes_on_with_the_next_decision(db: Path) -> None:
+    stopped = ran("start", str(EXAMPLE / "ferry.json"), "--db", str(db))
+    decided(db, stopped, "escalate", reason="Who knows the accounts?")
+    escalated = ran("resume", "ferry", "--db", str(db))
+    assert (escalated["next"], escalated["review"]["state"]) == (["person"], "escalated")
+    decided(db, stopped, "approve")
+    ended = ran("resume", "ferry", "--db", str(db))
+    verdicts = [entry["verdict"] for entry in ended["trace"] if entry["node"] == "person"]
+    assert (ended["next"], verdicts) == ([], ["escalate", "approve"])
+
+
+def test_a_thread_under_way_is_not_begun_again_and_one_nobody_began_is_named(db: Path) -> None:
+    ran("start", str(EXAMPLE / "ferry.json"), "--db", str(db))
+    again = ran("start", str(EXAMPLE / "ferry.json"), "--db", str(db), expect=2)
+    assert "is under way" in again["stderr"]
+    assert "thread_id: is not known" in ran("resume", "nobody", "--db", str(db), expect=1)["stderr"]

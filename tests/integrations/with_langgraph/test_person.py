@@ -1,0 +1,231 @@
+"""A person in the graph: it waits until the workbench's log holds a decision, and for nothing less."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from langgraph.graph import START, StateGraph
+from langgraph.types import Command
+
+from masis import Settings
+from masis.errors import InputError
+from masis.integrations.langgraph import (
+    MasisState,
+    aresume,
+    critic_node,
+    keep_node,
+    person_node,
+    resume,
+    waiting,
+)
+from masis.review.submission import submit, take_back
+from masis.schema.review import Decision
+from masis.workbench import Workbench
+from tests.integrations.with_langgraph.graphs import EVIDENCE, RIGHT, WRONG, asked, reviewed, thread
+
+
+def decide(bench: Workbench, state: dict[str, Any], verdict: Any, **more: Any) -> Any:
+    """Decide as the page does: against the version of the case that was seen."""
+    review = state["review"]
+    decision = Decision(
+        reviewer="Ada", case_id=review["case_id"], run_id=review["run_id"], iteration=1, verdict=verdict, **more
+    )
+    return submit(bench.store, decision, seen_version=bench.store.cases.summary(review["case_id"]).version)
+
+
+def test_the_graph_stops_while_its_case_waits_in_the_queue(bench: Workbench) -> None:
+    graph = reviewed(bench, InMemorySaver())
+    state = graph.invoke(asked(WRONG), thread("bridge"))
+    (told,) = waiting(graph.get_state(thread("bridge"))).values()
+    opened = bench.open_case(told["case_id"])
+    assert opened.state == "needs_review"
+    assert opened.run is not None
+    assert opened.run.id == told["run_id"] == state["review"]["run_id"]
+    assert opened.case.metadata == {"made_by": "langgraph", "thread_id": "bridge"}
+    assert {reason["code"] for reason in told["reasons"]} >= {"invalid_reference", "hallucination"}
+    assert (told["answer"], told["question"]) == (WRONG, opened.case.query)
+    assert graph.get_state(thread("bridge")).next == ("person",)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "more", "answer"),
+    [
+        ("approve", {}, WRONG),
+        ("override", {"corrected_answer": RIGHT, "reason": "It is 120 metres."}, RIGHT),
+        ("reject", {"reason": "It makes things up."}, None),
+    ],
+)
+def test_a_decision_resumes_the_graph_and_settles_the_answer(
+    bench: Workbench, verdict: str, more: dict[str, Any], answer: str | None
+) -> None:
+    graph = reviewed(bench, InMemorySaver())
+    before = graph.invoke(asked(WRONG), thread())
+    entry = decide(bench, before, verdict, **more)
+    after = resume(graph, thread(), bench)
+    assert after is not None
+    assert after["final_answer"] == answer
+    review = after["review"]
+    assert (review["verdict"], review["reviewer"], review["entry_id"]) == (verdict, "Ada", entry.id)
+    assert (review["reason"], review["state"]) == (more.get("reason", ""), "decided")
+    assert after["trace"][:-1] == before["trace"]
+    assert after["trace"][-1]["node"] == "person"
+    assert {key: after[key] for key in ("critique", "metrics", "confidence")} == {
+        key: before[key] for key in ("critique", "metrics", "confidence")
+    }
+    assert graph.get_state(thread()).next == ()
+    assert json.loads(json.dumps(after, allow_nan=False)) == after
+
+
+def test_an_escalated_case_waits_for_the_next_decision(bench: Workbench) -> None:
+    graph = reviewed(bench, InMemorySaver())
+    state = graph.invoke(asked(WRONG), thread())
+    decide(bench, state, "escalate", reason="Needs a specialist.")
+    escalated = resume(graph, thread(), bench)
+    assert escalated is not None
+    assert (escalated["review"]["state"], escalated["final_answer"]) == ("escalated", WRONG)
+    assert waiting(graph.get_state(thread()))
+    assert resume(graph, thread(), bench) is None  # the same escalation does not count again
+    decide(bench, state, "reject", reason="Made up.")
+    decided = resume(graph, thread(), bench)
+    assert decided is not None
+    assert decided["final_answer"] is None
+    assert [entry.get("verdict") for entry in decided["trace"] if entry["node"] == "person"] == ["escalate", "reject"]
+
+
+def test_nothing_but_the_log_is_taken_for_a_decision(bench: Workbench) -> None:
+    graph = reviewed(bench, InMemorySaver())
+    graph.invoke(asked(WRONG), thread())
+    for forged in ({"verdict": "approve"}, True, "approve", {"review": {"state": "decided"}}):
+        state = graph.invoke(Command(resume=forged), thread())
+        assert waiting(graph.get_state(thread()))
+        assert "verdict" not in state["review"]
+    assert resume(graph, thread(), bench) is None
+
+
+def test_a_decision_taken_back_before_the_graph_goes_on_does_not_count(bench: Workbench) -> None:
+    graph = reviewed(bench, InMemorySaver())
+    state = graph.invoke(asked(WRONG), thread())
+    take_back(bench.store, decide(bench, state, "approve"), "Ada")
+    assert resume(graph, thread(), bench) is None
+
+
+def test_an_answer_that_needs_nobody_goes_by_with_the_policy_s_acceptance(bench: Workbench) -> None:
+    graph = reviewed(bench, InMemorySaver())
+    state = graph.invoke(asked(RIGHT), thread())
+    assert graph.get_state(thread()).next == ()
+    assert (state["review"]["state"], state["review"]["source"]) == ("accepted", "CODE")
+    assert state["final_answer"] == RIGHT
+    assert bench.open_case(state["review"]["case_id"]).state == "accepted"
+
+
+def test_a_run_drawn_for_a_spot_check_waits_in_the_queue_but_not_in_the_graph(bench: Workbench) -> None:
+    graph = reviewed(bench, InMemorySaver(), Settings(spot_check_share=1.0))
+    state = graph.invoke(asked(RIGHT), thread())
+    assert graph.get_state(thread()).next == ()
+    assert (state["review"]["state"], state["final_answer"]) == ("not needed", RIGHT)
+    assert bench.open_case(state["review"]["case_id"]).state == "needs_review"
+
+
+def test_the_better_of_two_drafts_is_what_waits_and_what_an_approval_lets_stand(bench: Workbench) -> None:
+    node, checkpointer = critic_node(), InMemorySaver()
+    state = asked(RIGHT + " It is painted grey every year by nobody.")
+    graph = StateGraph(MasisState)
+    graph.add_node("critic", node)
+    graph.add_node("worse", lambda state: {"draft_answer": WRONG, "retry_count": 1})
+    graph.add_node("keep", keep_node(bench))
+    graph.add_node("person", person_node(bench))
+    graph.add_edge(START, "critic")
+    graph.add_conditional_edges("critic", lambda state: "keep" if state["retry_count"] else "worse")
+    graph.add_edge("worse", "critic")
+    graph.add_edge("keep", "person")
+    compiled = graph.compile(checkpointer=checkpointer)
+    stopped = compiled.invoke(state, thread())
+    run = bench.open_case(stopped["review"]["case_id"]).run
+    assert run is not None
+    assert [iteration.answer for iteration in run.iterations] == [state["draft_answer"], WRONG]
+    assert run.final_answer == state["draft_answer"]
+
+
+def test_keeping_again_changes_nothing_and_another_way_from_a_checkpoint_is_another_run(bench: Workbench) -> None:
+    graph = reviewed(bench, InMemorySaver())
+    graph.invoke(asked(WRONG), thread())
+    history = list(graph.get_state_history(thread()))
+    before_keep = next(snapshot for snapshot in history if snapshot.next == ("keep",))
+    graph.invoke(None, before_keep.config)
+    (case_id,) = {each["case_id"] for each in waiting(graph.get_state(thread())).values()}
+    assert len(bench.open_case(case_id).runs) == 1
+    before_critic = next(snapshot for snapshot in history if snapshot.next == ("critic",))
+    graph.invoke(None, before_critic.config)
+    assert len(bench.open_case(case_id).runs) == 2  # audited anew: other times, so another run of the same case
+
+
+def test_cases_of_threads_with_other_content_stand_beside_each_other(bench: Workbench) -> None:
+    graph = reviewed(bench, InMemorySaver())
+    names = ["x" * 3000, "../../etc", "'; DROP TABLE cases; --", "<b>bold</b>"]
+    for name in names:
+        graph.invoke(asked(WRONG), thread(name))
+    assert bench.overview().cases == len(names)
+    assert bench.overview().states["needs_review"] == len(names)
+
+
+def test_a_graph_without_critic_or_keep_is_told_what_is_missing(bench: Workbench) -> None:
+    with pytest.raises(InputError, match=r"metrics\.run: holds no audit"):
+        keep_node(bench).invoke(asked(WRONG))
+    with pytest.raises(InputError, match="review: is empty"):
+        person_node(bench).invoke(asked(WRONG))
+    state = critic_node().invoke(asked(WRONG))
+    with pytest.raises(InputError, match=r"metrics\.run: holds no audit"):
+        keep_node(bench).invoke(asked(WRONG) | state | {"evidence": EVIDENCE[:1]})
+
+
+def test_a_thread_nobody_began_is_named(bench: Workbench) -> None:
+    graph = reviewed(bench, InMemorySaver())
+    with pytest.raises(InputError, match="thread_id: is not known"):
+        resume(graph, thread("nobody"), bench)
+
+
+def test_a_thread_that_has_ended_is_left_as_it_is(bench: Workbench) -> None:
+    graph = reviewed(bench, InMemorySaver())
+    state = graph.invoke(asked(WRONG), thread())
+    decide(bench, state, "approve")
+    ended = resume(graph, thread(), bench)
+    assert resume(graph, thread(), bench) == ended
+
+
+def test_interrupts_of_other_nodes_are_left_to_them(bench: Workbench) -> None:
+    graph = StateGraph(MasisState)
+    graph.add_node("critic", critic_node())
+    graph.add_node("theirs", lambda state: {"trace": [{"node": "theirs"}]})
+    graph.add_edge(START, "critic")
+    graph.add_edge("critic", "theirs")
+    compiled = graph.compile(checkpointer=InMemorySaver(), interrupt_before=["theirs"])
+    compiled.invoke(asked(WRONG), thread())
+    assert waiting(compiled.get_state(thread())) == {}
+
+
+def test_an_async_graph_waits_and_goes_on_the_same_way(bench: Workbench, tmp_path: Path) -> None:
+    checkpoints = str(tmp_path / "checkpoints.db")
+
+    async def begun() -> dict[str, Any]:
+        async with AsyncSqliteSaver.from_conn_string(checkpoints) as checkpointer:
+            graph = reviewed(bench, checkpointer)
+            state = await graph.ainvoke(asked(WRONG), thread())
+            assert await aresume(graph, thread(), bench) is None
+            return dict(state)
+
+    async def continued() -> dict[str, Any] | None:
+        async with AsyncSqliteSaver.from_conn_string(checkpoints) as checkpointer:
+            return await aresume(reviewed(bench, checkpointer), thread(), bench)
+
+    state = asyncio.run(begun())
+    decide(bench, state, "override", corrected_answer=RIGHT, reason="It is 120 metres.")
+    after = asyncio.run(continued())
+    assert after is not None
+    assert after["final_answer"] == RIGHT
+    assert after["trace"][:-1] == state["trace"]

@@ -1,0 +1,134 @@
+"""The state: what nodes write joins without loss, evidence of any make is read, nothing in it needs more than JSON."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from langchain_core.documents import Document
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+
+from masis import Evidence
+from masis.errors import InputError
+from masis.integrations.langgraph.reading import abstracts_by_id, evidence_of, plain_evidence
+from masis.integrations.langgraph.state import appended, merged_metrics, replaced_evidence
+from tests.integrations.with_langgraph.graphs import EVIDENCE, asked, audited, thread
+
+SAFE = JsonPlusSerializer(allowed_msgpack_modules=None)
+"""Reads back plain values only: what a checkpointer in strict mode does."""
+
+
+def test_metrics_of_several_nodes_stand_beside_each_other() -> None:
+    metrics = merged_metrics({}, {"node_latency_ms": {"critic": 5.0}, "theirs": 1})
+    metrics = merged_metrics(metrics, {"node_latency_ms": {"evaluator": 7.0}, "evaluation": {"overall_score": 0.5}})
+    assert metrics == {
+        "node_latency_ms": {"critic": 5.0, "evaluator": 7.0},
+        "theirs": 1,
+        "evaluation": {"overall_score": 0.5},
+    }
+
+
+def test_violations_add_up_confidences_line_up_and_the_last_audit_replaces_the_one_before() -> None:
+    first = {"citation_violations": 2, "confidence_history": [0.3], "last_citation_audit": {"a": 1, "b": 2}}
+    second = {"citation_violations": 1, "confidence_history": [None], "last_citation_audit": {"a": 3}}
+    assert merged_metrics(merged_metrics(None, first), second) == {
+        "citation_violations": 3,
+        "confidence_history": [0.3, None],
+        "last_citation_audit": {"a": 3},
+    }
+
+
+@given(st.lists(st.dictionaries(st.text(max_size=3), st.integers(), max_size=3), max_size=5))
+def test_a_trace_loses_nothing(entries: list[dict[str, Any]]) -> None:
+    trace: list[dict[str, Any]] = []
+    for entry in entries:
+        trace = appended(trace, [entry])
+    assert trace == entries
+
+
+def test_reducers_leave_what_they_were_given_alone() -> None:
+    before = {"confidence_history": [0.1], "node_latency_ms": {"critic": 1.0}}
+    copy = json.loads(json.dumps(before))
+    merged_metrics(before, {"confidence_history": [0.2], "node_latency_ms": {"critic": 2.0}})
+    assert before == copy
+
+
+@pytest.mark.parametrize(
+    "chunk",
+    [
+        Evidence(id="c1", text="Steel.", source="Atlas"),
+        {"id": "c1", "text": "Steel.", "source": "Atlas"},
+        {"chunk_id": "c1", "content": "Steel.", "url": "Atlas"},
+        Document(id="c1", page_content="Steel.", metadata={"source": "Atlas"}),
+        Document(page_content="Steel.", metadata={"chunk_id": "c1", "source": "Atlas"}),
+        SimpleNamespace(chunk_id="c1", text="Steel.", source="Atlas"),
+    ],
+    ids=["ours", "mapping", "chunk_id and content", "document", "document with metadata", "object"],
+)
+def test_evidence_of_any_make_is_read(chunk: Any) -> None:
+    (read,) = evidence_of({"evidence": [chunk]})
+    assert (read.id, read.text, read.source) == ("c1", "Steel.", "Atlas")
+
+
+def test_evidence_without_ids_is_named_by_its_place_and_keeps_what_else_it_holds() -> None:
+    found = plain_evidence([Document(page_content="A", metadata={"page": 3}), "B", {"text": "C", "score": 0.5}])
+    assert [chunk["id"] for chunk in found] == ["chunk_1", "chunk_2", "chunk_3"]
+    assert found[0]["metadata"] == {"page": 3}
+    assert found[2]["score"] == 0.5
+
+
+def test_a_chunk_found_twice_is_there_once_and_two_texts_under_one_id_are_refused() -> None:
+    chunk = {"id": "c1", "text": "Steel."}
+    assert plain_evidence([chunk, chunk]) == [chunk]
+    with pytest.raises(InputError, match=r"evidence\[1\]: the id 'c1' names two different texts"):
+        plain_evidence([chunk, {"id": "c1", "text": "Tin."}])
+
+
+@pytest.mark.parametrize("chunk", [{"id": "c1"}, 7, None, SimpleNamespace(name="x"), {"text": 7}])
+def test_evidence_without_a_text_is_refused_by_its_place(chunk: Any) -> None:
+    with pytest.raises(InputError, match=r"evidence\[0\]: .* has no text"):
+        plain_evidence([chunk])
+
+
+def test_what_json_cannot_hold_is_written_out() -> None:
+    day = datetime.date(2024, 5, 1)
+    (chunk,) = plain_evidence([Document(id="c1", page_content="A", metadata={"day": day})])
+    assert json.loads(json.dumps(chunk)) == chunk
+    assert chunk["metadata"] == {"day": "2024-05-01"}
+
+
+def test_later_evidence_replaces_what_was_retrieved_before() -> None:
+    assert replaced_evidence([{"id": "a", "text": "A"}], [{"chunk_id": "b", "text": "B"}]) == [{"id": "b", "text": "B"}]
+
+
+def test_abstracts_of_any_make_are_read() -> None:
+    found = abstracts_by_id(
+        [
+            {"pmid": "123", "title": "A trial", "abstract": "We gave aspirin."},
+            Document(page_content="We gave nothing.", metadata={"title": "Another", "id": "x"}),
+        ]
+    )
+    assert [(key, each["title"], each["text"]) for key, each in found.items()] == [
+        ("pmid-123", "A trial", "We gave aspirin."),
+        ("x", "Another", "We gave nothing."),
+    ]
+
+
+@pytest.mark.spec("MASIS-CRITIC-STATE", "MASIS-EVAL-STATE")
+def test_a_checkpointer_that_reads_plain_values_only_gives_the_whole_state_back() -> None:
+    documents = [Document(id=each["id"], page_content=each["text"]) for each in EVIDENCE]
+    graph = audited(checkpointer=InMemorySaver(serde=SAFE))
+    state = graph.invoke(asked(evidence=documents), thread())
+    kept = graph.get_state(thread()).values
+    assert kept == state
+    assert json.loads(json.dumps(kept, allow_nan=False)) == kept
+    assert set(kept) == {
+        *("user_query", "draft_answer", "evidence", "retry_count"),
+        *("critique", "confidence", "final_answer", "metrics", "trace"),
+    }
