@@ -3,6 +3,7 @@
     MasisError
     ├── InputError             a file, a line or a field of it is wrong: says which, and the cure
     ├── SettingsError          a setting is unknown or out of range
+    │   └── MissingKey         a provider's key is neither in the environment nor in the secrets file
     ├── StoreError
     │   ├── NewerDatabase      the file was written by a later version
     │   ├── NotADatabase       the file is something else
@@ -80,6 +81,10 @@ class InputError(MasisError):
 
 class SettingsError(MasisError):
     """A setting is unknown, of the wrong type or out of its range."""
+
+
+class MissingKey(SettingsError):
+    """A model is named whose provider wants a key, and there is none; the settings themselves are in order."""
 
 
 class StoreError(MasisError):

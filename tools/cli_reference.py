@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -52,7 +53,17 @@ def reference() -> str:
             if command is not None:
                 child = click.Context(command, context, info_name=name, terminal_width=100)
                 parts.append(_section(f"masis {name}", command, child))
+                parts += _subcommands(f"masis {name}", command, child)
     return "\n".join(parts)
+
+
+def _subcommands(title: str, command: click.Command, context: click.Context) -> Iterator[str]:
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            below = command.get_command(context, name)
+            if below is not None:
+                child = click.Context(below, context, info_name=name, terminal_width=100)
+                yield _section(f"{title} {name}", below, child)
 
 
 def _section(title: str, command: click.Command, context: click.Context) -> str:

@@ -24,6 +24,7 @@ COMMANDS = {
     "metrics": Command("masis.cli.metrics:metrics", "Show what the audits came to: rates, times, scores, costs."),
     "bench": Command("masis.cli.bench:bench", "Measure the auditor on labelled data, beside baselines."),
     "mcp": Command("masis.cli.mcp:mcp", "Serve the tools of the workbench to agents (MCP)."),
+    "config": Command("masis.cli.config:config", "Show the settings and who said so; check or begin the file."),
     "optimize": Command("masis.cli.optimize:optimize", "Compile a critic on labelled answers, with DSPy."),
     "health": Command("masis.cli.health:health", "Check that everything the workbench needs is in order."),
     "purge": Command("masis.cli.purging:purge", "Remove audits past their time, and record that."),

@@ -83,7 +83,7 @@ class CommandGroup(click.Group):
             place = error.filename or "a file"
             raise JobFailed(f"{place}: {error.strerror}. Check the place, its permissions and its space.") from error
         except Exception as error:
-            if ctx.params.get("debug"):
+            if ctx.find_root().params.get("debug"):
                 raise
             raise JobFailed(
                 f"Unexpected: {type(error).__name__}: {error}. This is a fault of the program; "

@@ -9,9 +9,11 @@ from typing import Any, TypeVar
 
 import click
 
+from masis.auditor import resolved
 from masis.cli.group import JobFailed
-from masis.cli.talk import printable
-from masis.settings import ROLES, Settings, database_path, load
+from masis.cli.talk import printable, say
+from masis.errors import MissingExtra, MissingKey, SettingsError
+from masis.settings import ROLES, Loaded, Settings, database_path, load, shown
 from masis.store import Store, Unguarded
 from masis.workbench import Workbench
 
@@ -97,13 +99,44 @@ def settings_options(command: F) -> F:
 
 def chosen_settings(models: Iterable[str], assignments: Iterable[str]) -> Settings:
     """Settings from the options over environment, file and defaults. Raises SettingsError or click.UsageError."""
-    flags: dict[str, Any] = _roles(models)
+    return chosen(models, assignments).settings
+
+
+def chosen(models: Iterable[str], assignments: Iterable[str]) -> Loaded:
+    """As ``chosen_settings``, with the origin of each value. What a person should know about them is said."""
+    flags: dict[str, Any] = {}
     for assignment in assignments:
         key, given, value = assignment.partition("=")
         if not given:
-            raise click.UsageError(f"--set {printable(assignment)}: write it as KEY=VALUE, like max_iterations=2.")
+            raise click.UsageError(f"--set {shown(assignment)}: write it as KEY=VALUE, like max_iterations=2.")
         flags[key.strip()] = value.strip()
-    return load(flags).settings
+    loaded = load(flags, models=_roles(models))
+    for warning in loaded.warnings:
+        say(f"Note: {warning}")
+    return loaded
+
+
+def misnamed_models(loaded: Loaded) -> list[str]:
+    """What is wrong with the models that the settings name, each with the place it was named in.
+
+    A key that is not there is no fault of the settings; nor is an extra that is not installed.
+    """
+    faults = []
+    for role, model in loaded.settings.models().items():
+        try:
+            resolved(model, role, loaded.settings)
+        except (MissingKey, MissingExtra):
+            continue
+        except SettingsError as error:
+            spoken = loaded.origins[role].spoken
+            faults.append(f"{spoken}, {error}" if spoken else str(error))
+    return faults
+
+
+def check_named(loaded: Loaded) -> None:
+    """Raise SettingsError where a role names a model that there is none of, with the place it was named in."""
+    if faults := misnamed_models(loaded):
+        raise SettingsError("\n".join(faults))
 
 
 def _roles(models: Iterable[str]) -> dict[str, str]:

@@ -17,10 +17,10 @@ from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
-from masis.errors import SettingsError
+from masis.errors import MissingKey, SettingsError
 from masis.schema.calls import ReplyMode
 from masis.schema.providers import ProviderSettings, Wire
-from masis.settings import OFFLINE, Settings, secret, variable
+from masis.settings import OFFLINE, Settings, may_be_a_key, secret, variable
 
 CONCURRENCY = 16
 JUDGES = ("critic", "evaluator")
@@ -107,6 +107,8 @@ def model_name(string: str, role: str, settings: Settings) -> ModelName:
 
 def _unknown(string: str, settings: Settings) -> str:
     names = [OFFLINE, *KNOWN, *settings.providers]
+    if may_be_a_key(string):
+        return "this looks like a key, not like a model. Keys stand in the environment or a secrets file."
     provider, _, model = string.partition(":")
     for vendor, known in KNOWN.items():
         if known.strong and provider.startswith(known.strong.split("-")[0]):
@@ -144,7 +146,7 @@ def endpoint(provider: str, settings: Settings, environment: Mapping[str, str] |
     )
     if key_name and key is None and (own.key_env or (known and address == known.address)):
         where = f" You get one at {known.get_a_key}." if known and known.get_a_key else ""
-        raise SettingsError(
+        raise MissingKey(
             f"{provider}: there is no key. Set {key_name} in the environment, or write it into masis.secrets.toml "
             f"(MASIS_SECRETS names another file).{where}"
         )

@@ -15,9 +15,13 @@ from masis.settings.environment import (
     variable,
 )
 from masis.settings.fields import NOT_OF_AUDIT, NOT_OF_SCREENING, OFFLINE, ROLES, Role, Seconds, Settings
+from masis.settings.listing import Row, all_rows, rows
 from masis.settings.loading import Loaded, load
 from masis.settings.origins import Origin
 from masis.settings.ranges import as_toml, described, schema_of, spelled
+from masis.settings.secrecy import may_be_a_key, shown
+from masis.settings.spellings import OTHER_VARIABLES, YAML_KEYS
+from masis.settings.template import template
 from masis.settings.words import GROUPS, WORDS, Group, Words
 
 __all__ = [
@@ -25,15 +29,19 @@ __all__ = [
     "NOT_OF_AUDIT",
     "NOT_OF_SCREENING",
     "OFFLINE",
+    "OTHER_VARIABLES",
     "ROLES",
     "WORDS",
+    "YAML_KEYS",
     "Group",
     "Loaded",
     "Origin",
     "Role",
+    "Row",
     "Seconds",
     "Settings",
     "Words",
+    "all_rows",
     "as_toml",
     "config_file",
     "config_places",
@@ -42,9 +50,13 @@ __all__ = [
     "demo_database_path",
     "described",
     "load",
+    "may_be_a_key",
+    "rows",
     "schema_of",
     "secret",
     "secrets_file",
+    "shown",
     "spelled",
+    "template",
     "variable",
 ]

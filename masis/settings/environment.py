@@ -36,7 +36,8 @@ def toml(text: str, file: Path) -> dict[str, Any]:
         return tomllib.loads(text)
     except ValueError as error:  # TOMLDecodeError, or a number of thousands of digits
         found = re.search(r"\(at line (\d+), column (\d+)\)", str(error))
-        line = f", line {found[1]}" if found else ""
+        ended = "at end of document" in str(error)
+        line = f", line {found[1]}" if found else f", line {len(text.splitlines())}" if ended else ""
         column = f", column {found[2]}" if found else ""
         what = re.sub(r"\s*\(at [^)]*\)$", "", str(error)).rstrip(".")
         raise SettingsError(f"{file}{line}: is no valid TOML{column}: {what}.{_cure(file)}") from error

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from pydantic_core import ErrorDetails
 
 from masis.settings.fields import Settings
-from masis.settings.origins import Given, Origin
+from masis.settings.origins import Fault, Given, Origin
 from masis.settings.ranges import choices, described, is_number, schema_of, spelled
 from masis.settings.secrecy import may_be_a_key, shown
 from masis.settings.spellings import (
@@ -45,13 +45,6 @@ CALLED_ELSEWHERE = {
 _KEYS = "Keys stand in the environment or a secrets file: name the variable with key_env."
 
 
-class Told(NamedTuple):
-    """A message, and whether it is an error rather than a warning."""
-
-    is_wrong: bool
-    message: str
-
-
 def nearest(name: str, names: Iterable[str], least: float = 0.6) -> str | None:
     """The right name that is nearest, whatever its capitals; None where none is near."""
     by_small = {each.casefold(): each for each in names}
@@ -59,41 +52,42 @@ def nearest(name: str, names: Iterable[str], least: float = 0.6) -> str | None:
     return by_small[near[0]] if near else None
 
 
-def no_such_setting(name: Name, origin: Origin) -> str:
+def no_such_setting(name: Name, origin: Origin) -> Fault:
     """An unknown name. What was given for it is not repeated: it may be a key."""
     told = f"{origin.spoken}: there is no setting {_named(name)}."
-    return f"{told}{_hint(name)}"
+    return Fault(origin, f"{told}{_hint(name)}")
 
 
-def not_a_table(name: Name, origin: Origin) -> str:
+def not_a_table(name: Name, origin: Origin) -> Fault:
     """A value where a table of settings stands."""
-    return f"{origin.spoken}: '{written(name)}' is a table of settings: write [{written(name)}], and KEY = VALUE below."
+    table = written(name)
+    return Fault(origin, f"{origin.spoken}: '{table}' is a table of settings: write [{table}], and KEY = VALUE below.")
 
 
-def no_such_variable(variable: str) -> Told:
-    """A variable of ours that nothing heeds: refused where it is nearly the name of one that is, else pointed out."""
+def no_such_variable(variable: str) -> Fault | str:
+    """A variable of ours that nothing heeds: a fault where it is nearly the name of one that is, else a warning."""
+    origin = Origin("environment", variable)
     near = nearest(variable, [*VARIABLES, *OTHER_VARIABLES], SURE)
     table = next((table for table in TABLES_OF_TABLES if variable.startswith(f"MASIS_{table.upper()}_")), None)
     if table:
         example = "MASIS_PROVIDERS__VLLM__ADDRESS" if table == "providers" else f"[{table}.NAME] in masis.toml"
-        return Told(True, f"{variable}: names no key of a table. Two underscores part the names: {example}.")
+        return Fault(origin, f"{variable}: names no key of a table. Two underscores part the names: {example}.")
     if near:
-        return Told(True, f"{variable}: there is no such variable. Did you mean {near!r}?")
+        return Fault(origin, f"{variable}: there is no such variable. Did you mean {near!r}?")
     if variable.endswith(("_KEY", "_TOKEN", "_SECRET")):
-        cure = f"Keys go by their own names: {variable.removeprefix('MASIS_')}."
-        return Told(False, f"{variable}: nothing heeds this variable. {cure}")
-    return Told(False, f"{variable}: nothing heeds this variable. 'masis config show' names those that are heeded.")
+        return (
+            f"{variable}: nothing heeds this variable. Keys go by their own names: {variable.removeprefix('MASIS_')}."
+        )
+    return f"{variable}: nothing heeds this variable. 'masis config show' names those that are heeded."
 
 
-def says_two_things(one: Given, other: Given) -> str:
+def says_two_things(one: Given, other: Given) -> Fault:
     """One setting under two names, with different values."""
-    return (
-        f"{one.place} and {other.place} both give '{written(one.means)}', "
-        f"and differ: {shown(one.value)} and {shown(other.value)}. Keep one of them."
-    )
+    both = f"{one.place} and {other.place} both give '{written(one.means)}'"
+    return Fault(one.origin, f"{both}, and differ: {shown(one.value)} and {shown(other.value)}. Keep one of them.")
 
 
-def wrong_value(error: ErrorDetails, given: Mapping[Name, Given]) -> str:
+def wrong_value(error: ErrorDetails, given: Mapping[Name, Given]) -> Fault:
     """Which value is wrong, and what would be right."""
     name = tuple(str(part) for part in error["loc"])
     at = next((name[:length] for length in range(len(name), 0, -1) if name[:length] in given), None)
@@ -103,11 +97,12 @@ def wrong_value(error: ErrorDetails, given: Mapping[Name, Given]) -> str:
     if error["type"] == "extra_forbidden":
         return _no_such_key(name, source)
     if name[-1] == "key_env":
-        return f"{source.place}: is no name of a variable, such as OPENAI_API_KEY. The key itself does not belong here."
+        cure = "The key itself does not belong here."
+        return Fault(source.origin, f"{source.place}: is no name of a variable, such as OPENAI_API_KEY. {cure}")
     return not_allowed(source, name)
 
 
-def not_allowed(source: Given, name: Name) -> str:
+def not_allowed(source: Given, name: Name) -> Fault:
     """A value that is not of its kind or out of its range."""
     schema = schema_of(name)
     value: Any = source.value
@@ -119,11 +114,11 @@ def not_allowed(source: Given, name: Name) -> str:
         told += f" Write [{name[0]}.NAME], and KEY = VALUE below."
     elif len(name) == 1:
         told += f" The default is {spelled(Settings.model_fields[name[0]].default)}."
-    return told
+    return Fault(source.origin, told)
 
 
 def _named(name: Name) -> str:
-    return "of that name" if may_be_a_key(written(name)) else f"'{written(name)[:COMPARED]}'"
+    return "of that name" if any(map(may_be_a_key, name)) else f"'{written(name)[:COMPARED]}'"
 
 
 def _hint(name: Name) -> str:
@@ -146,17 +141,19 @@ def _table_of(key: str) -> str | None:
     return next((group.table for group in GROUPS if key in group.settings), None)
 
 
-def _no_such_key(name: Name, source: Given) -> str:
+def _no_such_key(name: Name, source: Given) -> Fault:
     known = list(schema_of(name[:-1]).get("properties", {}))
     near = CALLED_ELSEWHERE.get(name[-1].casefold()) or nearest(name[-1], known)
     hint = f" Did you mean {near!r}?" if near in known else ""
     cure = f" {_KEYS}" if name[0] == "providers" else ""
-    return f"{source.place}: there is no such setting.{hint} There are: {', '.join(known)}.{cure}"
+    return Fault(source.origin, f"{source.place}: there is no such setting.{hint} There are: {', '.join(known)}.{cure}")
 
 
-def _missing(name: Name, error: ErrorDetails, given: Mapping[Name, Given]) -> str:
-    beside = next((each for key, each in given.items() if key[: len(name) - 1] == name[:-1]), None)
-    place = f"{beside.origin.spoken}, " if beside and beside.origin.kind == "file" else ""
+def _missing(name: Name, error: ErrorDetails, given: Mapping[Name, Given]) -> Fault:
+    beside = next((each.origin for key, each in given.items() if key[: len(name) - 1] == name[:-1]), Origin("default"))
+    place = f"{beside.spoken}, " if beside.kind == "file" else ""
     if error["type"] == "missing":
-        return f"{place}{written(name[:-1])}: has no {name[-1]!r}, which is {described(schema_of(name))}."
-    return f"{written(name) or 'The settings'}: {error['msg'].removeprefix('Value error, ')}"
+        told = f"{place}{written(name[:-1])}: has no {name[-1]!r}, which is {described(schema_of(name))}."
+    else:
+        told = f"{written(name) or 'The settings'}: {error['msg'].removeprefix('Value error, ')}"
+    return Fault(beside, told)

@@ -12,7 +12,7 @@ from masis.errors import SettingsError
 from masis.settings.environment import config_file, environment_or
 from masis.settings.faults import not_allowed, says_two_things, wrong_value
 from masis.settings.fields import Settings
-from masis.settings.origins import STRENGTH, Given, Origin, Read
+from masis.settings.origins import STRENGTH, Fault, Given, Origin, Read
 from masis.settings.ranges import is_number, schema_of
 from masis.settings.sources import from_environment, from_file, from_flags
 from masis.settings.spellings import Name
@@ -68,7 +68,7 @@ def load(
     )
 
 
-def _contradictions(given: Iterable[Given]) -> list[str]:
+def _contradictions(given: Iterable[Given]) -> list[Fault]:
     """Settings that one source gives under two names with different values."""
     first: dict[Name, Given] = {}
     told = []
@@ -79,7 +79,7 @@ def _contradictions(given: Iterable[Given]) -> list[str]:
     return told
 
 
-def _checked(given: Mapping[Name, Given], faults: list[str]) -> Settings | None:
+def _checked(given: Mapping[Name, Given], faults: list[Fault]) -> Settings | None:
     """The settings, or None with what is wrong added to ``faults``."""
     right: dict[Name, Given] = {}
     for name, each in given.items():
@@ -117,6 +117,7 @@ def _origins(given: Mapping[Name, Given]) -> dict[str, Origin]:
     return found
 
 
-def _told(faults: list[str]) -> str:
-    more = len(faults) - SHOWN
-    return "\n".join([*faults[:SHOWN], *([f"and {more} more."] if more > 0 else [])])
+def _told(faults: list[Fault]) -> str:
+    told = [fault.message for fault in sorted(faults, key=lambda fault: fault.order)]
+    more = len(told) - SHOWN
+    return "\n".join([*told[:SHOWN], *([f"and {more} more."] if more > 0 else [])])

@@ -85,7 +85,7 @@ def spelled(value: object) -> str:
         return str(value).lower()
     if isinstance(value, list | tuple):
         return ", ".join(map(spelled, value)) or "none"
-    return f"{value:g}" if isinstance(value, float) else without_secrets(str(value))
+    return f"{value:g}" if isinstance(value, float) else without_secrets(str(value)) or "none"
 
 
 def as_toml(value: object) -> str:

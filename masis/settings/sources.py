@@ -12,7 +12,7 @@ from typing import Any
 from masis.settings.environment import read_file, toml
 from masis.settings.faults import no_such_setting, no_such_variable, not_a_table
 from masis.settings.lines import key_lines
-from masis.settings.origins import Given, Origin, Read
+from masis.settings.origins import Fault, Given, Origin, Read
 from masis.settings.ranges import schema_of
 from masis.settings.spellings import (
     OTHER_VARIABLES,
@@ -26,7 +26,7 @@ from masis.settings.spellings import (
 DEEPEST = 3
 """How deep values lie in tables: providers, the name, the key."""
 
-Found = Given | str
+Found = Given | Fault
 """A value, or what is wrong with it."""
 
 
@@ -62,7 +62,10 @@ def from_environment(environment: Mapping[str, str], known: frozenset[Name]) -> 
         name = VARIABLES.get(variable) or _inside(variable, known)
         if name is None:
             told = no_such_variable(variable)
-            (found if told.is_wrong else warnings).append(told.message)
+            if isinstance(told, Fault):
+                found.append(told)
+            else:
+                warnings.append(told)
         elif text.strip():
             found += _typed(name, text.strip(), origin)
     return _sorted(found, warnings)
@@ -71,7 +74,7 @@ def from_environment(environment: Mapping[str, str], known: frozenset[Name]) -> 
 def _sorted(found: Iterator[Found] | list[Found], warnings: list[str] | None = None) -> Read:
     all_found = list(found)
     given = tuple(each for each in all_found if isinstance(each, Given))
-    return Read(given, tuple(each for each in all_found if isinstance(each, str)), tuple(warnings or ()))
+    return Read(given, tuple(each for each in all_found if isinstance(each, Fault)), tuple(warnings or ()))
 
 
 def _in_tree(tree: Mapping[str, Any], table: Name, origin: Any) -> Iterator[Found]:
@@ -145,7 +148,8 @@ def _typed(name: Name, text: str, origin: Origin) -> Iterator[Found]:
         try:
             value = json.loads(text)
         except (ValueError, RecursionError):
-            yield f"{origin.spoken}: is no JSON. A whole table is written as JSON here; single values have names."
+            cure = "A whole table is written as JSON here; single values have names."
+            yield Fault(origin, f"{origin.spoken}: is no JSON. {cure}")
             return
         yield from _leaves(name, (str(means),), value, lambda _: origin)
     else:

@@ -52,7 +52,7 @@ OTHER_VARIABLES = {
 def _spellings() -> dict[Name, str]:
     found: dict[Name, str] = {(name,): name for name in Settings.model_fields}
     for group in GROUPS:
-        for name in group.settings.keys() - TABLES_OF_TABLES:
+        for name in [name for name in group.settings if name not in TABLES_OF_TABLES]:
             found[group.table, name] = found[group.table, name.removeprefix(group.prefix)] = name
     for key, name in {**YAML_KEYS, "strictness": "strictness"}.items():
         found[(*CRITIQUE, key)] = name

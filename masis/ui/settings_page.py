@@ -7,7 +7,7 @@ from typing import Any
 
 import streamlit as st
 
-from masis.settings import GROUPS, Loaded, Origin, Settings, load, spelled
+from masis.settings import GROUPS, Loaded, Origin, Row, load, rows, spelled
 from masis.ui.components.records import health_list, overview_head, settings_table
 from masis.ui.desk import LabelData, label
 from masis.ui.overview import state_counts
@@ -53,6 +53,9 @@ def _settings(bench: Workbench) -> None:
         "the server again. A single audit can be given its own: under **New audit**, or with "
         "`masis audit --set max_iterations=2`."
     )
+    st.text(f"Configuration file: {loaded.file or 'none'}")
+    for warning in loaded.warnings:
+        st.text(f"Note: {warning}")
     if loaded.settings != bench.settings:
         st.warning(
             "File or environment have changed since the server was started. It holds to the values shown here until "
@@ -64,25 +67,21 @@ def _settings(bench: Workbench) -> None:
 
 def setting_groups(loaded: Loaded) -> list[dict[str, Any]]:
     """The settings in their groups, each with value, default, meaning and origin."""
-    default = Settings()
     return [
-        {
-            "title": group.title,
-            "meaning": group.meaning,
-            "rows": [
-                {
-                    "name": name,
-                    "value": spelled(getattr(loaded.settings, name)),
-                    "default": spelled(getattr(default, name)),
-                    "changed": getattr(loaded.settings, name) != getattr(default, name),
-                    "meaning": words.meaning,
-                    "origin": _origin_label(loaded.origins[name]),
-                }
-                for name, words in group.settings.items()
-            ],
-        }
+        {"title": group.title, "meaning": group.meaning, "rows": [_row(row) for row in rows(loaded, group)]}
         for group in GROUPS
     ]
+
+
+def _row(row: Row) -> dict[str, Any]:
+    return {
+        "name": row.name,
+        "value": row.spelled,
+        "default": spelled(row.default) if row.default is not None else "",
+        "changed": row.changed,
+        "meaning": row.words.meaning if row.default is not None else "",
+        "origin": _origin_label(row.origin),
+    }
 
 
 def _origin_label(origin: Origin) -> LabelData:

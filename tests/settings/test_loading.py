@@ -3,11 +3,31 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from masis.errors import SettingsError
-from masis.settings import Origin, Settings, config_file, database_path, load
+from masis.settings import YAML_KEYS, Origin, Settings, as_toml, config_file, database_path, load
+from masis.settings.loading import SHOWN, Loaded
+
+KEY = "sk-proj-a1b2c3d4e5f6g7h8"
+
+
+def refused(text: str = "", tmp_path: Path | None = None, **more: Any) -> list[str]:
+    """What these settings are told, line by line, without the folder of the file."""
+    if tmp_path is not None:
+        (tmp_path / "masis.toml").write_text(text, encoding="utf-8")
+        more["file"] = tmp_path / "masis.toml"
+    with pytest.raises(SettingsError) as raised:
+        load(**{"environment": {}, **more})
+    return str(raised.value).replace(f"{tmp_path}/", "").splitlines()
+
+
+def read(text: str, tmp_path: Path, **more: Any) -> Loaded:
+    """The settings of a file of this text."""
+    (tmp_path / "masis.toml").write_text(text, encoding="utf-8")
+    return load(**{"environment": {}, "file": tmp_path / "masis.toml", **more})
 
 
 def test_flags_outrank_the_environment_which_outranks_the_file(tmp_path: Path) -> None:
@@ -25,32 +45,302 @@ def test_flags_outrank_the_environment_which_outranks_the_file(tmp_path: Path) -
     assert found.origins["strictness"] == Origin("default", "")
 
 
-def test_an_unknown_key_is_named_with_the_nearest_right_one(tmp_path: Path) -> None:
-    file = tmp_path / "masis.toml"
-    file.write_text("max_iteration = 2\n", encoding="utf-8")
-    with pytest.raises(SettingsError, match=r"masis\.toml.*'max_iteration'.*'max_iterations'"):
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("max_iteration = 2", "there is no setting 'max_iteration'. Did you mean 'max_iterations'?"),
+        ("Max_Iterations = 2", "there is no setting 'Max_Iterations'. Did you mean 'max_iterations'?"),
+        ("autorevise = true", "there is no setting 'autorevise'. Did you mean 'autoRevise'?"),
+        ("qqq = 2", "there is no setting 'qqq'."),
+        ("[lop]", "there is no setting 'lop'. Did you mean 'loop'?"),
+        ("loop = 3", "'loop' is a table of settings: write [loop], and KEY = VALUE below."),
+        ("[loop]\nstrictness = 'strict'", "'strictness' stands in [claims], or above all tables."),
+        ("[loop]\nmax_iteratons = 2", "there is no setting 'loop.max_iteratons'. Did you mean 'loop.max_iterations'?"),
+        ("[screening]\nmax_round = 2", "Did you mean 'screening.max_rounds'?"),
+        ("[critique]", "Did you mean 'retrieval.critique'?"),
+        ("[retrieval.critiqe]", "Did you mean 'retrieval.critique'?"),
+        ("[retrieval.critique]\nmindraftlength = 5", "Did you mean 'retrieval.critique.minDraftLength'?"),
+        ("[retrieval.critique]\nzz = 5", "There are: enabled, defaultStrictness, checkFactual"),
+        ("max_iterations = 9", "9 is not a whole number from 1 to 5. The default is 3."),
+        ("max_iterations = 2.5", "2.5 is not a whole number from 1 to 5."),
+        ("max_iterations = true", "true is not a whole number from 1 to 5."),
+        ("max_iterations = [1]", "a list is not a whole number from 1 to 5."),
+        ("review_threshold = 1.1", "1.1 is not a number from 0 to 1."),
+        ("review_threshold = nan", "nan is not a number from 0 to 1."),
+        ("sample_temperature = nan", "nan is not a number from 0 to 2."),
+        ("call_deadline_s = inf", "inf is not a number above 0, of at most 3600."),
+        ("call_deadline_s = nan", "nan is not a number above 0"),
+        ("draft_min_length = -1", "-1 is not a whole number of at least 0."),
+        ("check_factual = 'maybe'", "'maybe' is not true or false."),
+        ("strictness = 'strickt'", "'strickt' is not one of lenient, moderate, strict. Did you mean 'strict'?"),
+        ("strictness = 'STRICT'", "Did you mean 'strict'?"),
+        ("strictness = 5", "5 is not one of lenient, moderate, strict."),
+        ("critic = 5", "5 is not text."),
+        ("providers = 5", "this is not a table"),
+        ("providers.vllm = 'http'", "is not a table. Write [providers.NAME], and KEY = VALUE below."),
+        ("[providers.vllm]\nbase_url = 'http://h/v1'", "Did you mean 'address'? There are: kind, address, key_env"),
+        ("[providers.vllm]\nconcurency = 3", "Did you mean 'concurrency'?"),
+        ("[providers.vllm]\nconcurrency = 0", "0 is not a whole number from 1 to 1000."),
+        ("[providers.vllm]\nkind = 'opnai'", "'opnai' is not one of openai, anthropic. Did you mean 'openai'?"),
+        ("[prices.'openai:gpt-4o']\ninput = 1", "has no 'output', which is a number of at least 0."),
+    ],
+)
+def test_what_is_wrong_in_the_file_is_told_with_its_line_and_what_is_right(
+    line: str, told: str, tmp_path: Path
+) -> None:
+    lines = refused(f"# first\n\n{line}\n", tmp_path)
+    assert len(lines) == 1
+    assert told in lines[0]
+    assert lines[0].startswith(f"masis.toml, line {3 + line.count(chr(10))}")
+
+
+def test_everything_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
+    text = "max_iteration = 2\nstrictness = 'strickt'\n"
+    told = refused(text, tmp_path, environment={"MASIS_EVALUATE": "evry"}, flags={"judge_samples": "0"})
+    assert [line.split(": ")[0] for line in told] == [
+        "masis.toml, line 1",
+        "masis.toml, line 2, strictness",
+        "MASIS_EVALUATE",
+        "--set judge_samples",
+    ]
+
+
+def test_of_many_faults_the_first_are_told_and_the_others_counted(tmp_path: Path) -> None:
+    told = refused("\n".join(f"zz{number} = 1" for number in range(30)), tmp_path)
+    assert len(told) == SHOWN + 1
+    assert told[-1] == "and 10 more."
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"openai_api_key = '{KEY}'",
+        f"'{KEY}' = 1",
+        f"strictness = '{KEY}'",
+        f"max_iterations = '{KEY}'",
+        f"[retrieval.critique]\nkey = '{KEY}'",
+        f"[loop]\n'{KEY}' = 2",
+        f"[providers.vllm]\napi_key = '{KEY}'",
+        f"[providers.vllm]\nkey_env = '{KEY}'",
+        f"[providers.vllm]\nkind = '{KEY}'",
+        f"providers = '{KEY}'",
+        f"providers.vllm = '{KEY}'",
+        f"[providers.vllm]\naddress = ['{KEY}']",
+        f"[prices.m]\ninput = '{KEY}'\noutput = 1",
+        f"strictness = 'strict'\n[claims]\nstrictness = '{KEY}'",
+        f"loop = '{KEY}'",
+        f"max_iterations = {KEY}",
+    ],
+)
+def test_what_may_be_a_key_is_never_repeated(text: str, tmp_path: Path) -> None:
+    assert "a1b2c3" not in "".join(refused(text, tmp_path))
+
+
+def test_tables_and_their_short_names_mean_the_settings(tmp_path: Path) -> None:
+    text = """
+max_retries = 1
+[loop]
+max_iterations = 2
+[screening]
+max_rounds = 3
+screening_retrieve = 7
+[citations]
+mode = "literal"
+[models]
+critic = "openai"
+"""
+    found = read(text, tmp_path)
+    told = found.settings
+    assert (told.max_retries, told.max_iterations, told.screening_max_rounds, told.screening_retrieve) == (1, 2, 3, 7)
+    assert (told.citation_mode, told.critic) == ("literal", "openai")
+    assert found.origins["screening_max_rounds"] == Origin("file", str(tmp_path / "masis.toml"), 6)
+    assert found.origins["screening_max_rounds"].spot == f"{tmp_path / 'masis.toml'}:6"
+    assert found.file == tmp_path / "masis.toml"
+
+
+@pytest.mark.spec("DRAFT-CRITIQUE-CONFIG")
+def test_the_keys_of_the_spec_are_read_under_their_own_names(tmp_path: Path) -> None:
+    text = """
+[retrieval.critique]
+enabled = false
+defaultStrictness = "strict"
+checkFactual = false
+checkCompleteness = false
+checkContradictions = false
+autoRevise = true
+maxRevisions = 2
+minDraftLength = 80
+"""
+    found = read(text, tmp_path)
+    told = {key: getattr(found.settings, name) for key, name in YAML_KEYS.items()}
+    assert told == {
+        "enabled": False,
+        "defaultStrictness": "strict",
+        "checkFactual": False,
+        "checkCompleteness": False,
+        "checkContradictions": False,
+        "autoRevise": True,
+        "maxRevisions": 2,
+        "minDraftLength": 80,
+    }
+    assert found.origins["draft_min_length"].line == 10
+    of_spec = read("[retrieval.critique]\n", tmp_path).settings
+    assert [getattr(of_spec, name) for name in YAML_KEYS.values()] == [
+        *(True, "moderate", True, True, True),  # enabled, defaultStrictness, what is checked
+        *(False, 1, 50),  # autoRevise, maxRevisions, minDraftLength
+    ]
+
+
+@pytest.mark.spec("DRAFT-CRITIQUE-CONFIG")
+def test_the_options_of_the_spec_are_read_above_all_tables_and_as_flags(tmp_path: Path) -> None:
+    found = read("autoRevise = true\nmaxRevisions = 3\n", tmp_path, flags={"checkFactual": "false"})
+    assert (found.settings.draft_auto_revise, found.settings.draft_max_revisions) == (True, 3)
+    assert found.settings.check_factual is False
+    assert load({"retrieval.critique.minDraftLength": "9"}, environment={}).settings.draft_min_length == 9
+
+
+@pytest.mark.spec("DRAFT-CRITIQUE-CONFIG")
+def test_two_names_for_one_setting_must_say_the_same(tmp_path: Path) -> None:
+    text = "strictness = 'strict'\n[retrieval.critique]\ndefaultStrictness = '{}'\n"
+    assert read(text.format("strict"), tmp_path).settings.strictness == "strict"
+    [told] = refused(text.format("lenient"), tmp_path)
+    assert "masis.toml, line 1, strictness and masis.toml, line 3, retrieval.critique.defaultStrictness both" in told
+    assert "'strict' and 'lenient'" in told
+    [told] = refused(environment={"MASIS_STRICTNESS": "strict", "MASIS_CLAIMS__STRICTNESS": "lenient"})
+    assert told.startswith("MASIS_STRICTNESS and MASIS_CLAIMS__STRICTNESS both give 'strictness'")
+    [told] = refused(flags={"critic": "openai"}, models={"critic": "offline"})
+    assert told.startswith("--model and --set critic both give 'critic'")
+
+
+def test_a_stronger_source_may_differ_under_another_name(tmp_path: Path) -> None:
+    found = read(
+        "strictness = 'strict'\n", tmp_path, environment={"MASIS_RETRIEVAL__CRITIQUE__DEFAULT_STRICTNESS": "lenient"}
+    )
+    assert found.settings.strictness == "lenient"
+    assert found.origins["strictness"].spot == "MASIS_RETRIEVAL__CRITIQUE__DEFAULT_STRICTNESS"
+
+
+def test_a_value_inside_of_a_table_may_come_from_elsewhere_than_its_neighbours(tmp_path: Path) -> None:
+    text = "[providers.My-Server]\naddress = 'http://127.0.0.1:1/v1'\nconcurrency = 4\n"
+    environment = {
+        "MASIS_PROVIDERS__MY_SERVER__CONCURRENCY": "8",
+        "MASIS_PROVIDERS__VLLM__ADDRESS": "http://127.0.0.1:2/v1",
+        "MASIS_PRICES": '{"vllm:m": {"input": 1, "output": 2}}',
+    }
+    found = read(text, tmp_path, environment=environment, flags={"providers.My-Server.effort": "low"})
+    server, vllm = found.settings.providers["My-Server"], found.settings.providers["vllm"]
+    assert (server.address, server.concurrency, server.effort) == ("http://127.0.0.1:1/v1", 8, "low")
+    assert vllm.address == "http://127.0.0.1:2/v1"
+    assert found.settings.prices["vllm:m"].output == 2
+    assert found.origins["providers"].kind == "flag"
+    assert {".".join(name[1:]): origin.kind for name, origin in found.inside.items() if name[0] == "providers"} == {
+        "My-Server.address": "file",
+        "My-Server.concurrency": "environment",
+        "My-Server.effort": "flag",
+        "vllm.address": "environment",
+    }
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "told"),
+    [
+        ("MASIS_MAX_ITERATION", "2", "there is no such variable. Did you mean 'MASIS_MAX_ITERATIONS'?"),
+        ("MASIS_STRICTNES", "strict", "Did you mean 'MASIS_STRICTNESS'?"),
+        ("MASIS_CONFG", "x", "Did you mean 'MASIS_CONFIG'?"),
+        ("MASIS_PROVIDERS_VLLM_ADDRESS", "x", "Two underscores part the names: MASIS_PROVIDERS__VLLM__ADDRESS."),
+        ("MASIS_PROVIDERS__VLLM__ADDRES", "x", "Did you mean 'address'?"),
+        ("MASIS_PROVIDERS__VLLM", "x", "is not a table"),
+        ("MASIS_PROVIDERS__VLLM__KEY_ENV", KEY, "The key itself does not belong here."),
+        ("MASIS_PROVIDERS", "{" + KEY, "is no JSON"),
+        ("MASIS_PROVIDERS", "[" * 100_000, "is no JSON"),
+        ("MASIS_MAX_ITERATIONS", "nine", "'nine' is not a whole number from 1 to 5."),
+        ("MASIS_CHECK_FACTUAL", "perhaps", "'perhaps' is not true or false."),
+    ],
+)
+def test_a_wrong_variable_is_told_the_nearest_right_one(variable: str, value: str, told: str) -> None:
+    [line] = refused(environment={variable: value})
+    assert line.startswith(f"{variable}: ")
+    assert told in line
+    assert "a1b2c3" not in line
+
+
+def test_a_variable_like_none_of_ours_is_pointed_out_and_does_no_harm() -> None:
+    found = load(environment={"MASIS_HOME_PLANET": "Earth", "MASIS_OPENAI_API_KEY": KEY, "MASIS_DB": "/data/m.db"})
+    assert found.settings == Settings()
+    first, second = found.warnings
+    assert first.startswith("MASIS_HOME_PLANET: nothing heeds this variable.")
+    assert "OPENAI_API_KEY" in second.removeprefix("MASIS_OPENAI_API_KEY")
+    assert KEY not in second
+
+
+def test_an_empty_variable_counts_as_not_set(tmp_path: Path) -> None:
+    found = read("critic = 'openai'\n", tmp_path, environment={"MASIS_CRITIC": "", "MASIS_MAX_ITERATIONS": " "})
+    assert found.settings.critic == "openai"
+    assert found.settings.max_iterations == 3
+
+
+def test_every_setting_has_a_variable_and_a_flag() -> None:
+    default = {name: as_toml(value) for name, value in Settings() if not isinstance(value, dict)}
+    given = {name: "x" if text == '""' else text.strip('"') for name, text in default.items()}
+    for name, text in given.items():
+        assert load(environment={f"MASIS_{name.upper()}": text}).origins[name].spot == f"MASIS_{name.upper()}"
+        assert load({name: text}, environment={}).origins[name].spot == f"--set {name}"
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"max_iterations == 2", "masis.toml, line 1: is no valid TOML, column"),
+        (b"\n\nstrictness = strict", "masis.toml, line 3: is no valid TOML"),
+        (b"a = 1\na = 2", "masis.toml, line 2: is no valid TOML"),
+        (b"strictness = '\xff'", "masis.toml: is no text in UTF-8 (byte 15)."),
+        (b"a = " + b"[" * 5_000, "masis.toml: is no valid TOML: its tables lie too deep"),
+        (b"a = " + b"9" * 5_000, "masis.toml: is no valid TOML"),
+    ],
+)
+def test_a_file_that_is_no_toml_is_named_with_its_line(content: bytes, told: str, tmp_path: Path) -> None:
+    (tmp_path / "masis.toml").write_bytes(content)
+    with pytest.raises(SettingsError) as raised:
+        load(file=tmp_path / "masis.toml", environment={})
+    assert str(raised.value).startswith(f"{tmp_path}/{told}")
+
+
+def test_a_file_in_yaml_is_told_that_settings_are_toml(tmp_path: Path) -> None:
+    file = tmp_path / "ctx-sys.yaml"
+    file.write_text("retrieval:\n  critique:\n    enabled: true\n", encoding="utf-8")
+    with pytest.raises(SettingsError, match=r"This is a YAML file; settings are TOML: .*\[retrieval\.critique\]"):
         load(file=file, environment={})
 
 
-def test_a_wrong_value_is_named_with_its_place() -> None:
-    with pytest.raises(SettingsError, match=r"MASIS_MAX_ITERATIONS.*'nine'"):
-        load(environment={"MASIS_MAX_ITERATIONS": "nine"})
-
-
-def test_a_file_that_is_no_toml_is_named(tmp_path: Path) -> None:
+def test_a_file_that_windows_wrote_is_read(tmp_path: Path) -> None:
     file = tmp_path / "masis.toml"
-    file.write_text("max_iterations == 2", encoding="utf-8")
-    with pytest.raises(SettingsError, match=r"masis\.toml"):
-        load(file=file, environment={})
+    file.write_bytes(b"\xef\xbb\xbfmax_iterations = 2\r\nstrictness = 'strict'\r\n")
+    found = load(file=file, environment={})
+    assert (found.settings.max_iterations, found.origins["strictness"].line) == (2, 2)
 
 
-def test_a_file_that_is_not_there_is_named() -> None:
-    with pytest.raises(SettingsError, match="MASIS_CONFIG"):
-        load(file=Path("/nowhere/masis.toml"), environment={})
+@pytest.mark.parametrize("file", ["/nowhere/masis.toml", "/"])
+def test_a_file_that_can_not_be_read_is_named(file: str) -> None:
+    with pytest.raises(SettingsError, match=f"{file}: can't be read .*MASIS_CONFIG"):
+        load(environment={"MASIS_CONFIG": file})
 
 
-def test_the_configuration_file_is_the_one_named() -> None:
+def test_the_file_is_the_one_named_else_in_the_working_folder_else_in_the_users(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, own = tmp_path / "here", tmp_path / "configuration" / "masis" / "masis.toml"
+    folder.mkdir()
+    own.parent.mkdir(parents=True)
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr("masis.settings.environment.user_config_path", lambda *args, **more: own.parent)
     assert config_file({"MASIS_CONFIG": "/etc/masis.toml"}) == Path("/etc/masis.toml")
+    assert config_file({}) is None
+    own.write_text("max_iterations = 1\n", encoding="utf-8")
+    assert load(environment={}).origins["max_iterations"].spot == f"{own}:1"
+    (folder / "masis.toml").write_text("strictness = 'strict'\n", encoding="utf-8")
+    found = load(environment={})
+    assert (found.settings.strictness, found.settings.max_iterations) == ("strict", 3)  # they are not merged
+    assert found.file == Path("masis.toml")
 
 
 def test_the_database_is_the_one_named_first_by_the_flag_then_by_the_environment() -> None:

@@ -13,10 +13,10 @@ export default function ({ data, parentElement }) {
     for (const row of group.rows) {
       const line = make("tr", row.changed ? "changed" : "")
       const name = make("th", "name")
-      for (const part of row.name.split(/(?<=_)/)) name.append(part, make("wbr"))
+      for (const part of row.name.split(/(?<=[_.])/)) name.append(part, make("wbr"))
       name.scope = "row"
       const value = make("td", "value", row.value)
-      if (row.changed) value.append(make("span", "dim", `default ${row.default}`))
+      if (row.changed && row.default) value.append(make("span", "dim", `default ${row.default}`))
       const origin = make("td", "origin")
       if (row.origin.text === "default") origin.append(make("span", "dim", "default"))
       else origin.append(pill(row.origin), make("div", "dim place", row.origin.meaning))

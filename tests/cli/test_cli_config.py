@@ -1,0 +1,140 @@
+"""``masis config``: what holds and who said so, the file looked over, and one to begin with."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from masis.cli import main
+from masis.cli.config import COMMANDS
+from masis.settings import Settings
+from tests.cli.running import Masis
+
+KEY = "sk-proj-a1b2c3d4e5f6g7h8"
+
+
+@pytest.fixture
+def file(home: Path, tmp_path: Path) -> Path:
+    """The file of the working folder: three settings and a server."""
+    file = tmp_path / "masis.toml"
+    file.write_text(
+        "# ours\nmax_iterations = 2\n\n[retrieval.critique]\ndefaultStrictness = 'strict'\n\n"
+        "[providers.vllm]\naddress = 'http://127.0.0.1:8000/v1'\nkey_env = 'VLLM_KEY'\n",
+        encoding="utf-8",
+    )
+    return file
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_part_explains_itself_with_an_example(name: str) -> None:
+    shown = CliRunner().invoke(main, ["config", name, "--help"])
+    assert shown.exit_code == 0
+    assert f"\n    masis config {name}" in shown.output
+
+
+def test_every_setting_is_shown_with_the_line_it_comes_from(
+    masis: Masis, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MASIS_REVIEW_THRESHOLD", "0.9")
+    shown = masis("config", "show", "--model", "critic=ollama:llama3.2", "--set", "draft_min_length=9")
+    assert shown.exit_code == 0
+    lines = {line[2:].split()[0]: line for line in shown.stdout.splitlines() if line[:2] in ("* ", "  ")}
+    assert lines.keys() >= Settings.model_fields.keys()
+    assert lines["max_iterations"].split() == ["*", "max_iterations", "2", "masis.toml:2", "(default:", "3)"]
+    assert lines["strictness"].split()[2:4] == ["strict", "masis.toml:5"]
+    assert lines["review_threshold"].split()[2:4] == ["0.9", "MASIS_REVIEW_THRESHOLD"]
+    assert lines["critic"].split()[2:4] == ["ollama:llama3.2", "--model"]
+    assert "9  " in lines["draft_min_length"]
+    assert "--set draft_min_length (default: 50)" in lines["draft_min_length"]
+    assert lines["drafter"].split() == ["drafter", "offline", "default"]
+    assert lines["providers.vllm.address"].split()[2:] == ["http://127.0.0.1:8000/v1", "masis.toml:8"]
+    assert "Configuration file  masis.toml" in shown.stdout
+
+
+def test_what_differs_is_shown_alone_where_that_is_asked(masis: Masis, file: Path) -> None:
+    settings = json.loads(masis("config", "show", "--changed", "--json").stdout)["settings"]
+    assert list(settings) == [
+        *("providers", "providers.vllm.address", "providers.vllm.key_env"),
+        *("strictness", "max_iterations"),
+    ]
+    assert settings["max_iterations"] == {
+        "value": 2,
+        "default": 3,
+        "changed": True,
+        "origin": {"kind": "file", "place": "masis.toml", "line": 2},
+    }
+    assert masis("config", "show", "--changed").stdout.count("*") == len(settings) + 1
+
+
+def test_keys_are_never_shown_only_whether_they_are_there(
+    masis: Masis, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "VLLM_KEY" in (shown := masis("config", "show").stdout)
+    assert ", not set" in shown
+    monkeypatch.setenv("VLLM_KEY", KEY)
+    for more in ([], ["--json"], ["--set", f"critic={KEY}"], ["--set", f"drafter={KEY}", "--json"], ["--set", KEY]):
+        shown = masis("config", "show", *more).output
+        assert KEY not in shown
+        assert "a1b2c3d4" not in shown
+    assert ", set" in masis("config", "show").stdout
+
+
+def test_where_the_file_was_looked_for_is_said(masis: Masis, home: Path) -> None:
+    shown = masis("config", "show").stdout
+    assert "none (looked for masis.toml, " in shown
+    assert "Nothing is changed." in shown
+
+
+def test_a_model_of_the_file_that_nothing_answers_to_is_named_with_its_line(masis: Masis, file: Path) -> None:
+    file.write_text("\ncritic = 'opneai:gpt-4o'\nreviser = 'openai'\n", encoding="utf-8")
+    for command in (["config", "check"], ["config", "show"], ["audit", "-"]):
+        told = masis(*command, stdin=b"").stderr
+        assert "masis.toml, line 2, critic: there is no provider 'opneai'. Did you mean 'openai:gpt-4o'?" in told
+        assert "OPENAI_API_KEY" not in told  # that a key is missing is no fault of the file
+
+
+def test_a_file_is_looked_over_whatever_the_environment_says(
+    masis: Masis, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MASIS_MAX_ITERATIONS", "many")
+    found = masis("config", "check", file)
+    assert (found.exit_code, found.stdout) == (0, "")
+    assert "in order. It gives 4 settings" in found.stderr
+    file.write_text("max_iterations = 9\n[loop]\nsteps = 3\n", encoding="utf-8")
+    found = masis("config", "check")
+    assert found.exit_code == 2
+    assert "masis.toml, line 1, max_iterations: 9 is not a whole number from 1 to 5" in found.stderr
+    assert "masis.toml, line 3: there is no setting 'loop.steps'" in found.stderr
+
+
+def test_where_there_is_no_file_there_is_nothing_to_check(masis: Masis, home: Path) -> None:
+    found = masis("config", "check")
+    assert found.exit_code == 2
+    assert "There is no file to check" in found.stderr
+
+
+def test_a_file_is_begun_and_never_written_over_unasked(masis: Masis, home: Path, tmp_path: Path) -> None:
+    file = tmp_path / "masis.toml"
+    assert masis("config", "init").exit_code == 0
+    assert tomllib.loads(file.read_text(encoding="utf-8"))["loop"] == {}
+    file.write_text("max_iterations = 2\n", encoding="utf-8")
+    assert masis("config", "init").exit_code == 1
+    assert file.read_text(encoding="utf-8") == "max_iterations = 2\n"
+    assert masis("config", "init", "--force").exit_code == 0
+    assert masis("config", "init", "--out", "-").stdout == file.read_text(encoding="utf-8")
+    assert masis("config", "check").exit_code == 0
+
+
+def test_a_variable_nothing_heeds_is_pointed_out(masis: Masis, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MASIS_SPEED", "high")
+    found = masis("config", "show")
+    assert found.exit_code == 0
+    assert "Note: MASIS_SPEED: nothing heeds this variable." in found.stderr
+
+
+def test_a_part_that_is_misspelt_is_named(masis: Masis, home: Path) -> None:
+    assert "There is no command 'shwo'. Did you mean 'show'?" in masis("config", "shwo").stderr
