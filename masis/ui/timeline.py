@@ -49,7 +49,7 @@ class Figure(TypedDict):
 
 
 class Group(TypedDict):
-    """An iteration (or the drafting before it): steps, calls tried again or mended, warnings; once finished, figures."""
+    """An iteration (or the drafting before it): steps, calls tried again or mended, warnings; at its end, figures."""
 
     title: str
     note: str
