@@ -1,0 +1,109 @@
+"""The critic loop as a DSPy module: masis.loop with the agents in their roles."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import dspy
+import pytest
+
+from masis.errors import SettingsError
+from masis.integrations.dspy import CriticAgent, CriticLoopInput, CriticLoopOutput, MultiAgentCriticLoop, RevisionAgent
+from tests.served_replies import faulty, on
+from tests.serving_models import ModelServer
+
+GIVEN = {
+    "initial_answer": "It is 9 m long [chunk_1].",
+    "original_query": "How long is it?",
+    "evidence_chunks": ["It is 5 m long.", "It was built in 1900."],
+}
+
+
+def loop_at(settings: Any, **options: Any) -> MultiAgentCriticLoop:
+    return MultiAgentCriticLoop(
+        CriticAgent("scripted", "judge", settings=settings),
+        RevisionAgent("scripted", "writer", settings=settings),
+        **options,
+    )
+
+
+@pytest.mark.spec("REQ-CRITIC-015", "REQ-CRITIC-026", "REQ-CRITIC-027", "REQ-CRITIC-029")
+def test_the_loop_gives_what_the_spec_asks_for(server: ModelServer, settings_at: Any) -> None:
+    loop = loop_at(settings_at(server))
+    found = loop(**GIVEN, reasoning_steps=["I measured it."])
+    output = CriticLoopOutput(**{name: getattr(found, name) for name in CriticLoopOutput.model_fields})
+    assert isinstance(loop, dspy.Module)
+    assert output.final_answer == "It is 5 m long [chunk_1]."
+    assert output.termination_reason == "no_issues"
+    assert [each.quality_score for each in output.iterations] == [0.6, 0.9]
+    assert output.iterations[1].changes_made
+    assert output.improvement_percentage == pytest.approx(50)
+    assert "I measured it." in server.requests[0].fences("REASONING")[0]
+    chunk = {"id": "1", "text": "It is 5 m long."}
+    assert CriticLoopInput(**(GIVEN | {"evidence_chunks": [chunk]})).max_iterations == 3
+
+
+def test_calls_are_recorded_with_their_tokens(server: ModelServer, settings_at: Any) -> None:
+    run = loop_at(settings_at(server))(**GIVEN).run
+    assert [call.role for call in run.calls] == ["critic", "reviser", "critic"]
+    assert run.usage_by_role()["critic"].prompt_tokens > 1000
+    assert run.models["critic"] == "scripted:judge"
+    assert run.versions.prompts["critic"].startswith("critic/")
+
+
+def test_calls_of_any_dspy_lm_are_recorded_too(server: ModelServer) -> None:
+    lm = dspy.LM("openai/foreign", api_base=server.address, api_key="loopback")
+    run = MultiAgentCriticLoop(CriticAgent(lm=lm), RevisionAgent(lm=lm))(**GIVEN).run
+    assert [(call.role, call.model, call.iteration) for call in run.calls] == [
+        ("critic", "openai/foreign", 1),
+        ("reviser", "openai/foreign", 1),
+        ("critic", "openai/foreign", 2),
+    ]
+    assert all(call.prompt_tokens > 1000 and call.completion_tokens > 50 for call in run.calls)
+
+
+def test_the_limit_of_iterations_is_heeded_and_checked(settings_at: Any) -> None:
+    with ModelServer(issues="always") as served:
+        loop = loop_at(settings_at(served), max_iterations=2, improvement_threshold=0.0)
+        found = loop(**GIVEN)
+        assert found.total_iterations <= 2
+        assert loop(**GIVEN, max_iterations=1).total_iterations == 1
+    with pytest.raises(SettingsError, match="max_iterations"):
+        loop_at(settings_at(served), max_iterations=6)
+
+
+@pytest.mark.parametrize(("asked", "reason"), [("revision_reply", "error"), ("critique_reply", "error")])
+def test_a_failure_ends_in_the_best_answer_so_far(asked: str, reason: str, settings_at: Any) -> None:
+    with ModelServer(on(asked, "500")) as served:
+        found = loop_at(settings_at(served, max_retries=0))(**GIVEN)
+    assert found.final_answer
+    assert found.run.warnings
+    assert found.termination_reason in (reason, "no_issues", "convergence")
+
+
+def test_the_loop_can_be_awaited(server: ModelServer, settings_at: Any) -> None:
+    loop = loop_at(settings_at(server))
+
+    async def several() -> list[Any]:
+        return await asyncio.gather(*(loop.acall(**GIVEN) for _ in range(3)))
+
+    assert {each.final_answer for each in asyncio.run(several())} == {"It is 5 m long [chunk_1]."}
+
+
+def test_a_critic_that_gives_nothing_leaves_the_iteration_unscored(settings_at: Any) -> None:
+    with ModelServer(lambda r: faulty("prose", r) if r.schema_name == "critique_reply" else None) as served:
+        found = loop_at(settings_at(served))(**GIVEN)
+    assert found.iterations[0].quality_score is None
+
+
+def test_an_optimiser_reaches_both_agents_through_the_loop(settings_at: Any, server: ModelServer) -> None:
+    loop = loop_at(settings_at(server))
+    assert sorted(name for name, _ in loop.named_predictors()) == ["critic_agent.critic", "revision_agent.revision"]
+    example = dspy.Example(**GIVEN).with_inputs(*GIVEN)
+    optimizer = dspy.BootstrapFewShot(metric=lambda *_: True, max_bootstrapped_demos=1, max_labeled_demos=0)
+    with dspy.context(trace=[]):
+        compiled = optimizer.compile(loop, trainset=[example])
+    assert all(len(each.demos) == 1 for each in compiled.predictors())
+    compiled(**GIVEN)
+    assert server.requests[-1].fences("EXAMPLE_ANSWER")
