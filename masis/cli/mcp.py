@@ -85,25 +85,27 @@ def mcp(
     settings = chosen_settings(models, assignments)
     auditor.check_models(settings)  # a model that nothing answers to is wrong use, not a failure of each call
     door.require()
+    from masis.integrations.mcp import transports
     from masis.integrations.mcp.server import MasisServer, audits_at_once
-    from masis.integrations.mcp.transports import check_address, serve_http, serve_stdio
 
     kept = secret(TOKEN)
     token = kept.get_secret_value() if kept else None
     if transport == "http":
-        check_address(host, allowed, token)
+        transports.check_address(host, allowed, token)
     workbench = Workbench.open(database_path(db), settings)
     _log_of_the_sdk(settings)
     server = MasisServer(workbench, concurrency or audits_at_once(workbench))
-    say(f"Database: {workbench.database}. Judges: {', '.join(sorted(set(settings.models().values())))}.")
+    judges = ", ".join(sorted(set(settings.models().values())))
+    say(f"Database: {workbench.database}. Judges: {judges}.")
     if transport == "stdio":
-        code = serve_stdio(server)
-    else:
-        code = serve_http(server, host, port, allowed, token, lambda address: say(f"Serving at {address}"))
-        if code == 1:
-            raise JobFailed(f"{host}:{port}: can't listen there. Is the port taken? --port 0 takes a free one.")
-    if code:
-        context.exit(code)
+        context.exit(transports.serve_stdio(server))
+    try:
+        listener = transports.listening(host, port)
+    except OSError as error:
+        cure = "Is the port taken? --port 0 takes a free one."
+        raise JobFailed(f"{host}:{port}: can't listen there ({error.strerror}). {cure}") from error
+    say(f"Serving at {transports.address(listener)}")
+    context.exit(transports.serve_http(server, listener, allowed, token))
 
 
 def _log_of_the_sdk(settings: Settings) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import hmac
 import ipaddress
+import logging
 import os
 import signal
+import socket
 import sys
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -112,16 +114,14 @@ class _Lines:
 
 def check_address(host: str, allowed: tuple[str, ...], token: str | None) -> None:
     """Raise SettingsError where others could reach the server and nobody said that they may, or by which secret."""
-    if is_loopback(host):
-        return
-    if not allowed:
+    if not is_loopback(host) and not allowed:
         raise SettingsError(
             f"--host {host}: others who can reach this machine could read every case and have audits made. If that is "
             "meant, name the host names they will use: --allow-host audits.example.org"
         )
-    if token is None:
+    if allowed and token is None:
         raise SettingsError(
-            f"--host {host}: others can reach this address, so put a secret into the variable MASIS_MCP_TOKEN; clients "
+            "--allow-host lets others reach the server, so put a secret into the variable MASIS_MCP_TOKEN; clients "
             "send it as 'Authorization: Bearer ...'."
         )
 
@@ -136,9 +136,9 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def app(server: MasisServer, host: str, allowed: tuple[str, ...], token: str | None) -> Asgi:
+def app(server: MasisServer, allowed: tuple[str, ...], token: str | None) -> Asgi:
     """The ASGI application. Host and Origin of each request must be ours, against pages that rebind their name."""
-    names = [*(("127.0.0.1", "localhost", "[::1]") if is_loopback(host) else ()), *allowed]
+    names = ("127.0.0.1", "localhost", "[::1]", *allowed)
     hosts = [each for name in names for each in (name, f"{name}:*")]
     security = TransportSecuritySettings(
         enable_dns_rebinding_protection=True,
@@ -146,7 +146,7 @@ def app(server: MasisServer, host: str, allowed: tuple[str, ...], token: str | N
         allowed_origins=[f"{scheme}://{each}" for each in hosts for scheme in ("http", "https")],
     )
     inner: Asgi = server.server.streamable_http_app(
-        streamable_http_path=PATH, transport_security=security, max_request_body_size=MOST_MESSAGE, host=host
+        streamable_http_path=PATH, transport_security=security, max_request_body_size=MOST_MESSAGE
     )
     return inner if token is None else _guarded(inner, token)
 
@@ -168,37 +168,38 @@ def _guarded(inner: Asgi, token: str) -> Asgi:
     return guarded
 
 
-def serve_http(
-    server: MasisServer,
-    host: str,
-    port: int,
-    allowed: tuple[str, ...],
-    token: str | None,
-    on_start: Callable[[str], None],
-) -> int:
-    """Serve until a signal comes; returns the exit code. ``on_start`` hears the address once it can be reached."""
+def listening(host: str, port: int) -> socket.socket:
+    """A socket that listens; port 0 takes a free one. Raises OSError."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    return socket.create_server((host, port), family=family, backlog=128)
+
+
+def address(listener: socket.socket) -> str:
+    """Where clients reach the server on this socket."""
+    host, port, *_ = listener.getsockname()
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}{PATH}"
+
+
+def serve_http(server: MasisServer, listener: socket.socket, allowed: tuple[str, ...], token: str | None) -> int:
+    """Serve until a signal comes; returns the exit code."""
     config = uvicorn.Config(
-        app(server, host, allowed, token),
-        host=host,
-        port=port,
+        app(server, allowed, token),
         log_config=None,  # what it logs goes where our log goes; its own setup writes to stdout
         access_log=False,
         timeout_graceful_shutdown=_SHUTDOWN_S,
     )
 
-    class Announcing(uvicorn.Server):
-        async def startup(self, sockets: Any = None) -> None:
-            await super().startup(sockets)
-            if self.started and not self.should_exit:
-                bound = self.servers[0].sockets[0].getsockname()
-                shown = f"[{bound[0]}]" if ":" in bound[0] else bound[0]
-                on_start(f"http://{shown}:{bound[1]}{PATH}")
+    class InGoodOrder(uvicorn.Server):
+        async def shutdown(self, sockets: Any = None) -> None:
+            # Calls under way are told first and can answer; streams that clients hold open are then cut off, which
+            # uvicorn would log as errors.
+            await asyncio.to_thread(server.close)
+            logging.getLogger("uvicorn").setLevel(logging.CRITICAL)
+            await super().shutdown(sockets)
 
-    serving = Announcing(config)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # uvicorn passes a signal on once it has ended
     try:
-        serving.run()
+        InGoodOrder(config).run([listener])
     except KeyboardInterrupt:
         return 130
-    finally:
-        server.close()
-    return 130 if serving.started else 1
+    return 0

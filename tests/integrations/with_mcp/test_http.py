@@ -1,0 +1,114 @@
+"""The HTTP door: who may come in, how much may be brought, and what is refused before anything is served."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx2
+import pytest
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+
+from masis.integrations.mcp.transports import MOST_MESSAGE
+from tests.integrations.with_mcp.door import BRIDGE, ROOT, Door, found
+
+HELLO = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}},
+}
+
+
+def status(door: Door, body: bytes = json.dumps(HELLO).encode(), **headers: str) -> int:
+    """What the server answers to a request with these headers."""
+    reached = urlsplit(door.url)
+    connection = http.client.HTTPConnection(str(reached.hostname), reached.port, timeout=20)
+    usual = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+    connection.request("POST", reached.path, body, usual | {name.replace("_", "-"): v for name, v in headers.items()})
+    response = connection.getresponse()
+    response.read()
+    connection.close()
+    return response.status
+
+
+def refused(*arguments: str, database: Path, **environment: str) -> str:
+    """What ``masis mcp`` says as it refuses to serve."""
+    process = subprocess.run(
+        [sys.executable, "-m", "masis.cli", "mcp", "--transport", "http", "--db", str(database), *arguments],
+        cwd=ROOT,
+        env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin", "HOME": str(database.parent), **environment},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert process.stdout == ""
+    return f"{process.returncode}: {process.stderr}"
+
+
+def test_a_page_that_rebinds_its_name_or_comes_from_elsewhere_is_refused(database: Path) -> None:
+    with Door("http", database) as door:
+        port = urlsplit(door.url).port
+        assert status(door) == 200
+        assert status(door, Host=f"localhost:{port}") == 200
+        assert status(door, Origin=f"http://127.0.0.1:{port}") == 200
+        assert status(door, Host="evil.example.org") == 421
+        assert status(door, Host=f"127.0.0.1.evil.example.org:{port}") == 421
+        assert status(door, Origin="http://evil.example.org") == 403
+        assert status(door, Origin="null") == 403
+        assert status(door, b" " * (MOST_MESSAGE + 1)) == 413
+
+
+def test_others_come_in_only_by_a_name_that_was_allowed_and_with_the_secret(database: Path) -> None:
+    with Door("http", database, "--allow-host", "audits.example.org", MASIS_MCP_TOKEN="open sesame") as door:
+        assert status(door) == 401
+        assert status(door, Authorization="Bearer open") == 401
+        assert status(door, Authorization="Basic open sesame") == 401
+        known = {"Authorization": "Bearer open sesame"}
+        assert status(door, **known) == 200
+        assert status(door, **known, Host="audits.example.org") == 200
+        assert status(door, **known, Host="evil.example.org") == 421
+
+        async def with_secret() -> dict[str, Any]:
+            async with (
+                httpx2.AsyncClient(headers=known) as http_client,
+                Client(streamable_http_client(door.url, http_client=http_client)) as client,
+            ):
+                return found(await client.call_tool("get_case", {"caseId": "bridge"}))
+
+        assert door.run(with_secret())["case"] == BRIDGE
+        assert "open sesame" not in door.log.read_text()
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1"])
+def test_an_address_that_others_reach_needs_a_flag_and_a_secret(host: str, tmp_path: Path) -> None:
+    database = tmp_path / "never.db"
+    without_flag = refused("--host", host, database=database)
+    assert without_flag.startswith("2: ")
+    assert "--allow-host" in without_flag
+    without_secret = refused("--host", host, "--allow-host", "audits.example.org", database=database)
+    assert without_secret.startswith("2: ")
+    assert "MASIS_MCP_TOKEN" in without_secret
+    assert not database.exists(), "nothing was begun"
+
+
+def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        told = refused("--port", str(port), database=tmp_path / "m.db")
+    assert told.startswith("1: ")
+    assert f"127.0.0.1:{port}: can't listen there" in told
+
+
+def test_a_model_that_nothing_answers_to_is_wrong_use(tmp_path: Path) -> None:
+    told = refused("--model", "critic=nosuch:m", database=tmp_path / "m.db")
+    assert told.startswith("2: ")
+    assert "nosuch" in told

@@ -1,0 +1,243 @@
+"""How a server lives and ends: cancellation, the end of its input, signals; and what goes over stdout."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import Client
+
+from masis.workbench import Workbench
+from tests.integrations.with_mcp.door import BRIDGE, ROOT, Door, ended, eventually, found
+from tests.served_replies import Behaviour, Request
+from tests.serving_models import ModelServer
+
+KEY = "sk-loopback-0123456789abcdef"
+SLOW = "evaluation_reply"
+"""The step at which the scripted model keeps audits waiting."""
+
+
+class Models:
+    """A scripted provider whose judge does not answer until it is let."""
+
+    def __init__(self, tmp_path: Path) -> None:
+        self.waits = True
+        self.server = ModelServer(self._script, issues="none", keys=[KEY])
+        self._config = tmp_path / "masis.toml"
+
+    def _script(self, request: Request) -> Behaviour | None:
+        return Behaviour(hang_s=30.0) if self.waits and request.schema_name == SLOW else None
+
+    def asked_for(self, name: str) -> int:
+        """How often this was asked for."""
+        return sum(request.schema_name == name for request in self.server.requests)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What makes a server ask these models."""
+        provider = f'[providers.here]\nkind = "openai"\naddress = "{self.server.address}"\nkey_env = "HERE_KEY"\n'
+        self._config.write_text(f"retry_base_s = 0.01\nmax_retries = 0\ncall_deadline_s = 60\n{provider}")
+        return {"MASIS_CONFIG": str(self._config), "HERE_KEY": KEY}
+
+
+@pytest.fixture
+def models(tmp_path: Path) -> Iterator[Models]:
+    made = Models(tmp_path)
+    with made.server:
+        yield made
+
+
+def state(database: Path) -> list[str]:
+    return [run.state for run in Workbench.open(database).store.runs.for_case("bridge")]
+
+
+@pytest.mark.parametrize("transport", ["stdio", "http"])
+def test_an_audit_that_is_cancelled_makes_no_further_call_and_goes_on_when_asked_again(
+    transport: str, database: Path, models: Models
+) -> None:
+    with Door(transport, database, "--model", "here:m", **models.environment) as door:
+
+        async def call_and_cancel(client: Client) -> None:
+            call = asyncio.ensure_future(client.call_tool("run_audit", {"caseId": "bridge"}))
+            await asyncio.to_thread(eventually, lambda: models.asked_for(SLOW) > 0)
+            call.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await call
+
+        door.use(call_and_cancel)
+        assert eventually(lambda: state(database) == ["interrupted"]), state(database)
+        paid = {name: models.asked_for(name) for name in ("claims_reply", "verdicts_reply", "critique_reply")}
+        assert paid["critique_reply"] == 1
+        models.waits = False
+        run = found(door.call("run_audit", {"caseId": "bridge"}))
+    assert run["state"] == "finished"
+    assert run["reused"] is False
+    assert state(database) == ["finished"], "the same run went on"
+    first = {name: models.asked_for(name) for name in paid}
+    assert run["iterations"][0]["scores"]["overall_score"] is not None
+    assert first["claims_reply"] == paid["claims_reply"] * run["iterations"][-1]["iteration_number"]
+
+
+@pytest.mark.parametrize("transport", ["stdio", "http"])
+def test_a_long_audit_keeps_no_other_call_waiting(transport: str, database: Path, models: Models) -> None:
+    with Door(transport, database, "--model", "here:m", "--concurrency", "1", **models.environment) as door:
+
+        async def meanwhile(client: Client) -> list[float]:
+            calls = [
+                asyncio.ensure_future(client.call_tool("run_audit", {"caseId": "bridge"})),
+                asyncio.ensure_future(
+                    client.call_tool("run_audit", {"case": {**BRIDGE, "id": "second", "query": "How long?"}})
+                ),
+            ]
+            await asyncio.to_thread(eventually, lambda: models.asked_for(SLOW) > 0)
+            times = []
+            for tool, arguments in (
+                ("list_queue", {}),
+                ("get_case", {"caseId": "bridge"}),
+                ("audit_citations", {"answer": BRIDGE["answer"], "sourceIds": ["bridge/1"]}),
+            ):
+                began = time.monotonic()
+                found(await client.call_tool(tool, arguments))
+                times.append(time.monotonic() - began)
+            assert not any(call.done() for call in calls)
+            assert models.asked_for(SLOW) == 1, "one audit at a time, as --concurrency says; the other waits"
+            for call in calls:
+                call.cancel()
+            return times
+
+        assert max(door.use(meanwhile)) < 5.0
+
+
+def test_an_audit_of_the_same_case_asked_for_twice_at_once_is_made_once(database: Path, models: Models) -> None:
+    models.waits = False
+    with Door("stdio", database, "--model", "here:m", **models.environment) as door:
+
+        async def both(client: Client) -> list[Any]:
+            return await asyncio.gather(*(client.call_tool("run_audit", {"caseId": "bridge"}) for _ in range(3)))
+
+        runs = list(map(found, door.use(both)))
+    assert len({run["run_id"] for run in runs}) == 1
+    assert sorted(run["reused"] for run in runs) == [False, True, True]
+
+
+def test_clients_at_the_same_time_each_get_their_own(database: Path) -> None:
+    with Door("http", database) as door:
+
+        async def one(number: int) -> tuple[dict[str, Any], list[str]]:
+            case = {**BRIDGE, "id": f"of-{number}", "query": f"How long is bridge {number}?"}
+            told: list[str] = []
+
+            async def progress(done: float, total: float | None, message: str | None) -> None:
+                told.append(message or "")
+
+            async with door.client() as client:
+                await client.call_tool("run_audit", {"case": case}, progress_callback=progress)
+                return found(await client.call_tool("run_audit", {"caseId": f"of-{number}"})), told
+
+        async def all_of_them() -> list[tuple[dict[str, Any], list[str]]]:
+            return await asyncio.gather(*map(one, range(8)))
+
+        results = door.run(all_of_them())
+    assert [run["case_id"] for run, _ in results] == [f"of-{number}" for number in range(8)]
+    assert all(told[0] == f"run {run['run_id']} begins" and told[-1] == "done" for run, told in results)
+
+
+def spoken(database: Path, *arguments: str, **environment: str) -> subprocess.Popen[str]:
+    """A server on pipes, to be spoken to by hand."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "masis.cli", "mcp", "--db", str(database), *arguments],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def line(method: str, number: int | None = None, **params: Any) -> str:
+    message: dict[str, Any] = {"jsonrpc": "2.0", "method": method, "params": params}
+    return json.dumps(message | ({"id": number} if number else {})) + "\n"
+
+
+HELLO = line(
+    "initialize", 1, protocolVersion="2025-06-18", capabilities={}, clientInfo={"name": "by hand", "version": "1"}
+) + line("notifications/initialized")
+
+
+def test_nothing_but_the_protocol_goes_to_stdout_and_the_end_of_input_is_the_end(database: Path) -> None:
+    process = spoken(database, "--log", "debug")
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(
+        f"{HELLO}this is no JSON\n\n"
+        + line("tools/call", 2, name="run_audit", arguments={"caseId": "bridge"})
+        + line("tools/call", 3, name="get_run", arguments={"runId": "x"})
+        + line("no/such", 4)
+    )
+    process.stdin.flush()
+    answers = {}
+    while len(answers) < 4:
+        message = json.loads(process.stdout.readline())
+        assert message["jsonrpc"] == "2.0"
+        answers[message["id"]] = message
+    rest, log = process.communicate(timeout=30)
+    assert rest == ""
+    assert process.returncode == 0
+    assert answers[1]["result"]["serverInfo"]["name"] == "masis-workbench"
+    assert answers[2]["result"]["structuredContent"]["state"] == "finished"
+    assert answers[3]["result"]["isError"] is True
+    assert answers[4]["error"]["code"] == -32601
+    assert "INFO run" in log
+    assert BRIDGE["answer"] not in log, "no text in the log unless log_texts says so"
+
+
+@pytest.mark.parametrize("how", ["the end of input", "SIGINT", "SIGTERM"])
+def test_a_server_that_ends_in_the_middle_of_an_audit_leaves_it_to_be_taken_up(
+    how: str, database: Path, models: Models
+) -> None:
+    process = spoken(database, "--model", "here:m", **models.environment)
+    assert process.stdin is not None
+    process.stdin.write(HELLO + line("tools/call", 2, name="run_audit", arguments={"caseId": "bridge"}))
+    process.stdin.flush()
+    assert eventually(lambda: models.asked_for(SLOW) > 0)
+    began = time.monotonic()
+    if how == "the end of input":
+        process.stdin.close()
+        process.stdin = None
+    else:
+        process.send_signal(getattr(signal, how))
+    _, log = process.communicate(timeout=30)
+    assert time.monotonic() - began < 10
+    assert process.returncode == (0 if how == "the end of input" else 130), log
+    assert "Traceback" not in log
+    (run,) = Workbench.open(database).store.runs.for_case("bridge")
+    assert run.state == "interrupted"
+    assert run.why == "Stopped in the middle of the audit", "it was left in good order, not found dead"
+
+
+def test_over_http_a_signal_ends_it_in_good_order_too(database: Path, models: Models) -> None:
+    with Door("http", database, "--model", "here:m", **models.environment) as door:
+
+        async def leave_one_under_way(client: Client) -> None:
+            call = asyncio.ensure_future(client.call_tool("run_audit", {"caseId": "bridge"}))
+            await asyncio.to_thread(eventually, lambda: models.asked_for(SLOW) > 0)
+            assert door.process is not None
+            code = await asyncio.to_thread(ended, door.process, signal.SIGINT)
+            assert code == 130
+            with contextlib.suppress(Exception):
+                await call
+
+        door.use(leave_one_under_way)
+        assert "Traceback" not in door.log.read_text()
+    assert state(database) == ["interrupted"]

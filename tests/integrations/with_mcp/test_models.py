@@ -1,0 +1,79 @@
+"""The tools with language models behind them: a scripted provider on loopback."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from mcp import Client
+from mcp.types import CallToolResult, ListToolsResult
+
+from tests.integrations.with_mcp.door import BRIDGE, Door, found
+from tests.served_replies import Behaviour, Request
+from tests.serving_models import ModelServer
+
+KEY = "sk-loopback-0123456789abcdef"
+DRAFT = "The bridge is 120 metres long. It was opened in 1931, and it is painted in a fine shade of green."
+
+
+@pytest.fixture
+def served() -> Iterator[ModelServer]:
+    with ModelServer(issues="some", keys=[KEY]) as server:
+        yield server
+
+
+def opened(transport: str, database: Path, server: ModelServer) -> Door:
+    config = database.with_name("masis.toml")
+    provider = f'[providers.here]\nkind = "openai"\naddress = "{server.address}"\nkey_env = "HERE_KEY"\n'
+    config.write_text(f"retry_base_s = 0.01\nmax_retries = 0\n{provider}")
+    return Door(transport, database, "--model", "here:m", MASIS_CONFIG=str(config), HERE_KEY=KEY)
+
+
+@pytest.mark.parametrize("transport", ["stdio", "http"])
+def test_who_judges_is_chosen_by_who_starts_the_server_and_clients_are_told_that_data_leave(
+    transport: str, database: Path, served: ModelServer
+) -> None:
+    with opened(transport, database, served) as door:
+
+        async def everything(client: Client) -> tuple[ListToolsResult, CallToolResult, CallToolResult, CallToolResult]:
+            asked = {"query": BRIDGE["query"], "draft": DRAFT, "sourceIds": ["bridge/1"], "autoRevise": True}
+            claims = {"claims": ["The bridge is 120 metres long."], "sourceIds": ["bridge/1"]}
+            return (
+                await client.list_tools(),
+                await client.call_tool("critique_answer", asked),
+                await client.call_tool("verify_claims", claims),
+                await client.call_tool("run_audit", {"caseId": "bridge"}),
+            )
+
+        tools, critique, claims, run = door.use(everything)
+    leaving = {tool.name for tool in tools.tools if tool.annotations and tool.annotations.open_world_hint}
+    assert leaving == {"critique_answer", "verify_claims", "run_audit"}
+    assert found(critique)["metadata"]["factsChecked"] >= 1
+    assert found(claims)["checks"][0]["judged_by"] == "here:m"
+    assert set(found(run)["models"].values()) == {"here:m"}
+    assert found(run)["usage"]["calls"] > 0
+    assert {"claims_reply", "critique_reply", "evaluation_reply"} <= {each.schema_name for each in served.requests}
+
+
+def test_a_model_that_fails_is_told_as_unscored_and_never_as_valid_and_the_audit_can_be_made_again(
+    database: Path,
+) -> None:
+    broken = [True]
+
+    def script(request: Request) -> Behaviour | None:
+        return Behaviour(status=500, error={"message": "out of order"}) if broken[0] else None
+
+    with ModelServer(script, issues="none", keys=[KEY]) as server, opened("stdio", database, server) as door:
+        draft = {"query": BRIDGE["query"], "draft": DRAFT, "sourceIds": ["bridge/1"]}
+        critique = found(door.call("critique_answer", draft))
+        first = found(door.call("run_audit", {"caseId": "bridge"}))
+        broken[0] = False
+        second = found(door.call("run_audit", {"caseId": "bridge"}))
+    assert critique["isValid"] is False
+    assert critique["confidence"] is None
+    assert critique["unscored"]
+    assert first["warnings"]
+    assert first["final_quality_score"] is None
+    assert second["reused"] is False, "a run that a failure cut short is no reason not to audit"
+    assert second["final_quality_score"] is not None

@@ -1,0 +1,93 @@
+"""Runs and cases as resources, and both generations of the protocol."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from mcp import Client
+from mcp.shared.exceptions import MCPError
+
+from masis.schema.case import Case
+from masis.schema.run import Run
+from tests.integrations.with_mcp.door import BRIDGE, Door, found
+
+
+def test_a_run_and_its_case_are_resources_whole_and_in_json(door: Door) -> None:
+    case = {**BRIDGE, "id": "à/b%2F c?#", "query": "How long is the bridge of à?"}
+
+    async def read(client: Client) -> list[Any]:
+        made = found(await client.call_tool("run_audit", {"case": case}))
+        whole = found(await client.call_tool("get_case", {"caseId": case["id"]}))
+        run, kept = await client.read_resource(made["uri"]), await client.read_resource(whole["uri"])
+        return [made, run.contents[0], kept.contents[0], whole]
+
+    made, run, kept, whole = door.use(read)
+    assert run.mime_type == kept.mime_type == "application/json"
+    assert Run.model_validate(json.loads(run.text)) == door.workbench().store.runs.get(made["run_id"])
+    assert json.loads(kept.text) == whole
+    assert json.loads(kept.text)["case"] == case
+
+
+def test_resources_are_listed_in_pages_newest_first_with_templates_for_the_rest(door: Door) -> None:
+    many = [Case.model_validate({**BRIDGE, "id": f"listed-{number}"}) for number in range(60)]
+    door.workbench().import_cases(many)
+
+    async def walk(client: Client) -> list[Any]:
+        pages = [await client.list_resources(cache_mode="refresh")]
+        while pages[-1].next_cursor:
+            pages.append(await client.list_resources(cursor=pages[-1].next_cursor))
+        templates = await client.list_resource_templates()
+        with pytest.raises(MCPError) as wrong:
+            await client.list_resources(cursor="elsewhere")
+        return [pages, templates.resource_templates, wrong.value]
+
+    pages, templates, wrong = door.use(walk)
+    uris = [resource.uri for page in pages for resource in page.resources]
+    assert len(pages) >= 2
+    assert uris[0] == "masis://case/listed-59"
+    assert {f"masis://case/listed-{number}" for number in range(60)} <= set(uris)
+    assert len(set(uris)) == len(uris)
+    assert [template.uri_template for template in templates] == ["masis://run/{run_id}", "masis://case/{case_id}"]
+    assert wrong.code == -32602
+
+
+@pytest.mark.parametrize(
+    ("uri", "expected"),
+    [
+        ("masis://run/nothing", "there is no run 'nothing'"),
+        ("masis://case/listed", "there is no case 'listed'"),
+        ("masis://decision/1", "there is no resource 'masis://decision/1'. There are masis://run/RUN_ID"),
+        ("file:///etc/passwd", "there is no resource"),
+        ("masis://case/", "there is no resource"),
+    ],
+)
+def test_an_address_of_nothing_is_an_error_that_says_what_there_is(door: Door, uri: str, expected: str) -> None:
+    async def read(client: Client) -> None:
+        await client.read_resource(uri)
+
+    with pytest.raises(MCPError) as wrong:
+        door.use(read)
+    assert wrong.value.code == -32602
+    assert expected in wrong.value.message
+
+
+def test_clients_of_the_generation_before_are_served_too(door: Door, bridge: dict[str, Any]) -> None:
+    told: list[float] = []
+
+    async def progress(done: float, total: float | None, message: str | None) -> None:
+        told.append(done)
+
+    async def legacy() -> Any:
+        async with door.client(mode="legacy") as client:
+            assert client.instructions is not None
+            assert client.server_info is not None
+            assert client.server_info.name == "masis-workbench"
+            made = await client.call_tool("run_audit", {"caseId": bridge["id"]}, progress_callback=progress)
+            return [client.protocol_version, found(made), await client.read_resource(found(made)["uri"])]
+
+    version, made, resource = door.run(legacy())
+    assert version < "2026"
+    assert told[-1] == 15.0
+    assert json.loads(resource.contents[0].text)["id"] == made["run_id"]
