@@ -22,10 +22,11 @@ from masis.settings.ranges import as_toml, described, schema_of, spelled
 from masis.settings.secrecy import may_be_a_key, shown
 from masis.settings.spellings import OTHER_VARIABLES, YAML_KEYS
 from masis.settings.template import template
-from masis.settings.words import GROUPS, WORDS, Group, Words
+from masis.settings.words import GROUPS, INSIDE, WORDS, Group, Words
 
 __all__ = [
     "GROUPS",
+    "INSIDE",
     "NOT_OF_AUDIT",
     "NOT_OF_SCREENING",
     "OFFLINE",

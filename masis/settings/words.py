@@ -246,10 +246,6 @@ GROUPS = (
                 "How freely they may vary when they judge more than once.",
                 "ours: judges that sample vary, and their spread tells how much",
             ),
-            "log_texts": Words(
-                "Whether the log at DEBUG may hold answers, critiques and revisions whole.",
-                "specs/critic-loop.md, REQ-CRITIC-SEC-003",
-            ),
         },
     ),
     Group(
@@ -358,6 +354,10 @@ GROUPS = (
         "log_",
         "What is told to whoever watches the workbench. Nothing is sent unless telemetry is switched on.",
         {
+            "log_texts": Words(
+                "Whether the log at DEBUG may hold answers, critiques and revisions whole.",
+                "specs/critic-loop.md, REQ-CRITIC-SEC-003",
+            ),
             "log_format": Words(
                 "text writes lines for people, json one object a line for machines.",
                 "specs/critic-loop.md, Observability",
@@ -376,3 +376,21 @@ GROUPS = (
 
 WORDS = {name: words for group in GROUPS for name, words in group.settings.items()}
 """The words of every setting, by its name."""
+
+INSIDE = {
+    "providers": {
+        "kind": "How the server is spoken to: OpenAI's Chat Completions, as most are, or Anthropic's Messages.",
+        "address": "Where it is, up to what comes before /chat/completions: http://127.0.0.1:8000/v1.",
+        "key_env": "The variable, or the entry of the secrets file, that holds its key. The key goes to it alone.",
+        "concurrency": "How many calls it is given at once; 16 where nothing is said.",
+        "mode": "How a typed reply is asked for, instead of finding out what the server takes.",
+        "effort": "How long a model that thinks before it replies may do so.",
+    },
+    "prices": {
+        "input": "US dollars for a million tokens sent.",
+        "output": "US dollars for a million tokens received.",
+        "cached_input": "For those that the server had kept; what input costs where nothing is said.",
+        "cache_write": "For those that the server then keeps; what input costs where nothing is said.",
+    },
+}
+"""The keys of the tables inside of settings: ``[providers.NAME]``, ``[prices."PROVIDER:MODEL"]``."""

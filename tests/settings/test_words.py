@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from masis.settings import GROUPS, WORDS, Settings
+from masis.settings import GROUPS, INSIDE, WORDS, Settings, schema_of
+from masis.settings.spellings import TABLES_OF_TABLES
 
 
 def test_every_setting_is_explained_once() -> None:
@@ -23,3 +24,10 @@ def test_no_table_of_the_file_has_the_name_of_a_setting() -> None:
     assert len(set(tables)) == len(tables)
     assert not set(tables) & set(Settings.model_fields)
     assert all(re.fullmatch("[a-z]+", table) for table in tables)
+
+
+def test_every_key_inside_of_a_setting_is_explained() -> None:
+    assert INSIDE.keys() == TABLES_OF_TABLES
+    for name, keys in INSIDE.items():
+        assert keys.keys() == schema_of((name, "NAME"))["properties"].keys()
+        assert all(meaning.endswith(".") for meaning in keys.values())
