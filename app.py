@@ -7,6 +7,7 @@ from pathlib import Path
 import streamlit as st
 
 from masis.ui.frame import dress, guarded, page_icon
+from masis.ui.health_page import health_notice
 from masis.ui.reviewer import reviewer_badge
 
 PAGES = Path(__file__).resolve().parent / "pages"
@@ -23,10 +24,14 @@ page = st.navigation(
         st.Page(PAGES / "screening.py", title="Screening", icon=":material/biotech:", url_path="screening"),
         st.Page(PAGES / "compare.py", title="Compare", icon=":material/compare:", url_path="compare"),
         st.Page(PAGES / "decisions.py", title="Decisions", icon=":material/gavel:", url_path="decisions"),
+        st.Page(PAGES / "metrics.py", title="Metrics", icon=":material/monitoring:", url_path="metrics"),
         st.Page(PAGES / "settings.py", title="Settings", icon=":material/tune:", url_path="settings"),
+        st.Page(PAGES / "health.py", title="Health", url_path="health", visibility="hidden"),
+        st.Page(PAGES / "retention.py", title="Retention", url_path="retention", visibility="hidden"),
     ],
     position="top",
 )
 with guarded() as bench:
     reviewer_badge(bench)
+    health_notice(bench)
 page.run()

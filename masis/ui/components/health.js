@@ -5,14 +5,19 @@ export default function ({ data, parentElement }) {
   root.dataset.version = version
   root.replaceChildren()
   root.append(make("p", `sum tone-${data.sound ? "good" : "bad"}`, data.sound ? "All is in order." : "Something is not in order."))
-  const list = make("ul")
-  for (const item of data.items) {
-    const line = make("li", `tone-${item.ok ? "good" : "bad"}`)
-    const sign = make("span", "sign", item.ok ? "✓" : "✗")
-    sign.setAttribute("role", "img")
-    sign.setAttribute("aria-label", item.ok ? "in order" : "not in order")
-    line.append(sign, make("span", "", item.name), make("span", "message", item.message))
-    list.append(line)
+  for (const group of data.groups) {
+    if (group.title) root.append(make("h3", "", group.title))
+    const list = make("ul")
+    for (const item of group.items) {
+      const line = make("li", `tone-${item.ok ? "good" : "bad"}`)
+      const sign = make("span", "sign", item.ok ? "✓" : "✗")
+      sign.setAttribute("role", "img")
+      sign.setAttribute("aria-label", item.ok ? "in order" : "not in order")
+      const message = make("span", "message", item.message)
+      if (item.cure) message.append(make("span", "cure", item.cure))
+      line.append(sign, make("span", "", item.name), message)
+      list.append(line)
+    }
+    root.append(list)
   }
-  root.append(list)
 }
