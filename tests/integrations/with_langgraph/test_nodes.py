@@ -10,10 +10,19 @@ from typing import Any
 import pytest
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import END, START, StateGraph
+from pydantic import BaseModel, Field
 
 from masis import Settings, run_audit
 from masis.errors import InputError, SettingsError
-from masis.integrations.langgraph import MasisState, critic_node, evaluator_node, synthesizer_node
+from masis.integrations.langgraph import (
+    EvidenceList,
+    MasisState,
+    Metrics,
+    Trace,
+    critic_node,
+    evaluator_node,
+    synthesizer_node,
+)
 from masis.schema.case import Case
 from masis.schema.run import Run
 from tests.integrations.with_langgraph.graphs import EVIDENCE, QUESTION, RIGHT, WRONG, asked, audited, thread
@@ -271,3 +280,24 @@ def test_a_graph_may_have_keys_and_ends_of_its_own() -> None:
     state = graph.compile().invoke({**asked(), "tenant": "north"})
     assert state["tenant"] == "north"
     assert state["confidence"] is not None
+
+
+def test_a_graph_whose_state_is_a_model_of_pydantic_is_read_too() -> None:
+    class Typed(BaseModel):
+        user_query: str
+        draft_answer: str
+        evidence: EvidenceList = Field(default_factory=list)
+        critique: dict[str, Any] = Field(default_factory=dict)
+        confidence: float | None = None
+        final_answer: str | None = None
+        metrics: Metrics = Field(default_factory=dict)
+        trace: Trace = Field(default_factory=list)
+
+    graph = StateGraph(Typed)
+    graph.add_node("critic", critic_node())
+    graph.add_node("evaluator", evaluator_node())
+    graph.add_edge(START, "critic")
+    graph.add_edge("critic", "evaluator")
+    state = graph.compile().invoke({key: value for key, value in asked().items() if key != "retry_count"})
+    assert state["critique"] == audited().invoke(asked())["critique"]
+    assert [entry["node"] for entry in state["trace"]] == ["critic", "evaluator"]

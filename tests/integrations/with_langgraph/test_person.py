@@ -229,3 +229,23 @@ def test_an_async_graph_waits_and_goes_on_the_same_way(bench: Workbench, tmp_pat
     assert after is not None
     assert after["final_answer"] == RIGHT
     assert after["trace"][:-1] == state["trace"]
+
+
+def test_a_person_inside_a_subgraph_is_waited_for_by_the_graph_around_it(bench: Workbench) -> None:
+    inner = StateGraph(MasisState)
+    inner.add_node("critic", critic_node())
+    inner.add_node("keep", keep_node(bench))
+    inner.add_node("person", person_node(bench))
+    inner.add_edge(START, "critic")
+    inner.add_edge("critic", "keep")
+    inner.add_edge("keep", "person")
+    outer = StateGraph(MasisState)
+    outer.add_node("audit", inner.compile())
+    outer.add_edge(START, "audit")
+    graph = outer.compile(checkpointer=InMemorySaver())
+    graph.invoke(asked(WRONG), thread())
+    (told,) = waiting(graph.get_state(thread())).values()
+    decide(bench, {"review": told}, "reject", reason="Made up.")
+    after = resume(graph, thread(), bench)
+    assert after is not None
+    assert (after["review"]["verdict"], after["final_answer"]) == ("reject", None)
