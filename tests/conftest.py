@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import os
 import socket
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,9 @@ from hypothesis import HealthCheck, settings
 # The same examples on every run, and no verdict on how busy the machine is.
 settings.register_profile("steady", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("steady")
+
+# Nobody's own masis.toml has a say in a test, nor in a process that a test starts.
+os.environ["XDG_CONFIG_HOME"] = str(Path(tempfile.gettempdir()) / "masis-tests-no-configuration")
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED_DATA = Path(os.environ.get("MASIS_SHARED_DATA", ROOT.parent / "shared" / "data"))

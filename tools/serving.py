@@ -46,7 +46,8 @@ def serving(*arguments: str, folder: Path, port: int | None = None) -> Iterator[
     """
     port = port or free_port()
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("MASIS_", "STREAMLIT_"))}
-    environment |= {"PYTHONPATH": str(ROOT), "HOME": str(folder), "XDG_DATA_HOME": str(folder / "data")}
+    environment |= {"PYTHONPATH": str(ROOT), "HOME": str(folder)}
+    environment |= {"XDG_DATA_HOME": str(folder / "data"), "XDG_CONFIG_HOME": str(folder / "config")}
     with (folder / "server.log").open("a+", encoding="utf-8") as log:
         process = subprocess.Popen(
             [sys.executable, "-m", "masis.cli", *arguments, "--port", str(port), "--no-browser"],

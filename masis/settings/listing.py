@@ -11,7 +11,7 @@ from masis.settings.origins import Origin
 from masis.settings.ranges import described, schema_of, spelled
 from masis.settings.secrecy import without_secrets
 from masis.settings.spellings import TABLES_OF_TABLES, Name, written
-from masis.settings.words import GROUPS, Group, Words
+from masis.settings.words import GROUPS, INSIDE, Group, Words
 
 NOBODY = Origin("default")
 
@@ -22,7 +22,7 @@ class Row(NamedTuple):
     ``value`` and ``default`` are JSON-ready; ``default`` is None inside of tables, which have none.
     """
 
-    name: str
+    path: Name
     value: Any
     default: Any
     changed: bool
@@ -30,9 +30,14 @@ class Row(NamedTuple):
     words: Words
 
     @property
+    def name(self) -> str:
+        """The name as it is written in the file."""
+        return written(self.path)
+
+    @property
     def allowed(self) -> str:
         """What the value may be, in words."""
-        return described(schema_of((self.name,)))
+        return described(schema_of(self.path))
 
     @property
     def spelled(self) -> str:
@@ -53,11 +58,12 @@ def all_rows(loaded: Loaded) -> tuple[Row, ...]:
 def _rows(loaded: Loaded, name: str, group: Group) -> Iterator[Row]:
     value, default = (getattr(settings, name) for settings in (loaded.settings, _DEFAULT))
     words = group.settings[name]
-    yield Row(name, _plain(value), _plain(default), value != default, loaded.origins.get(name, NOBODY), words)
+    yield Row((name,), _plain(value), _plain(default), value != default, loaded.origins.get(name, NOBODY), words)
     if name in TABLES_OF_TABLES:
         for path, inside in _inside((name,), loaded.settings.model_dump(mode="json", exclude_none=True)[name]):
             origin = loaded.inside.get(path, NOBODY)
-            yield Row(written(path), _plain(inside), None, True, origin, words)
+            meaning = INSIDE.get(name, {}).get(path[-1], "")
+            yield Row(path, _plain(inside), None, True, origin, Words(meaning, words.source))
 
 
 def _inside(path: Name, tree: Mapping[str, Any]) -> Iterator[tuple[Name, Any]]:

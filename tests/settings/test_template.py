@@ -58,6 +58,8 @@ def test_rows_hold_every_setting_once_and_what_lies_in_tables(tmp_path: Path) ->
     assert sorted(names) == sorted([*Settings.model_fields, "providers.vllm.address"])
     inside = found[names.index("providers.vllm.address")]
     assert (inside.value, inside.origin.line, inside.changed) == ("http://host/v1", 2, True)
+    assert inside.words.meaning.startswith("Where it is")
+    assert found[names.index("max_iterations")].allowed == "a whole number from 1 to 5"
     assert {row.name for row in found if row.changed} == {"providers", "providers.vllm.address"}
 
 
