@@ -14,10 +14,11 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from masis import loop, watching
-from masis.auditor import drained, roles_for
+from masis.auditor import roles_for
 from masis.errors import MAX_ITERATIONS_WARNING, InputError
 from masis.loop.parts import Progress
 from masis.schema.audit import Critique, Draft, JudgedBy, Revision
+from masis.schema.calls import Usage
 from masis.schema.case import Case, Evidence
 from masis.schema.run import Event, Iteration, Run, StepsDone
 from masis.settings import Settings
@@ -178,5 +179,36 @@ def _continued(
         cancelled=cancelled,
         progress=Progress(iterations=progress.iterations, steps=progress.steps, warnings=warnings),
     )
-    run = drained(work, on_event, watching.AuditBegins(case, operation="pass"))
+    known = len(progress.iterations)
+    with watching.watched(watching.AuditBegins(case, operation="pass")) as under_way:
+        run = _drained(work, under_way, on_event)
+        under_way.result = _alone(run) if len(run.iterations) > known else None
     return run.model_copy(update={"started_at": before.started_at}) if before else run
+
+
+def _drained(work: loop.Audit, under_way: watching.Watched, on_event: Telling | None) -> Run:
+    while True:
+        try:
+            event = next(work)
+        except StopIteration as finished:
+            run: Run = finished.value
+            return run
+        under_way.tell(event)
+        if on_event is not None:
+            on_event(event)
+
+
+def _alone(run: Run) -> Run:
+    """The pass by itself, for whoever watches: the passes before it have been told of and are not counted again."""
+    last = run.iterations[-1]
+    return run.model_copy(
+        update={
+            "iterations": (last,),
+            "total_iterations": 1,
+            "best": 0,
+            "final_answer": last.answer,
+            "final_quality_score": last.quality_score,
+            "improvement_percentage": None,
+            "usage": Usage.of(last.calls),
+        }
+    )

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from masis import passes, run_audit
+from masis import passes, run_audit, watching
 from masis.errors import InputError
 from masis.schema.audit import Critique
 from masis.schema.case import Case
@@ -186,3 +186,37 @@ def test_a_run_made_pass_by_pass_is_kept_and_read_back_like_any_other(tmp_path: 
 def test_a_run_made_pass_by_pass_survives_json() -> None:
     run = passes.evaluate_once(bridge(), passes.audit_once(bridge(), SETTINGS), SETTINGS)
     assert Run.model_validate(run.model_dump(mode="json")) == run
+
+
+class Watching:
+    """Keeps what every pass came to."""
+
+    def __init__(self) -> None:
+        self.results: list[Any] = []
+        self.operations: list[str] = []
+
+    def begins(self, what: Any) -> Watching:
+        self.operations.append(what.operation)
+        return self
+
+    def told(self, event: Any) -> None:
+        """Nothing of it matters here."""
+
+    def ended(self, result: Any, error: BaseException | None) -> None:
+        self.results.append(result)
+
+
+def test_whoever_watches_is_told_of_each_iteration_once() -> None:
+    watcher = Watching()
+    leave = watching.register(watcher)
+    try:
+        run = passes.audit_once(bridge(), SETTINGS)
+        run = passes.audit_once(bridge(), SETTINGS, before=run, answer=RIGHT)
+        passes.evaluate_once(bridge(), run, SETTINGS)
+    finally:
+        leave()
+    assert watcher.operations == ["pass", "pass", "pass"]
+    first, second, judged = watcher.results
+    assert [it.answer for it in (*first.iterations, *second.iterations)] == [WRONG, RIGHT]
+    assert (second.total_iterations, second.best_iteration.answer) == (1, RIGHT)
+    assert judged is None
