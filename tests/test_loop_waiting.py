@@ -247,9 +247,9 @@ def test_info_tells_begin_end_scores_deltas_and_convergence(caplog: pytest.LogCa
     judgements = (said(0.5, objections=(MAJOR,)), said(0.52, objections=(MAJOR,)))
     text = logged(caplog, logging.INFO, waiting(TellingCritic(judgements), TellingReviser()))
     assert "begins on case" in text
-    assert "iteration 1: quality 0.5, improvement None" in text
-    assert "iteration 2: quality 0.52, improvement 0.02" in text
-    assert "ends after 2 iterations: convergence, converged True" in text
+    assert "iteration 1: quality 0.500, improvement none" in text
+    assert "iteration 2: quality 0.520, improvement 0.020" in text
+    assert "ends after 2 iterations: convergence, converged, quality 0.520, improvement 4.0 %" in text
 
 
 @pytest.mark.spec("REQ-CRITIC-OBS-003")

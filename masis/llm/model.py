@@ -310,7 +310,8 @@ class _Asking(Generic[R]):
 
     def _tell_again(self, message: str, trouble: Trouble, wait_s: float) -> None:
         model = self.model
-        log.warning("%s %s: try %d: %s", model.role, model.name, self.tries, trouble)
+        told = {"event": "try_failed", "role": model.role, "model": model.name, "tries": self.tries, "trouble": trouble}
+        log.warning("%s %s: try %d: %s", model.role, model.name, self.tries, trouble, extra={"fields": told})
         self.conduct.tell(
             "call_retried",
             f"{model.role}: {message}",
@@ -347,6 +348,7 @@ class _Asking(Generic[R]):
             "%s %s, %s: %s after %d %s, %.0f ms, %d + %d tokens",
             *(call.role, call.model, call.prompt, outcome, call.tries, "try" if call.tries == 1 else "tries", call.ms),
             *self.tokens[::3],
+            extra={"fields": {"event": "call_finished", **call.model_dump(mode="json", exclude={"error"})}},
         )
         self.conduct.tell(
             "call_finished",

@@ -2,7 +2,8 @@
 
 A step that waits for a model runs on a thread of its own, so that its retries show as they happen and a person who
 stops the run need not wait for the reply. Log lines hold counts, scores and codes, never a text
-(``specs/critic-loop.md``, 6.2 and REQ-CRITIC-SEC-003); texts are logged at DEBUG, where ``log_texts`` allows it.
+(``specs/critic-loop.md``, 6.2 and REQ-CRITIC-SEC-003); texts are logged at DEBUG, where ``log_texts`` allows it. Each
+line carries its figures as ``fields`` too, for a log that is read by programs (``masis/log_lines.py``).
 """
 
 from __future__ import annotations
@@ -10,9 +11,11 @@ from __future__ import annotations
 import logging
 import queue
 import threading
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
+
+from pydantic import BaseModel
 
 from masis.loop.parts import Clock, Events, Roles
 from masis.schema.calls import Step
@@ -33,6 +36,23 @@ LOGGED_AS_ERRORS = {"critique", "revision"}
 
 class Cancelled(Exception):
     """The person asked to stop."""
+
+
+def figure(value: object) -> str:
+    """A figure as a line of the log has it: three decimals are enough for people, JSON has them all."""
+    return f"{value:.3f}" if isinstance(value, float) else "none" if value is None else str(value)
+
+
+def counted(count: int, one: str) -> str:
+    """``1 iteration``, ``2 iterations``."""
+    return f"{count} {one if count == 1 else one + 's'}"
+
+
+def _plain(text: object) -> object:
+    """A record, or several, as JSON has them."""
+    if isinstance(text, BaseModel):
+        return text.model_dump(mode="json")
+    return [_plain(each) for each in text] if isinstance(text, tuple) else text
 
 
 class Telling:
@@ -78,7 +98,8 @@ class Telling:
 
     def _event_of(self, notice: Notice) -> Event:
         if notice.kind == "call_retried":
-            log.info("run %s: a call is tried again in step %s", self.run_id, notice.step)
+            told = {"step": notice.step, "iteration": notice.iteration, **notice.data}
+            self.log(logging.INFO, "call_retried", f"a call is tried again in step {notice.step}", told)
         return self.event(
             notice.kind, iteration=notice.iteration, step=notice.step, message=notice.message, data=dict(notice.data)
         )
@@ -96,22 +117,34 @@ class Telling:
     def warn(self, code: str | None, step: Step | None, message: str, number: int | None = None) -> Events:
         """Something a reader of the run must know."""
         grave = code == "CRITIC-ERR-003" or (code is not None and step in LOGGED_AS_ERRORS)
-        log.log(
+        self.log(
             logging.ERROR if grave else logging.WARNING,
-            "run %s: %s in step %s, iteration %s",
-            self.run_id,
-            code or "a warning",
-            step,
-            number,
+            "warning",
+            f"{code or 'a warning'} in step {step}, iteration {number}",
+            {"code": code, "step": step, "iteration": number},
         )
         self.log_text("warning", message)
         self.warnings.append(RunWarning(code=code, step=step, iteration=number, message=message))
         yield self.event("warning", iteration=number, step=step, message=message, data={"code": code})
 
+    def log(self, level: int, event: str, words: str, told: Mapping[str, Any]) -> None:
+        """A line of the log: in words, and its figures beside them under their names."""
+        fields = {"event": event, "run": self.run_id, **told}
+        log.log(level, "run %s: %s", self.run_id, words, extra={"fields": fields})
+
     def log_text(self, what: str, text: object) -> None:
         """At DEBUG, what was said in full, where the settings allow it (REQ-CRITIC-OBS-004)."""
-        if self.settings.log_texts:
-            log.debug("run %s: %s: %s", self.run_id, what, text)
+        if self.settings.log_texts and log.isEnabledFor(logging.DEBUG):
+            fields = {"event": "text", "run": self.run_id, what: _plain(text)}
+            log.debug("run %s: %s: %s", self.run_id, what, text, extra={"fields": fields})
+
+    def step_finished(self, step: Step, number: int | None, data: dict[str, Any]) -> Event:
+        """The event that a step is finished; the log has its figures (the specs' "Telemetry Emitted")."""
+        if log.isEnabledFor(logging.INFO):
+            words = ", ".join(f"{name} {figure(value)}" for name, value in data.items() if name != "node")
+            of = "" if number is None else f" of iteration {number}"
+            self.log(logging.INFO, "step_finished", f"{step}{of}: {words}", {"step": step, "iteration": number, **data})
+        return self.event("step_finished", iteration=number, step=step, data=data)
 
     def event(self, kind: Any, *, message: str = "", data: dict[str, Any] | None = None, **where: Any) -> Event:
         """The next event of the run."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Generator
 from typing import Any
 
 from masis import version
 from masis.errors import MAX_ITERATIONS_WARNING, StepError
 from masis.loop.parts import Clock, Events, Progress, Roles
-from masis.loop.telling import Cancelled, Telling, log
+from masis.loop.telling import Cancelled, Telling, counted, figure
 from masis.schema.audit import CitationAudit, ClaimReport, Critique, Draft, Evaluation, Issue, Revision
 from masis.schema.base import Unscored
 from masis.schema.calls import ModelCall, Usage
@@ -50,10 +51,10 @@ class Work(Telling):
         self.warnings, self.steps = list(progress.warnings), progress.steps
         self.mark = self.conduct.mark
         self.conduct.begin_loop(self.settings, self.clock.seconds)
-        log.info(
-            "run %s: begins on case %s after %d iterations", self.run_id, self.case_digest[:12], len(self.iterations)
-        )
-        yield self.event("run_started", data={"models": self.roles.models, "resumed_after": len(self.iterations)})
+        begun: dict[str, Any] = {"models": self.roles.models, "resumed_after": len(self.iterations)}
+        words = f"begins on case {self.case_digest[:12]} after {counted(len(self.iterations), 'iteration')}"
+        self.log(logging.INFO, "run_started", words, {"case_digest": self.case_digest, **begun})
+        yield self.event("run_started", data=begun)
         try:
             answer = yield from self._first_answer()
             reason = "error" if answer is None else (yield from self._iterate(answer))
@@ -65,22 +66,22 @@ class Work(Telling):
         if reason == "max_iterations":
             yield from self.warn(MAX_ITERATIONS_WARNING, None, "The limit of iterations was reached with issues left.")
         run = self._result(started_at, reason)
-        self._log_end(run)
-        yield self.event("run_finished", data=telemetry.of_run(run))
+        told = telemetry.of_run(run)
+        self._log_end(run, told)
+        yield self.event("run_finished", data=told)
         return run
 
-    def _log_end(self, run: Run) -> None:
+    def _log_end(self, run: Run, told: dict[str, Any]) -> None:
+        after = counted(run.total_iterations, "iteration")
         if run.termination_reason == "error":
-            log.error("run %s: ended by an error after %d iterations", run.id, run.total_iterations)
-        log.info(
-            "run %s: ends after %d iterations: %s, converged %s, quality %s, improvement %s %%",
-            run.id,
-            run.total_iterations,
-            run.termination_reason,
-            run.converged,
-            run.final_quality_score,
-            run.improvement_percentage,
+            codes = [warning.code for warning in run.warnings if warning.code is not None]
+            self.log(logging.ERROR, "ended_by_error", f"ended by an error after {after}", {"codes": codes})
+        gain = run.improvement_percentage
+        words = (
+            f"ends after {after}: {run.termination_reason}, {'converged' if run.converged else 'not converged'}, "
+            f"quality {figure(run.final_quality_score)}, improvement {'none' if gain is None else f'{gain:.1f} %'}"
         )
+        self.log(logging.INFO, "run_finished", words, {**told, "converged": run.converged})
 
     def _first_answer(self) -> Generator[Event, None, str | None]:
         if self.case.answer is not None and self.case.answer.strip():
@@ -95,7 +96,7 @@ class Work(Telling):
                 return None
             self.draft = draft.model_copy(update={"calls": self._filed()})
             self.keep(self.draft)
-            yield self.event("step_finished", step="drafting", data={"characters": len(self.draft.answer)})
+            yield self.step_finished("drafting", None, {"characters": len(self.draft.answer)})
         return self.draft.answer
 
     def _filed(self) -> tuple[ModelCall, ...]:
@@ -139,19 +140,17 @@ class Work(Telling):
         last = last.model_copy(update={"step_ms": last.step_ms | self.step_ms, "calls": (*last.calls, *self._filed())})
         self.iterations[-1] = last
         self.keep(last)
-        self._log_iteration(last)
-        yield self.event("iteration_finished", iteration=last.iteration_number, data=telemetry.of_iteration(last))
+        told = telemetry.of_iteration(last)
+        self._log_iteration(last, told)
+        yield self.event("iteration_finished", iteration=last.iteration_number, data=told)
         return reason, None if reason else revision
 
-    def _log_iteration(self, iteration: Iteration) -> None:
-        log.info(
-            "run %s: iteration %d: quality %s, improvement %s, %d issues",
-            self.run_id,
-            iteration.iteration_number,
-            iteration.quality_score,
-            iteration.improvement_delta,
-            len(iteration.issues),
+    def _log_iteration(self, iteration: Iteration, told: dict[str, Any]) -> None:
+        words = (
+            f"iteration {iteration.iteration_number}: quality {figure(iteration.quality_score)}, improvement "
+            f"{figure(iteration.improvement_delta)}, {counted(len(iteration.issues), 'issue')}"
         )
+        self.log(logging.INFO, "iteration_finished", words, {"iteration": iteration.iteration_number, **told})
 
     def _iteration(self, answer: str, revision: Revision | None) -> Events:
         number = len(self.iterations) + 1
@@ -162,7 +161,7 @@ class Work(Telling):
         yield from self.begin("citations", number)
         with self.timed("citations"):
             cited = self._audit_citations(answer)
-        yield self.event("step_finished", iteration=number, step="citations", data=telemetry.of_citations(cited))
+        yield self.step_finished("citations", number, telemetry.of_citations(cited))
         checked, report = Checked(done.claims), done.claim_report
         if report is None or report.unscored:
             checked, report = yield from self._check_claims(answer, cited, number)
@@ -250,7 +249,7 @@ class Work(Telling):
             yield from self.warn(error.code, "claims", f"The claims are unscored: {error}", number)
         yield from self._warn_of_unscored_claims(checked, number)
         data = telemetry.of_claims(checked.checks, checked.missing)
-        yield self.event("step_finished", iteration=number, step="claims", data=data)
+        yield self.step_finished("claims", number, data)
         return checked, claims.report(checked.checks, checked.missing, unscored, checked.completeness_unscored)
 
     def _warn_of_unscored_claims(self, checked: Checked, number: int) -> Events:
@@ -279,8 +278,9 @@ class Work(Telling):
         found = (*context.issues, *own.issues)
         verdict = critique.ruled(judgement, context.citation_audit, found, critic.judged_by, own.notes)
         self.log_text("critique", verdict)
+        self.log_text("issues", found)
         data = telemetry.of_critique(verdict, context.citation_audit, found, self.step_ms["critique"])
-        yield self.event("step_finished", iteration=number, step="critique", data=data)
+        yield self.step_finished("critique", number, data)
         return verdict, found
 
     def _evaluate(self, context: AuditContext, verdict: Critique) -> Generator[Event, None, Evaluation]:
@@ -296,7 +296,7 @@ class Work(Telling):
                 result.unscored.code, "evaluation", f"The evaluation is unscored: {result.unscored.reason}", number
             )
         data = telemetry.of_evaluation(result, self.step_ms["evaluation"])
-        yield self.event("step_finished", iteration=number, step="evaluation", data=data)
+        yield self.step_finished("evaluation", number, data)
         return result
 
     def _revise(self) -> Generator[Event, None, Revision | None]:
@@ -310,8 +310,9 @@ class Work(Telling):
             yield from self.warn(error.code, "revision", str(error), last.iteration_number)
             return None
         self.log_text("revision", revision)
+        self.log_text("changes", revision.changes_explanation)
         data = telemetry.of_revision(revision, self.step_ms["revision"])
-        yield self.event("step_finished", iteration=last.iteration_number, step="revision", data=data)
+        yield self.step_finished("revision", last.iteration_number, data)
         return revision
 
     def _context(self, iteration: Iteration) -> AuditContext:

@@ -123,8 +123,8 @@ class _Audit:
                 self._step_started(event)
             case "step_finished":
                 self._step_finished(event)
-            case "call_retried":
-                self._here.span.add_event("retry", dict(told(event.data)))
+            case "call_retried" | "call_repaired":
+                self._here.span.add_event(event.kind, dict(told(event.data)))
             case "warning":
                 self._warning(event)
             case "iteration_finished":

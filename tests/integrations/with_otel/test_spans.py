@@ -232,7 +232,7 @@ def test_a_call_without_an_answer_is_an_error_with_its_tries(seen: Seen) -> None
     assert (call.attributes or {})["masis.tries"] == 2
     step = seen.one("invoke_agent critic")
     assert (step.status.status_code, step.status.description) == (StatusCode.ERROR, "CRITIC-ERR-003")
-    assert [event.name for event in step.events] == ["retry", "warning", "critic"]
+    assert [event.name for event in step.events] == ["call_retried", "warning", "critic"]
 
 
 def test_a_run_that_is_cut_short_ends_its_spans(seen: Seen) -> None:
