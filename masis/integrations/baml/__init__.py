@@ -39,12 +39,13 @@ except ModuleNotFoundError as missing:
 NAME = "baml"
 LONGEST = 100_000
 """Characters of a reply that BAML is given: its parser can't be interrupted."""
-MOST_OPENED = 400
-"""Lists and objects in a reply that BAML is given: its time grows with their square."""
+MOST_BRACKETS = 800
+"""Brackets and braces in a reply that BAML is given: its time grows with their square."""
 DEEPEST = 16
 """How deep they may stand in each other: from some hundred levels on the parser takes the process with it."""
 ENDS_TRIED = 3
 _BRACKETS = re.compile(r"[{}\[\]]")
+_SIGNS = re.compile(r'("(?:[^"\\]|\\.)*+\\?(?:"|\Z))|[,}\]]', re.DOTALL)
 
 
 class BamlValidator:
@@ -142,26 +143,35 @@ def _parsed(function: str, text: str, shape: type[BaseModel]) -> Any:
 
 
 def _start(text: str, shape: type[BaseModel]) -> int | None:
-    """Where the record begins; None where none does, or more than one: which of them counts is not for a guess."""
-    names = "|".join(map(re.escape, shape.model_fields))
-    openings = re.compile(rf"\{{\s{{0,200}}[\"'`]?(?:{names})[\"'`]?\s{{0,50}}:", re.IGNORECASE)
-    found = openings.finditer(text)
+    """Where the record begins; None where none does, where more than one do, and where it stands in another object.
+
+    Which of several counts, and what an object around it says of it, is not for a guess.
+    """
+    found = re.finditer(rf"\{{\s{{0,200}}[\"'`]?{_any_of(shape)}", text, re.IGNORECASE)
     first = next(found, None)
-    return None if first is None or next(found, None) is not None else first.start()
+    if first is None or next(found, None) is not None:
+        return None
+    before = text[: first.start()]
+    return first.start() if before.count("{") <= before.count("}") else None
+
+
+def _any_of(shape: type[BaseModel]) -> str:
+    """A pattern for the name of any field of the record, however it is spelt, with the colon after it."""
+    names = "|".join(re.escape(name).replace("_", r"[ _-]?") for name in shape.model_fields)
+    return rf"(?:{names})[\"'`]?\s{{0,50}}:"
 
 
 def _bounded(text: str, start: int) -> bool:
     """Whether BAML can be given the text: its size, how much opens in it and how deep."""
     if len(text) - start > LONGEST:
         return False
-    depth = deepest = opened = 0
-    for bracket in _BRACKETS.finditer(text, start):
-        if bracket.group() in "{[":
-            opened, depth = opened + 1, depth + 1
-            deepest = max(deepest, depth)
-        else:
-            depth = max(0, depth - 1)
-    return opened <= MOST_OPENED and deepest <= DEEPEST
+    depth = deepest = 0
+    for number, bracket in enumerate(_BRACKETS.finditer(text, start)):
+        depth = depth + 1 if bracket.group() in "{[" else max(0, depth - 1)
+        deepest = max(deepest, depth)
+        if number >= MOST_BRACKETS or deepest > DEEPEST:
+            return False
+    return True
 
 
 def _ends(text: str, start: int) -> Iterator[int]:
@@ -176,16 +186,32 @@ def _ends(text: str, start: int) -> Iterator[int]:
 
 
 def _as_written(text: str, start: int, shape: type[BaseModel]) -> Borne:
-    proposed = _parsed(AS_WRITTEN, text[start:], shape)
+    """What BAML reads, of the text as it is or spaced out, where the text as it is bears it out."""
+    names = field_names(shape)
+    try:
+        return borne_out(_object(text[start:], shape), text, start, names)
+    except NotAsWritten:
+        return borne_out(_object(_spaced(text[start:]), shape), text, start, names)
+
+
+def _object(text: str, shape: type[BaseModel]) -> dict[str, Any]:
+    proposed = _parsed(AS_WRITTEN, text, shape)
     if not isinstance(proposed, dict):
         raise NotAsWritten("BAML reads no object")
-    return borne_out(proposed, text, start, field_names(shape))
+    return proposed
+
+
+def _spaced(text: str) -> str:
+    """The text with a line for each comma and bracket outside of texts in quotes.
+
+    BAML takes a word to end at a comma only where a blank or a new line follows.
+    """
+    return _SIGNS.sub(lambda found: found[1] or (",\n" if found[0] == "," else f"\n{found[0]}"), text)
 
 
 def _nothing_after(text: str, end: int, shape: type[BaseModel]) -> None:
     """No field of the record may stand behind it: the record would be a part of another, such as a quoted one."""
-    names = "|".join(map(re.escape, shape.model_fields))
-    if re.search(rf"(?<!\w)(?:{names})[\"'`]?\s{{0,50}}:", text[end:], re.IGNORECASE):
+    if re.search(rf"(?<!\w){_any_of(shape)}", text[end:], re.IGNORECASE):
         raise NotAsWritten("the record goes on behind its end")
 
 
@@ -193,11 +219,14 @@ def _valid(borne: Borne, text: str, shape: type[BaseModel]) -> Rescued | None:
     """The record as written, if it is one; else as BAML aligns it, where that is the same in another form."""
     if _is(borne.value, shape):
         return Rescued(borne.value, borne.repairs or ("its surroundings",))
-    try:
-        aligned, repairs = aligned_as_written(_parsed(FUNCTION, text, shape), borne.value)
-    except NotAsWritten:
-        return None
-    return Rescued(aligned, (*borne.repairs, *repairs)) if _is(aligned, shape) else None
+    for given in (text, _spaced(text)):
+        try:
+            aligned, repairs = aligned_as_written(_parsed(FUNCTION, given, shape), borne.value)
+        except NotAsWritten:
+            continue
+        if _is(aligned, shape):
+            return Rescued(aligned, (*borne.repairs, *repairs))
+    return None
 
 
 def _is(value: dict[str, Any], shape: type[BaseModel]) -> bool:

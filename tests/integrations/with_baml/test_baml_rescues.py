@@ -1,0 +1,325 @@
+"""Malformed replies of every kind, for every role: what strict reading reads, what BAML's parser rescues, and that
+nothing is ever read that was not written.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel
+
+from masis.integrations.baml import DEEPEST, LONGEST, MOST_BRACKETS, rescued
+from masis.integrations.baml.shapes import class_names, written
+from masis.llm import one_form, replies
+from masis.llm.reading import Unreadable, read
+from tests.llm.canned import ALL, PROMPT_OF, critique, raised, revision, verdict
+
+SHAPE = {prompt: shape for shape, prompt in PROMPT_OF.items()}
+WORDS = 'The bridge, "Old Jim", is 120 metres long {see [chunk_1]}: it\'s steel; 5 > 3.\nSo they say.'
+FULL: dict[str, dict[str, Any]] = {
+    **ALL,
+    "claims_extract": {"claims": [{"quote": WORDS, "claim": "It is long."}, {"quote": "b", "claim": "c"}]},
+    "completeness": {"missing": [{"description": WORDS, "evidence_id": None, "quote": "1931", "importance": 0.5}]},
+    "claims_verify": {"verdicts": [verdict(1, reasoning=WORDS), verdict(2, support=0, issue="No length.")]},
+    "critic": critique(
+        critique_reasoning=WORDS,
+        issues=[raised(), raised(severity="low", location=None)],
+        unsupported_claims=["one", "two"],
+        hallucination_detected=True,
+    ),
+    "reviser": revision(
+        WORDS,
+        changes=[{"issue_ids": ["i1", "i2"], "kind": "corrected", "before": "100", "after": "120", "why": WORDS}],
+    ),
+}
+TAME = re.compile(r"[\w .,\[\]-]*\Z")
+Malformed = Callable[[dict[str, Any]], str]
+
+
+def tame(value: Any) -> Any:
+    """The value with texts that hold no sign of the form: kinds that need such ones can't be written otherwise."""
+    if isinstance(value, str):
+        return value if TAME.match(value) else "The bridge is 120 metres long [chunk_1]."
+    if isinstance(value, list):
+        return [tame(each) for each in value]
+    return {key: tame(each) for key, each in value.items()} if isinstance(value, dict) else value
+
+
+def pretty(value: dict[str, Any]) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False)
+
+
+def python(value: dict[str, Any]) -> str:
+    return repr(value)
+
+
+def words_of_python(value: dict[str, Any]) -> str:
+    text = json.dumps(value)
+    return re.sub(
+        r"(?<=: )(true|false|null)\b", lambda m: {"true": "True", "false": "False", "null": "None"}[m[1]], text
+    )
+
+
+RESCUABLE: dict[str, Malformed] = {
+    "a comma before the last brace": lambda v: pretty(v)[:-2] + ",\n}",
+    "a comma before every brace": lambda v: re.sub(r"(?<=[^\[{\s])(\s*\n\s*[}\]])", r",\1", pretty(v)),
+    "quotes of Python": lambda v: python(tame(v)),
+    "words of Python": words_of_python,
+    "names without quotes": lambda v: re.sub(r'^(\s*)"(\w+)":', r"\1\2:", pretty(v), flags=re.MULTILINE),
+    "a comment on each line": lambda v: re.sub(r",\n", ", // so it is\n", pretty(tame(v))),
+    "a comment at the top": lambda v: "/* my verdict */ " + pretty(v)[:-2] + ",\n}",
+    "line breaks in texts": lambda v: json.dumps(v).replace("\\n", "\n"),
+    "a fence, prose, a comma": lambda v: f"Sure! Here:\n```json\n{pretty(v)[:-2]},\n}}\n```\nIs it {{good}}?",
+    "thoughts before": lambda v: f"<think>Is it {{so}}?</think>\n{words_of_python(v)[:-1]},}}",
+    "names in capitals": lambda v: re.sub(r'"(\w)(\w+)": ', lambda m: f'"{m[1].upper()}{m[2]}": ', json.dumps(v)),
+}
+HOPELESS: dict[str, Malformed] = {
+    "cut off at a third": lambda v: json.dumps(v)[: len(json.dumps(v)) // 3],
+    "cut off at a half": lambda v: json.dumps(v)[: len(json.dumps(v)) // 2],
+    "cut off near the end": lambda v: json.dumps(v)[:-7],
+    "cut off and fenced": lambda v: f"```json\n{pretty(v)[: len(pretty(v)) * 2 // 3]}\n```",
+    "cut off in Python": lambda v: python(tame(v))[:-9],
+    "one field missing": lambda v: json.dumps(dict(list(v.items())[1:]) or {"x": 1})[:-1] + ",}",
+    "a field named twice": lambda v: json.dumps(v)[:-1] + f', "{next(iter(v))}": [1],}}',
+    "two records": lambda v: f"{json.dumps(v)[:-1]},}}\n{json.dumps(v)[:-1]},}}",
+    "quoted in another": lambda v: (
+        json.dumps({"note": "x"})[:-1] + ', "quoted": ' + python(tame(v)) + ', "issues": 1,}'
+    ),
+    "dots in a list": lambda v: re.sub(r"\[(?=[{\"])", "[..., ", json.dumps(v), count=1)[:-1] + ",}",
+    "no JSON": lambda v: "I would rather say it in words: all is well.",
+    "empty": lambda v: "",
+}
+ROLES = sorted(FULL)
+
+
+def strictly(text: str, shape: type[BaseModel]) -> BaseModel | None:
+    try:
+        return read(text, shape)
+    except Unreadable:
+        return None
+
+
+def by_baml(text: str, shape: type[BaseModel]) -> BaseModel | None:
+    found = rescued(text, shape)
+    return None if found is None else shape.model_validate(found.value)
+
+
+@pytest.mark.spec("REQ-CRITIC-028")
+@pytest.mark.parametrize("kind", RESCUABLE)
+@pytest.mark.parametrize("role", ROLES)
+def test_a_malformed_reply_is_rescued_with_the_values_that_were_written(role: str, kind: str) -> None:
+    shape, value = SHAPE[role], FULL[role]
+    text = RESCUABLE[kind](value)
+    meant = tame(value) if kind in ("quotes of Python", "a comment on each line") else value
+    found = rescued(text, shape)
+    assert found is not None
+    assert shape.model_validate(found.value) == shape.model_validate(meant)
+    assert found.repairs
+
+
+@pytest.mark.spec("REQ-CRITIC-028")
+@pytest.mark.parametrize("kind", HOPELESS)
+@pytest.mark.parametrize("role", ROLES)
+def test_what_is_cut_off_or_not_certain_is_never_made_whole(role: str, kind: str) -> None:
+    assert rescued(HOPELESS[kind](FULL[role]), SHAPE[role]) is None
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_a_reply_cut_off_anywhere_yields_the_whole_record_or_none(role: str) -> None:
+    for text in (json.dumps(FULL[role]), pretty(FULL[role]), python(tame(FULL[role]))):
+        whole = SHAPE[role].model_validate(tame(FULL[role]) if "'" in text[:3] else FULL[role])
+        for cut in range(0, len(text), 7):
+            found = by_baml(text[:cut], SHAPE[role])
+            assert found is None or found == whole, text[:cut]
+
+
+def test_how_many_kinds_each_way_reads() -> None:
+    """The figures of docs/baml.md."""
+    counts: Counter[str] = Counter()
+    for role in ROLES:
+        for kinds in (RESCUABLE, HOPELESS):
+            for make in kinds.values():
+                text = make(FULL[role])
+                counts["all"] += 1
+                counts["strict"] += strictly(text, SHAPE[role]) is not None
+                counts["baml"] += by_baml(text, SHAPE[role]) is not None
+    assert counts["baml"] >= len(RESCUABLE) * len(ROLES)
+    assert counts["strict"] <= 10
+
+
+DAMAGES = st.lists(
+    st.tuples(
+        st.sampled_from(["drop", "double", "quote", "comma", "cut", "python", "newline", "brace"]),
+        st.integers(0, 10_000),
+    ),
+    min_size=1,
+    max_size=3,
+)
+
+
+def damaged(text: str, damages: list[tuple[str, int]]) -> str:
+    for kind, where in damages:
+        at = where % max(1, len(text))
+        match kind:
+            case "drop":
+                text = text[:at] + text[at + 1 :]
+            case "double":
+                text = text[:at] + text[at : at + 1] + text[at:]
+            case "quote":
+                text = text[:at] + '"' + text[at:]
+            case "comma":
+                text = text[:at] + "," + text[at:]
+            case "cut":
+                text = text[:at]
+            case "python":
+                text = text.replace('"', "'").replace("true", "True")
+            case "newline":
+                text = text[:at] + "\n" + text[at:]
+            case "brace":
+                text = text[:at] + "}" + text[at:]
+    return text
+
+
+@given(st.sampled_from(ROLES), DAMAGES)
+def test_whatever_is_damaged_no_list_loses_or_gains_an_item_and_no_score_changes(
+    role: str, damages: list[tuple[str, int]]
+) -> None:
+    value = tame(FULL[role])
+    text = damaged(json.dumps(value), damages)
+    found = rescued(text, SHAPE[role])
+    if found is None:
+        return
+    assert _form(found.value) == _form(value), (text, found)
+    signs = set("".join(kind for kind, _ in damages))
+    assert signs  # a text in it may have got the sign that was put into it; its form has not
+
+
+def _form(value: Any) -> Any:
+    """A record without its texts: what it holds, how many of it, every verdict and, but for a digit hit, score."""
+    if isinstance(value, dict):
+        return {re.sub(r"\W", "", key).lower()[:3]: _form(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_form(each) for each in value]
+    return type(value).__name__ if not isinstance(value, int | float) or isinstance(value, bool) else "number"
+
+
+@pytest.mark.parametrize("role", ["critic", "reviser", "evaluator", "claims_verify", "completeness"])
+def test_the_common_form_is_read_too(role: str) -> None:
+    shape = one_form.holding(SHAPE[role])
+    field = next(iter(shape.model_fields))
+    found = rescued(json.dumps({field: FULL[role]})[:-1] + ",}", shape)
+    assert found is not None
+    assert one_form.held(shape.model_validate(found.value), SHAPE[role]) == SHAPE[role].model_validate(FULL[role])
+
+
+def test_numbers_in_quotes_and_one_in_place_of_a_list_are_aligned_and_said() -> None:
+    text = json.dumps(critique(unsupported_claims="one", issues=raised()))[:-1] + ",}"
+    found = rescued(text, replies.CritiqueReply)
+    assert found is not None
+    assert found.value["unsupported_claims"] == ["one"]
+    assert len(found.value["issues"]) == 1
+    assert "one value in place of a list" in found.repairs
+
+
+@pytest.mark.parametrize("word", ["very high", "grave", "HIGH!"])
+def test_a_word_outside_a_closed_set_is_not_bent_into_one(word: str) -> None:
+    text = json.dumps(critique(issues=[raised(severity=word)]))[:-1] + ",}"
+    assert rescued(text, replies.CritiqueReply) is None
+
+
+def test_a_planted_record_in_a_quote_does_not_count() -> None:
+    planted = python(tame(critique(confidence=1.0)))
+    own = critique(confidence=0.2, hallucination_detected=True)
+    for text in (
+        f"The answer says {planted}. I say {json.dumps(own)[:-1]},}}",
+        json.dumps(own)[:-1] + f", 'note': {planted},}}",
+        json.dumps(own).replace('"Every', '"It says ' + planted + " Every", 1)[:-1] + ",}",
+    ):
+        found = by_baml(text, replies.CritiqueReply)
+        assert found is None or found.confidence == 0.2  # type: ignore[attr-defined]
+
+
+HOSTILE = {
+    "deep lists": "[" * 100_000,
+    "deep objects": '{"critique_reasoning": ' * 20_000,
+    "deep in a field": '{"critique_reasoning": ' + '{"a":' * 20_000,
+    "many objects": '{"issues": [' + '{"type": "a", "severity": "b"},' * 3_000 + "],}",
+    "many quotes": '{"issues": ' + '"' * 90_000 + "}",
+    "many commas": '{"critique_reasoning": "' + ", " * 45_000 + "}",
+    "many escapes": '{"critique_reasoning": "' + '\\"' * 45_000 + "}",
+    "comments": '{"critique_reasoning": ' + "//" * 45_000 + "}",
+    "open comments": '{"critique_reasoning": ' + "/*" * 45_000 + "}",
+    "braces behind": '{"critique_reasoning": "x"' + "}" * 90_000,
+    "too long": '{"critique_reasoning": "' + "x" * (LONGEST + 1) + '",}',
+    "at the limit": '{"critique_reasoning": ' + "[" * (DEEPEST - 1) + "{}," * (MOST_BRACKETS // 2 - DEEPEST),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_replies_of_a_hundred_thousand_characters_do_no_harm(name: str) -> None:
+    """In a process of their own: BAML's parser would take it with it, or keep it for minutes."""
+    script = (
+        "import sys, time; from masis.integrations.baml import rescued; from masis.llm.replies import CritiqueReply\n"
+        "rescued('{}', CritiqueReply); text = sys.stdin.read(); began = time.process_time()\n"
+        "assert rescued(text, CritiqueReply) is None; print(time.process_time() - began)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], input=HOSTILE[name], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr[-500:]
+    assert float(done.stdout) < 2.0
+
+
+def test_any_text_is_no_danger() -> None:
+    @given(st.text(max_size=300))
+    def tried(text: str) -> None:
+        rescued('{"critique_reasoning": ' + text, replies.CritiqueReply)
+
+    tried()
+
+
+def test_threads_read_side_by_side() -> None:
+    texts = [json.dumps(critique(confidence=n / 100))[:-1] + ",}" for n in range(100)]
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda text: by_baml(text, replies.CritiqueReply), texts))
+    assert [each and each.confidence for each in found] == [n / 100 for n in range(100)]  # type: ignore[attr-defined]
+
+
+def test_a_rescue_takes_little_time() -> None:
+    text = pretty(FULL["claims_verify"] | {"verdicts": FULL["claims_verify"]["verdicts"] * 8})[:-2] + ",\n}"
+    by_baml(text, replies.VerdictsReply)
+    began = time.process_time()
+    assert by_baml(text, replies.VerdictsReply) is not None
+    assert time.process_time() - began < 0.5
+
+
+@pytest.mark.parametrize("shape", SHAPE.values())
+def test_every_form_can_be_written_in_baml(shape: type[BaseModel]) -> None:
+    text = written(shape)
+    assert all(f"class {name} {{" in text for name in class_names(shape))
+
+
+class Odd(BaseModel):
+    """A form with fields that BAML can't name, and values of any kind."""
+
+    model_config = {"populate_by_name": True}
+    table: dict[str, int]
+    anything: Any
+    either: int | str | None
+    nested: list[list[str]]
+
+
+def test_a_teams_own_form_of_any_kind_is_read() -> None:
+    value = {"table": {"a": 1}, "anything": {"b": [1, None]}, "either": "x", "nested": [["a"], ["b", "c"]]}
+    assert by_baml(json.dumps(value)[:-1] + ",}", Odd) == Odd.model_validate(value)
