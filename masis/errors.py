@@ -28,7 +28,7 @@ CRITIC-ERR-004 (the limit of iterations without convergence) is a warning on the
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 MAX_ITERATIONS_WARNING = "CRITIC-ERR-004"
 
@@ -44,7 +44,17 @@ HTTP_STATUS = {
 
 
 class MasisError(Exception):
-    """Something a person can act on went wrong; the message says what, to what, and what to do."""
+    """Something a person can act on went wrong; the message says what, to what, and what to do.
+
+    ``http_status`` is what a service answers with over HTTP.
+    """
+
+    http_status: ClassVar[int] = 500
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What a program can act on, for the doors to other systems: kind, CRITIC-ERR code, status over HTTP."""
+        return {"kind": type(self).__name__, "http_status": self.http_status}
 
 
 class InputError(MasisError):
@@ -52,6 +62,8 @@ class InputError(MasisError):
 
     ``str(error)`` reads ``cases.jsonl, line 3, evidence[2].id: is used twice (...). Give each chunk an id of its own.``
     """
+
+    http_status = 400
 
     def __init__(
         self,
@@ -106,25 +118,37 @@ class UnguardedLog(StoreError):
 class CaseConflict(StoreError):
     """The id belongs to a case with other content; decisions refer to it, so it is not replaced."""
 
+    http_status = 409
+
 
 class UnknownRecord(StoreError):
     """No case, run or decision has that id."""
+
+    http_status = 404
 
 
 class Removed(StoreError):
     """Retention has removed what was kept of a run or screening: its figures stand, its content is gone."""
 
+    http_status = 410
+
 
 class StaleVersion(StoreError):
     """The record changed between being shown and being acted on."""
+
+    http_status = 409
 
 
 class RetrievalFailed(MasisError):
     """A source of abstracts can't be asked, or what it replied can't be read."""
 
+    http_status = 502
+
 
 class MissingExtra(MasisError):
     """An optional package is needed; the message names the extra that installs it."""
+
+    http_status = 501
 
 
 class StepError(MasisError):
@@ -132,9 +156,18 @@ class StepError(MasisError):
 
     code: ClassVar[str] = "CRITIC-ERR-001"
 
+    def __init_subclass__(cls) -> None:
+        """The status follows the code."""
+        cls.http_status = HTTP_STATUS[cls.code]
+
     def __init__(self, message: str, *, raw: str | None = None) -> None:
         self.raw = raw
         super().__init__(message)
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """As for every error, with its code."""
+        return super().about | {"code": self.code}
 
 
 class BadReply(StepError):

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from masis.errors import HTTP_STATUS, MAX_ITERATIONS_WARNING, StepError
+from masis.errors import (
+    HTTP_STATUS,
+    MAX_ITERATIONS_WARNING,
+    InputError,
+    ProviderFailed,
+    StaleVersion,
+    StepError,
+    StoreError,
+    UnknownRecord,
+)
 from masis.schema.case import Case
 from masis.settings import Settings
 from masis.steps.citations import audit_citations
@@ -18,6 +27,20 @@ def test_every_code_has_its_status_over_http() -> None:
     assert list(HTTP_STATUS) == [f"CRITIC-ERR-00{number}" for number in range(1, 7)]
     raised = {StepError.code, *(error.code for error in StepError.__subclasses__())}
     assert raised | {MAX_ITERATIONS_WARNING} == HTTP_STATUS.keys()
+    errors: tuple[type[StepError], ...] = (StepError, *StepError.__subclasses__())
+    assert {error.code: error.http_status for error in errors} == {
+        code: status for code, status in HTTP_STATUS.items() if code != MAX_ITERATIONS_WARNING
+    }
+    assert ProviderFailed("no answer").about == {
+        "kind": "ProviderFailed",
+        "code": "CRITIC-ERR-003",
+        "http_status": 502,
+    }
+
+
+def test_what_a_caller_can_put_right_is_told_from_what_they_can_not() -> None:
+    assert InputError("is empty", cure="Fill it in.").about == {"kind": "InputError", "http_status": 400}
+    assert [UnknownRecord.http_status, StaleVersion.http_status, StoreError.http_status] == [404, 409, 500]
 
 
 @pytest.mark.spec("MASIS-CRITIC-HEDGES")

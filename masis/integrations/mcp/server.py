@@ -80,7 +80,7 @@ class MasisServer:
             result = await self._done(ctx, tool, asked)
         except MasisError as error:
             log.info("tool %s: %s", tool.name, type(error).__name__)
-            return _failed(str(error))
+            return _failed(str(error), error)
         except Stopped:
             return _failed("The server is ending. What was finished is kept; the same call later goes on from there.")
         except Exception:  # a fault of ours: the log has it, and whoever asked learns that it is not theirs
@@ -152,7 +152,7 @@ class MasisServer:
         try:
             return await self._readers.do(lambda gone: work())
         except MasisError as error:
-            raise MCPError(code=code, message=str(error)) from error
+            raise MCPError(code=code, message=str(error), data=error.about) from error
 
 
 async def _pass_on(told: asyncio.Queue[Progress | None], ctx: Context) -> None:
@@ -161,8 +161,10 @@ async def _pass_on(told: asyncio.Queue[Progress | None], ctx: Context) -> None:
         await ctx.session.report_progress(progress.done, progress.total, progress.message)
 
 
-def _failed(message: str) -> wire.CallToolResult:
-    return wire.CallToolResult(content=[wire.TextContent(type="text", text=message)], is_error=True)
+def _failed(message: str, error: MasisError | None = None) -> wire.CallToolResult:
+    """A call that failed: the message for whoever asked, and in ``_meta`` its kind and status for their program."""
+    about: Any = {"masis/error": error.about} if error else None
+    return wire.CallToolResult(content=[wire.TextContent(type="text", text=message)], is_error=True, _meta=about)
 
 
 def audits_at_once(workbench: Workbench) -> int:

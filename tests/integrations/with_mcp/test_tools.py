@@ -41,6 +41,7 @@ NAMES = [
     "list_queue",
     "search_evidence",
 ]
+TOLD = ("critique_answer", "audit_citations", "verify_claims", "run_audit", "get_run", "get_case", "list_queue")
 WRONG_DRAFT = "The bridge over the river is 130 metres long, and it was opened in the year 1931."
 
 
@@ -256,6 +257,9 @@ def test_wrong_arguments_are_named_with_what_to_give_instead_and_never_a_traceba
         assert "Traceback" not in message
         assert "pydantic" not in message
         assert len(message) < 1500
+        if tool in TOLD:  # a program can tell a wrong id from a wrong value without reading the message
+            assert result.meta is not None
+            assert result.meta["masis/error"]["http_status"] in (400, 404, 409)
 
 
 def test_an_id_that_many_cases_share_is_refused_with_whole_ids(door: Door) -> None:
