@@ -13,7 +13,7 @@ from contextlib import contextmanager, nullcontext
 from typing import BinaryIO, NamedTuple
 
 from masis.datasets.writers.screened import write_screening_csv, write_screening_ris
-from masis.errors import InputError
+from masis.errors import InputError, Removed
 from masis.schema.case import Case
 from masis.schema.screening import (
     Abstract,
@@ -297,18 +297,28 @@ class ScreeningDesk:
 
     def _distances(self) -> Iterator[tuple[str, float]]:
         """For each override of a score or recommendation, oldest first: who, and how much more than the machine."""
-        machines: dict[str, Screening] = {}
+        machines: dict[str, Screening | None] = {}
         for entry in self.store.screening_log.iterate():
             decision = entry.decision
             if decision is None or decision.override is None or decision.screening_id is None:
                 continue
             if decision.screening_id not in machines:
-                machines[decision.screening_id] = self.store.screenings.get(decision.screening_id)
-            grade = machines[decision.screening_id].grade(decision.override.abstract_id)
+                machines[decision.screening_id] = self._machine(decision.screening_id)
+            machine_said = machines[decision.screening_id]
+            if machine_said is None:
+                continue
+            grade = machine_said.grade(decision.override.abstract_id)
             said = _weight(decision.override.value)
             machine = None if grade is None else _weight(getattr(grade, decision.override.field))
             if said is not None and machine is not None:
                 yield decision.reviewer, said - machine
+
+    def _machine(self, screening_id: str) -> Screening | None:
+        """What the machine said; None where retention has removed it."""
+        try:
+            return self.store.screenings.get(screening_id)
+        except Removed:
+            return None
 
     # exports
 

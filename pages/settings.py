@@ -1,4 +1,4 @@
-"""Settings and health: what the workbench was told, where its data lies, and whether all is sound."""
+"""Settings: what the workbench was told and where its data lies."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from masis.ui.follow import follow_table
 from masis.ui.jobs import audit_jobs
 from masis.ui.place import workbench
 from masis.ui.report_button import report_button
-from masis.ui.story import run_name, story
+from masis.ui.story import moment, run_name, story
 from masis.ui.words import FLAG, spoken
 from masis.workbench import CaseView, Workbench
 
@@ -51,7 +51,7 @@ def show_case(bench: Workbench, case_id: str) -> None:
         reading, deciding, after = st.columns(3)
         with reading:
             if not audited and not busy:
-                _not_audited(run)
+                _not_audited(run, view.runs)
             _desk(view, run if audited else None, index, against)
         with deciding:
             shown = MACHINE_SHOWN if against is None else tuple(each for each in MACHINE_SHOWN if each != "marks")
@@ -99,7 +99,7 @@ def _chosen_run(bench: Workbench, view: CaseView) -> tuple[Run | None, str]:
     wanted = address.value("run")
     if not wanted or (view.run and view.run.id == wanted):
         return view.run, wanted
-    known = any(run.id == wanted and run.state == "finished" for run in view.runs)
+    known = any(run.id == wanted and run.readable for run in view.runs)
     return bench.store.runs.get(wanted) if known else view.run, wanted
 
 
@@ -109,12 +109,19 @@ def _other_run(view: CaseView, wanted: str) -> None:
     instead = "The newest finished audit is shown." if view.run else ""
     if named is None:
         st.info(f"The audit in the address is none of this case. {instead}", icon=":material/info:")
+    elif named.removed_at is not None:
+        st.info(f"{removed_words(named)} {instead}", icon=":material/auto_delete:")
     elif named.state == "running":
         st.info(f"The audit in the address is under way. {instead}", icon=":material/info:")
     else:
         with st.container(horizontal=True, vertical_alignment="center"):
             st.warning(f"The audit in the address was interrupted. {instead}", icon=":material/warning:")
             st.button("Resume it", icon=":material/play_arrow:", on_click=_resume, args=(wanted,))
+
+
+def removed_words(run: RunSummary) -> str:
+    """That retention has removed an audit, and when."""
+    return f"The audit of {moment(run.started_at)} was removed on {(run.removed_at or '')[:10]} by retention."
 
 
 def _resume(run_id: str) -> None:
@@ -128,12 +135,12 @@ def _bar(view: CaseView, run: Run | None, *, busy: bool) -> None:
         if st.button("Queue", icon=":material/arrow_back:", type="tertiary"):
             address.leave_case()
         st.space("stretch")
-        finished = [each for each in view.runs if each.state == "finished"]
+        finished = [each for each in view.runs if each.readable]
         if run and len(finished) > 1:
             _run_choice(finished, run, case_id)
         report_button(view, run)
         st.button(
-            "Audit again" if view.run else "Audit now",
+            "Audit again" if view.runs else "Audit now",
             icon=":material/fact_check:",
             type="secondary" if view.run else "primary",
             disabled=busy,
@@ -259,7 +266,13 @@ def _head(view: CaseView, run: Run | None, *, running: bool) -> None:
     case_head(data, key="head")
 
 
-def _not_audited(run: Run | None) -> None:
+def _not_audited(run: Run | None, runs: tuple[RunSummary, ...]) -> None:
+    if run is None and (gone := next((each for each in runs if each.removed_at), None)) is not None:
+        st.info(
+            f"{removed_words(gone)} **Audit again** makes it anew; the case and every decision on it are kept.",
+            icon=":material/auto_delete:",
+        )
+        return
     if run is None:
         st.markdown(
             "This case has not been audited. **Audit now** checks its citations and claims against the evidence."

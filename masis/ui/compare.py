@@ -35,7 +35,7 @@ def show_compare(bench: Workbench) -> None:
     if st.button("Back to the case", icon=":material/arrow_back:", type="tertiary"):
         address.open_case(case_id)
     _head(summary, len(runs))
-    finished = [run for run in runs if run.state == "finished"]
+    finished = [run for run in runs if run.readable]
     left, right = chosen_runs(finished)
     _history(runs, left, right)
     if left is None or right is None:

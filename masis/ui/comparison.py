@@ -26,6 +26,7 @@ RUN_STATE: dict[str, Word] = {
     "finished": Word("Finished", "good"),
     "interrupted": Word("Interrupted", "warn", "It stopped in the middle and can be resumed"),
 }
+REMOVED = Word("Removed", "calm", "Retention has removed its content; its figures are kept")
 SIDE_WORD: dict[Side, Word] = {
     "left": Word("Only left", "warn"),
     "both": Word("In both", "calm"),
@@ -113,10 +114,10 @@ def run_row(run: RunSummary, *, left: str = "", right: str = "") -> RunRow:
         "id": run.id,
         "at": run.started_at,
         "href": link("review", case=run.case_id, run=run.id if run.state == "finished" else ""),
-        "state": label(RUN_STATE[run.state]),
+        "state": label(REMOVED if run.removed_at else RUN_STATE[run.state]),
         "review": "" if run.needs_review is None else "needs review" if run.needs_review else "nothing to review",
         "models": models_words(run.models),
-        "settings": settings_words(run.settings),
+        "settings": "" if run.removed_at else settings_words(run.settings),
         "iterations": run.iterations,
         "ended": STOPPED[run.termination] if run.termination else run.why,
         "quality": run.quality,

@@ -27,15 +27,16 @@ _TESTED = "models-tested"
 def show_health(bench: Workbench) -> None:
     """The page of health."""
     st.title("Health")
-    checked = REPORTS.current()
+    with st.spinner("Looking at everything"):
+        checked = REPORTS.current()
     found = checked.report.items
     tested: tuple[HealthItem, ...] = st.session_state.get(_TESTED, ())
     if tested:
         found = (*(item for item in found if item.name != "models"), *tested)
     with st.container(horizontal=True, vertical_alignment="center"):
         st.button("Look again", icon=":material/refresh:", on_click=_look)
-        st.button("Ask the models", icon=":material/bolt:", on_click=_ask, args=(bench,), help=_ASKING)
-        st.caption(f"Looked at {_time(checked)}; nothing was asked over the network.{' Models asked.' * bool(tested)}")
+        st.button("Test the models", icon=":material/bolt:", on_click=_ask, args=(bench,), help=_ASKING)
+        st.caption(f"Looked at {_time(checked)}; {_asked(tested)}.")
     health_list({"sound": all(item.ok for item in found), "groups": groups(found)}, key="health")
     st.caption(
         "On the command line: `masis health`. For whoever watches the server: `/healthz` (does it live?) and "
@@ -68,6 +69,12 @@ def _group(title: str, items: Iterable[HealthItem]) -> dict[str, Any]:
             for item in items
         ],
     }
+
+
+def _asked(tested: tuple[HealthItem, ...]) -> str:
+    if not tested:
+        return "nothing was asked over the network"
+    return "every model answers" if all(item.ok for item in tested) else "not every model can judge here"
 
 
 def _time(checked: Checked) -> str:

@@ -39,36 +39,39 @@ class Checked(NamedTuple):
 class HealthReports:
     """The reports of this process; no model is asked for one."""
 
-    def __init__(self, look: Callable[[], HealthReport], clock: Callable[[], float] = time.monotonic) -> None:
-        self._look, self._clock = look, clock
+    def __init__(
+        self,
+        look: Callable[[Path], HealthReport],
+        of: Callable[[], Path],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._look, self._of, self._clock = look, of, clock
         self._looking = threading.Lock()
-        self._last: Checked | None = None
+        self._last: tuple[Path, Checked] | None = None
         self._until = 0.0
 
     def latest(self) -> Checked | None:
-        """The last report, however old; None where nobody has looked yet."""
-        return self._last
+        """The last report on what is served now, however old; None where nobody has looked yet."""
+        last = self._last
+        return last[1] if last is not None and last[0] == self._of() else None
 
     def current(self) -> Checked:
         """A report that is young enough, else a new one; who asks while somebody looks waits for that one."""
         with self._looking:
-            if self._last is None or self._clock() >= self._until:
-                self._renew()
-            assert self._last is not None
-            return self._last
+            last = self.latest()
+            return last if last is not None and self._clock() < self._until else self._renew()
 
     def renewed(self) -> Checked:
         """A new report, whatever there is."""
         with self._looking:
-            self._renew()
-            assert self._last is not None
-            return self._last
+            return self._renew()
 
-    def _renew(self) -> None:
-        begun = self._clock()
-        self._last = Checked(self._look(), utc_now())
-        ended = self._clock()
+    def _renew(self) -> Checked:
+        begun, of = self._clock(), self._of()
+        made = Checked(self._look(of), utc_now())
+        self._last, ended = (of, made), self._clock()
         self._until = ended + max(KEPT_AT_LEAST_S, KEPT_FOR * (ended - begun))
+        return made
 
     def watch(self, every_s: float = WATCHED_EVERY_S) -> None:
         """Look now and every hour, on a thread that ends with the process, so that the frame can say what is wrong."""
@@ -105,5 +108,5 @@ def _look_at(database: Path, settings: Settings) -> HealthReport:
         bench.store.close()
 
 
-REPORTS = HealthReports(lambda: look_at(served_database()))
+REPORTS = HealthReports(look_at, served_database)
 """Those of the database that this process serves."""

@@ -12,7 +12,7 @@ from masis.ui.screening_memory import show_memory
 from masis.ui.screening_new import show_form
 from masis.ui.screening_over import show_over
 from masis.ui.screening_view import summary_row
-from masis.ui.screening_watch import show_interrupted, show_live, show_never_began, summary_of, under_way
+from masis.ui.screening_watch import show_interrupted, show_live, show_never_began, show_removed, summary_of, under_way
 from masis.ui.words import spoken
 from masis.workbench import Workbench
 
@@ -59,6 +59,8 @@ def _one(bench: Workbench, screening_id: str) -> None:
         show_live(job.question if job else summary.question if summary else "", screening_id)
     elif summary is None:
         show_never_began(screening_id, jobs.failure(screening_id))
+    elif summary.removed_at is not None:
+        show_removed(summary)
     elif summary.state == "interrupted":
         show_interrupted(bench, summary)
     else:

@@ -14,6 +14,7 @@ from masis.ui.screening_words import (
     OUTCOME,
     RECOMMENDATION,
     RECOMMENDATIONS,
+    REMOVED,
     RULES,
     STUDY_TYPE,
     SUFFICIENCY,
@@ -164,6 +165,8 @@ class SummaryRow(TypedDict):
 def summary_row(summary: ScreeningSummary) -> SummaryRow:
     """A screening as the list shows it; the outcome is the machine's, with a word where a person has spoken since."""
     word = OUTCOME[summary.outcome] if summary.outcome else UNDER_WAY if summary.state == "running" else INTERRUPTED
+    if summary.removed_at is not None:
+        word = REMOVED
     searched = ", ".join(source.removeprefix("corpus:") for source in summary.sources)
     if summary.overrides:
         searched += f" · {spoken(summary.overrides, 'override')}"

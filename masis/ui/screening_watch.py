@@ -14,7 +14,7 @@ from masis.ui.components.screening import screening_rounds
 from masis.ui.place import workbench
 from masis.ui.screening_jobs import ScreeningJobs, screening_jobs
 from masis.ui.screening_view import round_rows
-from masis.ui.screening_words import INTERRUPTED, UNDER_WAY
+from masis.ui.screening_words import INTERRUPTED, REMOVED, UNDER_WAY
 from masis.ui.words import Word, label, spoken
 from masis.workbench import Workbench
 
@@ -52,6 +52,13 @@ def show_interrupted(bench: Workbench, summary: ScreeningSummary) -> None:
         args=(summary.id,),
     )
     _rounds(bench.store.screenings.progress(summary.id), "")
+
+
+def show_removed(summary: ScreeningSummary) -> None:
+    """A screening that retention has removed: its question and outcome, and the way to another one."""
+    at = (summary.removed_at or "")[:10]
+    _head(summary.question, REMOVED, [f"Its rounds and grades were removed on {at} by retention."])
+    st.page_link("pages/screening.py", label="Screen it again", icon=":material/biotech:")
 
 
 def _resume(screening_id: str) -> None:

@@ -29,6 +29,7 @@ OUTCOME: dict[Outcome, Word] = {
     "error": Word("Failed", "bad", "A step failed"),
 }
 UNDER_WAY = Word("Under way", "busy")
+REMOVED = Word("Removed", "calm", "Retention has removed its rounds and grades")
 INTERRUPTED = Word("Interrupted", "warn", "It stopped in the middle; what was finished is kept")
 
 FIELD: dict[GradeField, Word] = {

@@ -1,4 +1,4 @@
-"""Settings and health: what the workbench was told and by whom, where its data lies, whether all is sound."""
+"""Settings: what the workbench was told and by whom, where its data lies, and the ways to health and retention."""
 
 from __future__ import annotations
 
@@ -8,15 +8,13 @@ from typing import Any
 import streamlit as st
 
 from masis.settings import GROUPS, Loaded, Origin, Row, load, rows, spelled
-from masis.ui.components.records import health_list, overview_head, settings_table
+from masis.ui.components.records import overview_head, settings_table
 from masis.ui.desk import LabelData, label
+from masis.ui.health_reports import REPORTS
 from masis.ui.overview import state_counts
 from masis.ui.words import Word, spoken
 from masis.version import APP, RUBRIC
-from masis.workbench import HealthItem, Workbench
-
-CHECKED_AT_ONCE = 2_000
-"""Cases up to which everything is checked whenever the page opens: the whole file is read for it."""
+from masis.workbench import Workbench
 
 ORIGIN: dict[str, Word] = {
     "default": Word("default", "calm", "Nobody said otherwise"),
@@ -24,24 +22,16 @@ ORIGIN: dict[str, Word] = {
     "environment": Word("environment", "busy", "From an environment variable"),
     "flag": Word("flag", "busy", "From the command line"),
 }
-HEALTH_NAMES = {
-    "auditor": "Offline auditor",
-    "models": "Models",
-    "database": "Database",
-    "decision log": "Decision log",
-    "screening log": "Screening log",
-    "disk": "Disk",
-}
 
 
 def show_settings(bench: Workbench) -> None:
-    """The page of settings and health."""
-    st.title("Settings and health")
+    """The page of settings."""
+    st.title("Settings")
     told, state = st.columns([62, 38], gap="large")
     with told:
         _settings(bench)
     with state:
-        _health(bench)
+        _health()
         _database(bench)
 
 
@@ -53,7 +43,7 @@ def _settings(bench: Workbench) -> None:
         "the server again. A single audit can be given its own: under **New audit**, or with "
         "`masis audit --set max_iterations=2`."
     )
-    st.text(f"Configuration file: {loaded.file or 'none'}")
+    st.text(f"Configuration file: {loaded.file.resolve() if loaded.file else 'none'}")
     for warning in loaded.warnings:
         st.text(f"Note: {warning}")
     if loaded.settings != bench.settings:
@@ -79,7 +69,7 @@ def _row(row: Row) -> dict[str, Any]:
         "value": row.spelled,
         "default": spelled(row.default) if row.default is not None else "",
         "changed": row.changed,
-        "meaning": row.words.meaning if row.default is not None else "",
+        "meaning": row.words.meaning,
         "origin": _origin_label(row.origin),
     }
 
@@ -88,44 +78,15 @@ def _origin_label(origin: Origin) -> LabelData:
     return {**label(ORIGIN[origin.kind]), "meaning": origin.spot or ORIGIN[origin.kind].meaning}
 
 
-def _health(bench: Workbench) -> None:
-    st.subheader("Health")
-    few = sum(bench.store.cases.facets().states.values()) <= CHECKED_AT_ONCE
-    found: tuple[HealthItem, ...] = bench.health().items if few else st.session_state.get("health", ())
-    if found:
-        sound = all(item.ok for item in found)
-        health_list({"sound": sound, "items": [_item(item) for item in found]}, key="health")
-    else:
-        st.caption("Checking everything reads the whole file: with this many cases that takes some seconds.")
-    with st.container(horizontal=True):
-        st.button("Test the models", icon=":material/bolt:", on_click=_test_models, args=(bench,))
-        st.button("Check everything", icon=":material/health_and_safety:", on_click=_check, args=(bench,))
-    if (tested := st.session_state.get("models-tested")) is not None:
-        _tested(tested)
-
-
-def _item(item: HealthItem) -> dict[str, Any]:
-    return {"ok": item.ok, "name": HEALTH_NAMES.get(item.name, item.name), "message": item.message}
-
-
-def _test_models(bench: Workbench) -> None:
-    with st.spinner("Asking each model for a word"):
-        st.session_state["models-tested"] = bench.check_models()
-
-
-def _check(bench: Workbench) -> None:
-    st.session_state["health"] = bench.health().items
-    st.toast("Everything was checked.", icon=":material/health_and_safety:")
-
-
-def _tested(items: tuple[HealthItem, ...]) -> None:
-    sound = all(item.ok for item in items)
-    if sound:
-        st.success("Every model that judges answers.", icon=":material/check_circle:")
-    else:
-        st.error("Not every model can judge here.", icon=":material/error:")
-    for item in items:
-        st.text(f"{'✓' if item.ok else '✗'} {item.message}")
+def _health() -> None:
+    """What the last look said, and the ways to what keeps this sound."""
+    st.subheader("Health and retention")
+    last = REPORTS.latest()
+    if last is not None:
+        sound = ":green[:material/check_circle: All is in order.]" if last.report.ok else ":red[Not all is in order.]"
+        st.markdown(f"{sound} (looked at {last.at[11:16]} UTC)")
+    st.page_link("pages/health.py", label="Health: look, and test the models", icon=":material/health_and_safety:")
+    st.page_link("pages/retention.py", label="Retention: what is kept how long", icon=":material/auto_delete:")
 
 
 def _database(bench: Workbench) -> None:

@@ -44,6 +44,8 @@ def _summary(bench: Workbench, run_id: str) -> RunSummary | None:
 
 
 def _title(run: RunSummary | None) -> str:
+    if run is not None and run.removed_at is not None:
+        return "Audit removed"
     if run is not None and run.state == "interrupted":
         return "Audit interrupted"
     return "Audit stopped" if run is not None and run.termination == "cancelled" else "Audit finished"
@@ -88,7 +90,7 @@ def _live(run_id: str, case_id: str) -> None:
 def _over(bench: Workbench, jobs: AuditJobs, run: RunSummary) -> None:
     actions = st.container(horizontal=True)
     with actions:
-        if run.state == "interrupted":
+        if run.state == "interrupted" and run.removed_at is None:
             st.button(
                 "Resume",
                 type="primary",
@@ -97,12 +99,19 @@ def _over(bench: Workbench, jobs: AuditJobs, run: RunSummary) -> None:
                 on_click=_resume,
                 args=(run.id, run.case_id),
             )
-        elif run.iterations and st.button("Review it", type="primary", icon=":material/rate_review:"):
+        elif (
+            run.iterations
+            and run.removed_at is None
+            and st.button("Review it", type="primary", icon=":material/rate_review:")
+        ):
             st.switch_page("pages/review.py", query_params={"case": run.case_id, "run": run.id})
         if st.button("Audit again with other settings", icon=":material/tune:"):
             st.switch_page("pages/new.py", query_params={"case": run.case_id})
         if st.button("New audit", icon=":material/add:", type="tertiary"):
             st.switch_page("pages/new.py", query_params={})
+    if run.removed_at is not None:
+        st.info(f"Retention removed it on {run.removed_at[:10]}. Its figures are kept.", icon=":material/auto_delete:")
+        return
     why = run.why if run.state == "interrupted" else ""
     if failure := jobs.failure(run.case_id):
         why = failure

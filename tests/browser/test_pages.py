@@ -157,6 +157,7 @@ def test_cases_with_several_runs_are_listed_where_none_is_named(served: str, ope
 def test_settings_are_explained_and_health_is_told(served: str, open_tab: OpenTab) -> None:
     page = open_tab(served).open("/settings")
     expect(page.locator("table", has_text="max_iterations")).to_contain_text("How many versions of the answer")
+    page.get_by_role("link", name="Health: look, and test the models").click(delay=40)
     expect(page.get_by_text("All is in order.")).to_be_visible()
     page.get_by_role("button", name="Test the models").click(delay=40)
     expect(page.get_by_text("offline: a small case was audited from claims to scores")).to_be_visible(timeout=20_000)
@@ -176,7 +177,9 @@ def test_what_was_imported_and_not_audited_is_audited_with_one_button(
         expect(page.get_by_role("button", name="Audit all")).to_have_count(0, timeout=60_000)
 
 
-@pytest.mark.parametrize("address", ["/", "/queue", f"/compare?case={FABRICATED}", "/decisions", "/settings"])
+@pytest.mark.parametrize(
+    "address", ["/", "/queue", f"/compare?case={FABRICATED}", "/decisions", "/settings", "/health", "/retention"]
+)
 def test_the_pages_fit_windows_from_900_to_1920(served: str, open_tab: OpenTab, address: str) -> None:
     tab = open_tab(served, width=900, scheme="dark")
     page = tab.open(address)

@@ -1,4 +1,4 @@
-"""Settings and health: nothing is left out, values say where they come from, and a fault is told."""
+"""Settings: nothing is left out, values say where they come from, and a fault is told."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ import pytest
 
 from masis.errors import SettingsError
 from masis.settings import load
-from masis.ui import settings_page
 from masis.ui.settings_page import setting_groups
-from masis.workbench import HealthItem, Workbench
+from masis.workbench import Workbench
 from tests.ui.conftest import OpenPage, texts
 
 
@@ -27,34 +26,12 @@ def test_a_value_says_where_it_comes_from(tmp_path: Path) -> None:
     assert not rows["critic"]["changed"]
 
 
-def test_the_page_names_the_database_and_tests_the_models(audited_bench: Workbench, open_page: OpenPage) -> None:
+def test_the_page_names_the_database_and_leads_to_health_and_retention(
+    audited_bench: Workbench, open_page: OpenPage
+) -> None:
     app = open_page("settings")
     assert str(audited_bench.database) in texts(app)
-    next(button for button in app.button if button.label == "Test the models").click()
-    app.run()
-    assert "Every model that judges answers." in texts(app)
-
-
-def test_a_model_that_fails_is_named(
-    audited_bench: Workbench, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Workbench, "check_models", lambda self: (HealthItem("models", False, "no answer from m-1"),))
-    app = open_page("settings")
-    next(button for button in app.button if button.label == "Test the models").click()
-    app.run()
-    assert "no answer from m-1" in texts(app)
-
-
-def test_a_large_database_is_checked_when_asked(
-    audited_bench: Workbench, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(settings_page, "CHECKED_AT_ONCE", 0)
-    app = open_page("settings")
-    assert "reads the whole file" in texts(app)
-    next(button for button in app.button if button.label == "Check everything").click()
-    app.run()
-    assert not app.exception
-    assert "reads the whole file" not in texts(app)
+    assert {link.proto.page for link in app.get("page_link")} >= {"health", "retention"}
 
 
 def test_settings_changed_since_the_start_are_told(

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO
 
 from masis.datasets.writers.json_lines import write_line
-from masis.errors import StoreError
+from masis.errors import Removed, StoreError
 from masis.schema.review import CaseState, LogEntry
 from masis.schema.run import Run
 from masis.schema.settled import settled_answer
@@ -62,12 +62,17 @@ def _decided(store: Store, summary: CaseSummary) -> dict[str, Any]:
 
 
 def _run(store: Store, entry: LogEntry | None, summary: CaseSummary) -> Run | None:
-    """The run the decision was about; where it names none, or an unfinished one, the newest finished one."""
+    """The run the decision was about; where it names none, or an unfinished one, the newest finished one.
+
+    None where retention has removed it: another run says nothing about what was decided.
+    """
     named = entry.decision.run_id if entry and entry.decision else None
     for run_id in dict.fromkeys((named, summary.run_id)):
         if run_id is not None:
             try:
                 return store.runs.get(run_id)
+            except Removed:
+                return None
             except StoreError:  # not finished: there is no result to give
                 continue
     return None

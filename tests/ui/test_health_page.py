@@ -1,0 +1,207 @@
+"""The page of health, what the frame says, and health over HTTP."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from starlette.applications import Starlette
+from starlette.testclient import TestClient
+from streamlit.testing.v1 import AppTest
+
+from masis.store import Store
+from masis.ui import health_page, health_reports
+from masis.ui.health_reports import HealthReports, look_at
+from masis.ui.health_routes import health_routes
+from masis.workbench import HealthItem, HealthReport, Workbench, app_root
+from tests.ui.conftest import OpenPage, texts
+
+SOUND = HealthReport((HealthItem("database", True, "m.db"),))
+BROKEN = HealthReport((HealthItem("decision log", False, "entry 3 was altered", "See `masis verify-log`."),))
+
+
+@pytest.fixture(autouse=True)
+def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No report of another test."""
+    monkeypatch.setattr(health_reports.REPORTS, "_last", None)
+
+
+def test_the_page_says_what_is_in_order_and_asks_the_models_only_when_told(
+    audited_bench: Workbench, open_page: OpenPage
+) -> None:
+    app = open_page("health")
+    assert "nothing was asked over the network" in texts(app)
+    next(button for button in app.button if button.label == "Test the models").click()
+    app.run()
+    assert not app.exception
+    assert "every model answers" in texts(app)
+
+
+def test_a_model_that_fails_is_told(
+    audited_bench: Workbench, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Workbench, "check_models", lambda self: (HealthItem("models", False, "no answer from m-1"),))
+    app = open_page("health")
+    next(button for button in app.button if button.label == "Test the models").click()
+    app.run()
+    assert "not every model can judge here" in texts(app)
+
+
+def test_looking_again_looks_again(audited_bench: Workbench, open_page: OpenPage) -> None:
+    app = open_page("health")
+    before = health_reports.REPORTS.latest()
+    next(button for button in app.button if button.label == "Look again").click()
+    app.run()
+    assert health_reports.REPORTS.latest() is not before
+
+
+def test_what_is_not_in_order_comes_first_in_its_group_with_what_to_do() -> None:
+    found = [HealthItem("database", True, "m.db"), *BROKEN.items, HealthItem("a new thing", True, "")]
+    first, last = health_page.groups(found)
+    assert [item["name"] for item in first["items"]] == ["decision log", "database"]
+    assert first["items"][0]["cure"] == "See `masis verify-log`."
+    assert last["title"] == "Besides"
+
+
+def in_the_frame() -> AppTest:
+    """The first page within the frame; ``open_page`` leaves the frame out."""
+    app = AppTest.from_file(str(app_root() / "app.py"), default_timeout=30).run()
+    assert not app.exception
+    return app
+
+
+def test_the_frame_of_every_page_says_what_is_wrong_and_leads_to_what_to_do(
+    audited_bench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "Not in order" not in texts(in_the_frame())
+    monkeypatch.setattr(health_reports.REPORTS, "latest", lambda: health_reports.Checked(BROKEN, "2026-01-01"))
+    app = in_the_frame()
+    assert ":red[:material/error: **Not in order:** decision log.]" in texts(app)
+    assert "health" in {link.proto.page for link in app.get("page_link")}
+
+
+def test_a_disk_that_fills_up_is_said_at_once(audited_bench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("masis.workbench.health.LEAST_FREE_BYTES", 10**18)
+    assert "**Not in order:** disk." in texts(in_the_frame())
+
+
+# over HTTP
+
+
+class Looks:
+    """Reports made by looking, counted; one takes ``seconds`` by a clock of its own."""
+
+    def __init__(self, report: HealthReport, seconds: float = 0.0) -> None:
+        self.report, self.seconds = report, seconds
+        self.count, self.now = 0, 0.0
+
+    def look(self, database: Path) -> HealthReport:
+        self.count += 1
+        self.now += self.seconds
+        return self.report
+
+    def reports(self) -> HealthReports:
+        return HealthReports(self.look, lambda: Path("m.db"), lambda: self.now)
+
+
+def served(reports: HealthReports) -> TestClient:
+    return TestClient(Starlette(routes=health_routes(reports)))
+
+
+@pytest.mark.spec("REQ-CRITIC-OBS-005")
+def test_the_route_answers_200_or_503_with_the_report() -> None:
+    sound, broken = served(Looks(SOUND).reports()).get("/health.json"), served(Looks(BROKEN).reports())
+    assert (sound.status_code, sound.json()["ok"]) == (200, True)
+    assert set(sound.json()) == {"ok", "version", "items", "checked_at"}
+    assert sound.headers["cache-control"] == "no-store"
+    told = broken.get("/health.json")
+    assert (told.status_code, told.json()["items"][0]["message"]) == (503, "entry 3 was altered")
+    assert broken.get("/healthz").status_code == 200
+    assert broken.get("/healthz").text == "ok"
+
+
+def test_liveness_looks_at_nothing() -> None:
+    looks = Looks(BROKEN)
+    served(looks.reports()).get("/healthz")
+    assert looks.count == 0
+
+
+def test_polling_costs_one_look_in_five_seconds_and_a_twentieth_of_the_time_at_most() -> None:
+    quick, slow = Looks(SOUND), Looks(SOUND, seconds=3)
+    asked = quick.reports()
+    for _ in range(10):
+        asked.current()
+    assert quick.count == 1
+    quick.now = 5
+    asked.current()
+    assert quick.count == 2
+    asked = slow.reports()
+    asked.current()
+    slow.now = 3 + 59
+    asked.current()
+    assert slow.count == 1
+    slow.now = 3 + 60
+    asked.current()
+    assert slow.count == 2
+
+
+def test_who_asks_while_somebody_looks_waits_for_that_report() -> None:
+    begun, counted = threading.Event(), []
+
+    def look(database: Path) -> HealthReport:
+        counted.append(1)
+        begun.set()
+        time.sleep(0.2)
+        return SOUND
+
+    reports = HealthReports(look, lambda: Path("m.db"))
+    threads = [threading.Thread(target=reports.current) for _ in range(5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(counted) == 1
+
+
+def test_a_report_of_another_database_is_none_of_this_one() -> None:
+    place = [Path("one.db")]
+    reports = HealthReports(lambda _: SOUND, lambda: place[0])
+    reports.current()
+    place[0] = Path("other.db")
+    assert reports.latest() is None
+
+
+@pytest.fixture
+def copied(audited_database: Path, tmp_path: Path) -> Path:
+    path = tmp_path / "copied.db"
+    shutil.copy(audited_database, path)
+    return path
+
+
+def test_what_keeps_the_database_from_being_opened_is_a_finding(
+    copied: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert look_at(copied).ok
+    assert look_at(tmp_path / "none.db").ok
+    assert not (tmp_path / "none.db").exists()
+    (tmp_path / "other.db").write_text("not a database, " * 100)
+    other = look_at(tmp_path / "other.db")
+    assert [item.name for item in other.items if not item.ok] == ["database"]
+    with Store.open(copied) as store:
+        store.database.connection().execute("DROP TRIGGER decision_log_no_delete")
+    unguarded = look_at(copied)
+    assert "decision log" in [item.name for item in unguarded.items if not item.ok]
+    monkeypatch.setenv("MASIS_MAX_ITERATIONS", "many")
+    assert [item.name for item in look_at(copied).items] == ["settings"]
+
+
+def test_no_look_asks_a_model(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret-0123456789")
+    monkeypatch.setenv("MASIS_CRITIC", "openai:gpt-4o")
+    report = look_at(copied)  # the tests let nothing through to another host
+    assert report.ok
+    assert "very-secret" not in str(report)
+    assert any("not asked now" in item.message for item in report.items)

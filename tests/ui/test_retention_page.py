@@ -1,0 +1,147 @@
+"""The page of retention: what would go, removing it by name and word; and pages that meet an audit that is gone."""
+
+from __future__ import annotations
+
+import sqlite3
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from masis.schema.review import Decision
+from masis.ui import retention_page
+from masis.ui.comparison import run_row
+from masis.ui.retention_page import plan_data
+from masis.workbench import Workbench
+from masis.workbench.retention import planned, purge, rule_of
+from tests.ui.conftest import AUDITED, OpenPage, texts
+
+DECIDED, WAITS = AUDITED[0], AUDITED[1]
+
+
+@pytest.fixture
+def old(audited_bench: Workbench) -> Workbench:
+    """Audits forty days old, one of them decided on."""
+    run = audited_bench.open_case(DECIDED).runs[0]
+    audited_bench.decide(Decision(reviewer="Ada", case_id=DECIDED, run_id=run.id, verdict="approve"))
+    with sqlite3.connect(audited_bench.database) as connection:
+        connection.execute("UPDATE runs SET ended_at = strftime('%Y-%m-%dT%H:%M:%fZ', julianday(ended_at) - 40)")
+    connection.close()
+    return audited_bench
+
+
+def press(app: AppTest, *, name: str, word: str) -> AppTest:
+    fields = {field.label: field for field in app.text_input}
+    fields["Your name, for the record"].set_value(name)
+    fields["Type “remove”"].set_value(word)
+    next(button for button in app.button if button.label == "Remove").click()
+    app.run()
+    assert not app.exception
+    return app
+
+
+def test_nothing_goes_by_looking(old: Workbench, open_page: OpenPage) -> None:
+    app = open_page("retention", waiting="yes", decided="yes", days="1")
+    assert "30 days" in texts(app)
+    assert old.store.purges.history() == ()
+
+
+@pytest.mark.parametrize(("name", "word", "said"), [("Grace", "yes", "type “remove” first"), ("", "remove", "who you")])
+def test_nothing_goes_without_a_name_and_the_word(
+    old: Workbench, open_page: OpenPage, name: str, word: str, said: str
+) -> None:
+    app = press(open_page("retention", waiting="yes"), name=name, word=word)
+    assert said in texts(app)
+    assert old.store.purges.history() == ()
+
+
+def test_what_was_shown_goes_and_is_recorded_with_the_name(old: Workbench, open_page: OpenPage) -> None:
+    plan = planned(old, rule_of(30, waiting=True))
+    assert plan.runs == len(AUDITED) - 1
+    app = press(open_page("retention", waiting="yes"), name="Grace", word="Remove ")
+    assert f"{len(AUDITED) - 1} audits removed." in texts(app)
+    (done,) = old.store.purges.history()
+    assert (done.by, done.how, done.runs, done.rule.waiting) == ("Grace", "page", plan.runs, True)
+    assert "nothing" not in texts(open_page("retention")).lower().split("log of executions")[0].split("removed")[-1]
+
+
+def test_the_age_in_the_address_is_the_rule(old: Workbench, open_page: OpenPage) -> None:
+    app = open_page("retention", days="50", waiting="yes")
+    assert not [button for button in app.button if button.label == "Remove"]
+    app = open_page("retention", days="39", waiting="yes")
+    assert [button for button in app.button if button.label == "Remove"]
+    assert not open_page("retention", days="many").exception
+
+
+def test_the_plan_is_drawn_with_why_the_rest_stays(old: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retention_page, "LISTED", 2)
+    drawn = plan_data(planned(old, rule_of(30, waiting=True)))
+    assert drawn["kept"] == [{"count": "1", "why": "kept for what people decided"}]
+    assert (len(drawn["rows"]), drawn["more"]) == (2, len(AUDITED) - 3)
+    assert drawn["goes"]["amount"] == f"{len(AUDITED) - 1} audits"
+
+
+def test_a_workbench_without_audits_has_a_page_all_the_same(open_page: OpenPage, audited_bench: Workbench) -> None:
+    app = open_page("retention")
+    assert "Nothing so far" in texts(app)
+
+
+# pages that meet what is gone
+
+
+@pytest.fixture
+def purged(old: Workbench) -> Workbench:
+    """Every audit removed."""
+    done = purge(old, rule_of(30, decided=True, waiting=True), by="Grace", how="command")
+    assert done.purge is not None
+    return old
+
+
+@pytest.mark.parametrize("case", [DECIDED, WAITS])
+def test_the_desk_says_that_the_audit_was_removed_and_offers_a_new_one(
+    purged: Workbench, open_page: OpenPage, case: str
+) -> None:
+    run = purged.open_case(case).runs[0]
+    for address in ({"case": case}, {"case": case, "run": run.id}):
+        app = open_page("review", **address)
+        said = "\n".join(each.value for each in app.info)
+        assert "was removed on" in said
+        assert "by retention" in said
+        assert [button for button in app.button if button.label == "Audit again"]
+
+
+@pytest.mark.parametrize(
+    ("page", "address"),
+    [
+        ("queue", {}),
+        ("overview", {}),
+        ("decisions", {}),
+        ("compare", {"case": DECIDED}),
+        ("compare", {}),
+        ("new", {"case": DECIDED}),
+        ("metrics", {}),
+        ("health", {}),
+        ("retention", {}),
+    ],
+)
+def test_every_page_copes_with_audits_that_are_gone(
+    purged: Workbench, open_page: OpenPage, page: str, address: dict[str, str]
+) -> None:
+    assert not open_page(page, **address).exception
+
+
+def test_an_opened_entry_about_a_run_that_is_gone_is_shown(purged: Workbench, open_page: OpenPage) -> None:
+    entry = purged.store.decisions.current(DECIDED)
+    assert entry is not None
+    assert not open_page("decisions", entry=entry.id).exception
+
+
+def test_the_watch_of_an_audit_that_is_gone_says_so(purged: Workbench, open_page: OpenPage) -> None:
+    run = purged.open_case(WAITS).runs[0]
+    app = open_page("new", job=run.id, case=WAITS)
+    assert any("Retention removed it on" in each.value for each in app.info)
+
+
+def test_the_history_of_a_case_marks_a_run_that_is_gone(purged: Workbench) -> None:
+    row = run_row(purged.open_case(WAITS).runs[0])
+    assert (row["state"]["text"], row["settings"]) == ("Removed", "")
+    assert row["quality"] is not None
