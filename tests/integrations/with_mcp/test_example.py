@@ -1,0 +1,53 @@
+"""The documented example, run as written, and what the page says about it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.integrations.with_mcp.door import ROOT, Door
+
+EXAMPLE = ROOT / "examples" / "mcp" / "check_an_answer.py"
+PAGE = ROOT / "docs" / "mcp.md"
+
+
+@pytest.mark.parametrize("transport", ["stdio", "http"])
+def test_the_example_runs_as_written_and_prints_what_the_page_shows(transport: str, tmp_path: Path) -> None:
+    with Door("http", tmp_path / "example.db") as door:
+        arguments = [door.url] if transport == "http" else []
+        done = subprocess.run(
+            [sys.executable, str(EXAMPLE), *arguments],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    assert done.returncode == 0, done.stderr
+    shown = re.search(r"```text\n(run finished.*?)```", PAGE.read_text(), re.DOTALL)
+    assert shown is not None
+    assert _heads(done.stdout) == _heads(shown.group(1)), done.stdout
+    assert "run_audit: 15 of 15: done" in done.stderr
+
+
+def _heads(printed: str) -> list[str]:
+    """Each line up to its first colon: scores and wordings of the offline auditor may change, what is told does not."""
+    return [line.partition(":")[0] for line in printed.splitlines()]
+
+
+def test_the_configurations_on_the_page_are_json_that_starts_the_command() -> None:
+    snippets = [json.loads(found) for found in re.findall(r"```json\n(\{.*?\})\n```", PAGE.read_text(), re.DOTALL)]
+    servers = [each.get("mcpServers") or each.get("servers") for each in snippets]
+    assert len([each for each in servers if each]) >= 2
+    for each in filter(None, servers):
+        (server,) = each.values()
+        assert server.get("command") == "masis" or server["url"] == "http://127.0.0.1:8765/mcp"
+        if "command" in server:
+            assert server["args"][0] == "mcp"
