@@ -11,6 +11,7 @@ import importlib
 import io
 import logging
 import random
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
@@ -89,6 +90,8 @@ class Session:
     watch: Callable[[Watched], None] = lambda seen: None
     doing: str = ""
     conduct: Conduct = field(default_factory=Conduct)
+    _lock: threading.RLock = field(default_factory=threading.RLock)
+    _under_way: int = 0
 
     def __post_init__(self) -> None:
         self.base = self.base.model_copy(update={"call_deadline_s": max(self.base.call_deadline_s, 60.0)})
@@ -104,7 +107,7 @@ class Session:
 
     def _lm(self, model: Any, temperature: float) -> Any:
         recorded = f"{self._prompt()} compiled by {self.plan.optimizer}"
-        return language_model(model, recorded, temperature=temperature, before=self._may_go_on)
+        return language_model(model, recorded, temperature=temperature, turn=self._turn)
 
     def _prompt(self) -> str:
         return load(self.plan.role).version
@@ -114,13 +117,27 @@ class Session:
         """What was spent so far."""
         return Usage.of(self.conduct.calls_since())
 
+    @contextlib.contextmanager
+    def _turn(self) -> Iterator[None]:
+        """One call, if there may be one more; what is under way is reckoned with at what calls cost so far."""
+        with self._lock:
+            self._may_go_on()
+            self._under_way += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._under_way -= 1
+
     def _may_go_on(self) -> None:
         spent = self.usage
         self.watch(Watched(self.doing, spent.calls, spent.prompt_tokens + spent.completion_tokens, spent.cost_usd))
         if self.stopping():
             self.conduct.stop()
             raise Stopped("a person asked to stop")
-        if self.plan.max_cost is not None and (spent.cost_usd or 0.0) >= self.plan.max_cost:
+        cost = spent.cost_usd or 0.0
+        soon = self._under_way * cost / max(1, spent.calls)
+        if self.plan.max_cost is not None and cost + soon >= self.plan.max_cost:
             raise Stopped(f"the limit of ${self.plan.max_cost:g} is reached")
 
 

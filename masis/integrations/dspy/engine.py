@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from typing import Any
 
 import dspy
@@ -32,11 +33,11 @@ class Stopped(BaseException):
 
 @dataclass(frozen=True)
 class OurEngine:
-    """One call through a model of ours. ``before`` is asked first and may raise Stopped; ``version`` is recorded."""
+    """One call through a model of ours, made within ``turn``, which may raise Stopped; ``version`` is recorded."""
 
     model: Model
     version: str
-    before: Callable[[], None] = lambda: None
+    turn: Callable[[], AbstractContextManager[None]] = nullcontext
     takes_schema: bool = True
 
     def complete(self, request: lm15.Request) -> lm15.Response:
@@ -44,18 +45,11 @@ class OurEngine:
 
         Raises LM15Error from the StepError that our own call ended with.
         """
-        self.before()
-        asked, config = _prompt(request, self.version), request.config
-        most = config.max_tokens or TOKENS_MOST
-        shape = SHAPES.get(_schema_name(config.response_format))
-        try:
-            if shape is None:
-                text = self.model.say(asked, max_tokens=most, temperature=config.temperature)
-            else:
-                record = self.model.ask(asked, shape, max_tokens=most, temperature=config.temperature)
-                text = json.dumps(record.model_dump(), ensure_ascii=False)
-        except StepError as error:
-            raise lm15.ProviderError(str(error)) from error
+        with self.turn():
+            try:
+                text = self._text(request)
+            except StepError as error:
+                raise lm15.ProviderError(str(error)) from error
         return lm15.Response(
             id=None,
             model=self.model.name,
@@ -63,6 +57,15 @@ class OurEngine:
             finish_reason="stop",
             usage=lm15.Usage(),
         )
+
+    def _text(self, request: lm15.Request) -> str:
+        asked, config = _prompt(request, self.version), request.config
+        most = config.max_tokens or TOKENS_MOST
+        shape = SHAPES.get(_schema_name(config.response_format))
+        if shape is None:
+            return self.model.say(asked, max_tokens=most, temperature=config.temperature)
+        record = self.model.ask(asked, shape, max_tokens=most, temperature=config.temperature)
+        return json.dumps(record.model_dump(), ensure_ascii=False)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> OurEngine:
         return self  # connections and limits are shared by all copies of a program
@@ -83,10 +86,14 @@ class OurAsyncEngine:
 
 
 def language_model(
-    model: Model, version: str, *, temperature: float = 0.0, before: Callable[[], None] = lambda: None
+    model: Model,
+    version: str,
+    *,
+    temperature: float = 0.0,
+    turn: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> Any:
     """The model as a ``dspy.LM``."""
-    engine = OurEngine(model, version, before)
+    engine = OurEngine(model, version, turn)
     return dspy.LM(
         f"masis/{model.name}",
         engine=engine,
@@ -96,12 +103,6 @@ def language_model(
         temperature=temperature,
         max_tokens=TOKENS_MOST,
     )
-
-
-def in_run(lm: Any, model: Model) -> Any:
-    """The same with another model of ours, such as one made for another run."""
-    engine = replace(lm.engine, model=model)
-    return lm.copy(engine=engine, async_engine=OurAsyncEngine(engine))
 
 
 def _schema_name(response_format: Any) -> str:

@@ -13,6 +13,7 @@ import hashlib
 import json
 import os
 import re
+import uuid
 from pathlib import Path
 from typing import Any, Literal
 
@@ -147,7 +148,7 @@ def saved(at: Path, made: Program) -> tuple[Program, Path]:
         number = max(versions(at, made.name), default=0) + 1
         numbered = made.model_copy(update={"version": number})
         file = home / f"v{number}.json"
-        beside = home / f".v{number}.{os.getpid()}.tmp"
+        beside = home / f".v{number}.{uuid.uuid4().hex}.tmp"
         beside.write_text(json.dumps(numbered.model_dump(mode="json"), ensure_ascii=False, indent=1), encoding="utf-8")
         try:
             os.link(beside, file)  # fails where the file is there, and never shows half of one

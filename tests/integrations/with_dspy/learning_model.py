@@ -1,8 +1,9 @@
 """A scripted model whose quality as a critic depends on the demonstrations it is shown.
 
 It knows how answers go wrong in this small world: a number in the answer that the cited chunk does not have. Without an
-example that shows such a fault found, and one that shows a sound answer left alone, and none that misleads, it is a poor
-critic: of half the bridges it objects to the first sentence, whatever that says. Its replies follow from the request alone.
+example that shows such a fault found, one that shows a sound answer left alone, and none that misleads, it is a poor
+critic: of half the bridges it objects to the first sentence, whatever that says. Its replies follow from the request
+alone.
 """
 
 from __future__ import annotations

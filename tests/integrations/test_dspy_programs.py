@@ -1,0 +1,278 @@
+"""Compiled programs as files, what labels are made of, and what a critique is worth: none of it needs DSPy."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from masis.errors import InputError, SettingsError
+from masis.integrations.dspy import labelled, metric, programs
+from masis.integrations.dspy.labelled import Expected, Labelled
+from masis.integrations.dspy.programs import MadeFrom, Measured, Program
+from masis.integrations.dspy.shelf import critics, revisers
+from masis.schema.audit import Issue
+from masis.schema.case import Case, Evidence
+from masis.schema.review import TargetLabel
+from masis.settings import Settings
+from masis.steps.critique import Objection
+from masis.steps.issues import raised
+from masis.store import Store
+from masis.workbench import demo_cases
+from tests.store.factories import a_case, a_decision, a_run
+
+FIGURE = Measured(mean=0.5, low=0.4, high=0.6, answers=10)
+ANSWER = "The bridge is 90 m long [1]. It was built in 1900 [2]. It is green [1]. It is loved by all who see it [2]."
+
+
+def a_program(name: str = "careful", **changes: Any) -> Program:
+    state = {"critic": {"instructions": "Judge.", "demos": []}}
+    given: dict[str, Any] = {
+        "name": name,
+        "version": 1,
+        "role": "critic",
+        "model": "ollama:m",
+        "optimizer": "bootstrap",
+        "settings": {},
+        "data": MadeFrom(source="demo", digest="0", train=1, held_out=1, seed=0),
+        "metric": metric.NAME,
+        "before": FIGURE,
+        "after": FIGURE,
+        "gain": FIGURE,
+        "improved": True,
+        "base_prompt": "critic/1+0",
+        "made_at": "2026-01-02T03:04:05Z",
+        "masis": "0",
+        "dspy": "3",
+        "calls": 1,
+        "tokens": 1,
+        "cost_usd": None,
+        "digest": programs.digest(state),
+        "state": state,
+    }
+    return Program(**(given | changes))
+
+
+def an_issue(quote: str | None, kind: Any = "contradiction", answer: str = ANSWER) -> Issue:
+    objection = Objection(kind, f"critic_{kind}", "high", "It is wrong.", "Why.", "Mend it.", quote)
+    return raised([objection], answer, ()).issues[0]
+
+
+def an_answer(*expected: Expected, right: tuple[str, ...] = (), wrong: Any = ()) -> Labelled:
+    return Labelled("1", "?", ANSWER, (Evidence(id="1"), Evidence(id="2")), (), expected, right, wrong)
+
+
+def expect(words: str, kind: str = "contradiction", required: bool = True) -> Expected:
+    at = ANSWER.index(words)
+    return Expected(kind, (at, at + len(words)), words, "It is 120 m.", required=required)
+
+
+LONG, BUILT = "The bridge is 90 m long [1].", "It was built in 1900 [2]."
+
+
+# programs
+
+
+def test_versions_count_up_and_none_is_written_twice(tmp_path: Path) -> None:
+    first, file = programs.saved(tmp_path, a_program())
+    before = file.read_bytes()
+    second, _ = programs.saved(tmp_path, a_program(model="ollama:other"))
+    assert (first.string, second.string) == ("dspy:careful@1", "dspy:careful@2")
+    assert file.read_bytes() == before
+    assert programs.named(tmp_path, "careful").model == "ollama:other"
+    assert programs.named(tmp_path, "careful@1").model == "ollama:m"
+
+
+def test_programs_saved_at_once_each_get_a_version(tmp_path: Path) -> None:
+    threads = [threading.Thread(target=programs.saved, args=(tmp_path, a_program())) for _ in range(12)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert programs.versions(tmp_path, "careful") == list(range(1, 13))
+    assert sorted(each.name for each in (tmp_path / "careful").iterdir()) == sorted(f"v{n}.json" for n in range(1, 13))
+
+
+def test_a_file_that_was_altered_is_not_asked_with(tmp_path: Path) -> None:
+    _, file = programs.saved(tmp_path, a_program())
+    whole = json.loads(file.read_text())
+    whole["state"]["critic"]["instructions"] = "Find nothing."
+    file.write_text(json.dumps(whole))
+    with pytest.raises(InputError, match="altered"):
+        programs.named(tmp_path, "careful")
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", '{"format": 2}', "\x00"])
+def test_a_file_that_is_no_program_is_named(tmp_path: Path, text: str) -> None:
+    (tmp_path / "careful").mkdir()
+    (tmp_path / "careful" / "v1.json").write_text(text)
+    with pytest.raises(InputError, match=r"v1\.json"):
+        programs.named(tmp_path, "careful")
+    assert isinstance(programs.listed(tmp_path)[0], InputError)
+
+
+@pytest.mark.parametrize("name", ["", "../up", "A", "a/b", "a" * 65, ".hidden", "a b"])
+def test_a_name_is_fit_for_a_file(name: str, tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="no name for a program"):
+        programs.named(tmp_path, name)
+
+
+def test_the_nearest_name_is_told(tmp_path: Path) -> None:
+    programs.saved(tmp_path, a_program())
+    with pytest.raises(SettingsError, match="Did you mean dspy:careful"):
+        programs.named(tmp_path, "carefull")
+    with pytest.raises(SettingsError, match="There are: 1"):
+        programs.named(tmp_path, "careful@3")
+
+
+def test_a_program_is_offered_for_its_own_role(tmp_path: Path) -> None:
+    programs.saved(tmp_path, a_program())
+    programs.saved(tmp_path, a_program("mender", role="reviser"))
+    settings = Settings(programs_folder=str(tmp_path))
+    assert critics.offered(settings) == ("dspy:careful@1",)
+    assert revisers.offered(settings) == ("dspy:mender@1",)
+    with pytest.raises(SettingsError, match="can't be the reviser"):
+        revisers.named("careful", settings)
+
+
+# the metric
+
+
+@pytest.mark.parametrize(
+    ("expected", "issues", "worth"),
+    [
+        ([LONG], [LONG], 1.0),
+        ([LONG], ["90 m"], 1.0),
+        ([LONG, BUILT], [LONG, BUILT], 1.0),
+        ([LONG, BUILT], [LONG], 2 / 3),
+        ([LONG], [LONG, BUILT], 2 / 3),
+        ([LONG], [BUILT], 0.0),
+        ([LONG], [], 0.0),
+        ([], [], 1.0),
+        ([], [LONG], 1 / 3),
+        ([], [LONG, BUILT], 1 / 5),
+        ([LONG, BUILT], [LONG, LONG], 0.5),
+        ([LONG], [None], 0.0),
+    ],
+)
+def test_a_critique_is_worth_what_it_finds_and_no_more(
+    expected: list[str], issues: list[str | None], worth: float
+) -> None:
+    found = metric.of_critique(an_answer(*map(expect, expected)), [an_issue(each) for each in issues], None)
+    assert found.score == pytest.approx(worth)
+
+
+def test_another_kind_of_fault_at_the_right_place_is_worth_half() -> None:
+    assert metric.of_critique(an_answer(expect(LONG)), [an_issue(LONG, "safety")], None).score == pytest.approx(0.5)
+
+
+def test_to_quote_everything_is_no_way_to_find_everything() -> None:
+    words = expect("green", "unsupported")
+    assert metric.of_critique(an_answer(words), [an_issue(ANSWER, "unsupported")], None).score == 0.0
+
+
+def test_what_code_finds_may_be_said_and_need_not_be() -> None:
+    case = an_answer(expect(LONG), expect(BUILT, "uncited", required=False))
+    assert metric.of_critique(case, [an_issue(LONG)], None).score == 1.0
+    assert metric.of_critique(case, [an_issue(LONG), an_issue(BUILT, "unsupported")], None).score == 1.0
+
+
+def test_what_is_left_out_is_found_by_its_kind() -> None:
+    case = an_answer(Expected("missing_info", None, "", "It does not say who built it."))
+    assert metric.of_critique(case, [an_issue(None, "incomplete")], None).score == 1.0
+    assert metric.of_critique(case, [an_issue(None, "contradiction")], None).score == 0.0
+
+
+def test_no_critique_is_worth_nothing_and_says_why() -> None:
+    assert metric.of_critique(an_answer(), [], "it was refused") == (0.0, "There was no critique: it was refused")
+
+
+def test_feedback_says_what_was_missed_and_what_was_raised_without_ground() -> None:
+    said = metric.of_critique(an_answer(expect(LONG)), [an_issue(BUILT)], None).feedback
+    assert f"Missed (contradiction): “{LONG}”. It is 120 m." in said
+    assert "Raised without ground" in said
+
+
+def test_a_revision_is_worth_what_is_gone_and_what_is_kept() -> None:
+    case = an_answer(right=(BUILT,), wrong=((LONG, "120 m"),))
+    assert metric.of_revision(case, f"The bridge is 120 m long [1]. {BUILT}").score == 1.0
+    assert metric.of_revision(case, ANSWER).score == 0.0
+    assert metric.of_revision(case, "The bridge is 120 m long [1].").score == 0.0
+    assert metric.of_revision(case, f"{BUILT} It is 120 m long [9].").score == 0.5
+    assert metric.of_revision(case, None).score == 0.0
+
+
+# labels
+
+
+def test_the_demo_cases_are_labelled_answers() -> None:
+    found = labelled.from_cases(demo_cases())
+    assert len(found) == 63
+    assert sum(case.clean for case in found) >= 20
+    for case in found:
+        for each in case.expected:
+            assert each.span is None or case.answer[slice(*each.span)] == each.words
+
+
+def test_no_question_is_in_both_parts_and_both_have_flawed_and_clean_answers() -> None:
+    cases = labelled.from_cases(demo_cases())
+    twice = [*cases, *(case._replace(id=f"{case.id}-again") for case in cases)]
+    parts = labelled.split(twice, 0.4, 7)
+    assert not {case.query for case in parts.train} & {case.query for case in parts.held_out}
+    assert len(parts.train) + len(parts.held_out) == len(twice)
+    for part in parts:
+        assert {case.clean for case in part} == {True, False}
+    assert parts == labelled.split(twice, 0.4, 7)
+    assert parts != labelled.split(twice, 0.4, 8)
+
+
+def test_too_few_labels_are_said() -> None:
+    with pytest.raises(InputError, match="can't be split"):
+        labelled.split([an_answer(expect(LONG))], 0.5, 0)
+
+
+def test_shuffled_labels_are_those_of_other_answers() -> None:
+    cases = labelled.from_cases(demo_cases())
+    mixed = labelled.shuffled(cases, 0)
+    assert [case.answer for case in mixed] == [case.answer for case in cases]
+    same = sum(one.expected == other.expected and one.expected != () for one, other in zip(cases, mixed, strict=True))
+    assert same == 0
+
+
+def decided(store: Store, number: int, **decision: Any) -> Case:
+    case = a_case(f"case-{number}", query=f"When was bridge {number} opened?")
+    store.cases.add_many([case])
+    run = a_run(case, f"run-{number}")
+    store.runs.start(run.id, case_id=case.id, case_digest=case.digest(), models={}, settings=run.settings)
+    store.runs.finish(run)
+    store.decisions.append(a_decision(case, run_id=run.id, iteration=1, **decision))
+    return case
+
+
+def test_decisions_say_what_is_wrong_or_that_nothing_is(tmp_path: Path) -> None:
+    store = Store.open(tmp_path / "a.db")
+    grey, opened = "It is painted grey [7].", "It was opened in 1932 [1]."
+    answer = f"{opened} {grey}"
+    at = answer.index(grey)
+    label = TargetLabel(target="claim", start=at, end=at + len(grey), text=grey, label="unsupported")
+    decided(store, 1)
+    decided(store, 2, verdict="override", corrected_answer=opened, reason="not there")
+    decided(store, 3, verdict="reject", reason="bad")
+    decided(store, 4, verdict="reject", reason="bad", labels=(label,))
+    decided(store, 5, verdict="escalate", reason="unsure")
+    found = {case.id: case for case in labelled.from_decisions(store)}
+    assert found.keys() == {"case-1", "case-2", "case-4"}
+    assert found["case-1"].clean
+    assert [(each.kind, each.words) for each in found["case-2"].expected] == [("changed", grey)]
+    assert [(each.kind, each.words) for each in found["case-4"].expected] == [("unsupported", grey)]
+    assert all(case.answer == answer for case in found.values())
+
+
+def test_what_the_policy_accepted_is_no_label(tmp_path: Path) -> None:
+    store = Store.open(tmp_path / "a.db")
+    case = a_case()
+    store.cases.add_many([case])
+    assert labelled.from_decisions(store) == []

@@ -1,0 +1,125 @@
+"""``masis optimize`` and an audit with what it made, each in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from masis.cli import main
+from tests.serving_models import ModelServer
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture
+def learner(learning: ModuleType, tmp_path: Path) -> Iterator[ModelServer]:
+    """The learning model served, the provider's address in masis.toml, labelled cases and one to audit."""
+    with ModelServer(learning.critic) as served:
+        (tmp_path / "masis.toml").write_text(f'[providers.scripted]\naddress = "{served.address}"\n')
+        lines = [json.dumps(each) for each in learning.cases()]
+        (tmp_path / "cases.jsonl").write_text("\n".join(lines))
+        new = {key: value for key, value in learning.case(52, True).items() if key != "labels"}
+        (tmp_path / "new.jsonl").write_text(json.dumps(new))
+        yield served
+
+
+def masis(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "masis.cli", *arguments]
+    env = os.environ | {"PYTHONPATH": str(ROOT)}
+    return subprocess.run(command, capture_output=True, text=True, env=env, timeout=300, check=False, **options)
+
+
+OPTIMIZE = ("optimize", "--on", "cases.jsonl", "--model", "scripted:m", "--name", "careful")
+
+
+@pytest.mark.spec("REQ-CRITIC-007")
+def test_a_compiled_critic_is_kept_listed_and_used_in_an_audit(learner: ModelServer, tmp_path: Path) -> None:
+    made = masis(*OPTIMIZE)
+    assert made.returncode == 0, made.stderr
+    assert "It improved" in made.stderr
+    file = Path(made.stdout.strip())
+    about = json.loads(file.read_text())
+    assert file.name == "v1.json"
+    assert about["after"]["mean"] > about["before"]["mean"]
+    assert {"digest", "optimizer", "model", "data", "metric", "made_at", "masis"} <= about.keys()
+
+    listed = masis("optimize", "--list")
+    assert "dspy:careful@1" in listed.stdout
+    shown = masis("optimize", "--show", "careful")
+    assert "Demonstration 4" in shown.stdout
+
+    asked = len(learner.requests)
+    audited = masis("audit", "new.jsonl", "--model", "critic=dspy:careful", "--db", "a.db", "--out", "runs.jsonl")
+    assert audited.returncode == 0, audited.stderr
+    run = json.loads((tmp_path / "runs.jsonl").read_text())
+    assert run["models"]["critic"] == "dspy:careful@1"
+    assert run["settings"]["critic"] == "dspy:careful@1"
+    assert run["versions"]["prompts"]["critic"] == f"dspy:careful@1+{about['digest'][:8]}"
+    first = run["iterations"][0]
+    found = [issue for issue in first["issues"] if issue["source"] == "critic"]
+    assert [issue["quote"] for issue in found] == ["It carries 132 trains [chunk_3]."]
+    assert first["calls"][0]["model"] == "scripted:m"
+    assert first["calls"][0]["prompt_tokens"] > 1000
+    critiques = [each for each in learner.requests[asked:] if each.schema_name == "critique_reply"]
+    assert critiques
+    assert all(len(each.fences("EXAMPLE_REPLY")) == 4 for each in critiques)
+
+    again = masis(*OPTIMIZE)
+    assert Path(again.stdout.strip()).name == "v2.json"
+    assert json.loads(file.read_text()) == about
+    both = masis("audit", "new.jsonl", "--model", "critic=dspy:careful", "--db", "a.db", "--out", "runs.jsonl")
+    assert "1 case audited" in both.stderr
+    assert json.loads((tmp_path / "runs.jsonl").read_text())["models"]["critic"] == "dspy:careful@2"
+
+
+def test_a_control_keeps_nothing_and_says_that_nothing_was_gained(learner: ModelServer, tmp_path: Path) -> None:
+    made = masis(*OPTIMIZE, "--control", "--programs", "programs")
+    assert made.returncode == 0, made.stderr
+    assert "It did not improve." in made.stderr
+    assert made.stdout == ""
+    assert not (tmp_path / "programs").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("optimize",), 2, "--name careful"),
+        (("optimize", "--name", "A b", "--model", "scripted:m"), 2, "no name for a program"),
+        (("optimize", "--name", "a", "--model", "scripted:m", "--on", "nowhere.jsonl"), 2, "neither demo"),
+        (("optimize", "--name", "a", "--model", "scripted:m", "--on", "new.jsonl"), 1, "no answer with labels"),
+        (("optimize", "--show", "a"), 2, "there is no program"),
+        (("audit", "new.jsonl", "--model", "critic=dspy:a"), 2, "there is no program"),
+        (("optimize", "--name", "a", "--model", "scripted:m", "--max-cost", "1"), 2, "no price is known"),
+    ],
+)
+def test_wrong_use_is_told_with_its_cure(
+    arguments: tuple[str, ...], code: int, said: str, learner: ModelServer
+) -> None:
+    found = CliRunner().invoke(main, arguments)
+    assert (found.exit_code, said in found.stderr) == (code, True), found.stderr
+    assert "Traceback" not in found.stderr
+
+
+def test_ctrl_c_stops_it_and_keeps_nothing(learner: ModelServer, tmp_path: Path) -> None:
+    learner.latency_s = 0.5
+    command = [sys.executable, "-m", "masis.cli", *OPTIMIZE, "--programs", "programs"]
+    running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ | {"PYTHONPATH": str(ROOT)})
+    until = time.monotonic() + 120
+    while len(learner.requests) < 14 and time.monotonic() < until:
+        time.sleep(0.05)
+    running.send_signal(signal.SIGINT)
+    _, said = running.communicate(timeout=60)
+    assert running.returncode == 130, said
+    assert "Nothing was kept" in said
+    assert not (tmp_path / "programs").exists()

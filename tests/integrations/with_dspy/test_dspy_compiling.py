@@ -1,0 +1,142 @@
+"""Compiling a critic: what raises the metric, what must not, and what can stop it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from masis.errors import ProviderFailed, SettingsError
+from masis.integrations.dspy import compiling, labelled, programs
+from masis.integrations.dspy.loading import agent_of
+from masis.schema.case import Case
+from masis.schema.providers import Price
+from tests.served_replies import status
+from tests.serving_models import ModelServer
+
+SEEDS = (0, 1, 2, 3, 4)
+
+
+def parts_of(learning: ModuleType, seed: int = 0) -> labelled.Parts:
+    cases = [Case.model_validate(each) for each in learning.cases()]
+    return labelled.split(labelled.from_cases(cases), 0.5, seed)
+
+
+def plan(optimizer: Any = "bootstrap", **options: Any) -> compiling.Plan:
+    return compiling.Plan("careful", "critic", optimizer, "scripted:m", **options)
+
+
+@pytest.mark.spec("REQ-CRITIC-007")
+def test_examples_raise_the_metric_on_answers_nothing_was_learnt_from(learning: ModuleType, settings_at: Any) -> None:
+    with ModelServer(learning.critic) as served:
+        made = compiling.compiled(compiling.Session(plan(), settings_at(served)), parts_of(learning))
+    assert made.before.mean < 0.7
+    assert made.after.mean == 1.0
+    assert made.improved
+    assert made.demonstrations == 4
+    assert (made.role, made.model, made.optimizer) == ("critic", "scripted:m", "bootstrap")
+    assert made.data.train + made.data.held_out == 24
+    assert made.tokens > 10_000
+
+
+@pytest.mark.spec("REQ-CRITIC-007")
+def test_shuffled_labels_teach_nothing(learning: ModuleType, settings_at: Any) -> None:
+    gains: dict[bool, list[float]] = {False: [], True: []}
+    with ModelServer(learning.critic) as served:
+        for shuffled, found in gains.items():
+            for seed in SEEDS:
+                session = compiling.Session(plan(seed=seed, shuffled=shuffled), settings_at(served))
+                found.append(compiling.compiled(session, parts_of(learning, seed)).gain.mean)
+    assert min(gains[False]) > 0
+    assert sum(gains[False]) / len(SEEDS) > 0.2
+    assert max(gains[True]) <= 0
+
+
+@pytest.mark.parametrize("optimizer", ["mipro", "gepa"])
+def test_instructions_are_rewritten_from_what_went_wrong(
+    optimizer: str, learning: ModuleType, settings_at: Any, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with ModelServer(learning.critic) as served:
+        session = compiling.Session(plan(optimizer, trials=4), settings_at(served))
+        made = compiling.compiled(session, parts_of(learning))
+    assert made.improved
+    assert "Compare each number" in made.state["critic"]["instructions"]
+    assert capfd.readouterr().out == ""
+
+
+@pytest.mark.spec("REQ-CRITIC-014")
+def test_a_reviser_is_compiled_too(learning: ModuleType, settings_at: Any) -> None:
+    cases = []
+    for each in learning.cases():
+        wrong = [{"text": finding["text"], "verdict": "contradicted"} for finding in each["labels"]["findings"]]
+        cases.append(Case.model_validate(each | {"labels": each["labels"] | {"claims": wrong}}))
+    parts = labelled.split([case for case in labelled.from_cases(cases) if not case.clean], 0.5, 0)
+    with ModelServer() as served:
+        session = compiling.Session(
+            compiling.Plan("mender", "reviser", "bootstrap", "scripted:m", accept=0.5), settings_at(served)
+        )
+        made = compiling.compiled(session, parts)
+        assert made.state.keys() == {"revision"}
+        assert made.demonstrations > 0
+        assert served.requests[-1].fences("EXAMPLE_ANSWER")
+        assert served.requests[-1].fences("EXAMPLE_ISSUES")
+
+
+def test_a_program_comes_back_from_its_file_as_it_was(learning: ModuleType, settings_at: Any, tmp_path: Path) -> None:
+    with ModelServer(learning.critic) as served:
+        settings = settings_at(served)
+        session = compiling.Session(plan(), settings)
+        kept, file = programs.saved(tmp_path, compiling.compiled(session, parts_of(learning)))
+        again = agent_of(programs.read(file), settings)
+        assert compiling.state_of(again) == kept.state
+        assert json.loads(file.read_text())["state"] == kept.state
+        case = learning.case(80, True)
+        asked = {"original_query": case["query"], "evidence_chunks": case["evidence"], "answer": case["answer"]}
+        again.llm = session.lm
+        found = again(**asked)
+        assert [issue.quote for issue in found.objections] == [case["labels"]["findings"][0]["text"]]
+
+
+def test_a_person_can_stop_it(learning: ModuleType, settings_at: Any) -> None:
+    with ModelServer(learning.critic) as served:
+        session = compiling.Session(
+            plan(), settings_at(served), stopping=lambda: len(served.requests) >= 15, watch=lambda seen: None
+        )
+        with pytest.raises(compiling.Stopped):
+            compiling.compiled(session, parts_of(learning))
+        assert len(served.requests) < 15 + 16
+
+
+@pytest.mark.parametrize("optimizer", ["bootstrap", "mipro", "gepa"])
+def test_a_limit_on_cost_holds_whatever_the_optimiser(optimizer: str, learning: ModuleType, settings_at: Any) -> None:
+    with ModelServer(learning.critic) as served:
+        settings = settings_at(served, prices={"scripted:m": Price(input=1.0, output=1.0)})
+        session = compiling.Session(plan(optimizer, max_cost=0.05), settings)
+        with pytest.raises(compiling.Stopped, match="limit"):
+            compiling.compiled(session, parts_of(learning))
+        assert 0.03 <= (session.usage.cost_usd or 0) <= 0.07  # what was under way is finished
+
+
+def test_a_limit_on_cost_needs_a_price(settings_at: Any, server: ModelServer) -> None:
+    with pytest.raises(SettingsError, match="no price is known"):
+        compiling.Session(plan(max_cost=1.0), settings_at(server))
+
+
+def test_a_model_that_cannot_be_asked_is_no_critic_that_learnt_nothing(learning: ModuleType, settings_at: Any) -> None:
+    with ModelServer(lambda request: status(401, "no")) as served, pytest.raises(ProviderFailed):
+        compiling.compiled(compiling.Session(plan(), settings_at(served)), parts_of(learning))
+
+
+def test_what_is_done_is_told(learning: ModuleType, settings_at: Any) -> None:
+    seen: list[compiling.Watched] = []
+    with ModelServer(learning.critic) as served:
+        compiling.compiled(compiling.Session(plan(), settings_at(served), watch=seen.append), parts_of(learning))
+    assert {each.doing for each in seen} == {
+        "measuring what there is",
+        "compiling with bootstrap",
+        "measuring what came of it",
+    }
+    assert seen[-1].calls > 10
