@@ -58,10 +58,22 @@ def serve(port: int | None, address: str, browser: bool, db: Path | None) -> Non
     \b
       masis serve
       masis serve --db review.db --port 9000
+
+    With the setting retention_auto, what is past its time is removed at the start and once a day (docs/retention.md).
+    GET /healthz and /health.json say how the server is (docs/health.md).
     """  # noqa: D301 (click reads the backspace)
+    from masis.workbench.retention import ByItself
+
     database = database_path(db)
-    opened(database)
-    _open(database, port, address, browser=browser)
+    workbench = opened(database)
+    retention = ByItself.begun(workbench)
+    if retention is not None:
+        say(f"Retention works by itself: what ended over {workbench.settings.retention_days} days ago goes.")
+    try:
+        _open(database, port, address, browser=browser)
+    finally:
+        if retention is not None:
+            retention.end()
 
 
 def _prepare_demo(workbench: Workbench) -> None:

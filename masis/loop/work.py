@@ -79,9 +79,12 @@ class Work(Telling):
         gain = run.improvement_percentage
         words = (
             f"ends after {after}: {run.termination_reason}, {'converged' if run.converged else 'not converged'}, "
-            f"quality {figure(run.final_quality_score)}, improvement {'none' if gain is None else f'{gain:.1f} %'}"
+            f"quality {figure(run.final_quality_score)}, improvement {'none' if gain is None else f'{gain:.1f} %'}, "
+            f"case {self.case_digest[:12]}"
         )
-        self.log(logging.INFO, "run_finished", words, {**told, "converged": run.converged})
+        # what REQ-CRITIC-COMP-001 asks of every execution, for those that no store keeps
+        execution = {"at": run.finished_at, "case_digest": self.case_digest, "models": run.models, "app": version.APP}
+        self.log(logging.INFO, "run_finished", words, {**told, "converged": run.converged, **execution})
 
     def _first_answer(self) -> Generator[Event, None, str | None]:
         if self.case.answer is not None and self.case.answer.strip():
