@@ -21,7 +21,6 @@ def audited(masis: Masis, tmp_path: Path) -> Path:
     return database
 
 
-@pytest.mark.spec("METRICS-PAGE")
 def test_figures_are_shown_in_words(masis: Masis, audited: Path) -> None:
     done = masis("metrics", "--db", audited)
     assert done.exit_code == 0
@@ -33,7 +32,7 @@ def test_figures_are_shown_in_words(masis: Masis, audited: Path) -> None:
     assert critic.endswith("15,000 kept")
 
 
-@pytest.mark.spec("METRICS-PAGE", "DRAFT-CRITIQUE-METRICS")
+@pytest.mark.spec("DRAFT-CRITIQUE-METRICS")
 def test_figures_come_as_json_under_the_names_of_the_spec(masis: Masis, audited: Path) -> None:
     found = json.loads(masis("metrics", "--db", audited, "--json").stdout)
     total = found["total"]

@@ -17,7 +17,6 @@ def board(bench: Workbench, **kept: str) -> Any:
     return view(report(bench.store, MeasureFilter(), "week"), kept)
 
 
-@pytest.mark.spec("METRICS-PAGE")
 def test_the_page_shows_rates_distributions_and_tables(audited_bench: Workbench) -> None:
     drawn = board(audited_bench)
     tiles = {tile["title"]: tile["value"] for tile in drawn["tiles"]}
@@ -34,7 +33,6 @@ def test_the_page_shows_rates_distributions_and_tables(audited_bench: Workbench)
     assert [table["title"] for table in drawn["tables"]] == ["By model of the critic", "By week"]
 
 
-@pytest.mark.spec("METRICS-PAGE")
 def test_every_figure_leads_to_as_many_runs_as_it_counts(audited_bench: Workbench) -> None:
     store = audited_bench.store
     found = report(store, MeasureFilter(), "week")

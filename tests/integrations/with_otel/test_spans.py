@@ -38,7 +38,6 @@ def scripted(critic: ScriptedCritic, reviser: ScriptedReviser | None = None, **s
     return drained(work)
 
 
-@pytest.mark.spec("OTEL-SPANS")
 def test_an_audit_is_a_tree_of_spans(seen: Seen) -> None:
     with ModelServer(issues="always") as server:
         run = run_audit(CASE, served(server, max_iterations=2))
@@ -57,7 +56,6 @@ def test_an_audit_is_a_tree_of_spans(seen: Seen) -> None:
     assert not [span for span in seen.spans.get_finished_spans() if span.status.status_code is StatusCode.ERROR]
 
 
-@pytest.mark.spec("OTEL-SPANS")
 def test_spans_lie_within_those_above_them(seen: Seen) -> None:
     with ModelServer(issues="always", latency_ms=20) as server:
         run_audit(CASE, served(server, max_iterations=2))
@@ -69,7 +67,6 @@ def test_spans_lie_within_those_above_them(seen: Seen) -> None:
     assert all(span.end_time - span.start_time >= 15_000_000 for span in seen.named("chat m"))  # type: ignore[operator]
 
 
-@pytest.mark.spec("OTEL-SPANS")
 def test_a_model_call_has_the_attributes_of_the_conventions(seen: Seen) -> None:
     with ModelServer(issues="none") as server:
         run = run_audit(CASE, served(server, max_iterations=1, prices={"here:m": {"input": 1.0, "output": 2.0}}))
@@ -142,7 +139,7 @@ def test_critic_and_evaluator_emit_the_fields_of_their_specs(seen: Seen) -> None
     assert (judged.attributes or {})["faithfulness"] == iteration.evaluation.faithfulness
 
 
-@pytest.mark.spec("OTEL-NO-TEXT")
+@pytest.mark.spec("REQ-CRITIC-SEC-003")
 def test_no_text_is_in_a_span_unless_asked_for(watch: Watch) -> None:
     def failing(request: Request) -> Behaviour | None:
         if request.schema_name == "evaluation_reply":
@@ -165,7 +162,6 @@ def test_no_text_is_in_a_span_unless_asked_for(watch: Watch) -> None:
     assert (audit.attributes or {})["masis.question"] == CASE.query
 
 
-@pytest.mark.spec("OTEL-SPANS")
 def test_a_callers_span_is_the_parent_of_the_run(seen: Seen) -> None:
     tracer = seen.tracers.get_tracer("web")
     with tracer.start_as_current_span("request") as request:
@@ -174,7 +170,6 @@ def test_a_callers_span_is_the_parent_of_the_run(seen: Seen) -> None:
     assert seen.path(seen.one("critique")) == ["request", "invoke_workflow audit", "iteration", "critique"]
 
 
-@pytest.mark.spec("OTEL-SPANS")
 def test_audits_side_by_side_keep_their_spans_apart(seen: Seen) -> None:
     tracer = seen.tracers.get_tracer("web")
     cases = [CASE.model_copy(update={"id": f"walrus-{number}"}) for number in range(6)]
@@ -206,7 +201,6 @@ def test_audits_side_by_side_keep_their_spans_apart(seen: Seen) -> None:
     assert {span.context.trace_id for span in seen.named("chat m") if span.context} == by_trace
 
 
-@pytest.mark.spec("OTEL-ERRORS")
 def test_a_failed_reviser_is_an_error_of_its_step_and_of_the_run(seen: Seen) -> None:
     critic = ScriptedCritic([said(0.5, objections=(MAJOR,))])
     scripted(critic, ScriptedReviser([ReviserFailed("no walrus sleeps here")]))
@@ -219,7 +213,6 @@ def test_a_failed_reviser_is_an_error_of_its_step_and_of_the_run(seen: Seen) -> 
     assert "walrus sleeps" not in seen.text()
 
 
-@pytest.mark.spec("OTEL-ERRORS")
 def test_a_call_without_an_answer_is_an_error_with_its_tries(seen: Seen) -> None:
     def busy(request: Request) -> Behaviour | None:
         return Behaviour(status=500) if request.schema_name == "critique_reply" else None

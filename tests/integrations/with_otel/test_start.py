@@ -89,7 +89,6 @@ def closed(monkeypatch: pytest.MonkeyPatch) -> str:
     return address
 
 
-@pytest.mark.spec("OTEL-OFF")
 def test_off_means_that_nothing_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
     from masis.integrations.telemetry import sdk, spans
 
@@ -104,7 +103,6 @@ def test_off_means_that_nothing_is_made(monkeypatch: pytest.MonkeyPatch) -> None
     assert not watching.anyone()
 
 
-@pytest.mark.spec("OTEL-OFF")
 def test_off_means_that_opentelemetry_is_not_imported() -> None:
     code = (
         "import sys, masis; from masis.integrations import telemetry; from masis import Settings, Case;"
@@ -116,7 +114,6 @@ def test_off_means_that_opentelemetry_is_not_imported() -> None:
     assert done.stdout.strip() == "[]"
 
 
-@pytest.mark.spec("OTEL-OTLP")
 def test_spans_and_metrics_reach_a_collector_over_http(collector: Collector, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.address)
     monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment.name=test")
@@ -145,7 +142,6 @@ def test_the_standard_variables_name_the_service(collector: Collector, monkeypat
     assert collector.resources[0]["service.name"] == "audits of ours"
 
 
-@pytest.mark.spec("OTEL-DOWN")
 def test_a_collector_that_is_down_neither_fails_nor_delays_an_audit(
     closed: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -168,7 +164,6 @@ def test_a_collector_that_is_down_neither_fails_nor_delays_an_audit(
     assert "not delivered" in told[0].getMessage()
 
 
-@pytest.mark.spec("OTEL-DOWN")
 def test_a_collector_that_does_not_answer_delays_the_end_by_no_more_than_told(monkeypatch: pytest.MonkeyPatch) -> None:
     slow = Collector(answer_s=30.0)
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", slow.address)
@@ -199,7 +194,6 @@ def case_file(tmp_path: Path, count: int) -> str:
     return str(file)
 
 
-@pytest.mark.spec("OTEL-OTLP")
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_the_command_line_sends_what_the_environment_asks_for(
     tmp_path: Path, collector: Collector, workers: str
@@ -215,7 +209,6 @@ def test_the_command_line_sends_what_the_environment_asks_for(
     assert len([span for span in collector.spans if span.name == "invoke_workflow audit"]) == 4
 
 
-@pytest.mark.spec("OTEL-OTLP")
 def test_after_ctrl_c_what_was_measured_is_sent(tmp_path: Path, collector: Collector) -> None:
     with masis_command(
         tmp_path,
