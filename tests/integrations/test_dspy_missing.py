@@ -1,0 +1,73 @@
+"""Without DSPy the door says what to install, and nothing else of the workbench notices."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from masis import auditor
+from masis.cli import main
+from masis.errors import MissingExtra
+from masis.integrations.dspy import programs
+from masis.settings import Settings
+from tests.integrations.test_dspy_programs import a_program
+
+
+@pytest.fixture
+def no_dspy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where the extra is not installed."""
+    monkeypatch.setitem(sys.modules, "dspy", None)
+    for name in [name for name in sys.modules if name.startswith("masis.integrations.dspy.")]:
+        if name.rpartition(".")[2] in (
+            "agents",
+            "loading",
+            "compiling",
+            "roles",
+            "critic_loop",
+            "fenced",
+            "signatures",
+        ):
+            monkeypatch.delitem(sys.modules, name)
+
+
+def test_importing_masis_imports_no_dspy() -> None:
+    code = "import sys, masis, masis.auditor, masis.cli.audit; assert 'dspy' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.usefixtures("no_dspy")
+def test_the_modules_name_the_extra() -> None:
+    import masis.integrations.dspy as door
+
+    with pytest.raises(MissingExtra, match=r"pip install 'masis-workbench\[dspy\]'"):
+        _ = door.CriticAgent
+    with pytest.raises(AttributeError):
+        _ = door.Nothing
+    assert door.CriticAgentOutput.__name__ == "CriticAgentOutput"
+
+
+@pytest.mark.usefixtures("no_dspy")
+def test_a_program_can_be_listed_and_named_and_says_what_it_needs(tmp_path: Path) -> None:
+    programs.saved(tmp_path, a_program())
+    listed = CliRunner().invoke(main, ["optimize", "--list", "--programs", str(tmp_path)])
+    assert "dspy:careful@1" in listed.stdout
+    settings = Settings(critic="dspy:careful", programs_folder=str(tmp_path))
+    assert auditor.resolved(settings.critic, "critic", settings) == "dspy:careful@1"
+    assert auditor.addresses(settings) == ("http://127.0.0.1:11434/v1",)
+    assert auditor.pinned(settings).critic == "dspy:careful@1"
+    assert "dspy:careful@1" in auditor.offered_models(settings, "critic")
+    assert "dspy:careful@1" not in auditor.offered_models(settings)
+    assert auditor.uses_models(settings)
+    with pytest.raises(MissingExtra, match="masis-workbench"):
+        auditor.roles_for(settings)
+
+
+@pytest.mark.usefixtures("no_dspy")
+def test_the_command_names_the_extra(tmp_path: Path) -> None:
+    found = CliRunner().invoke(main, ["optimize", "--model", "ollama:m", "--name", "a"])
+    assert found.exit_code == 1
+    assert "pip install 'masis-workbench[dspy]'" in found.stderr
