@@ -19,7 +19,7 @@ _NUMBER = re.compile(r"-?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
 _OPENING = re.compile(r'"""|"|\'|`')
 _BARE = re.compile(r"[\w%+\-][\w.%+\- /]{0,79}")
 _BARE_KEY = re.compile(r"\w{1,80}")
-_RUN_TOGETHER = re.compile(r"[\"'`]\s{0,50}[,:}\]]?\s{0,50}[\"'`{\[]")
+_RUN_TOGETHER = re.compile(r"[\"'`]\s{0,50}[,:}\]]?\s{0,50}[\"'`{\[]|\A\s{0,500}[\"'`]|[\"'`]\s{0,500}\Z")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "/": "/", "\\": "\\", '"': '"', "'": "'", "`": "`"}
 _WORDS: dict[str, Any] = {
     "true": True,
@@ -45,13 +45,16 @@ class Borne(NamedTuple):
     repairs: tuple[str, ...]
 
 
-def borne_out(proposed: dict[str, Any], text: str, start: int, names: Iterable[str] = ()) -> Borne:
+def borne_out(
+    proposed: dict[str, Any], text: str, start: int, names: Iterable[str] = (), words: Iterable[str] = ()
+) -> Borne:
     """What ``text[start:]`` says, where it is what was proposed. Raises NotAsWritten.
 
     ``names`` are the fields of the record and of those in it: a text value that seems to hold one of them, with a
-    colon, after a quote that nothing escapes, may have swallowed the field.
+    colon, after a quote that nothing escapes, may have swallowed the field. ``words`` are those that may stand without
+    quotes: the closed sets of the record; any other may be a literal that is misspelt.
     """
-    walk = _Walk(text, start, names)
+    walk = _Walk(text, start, names, words)
     value = walk.object(proposed, outermost=True)
     return Borne(value, walk.at, tuple(dict.fromkeys(walk.repairs)))
 
@@ -59,8 +62,8 @@ def borne_out(proposed: dict[str, Any], text: str, start: int, names: Iterable[s
 class _Walk:
     """One walk along a text."""
 
-    def __init__(self, text: str, start: int, names: Iterable[str]) -> None:
-        self.text, self.at = text, start
+    def __init__(self, text: str, start: int, names: Iterable[str], words: Iterable[str]) -> None:
+        self.text, self.at, self.words = text, start, frozenset(words)
         self.repairs: list[str] = []
         known = "|".join(sorted(map(re.escape, names), key=len, reverse=True))
         self.field = re.compile(rf"(?<!\w)(?:{known})[\"'`]?\s{{0,50}}:", re.IGNORECASE) if known else None
@@ -218,7 +221,9 @@ class _Walk:
             if proposed not in _JSON_WORDS:
                 self.repairs.append("a word of another language")
             return _WORDS[proposed.lower()]
-        self.repairs.append("a text without quotes")
+        if proposed not in self.words:
+            raise NotAsWritten("a word that is not known stands without quotes")
+        self.repairs.append("a word without quotes")
         return proposed
 
     def _word(self, proposed: bool | None) -> Any:

@@ -25,7 +25,7 @@ PRETTY = json.dumps(RECORD, indent=2)
 
 
 def told(text: str, proposed: dict[str, Any] = RECORD) -> tuple[dict[str, Any], tuple[str, ...]]:
-    found = borne_out(proposed, text, text.find("{"), NAMES)
+    found = borne_out(proposed, text, text.find("{"), NAMES, ("a", "b"))
     return found.value, found.repairs
 
 
@@ -40,7 +40,7 @@ def told(text: str, proposed: dict[str, Any] = RECORD) -> tuple[dict[str, Any], 
         (TEXT.replace("}, {", "} {"), ("a missing comma",)),
         (PRETTY.replace('",\n', '"\n'), ("a missing comma",)),
         (TEXT.replace('"kind"', "kind"), ("a name without quotes",)),
-        (TEXT.replace('"a"', "a"), ("a text without quotes",)),
+        (TEXT.replace('"a"', "a"), ("a word without quotes",)),
         (TEXT.replace("0.5,", "0.5, // it is so\n"), ("a comment",)),
         (TEXT.replace("0.5,", "/* so */ 0.5,"), ("a comment",)),
         (TEXT.replace("null", "None"), ("a word of another language",)),
@@ -121,6 +121,11 @@ def _as_other_type() -> None:
         ('{"why": a, score: 2}', {"why": "a, score: 2"}),
         ('{"why": "a"\n"score": 2}', {"why": 'a"\n"score": 2'}),
         ('{"items": [..., 1]}', {"items": ["...", 1]}),
+        ('{"place": nulll}', {"place": "nulll"}),
+        ('{"score": 85%}', {"score": "85%"}),
+        ('{"why": "a "b""}', {"why": 'a "b"'}),
+        ('{"why": ""a" b"}', {"why": '"a" b'}),
+        ('{"why": "\n "a"}', {"why": '\n "a'}),
         ('{"why": "a", "why": "b"}', {"why": "b"}),
         ('{"score": 0.5 of 1}', {"score": 0.5}),
         ('{"score": 0.5abc}', {"score": 0.5}),

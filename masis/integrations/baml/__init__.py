@@ -21,7 +21,7 @@ from pydantic import BaseModel, ValidationError
 
 from masis.errors import InvalidRevision, MissingExtra
 from masis.integrations.baml.aligning import aligned_as_written
-from masis.integrations.baml.shapes import AS_WRITTEN, FUNCTION, class_names, field_names, written
+from masis.integrations.baml.shapes import AS_WRITTEN, FUNCTION, class_names, field_names, words, written
 from masis.llm.as_written import Borne, NotAsWritten, borne_out
 from masis.schema.audit import Revision
 from masis.steps.context import AuditContext
@@ -187,11 +187,11 @@ def _ends(text: str, start: int) -> Iterator[int]:
 
 def _as_written(text: str, start: int, shape: type[BaseModel]) -> Borne:
     """What BAML reads, of the text as it is or spaced out, where the text as it is bears it out."""
-    names = field_names(shape)
+    known = (field_names(shape), words(shape))
     try:
-        return borne_out(_object(text[start:], shape), text, start, names)
+        return borne_out(_object(text[start:], shape), text, start, *known)
     except NotAsWritten:
-        return borne_out(_object(_spaced(text[start:]), shape), text, start, names)
+        return borne_out(_object(_spaced(text[start:]), shape), text, start, *known)
 
 
 def _object(text: str, shape: type[BaseModel]) -> dict[str, Any]:

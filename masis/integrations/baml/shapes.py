@@ -63,6 +63,20 @@ def field_names(shape: type[BaseModel]) -> set[str]:
     return {name for each in _objects(schema) for name in each.get("properties", {})}
 
 
+def words(shape: type[BaseModel]) -> set[str]:
+    """The words of its closed sets."""
+    found: set[str] = set()
+    left: list[Any] = [shape.model_json_schema()]
+    while left:
+        each = left.pop()
+        if isinstance(each, dict):
+            found |= {word for word in each.get("enum", ()) if isinstance(word, str)}
+            left += each.values()
+        elif isinstance(each, list):
+            left += each
+    return found
+
+
 def _objects(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
     yield schema
     yield from schema.get("$defs", {}).values()
