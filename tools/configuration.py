@@ -55,6 +55,12 @@ Tables of servers and prices are put together value by value: the environment ma
 other values stand in the file. The server of the workbench reads its settings when it starts; its page says when
 they have changed since.
 
+From Python, `masis.Settings(critic="openai")` is made of defaults and arguments alone; who wants the file and the
+environment to be heard asks for them:
+
+    from masis.settings import load
+    settings = load({"max_iterations": 2}).settings      # load().origins says where each value came from
+
 A masis.toml is trusted like a script: it says where texts are sent, and with which key. Look at one that came with
 a folder you were given.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,6 +16,12 @@ from masis.settings.origins import STRENGTH, Fault, Given, Origin, Read
 from masis.settings.ranges import is_number, schema_of
 from masis.settings.sources import from_environment, from_file, from_flags
 from masis.settings.spellings import Name
+
+WEIGHTS = ("faithfulness_weight", "relevance_weight", "completeness_weight", "reasoning_weight")
+"""Those of the overall score (``specs/masis-evaluator.md``, The Four Evaluation Dimensions)."""
+
+ROUNDING = 0.005
+"""How far their sum may be off 1: people round."""
 
 SHOWN = 20
 """Faults that one error names; more are counted."""
@@ -92,7 +98,19 @@ def _checked(given: Mapping[Name, Given], faults: list[Fault]) -> Settings | Non
     except ValidationError as error:
         faults += dict.fromkeys(wrong_value(each, right) for each in error.errors())
         return None
+    faults += _together(settings, given)
     return None if faults else settings
+
+
+def _together(settings: Settings, given: Mapping[Name, Given]) -> Iterator[Fault]:
+    """What is right by itself and wrong together: weights of a mean add up to 1."""
+    weights = {name: getattr(settings, name) for name in WEIGHTS}
+    said = [given[name,] for name in WEIGHTS if (name,) in given]
+    if said and abs(sum(weights.values()) - 1) > ROUNDING:
+        last = max(said, key=lambda each: STRENGTH.index(each.origin.kind))
+        spoken = ", ".join(f"{name} {weight:g}" for name, weight in weights.items())
+        told = f"the weights of the overall score add up to {sum(weights.values()):g}, not to 1 ({spoken})."
+        yield Fault(last.origin, f"{last.place}: {told}")
 
 
 def _as_tree(given: Mapping[Name, Given]) -> dict[str, Any]:

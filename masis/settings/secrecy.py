@@ -10,7 +10,8 @@ LONGEST = 60
 HIDDEN = "(not shown: it may be a key)"
 
 _BEGINS_LIKE_A_KEY = re.compile(
-    r"(?:sk|pk|rk|ghp|gho|github_pat|glpat|hf|xox[a-z]|AKIA|AIza|eyJ|Bearer )[-_ ]?[A-Za-z0-9]"
+    r"(?:^|[\s'\"=:,/{\[(])"
+    r"(?:(?:sk|pk|rk|hf|ghp|gho|github_pat|glpat|xox[a-z])[-_]|AKIA|AIza|eyJ|Bearer )"
     r"[-_A-Za-z0-9.]{10,}"
 )
 _LONG_AND_MIXED = re.compile(r"[A-Za-z0-9_+=]{28,}")
@@ -18,7 +19,7 @@ _LONG_AND_MIXED = re.compile(r"[A-Za-z0-9_+=]{28,}")
 
 def may_be_a_key(text: str) -> bool:
     """Whether a text looks like a key: it begins as keys do, or is long and unbroken, with letters and digits."""
-    if _BEGINS_LIKE_A_KEY.match(text.strip()):
+    if _BEGINS_LIKE_A_KEY.search(text):
         return True
     return any(re.search(r"\d", run) and re.search("[A-Za-z]", run) for run in _LONG_AND_MIXED.findall(text))
 

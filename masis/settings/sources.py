@@ -14,6 +14,7 @@ from masis.settings.faults import no_such_setting, no_such_variable, not_a_table
 from masis.settings.lines import key_lines
 from masis.settings.origins import Fault, Given, Origin, Read
 from masis.settings.ranges import schema_of
+from masis.settings.secrecy import may_be_a_key
 from masis.settings.spellings import (
     OTHER_VARIABLES,
     SPELLINGS,
@@ -104,8 +105,8 @@ def _in_flags(assignments: Mapping[str, Any], models: Mapping[str, str]) -> Iter
     for role, model in models.items():
         yield Given((role,), (role,), model, Origin("flag", "--model"))
     for key, value in assignments.items():
-        origin = Origin("flag", f"--set {key}")
         name = _dotted(key)
+        origin = Origin("flag", "--set" if any(map(may_be_a_key, name)) else f"--set {key}")
         if name in SPELLINGS or name[0] in TABLES_OF_TABLES:
             yield from _typed(name, value, origin) if isinstance(value, str) else [_given(name, value, origin)]
         else:

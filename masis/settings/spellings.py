@@ -11,6 +11,7 @@ import re
 from typing import get_origin
 
 from masis.settings.fields import Settings
+from masis.settings.secrecy import HIDDEN, may_be_a_key
 from masis.settings.words import GROUPS
 
 Name = tuple[str, ...]
@@ -76,5 +77,11 @@ VARIABLES = {variable_of(path): path for path in SPELLINGS}
 
 
 def written(path: Name) -> str:
-    """A name as it is written in the file, with quotes where TOML wants them."""
-    return ".".join(part if re.fullmatch(r"[A-Za-z0-9_-]+", part) else json.dumps(part) for part in path)
+    """A name as it is written in the file, with quotes where TOML wants them; a part that may be a key is left out."""
+    return ".".join(_part(part) for part in path)
+
+
+def _part(part: str) -> str:
+    if may_be_a_key(part):
+        return HIDDEN
+    return part if re.fullmatch(r"[A-Za-z0-9_-]+", part) else json.dumps(part)

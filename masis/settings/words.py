@@ -163,7 +163,7 @@ GROUPS = (
         "Scores",
         "scores",
         "",
-        "How the judge's four scores are bounded and weighed. The weights are those of the overall score.",
+        "How the judge's four scores are bounded and weighed. The weights, of the overall score, add up to 1.",
         {
             "hallucination_faithfulness_cap": Words(
                 "Faithfulness is at most this where something was made up.",

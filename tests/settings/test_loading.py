@@ -9,7 +9,7 @@ import pytest
 
 from masis.errors import SettingsError
 from masis.settings import YAML_KEYS, Origin, Settings, as_toml, config_file, database_path, load
-from masis.settings.loading import SHOWN, Loaded
+from masis.settings.loading import SHOWN, WEIGHTS, Loaded
 
 KEY = "sk-proj-a1b2c3d4e5f6g7h8"
 
@@ -271,6 +271,16 @@ def test_a_variable_like_none_of_ours_is_pointed_out_and_does_no_harm() -> None:
     assert first.startswith("MASIS_HOME_PLANET: nothing heeds this variable.")
     assert "OPENAI_API_KEY" in second.removeprefix("MASIS_OPENAI_API_KEY")
     assert KEY not in second
+
+
+def test_weights_that_are_not_those_of_a_mean_are_refused(tmp_path: Path) -> None:
+    [told] = refused("faithfulness_weight = 0.7\n", tmp_path)
+    assert told.startswith("masis.toml, line 1, faithfulness_weight: the weights of the overall score add up to 1.35,")
+    [told] = refused(environment={"MASIS_RELEVANCE_WEIGHT": "0.5"}, flags={"scores.reasoning_weight": "0"})
+    assert told.startswith("--set scores.reasoning_weight: ")
+    even = "".join(f"{name} = 0.25\n" for name in WEIGHTS)
+    assert read(even, tmp_path).settings.reasoning_weight == 0.25
+    assert load({"reasoning_weight": "0.1", "relevance_weight": "0.3"}, environment={}).settings.relevance_weight == 0.3
 
 
 def test_an_empty_variable_counts_as_not_set(tmp_path: Path) -> None:

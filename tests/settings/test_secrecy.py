@@ -23,6 +23,8 @@ from masis.settings.secrecy import HIDDEN, may_be_a_key, shown, without_secrets
         "Bearer abcdefghijklmnop",
         "0123456789abcdef0123456789abcdef",
         "token 0123456789abcdef0123456789abcdef",
+        "openai:sk-abcdefghijklmnop",
+        '{"key": "sk-abcdefghijklmnop"}',
     ],
 )
 def test_what_looks_like_a_key_is_not_shown(text: str) -> None:
@@ -40,6 +42,8 @@ def test_what_looks_like_a_key_is_not_shown(text: str) -> None:
         "vllm:meta-llama/Llama-3.1-70B-Instruct-AWQ-INT4",
         "offline,openai:gpt-4o,ollama:llama3.2:3b-instruct-q4_K_M",
         "https://eutils.ncbi.nlm.nih.gov/entrez/eutils",
+        "ollama:skywork-13b-base-v2",
+        "ollama:hf.co/bartowski/Llama-3.2-3B-Instruct-GGUF",
         "librarian@hospital.example",
         "nine",
     ],
