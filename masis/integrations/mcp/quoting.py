@@ -8,7 +8,7 @@ escapes, which parse to the same text.
 from __future__ import annotations
 
 import json
-import re
+import unicodedata
 from typing import Any
 
 NOTICE = (
@@ -17,24 +17,29 @@ NOTICE = (
 )
 """Stands beside each result: it says what the texts are and asks for nothing."""
 
-_SHOWN = 120
+_LINE = 120
+_REMEMBERED = 20_000
 
-_UNSEEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u034f\u0600-\u0605\u061c\u06dd\u070f\u115f\u1160\u17b4\u17b5\u180b-\u180f"
-    "\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ud800-\udfff\ue000-\uf8ff\ufe00-\ufe0f\ufeff\uffa0\ufff0-\uffff"
-    "\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U0010ffff]"
-)
+_INVISIBLE = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
+"""Categories of Unicode: controls, format and direction, halves of pairs, private and unassigned, separators."""
+
+_BLANK = {
+    *map(chr, (0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x180B, 0x180C, 0x180D, 0x180F, 0x3164, 0xFFA0)),
+    *map(chr, range(0xFE00, 0xFE10)),
+    *map(chr, range(0xE0100, 0xE01F0)),
+}
+"""Marks and letters that nobody sees either, and the selectors of variants, in which text can be hidden."""
 
 
 def quoted_json(value: Any) -> str:
     """The value as JSON in which nothing is invisible; parsing gives the value back."""
-    return _UNSEEN.sub(_escaped, json.dumps(value, ensure_ascii=False))
+    return json.dumps(value, ensure_ascii=False).translate(_SHOWN)
 
 
-def visible(text: str, limit: int = _SHOWN) -> str:
+def visible(text: str, limit: int = _LINE) -> str:
     """One line of text from outside, cut to ``limit`` characters, for a message or a title."""
     cut = text if len(text) <= limit else text[: limit - 1] + "…"
-    return _UNSEEN.sub(_escaped, cut.replace("\n", " ").replace("\t", " "))
+    return cut.replace("\n", " ").replace("\t", " ").translate(_SHOWN)
 
 
 def named(identifier: str) -> str:
@@ -42,9 +47,22 @@ def named(identifier: str) -> str:
     return f"'{visible(identifier)}'"
 
 
-def _escaped(found: re.Match[str]) -> str:
-    code = ord(found.group())
+class _Shown(dict[int, str]):
+    """What each character is written as, for ``str.translate``: looked up once, then remembered."""
+
+    def __missing__(self, code: int) -> str:
+        char = chr(code)
+        written = _escaped(code) if char in _BLANK or unicodedata.category(char) in _INVISIBLE else char
+        if len(self) < _REMEMBERED:
+            self[code] = written
+        return written
+
+
+def _escaped(code: int) -> str:
     if code <= 0xFFFF:
         return f"\\u{code:04x}"
     high, low = divmod(code - 0x10000, 0x400)
     return f"\\u{0xD800 + high:04x}\\u{0xDC00 + low:04x}"
+
+
+_SHOWN = _Shown()

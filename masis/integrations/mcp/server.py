@@ -77,7 +77,7 @@ class MasisServer:
             return _failed(f"There is no tool {named(params.name)}. There are: {there}.")
         try:
             asked = arguments.read(tool.takes, params.arguments or {})
-            result = await self._done(ctx, tool, asked)
+            result, text = await self._done(ctx, tool, asked)
         except MasisError as error:
             log.info("tool %s: %s", tool.name, type(error).__name__)
             return _failed(str(error), error)
@@ -91,21 +91,23 @@ class MasisServer:
             )
         return wire.CallToolResult(
             content=[
-                wire.TextContent(type="text", text=quoted_json(result)),
+                wire.TextContent(type="text", text=text),
                 wire.TextContent(type="text", text=NOTICE),
             ],
             structured_content=result,
         )
 
-    async def _done(self, ctx: Context, tool: Tool, asked: arguments.Arguments) -> dict[str, Any]:
+    async def _done(self, ctx: Context, tool: Tool, asked: arguments.Arguments) -> tuple[dict[str, Any], str]:
+        """The structured result of a call, and its text."""
         loop = asyncio.get_running_loop()
         told: asyncio.Queue[Progress | None] = asyncio.Queue()
 
         def tell(progress: Progress) -> None:
             loop.call_soon_threadsafe(told.put_nowait, progress)
 
-        def work(gone: Callable[[], bool]) -> dict[str, Any]:
-            return tool.result(tool.does(self.desk, asked, Watch(tell, gone)))
+        def work(gone: Callable[[], bool]) -> tuple[dict[str, Any], str]:
+            result = tool.result(tool.does(self.desk, asked, Watch(tell, gone)))
+            return result, quoted_json(result)
 
         pool = self._audits if tool.audits else self._readers
         telling = asyncio.ensure_future(_pass_on(told, ctx))

@@ -58,45 +58,45 @@ def inspect(door: Door, *arguments: str) -> tuple[int, Any, str]:
         return done.returncode, done.stdout, done.stderr
 
 
-@pytest.mark.parametrize("transport", ["stdio", "http"])
-def test_the_inspector_lists_calls_and_reads(transport: str, database: Path) -> None:
+@pytest.fixture
+def inspector() -> None:
     if why := _missing():
         pytest.skip(f"the inspector is not here: {why}")
-    with Door(transport, database) as door:
+
+
+@pytest.mark.usefixtures("inspector")
+def test_the_inspector_lists_calls_and_reads_over_stdio(database: Path) -> None:
+    with Door("stdio", database) as door:
         code, listed, told = inspect(door, "--method", "tools/list")
         assert code == 0, told
         assert [tool["name"] for tool in listed["tools"]][:2] == ["critique_answer", "audit_citations"]
         assert all(tool["outputSchema"]["type"] == "object" for tool in listed["tools"])
 
-        code, run, told = inspect(
-            door, "--method", "tools/call", "--tool-name", "run_audit", "--tool-arg", "caseId=bridge"
-        )
+        call = ("--method", "tools/call", "--tool-name")
+        code, run, told = inspect(door, *call, "run_audit", "--tool-arg", "caseId=bridge")
         assert code == 0, told
         assert run["structuredContent"]["state"] == "finished"
 
-        code, critique, told = inspect(
-            door, "--method", "tools/call", "--tool-name", "critique_answer",
-            "--tool-arg", f"query={BRIDGE['query']}",
-            "--tool-arg", "draft=The bridge over the river is 990 metres long, as everybody in the town knows.",
-            "--tool-arg", 'sourceIds=["bridge/1"]', "--tool-arg", "strictness=strict",
-        )  # fmt: skip
+        code, case, told = inspect(door, "--method", "resources/read", "--uri", "masis://case/bridge")
+        assert code == 0, told
+        assert json.loads(case["contents"][0]["text"])["case"] == BRIDGE
+
+
+@pytest.mark.usefixtures("inspector")
+def test_the_inspector_calls_and_lists_over_http(database: Path) -> None:
+    with Door("http", database) as door:
+        draft = "The bridge over the river is 990 metres long, as everybody in the town knows."
+        given = (f"query={BRIDGE['query']}", f"draft={draft}", 'sourceIds=["bridge/1"]', "strictness=strict")
+        flags = [flag for each in given for flag in ("--tool-arg", each)]
+        call = ("--method", "tools/call", "--tool-name")
+        code, critique, told = inspect(door, *call, "critique_answer", *flags)
         assert code == 0, told
         assert critique["structuredContent"]["isValid"] is False
 
-        _, wrong, told = inspect(
-            door, "--method", "tools/call", "--tool-name", "get_run", "--tool-arg", "runId=nothing"
-        )
+        _, wrong, told = inspect(door, *call, "get_run", "--tool-arg", "runId=nothing")
         assert wrong["isError"] is True, told
         assert "there is no run 'nothing'" in wrong["content"][0]["text"]
 
         code, resources, told = inspect(door, "--method", "resources/list")
         assert code == 0, told
         assert resources["resources"][0]["uri"] == "masis://case/bridge"
-
-        code, templates, told = inspect(door, "--method", "resources/templates/list")
-        assert code == 0, told
-        assert len(templates["resourceTemplates"]) == 2
-
-        code, case, told = inspect(door, "--method", "resources/read", "--uri", "masis://case/bridge")
-        assert code == 0, told
-        assert json.loads(case["contents"][0]["text"])["case"] == BRIDGE

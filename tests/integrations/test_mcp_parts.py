@@ -1,0 +1,185 @@
+"""What the MCP tools take and give, without the SDK: arguments, cursors, ids of evidence, quoting."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import time
+import unicodedata
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+
+from masis.cli import main
+from masis.errors import InputError, MissingExtra
+from masis.integrations import mcp
+from masis.integrations.mcp import arguments, reports
+from masis.integrations.mcp.cursors import cursor, page_of
+from masis.integrations.mcp.desk import Desk, Progress, Stopped, Watch
+from masis.integrations.mcp.quoting import quoted_json, visible
+from masis.integrations.mcp.sources import address, gathered
+from masis.integrations.mcp.tools import TOOLS
+from masis.schema.case import Case, Evidence
+from masis.workbench import Workbench
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+BRIDGE = {
+    "id": "bridge",
+    "query": "How long is the bridge?",
+    "answer": "The bridge is 120 metres long [1]. It was opened in 1931 [9].",
+    "evidence": [{"id": "1", "text": "The bridge is 120 metres long."}, {"id": "2", "text": "It opened in 1931."}],
+}
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    workbench = Workbench.open(tmp_path / "m.db")
+    workbench.import_cases([Case.model_validate(BRIDGE)])
+    return Desk(workbench)
+
+
+def test_without_the_extra_the_command_names_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    there = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name, *more: None if name == "mcp" else there(name, *more))
+    with pytest.raises(MissingExtra, match=r"pip install 'masis-workbench\[mcp\]'"):
+        mcp.require()
+    result = CliRunner().invoke(main, ["mcp", "--db", str(tmp_path / "m.db")])
+    assert result.exit_code == 1
+    assert "pip install 'masis-workbench[mcp]'" in result.stderr
+    assert not (tmp_path / "m.db").exists()
+
+
+@given(tool=st.sampled_from(TOOLS), data=st.data())
+def test_any_arguments_are_read_or_refused_in_words(tool: Any, data: st.DataObject) -> None:
+    names = list(tool.input_schema()["properties"])
+    given_ = data.draw(st.dictionaries(st.sampled_from(names) | st.text(max_size=10), JSON, max_size=6))
+    try:
+        asked = arguments.read(tool.takes, given_)
+    except InputError as error:
+        message = str(error)
+    else:
+        assert isinstance(asked, tool.takes)
+        return
+    assert len(message) < 3000
+    assert "Arguments " in message
+
+
+@pytest.mark.parametrize("key", ["x" * 100_000, "query" * 20_000, "\u202e" * 100_000])
+def test_long_names_and_values_are_refused_at_once_and_cut_in_the_message(key: str) -> None:
+    began = time.process_time()
+    for given_ in (
+        {key: "x"},
+        {"query": key * 10},
+        {"strictness": key},
+        {"sourceIds": [key]},
+        {"sourceIds": "[" * 100_000},
+    ):
+        with pytest.raises(InputError) as refused:
+            arguments.read(arguments.CritiqueAnswer, given_)
+        assert len(str(refused.value)) < 2000
+        assert "\u202e" not in str(refused.value)
+    assert time.process_time() - began < 3
+
+
+@given(text=st.text())
+def test_what_is_quoted_parses_to_the_same_and_hides_nothing(text: str) -> None:
+    assert json.loads(quoted_json({"text": text})) == {"text": text}
+    shown = quoted_json(text) + visible(text)
+    hidden = {char for char in shown if unicodedata.category(char) in ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")}
+    assert not hidden
+
+
+def test_every_hidden_character_of_unicode_is_shown() -> None:
+    hidden = [
+        chr(code) for code in range(0x110000) if unicodedata.category(chr(code)) in ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
+    ]
+    shown = set(quoted_json("".join(hidden)))
+    assert not shown & set(hidden)
+
+
+@given(st.text(min_size=1), st.text(min_size=1))
+def test_the_whole_id_of_a_chunk_names_its_case_and_itself(case_id: str, evidence_id: str) -> None:
+    written = address(case_id, evidence_id)
+    assert written.count("/") == 1
+    assert [part.replace("%2F", "/").replace("%25", "%") for part in written.split("/")] == [case_id, evidence_id]
+
+
+@given(st.text(max_size=60) | st.just(cursor(3, "other")))
+def test_a_cursor_is_the_one_that_was_given_or_is_refused(text: str) -> None:
+    assert page_of(cursor(3, {"text": "x"}), {"text": "x"}) == 3
+    with pytest.raises(InputError, match="cursor: is not a cursor of this list"):
+        page_of(text, {"text": "x"})
+
+
+def test_chunks_of_many_cases_and_chunks_in_full_each_have_an_id_of_their_own(desk: Desk) -> None:
+    again = {**BRIDGE, "id": "100%/b", "evidence": [{"id": "1", "text": "a"}, {"id": "3/4", "text": "b"}]}
+    desk.workbench.import_cases([Case.model_validate(again)])
+    inline = [Evidence(id="2", text="In full.")]
+    found = gathered(desk.store, ["bridge/1", "bridge/2", "100%25%2Fb/1", "100%/b/3/4", "bridge/1"], inline)
+    assert [(source.chunk.id, source.chunk.text[:5]) for source in found] == [
+        ("2", "In fu"), ("bridge/1", "The b"), ("bridge/2", "It op"), ("100%25%2Fb/1", "a"), ("3/4", "b"),
+    ]  # fmt: skip
+    assert [used.source_id for used in reports.used(found)] == [
+        None, "bridge/1", "bridge/2", "100%25%2Fb/1", "100%25%2Fb/3%2F4",
+    ]  # fmt: skip
+
+
+def test_progress_only_grows_and_ends_at_its_total_also_where_a_draft_is_written_first(desk: Desk) -> None:
+    without = {key: value for key, value in BRIDGE.items() if key not in ("id", "answer")}
+    told: list[Progress] = []
+    desk.run_audit(arguments.read(arguments.RunAudit, {"case": without}), Watch(told.append))
+    done = [progress.done for progress in told]
+    assert done == sorted(set(done))
+    assert told[-1].done == told[-1].total == 16
+    assert told[1].message == "drafting"
+
+
+def test_an_audit_whose_caller_is_gone_stops_and_is_taken_up_after_what_was_finished(desk: Desk) -> None:
+    told: list[Progress] = []
+    asked = arguments.read(arguments.RunAudit, {"caseId": "bridge"})
+    with pytest.raises(Stopped):
+        desk.run_audit(asked, Watch(told.append, lambda: any("iteration 2" in each.message for each in told)))
+    (stopped,) = desk.store.runs.for_case("bridge")
+    assert stopped.state == "interrupted"
+    part = desk.get_run(arguments.read(arguments.GetRun, {"runId": stopped.id}), Watch())
+    assert (part.state, len(part.iterations), part.final_answer) == ("interrupted", 1, None)
+    told.clear()
+    run = desk.run_audit(asked, Watch(told.append))
+    assert run.run_id == stopped.id
+    assert told[0].message == f"run {run.run_id} is taken up"
+    assert [progress.done for progress in told] == sorted(progress.done for progress in told)
+    assert told[0].done >= 5
+
+
+def test_a_run_too_long_for_an_answer_is_pointed_to_as_a_resource(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = desk.run_audit(arguments.read(arguments.RunAudit, {"caseId": "bridge"}), Watch())
+    monkeypatch.setattr("masis.integrations.mcp.desk.MOST_REPORTED", 1000)
+    with pytest.raises(InputError, match=f"read the resource {run.uri}"):
+        desk.get_run(arguments.read(arguments.GetRun, {"runId": run.run_id, "detail": "whole"}), Watch())
+
+
+def test_every_result_has_the_form_that_is_promised(desk: Desk) -> None:
+    run = desk.run_audit(arguments.read(arguments.RunAudit, {"caseId": "bridge"}), Watch())
+    asked: dict[str, dict[str, Any]] = {
+        "critique_answer": {"query": "q", "draft": BRIDGE["answer"], "sourceIds": ["bridge/1"]},
+        "audit_citations": {"answer": BRIDGE["answer"], "sourceIds": ["bridge/1"]},
+        "verify_claims": {"claims": ["It is long."], "sourceIds": ["bridge/1"]},
+        "run_audit": {"caseId": "bridge"},
+        "get_run": {"runId": run.run_id, "detail": "whole"},
+        "get_case": {"caseId": "bridge"},
+        "list_queue": {},
+        "search_evidence": {"text": "bridge"},
+    }
+    for tool in TOOLS:
+        result = tool.result(tool.does(desk, arguments.read(tool.takes, asked[tool.name]), Watch()))
+        schema = tool.output_schema()
+        assert set(schema["required"]) <= set(result) <= set(schema["properties"]), tool.name
+        assert json.loads(quoted_json(result)) == result
