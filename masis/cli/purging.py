@@ -185,6 +185,8 @@ def _tell_done(workbench: Workbench, plan: PurgePlan, done: Purged, *, as_json: 
         click.echo(f"Removed as purge {gone.seq}: {amount}.")
     if done.purge is not None and done.purge.runs < plan.runs:
         say(f"{counted(plan.runs - done.purge.runs, 'run')} stayed: decided, taken up or left when it was stopped.")
+    if done.lingers:
+        say(f"Another program still reads it as it was: until that ends {workbench.database}-wal holds what went.")
     if (shrunk := done.shrunk) is not None:
         size = f"{size_words(shrunk.before)} before, {size_words(shrunk.after)} now"
         why = f"; it did not give all room back: {shrunk.why_not}" if shrunk.why_not else ""

@@ -125,6 +125,10 @@ class Store:
         """Whether file, schema, guards and log are in order."""
         return check(self.database)
 
+    def settle(self) -> bool:
+        """Carry the write-ahead log into the file; False where another program still reads an old state."""
+        return shrinking.settle(self.database)
+
     def try_writing(self) -> Tried:
         """Whether the database takes a write: one is made, and stays."""
         return try_writing(self.database)

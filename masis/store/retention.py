@@ -17,6 +17,7 @@ from masis.schema.retention import Candidate, KeptFor, Parts, Purge, PurgePlan, 
 from masis.store.opening import Database
 from masis.store.purges import insert_purge, insert_removal, purge_numbered
 from masis.store.runs import unpack
+from masis.store.shrinking import settle
 from masis.store.states import refresh
 
 BATCH = 100
@@ -109,8 +110,7 @@ class Retention:
             if _count(connection, "remembered_grades WHERE julianday(at) < julianday(?)", [rule.cutoff]):
                 seq = seq or _begin(connection, rule, by, how, self._database.now())
                 _remove_grades(connection, seq, rule)
-        # the write-ahead log, and what it has not yet carried into the file, still hold the old pages
-        self._database.connection().execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        settle(self._database)
         return None if seq is None else purge_numbered(self._database.connection(), seq)
 
 

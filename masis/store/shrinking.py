@@ -14,10 +14,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from masis.schema.retention import Shrunk
-from masis.store.opening import Database
+from masis.store.opening import BUSY_TIMEOUT_S, Database
 
 WORTHWHILE = 0.02
 """The share of the file that must have become free for writing it anew to be worth the while."""
+
+SETTLED_WITHIN_MS = 2_000
+"""How long to wait for readers of an old state to end: pages read for some milliseconds, an archive for minutes."""
 
 _ROOM = 1.1
 _ASKED_EVERY = 1_000
@@ -43,9 +46,22 @@ def shrink(database: Database, stopped: Callable[[], bool] | None = None, *, fre
         _vacuum(connection, stopped)
     except sqlite3.OperationalError as error:
         return Shrunk(before=before, after=path.stat().st_size, why_not=_in_words(error))
-    busy, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-    why = "another program still reads its old state; it shrinks when that ends" if busy else ""
+    why = "" if settle(database) else "another program still reads its old state; it shrinks when that ends"
     return Shrunk(before=before, after=path.stat().st_size, why_not=why)
+
+
+def settle(database: Database) -> bool:
+    """Carry the write-ahead log into the file and empty it: until then it holds pages as they were.
+
+    False where another program still reads an old state, which then lingers until that ends.
+    """
+    connection = database.connection()
+    connection.execute(f"PRAGMA busy_timeout = {SETTLED_WITHIN_MS}")
+    try:
+        busy, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    finally:
+        connection.execute(f"PRAGMA busy_timeout = {round(BUSY_TIMEOUT_S * 1000)}")
+    return not busy
 
 
 def _vacuum(connection: sqlite3.Connection, stopped: Callable[[], bool] | None) -> None:

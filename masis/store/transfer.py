@@ -43,7 +43,8 @@ class CaseRecord(Record):
 class RunRecord(Record):
     """A run, finished (then ``run`` is its result, without the iterations, which are here) or interrupted.
 
-    Of one that retention has removed there are only its ``figures``, and the number of the purge that removed it.
+    Of one that retention has removed there are only its ``figures`` and ``measures``, which are otherwise derived anew,
+    and the number of the purge that removed it.
     """
 
     record: Literal["run"] = "run"
@@ -63,6 +64,7 @@ class RunRecord(Record):
     events: list[dict[str, Any]]
     removed_by: int | None = None
     figures: dict[str, Any] | None = None
+    measures: dict[str, Any] | None = None
 
 
 class EntryRecord(Record):
@@ -142,6 +144,7 @@ def _run_record(connection: sqlite3.Connection, row: sqlite3.Row) -> RunRecord:
         events=[json.loads(each[0]) for each in events],
         removed_by=row["removed_by"],
         figures=transfer_keeping.figures_of(row) if row["removed_by"] is not None else None,
+        measures=transfer_keeping.measures_of(connection, row["id"]) if row["removed_by"] is not None else None,
     )
 
 
@@ -276,6 +279,7 @@ class Putting:
             write_result(self._connection, seq, run)
         if record.removed_by is not None:
             self._of_keeping.mark_removed(seq, record.removed_by, record.figures or {})
+            self._of_keeping.put_measures(record.measures)
         for event in (Event.model_validate(each) for each in record.events):
             self._connection.execute(
                 "INSERT INTO run_events VALUES (?, ?, ?)", [seq, event.seq, event.model_dump_json()]

@@ -82,6 +82,21 @@ def figures_of(row: sqlite3.Row) -> dict[str, Any]:
     return figures | {name: json.loads(row[name]) for name in _LISTS}
 
 
+def measures_of(connection: sqlite3.Connection, run_id: str) -> dict[str, Any] | None:
+    """The rows of figures of a run whose content is gone; None where there are none."""
+    row = connection.execute("SELECT * FROM run_measures WHERE run_id = ?", [run_id]).fetchone()
+    if row is None:
+        return None
+    iterations = connection.execute(
+        "SELECT * FROM iteration_measures WHERE measures_seq = ? ORDER BY number", [row["seq"]]
+    ).fetchall()
+    return {**_without(row, "seq"), "of_iterations": [_without(each, "measures_seq") for each in iterations]}
+
+
+def _without(row: sqlite3.Row, key: str) -> dict[str, Any]:
+    return {name: row[name] for name in row.keys() if name != key}  # noqa: SIM118 (a row iterates over its values)
+
+
 class PuttingKept:
     """Puts these records into an empty database, inside the transaction of ``transfer.Putting``."""
 
@@ -108,6 +123,22 @@ class PuttingKept:
         kept = figures | {name: json.dumps(figures[name]) for name in _LISTS} | {"removed_by": purge}
         assignments = ", ".join(f"{name} = ?" for name in kept)
         self._connection.execute(f"UPDATE runs SET {assignments} WHERE seq = ?", [*kept.values(), run_seq])  # noqa: S608
+
+    def put_measures(self, measures: dict[str, Any] | None) -> None:
+        """Put the rows of figures of a run whose content is gone."""
+        if measures is None:
+            return
+        seq = self._insert("run_measures", {name: measures[name] for name in measures if name != "of_iterations"})
+        for each in measures.get("of_iterations", ()):
+            self._insert("iteration_measures", {"measures_seq": seq, **each})
+
+    def _insert(self, table: Literal["run_measures", "iteration_measures"], row: dict[str, Any]) -> int:
+        known = {each["name"] for each in self._connection.execute(f"PRAGMA table_info({table})")}
+        if not set(row) <= known:
+            raise InputError("has figures that this workbench does not know", cure=ALTERED, field="measures")
+        marks = ", ".join("?" * len(row))
+        sql = f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks})"  # noqa: S608 (columns that the table has)
+        return int(self._connection.execute(sql, list(row.values())).lastrowid or 0)
 
     def finish(self) -> None:
         """Make the log of executions where the archive is older than it."""

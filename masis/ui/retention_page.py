@@ -167,6 +167,10 @@ def _told() -> None:
         st.info("There was nothing left to remove.", icon=":material/info:")
         return
     st.success(f"{_both(done.purge.runs, done.purge.screenings)} removed.", icon=":material/check_circle:")
+    if done.lingers:
+        st.caption(
+            "Another program still reads the database as it was; what was removed is on the disk until that ends."
+        )
     if done.shrunk is not None:
         size = f"The file had {size_words(done.shrunk.before)} and has {size_words(done.shrunk.after)} now."
         st.caption(f"{size}{f' It did not give all room back: {done.shrunk.why_not}.' if done.shrunk.why_not else ''}")

@@ -23,10 +23,14 @@ BY_ITSELF = "retention"
 
 
 class Purged(NamedTuple):
-    """What a purge came to: its record (None where nothing was to go), and whether the file gave the room back."""
+    """What a purge came to: its record (None where nothing was to go), and whether the file gave the room back.
+
+    ``lingers``: another program still reads the database as it was, and the disk holds that until it ends.
+    """
 
     purge: Purge | None
     shrunk: Shrunk | None
+    lingers: bool = False
 
 
 def rule_of(days: int, *, decided: bool = False, waiting: bool = False, now: str | None = None) -> RetentionRule:
@@ -59,9 +63,11 @@ def purge(
     done = bench.store.retention.remove(rule, by=by, how=how, on_batch=on_batch, stopped=stopped)
     if done is not None:
         log.info("purge %d: %d runs and %d screenings removed", done.seq, done.runs, done.screenings)
-    if done is None or not shrink or (stopped is not None and stopped()):
-        return Purged(done, None)
-    return Purged(done, bench.store.shrink(stopped, freed=done.bytes))
+    if done is None:
+        return Purged(None, None)
+    wanted = shrink and not (stopped is not None and stopped())
+    shrunk = bench.store.shrink(stopped, freed=done.bytes) if wanted else None
+    return Purged(done, shrunk, lingers=not bench.store.settle())
 
 
 class ByItself:

@@ -14,7 +14,7 @@ from masis.errors import NewerDatabase, NotADatabase, StoreError
 from masis.store import CaseFilter, Store, guards, migrations
 from masis.store.migrations import MIGRATIONS, applied, migrate
 from masis.store.opening import connect, open_database
-from tests.store.factories import a_case
+from tests.store.factories import a_case, a_run, an_iteration
 
 OLD_CASE = (
     '{"id": "old-1", "query": "Où est le pont?", "answer": "Ici [1].", "evidence": [{"id": "1", "text": "Là-bas"}]}'
@@ -93,6 +93,41 @@ def test_a_migration_that_fails_halfway_leaves_no_trace_and_is_made_good_later(p
     connection.close()
     with Store.open(path) as store:
         assert store.cases.add(a_case()) == "added"
+
+
+def test_runs_that_stood_before_are_entered_in_the_log_of_executions(path: Path) -> None:
+    with Store.open(path) as store:
+        for case_id in ("a", "b"):
+            store.cases.add(a_case(case_id))
+        run = a_run(a_case("a"), "finished", iterations=(an_iteration(1, quality=0.4), an_iteration(2, quality=0.6)))
+        store.runs.finish(run.model_copy(update={"improvement_percentage": 50.0}))
+        case = a_case("b")
+        store.runs.start("cut", case_id="b", case_digest=case.digest(), models={"critic": "m"}, settings={})
+        store.runs.save_iteration("cut", an_iteration(1, quality=0.5))
+        store.runs.save_iteration("cut", an_iteration(2, quality=0.4))
+        store.runs.abandon("cut", "Ctrl-C")
+        store.runs.start("under way", case_id="b", case_digest=case.digest(), models={}, settings={})
+        made = list(store.executions.iterate())
+        connection = store.database.connection()
+        for table in ("executions", "purged", "purges"):
+            for trigger in guards.GUARDS[table]:
+                connection.execute(f"DROP TRIGGER {trigger}")
+        connection.execute("DROP INDEX decisions_of_run")
+        for table in ("runs", "screenings"):
+            connection.execute(f"ALTER TABLE {table} DROP COLUMN removed_by")
+        for table in ("executions", "purged", "purges"):
+            connection.execute(f"DROP TABLE {table}")
+        connection.execute("DELETE FROM _sqlite_migrations WHERE name LIKE 'm012%'")
+    with Store.open(path) as store:
+        entered = list(store.executions.iterate())
+        assert {each.run_id: each.termination for each in entered} == {"finished": "convergence", "cut": "abandoned"}
+        versions = {"app": "", "rubric": ""}  # of a run that was cut short nobody wrote them down
+        expected = {each.run_id: each for each in made}
+        expected["cut"] = expected["cut"].model_copy(update=versions)
+        assert {each.run_id: each for each in entered} == expected
+        assert store.check().ok
+        store.runs.abandon("under way", "Ctrl-C")
+        assert store.executions.count() == 3
 
 
 def test_guards_that_a_migration_loses_are_armed_again(path: Path) -> None:

@@ -16,7 +16,10 @@ from masis.errors import Removed
 from masis.schema.audit import Draft
 from masis.schema.retention import RetentionRule
 from masis.schema.run import Run
-from masis.store import DecisionFilter, Owner, Store
+from masis.schema.screening import Override
+from masis.schema.screening_log import ScreeningDecision
+from masis.store import CaseFilter, DecisionFilter, Owner, Store
+from masis.store.opening import connect
 from tests.store.factories import (
     JUDGE,
     SETTINGS,
@@ -28,6 +31,7 @@ from tests.store.factories import (
     an_iteration,
     an_undo,
 )
+from tests.store.test_screenings import a_grade, abstracts, screened
 
 OLD, NEW, CUTOFF = "2026-01-01T10:00:01.000Z", "2026-03-01T10:00:01.000Z", "2026-02-01T00:00:00.000Z"
 SECRET = "Kastellaun lies on a ridge of slate"
@@ -292,6 +296,7 @@ def test_an_archive_of_a_purged_store_gives_the_same_store_again(mixed: Store, t
         assert copy.purges.history() == mixed.purges.history()
         assert list(copy.purges.removals(1)) == list(mixed.purges.removals(1))
         assert list(copy.executions.iterate()) == list(mixed.executions.iterate())
+        assert copy.measures.count() == mixed.measures.count() == 7
         for name in ("accepted", "again", "cut", "decided"):
             assert copy.runs.for_case(name) == mixed.runs.for_case(name)
             assert copy.cases.summary(name) == mixed.cases.summary(name)
@@ -299,3 +304,102 @@ def test_an_archive_of_a_purged_store_gives_the_same_store_again(mixed: Store, t
         write_archive(copy, again)
         assert copy.check().ok
     assert again.getvalue() == first.read_bytes()
+
+
+# screenings
+
+
+def a_screening(store: Store, screening_id: str, *, at: str = OLD) -> None:
+    screened(store, abstracts(2, 2), screening_id)
+    store.database.connection().execute("UPDATE screenings SET ended_at = ? WHERE id = ?", [at, screening_id])
+
+
+@pytest.fixture
+def screenings(store: Store) -> Store:
+    """Three screenings, one of them new, one with a person's word on it; and a grade remembered long ago."""
+    a_screening(store, "old")
+    a_screening(store, "new", at=NEW)
+    a_screening(store, "with a word")
+    word = Override(abstract_id="a0", field="recommendation", value="discard", reason="r", reviewer="Ada", at="")
+    store.screening_log.append(
+        ScreeningDecision(kind="override", reviewer="Ada", screening_id="with a word", override=word, reason="r")
+    )
+    store.remembered_grades.put("k", a_grade("a0"))
+    return store
+
+
+def test_a_screening_goes_unless_a_person_has_said_something_about_it(screenings: Store) -> None:
+    screenings.database.connection().execute("UPDATE remembered_grades SET at = ?", [OLD])
+    plan = screenings.retention.plan(RULE)
+    assert [(each.kind, each.id) for each in plan.goes] == [("screening", "old"), ("remembered_grades", "")]
+    assert plan.kept == {"decided": 1}
+    made = screenings.retention.remove(RULE, by="Ada", how="command")
+    assert made is not None
+    assert (made.screenings, made.parts, made.bytes) == (1, plan.parts, plan.bytes)
+    assert screenings.remembered_grades.get("k") is None
+    summary = screenings.screenings.summary("old")
+    assert (summary.question, summary.removed_at is not None, summary.abstracts) == ("Does it work?", True, 0)
+    assert summary.outcome is not None
+    for ask in (screenings.screenings.get, screenings.screenings.progress, screenings.screenings.resume):
+        with pytest.raises(Removed, match="Screen the question again"):
+            ask("old")
+    assert screenings.screenings.get("new").grades
+    assert screenings.screenings.get("with a word").grades
+    check = screenings.check()
+    assert check.ok, check.problems
+
+
+def test_people_s_words_and_the_acceptance_memory_outlast_a_screening(screenings: Store) -> None:
+    before = screenings.acceptances.history()
+    done = screenings.retention.remove(ALL, by="Ada", how="command")
+    assert done is not None
+    assert done.screenings == 2
+    assert screenings.acceptances.history() == before
+    check = screenings.check()
+    assert check.ok, check.problems
+    assert (check.screening_log.length, check.screening_log.whole) == (1, True)
+    assert len(screenings.screening_log.overrides("with a word")) == 1
+
+
+def test_an_archive_holds_a_screening_that_was_removed(screenings: Store, tmp_path: Path) -> None:
+    screenings.retention.remove(ALL, by="Ada", how="command")
+    first = tmp_path / "first.jsonl"
+    with first.open("wb") as stream:
+        write_archive(screenings, stream)
+    with Store.open(tmp_path / "copy.db") as copy:
+        read_archive(first, copy)
+        for name in ("old", "new", "with a word"):
+            # a version counts what happened to it here; it is none of the record
+            version = copy.screenings.summary(name).version
+            assert copy.screenings.summary(name) == screenings.screenings.summary(name).model_copy(
+                update={"version": version}
+            )
+        again = io.BytesIO()
+        write_archive(copy, again)
+    assert again.getvalue() == first.read_bytes()
+
+
+def test_a_search_finds_what_it_found_after_the_file_was_written_anew(mixed: Store) -> None:
+    before = mixed.cases.search(CaseFilter(text="bridge"))
+    assert before.total
+    purge(mixed, ALL)
+    assert mixed.shrink().why_not == ""
+    after = mixed.cases.search(CaseFilter(text="bridge"))
+    assert {row.id for row in after.rows} == {row.id for row in before.rows}
+
+
+def test_what_is_removed_while_another_reads_lingers_and_that_is_said(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("masis.store.shrinking.SETTLED_WITHIN_MS", 50)
+    with Store.open(path) as store:
+        run_of(store, "one")
+        reader = connect(path)
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM run_events").fetchone()
+        purge(store, ALL)
+        assert not store.settle()
+        assert SECRET.encode() in bytes_of(path)
+        reader.close()
+        assert store.settle()
+        assert SECRET.encode() not in bytes_of(path)
