@@ -61,7 +61,10 @@ def load(
     strongest: dict[Name, Given] = {}
     for read in reads:
         faults += _contradictions(read.given)
-        strongest |= {each.means: each for each in reversed(read.given)}
+        first: dict[Name, Given] = {}
+        for each in read.given:
+            first.setdefault(each.means, each)
+        strongest |= first
     settings = _checked(strongest, faults)
     if settings is None:
         raise SettingsError(_told(faults)) from None

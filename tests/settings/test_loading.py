@@ -233,6 +233,7 @@ def test_a_value_inside_of_a_table_may_come_from_elsewhere_than_its_neighbours(t
     assert vllm.address == "http://127.0.0.1:2/v1"
     assert found.settings.prices["vllm:m"].output == 2
     assert found.origins["providers"].kind == "flag"
+    assert read(text, tmp_path).origins["providers"].line == 2
     assert {".".join(name[1:]): origin.kind for name, origin in found.inside.items() if name[0] == "providers"} == {
         "My-Server.address": "file",
         "My-Server.concurrency": "environment",
