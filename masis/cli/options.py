@@ -22,6 +22,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 STDIO = Path("-")
 """Stands for stdin or stdout."""
 
+_SAID = "masis.settings.warnings"
+
 
 def _checked_input(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
     for path in value if isinstance(value, tuple) else (value,):
@@ -111,9 +113,18 @@ def chosen(models: Iterable[str], assignments: Iterable[str]) -> Loaded:
             raise click.UsageError(f"--set {shown(assignment)}: write it as KEY=VALUE, like max_iterations=2.")
         flags[key.strip()] = value.strip()
     loaded = load(flags, models=_roles(models))
-    for warning in loaded.warnings:
-        say(f"Note: {warning}")
+    _say_once(loaded.warnings)
     return loaded
+
+
+def _say_once(warnings: Iterable[str]) -> None:
+    """Say each warning once a command, however often its settings are read."""
+    context = click.get_current_context(silent=True)
+    said: set[str] = context.meta.setdefault(_SAID, set()) if context else set()
+    for warning in warnings:
+        if warning not in said:
+            said.add(warning)
+            say(f"Note: {warning}")
 
 
 def misnamed_models(loaded: Loaded) -> list[str]:
@@ -161,7 +172,7 @@ def _roles(models: Iterable[str]) -> dict[str, str]:
 
 def opened(database: Path) -> Workbench:
     """The workbench on a database, made or migrated where need be, with the settings of environment and file."""
-    return Workbench.open(database, load().settings)
+    return Workbench.open(database, chosen((), ()).settings)
 
 
 def opened_for_reading(named: Path | None, unguarded: Unguarded = "refuse") -> Workbench:
@@ -172,4 +183,4 @@ def opened_for_reading(named: Path | None, unguarded: Unguarded = "refuse") -> W
     path = database_path(named)
     if not path.exists():
         raise JobFailed(f"{path}: there is no database here. 'masis import FILE' or 'masis audit FILE' makes one.")
-    return Workbench(Store.open(path, unguarded=unguarded), load().settings, path)
+    return Workbench(Store.open(path, unguarded=unguarded), chosen((), ()).settings, path)
