@@ -43,6 +43,10 @@ class Brought(Protocol):
         """How long the instructions are that go with every question."""
         ...
 
+    def check(self) -> None:
+        """Raise MissingExtra where it can't be filled here."""
+        ...
+
     def filled(self, model: Model, settings: Settings) -> Any:
         """The role itself, for one run: a ``Critic`` or a ``Reviser``. Raises MissingExtra."""
         ...

@@ -60,7 +60,8 @@ def resolve(string: str, role: str, settings: Settings | None = None) -> str:
     if string == OFFLINE:
         return OFFLINE
     settings = settings or Settings()
-    found = brought(string, role, settings)
+    if found := brought(string, role, settings):
+        found.check()
     named = model_name(found.asks if found else string, role, settings)
     _provider(endpoint(named.provider, settings))
     return found.string if found else str(named)
@@ -70,7 +71,8 @@ def asked_model(string: str, role: str, settings: Settings) -> str:
     """The model that is asked in the end: that of a critic which somebody brings, else the one named."""
     if string == OFFLINE:
         return OFFLINE
-    found = brought(string, role, settings)
+    if found := brought(string, role, settings):
+        found.check()
     return resolve(found.asks if found else string, role, settings)
 
 
