@@ -7,8 +7,13 @@ retention removes. Times are UTC; a week begins on its Monday. Nothing is counte
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, timedelta
 from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from masis.schema.run import Run
 from masis.settings import ROLES
@@ -34,23 +39,29 @@ _OF_RUN = (
 )
 _OF_ITERATION = measures.IterationMeasures._fields
 
-_STARTS: dict[Period, str] = {
-    "day": "substr(finished_at, 1, 10)",
-    "week": "date(substr(finished_at, 1, 10), 'weekday 0', '-6 days')",
-    "month": "substr(finished_at, 1, 7) || '-01'",
-}
-
 _SUMS = """
     count(*) AS runs, count(hallucination) AS hallucination_known, total(hallucination) AS hallucinated,
     count(revision) AS revision_known, total(revision) AS needed_revision,
-    total(converged) AS converged, total(needs_review) AS needs_review,
-    total(termination = 'no_issues') AS no_issues, total(termination = 'error') AS failed,
-    avg(loop_ms) AS latency_ms, avg(claim_confidence) AS claim_confidence, avg(claims) AS claims,
-    avg(iterations) AS iterations, avg(improvement_percentage) AS improvement_percentage,
-    avg(quality) AS quality, avg(confidence) AS confidence, avg(overall) AS overall,
-    total(calls) AS calls, total(input_tokens) AS input_tokens, total(output_tokens) AS output_tokens,
-    count(cost_usd) AS cost_known, sum(cost_usd) AS cost_usd
+    sum(converged) AS converged, sum(needs_review) AS needs_review,
+    sum(termination = 'no_issues') AS no_issues, sum(termination = 'error') AS failed,
+    total(loop_ms) AS loop_ms, total(claim_confidence) AS claim_confidence,
+    count(claim_confidence) AS claim_confidence_known, total(claims) AS claims, count(claims) AS claims_known,
+    sum(iterations) AS iterations, total(improvement_percentage) AS improvement_percentage,
+    count(improvement_percentage) AS improvement_percentage_known, total(quality) AS quality,
+    count(quality) AS quality_known, total(confidence) AS confidence, count(confidence) AS confidence_known,
+    total(overall) AS overall, count(overall) AS overall_known, sum(calls) AS calls,
+    sum(input_tokens) AS input_tokens, sum(output_tokens) AS output_tokens,
+    count(cost_usd) AS cost_known, total(cost_usd) AS cost_usd
 """
+_ROWS_AT_ONCE = 20_000
+
+
+class AddedUp(NamedTuple):
+    """The same runs in all, by period and by model."""
+
+    total: Rates
+    periods: tuple[Rates, ...]
+    models: tuple[Rates, ...]
 
 
 class Measures:
@@ -84,74 +95,85 @@ class Measures:
 
     def total(self, wanted: MeasureFilter) -> Rates:
         """All runs that match, added up."""
-        where, values = _where(wanted)
-        row = self._connection().execute(f"SELECT '' AS name, {_SUMS} FROM run_measures {where}", values).fetchone()  # noqa: S608
-        return _rates(row)
+        return self.added_up(wanted, "month").total
 
     def by_period(self, wanted: MeasureFilter, period: Period) -> tuple[Rates, ...]:
         """Added up by day, week or month, the oldest first; a period without a run is left out."""
-        return self._grouped(wanted, _STARTS[period], "1")
+        return self.added_up(wanted, period).periods
 
     def by_model(self, wanted: MeasureFilter) -> tuple[Rates, ...]:
         """Added up by the model of the filter's role, the most used first."""
-        return self._grouped(wanted, wanted.role, "runs DESC, 1")
+        return self.added_up(wanted, "month").models
 
-    def _grouped(self, wanted: MeasureFilter, by: str, order: str) -> tuple[Rates, ...]:
+    def added_up(self, wanted: MeasureFilter, period: Period) -> AddedUp:
+        """The runs that match, read once: added up in SQL by day and model, then to whatever is asked for."""
         where, values = _where(wanted)
         rows = self._connection().execute(
-            f"SELECT {by} AS name, {_SUMS} FROM run_measures {where} GROUP BY 1 ORDER BY {order}",  # noqa: S608
+            f"SELECT substr(finished_at, 1, 10) AS day, {wanted.role} AS model, {_SUMS} FROM run_measures {where} "  # noqa: S608
+            "GROUP BY 1, 2",
             values,
         )
-        return tuple(_rates(row) for row in rows)
-
-    def distribution(self, wanted: MeasureFilter, measure: Measure, bounds: Sequence[float]) -> Distribution:
-        """How one figure is spread: mean, percentiles (nearest rank) and how many lie in each bin.
-
-        ``bounds`` are the upper bounds of the bins but the last, ascending; a value on a bound lies below it.
-        """
-        source, value = _source(measure)
-        where, values = _where(wanted)
-        known = f"{where} {'AND' if where else 'WHERE'} {value} IS NOT NULL"
-        bins = " + ".join(f"({value} > ?)" for _ in bounds) or "0"
-        rows = self._connection().execute(
-            f"SELECT {bins} AS bin, count(*), total({value}), min({value}), max({value}) FROM {source} {known} "  # noqa: S608
-            "GROUP BY 1 ORDER BY 1",
-            [*bounds, *values],
-        )
-        found = {int(row[0]): _Summed(int(row[1]), *map(float, row[2:])) for row in rows}
-        count = sum(each.number for each in found.values())
-        edges = (None, *bounds, None)
-        return Distribution(
-            measure=measure,
-            count=count,
-            mean=sum(each.total for each in found.values()) / count if count else None,
-            least=min((each.least for each in found.values()), default=None),
-            most=max((each.most for each in found.values()), default=None),
-            p50=self._ranked(source, value, known, values, count, 50),
-            p95=self._ranked(source, value, known, values, count, 95),
-            bins=tuple(
-                Bin(low=edges[number], high=edges[number + 1], count=found[number].number if number in found else 0)
-                for number in range(len(bounds) + 1)
+        total, periods, models = Counter[str](), dict[str, Counter[str]](), dict[str | None, Counter[str]]()
+        for row in rows:
+            sums = Counter({name: row[name] for name in row.keys() if name not in ("day", "model")})  # noqa: SIM118
+            for added in (
+                total,
+                periods.setdefault(_first_day(row["day"], period), Counter()),
+                models.setdefault(row["model"], Counter()),
+            ):
+                added.update(sums)
+        return AddedUp(
+            total=_rates("", total),
+            periods=tuple(_rates(first, periods[first]) for first in sorted(periods)),
+            models=tuple(
+                _rates(model, sums)
+                for model, sums in sorted(models.items(), key=lambda each: (-each[1]["runs"], each[0] or ""))
             ),
         )
 
-    def _ranked(
-        self, source: str, value: str, known: str, values: Sequence[Any], count: int, percent: int
-    ) -> float | None:
-        """The value at or below which so many percent lie; sought from the nearer end."""
-        if not count:
-            return None
-        rank = -(-count * percent // 100) - 1
-        order, offset = ("ASC", rank) if rank < count / 2 else ("DESC", count - 1 - rank)
-        row = (
-            self._connection()
-            .execute(
-                f"SELECT {value} FROM {source} {known} ORDER BY 1 {order} LIMIT 1 OFFSET ?",  # noqa: S608
-                [*values, offset],
-            )
-            .fetchone()
-        )
-        return float(row[0])
+    def distribution(self, wanted: MeasureFilter, measure: Measure, bounds: Sequence[float]) -> Distribution:
+        """How one figure is spread; see ``distributions``."""
+        return self.distributions(wanted, {measure: bounds})[0]
+
+    def distributions(
+        self, wanted: MeasureFilter, asked: Mapping[Measure, Sequence[float]]
+    ) -> tuple[Distribution, ...]:
+        """How figures are spread: mean, percentiles (nearest rank) and how many values lie in each bin.
+
+        The bounds are the upper ones of the bins but the last, ascending; a value on a bound lies below it. Each table
+        is read once.
+        """
+        values: dict[Measure, NDArray[np.float64]] = {}
+        for table in ("run", "iteration"):
+            measures_there = [measure for measure in asked if COLUMNS[measure][0] == table]
+            if measures_there:
+                values |= self._values(wanted, table, measures_there)
+        return tuple(_spread(measure, values[measure], bounds) for measure, bounds in asked.items())
+
+    def _values(
+        self, wanted: MeasureFilter, table: str, asked: Sequence[Measure]
+    ) -> dict[Measure, NDArray[np.float64]]:
+        """The values of figures of one table that are known, ascending."""
+        where, bound = _where(wanted)
+        source = "run_measures"
+        if table == "iteration" and where:  # in this order: the runs that match are the fewer
+            source = "run_measures CROSS JOIN iteration_measures AS it ON it.measures_seq = run_measures.seq"
+        elif table == "iteration":
+            source = "iteration_measures AS it"
+        prefix = "it." if table == "iteration" else ""
+        columns = ", ".join(f"{prefix}{COLUMNS[measure][1]}" for measure in asked)
+        cursor = self._connection().cursor()
+        cursor.row_factory = None  # tuples are read faster
+        cursor.execute(f"SELECT {columns} FROM {source} {where}", bound)  # noqa: S608
+        parts = []
+        while rows := cursor.fetchmany(_ROWS_AT_ONCE):
+            parts.append(np.array(rows, dtype=np.float64))  # None becomes NaN
+        read = np.concatenate(parts) if parts else np.empty((0, len(asked)))
+        found = {}
+        for number, measure in enumerate(asked):
+            column = read[:, number]
+            found[measure] = np.sort(column[~np.isnan(column)])
+        return found
 
     def runs(self, wanted: MeasureFilter, pick: Pick, *, page: int = 1, size: int = 20) -> MeasuredRuns:
         """The runs behind a figure, newest first; one whose case is gone has no case and no question."""
@@ -176,13 +198,38 @@ class Measures:
         return self._database.connection()
 
 
-class _Summed(NamedTuple):
-    """One bin's values added up."""
+def _first_day(day: str, period: Period) -> str:
+    """The first day of the period that a day lies in."""
+    if period == "day":
+        return day
+    if period == "month":
+        return f"{day[:7]}-01"
+    there = date.fromisoformat(day)
+    return (there - timedelta(days=there.weekday())).isoformat()
 
-    number: int
-    total: float
-    least: float
-    most: float
+
+def _spread(measure: Measure, values: NDArray[np.float64], bounds: Sequence[float]) -> Distribution:
+    """The distribution of ascending values."""
+    count = len(values)
+    ends = [0, *np.searchsorted(values, bounds, side="right").tolist(), count]
+    edges = (None, *bounds, None)
+
+    def ranked(percent: int) -> float | None:
+        return float(values[-(-count * percent // 100) - 1]) if count else None
+
+    return Distribution(
+        measure=measure,
+        count=count,
+        mean=float(values.mean()) if count else None,
+        least=float(values[0]) if count else None,
+        most=float(values[-1]) if count else None,
+        p50=ranked(50),
+        p95=ranked(95),
+        bins=tuple(
+            Bin(low=edges[number], high=edges[number + 1], count=ends[number + 1] - ends[number])
+            for number in range(len(bounds) + 1)
+        ),
+    )
 
 
 def write(connection: sqlite3.Connection, run: Run) -> None:
@@ -225,14 +272,6 @@ def _where(wanted: MeasureFilter) -> tuple[str, list[Any]]:
     return (f"WHERE {' AND '.join(conditions)}" if conditions else ""), values
 
 
-def _source(measure: Measure) -> tuple[str, str]:
-    """The table, or the join, that a figure stands in, and its column."""
-    table, column = COLUMNS[measure]
-    if table == "run":
-        return "run_measures", f"run_measures.{column}" if column.isidentifier() else column
-    return "run_measures JOIN iteration_measures AS it ON it.measures_seq = run_measures.seq", f"it.{column}"
-
-
 def _picked(pick: Pick) -> tuple[str, list[Any], str]:
     """What of the runs is meant: a condition, its values, and the figure to show beside each."""
     conditions: list[str] = []
@@ -249,9 +288,8 @@ def _picked(pick: Pick) -> tuple[str, list[Any], str]:
         bounds = [(sign, bound) for sign, bound in ((">", pick.above), ("<=", pick.most)) if bound is not None]
         asked = " AND ".join([f"{column} IS NOT NULL", *(f"{column} {sign} ?" for sign, _ in bounds)])
         if table == "iteration":
-            source = "FROM iteration_measures WHERE measures_seq = run_measures.seq"
-            asked = f"EXISTS (SELECT 1 {source} AND {asked})"
-            shown = f"(SELECT max({column}) {source})"
+            asked = f"seq IN (SELECT measures_seq FROM iteration_measures WHERE {asked})"  # noqa: S608
+            shown = f"(SELECT max({column}) FROM iteration_measures WHERE measures_seq = run_measures.seq)"  # noqa: S608
         else:
             shown = column
         conditions.append(asked)
@@ -259,30 +297,31 @@ def _picked(pick: Pick) -> tuple[str, list[Any], str]:
     return " AND ".join(conditions), values, shown
 
 
-def _rates(row: sqlite3.Row) -> Rates:
-    known = dict(row)
-    runs = int(known["runs"])
+def _rates(name: str | None, sums: Mapping[str, float]) -> Rates:
+    runs = int(sums["runs"]) if sums else 0
 
-    def share(yes: str, of: int) -> float | None:
-        return float(known[yes]) / of if of else None
+    def over(what: str, known: str) -> float | None:
+        return sums[what] / sums[known] if sums.get(known) else None
 
     return Rates(
-        name=known["name"],
+        name=name,
         runs=runs,
-        critique_hallucination_rate=share("hallucinated", known["hallucination_known"]),
-        critique_revision_rate=share("needed_revision", known["revision_known"]),
-        critique_latency_ms=known["latency_ms"],
-        critique_confidence_avg=known["claim_confidence"],
-        claims_per_draft=known["claims"],
-        convergence_rate=share("converged", runs),
-        no_issues_rate=share("no_issues", runs),
-        error_rate=share("failed", runs),
-        needs_review_rate=share("needs_review", runs),
-        **{
-            name: known[name]
-            for name in ("iterations", "improvement_percentage", "quality", "confidence", "overall", "cost_usd")
-        },
-        **{name: int(known[name]) for name in ("calls", "input_tokens", "output_tokens")},
+        critique_hallucination_rate=over("hallucinated", "hallucination_known"),
+        critique_revision_rate=over("needed_revision", "revision_known"),
+        critique_latency_ms=over("loop_ms", "runs"),
+        critique_confidence_avg=over("claim_confidence", "claim_confidence_known"),
+        claims_per_draft=over("claims", "claims_known"),
+        convergence_rate=over("converged", "runs"),
+        no_issues_rate=over("no_issues", "runs"),
+        error_rate=over("failed", "runs"),
+        needs_review_rate=over("needs_review", "runs"),
+        iterations=over("iterations", "runs"),
+        improvement_percentage=over("improvement_percentage", "improvement_percentage_known"),
+        quality=over("quality", "quality_known"),
+        confidence=over("confidence", "confidence_known"),
+        overall=over("overall", "overall_known"),
+        cost_usd=sums["cost_usd"] if sums.get("cost_known") else None,
+        **{total: int(sums.get(total, 0)) for total in ("calls", "input_tokens", "output_tokens")},
     )
 
 

@@ -55,13 +55,13 @@ class MetricsReport(Record):
 def report(store: Store, wanted: MeasureFilter, period: Period) -> MetricsReport:
     """Everything the metrics page shows and ``masis metrics`` prints, of one moment."""
     with store.database.reading():
-        return MetricsReport(
-            wanted=wanted,
-            period=period,
-            total=store.measures.total(wanted),
-            periods=store.measures.by_period(wanted, period),
-            models=store.measures.by_model(wanted),
-            distributions=tuple(
-                store.measures.distribution(wanted, measure, spread.bounds) for measure, spread in SPREADS.items()
-            ),
-        )
+        added = store.measures.added_up(wanted, period)
+        spread = store.measures.distributions(wanted, {measure: each.bounds for measure, each in SPREADS.items()})
+    return MetricsReport(
+        wanted=wanted,
+        period=period,
+        total=added.total,
+        periods=added.periods,
+        models=added.models,
+        distributions=spread,
+    )

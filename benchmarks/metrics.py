@@ -1,0 +1,147 @@
+"""How fast the metrics page is with many runs, and how long filling the figures of a database from before takes.
+
+    python benchmarks/metrics.py [--runs 100000] [--fill 2000]
+
+Prints milliseconds: for everything the page shows over all runs and over the last thirty days, for a list of runs, and
+for one run's figures as they are written; and what migration m011 takes a run, on runs of two iterations. The median by
+the clock, the median of this process's own time (on a busy machine the better figure), and the target for the clock.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sqlite3
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from benchmarks.store import a_run as an_audited_run
+from benchmarks.store import cases
+from masis.store import MeasureFilter, Pick, Store
+from masis.store.opening import open_database
+from masis.ui.metrics_view import view
+from masis.workbench.metrics import report
+
+MODELS = ("offline", "openai:gpt-4o", "anthropic:claude-sonnet-4", "ollama:llama3.3")
+NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
+DAYS = 365
+REPEATS = 5
+SENTENCES = 8
+
+
+def fill(path: Path, runs: int) -> None:
+    """Figures of made-up runs over a year, straight into the tables: their texts play no part here."""
+    draw = random.Random(11)
+    with sqlite3.connect(path) as connection:
+        for number in range(1, runs + 1):
+            at = (NOW - timedelta(days=draw.random() * DAYS)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+            iterations = draw.choice((1, 2, 2, 3))
+            model = draw.choice(MODELS)
+            connection.execute(
+                """INSERT INTO run_measures (seq, run_id, finished_at, dataset, drafter, verifier, critic, reviser,
+                       evaluator, loop_ms, iterations, converged, termination, needs_review, improvement_percentage,
+                       quality, confidence, overall, calls, tries, input_tokens, cached_tokens, output_tokens, cost_usd,
+                       hallucination, revision, claim_confidence, claims)
+                   VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
+                [
+                    *(number, f"{draw.getrandbits(128):032x}", at, f"set-{number % 4}", *[model] * 5),
+                    *(draw.lognormvariate(9, 1), iterations, draw.random() < 0.4, "convergence", draw.random() < 0.6),
+                    *(draw.gauss(10, 20), draw.random(), draw.random(), draw.random(), 8, 8),
+                    *(draw.randrange(20_000), 0, draw.randrange(2_000), draw.random() / 10),
+                    *(draw.random() < 0.3, draw.random() < 0.5, draw.random(), draw.randrange(12)),
+                ],
+            )
+            connection.executemany(
+                """INSERT INTO iteration_measures (measures_seq, number, critic_ms, reviser_ms, evaluator_ms,
+                       iteration_ms, quality, improvement_delta, issues, major_issues, confidence, conflicts,
+                       invalid_citations, uncited_claims, overall, faithfulness, relevance, completeness, reasoning)
+                   VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, 0, 0, 1, 0.5, 0.5, 0.5, 0.5, 0.5)""",
+                (
+                    [
+                        *(number, each, draw.lognormvariate(8, 0.7), draw.lognormvariate(8, 0.7), 900.0),
+                        *(draw.lognormvariate(9, 0.6), draw.random(), draw.gauss(0.1, 0.1), draw.randrange(9), 0.5),
+                    ]
+                    for each in range(1, iterations + 1)
+                ),
+            )
+    connection.close()
+
+
+def timed(name: str, work: Callable[[], object], target_ms: float | None = None) -> bool:
+    """Print what it takes; whether the target was met."""
+    walls, owns = [], []
+    for _ in range(REPEATS):
+        began, own = time.perf_counter(), time.process_time()
+        work()
+        walls.append((time.perf_counter() - began) * 1000)
+        owns.append((time.process_time() - own) * 1000)
+    wall, own_ms = statistics.median(walls), statistics.median(owns)
+    met = target_ms is None or wall <= target_ms
+    against = "" if target_ms is None else f"  target {target_ms:g}{'' if met else '  MISSED'}"
+    print(f"{name:<46} {wall:>9.1f} {own_ms:>9.1f}{against}")
+    return met
+
+
+def filling(folder: Path, runs: int) -> None:
+    """What migration m011 takes on a database whose runs were made before there were figures."""
+    path = folder / "before.db"
+    draw = random.Random(5)
+    with Store.open(path) as store:
+        for case in cases(runs):
+            store.cases.add(case)
+            store.runs.finish(an_audited_run(case, draw, SENTENCES))
+    with sqlite3.connect(path) as connection:
+        for table in ("iteration_measures", "run_measures"):
+            connection.execute(f"DROP TABLE {table}")
+        connection.execute("DELETE FROM _sqlite_migrations WHERE name = 'm011_measures_of_runs'")
+    connection.close()
+    own = time.process_time()
+    open_database(path).close()
+    each = (time.process_time() - own) * 1000 / runs
+    print(f"{'m011, a run (own time)':<46} {'':>9} {each:>9.3f}  {each * 100:.0f} s for 100,000")
+
+
+def main() -> int:
+    """Measure; 1 where a target was missed."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=100_000)
+    parser.add_argument("--fill", type=int, default=2_000, help="runs that m011 is tried on; 0: not at all")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        with Store.open(folder / "metrics.db") as store:
+            fill(folder / "metrics.db", given.runs)
+            all_runs, month = MeasureFilter(), MeasureFilter(since=(NOW - timedelta(days=30)).date().isoformat())
+            print(f"{given.runs:,} runs{'':<36} {'clock ms':>9} {'own ms':>9}")
+            met = [
+                timed("the page, all runs, by week", lambda: view(report(store, all_runs, "week"), {}), 2500),
+                timed("the page, all runs, by day", lambda: view(report(store, all_runs, "day"), {}), 2500),
+                timed("the page, the last thirty days", lambda: view(report(store, month, "day"), {}), 500),
+                timed("rates by week alone", lambda: store.measures.by_period(all_runs, "week")),
+                timed("one distribution of a run", lambda: store.measures.distribution(all_runs, "loop_ms", (1.0,))),
+                timed(
+                    "one distribution of an iteration",
+                    lambda: store.measures.distribution(all_runs, "critic_ms", (1.0,)),
+                ),
+                timed("a list of runs", lambda: store.measures.runs(all_runs, Pick(rate="hallucination")), 200),
+                timed(
+                    "a list of runs with a slow iteration",
+                    lambda: store.measures.runs(all_runs, Pick(measure="critic_ms", above=15_000.0)),
+                    800,
+                ),
+                timed("the names of models", lambda: store.measures.names("critic"), 100),
+            ]
+        if given.fill:
+            filling(folder, given.fill)
+    return 0 if all(met) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
