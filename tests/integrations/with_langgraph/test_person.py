@@ -19,6 +19,7 @@ from masis.integrations.langgraph import (
     MasisState,
     aresume,
     critic_node,
+    evaluator_node,
     keep_node,
     person_node,
     resume,
@@ -249,3 +250,17 @@ def test_a_person_inside_a_subgraph_is_waited_for_by_the_graph_around_it(bench: 
     after = resume(graph, thread(), bench)
     assert after is not None
     assert (after["review"]["verdict"], after["final_answer"]) == ("reject", None)
+
+
+def test_an_answer_judged_anew_from_an_earlier_checkpoint_is_kept_beside_what_was_kept_before(bench: Workbench) -> None:
+    graph = StateGraph(MasisState)
+    graph.add_node("critic", critic_node())
+    graph.add_node("evaluator", evaluator_node())
+    graph.add_node("keep", keep_node(bench))
+    for one, following in ((START, "critic"), ("critic", "evaluator"), ("evaluator", "keep")):
+        graph.add_edge(one, following)
+    compiled = graph.compile(checkpointer=InMemorySaver())
+    case_id = compiled.invoke(asked(WRONG), thread())["review"]["case_id"]
+    history = compiled.get_state_history(thread())
+    compiled.invoke(None, next(snapshot for snapshot in history if snapshot.next == ("evaluator",)).config)
+    assert len(bench.open_case(case_id).runs) == 2
