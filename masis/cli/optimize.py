@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import click
 
@@ -17,15 +17,12 @@ from masis.cli.options import database_option, opened_for_reading
 from masis.cli.talk import Complaints, Progress, counted, printable, say
 from masis.datasets.readers import read_case_lines
 from masis.errors import InputError
-from masis.integrations.dspy import part, programs
+from masis.integrations.dspy import labelled, part, programs
 from masis.integrations.dspy.programs import Measured, Program
 from masis.llm.prices import dollars
 from masis.schema.case import Case
 from masis.settings import Settings, load
 from masis.workbench import demo_cases
-
-if TYPE_CHECKING:
-    from masis.integrations.dspy.labelled import Labelled, Role
 
 FIELD = "{:<24} {:<8} {:<22} {:<10} {:>7} {:>7}  {}"
 
@@ -107,7 +104,7 @@ def optimize(
     context: click.Context,
     name: str | None,
     source: str,
-    role: Role,
+    role: labelled.Role,
     optimizer: Literal["bootstrap", "mipro", "gepa"],
     model: str | None,
     teacher: str,
@@ -150,12 +147,12 @@ def optimize(
     if not name or not model:
         raise click.UsageError("Name the program and the model: --name careful --model openai:gpt-4o-mini.")
     programs.checked_name(name)
-    compiling, labelled = part("compiling"), part("labelled")
+    compiling = part("compiling")
     plan = compiling.Plan(
         name, role, optimizer, model, teacher, demos, accept, trials, seed, max_cost, _source(source), control
     )
     _ask(settings, model, teacher)
-    cases = _cases(source, db, labelled)
+    cases = _cases(source, db)
     parts = labelled.split(cases, held_out, seed)
     _tell_parts(cases, parts)
     with Interruption("Stopping after the calls under way; nothing will be kept.") as stop:
@@ -170,8 +167,8 @@ def optimize(
         say("This was a control, with the labels of other answers: nothing is kept.")
         return
     kept, file = programs.saved(folder, made)
-    say(f"Kept as {kept.string}. To use it: masis audit CASES --model critic={kept.string}" if role == "critic" else
-        f"Kept as {kept.string}. To use it: masis audit CASES --model reviser={kept.string}")  # fmt: skip
+    there = "" if folder == programs.folder(settings.programs_folder) else f" --set programs_folder={folder}"
+    say(f"Kept as {kept.string}. To use it: masis audit CASES --model {role}={kept.string}{there}")
     click.echo(str(file))
 
 
@@ -183,7 +180,9 @@ def _ask(settings: Settings, *models: str) -> None:
             raise JobFailed(f"{probed.message} Nothing was compiled.")
 
 
-def _compiled(compiling: Any, plan: Any, settings: Settings, parts: Any, stopping: Callable[[], bool]) -> Program | str:
+def _compiled(
+    compiling: Any, plan: Any, settings: Settings, parts: labelled.Parts, stopping: Callable[[], bool]
+) -> Program | str:
     """The program, or why it was stopped."""
     with Progress("Compiling", None) as progress:
 
@@ -199,9 +198,9 @@ def _compiled(compiling: Any, plan: Any, settings: Settings, parts: Any, stoppin
         return made
 
 
-def _cases(source: str, db: Path | None, labelled: Any) -> list[Labelled]:
+def _cases(source: str, db: Path | None) -> list[labelled.Labelled]:
     if source == "demo":
-        found: list[Labelled] = labelled.from_cases(demo_cases())
+        found = labelled.from_cases(demo_cases())
     elif source == "decisions":
         found = labelled.from_decisions(opened_for_reading(db).store)
     else:
@@ -228,7 +227,7 @@ def _source(source: str) -> str:
     return source if source in ("demo", "decisions") else Path(source).name
 
 
-def _tell_parts(cases: Sequence[Any], parts: Any) -> None:
+def _tell_parts(cases: Sequence[labelled.Labelled], parts: labelled.Parts) -> None:
     flawed = sum(not case.clean for case in cases)
     say(
         f"{counted(len(cases), 'labelled answer')}, {flawed} of them with faults: {len(parts.train)} to learn from, "
@@ -279,8 +278,8 @@ def _list(folder: Path) -> None:
 
 def _show(program: Program) -> None:
     for name, state in program.state.items():
-        click.echo(printable(f"# {program.string}, {name}: instructions\n\n{state['instructions']}\n"))
-        for number, demo in enumerate(state["demos"], 1):
+        click.echo(printable(f"# {program.string}, {name}: instructions\n\n{state.instructions}\n"))
+        for number, demo in enumerate(state.demos, 1):
             click.echo(f"# Demonstration {number}\n")
             for key, value in demo.items():
                 text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

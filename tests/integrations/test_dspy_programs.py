@@ -12,7 +12,7 @@ import pytest
 from masis.errors import InputError, SettingsError
 from masis.integrations.dspy import labelled, metric, programs
 from masis.integrations.dspy.labelled import Expected, Labelled
-from masis.integrations.dspy.programs import MadeFrom, Measured, Program
+from masis.integrations.dspy.programs import MadeFrom, Measured, Part, Program
 from masis.integrations.dspy.shelf import critics, revisers
 from masis.schema.audit import Issue
 from masis.schema.case import Case, Evidence
@@ -29,7 +29,7 @@ ANSWER = "The bridge is 90 m long [1]. It was built in 1900 [2]. It is green [1]
 
 
 def a_program(name: str = "careful", **changes: Any) -> Program:
-    state = {"critic": {"instructions": "Judge.", "demos": []}}
+    state = {"critic": Part(instructions="Judge.")}
     given: dict[str, Any] = {
         "name": name,
         "version": 1,

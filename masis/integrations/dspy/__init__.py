@@ -10,6 +10,7 @@ named in settings and described without it (``programs.py``).
 from __future__ import annotations
 
 import importlib
+import importlib.util
 from typing import TYPE_CHECKING, Any
 
 from masis.errors import MissingExtra
@@ -56,17 +57,25 @@ _AT = {
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(part(_AT.get(name, "contracts")), name)
+    if name not in _AT:
+        return getattr(importlib.import_module(f"{__name__}.contracts"), name)
+    return getattr(part(_AT[name]), name)
+
+
+def require() -> None:
+    """Raise MissingExtra where the library is not installed."""
+    try:
+        missing = importlib.util.find_spec("dspy") is None
+    except ValueError:  # put out of reach in sys.modules
+        missing = True
+    if missing:
+        raise MissingExtra(
+            "DSPy is needed and not installed: pip install 'masis-workbench[dspy]', into an environment of its own, "
+            "since it brings an older openai"
+        )
 
 
 def part(name: str) -> Any:
-    """A module of this package that may need the library. Raises MissingExtra."""
-    try:
-        return importlib.import_module(f"{__name__}.{name}")
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.startswith("masis"):
-            raise
-        raise MissingExtra(
-            f"DSPy is needed and not installed ({error.name}): pip install 'masis-workbench[dspy]', into an "
-            "environment of its own, since it brings an older openai"
-        ) from None
+    """A module of this package that needs the library. Raises MissingExtra."""
+    require()
+    return importlib.import_module(f"{__name__}.{name}")

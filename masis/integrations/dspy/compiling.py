@@ -155,7 +155,7 @@ def compiled(session: Session, parts: Parts) -> programs.Program:
     plan = session.plan
     train = labelled.shuffled(parts.train, plan.seed) if plan.shuffled else parts.train
     student = agent_for(plan.role, session.base)
-    with _quietly(), dspy.context(lm=session.lm, trace=[], disable_history=True):
+    with _QUIET, dspy.context(lm=session.lm, trace=[], disable_history=True):
         session.doing = "measuring what there is"
         before = measured(session, student, parts.held_out)
         session.doing = f"compiling with {plan.optimizer}"
@@ -231,15 +231,15 @@ def graded(role: Role, case: Labelled, prediction: Any) -> metric.Graded:
     return metric.of_revision(case, getattr(prediction, "revised_answer", None))
 
 
-def state_of(program: Any) -> dict[str, Any]:
+def state_of(program: Any) -> dict[str, programs.Part]:
     """Instructions and demonstrations of a program, JSON-ready; nothing of the model it was compiled with."""
-    state: dict[str, Any] = {}
+    state: dict[str, programs.Part] = {}
     for name, predictor in program.named_predictors():
-        demos = [
+        demos = tuple(
             {key: plain(value) for key, value in dict(demo.items()).items() if key != "augmented"}
             for demo in predictor.demos
-        ]
-        state[name] = {"instructions": str(predictor.signature.instructions), "demos": demos}
+        )
+        state[name] = programs.Part(instructions=str(predictor.signature.instructions), demos=demos)
     return state
 
 
@@ -352,17 +352,38 @@ class _Silent(tqdm.tqdm):
         super().__init__(*args, **(options | {"disable": True}))
 
 
-@contextlib.contextmanager
-def _quietly() -> Iterator[None]:
-    """Without the bars and banners that optimisers print: stdout is for data, and progress is told in our own words."""
-    gepa_engine: Any = importlib.import_module("gepa.core.engine")
-    log, shown = logging.getLogger("dspy"), tqdm.tqdm
-    level = log.level
-    log.setLevel(logging.CRITICAL)
-    tqdm.tqdm = gepa_engine.tqdm = _Silent
-    try:
-        with contextlib.redirect_stdout(io.StringIO()):
-            yield
-    finally:
-        tqdm.tqdm = gepa_engine.tqdm = shown
-        log.setLevel(level)
+class _Quiet:
+    """Without the bars and banners that optimisers print: stdout is for data, and progress is told in our own words.
+
+    They print to what the whole process shares, so that of several sessions at once the last to end brings all back.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._sessions = 0
+        self._undo = contextlib.ExitStack()
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self._sessions += 1
+            if self._sessions == 1:
+                self._hush()
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._sessions -= 1
+            if not self._sessions:
+                self._undo.close()
+
+    def _hush(self) -> None:
+        gepa_engine: Any = importlib.import_module("gepa.core.engine")
+        log, bar = logging.getLogger("dspy"), tqdm.tqdm
+        self._undo.callback(log.setLevel, log.level)
+        log.setLevel(logging.CRITICAL)
+        for module in (tqdm, gepa_engine):
+            self._undo.callback(setattr, module, "tqdm", bar)
+            module.tqdm = _Silent
+        self._undo.enter_context(contextlib.redirect_stdout(io.StringIO()))
+
+
+_QUIET = _Quiet()

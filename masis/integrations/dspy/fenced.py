@@ -15,6 +15,7 @@ from typing import Any
 import dspy
 from pydantic import BaseModel
 
+from masis.errors import InputError
 from masis.integrations.dspy.contracts import evidence_of
 from masis.integrations.dspy.signatures import CRITIC_PROMPT, REVISER_PROMPT, shape_of
 from masis.llm import schemas
@@ -95,6 +96,18 @@ class Fenced(dspy.Adapter):
         except Unreadable as error:
             raise dspy.AdapterParseError("Fenced", signature, completion, message=str(error)) from None
         return {name: getattr(record, name) for name in shape.model_fields}
+
+
+def check_demonstrations(signature: Any, demos: Sequence[Any]) -> None:
+    """Raise InputError where a demonstration can't be shown: better before an audit than in the middle of it."""
+    for number, demo in enumerate(demos, 1):
+        try:
+            if _whole(signature, demo):
+                list(_example(shape_of(signature), _mapping(demo)))
+                continue
+        except (TypeError, AttributeError, KeyError, ValueError, InputError) as error:
+            raise InputError(f"demonstration {number} shows no case ({error})", cure="Compile again.") from error
+        raise InputError(f"demonstration {number} has not all that a case has", cure="Compile again.")
 
 
 def takes_schema(lm: Any) -> bool:

@@ -14,6 +14,7 @@ import json
 import os
 import re
 import uuid
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -50,12 +51,19 @@ class MadeFrom(Record):
     shuffled: bool = False
 
 
+class Part(Record):
+    """One predictor of a program: its instructions, and the demonstrations that go before the case."""
+
+    instructions: str
+    demos: tuple[dict[str, Any], ...] = ()
+
+
 class Program(Record):
     """One version of a compiled program.
 
-    ``state`` holds, by predictor, instructions and demonstrations as DSPy's own state does; ``digest`` is SHA-256 over
-    it. ``gain`` is what compiling added on the same held-out answers, with its interval; ``improved`` says whether the
-    whole interval lies above 0.
+    ``state`` holds instructions and demonstrations by predictor; ``digest`` is SHA-256 over it. ``gain`` is what
+    compiling added on the same held-out answers, with its interval; ``improved`` says whether the whole interval lies
+    above 0.
     """
 
     format: Literal[1] = 1
@@ -79,7 +87,7 @@ class Program(Record):
     tokens: int
     cost_usd: float | None
     digest: str
-    state: dict[str, Any]
+    state: dict[str, Part]
 
     @property
     def string(self) -> str:
@@ -94,12 +102,13 @@ class Program(Record):
     @property
     def characters(self) -> int:
         """How long the instructions and demonstrations are that go with every question."""
-        return len(json.dumps(self.state, ensure_ascii=False))
+        parts = (part.model_dump_json() for part in self.state.values())
+        return sum(map(len, parts))
 
     @property
     def demonstrations(self) -> int:
         """How many there are."""
-        return sum(len(each.get("demos", ())) for each in self.state.values())
+        return sum(len(part.demos) for part in self.state.values())
 
 
 def folder(named: str | Path | None = None) -> Path:
@@ -107,9 +116,10 @@ def folder(named: str | Path | None = None) -> Path:
     return Path(named).expanduser() if named else data_folder() / "programs"
 
 
-def digest(state: dict[str, Any]) -> str:
+def digest(state: Mapping[str, Part]) -> str:
     """SHA-256 over a program's state; the order of the keys doesn't matter."""
-    content = json.dumps(state, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    plain = {name: part.model_dump(mode="json") for name, part in state.items()}
+    content = json.dumps(plain, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(content.encode()).hexdigest()
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from masis.errors import SettingsError
-from masis.integrations.dspy import part, programs
+from masis.integrations.dspy import part, programs, require
 from masis.integrations.dspy.programs import Program
 from masis.llm.model import Model
 from masis.schema.audit import JudgedBy
@@ -45,11 +45,17 @@ class Compiled:
         """How long instructions and demonstrations are."""
         return self.program.characters
 
+    def check(self) -> None:
+        """Raise MissingExtra where DSPy is not installed."""
+        require()
+
     def filled(self, model: Model, settings: Settings) -> Any:
         """The critic or reviser, asking this model. Raises MissingExtra where DSPy is not installed."""
         agent = part("loading").agent_of(self.program, settings)
         engine, roles = part("engine"), part("roles")
-        lm = engine.language_model(model, self.recorded, temperature=agent.temperature)
+        sampled = self.program.role == "critic" and settings.judge_samples > 1
+        heat = settings.sample_temperature if sampled else agent.temperature
+        lm = engine.language_model(model, self.recorded, temperature=heat)
         fill = roles.DspyCritic if self.program.role == "critic" else roles.DspyReviser
         return fill(agent, lm, model.conduct, JudgedBy(model=self.string, version=self.recorded))
 
