@@ -46,7 +46,7 @@ class HealthReport(NamedTuple):
 def of_store(store: Store) -> Iterator[HealthItem]:
     """The database, its guards, the decision log, the screening log."""
     check = store.check()
-    kept = ", ".join(f"{count:,} {name}" for name, count in check.counts.items())
+    kept = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in check.counts.items())
     yield HealthItem("database", not check.problems, f"{check.path} ({check.bytes / 1e6:.1f} MB): {kept}")
     for problem in check.problems:
         yield HealthItem("database", False, problem, RESTORE)
