@@ -19,10 +19,12 @@ def page_icon() -> str:
 
 
 _DRESS = """<style>
-[data-testid=stBaseButton-primary] { color: light-dark(#fff, #101417); }
+[data-testid^=stBaseButton-primary] { color: light-dark(#fff, #101417); }
 [data-testid^=stBaseButton] kbd { opacity: 1; color: inherit; }
 [data-testid=stCaptionContainer], [data-testid=stCaptionContainer] p { opacity: 1; color: light-dark(#5b6168, #a3abb3) }
+@media (max-width: 1080px) { [data-testid=stTopNavLink] > span:has([data-testid=stIconMaterial]) { display: none } }
 </style>"""
+# narrow, the names of all pages fit beside the reviewer's, without their icons
 
 
 def dress() -> None:
