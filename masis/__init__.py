@@ -25,7 +25,8 @@ from masis import version
 
 if TYPE_CHECKING:
     from masis.auditor import audit_citations, run_audit, run_audit_async, verify_claims
-    from masis.draft_critique import critique_draft, query_with_critique
+    from masis.draft_critique import critique_draft
+    from masis.pipeline import assert_grounded, audited, query_with_critique, query_with_critique_async
     from masis.schema.audit import CitationAudit, ClaimCheck
     from masis.schema.case import Case, Evidence
     from masis.schema.run import Run
@@ -41,7 +42,10 @@ logging.getLogger("masis").addHandler(logging.NullHandler())
 _HOMES = {
     "audit_citations": "masis.auditor",
     "critique_draft": "masis.draft_critique",
-    "query_with_critique": "masis.draft_critique",
+    "query_with_critique": "masis.pipeline",
+    "query_with_critique_async": "masis.pipeline",
+    "audited": "masis.pipeline",
+    "assert_grounded": "masis.pipeline",
     "run_audit": "masis.auditor",
     "run_audit_async": "masis.auditor",
     "verify_claims": "masis.auditor",
@@ -67,9 +71,12 @@ __all__ = [
     "Screening",
     "Settings",
     "__version__",
+    "assert_grounded",
     "audit_citations",
+    "audited",
     "critique_draft",
     "query_with_critique",
+    "query_with_critique_async",
     "run_audit",
     "run_audit_async",
     "screen_abstracts",

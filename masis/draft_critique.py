@@ -16,7 +16,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean
-from typing import Any, Protocol
+from typing import Any
 
 from masis import loop, watching
 from masis.auditor import drained, roles_for
@@ -32,8 +32,6 @@ from masis.schema.drafts import (
     CritiqueResult,
     DraftCritiqueRequest,
     DraftMetrics,
-    PipelineOptions,
-    PipelineResult,
     SourceDocument,
 )
 from masis.schema.run import Iteration, Run
@@ -48,14 +46,6 @@ Sources = Iterable[SourceDocument | Mapping[str, Any]]
 Options = CritiqueOptions | Mapping[str, Any] | None
 
 _FALSE = {"hallucination", "unsupported", "contradiction"}
-
-
-class Search(Protocol):
-    """Finds the sources for a question: the retrieval that a pipeline brings."""
-
-    def __call__(self, query: str) -> Sequence[SourceDocument]:
-        """The most relevant first."""
-        ...
 
 
 def critique_draft(
@@ -116,36 +106,6 @@ def critique_request(
 ) -> CritiqueResult:
     """``critique_draft`` for a request as one value."""
     return critique_draft(request.query, request.draft, request.sources, request.options, settings, roles)
-
-
-def query_with_critique(
-    query: str,
-    search: Search,
-    options: PipelineOptions | None = None,
-    settings: Settings | None = None,
-    roles: Roles | None = None,
-) -> PipelineResult:
-    """Search, draft an answer from what was found, and critique it (queryWithCritique).
-
-    A draft of fewer than ``draft_min_length`` characters is not critiqued. Raises StepError where no draft could be
-    written.
-    """
-    settings, options = settings or Settings(), options or PipelineOptions()
-    found = tuple(search(query))
-    result = PipelineResult(context=_assembled(found), search_results=found)
-    if not options.generate_answer or not found:
-        return result
-    roles = roles or roles_for(settings)
-    draft = roles.drafter.draft(query, _evidence(found)).answer
-    result = result.model_copy(update={"draft": draft})
-    enabled = settings.draft_critique if options.enable_critique is None else options.enable_critique
-    if not enabled:
-        return result.model_copy(update={"not_critiqued": "Critique is switched off."})
-    if len(draft.strip()) < settings.draft_min_length:
-        why = f"The draft is shorter than {settings.draft_min_length} characters."
-        return result.model_copy(update={"not_critiqued": why})
-    critique = critique_draft(query, draft, found, options.critique_options, settings, roles)
-    return result.model_copy(update={"critique": critique, "draft": critique.revised_draft or draft})
 
 
 def metrics(results: Iterable[CritiqueResult]) -> DraftMetrics:
@@ -217,10 +177,6 @@ def _evidence(sources: Iterable[SourceDocument]) -> tuple[Evidence, ...]:
         Evidence.model_validate({"id": source.id, "text": source.content, "source": source.path, "type": source.type})
         for source in sources
     )
-
-
-def _assembled(sources: Iterable[SourceDocument]) -> str:
-    return "\n\n---\n\n".join(f"[{source.path or source.id}]\n{source.content}" for source in sources)
 
 
 class _Asking:

@@ -14,6 +14,7 @@
     │   └── StaleVersion       what a person looked at has changed since
     ├── RetrievalFailed        a source of abstracts can't be asked, or its reply can't be read
     ├── MissingExtra           an optional package is not installed
+    ├── AnswerRejected         an audited answer was flagged, and whoever asked for it wants none such
     └── StepError              a step of the audit failed; ``code`` is one of CRITIC-ERR-001..006
         ├── CriticFailed       CRITIC-ERR-001
         ├── ReviserFailed      CRITIC-ERR-002
@@ -149,6 +150,14 @@ class MissingExtra(MasisError):
     """An optional package is needed; the message names the extra that installs it."""
 
     http_status = 501
+
+
+class AnswerRejected(MasisError):
+    """An answer was audited and flagged; ``audit`` is what was found (``masis.pipeline.Audited``)."""
+
+    def __init__(self, message: str, *, audit: object = None) -> None:
+        self.audit = audit
+        super().__init__(message)
 
 
 class StepError(MasisError):

@@ -14,9 +14,9 @@ from masis.draft_critique import (
     critique_draft_async,
     critique_request,
     metrics,
-    query_with_critique,
 )
 from masis.errors import InputError, ProviderFailed, ReviserFailed, StepError
+from masis.pipeline import query_with_critique
 from masis.schema.audit import Claim, ClaimCheck
 from masis.schema.base import Unscored
 from masis.schema.case import Evidence

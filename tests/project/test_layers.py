@@ -26,6 +26,7 @@ LAYERS = (
     {"review", "datasets"},
     {"workbench"},
     {"screening_desk"},  # the use cases of screening, on a workbench
+    {"pipeline"},  # what a program that answers questions puts around its answers
     {"masis"},  # the public names
     {"ui", "cli", "integrations"},
     {"app", "pages"},

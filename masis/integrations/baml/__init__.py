@@ -100,7 +100,7 @@ def rescued(text: str, shape: type[BaseModel]) -> Rescued | None:
         return None
     for end in _ends(text, start):
         try:
-            borne = _as_written(text[:end], start, shape)
+            borne = _as_written(text, start, end, shape)
             _nothing_after(text, borne.end, shape)
         except NotAsWritten:
             continue
@@ -185,13 +185,13 @@ def _ends(text: str, start: int) -> Iterator[int]:
     yield len(text)
 
 
-def _as_written(text: str, start: int, shape: type[BaseModel]) -> Borne:
-    """What BAML reads, of the text as it is or spaced out, where the text as it is bears it out."""
+def _as_written(text: str, start: int, end: int, shape: type[BaseModel]) -> Borne:
+    """What BAML reads up to an end, as it is or spaced out, where the whole text as it is bears it out."""
     known = (field_names(shape), words(shape))
     try:
-        return borne_out(_object(text[start:], shape), text, start, *known)
+        return borne_out(_object(text[start:end], shape), text, start, *known)
     except NotAsWritten:
-        return borne_out(_object(_spaced(text[start:]), shape), text, start, *known)
+        return borne_out(_object(_spaced(text[start:end]), shape), text, start, *known)
 
 
 def _object(text: str, shape: type[BaseModel]) -> dict[str, Any]:

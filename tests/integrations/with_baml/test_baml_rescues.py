@@ -97,9 +97,11 @@ HOPELESS: dict[str, Malformed] = {
         json.dumps({"note": "x"})[:-1] + ', "quoted": ' + python(tame(v)) + ', "issues": 1,}'
     ),
     "dots in a list": lambda v: re.sub(r"\[(?=[{\"])", "[..., ", json.dumps(v), count=1)[:-1] + ",}",
+    "a list that is never opened": lambda v: json.dumps(v).replace("[{", "{", 1)[:-1] + ",}",
     "no JSON": lambda v: "I would rather say it in words: all is well.",
     "empty": lambda v: "",
 }
+LISTS = ("dots in a list", "a list that is never opened")
 ROLES = sorted(FULL)
 
 
@@ -132,7 +134,10 @@ def test_a_malformed_reply_is_rescued_with_the_values_that_were_written(role: st
 @pytest.mark.parametrize("kind", HOPELESS)
 @pytest.mark.parametrize("role", ROLES)
 def test_what_is_cut_off_or_not_certain_is_never_made_whole(role: str, kind: str) -> None:
-    assert rescued(HOPELESS[kind](FULL[role]), SHAPE[role]) is None
+    text = HOPELESS[kind](FULL[role])
+    if kind in LISTS and text == json.dumps(FULL[role])[:-1] + ",}":
+        return  # there is no such list in it
+    assert rescued(text, SHAPE[role]) is None
 
 
 @pytest.mark.parametrize("role", ROLES)

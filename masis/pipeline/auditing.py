@@ -1,0 +1,328 @@
+"""A decorator that audits what a function answers.
+
+    @masis.audited(on_flag="raise", database="audits.db")
+    def answer(question, evidence): ...
+
+The function is called as before and answers as before. What it answered is audited against the evidence it was given,
+or gave back. The result goes to ``on_result`` and to a database, and decides what happens where something is wrong
+with the answer (``on_flag``). An audit that fails is logged and told to ``on_error``; it never takes the answer away.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import hashlib
+import inspect
+import logging
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, TypeVar, overload
+
+from masis import auditor
+from masis.errors import AnswerRejected, InputError
+from masis.pipeline.documents import evidence as evidence_of
+from masis.schema.case import Case
+from masis.schema.run import ReviewReason, Run
+from masis.settings import Settings
+from masis.steps.conduct import begun
+from masis.workbench import Workbench
+
+F = TypeVar("F", bound=Callable[..., Any])
+OnFlag = Literal["record", "revise", "raise"]
+log = logging.getLogger("masis.pipeline")
+
+QUESTIONS = ("question", "query", "user_query", "prompt")
+EVIDENCE = ("evidence", "sources", "documents", "docs", "chunks", "context")
+ANSWERS = ("answer", "output", "result", "text", "response")
+FLAGS: frozenset[str] = frozenset({"hallucination", "invalid_reference", "contradicted_claim", "low_confidence"})
+"""Reasons for review for which an answer is flagged. What could not be judged is none: it is no verdict."""
+
+
+@dataclass(frozen=True)
+class Audited:
+    """What the audit of one answer found.
+
+    ``reasons`` are those of ``flag_on`` that the answer as it came gives; ``revised`` is the better answer of the run,
+    None where there is none.
+    """
+
+    question: str
+    answer: str
+    run: Run
+    reasons: tuple[ReviewReason, ...] = ()
+
+    @property
+    def flagged(self) -> bool:
+        """Whether something is wrong with the answer."""
+        return bool(self.reasons)
+
+    @property
+    def revised(self) -> str | None:
+        """The answer that the audit would give instead, itself audited as better."""
+        return self.run.final_answer if self.run.best else None
+
+
+class _Asked(NamedTuple):
+    """One call of the function: what was asked, what was given to answer from (None: it comes with the answer)."""
+
+    question: str
+    evidence: Any
+
+
+@dataclass(frozen=True)
+class _Rules:
+    """How one function is audited."""
+
+    question: str | None
+    evidence: str | None
+    answer: str | None
+    on_flag: OnFlag
+    flag_on: frozenset[str]
+    on_result: Callable[[Audited], object] | None
+    on_error: Callable[[Exception], object] | None
+    settings: Settings
+    bench: Workbench | None
+    wait: bool
+    signature: inspect.Signature = field(default_factory=inspect.Signature)
+
+
+@overload
+def audited(function: F) -> F: ...
+
+
+@overload
+def audited(
+    *,
+    question: str | None = None,
+    evidence: str | None = None,
+    answer: str | None = None,
+    on_flag: OnFlag = "record",
+    flag_on: Collection[str] = FLAGS,
+    on_result: Callable[[Audited], object] | None = None,
+    on_error: Callable[[Exception], object] | None = None,
+    settings: Settings | None = None,
+    database: str | Path | Workbench | None = None,
+    wait: bool = True,
+) -> Callable[[F], F]: ...
+
+
+def audited(
+    function: Any = None,
+    *,
+    question: str | None = None,
+    evidence: str | None = None,
+    answer: str | None = None,
+    on_flag: OnFlag = "record",
+    flag_on: Collection[str] = FLAGS,
+    on_result: Callable[[Audited], object] | None = None,
+    on_error: Callable[[Exception], object] | None = None,
+    settings: Settings | None = None,
+    database: str | Path | Workbench | None = None,
+    wait: bool = True,
+) -> Any:
+    """Audit every answer of a function: plain, async, or a generator that streams its answer in pieces.
+
+    ``question`` and ``evidence`` name its parameters; where they are not given, the first with a usual name (QUESTIONS,
+    EVIDENCE), else the first two. Where no parameter holds the evidence, it comes with the answer: as a pair (answer,
+    evidence), or in a mapping under one of the usual names. ``answer`` names the key of a mapping that holds the text.
+
+    ``on_flag`` says what becomes of an answer that is flagged for one of ``flag_on`` (codes of ReviewReason): "record"
+    it and answer all the same, "raise" AnswerRejected, or "revise": answer with the revision, if the audit made a
+    better one. ``database`` keeps case and run. ``wait=False`` audits on a thread after the answer was given.
+
+    Raises where it stands, before any call: SettingsError, MissingExtra, InputError for what can't go together.
+    """
+    settings = settings or Settings()
+    auditor.check_models(settings)
+    if not wait and on_flag != "record":
+        raise InputError(f"is {on_flag!r} with wait=False", cure="Wait for the audit, or record only.", field="on_flag")
+    bench = (
+        database if isinstance(database, Workbench) or database is None else Workbench.open(Path(database), settings)
+    )
+    rules = _Rules(question, evidence, answer, on_flag, frozenset(flag_on), on_result, on_error, settings, bench, wait)
+    return _wrapped(function, rules) if function is not None else lambda given: _wrapped(given, rules)
+
+
+def _wrapped(function: Any, rules: _Rules) -> Any:
+    rules = _for(function, rules)
+    if inspect.isasyncgenfunction(function):
+        return _of_async_generator(function, rules)
+    if inspect.isgeneratorfunction(function):
+        return _of_generator(function, rules)
+    if inspect.iscoroutinefunction(function):
+
+        @functools.wraps(function)
+        async def answering_async(*args: Any, **kwargs: Any) -> Any:
+            given = await function(*args, **kwargs)
+            return await _beside(lambda: _after(given, rules, args, kwargs), rules)
+
+        return answering_async
+
+    @functools.wraps(function)
+    def answering(*args: Any, **kwargs: Any) -> Any:
+        return _after(function(*args, **kwargs), rules, args, kwargs)
+
+    return answering
+
+
+def _of_generator(function: Any, rules: _Rules) -> Any:
+    @functools.wraps(function)
+    def streaming(*args: Any, **kwargs: Any) -> Iterator[Any]:
+        pieces = []
+        for piece in function(*args, **kwargs):
+            pieces.append(piece)
+            yield piece
+        _after(_joined(pieces), rules, args, kwargs)
+
+    return streaming
+
+
+def _of_async_generator(function: Any, rules: _Rules) -> Any:
+    @functools.wraps(function)
+    async def streaming_async(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
+        pieces = []
+        async for piece in function(*args, **kwargs):
+            pieces.append(piece)
+            yield piece
+        await _beside(lambda: _after(_joined(pieces), rules, args, kwargs), rules)
+
+    return streaming_async
+
+
+def _joined(pieces: list[Any]) -> Any:
+    return "".join(pieces) if all(isinstance(piece, str) for piece in pieces) else pieces
+
+
+async def _beside(work: Callable[[], Any], rules: _Rules) -> Any:
+    """On a thread of its own, so that the event loop goes on; at once where nobody waits for it anyway."""
+    return await asyncio.wrap_future(begun(work, "audited")) if rules.wait else work()
+
+
+def _for(function: Any, rules: _Rules) -> _Rules:
+    """The rules with the names of the function's own parameters. Raises InputError where it has none of that name."""
+    signature = inspect.signature(function)
+    names = [name for name in signature.parameters if name not in ("self", "cls")]
+    for wanted in (rules.question, rules.evidence):
+        if wanted is not None and wanted not in names:
+            raise InputError(
+                f"has no parameter {wanted!r}", cure=f"It has: {', '.join(names) or 'none'}.", field=_name(function)
+            )
+    if not names:
+        raise InputError("takes no question", cure="Give it one, as its first parameter.", field=_name(function))
+    streams = inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)
+    if streams and rules.on_flag == "revise":
+        raise InputError(
+            "streams its answer", cure="What was streamed can't be revised: record or raise.", field="on_flag"
+        )
+    question = rules.question or next((name for name in QUESTIONS if name in names), names[0])
+    evidence = rules.evidence or next((name for name in EVIDENCE if name in names), None)
+    if streams and evidence is None:
+        cure = "Name the parameter that holds its evidence: audited(evidence=...)."
+        raise InputError("streams its answer", cure=cure, field=_name(function))
+    return _Rules(**{**vars(rules), "question": question, "evidence": evidence, "signature": signature})
+
+
+def _name(function: Any) -> str:
+    return str(getattr(function, "__name__", type(function).__name__))
+
+
+def _after(given: Any, rules: _Rules, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What the caller gets for what the function gave."""
+    if not rules.wait:
+        begun(lambda: _told(given, rules, args, kwargs), "audited")
+        return given
+    found = _told(given, rules, args, kwargs)
+    if found is None or not found.flagged or rules.on_flag == "record":
+        return given
+    if rules.on_flag == "raise":
+        reasons = "; ".join(reason.message for reason in found.reasons)
+        raise AnswerRejected(f"The answer was rejected: {reasons}", audit=found)
+    return given if found.revised is None else _with(given, rules, found.revised)
+
+
+def _told(given: Any, rules: _Rules, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Audited | None:
+    """The audit, handed to whoever listens; None where it failed, which is logged and told, never raised."""
+    try:
+        found = _audit(given, rules, args, kwargs)
+    except Exception as error:  # noqa: BLE001 (whatever it is, it is told, and the answer stands)
+        log.warning("an answer could not be audited: %s: %s", type(error).__name__, error)
+        _tell(rules.on_error, error)
+        return None
+    _tell(rules.on_result, found)
+    return found
+
+
+def _tell(listener: Callable[[Any], object] | None, what: object) -> None:
+    if listener is None:
+        return
+    try:
+        listener(what)
+    except Exception:
+        log.exception("whoever was told of an audit failed")
+
+
+def _audit(given: Any, rules: _Rules, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Audited:
+    bound = rules.signature.bind(*args, **kwargs)
+    bound.apply_defaults()
+    asked = str(bound.arguments[rules.question or ""])
+    text, own = _parts(given, rules)
+    found = own if rules.evidence is None else bound.arguments[rules.evidence]
+    chunks = evidence_of([found] if isinstance(found, str) else found)
+    content = Case(id="-", query=asked, answer=text, evidence=chunks)
+    case = content.model_copy(update={"id": f"answered-{_digest(content)}"})
+    settings = rules.settings
+    if rules.on_flag != "revise":
+        settings = settings.model_copy(update={"max_iterations": 1})
+    if rules.bench is None:
+        run = auditor.run_audit(case, settings)
+    else:
+        rules.bench.import_cases([case])
+        run = rules.bench.audit(case, settings=settings)
+    return Audited(asked, text, run, _reasons(run, settings, rules.flag_on, case))
+
+
+def _digest(case: Case) -> str:
+    return hashlib.sha256(case.digest().encode()).hexdigest()[:16]
+
+
+def _reasons(run: Run, settings: Settings, flag_on: frozenset[str], case: Case) -> tuple[ReviewReason, ...]:
+    """What is wrong with the answer as it came, whatever the audit made of it."""
+    from masis.steps.routing import review_reasons
+
+    found = review_reasons(run.iterations[:1], case.evidence, "no_issues", settings)
+    return tuple(reason for reason in found if reason.code in flag_on)
+
+
+def _parts(given: Any, rules: _Rules) -> tuple[str, Any]:
+    """The text of what a function gave, and the evidence that came with it."""
+    own = None
+    if isinstance(given, tuple) and len(given) == 2 and rules.evidence is None:
+        given, own = given
+    if isinstance(given, Mapping):
+        if rules.evidence is None and own is None:
+            own = next((given[key] for key in (*EVIDENCE, "source_documents") if key in given), None)
+        keys = (rules.answer,) if rules.answer else ANSWERS
+        given = next((given[key] for key in keys if isinstance(given.get(key), str)), None)
+    elif not isinstance(given, str):
+        given = next(
+            (text for key in ("content", *ANSWERS) if isinstance(text := getattr(given, key, None), str)), None
+        )
+    if not isinstance(given, str):
+        raise InputError("is no text", cure="Return a text, or name its key: audited(answer=...).", field="answer")
+    return given, own
+
+
+def _with(given: Any, rules: _Rules, revised: str) -> Any:
+    """What the function gave, with the revision in place of its text; as it was where there is no place for it."""
+    if isinstance(given, str):
+        return revised
+    if isinstance(given, tuple) and len(given) == 2 and rules.evidence is None:
+        return _with(given[0], rules, revised), given[1]
+    if isinstance(given, Mapping):
+        keys = (rules.answer,) if rules.answer else ANSWERS
+        key = next((key for key in keys if isinstance(given.get(key), str)), None)
+        return {**given, key: revised} if key else given
+    log.warning("a revision could not be put into a %s", type(given).__name__)
+    return given

@@ -1,0 +1,241 @@
+"""Documents of any origin as sources, and any retriever as a function: told by what they can do, not by what they are.
+
+A document may be ours (SourceDocument, Evidence), a mapping, a text, one of LangChain's (``page_content``,
+``metadata``, ``id``), one of LlamaIndex's (``node`` with a ``score``, or the node itself), or a pair of any of these
+with its score.
+A retriever may be a function of the question, a runnable of LangChain (``invoke``) or a retriever of LlamaIndex
+(``retrieve``), each in its async form too. None of these libraries is imported.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple, cast
+
+from masis.errors import InputError, MasisError, RetrievalFailed
+from masis.schema.case import Evidence
+from masis.schema.drafts import SourceDocument
+
+Retriever = Any
+"""A function of the question, or an object with ``invoke`` or ``retrieve``."""
+
+ID_KEYS = ("id", "_id", "chunk_id", "doc_id", "document_id", "node_id", "uuid", "pk")
+TEXT_KEYS = ("content", "text", "page_content", "snippet", "body")
+PATH_KEYS = ("path", "source", "file_path", "file_name", "filename", "url", "uri", "title")
+SCORE_KEYS = ("relevanceScore", "relevance_score", "score", "similarity")
+_KINDS = "texts, mappings with 'id' and 'content' (or 'text'), documents of LangChain or nodes of LlamaIndex"
+
+
+class _Read(NamedTuple):
+    """One document as it was understood; ``id`` is None where it has none."""
+
+    id: str | None
+    content: str
+    type: str
+    path: str | None
+    score: float | None
+
+
+def documents(found: Any) -> tuple[SourceDocument, ...]:
+    """What was found, as sources, in its order.
+
+    Ids are kept. A document without one is named by its place (``chunk_1``); one that came before to the letter is left
+    out, and one of another text under a used id gets the next free ``id#2``. Raises InputError for what is none.
+    """
+    taken: dict[str, SourceDocument] = {}
+    nameless: set[str] = set()
+    for place, read in enumerate(_reads(found), 1):
+        if read.id is None and read.content in nameless:
+            continue
+        wanted = read.id or _free(f"chunk_{place}", taken)
+        if wanted in taken and taken[wanted].content == read.content:
+            taken[wanted] = _better(taken[wanted], read.score)
+            continue
+        if read.id is None:
+            nameless.add(read.content)
+        name = _free(wanted, taken)
+        taken[name] = SourceDocument(
+            id=name, content=read.content, type=read.type, path=read.path, relevance_score=read.score
+        )
+    return tuple(taken.values())
+
+
+def evidence(found: Any) -> tuple[Evidence, ...]:
+    """What was found, as evidence to audit against; raises InputError as ``documents`` does."""
+    return tuple(
+        Evidence.model_validate({"id": each.id, "text": each.content, "source": each.path, "type": each.type})
+        for each in documents(found)
+    )
+
+
+def search(retriever: Retriever, query: str) -> tuple[SourceDocument, ...]:
+    """What a retriever finds. Raises RetrievalFailed where it fails, InputError where it is none or finds no documents.
+
+    A retriever that is async only is told to be awaited: ``query_with_critique_async``.
+    """
+    ask = _method(retriever, ("invoke", "retrieve"))
+    found = _asked(lambda: ask(query))
+    if inspect.isawaitable(found):
+        if inspect.iscoroutine(found):
+            found.close()
+        raise InputError(
+            "is async", cure="Await query_with_critique_async, or give a retriever that is not.", field="retriever"
+        )
+    return documents(_drawn(found))
+
+
+async def search_async(
+    retriever: Retriever, query: str, in_thread: Callable[[Callable[[], Any]], Awaitable[Any]]
+) -> tuple[SourceDocument, ...]:
+    """``search``, awaited where the retriever can be; else ``in_thread`` runs it beside the event loop."""
+    own = next(
+        (method for name in ("ainvoke", "aretrieve") if callable(method := getattr(retriever, name, None))), None
+    )
+    if own is None and not inspect.iscoroutinefunction(retriever):
+        ask = _method(retriever, ("invoke", "retrieve"))
+        found = await in_thread(lambda: _drawn(_asked(lambda: ask(query))))
+    else:
+        found = _asked(lambda: (own or retriever)(query))
+    if inspect.isawaitable(found):
+        try:
+            found = await found
+        except MasisError:
+            raise
+        except Exception as error:
+            raise _failed(error) from error
+    return documents(_drawn(found))
+
+
+def _method(retriever: Retriever, names: Iterable[str]) -> Callable[[str], Any]:
+    for name in names:
+        if callable(method := getattr(retriever, name, None)):
+            return cast("Callable[[str], Any]", method)
+    if callable(retriever):
+        return cast("Callable[[str], Any]", retriever)
+    raise InputError(
+        f"{type(retriever).__name__} can't be asked",
+        cure="Give a function of the question, or an object with 'invoke' (LangChain) or 'retrieve' (LlamaIndex).",
+        field="retriever",
+    )
+
+
+def _asked(ask: Callable[[], Any]) -> Any:
+    try:
+        return ask()
+    except MasisError:
+        raise
+    except Exception as error:
+        raise _failed(error) from error
+
+
+def _drawn(found: Any) -> Any:
+    """What a generator yields, drawn here: it may fail as well."""
+    return _asked(lambda: list(found)) if isinstance(found, Iterator) else found
+
+
+def _failed(error: Exception) -> RetrievalFailed:
+    return RetrievalFailed(f"The retriever failed: {type(error).__name__}: {error}")
+
+
+def _reads(found: Any) -> Iterator[_Read]:
+    if isinstance(found, Mapping):
+        for key in ("documents", "results", "source_documents", "context"):
+            if isinstance(found.get(key), list | tuple):
+                found = found[key]
+                break
+    if found is None or isinstance(found, str | bytes | Mapping) or not isinstance(found, Iterable):
+        raise InputError(
+            f"is {'nothing' if found is None else type(found).__name__}, not a list of documents",
+            cure=f"Give a list of {_KINDS}; an empty one where nothing was found.",
+            field="documents",
+        )
+    for place, each in enumerate(found):
+        yield _read(each, place, None)
+
+
+def _read(given: Any, place: int, score: float | None) -> _Read:
+    if isinstance(given, SourceDocument):
+        return _Read(given.id, given.content, given.type, given.path, _first(given.relevance_score, score))
+    if isinstance(given, Evidence):
+        extra = given.model_extra or {}
+        return _Read(given.id, given.text, str(extra.get("type") or ""), given.source, _scored(extra, score))
+    if isinstance(given, str):
+        return _Read(None, given, "", None, score)
+    if isinstance(given, tuple) and len(given) == 2 and _number(given[1]) is not None:
+        return _read(given[0], place, _number(given[1]))
+    if isinstance(given, Mapping):
+        return _of_mapping(given, place, score)
+    return _of_object(given, place, score)
+
+
+def _of_mapping(given: Mapping[Any, Any], place: int, score: float | None) -> _Read:
+    nested = given.get("metadata")
+    about = {**(nested if isinstance(nested, Mapping) else {}), **given}
+    content = next((about[key] for key in TEXT_KEYS if isinstance(about.get(key), str)), None)
+    if content is None:
+        raise _unread(f"a mapping without {' or '.join(map(repr, TEXT_KEYS[:2]))}", place)
+    return _Read(_id(about), content, str(about.get("type") or ""), _path(about), _scored(about, score))
+
+
+def _of_object(given: Any, place: int, score: float | None) -> _Read:
+    if (node := getattr(given, "node", None)) is not None:  # LlamaIndex: a node with its score
+        return _of_object(node, place, _first(_number(getattr(given, "score", None)), score))
+    about = getattr(given, "metadata", None)
+    about = about if isinstance(about, Mapping) else {}
+    content = getattr(given, "page_content", None)
+    if not isinstance(content, str) and callable(own := getattr(given, "get_content", None)):
+        content = own()
+    if not isinstance(content, str):
+        content = next((own for key in TEXT_KEYS if isinstance(own := getattr(given, key, None), str)), None)
+    if content is None:
+        raise _unread(f"a {type(given).__name__}", place)
+    named = {key: getattr(given, key, None) for key in ("id", "node_id", "id_")}
+    own_id = next((str(value) for value in named.values() if value not in (None, "")), None)
+    return _Read(own_id or _id(about), content, str(about.get("type") or ""), _path(about), _scored(about, score))
+
+
+def _unread(what: str, place: int) -> InputError:
+    return InputError(f"is {what}", cure=f"Give {_KINDS}.", field=f"documents[{place}]")
+
+
+def _id(about: Mapping[Any, Any]) -> str | None:
+    return next((str(about[key]) for key in ID_KEYS if about.get(key) not in (None, "")), None)
+
+
+def _path(about: Mapping[Any, Any]) -> str | None:
+    return next((str(about[key]) for key in PATH_KEYS if isinstance(about.get(key), str) and about[key]), None)
+
+
+def _scored(about: Mapping[Any, Any], score: float | None) -> float | None:
+    own = next((number for key in SCORE_KEYS if (number := _number(about.get(key))) is not None), None)
+    return _first(score, own)
+
+
+def _number(given: Any) -> float | None:
+    """A finite number, of whatever library; None for anything else."""
+    if given is None or isinstance(given, bool | str | bytes):
+        return None
+    try:
+        value = float(given)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return value if math.isfinite(value) else None
+
+
+def _first(*scores: float | None) -> float | None:
+    return next((score for score in scores if score is not None), None)
+
+
+def _better(before: SourceDocument, score: float | None) -> SourceDocument:
+    known = [each for each in (before.relevance_score, score) if each is not None]
+    return before.model_copy(update={"relevance_score": max(known) if known else None})
+
+
+def _free(name: str, taken: Mapping[str, SourceDocument]) -> str:
+    free, number = name, 1
+    while free in taken:
+        number += 1
+        free = f"{name}#{number}"
+    return free

@@ -1,0 +1,211 @@
+"""Whether an answer is borne by its evidence, as one question with a plain answer: for tests and gates.
+
+    assert_grounded("It is 120 metres long [1].", documents)         # NotGrounded, an AssertionError, says what is not
+
+Citations are looked up and claims are held against the evidence by the verifier of the settings (offline by default).
+Nobody criticises or scores: what passes here is borne out, which does not make it a good answer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from masis import auditor
+from masis.errors import InputError
+from masis.pipeline.documents import evidence as evidence_of
+from masis.schema.audit import CitationAudit, ClaimCheck
+from masis.settings import Settings
+from masis.steps.claims import one_check_each
+
+QUOTED_MOST = 300
+"""Characters of a sentence or a chunk that a failure shows."""
+SHOWN_MOST = 20
+"""Faults that a failure shows; the report has all."""
+UNASKED = "What does the evidence say?"
+"""The question where none is given: only models are told it."""
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What is let pass.
+
+    ``min_support``: the support (0..1) from which a claim that is borne in part passes; None: only what is borne whole.
+    ``allow_uncited``: sentences without a citation pass. ``allow_unverifiable``: claims on which the evidence is silent
+    because none of it has text pass. A reference to no evidence, a contradicted claim and one without a verdict
+    never do.
+    """
+
+    min_support: float | None = None
+    allow_uncited: bool = True
+    allow_unverifiable: bool = False
+
+    def __post_init__(self) -> None:
+        if self.min_support is not None and not 0 <= self.min_support <= 1:
+            raise InputError(f"is {self.min_support}", cure="Give a share from 0 to 1.", field="min_support")
+
+
+class Fault(NamedTuple):
+    """One thing that is not borne out.
+
+    ``what`` is the verdict or ``invalid reference`` or ``uncited``; ``sentence`` the answer's words; ``reference`` what
+    it cites; ``source`` and ``evidence`` the chunk that decides and its words, "" where none does; ``why`` says more.
+    """
+
+    what: str
+    sentence: str
+    reference: str = ""
+    source: str = ""
+    evidence: str = ""
+    support: float | None = None
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Grounding:
+    """What was found about one answer; ``faults`` is empty where it is grounded."""
+
+    question: str
+    answer: str
+    citations: CitationAudit
+    claims: tuple[ClaimCheck, ...]
+    faults: tuple[Fault, ...]
+    bounds: Bounds = field(default_factory=Bounds)
+    judged_by: str = ""
+
+    @property
+    def grounded(self) -> bool:
+        """Whether nothing was found."""
+        return not self.faults
+
+    def record(self) -> dict[str, Any]:
+        """One line of a report, JSON-ready."""
+        return {
+            "grounded": self.grounded,
+            "question": self.question,
+            "answer": self.answer,
+            "claims": len(self.claims),
+            "verified": sum(check.verified for check in self.claims),
+            "citations": len(self.citations.citations),
+            "invalid_references": list(self.citations.invalid_citations),
+            "uncited": list(self.citations.uncited_claims),
+            "faults": [fault._asdict() for fault in self.faults],
+            "judged_by": self.judged_by,
+        }
+
+
+class NotGrounded(AssertionError):
+    """The answer is not borne by its evidence; the message says which sentence and why, ``grounding`` has all of it."""
+
+    def __init__(self, grounding: Grounding) -> None:
+        self.grounding = grounding
+        super().__init__(told(grounding))
+
+
+def grounding(
+    answer: str,
+    evidence: Any,
+    *,
+    question: str | None = None,
+    bounds: Bounds | None = None,
+    settings: Settings | None = None,
+) -> Grounding:
+    """What is not borne out. ``evidence`` is whatever ``masis.pipeline.documents`` takes.
+
+    Raises InputError for an answer or evidence that is none, StepError where nobody could say.
+    """
+    if not isinstance(answer, str) or not answer.strip():
+        raise InputError("is empty", cure="Give the answer to be checked.", field="answer")
+    chunks = evidence_of(evidence)
+    if not chunks:
+        raise InputError("is empty", cure="Give what the answer was written from.", field="evidence")
+    settings, bounds = settings or Settings(), bounds or Bounds()
+    verifier = auditor.roles_for(settings).verifier
+    cited = auditor.audit_citations(answer, chunks, settings)
+    asked = verifier.extract(answer, cited, question or UNASKED)
+    checks = one_check_each(asked, verifier.verify(asked, chunks))
+    texts = {chunk.id: chunk.text for chunk in chunks}
+    faults = (*_of_citations(answer, cited, bounds), *_of_claims(answer, checks, texts, bounds))
+    return Grounding(question or "", answer, cited, checks, faults, bounds, settings.verifier)
+
+
+def assert_grounded(
+    answer: str,
+    evidence: Any,
+    *,
+    question: str | None = None,
+    min_support: float | None = None,
+    allow_uncited: bool = True,
+    allow_unverifiable: bool = False,
+    settings: Settings | None = None,
+) -> Grounding:
+    """Raise NotGrounded (an AssertionError) where the answer is not borne by the evidence; else what was found.
+
+    See ``Bounds`` for what is let pass, and ``grounding`` for what else is raised.
+    """
+    bounds = Bounds(min_support, allow_uncited, allow_unverifiable)
+    found = grounding(answer, evidence, question=question, bounds=bounds, settings=settings)
+    if not found.grounded:
+        raise NotGrounded(found)
+    return found
+
+
+def told(found: Grounding) -> str:
+    """The faults in plain text, a few lines each."""
+    number = len(found.faults)
+    lines = [f"The answer is not grounded in its evidence: {number} {'fault' if number == 1 else 'faults'}."]
+    for place, fault in enumerate(found.faults[:SHOWN_MOST], 1):
+        support = "" if fault.support is None else f" (support {fault.support:.2f})"
+        cites = f"  cites [{fault.reference}]" if fault.reference else ""
+        lines += ["", f"{place}. {fault.what}{support}{cites}", f"   sentence: {_shown(fault.sentence)}"]
+        if fault.evidence:
+            lines.append(f"   evidence: [{fault.source}] {_shown(fault.evidence)}")
+        if fault.why:
+            lines.append(f"   why:      {_shown(fault.why)}")
+    if number > SHOWN_MOST:
+        lines += ["", f"... and {number - SHOWN_MOST} more."]
+    return "\n".join(lines)
+
+
+def _of_citations(answer: str, cited: CitationAudit, bounds: Bounds) -> list[Fault]:
+    found = []
+    for citation in cited.citations:
+        if citation.status == "invalid":
+            inside = (s for s in cited.sentences if s.start <= citation.marker_start < s.end)
+            sentence = next(
+                (answer[s.start : s.end] for s in inside), answer[citation.marker_start : citation.marker_end]
+            )
+            found.append(Fault("invalid reference", sentence, citation.text, why="no evidence has this id"))
+    if not bounds.allow_uncited:
+        found += [Fault("uncited", sentence) for sentence in cited.uncited_claims]
+    return found
+
+
+def _of_claims(answer: str, checks: tuple[ClaimCheck, ...], texts: dict[str, str], bounds: Bounds) -> list[Fault]:
+    found = []
+    for check in checks:
+        if _passes(check, bounds):
+            continue
+        claim = check.claim
+        sentence = claim.text if claim.start is None else answer[claim.start : claim.end]
+        source = next(iter((*(quote.evidence_id for quote in check.quotes), *check.sources, *claim.cited)), "")
+        words = next((quote.text for quote in check.quotes), texts.get(source, ""))
+        why = check.issue or (check.unscored.reason if check.unscored else "")
+        found.append(Fault(check.verdict, sentence, ", ".join(claim.cited), source, words, check.support, why))
+    return found
+
+
+def _passes(check: ClaimCheck, bounds: Bounds) -> bool:
+    if check.verdict == "contradicted" or check.verdict == "unscored":
+        return False
+    if check.verdict == "unverifiable":
+        return bounds.allow_unverifiable
+    if check.verdict == "supported":
+        return bounds.min_support is None or (check.support or 0.0) >= bounds.min_support
+    return bounds.min_support is not None and (check.support or 0.0) >= bounds.min_support
+
+
+def _shown(text: str) -> str:
+    """One line of a text from outside, safe for a terminal."""
+    plain = " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
+    return plain if len(plain) <= QUOTED_MOST else plain[: QUOTED_MOST - 3] + "..."

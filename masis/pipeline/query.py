@@ -1,0 +1,177 @@
+"""A question answered and checked in one call: retrieve, draft, critique (``specs/draft-critique.md``, Integration)."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from masis.auditor import check_models, roles_for
+from masis.draft_critique import critique_draft, critique_draft_async
+from masis.errors import InputError, MasisError, StepError
+from masis.loop.parts import Roles
+from masis.pipeline.documents import Retriever, evidence, search, search_async
+from masis.schema.audit import Draft
+from masis.schema.drafts import CritiqueResult, PipelineOptions, PipelineResult, SourceDocument
+from masis.settings import Settings
+from masis.steps.conduct import begun
+
+Draftsman = Callable[[str, str], Any]
+"""Writes a draft from the question and the context: a text, or a message with one."""
+Options = PipelineOptions | Mapping[str, Any] | None
+
+NOTHING_FOUND = "Nothing was found that a draft could be written from."
+SWITCHED_OFF = "Critique is switched off."
+
+
+def query_with_critique(
+    query: str,
+    retriever: Retriever,
+    options: Options = None,
+    settings: Settings | None = None,
+    roles: Roles | None = None,
+    *,
+    draft: Draftsman | None = None,
+) -> PipelineResult:
+    """Search, draft an answer from what was found, and critique it (queryWithCritique).
+
+    ``retriever`` is any function of the question, or a retriever of LangChain or LlamaIndex; ``draft`` writes the draft
+    from question and context, our own drafter where it is None. A draft of fewer than ``draft_min_length`` characters
+    is not critiqued, and nothing is drafted where nothing was found: ``not_critiqued`` says so. Raises InputError for
+    a question or a retriever that is none, RetrievalFailed where the retriever fails, StepError where no draft could be
+    written.
+    """
+    asked = _Query(query, options, settings, roles)
+    found = search(retriever, query)
+    result = asked.found(found)
+    if not asked.drafts(found):
+        return result
+    result = asked.drafted(result, asked.draft(found) if draft is None else _written(draft, query, result.context))
+    if result.not_critiqued is not None:
+        return result
+    return asked.critiqued(
+        result, critique_draft(query, result.draft or "", found, asked.options.critique_options, asked.settings, roles)
+    )
+
+
+async def query_with_critique_async(
+    query: str,
+    retriever: Retriever,
+    options: Options = None,
+    settings: Settings | None = None,
+    roles: Roles | None = None,
+    *,
+    draft: Draftsman | None = None,
+) -> PipelineResult:
+    """``query_with_critique`` for code that is async; retriever and ``draft`` are awaited where they can be.
+
+    What can't be runs on a thread of its own. Cancelling the task stops the critique.
+    """
+    asked = _Query(query, options, settings, roles)
+    found = await search_async(retriever, query, _beside)
+    result = asked.found(found)
+    if not asked.drafts(found):
+        return result
+    if draft is None:
+        text = await _beside(lambda: asked.draft(found))
+    elif inspect.iscoroutinefunction(draft):
+        text = _text(await _awaited(draft(query, result.context)))
+    else:
+        text = await _beside(lambda: _written(draft, query, result.context))
+    result = asked.drafted(result, text)
+    if result.not_critiqued is not None:
+        return result
+    critique = await critique_draft_async(
+        query, result.draft or "", found, asked.options.critique_options, asked.settings, roles
+    )
+    return asked.critiqued(result, critique)
+
+
+class _Query:
+    """One question, with what is to be done about it; what is wrong with either is told before anything is asked."""
+
+    def __init__(self, query: str, options: Options, settings: Settings | None, roles: Roles | None) -> None:
+        if not isinstance(query, str) or not query.strip():
+            raise InputError("is empty", cure="Ask something.", field="query")
+        self.query, self.roles = query, roles
+        self.settings = settings or Settings()
+        self.options = (
+            options if isinstance(options, PipelineOptions) else PipelineOptions.model_validate(options or {})
+        )
+        if roles is None:
+            check_models(self.settings)
+
+    def found(self, documents: Sequence[SourceDocument]) -> PipelineResult:
+        """What there is after the search."""
+        result = PipelineResult(context=context_of(documents), search_results=tuple(documents))
+        if self.options.generate_answer and not documents:
+            return result.model_copy(update={"not_critiqued": NOTHING_FOUND})
+        return result
+
+    def drafts(self, documents: Sequence[SourceDocument]) -> bool:
+        """Whether there is to be a draft."""
+        return bool(self.options.generate_answer and documents)
+
+    def draft(self, documents: Sequence[SourceDocument]) -> str:
+        """Our own drafter's answer."""
+        drafter = (self.roles or roles_for(self.settings)).drafter
+        return drafter.draft(self.query, evidence(documents)).answer
+
+    def drafted(self, result: PipelineResult, draft: str) -> PipelineResult:
+        """With the draft; ``not_critiqued`` says why it is not to be critiqued, where it is not."""
+        enabled = self.options.enable_critique
+        why = None
+        if not (self.settings.draft_critique if enabled is None else enabled):
+            why = SWITCHED_OFF
+        elif len(draft.strip()) < self.settings.draft_min_length:
+            why = f"The draft is shorter than {self.settings.draft_min_length} characters."
+        return result.model_copy(update={"draft": draft, "not_critiqued": why})
+
+    def critiqued(self, result: PipelineResult, critique: CritiqueResult) -> PipelineResult:
+        """With the critique, and its revision in place of the draft where there is one."""
+        return result.model_copy(update={"critique": critique, "draft": critique.revised_draft or result.draft})
+
+
+def context_of(documents: Sequence[SourceDocument]) -> str:
+    """The documents as one text, each under its path or id (assembleContext)."""
+    return "\n\n---\n\n".join(f"[{each.path or each.id}]\n{each.content}" for each in documents)
+
+
+def _written(draft: Draftsman, query: str, context: str) -> str:
+    try:
+        made = draft(query, context)
+    except MasisError:
+        raise
+    except Exception as error:
+        raise StepError(f"The draft could not be written: {type(error).__name__}: {error}") from error
+    if inspect.isawaitable(made):
+        if inspect.iscoroutine(made):
+            made.close()
+        raise InputError("is async", cure="Await query_with_critique_async, or give one that is not.", field="draft")
+    return _text(made)
+
+
+async def _awaited(made: Any) -> Any:
+    try:
+        return await made
+    except MasisError:
+        raise
+    except Exception as error:
+        raise StepError(f"The draft could not be written: {type(error).__name__}: {error}") from error
+
+
+def _text(made: Any) -> str:
+    """The text of a draft: itself, our own drafter's, or a message's (``content``, ``text``, ``response``)."""
+    if isinstance(made, str):
+        return made
+    if isinstance(made, Draft):
+        return made.answer
+    for name in ("content", "text", "response"):
+        if isinstance(own := getattr(made, name, None), str):
+            return own
+    raise InputError(f"gave {type(made).__name__}, not a text", cure="Return the draft as a text.", field="draft")
+
+
+async def _beside(work: Callable[[], Any]) -> Any:
+    return await asyncio.wrap_future(begun(work, "pipeline"))

@@ -1,0 +1,114 @@
+"""A question retrieved for, drafted and critiqued in one call (``specs/draft-critique.md``, Integration)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from masis import Settings, query_with_critique, query_with_critique_async
+from masis.errors import InputError, SettingsError, StepError
+from masis.schema.drafts import PipelineResult
+
+QUESTION = "How long is the bridge, and when was it opened?"
+CHUNKS = [
+    {"id": "1", "content": "The bridge is 120 metres long and made of steel.", "score": 0.9, "path": "bridges.md"},
+    {"id": "2", "content": "The bridge was opened in 1931 by the mayor.", "score": 0.4},
+]
+WRONG = "The bridge is 180 metres long [1]. It was opened in 1931 [2]."
+
+
+def retriever(query: str) -> list[dict[str, Any]]:
+    return CHUNKS
+
+
+def ways(*args: Any, **kwargs: Any) -> list[PipelineResult]:
+    """The same question asked both ways."""
+    return [query_with_critique(*args, **kwargs), asyncio.run(query_with_critique_async(*args, **kwargs))]
+
+
+@pytest.mark.spec("DRAFT-CRITIQUE-PIPELINE", "REQ-CRITIC-026", "REQ-CRITIC-027")
+def test_what_comes_back_has_the_names_of_the_spec() -> None:
+    for found in ways(QUESTION, retriever):
+        written = found.model_dump(by_alias=True)
+        assert {"context", "searchResults", "draft", "critique"} <= written.keys()
+        assert [each["relevanceScore"] for each in written["searchResults"]] == [0.9, 0.4]
+        assert found.context.startswith("[bridges.md]\nThe bridge is 120 metres")
+        assert "[2]\nThe bridge was opened" in found.context
+        assert found.draft
+        assert found.critique
+        assert found.critique.is_valid
+
+
+@pytest.mark.spec("DRAFT-CRITIQUE-PIPELINE")
+def test_a_draft_of_ones_own_gets_question_and_context_and_is_critiqued() -> None:
+    seen: list[tuple[str, str]] = []
+
+    def draft(query: str, context: str) -> str:
+        seen.append((query, context))
+        return WRONG
+
+    for found in ways(QUESTION, retriever, {"critiqueOptions": {"autoRevise": True}}, draft=draft):
+        assert found.critique
+        assert not found.critique.is_valid
+        assert found.draft == found.critique.revised_draft
+        assert "120 metres" in (found.draft or "")
+    assert [query for query, _ in seen] == [QUESTION] * 2
+    assert all("120 metres long" in context for _, context in seen)
+
+
+def test_a_draft_may_be_a_message_or_a_coroutine() -> None:
+    class Message:
+        content = WRONG
+
+    async def draft(query: str, context: str) -> Message:
+        return Message()
+
+    found = asyncio.run(query_with_critique_async(QUESTION, retriever, draft=draft))
+    assert found.draft == WRONG
+    assert query_with_critique(QUESTION, retriever, draft=lambda *_: Message()).draft == WRONG
+    with pytest.raises(InputError, match="draft: is async"):
+        query_with_critique(QUESTION, retriever, draft=draft)
+
+
+def test_a_draft_that_fails_or_is_no_text_is_told() -> None:
+    def failing(query: str, context: str) -> str:
+        raise TimeoutError("no model")
+
+    with pytest.raises(StepError, match="could not be written: TimeoutError: no model"):
+        query_with_critique(QUESTION, retriever, draft=failing)
+    with pytest.raises(StepError, match="could not be written: TimeoutError: no model"):
+        asyncio.run(query_with_critique_async(QUESTION, retriever, draft=failing))
+    with pytest.raises(InputError, match="gave int, not a text"):
+        query_with_critique(QUESTION, retriever, draft=lambda *_: 7)
+
+
+@pytest.mark.spec("DRAFT-CRITIQUE-PIPELINE", "DRAFT-CRITIQUE-CONFIG")
+def test_only_what_is_asked_for_is_done() -> None:
+    for found in ways(QUESTION, retriever, {"generateAnswer": False}):
+        assert (found.draft, found.critique, found.not_critiqued) == (None, None, None)
+        assert len(found.search_results) == 2
+    for found in ways(QUESTION, retriever, {"enableCritique": False}):
+        assert (found.critique, found.not_critiqued) == (None, "Critique is switched off.")
+        assert found.draft
+    for found in ways(QUESTION, retriever, settings=Settings(draft_critique=False)):
+        assert found.critique is None
+    for found in ways(QUESTION, retriever, {"enableCritique": True}, Settings(draft_critique=False)):
+        assert found.critique
+    for found in ways(QUESTION, retriever, draft=lambda *_: "It is 120 metres long [1]."):
+        assert (found.critique, found.not_critiqued) == (None, "The draft is shorter than 50 characters.")
+
+
+@pytest.mark.spec("DRAFT-CRITIQUE-PIPELINE")
+def test_nothing_found_is_said_and_nothing_is_drafted() -> None:
+    for found in ways(QUESTION, lambda query: [], draft=lambda *_: pytest.fail("drafted")):
+        assert (found.context, found.search_results, found.draft, found.critique) == ("", (), None, None)
+        assert found.not_critiqued == "Nothing was found that a draft could be written from."
+
+
+def test_a_model_that_can_not_be_asked_is_told_before_anything_is_searched() -> None:
+    with pytest.raises(SettingsError):
+        query_with_critique(
+            QUESTION, lambda query: pytest.fail("searched"), settings=Settings(verifier="openai:gpt-4o")
+        )
