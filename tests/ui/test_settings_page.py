@@ -23,7 +23,19 @@ def test_a_value_says_where_it_comes_from(tmp_path: Path) -> None:
     assert (rows["strictness"]["value"], rows["strictness"]["default"]) == ("strict", "moderate")
     assert str(file) in rows["strictness"]["origin"]["meaning"]
     assert rows["critic"]["origin"]["text"] == "default"
+    assert rows["max_iterations"]["default"] == "3"
     assert not rows["critic"]["changed"]
+
+
+def test_what_lies_in_tables_is_shown_with_its_origin_and_nothing_secret(tmp_path: Path) -> None:
+    file = tmp_path / "masis.toml"
+    file.write_text("[providers.vllm]\naddress = 'http://me:pass@host:1/v1'\n", encoding="utf-8")
+    groups = setting_groups(load(environment={"MASIS_PROVIDERS__VLLM__CONCURRENCY": "4"}, file=file))
+    rows = {row["name"]: row for group in groups for row in group["rows"]}
+    assert rows["providers.vllm.address"]["value"] == "http://host:1/v1"
+    assert rows["providers.vllm.address"]["origin"]["meaning"] == f"{file}:2"
+    assert rows["providers.vllm.concurrency"]["origin"]["text"] == "environment"
+    assert rows["providers.vllm.concurrency"]["default"] == ""
 
 
 def test_the_page_names_the_database_and_leads_to_health_and_retention(
