@@ -82,7 +82,10 @@ def pages(first: str, second: str) -> list[Shot]:
         Shot("compare", f"/compare?case={SHOWN}&left={first}&right={second}"),
         Shot("compare-nothing-chosen", "/compare"),
         Shot("decisions", "/decisions"),
+        Shot("metrics", "/metrics"),
         Shot("settings", "/settings"),
+        Shot("health", "/health"),
+        Shot("retention", "/retention"),
     ]
 
 

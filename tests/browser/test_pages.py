@@ -178,7 +178,8 @@ def test_what_was_imported_and_not_audited_is_audited_with_one_button(
 
 
 @pytest.mark.parametrize(
-    "address", ["/", "/queue", f"/compare?case={FABRICATED}", "/decisions", "/settings", "/health", "/retention"]
+    "address",
+    ["/", "/queue", f"/compare?case={FABRICATED}", "/decisions", "/metrics", "/settings", "/health", "/retention"],
 )
 def test_the_pages_fit_windows_from_900_to_1920(served: str, open_tab: OpenTab, address: str) -> None:
     tab = open_tab(served, width=900, scheme="dark")
