@@ -15,7 +15,8 @@ from masis.auditor import calls_at_once, check_models, pinned, uses_models, with
 from masis.cli.group import INTERRUPTED, JobFailed
 from masis.cli.interrupt import Interruption
 from masis.cli.log import log_option
-from masis.cli.options import STDIO, check_named, chosen, database_option, input_argument, out_option, settings_options
+from masis.cli.named import check_named
+from masis.cli.options import STDIO, chosen, database_option, input_argument, out_option, settings_options
 from masis.cli.spending import Spending
 from masis.cli.talk import Complaints, Progress, counted, say
 from masis.cli.tally import Tally, incomplete

@@ -10,8 +10,10 @@ from typing import Any
 import click
 
 from masis.cli.group import Command, CommandGroup, JobFailed
-from masis.cli.options import STDIO, check_named, chosen, database_option, misnamed_models, out_option, settings_options
+from masis.cli.named import misnamed_anywhere
+from masis.cli.options import STDIO, chosen, database_option, out_option, settings_options
 from masis.cli.talk import counted, printable, say
+from masis.errors import SettingsError
 from masis.settings import (
     GROUPS,
     OTHER_VARIABLES,
@@ -75,7 +77,7 @@ def show(models: tuple[str, ...], assignments: tuple[str, ...], changed: bool, a
     else:
         for line in (*_places(loaded, db), *_table(loaded, changed), *_variables()):
             click.echo(printable(line).rstrip())
-    for fault in misnamed_models(loaded):
+    for fault in misnamed_anywhere(loaded):
         say(fault)
 
 
@@ -94,7 +96,8 @@ def check(file: Path | None) -> None:
     if found is None:
         raise click.UsageError(f"There is no file to check: none of {_spoken(config_places())} is there.")
     loaded = load(environment={}, file=found)
-    check_named(loaded)
+    if faults := misnamed_anywhere(loaded):
+        raise SettingsError("\n".join(faults))
     given = sum(row.origin.kind == "file" and not isinstance(row.value, list) for row in all_rows(loaded))
     say(f"{found}: in order. It gives {counted(given, 'setting')}; 'masis config show' says what holds.")
 

@@ -9,10 +9,8 @@ from typing import Any, TypeVar
 
 import click
 
-from masis.auditor import resolved
 from masis.cli.group import JobFailed
 from masis.cli.talk import printable, say
-from masis.errors import MissingExtra, MissingKey, SettingsError
 from masis.settings import ROLES, Loaded, Settings, database_path, load, shown
 from masis.store import Store, Unguarded
 from masis.workbench import Workbench
@@ -111,7 +109,8 @@ def chosen(models: Iterable[str], assignments: Iterable[str]) -> Loaded:
         key, given, value = assignment.partition("=")
         if not given:
             raise click.UsageError(f"--set {shown(assignment)}: write it as KEY=VALUE, like max_iterations=2.")
-        flags[key.strip()] = value.strip()
+        if flags.setdefault(key.strip(), value.strip()) != value.strip():
+            raise click.UsageError(f"--set {printable(key.strip())}: is given twice, with different values. Keep one.")
     loaded = load(flags, models=_roles(models))
     _say_once(loaded.warnings)
     return loaded
@@ -125,29 +124,6 @@ def _say_once(warnings: Iterable[str]) -> None:
         if warning not in said:
             said.add(warning)
             say(f"Note: {warning}")
-
-
-def misnamed_models(loaded: Loaded) -> list[str]:
-    """What is wrong with the models that the settings name, each with the place it was named in.
-
-    A key that is not there is no fault of the settings; nor is an extra that is not installed.
-    """
-    faults = []
-    for role, model in loaded.settings.models().items():
-        try:
-            resolved(model, role, loaded.settings)
-        except (MissingKey, MissingExtra):
-            continue
-        except SettingsError as error:
-            spoken = loaded.origins[role].spoken
-            faults.append(f"{spoken}, {error}" if spoken else str(error))
-    return faults
-
-
-def check_named(loaded: Loaded) -> None:
-    """Raise SettingsError where a role names a model that there is none of, with the place it was named in."""
-    if faults := misnamed_models(loaded):
-        raise SettingsError("\n".join(faults))
 
 
 def _roles(models: Iterable[str]) -> dict[str, str]:

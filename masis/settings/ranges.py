@@ -60,7 +60,16 @@ def described(schema: Schema) -> str:
         return ("a whole number" if kind == "integer" else "a number") + _bounds(schema)
     if kind == "object":
         return "a table"
-    return {"boolean": "true or false", "array": "a list", "string": "text"}.get(str(kind), "a value of its kind")
+    if kind == "string":
+        return "text" + _length(schema)
+    return {"boolean": "true or false", "array": "a list"}.get(str(kind), "a value of its kind")
+
+
+def _length(schema: Schema) -> str:
+    least, most = schema.get("minLength", 0), schema.get("maxLength")
+    if most is not None:
+        return f" of {least} to {most} characters"
+    return f" of at least {least} characters" if least else ""
 
 
 def _bounds(schema: Schema) -> str:

@@ -46,8 +46,9 @@ OTHER_VARIABLES = {
     "MASIS_CONFIG": "The configuration file.",
     "MASIS_DB": "The database.",
     "MASIS_SECRETS": "The file with the keys of providers.",
+    "MASIS_MCP_TOKEN": "The secret that clients of the MCP server send, over HTTP.",
 }
-"""Variables that say where things lie."""
+"""Variables that are no settings: where things lie, and a secret."""
 
 
 def _spellings() -> dict[Name, str]:

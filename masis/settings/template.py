@@ -61,7 +61,7 @@ def _lines() -> Iterator[str]:
                 yield from (f"#     {line}".rstrip() for line in EXAMPLES[name].splitlines())
                 continue
             kind = described(schema_of((name,)))
-            range_of = f" {kind.capitalize()}." if kind != "text" else ""
+            range_of = f" {kind.capitalize()}." if not kind.startswith("text") else ""
             yield from _prose(f"{words.meaning}{range_of} ({words.source})")
             yield f"#{name} = {as_toml(getattr(default, name))}"
     yield from ("", f"[{written(CRITIQUE)}]")

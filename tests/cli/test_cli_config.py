@@ -97,6 +97,19 @@ def test_a_model_of_the_file_that_nothing_answers_to_is_named_with_its_line(masi
         assert "OPENAI_API_KEY" not in told  # that a key is missing is no fault of the file
 
 
+def test_whatever_else_the_file_names_is_looked_for_as_well(masis: Masis, file: Path) -> None:
+    file.write_text("output_validator = 'pydantc'\n[screening]\ngraders = 'offline,opneai:x'\n", encoding="utf-8")
+    told = masis("config", "check").stderr
+    assert "masis.toml, line 1, output_validator: there is no 'pydantc'. Did you mean 'pydantic'?" in told
+    assert "masis.toml, line 3, grader: there is no provider 'opneai'. Did you mean 'openai:x'?" in told
+
+
+def test_a_setting_given_twice_is_told(masis: Masis, home: Path) -> None:
+    told = masis("config", "show", "--set", "max_iterations=2", "--set", "max_iterations=3")
+    assert told.exit_code == 2
+    assert "--set max_iterations: is given twice, with different values." in told.stderr
+
+
 def test_a_file_is_looked_over_whatever_the_environment_says(
     masis: Masis, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
