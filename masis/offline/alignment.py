@@ -10,17 +10,20 @@ import math
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
+from itertools import islice
 from typing import NamedTuple
 
 from masis.offline.assessment import Assessment, Bearing, Signal, SignalKind, Verdict
 from masis.offline.contradictions import signals as find_signals
 from masis.offline.evidence import LONGEST_PASSAGE, Passage, names_in, passages, postings
 from masis.offline.fact_table import FactTable
+from masis.offline.facts import Fact
 from masis.offline.features import combine, measure
 from masis.offline.matching import Match, match, within
 from masis.offline.model import Model, denial, load
 from masis.offline.said import Said
 from masis.offline.text import Token, stem, tokens
+from masis.offline.variants import MOST_UNITS, Unit, units
 from masis.steps.sentences import split_sentences
 
 __all__ = ["Assessment", "Bearing", "EvidenceIndex", "Signal", "SignalKind", "Verdict"]
@@ -84,16 +87,25 @@ class EvidenceIndex:
             self.passages.extend(passages(document, evidence_id, text))
         self._exact, self._loose = postings(self.passages)
         names = names_in(self.passages)
-        for passage in self.passages:
-            passage.known_names = names
+        for at, passage in enumerate(self.passages):
+            passage.known_names, passage.at = names, at
         self._names = names
         self._facts = FactTable(self.passages)
         count = len(self.passages)
         self._idf = {root: math.log((count + 1) / (len(where) + 0.5)) + 0.3 for root, where in self._exact.items()}
         self._unseen = math.log((count + 1) / 0.5) + 0.3
         self._sizes = Counter(passage.document for passage in self.passages)
+        self._units: dict[Fact, tuple[Unit, ...]] = {}
         self._laid: dict[str, _Laid] = {}
         self._known: dict[tuple[str, frozenset[int] | None], Assessment] = {}
+
+    def units(self, fact: Fact) -> tuple[Unit, ...]:
+        """The stretches of the evidence that give a value of this kind, the first `MOST_UNITS`."""
+        key = fact._replace(start=0, end=0)
+        known = self._units.get(key)
+        if known is None:
+            known = self._units[key] = tuple(islice(units(fact, self.passages), MOST_UNITS))
+        return known
 
     def assess(self, claim: str, only: Collection[str] | None = None) -> Assessment:
         """Judge a claim against all evidence, or against the evidence ids in `only` alone."""

@@ -13,16 +13,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from itertools import islice
 from typing import NamedTuple
 
-from masis.offline.evidence import Passage
+from masis.offline.alignment import EvidenceIndex
 from masis.offline.facts import Day, Fact, extract
 from masis.offline.ground import index_of, plain, stems
-from masis.offline.text import Token, tokens
+from masis.offline.text import Token
 from masis.offline.variants import (
     LABEL,
-    MOST_UNITS,
     OPENERS,
     PRONOUNS,
     Unit,
@@ -31,7 +29,6 @@ from masis.offline.variants import (
     letters,
     met,
     says,
-    units,
 )
 from masis.schema.audit import ClaimCheck
 from masis.schema.case import Evidence
@@ -47,7 +44,9 @@ MOST_OTHERS = 4
 
 _ENDING = frozenset("the a an is are was were be been has have takes take costs cost pays pay".split())
 _JOINTS = frozenset("and but while whereas or".split())
-_SAID_OF_NOW = frozenset("now current currently today latest newest present presently".split())
+_SAID_OF_NOW = re.compile(
+    r"(?<![^\W_])(?:now|current|currently|today|latest|newest|present|presently)(?!['’]?[^\W_])", re.IGNORECASE
+)
 _SUBJECT = re.compile(r"\s*(?P<subject>[^.!?,;:\n]{2,120}?)\s(?:is|was|costs?|takes?|lasts?|amounts? to|equals?)\s")
 
 
@@ -80,17 +79,17 @@ class Assumption(NamedTuple):
 
 def assumptions(context: AuditContext) -> Iterator[Assumption]:
     """The claims of the answer that assume a condition, at most one finding a claim, in their order."""
-    passages = index_of(context.evidence).passages
+    index = index_of(context.evidence)
     told = _Told(_values(context.answer))
-    said = stems(f"{context.query}\n{context.answer}") | letters(context.query) | letters(context.answer)
-    now = _SAID_OF_NOW & {word.text.lower() for word in tokens(f"{context.query} {context.answer}")}
+    said = stems(context.query) | stems(context.answer) | letters(context.query) | letters(context.answer)
+    now = bool(_SAID_OF_NOW.search(f"{context.query} {context.answer}"))
     looks = MOST_LOOKS
     for check in context.claims:
         for fact in _values(plain(check.claim)):
-            looks -= len(passages)
+            looks -= len(index.passages)
             if looks < 0:
                 return
-            found = _assumed(fact, told, said, passages, bool(now))
+            found = _assumed(fact, told, said, index, now)
             if found is not None:
                 chosen, others = found
                 mine = _variant(chosen, others[0], said)
@@ -105,9 +104,9 @@ def of_other_conditions(evidence: Sequence[Evidence], claim: str, bears: str, de
     So they do under labels ("Free: 10", "Pro: 100"), and where the claim names the one condition and not the other
     ("under the 2021 rules").
     """
-    passages, said = index_of(evidence).passages, stems(claim) | letters(claim)
+    index, said = index_of(evidence), stems(claim) | letters(claim)
     for fact in _values(claim):
-        known = list(islice(units(fact, passages), MOST_UNITS))
+        known = index.units(fact)
         mine = [unit for unit in known if unit.passage.evidence_id == bears and says(unit.value, fact)]
         theirs = [unit for unit in known if unit.passage.evidence_id == denies and not says(unit.value, fact)]
         if any(_parted(one, other, said) for one in mine for other in theirs):
@@ -154,10 +153,10 @@ def _values(text: str) -> tuple[Fact, ...]:
 
 
 def _assumed(
-    fact: Fact, told: _Told, said: frozenset[str], passages: Sequence[Passage], now: bool
+    fact: Fact, told: _Told, said: frozenset[str], index: EvidenceIndex, now: bool
 ) -> tuple[Unit, list[Unit]] | None:
     """The stretch whose value the claim gives, and those with other values, if only an unsaid condition parts them."""
-    known = list(islice(units(fact, passages), MOST_UNITS))
+    known = index.units(fact)
     giving = [unit for unit in known if says(unit.value, fact)]
     if not giving or len(giving) == len(known):
         return None

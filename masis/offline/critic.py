@@ -7,8 +7,9 @@ evidence, sources that disagree, conclusions without ground, vagueness.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
+from masis.offline.alignment import EvidenceIndex, Signal
 from masis.offline.conditions import Assumption, assumptions, of_other_conditions
 from masis.offline.evaluator import completeness, groundedness, relevance
 from masis.offline.ground import JUDGED_BY, index_of, mean, plain
@@ -165,21 +166,32 @@ def source_conflicts(context: AuditContext, conditional: Collection[str] = ()) -
             continue
         said = plain(check.claim)
         near = dict.fromkeys([q.evidence_id for q in check.quotes] + [c.evidence_id for c in check.contradictions])
-        verdicts = {chunk: index.assess(said, only=(chunk,)) for chunk in near}
-        bears = [chunk for chunk, found in verdicts.items() if found.verdict == "supported"]
-        denies = [chunk for chunk, found in verdicts.items() if found.verdict == "contradicted" and found.signals]
-        if bears and denies and not of_other_conditions(context.evidence, said, bears[0], denies[0]):
-            signal = verdicts[denies[0]].signals[0]
+        bears, denies, signal = _opposed(index, said, tuple(near))
+        if bears and denies and signal and not of_other_conditions(context.evidence, said, bears, denies):
             yield Objection(
                 "contradiction",
                 "source_conflict",
                 "medium",
                 "The sources disagree on this, and the answer does not say so.",
-                f"{bears[0]} bears “{signal.claim_text}”, {denies[0]} has “{signal.evidence_text}”.",
+                f"{bears} bears “{signal.claim_text}”, {denies} has “{signal.evidence_text}”.",
                 "Say that the sources disagree, and what each of them says.",
                 check.claim.text,
-                (bears[0], denies[0]),
+                (bears, denies),
             )
+
+
+def _opposed(index: EvidenceIndex, said: str, chunks: Sequence[str]) -> tuple[str, str, Signal | None]:
+    """The first of the chunks that bears the claim and the first that denies it, with what it denies; empty if none."""
+    bears, denies, signal = "", "", None
+    for chunk in chunks if len(chunks) > 1 else ():
+        found = index.assess(said, only=(chunk,))
+        if found.verdict == "supported":
+            bears = bears or chunk
+        elif found.verdict == "contradicted" and found.signals and not denies:
+            denies, signal = chunk, found.signals[0]
+        if bears and denies:
+            break
+    return bears, denies, signal
 
 
 def assumed_conditions(assumed: Iterable[Assumption]) -> Iterator[Objection]:

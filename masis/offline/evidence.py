@@ -17,7 +17,9 @@ LONGEST_PASSAGE = 80
 
 
 class Passage(Said):
-    """One sentence of one piece of evidence; `start` and `end` are offsets into that evidence's text."""
+    """One sentence of one piece of evidence; `start` and `end` are offsets into that evidence's text, `at` is its place
+    among all passages of the case.
+    """
 
     def __init__(self, document: int, evidence_id: str, text: str, start: int, words: list[Token]) -> None:
         """`words` have offsets into `text`, the passage's own; `document` is the position of the evidence in the
@@ -26,6 +28,12 @@ class Passage(Said):
         super().__init__(text, words)
         self.document, self.evidence_id = document, evidence_id
         self.start, self.end = start, start + len(text)
+        self.at = 0
+
+    @cached_property
+    def units(self) -> dict[tuple[int, int, int], object]:
+        """Kept by `variants`: its stretches by offsets and where their value stands."""
+        return {}
 
     @cached_property
     def joined(self) -> str:

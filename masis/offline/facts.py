@@ -85,6 +85,7 @@ def _like_dates(a: Day, b: Day) -> float:
     return 0.8 if sorted(left) == sorted(right) else 0.4 * (sum(x != y for x, y in zip(left, right, strict=False)) == 1)
 
 
+@lru_cache(maxsize=16384)
 def _digits(text: str) -> str:
     return re.sub(r"\D", "", text)
 

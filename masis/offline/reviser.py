@@ -212,12 +212,16 @@ class _Mending:
         known = {(c.claim_start, c.claim_end): c for c in reversed(check.contradictions) if _replaceable(c)}
         values = sorted(known.values(), key=lambda c: -c.strength)
         tries = [[value] for value in values] + ([values] if len(values) > 1 else [])
-        found = [(self.index.assess(_with_values(said, chosen)), chosen) for chosen in tries]
-        for accepted in ("supported", "partial"):
-            for after, chosen in found:
-                if after.verdict == accepted and (after.support or 0.0) > (check.support or 0.0):
-                    return chosen
-        return []
+        partly: list[Contradiction] = []
+        for chosen in tries:
+            after = self.index.assess(_with_values(said, chosen))
+            if (after.support or 0.0) <= (check.support or 0.0):
+                continue
+            if after.verdict == "supported":
+                return chosen
+            if after.verdict == "partial" and not partly:
+                partly = chosen
+        return partly
 
     def _hedge(self, number: int, sentence: Sentence, check: ClaimCheck) -> None:
         after = lead_of(sentence.text) + hedged(plain(check.claim))

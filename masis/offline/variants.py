@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import islice, pairwise
 
 from masis.offline.evidence import Passage
@@ -45,8 +45,8 @@ _REACH = 5
 class Unit:
     """A stretch of a passage with the value it gives and its other words, as far as they tell conditions apart."""
 
-    def __init__(self, at: int, passage: Passage, start: int, end: int, value: Fact) -> None:
-        self.at, self.passage, self.start, self.end, self.value = at, passage, start, end, value
+    def __init__(self, passage: Passage, start: int, end: int, value: Fact) -> None:
+        self.at, self.passage, self.start, self.end, self.value = passage.at, passage, start, end, value
         self.text = passage.text[start:end].strip(" \t\n,;|")
         self.words = [
             word
@@ -61,8 +61,7 @@ class Unit:
     @cached_property
     def labelled(self) -> bool:
         """Whether it reads "label: value", with few words beside."""
-        found = LABEL.match(self.text)
-        return bool(found) and len(self.words) <= LABEL_WORDS
+        return len(self.words) <= LABEL_WORDS and bool(LABEL.match(self.text))
 
     @cached_property
     def conditional(self) -> frozenset[str]:
@@ -92,7 +91,7 @@ class Unit:
 
 def units(fact: Fact, passages: Sequence[Passage]) -> Iterator[Unit]:
     """The stretches of the evidence that give a value of this kind."""
-    for at, passage in enumerate(passages):
+    for passage in passages:
         values = [other for other in passage.facts if other.kind == fact.kind and _alike(fact, other, passage)]
         if not values:
             continue
@@ -100,7 +99,16 @@ def units(fact: Fact, passages: Sequence[Passage]) -> Iterator[Unit]:
         for start, end in pairwise([0, *cuts, len(passage.text)]):
             inside = [value for value in values if start <= value.start < end]
             if inside:
-                yield Unit(at, passage, start, end, _value(fact, inside))
+                yield _unit(passage, start, end, _value(fact, inside))
+
+
+def _unit(passage: Passage, start: int, end: int, value: Fact) -> Unit:
+    """The stretch as kept by its passage: many claims ask for it."""
+    known = passage.units.get((start, end, value.start))
+    if known is None:
+        known = passage.units[start, end, value.start] = Unit(passage, start, end, value)
+    assert isinstance(known, Unit)
+    return known
 
 
 def _alike(fact: Fact, other: Fact, passage: Passage) -> bool:
@@ -108,7 +116,7 @@ def _alike(fact: Fact, other: Fact, passage: Passage) -> bool:
         return True
     # A bare number may stand behind a label for the same thing: "Free: 10" beside "The limit is 100."
     bare = fact.kind == "number" and not fact.dimension and not other.dimension
-    return bare and bool(LABEL.match(passage.text)) and len(passage.words) <= LABEL_WORDS
+    return bare and len(passage.words) <= LABEL_WORDS and bool(LABEL.match(passage.text))
 
 
 def _value(fact: Fact, inside: Sequence[Fact]) -> Fact:
@@ -145,6 +153,7 @@ def _letter(word: Token) -> bool:
     return len(word.text) == 1 and word.text.isupper()
 
 
+@lru_cache(maxsize=1024)
 def letters(text: str) -> frozenset[str]:
     """The single capitals that name something ("zone A"), as stems; one that opens the text may be an article."""
     return frozenset(word.stem for word in tokens(text) if _letter(word) and word.start > 0)
