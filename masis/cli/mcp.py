@@ -12,7 +12,8 @@ from masis.cli.group import JobFailed
 from masis.cli.log import Lines, log_option
 from masis.cli.options import chosen_settings, database_option, settings_options
 from masis.cli.talk import say
-from masis.settings import Settings, database_path, secret
+from masis.cli.telemetry import measured
+from masis.settings import database_path, secret
 from masis.workbench import Workbench
 
 TOKEN = "MASIS_MCP_TOKEN"  # noqa: S105 (the name of the variable)
@@ -93,7 +94,8 @@ def mcp(
     if transport == "http":
         transports.check_address(host, allowed, token)
     workbench = Workbench.open(database_path(db), settings)
-    _log_of_the_sdk(settings)
+    _log_of_the_sdk()
+    context.with_resource(measured(settings))
     server = MasisServer(workbench, concurrency or audits_at_once(workbench))
     judges = ", ".join(sorted(set(settings.models().values())))
     say(f"Database: {workbench.database}. Judges: {judges}.")
@@ -108,12 +110,10 @@ def mcp(
     context.exit(transports.serve_http(server, listener, allowed, token))
 
 
-def _log_of_the_sdk(settings: Settings) -> None:
-    """The SDK's warnings beside ours on stderr; it repeats texts at lower levels, so those are left out."""
-    lines = Lines()
-    lines.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s", "%H:%M:%S"))
+def _log_of_the_sdk() -> None:
+    """The SDK's warnings where our log goes; at lower levels it repeats texts, so those are left out."""
     for name in ("mcp", "uvicorn"):
         logger = logging.getLogger(name)
         logger.setLevel(logging.WARNING)
         logger.propagate = False
-        logger.handlers = [lines]
+        logger.handlers = [each for each in logging.getLogger("masis").handlers if isinstance(each, Lines)]

@@ -17,6 +17,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -164,6 +165,7 @@ def show_log() -> None:
 
 
 _before_the_end: list[Callable[[float], None]] = []
+_leaving = threading.Lock()
 
 
 def measure(settings: Settings) -> None:
@@ -175,12 +177,15 @@ def measure(settings: Settings) -> None:
     telemetry.start(settings)
     if telemetry.end not in _before_the_end:
         _before_the_end.append(telemetry.end)
-    signal.signal(signal.SIGTERM, lambda number, frame: leave(128 + number))
+    signal.signal(signal.SIGTERM, lambda number, frame: None if _leaving.locked() else leave(128 + number))
 
 
 def leave(status: int = 0) -> NoReturn:
     """End this process at once; only what telemetry has measured is waited for, for a second."""
-    send_what_is_left()
+    if _leaving.acquire(blocking=False):
+        send_what_is_left()
+        os._exit(status)
+    time.sleep(2 * LAST_WORDS_S)  # another thread is at it
     os._exit(status)
 
 

@@ -21,6 +21,10 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from masis import Case, Settings, run_audit, watching
 from masis.integrations import telemetry
+from masis.screening_desk import ScreeningDesk
+from masis.ui.screening_worker import ScreeningJob, ScreeningProcess
+from masis.ui.worker import Job, Worker
+from masis.workbench import Workbench
 
 ROOT = Path(__file__).resolve().parents[3]
 CASE = Case.model_validate(
@@ -237,3 +241,39 @@ def test_the_console_gets_one_object_a_line_on_stderr(tmp_path: Path) -> None:
     printed = [json.loads(line) for line in said.splitlines() if line.startswith("{")]
     assert "invoke_workflow audit" in {each.get("name") for each in printed}
     assert any("resource_metrics" in each for each in printed)
+
+
+@pytest.mark.parametrize("ends", ["closed by the server", "the server is gone"])
+def test_a_worker_of_the_page_sends_what_it_measured(
+    tmp_path: Path, collector: Collector, monkeypatch: pytest.MonkeyPatch, ends: str
+) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.address)
+    monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "600000")
+    database = tmp_path / "masis.db"
+    bench = Workbench.open(database)
+    bench.import_cases([CASE])
+    worker = Worker(database)
+    assert worker.audit(Job("run-1", CASE.id, Settings(telemetry="otlp"))) is None
+    if ends == "closed by the server":
+        worker.close()
+    else:
+        stdin = worker._process.stdin
+        assert stdin is not None
+        stdin.close()
+        worker._process.wait(timeout=20)
+        worker.close()
+    (run,) = [span for span in collector.spans if span.name == "invoke_workflow audit"]
+    assert {each.key: each.value.string_value for each in run.attributes}["masis.run.id"] == "run-1"
+    assert "masis.loop.duration" in collector.metrics
+
+
+def test_a_screening_of_the_page_sends_what_it_measured(
+    tmp_path: Path, collector: Collector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.address)
+    bench = Workbench.open(tmp_path / "masis.db")
+    desk = ScreeningDesk(bench)
+    corpus = desk.load_demo()
+    order = ScreeningJob("s1", "Does sleep help?", (f"corpus:{corpus.name}",), Settings(telemetry="otlp"))
+    assert ScreeningProcess(tmp_path / "masis.db").screen(order) is None
+    assert "invoke_workflow screen_abstracts" in {span.name for span in collector.spans}
