@@ -1,0 +1,100 @@
+"""Retention and health in the browser: nothing goes without a name and a word; what is gone or wrong is told."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+
+from playwright.sync_api import expect
+
+from masis.schema.case import Case
+from masis.workbench import Workbench, demo_cases
+from tests.browser.conftest import Tab, serving
+from tests.browser.test_accessibility import AXE, grave
+
+OpenTab = Callable[..., Tab]
+HOSTILE = "<img src=x onerror=alert(1)>"
+
+
+def audited_long_ago(path: Path) -> list[str]:
+    """A workbench whose audits ended forty days ago; returns the ids of its cases."""
+    bench = Workbench.open(path)
+    cases = [*list(demo_cases())[:5]]
+    cases.append(cases[0].model_copy(update={"id": HOSTILE}))
+    cases = [Case.model_validate(case.to_json_dict()) for case in cases]
+    bench.import_cases(cases)
+    for case in cases:
+        bench.audit(case)
+    bench.store.close()
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE runs SET ended_at = strftime('%Y-%m-%dT%H:%M:%fZ', julianday(ended_at) - 40)")
+    connection.close()
+    return [case.id for case in cases]
+
+
+def test_what_is_past_its_time_goes_by_a_name_and_a_word_and_the_desk_says_so(
+    open_tab: OpenTab, tmp_path: Path
+) -> None:
+    cases = audited_long_ago(tmp_path / "old.db")
+    with serving("serve", "--db", str(tmp_path / "old.db"), folder=tmp_path) as base:
+        tab = open_tab(base, scheme="dark")
+        page = tab.open("/retention?waiting=yes")
+        expect(page.get_by_text("6 audits would go")).to_be_visible()
+        page.get_by_text("Which ones").click()
+        expect(page.get_by_role("region", name="What would go").get_by_role("link", name=HOSTILE)).to_be_visible()
+        page.evaluate(AXE)
+        assert not grave(page)
+        page.get_by_label("Your name, for the record").fill("Grace")
+        page.get_by_role("button", name="Remove", exact=True).click()
+        expect(page.get_by_text("Nothing was removed: type “remove” first.")).to_be_visible()
+        page.get_by_label("Type “remove”").fill("remove")
+        page.get_by_role("button", name="Remove", exact=True).click()
+        expect(page.get_by_text("6 audits removed.")).to_be_visible()
+        expect(page.get_by_text("Nothing would go")).to_be_visible()
+        expect(page.locator("table", has_text="removal 1")).to_contain_text("Grace")
+        page.evaluate(AXE)
+        assert not grave(page)
+        page = tab.open(f"/review?case={cases[1]}")
+        expect(page.get_by_text("was removed on")).to_be_visible()
+        page.get_by_role("button", name="Audit again").click(delay=40)
+        expect(page.locator(".text .mark").first).to_be_visible(timeout=60_000)
+        expect(page.get_by_text("was removed on")).to_have_count(0)
+        assert len(Workbench.open(tmp_path / "old.db").open_case(cases[1]).runs) == 2
+
+
+def asked(address: str) -> tuple[int, str]:
+    try:
+        with urllib.request.urlopen(address, timeout=30) as reply:
+            return reply.status, reply.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+
+
+def test_a_log_that_was_altered_is_told_over_http_and_on_every_page(open_tab: OpenTab, tmp_path: Path) -> None:
+    audited_long_ago(tmp_path / "altered.db")
+    with sqlite3.connect(tmp_path / "altered.db") as connection:
+        (statement,) = connection.execute(
+            "SELECT sql FROM sqlite_master WHERE name = 'decision_payloads_no_update'"
+        ).fetchone()
+        connection.execute("DROP TRIGGER decision_payloads_no_update")
+        connection.execute("UPDATE decision_payloads SET payload = replace(payload, 'asks for', 'asked for')")
+        assert connection.execute("SELECT changes()").fetchone()[0]
+        connection.execute(statement)
+    connection.close()
+    with serving("serve", "--db", str(tmp_path / "altered.db"), folder=tmp_path) as base:
+        assert asked(f"{base}/healthz") == (200, "ok")
+        status, body = asked(f"{base}/health.json")
+        assert status == 503
+        wrong = [item for item in json.loads(body)["items"] if not item["ok"]]
+        assert [item["name"] for item in wrong] == ["decision log"]
+        page = open_tab(base, width=900).open("/queue")
+        expect(page.get_by_text("Not in order: decision log.")).to_be_visible()
+        page.get_by_role("link", name="What to do").click(delay=40)
+        expect(page.get_by_text("Something is not in order.")).to_be_visible()
+        expect(page.get_by_text("masis verify-log")).to_be_visible()
+        page.evaluate(AXE)
+        assert not grave(page)
