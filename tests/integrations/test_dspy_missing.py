@@ -57,8 +57,7 @@ def test_a_program_can_be_listed_and_named_and_says_what_it_needs(tmp_path: Path
     assert "dspy:careful@1" in listed.stdout
     settings = Settings(critic="dspy:careful", programs_folder=str(tmp_path))
     assert auditor.pinned(settings).critic == "dspy:careful@1"
-    assert "dspy:careful@1" in auditor.offered_models(settings, "critic")
-    assert "dspy:careful@1" not in auditor.offered_models(settings)
+    assert "dspy:careful@1" not in auditor.offered_models(settings, "critic")
     assert auditor.uses_models(settings)
     for refused in (auditor.check_models, auditor.roles_for, auditor.addresses):
         with pytest.raises(MissingExtra, match="masis-workbench"):

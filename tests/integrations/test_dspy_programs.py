@@ -128,12 +128,10 @@ def test_the_nearest_name_is_told(tmp_path: Path) -> None:
         programs.named(tmp_path, "careful@3")
 
 
-def test_a_program_is_offered_for_its_own_role(tmp_path: Path) -> None:
+def test_a_program_is_for_its_own_role(tmp_path: Path) -> None:
     programs.saved(tmp_path, a_program())
-    programs.saved(tmp_path, a_program("mender", role="reviser"))
     settings = Settings(programs_folder=str(tmp_path))
-    assert critics.offered(settings) == ("dspy:careful@1",)
-    assert revisers.offered(settings) == ("dspy:mender@1",)
+    assert critics.named("careful", settings).asks == "ollama:m"
     with pytest.raises(SettingsError, match="can't be the reviser"):
         revisers.named("careful", settings)
 

@@ -62,13 +62,17 @@ def __getattr__(name: str) -> Any:
     return getattr(part(_AT[name]), name)
 
 
+def here() -> bool:
+    """Whether the library is installed."""
+    try:
+        return importlib.util.find_spec("dspy") is not None
+    except ValueError:  # put out of reach in sys.modules
+        return False
+
+
 def require() -> None:
     """Raise MissingExtra where the library is not installed."""
-    try:
-        missing = importlib.util.find_spec("dspy") is None
-    except ValueError:  # put out of reach in sys.modules
-        missing = True
-    if missing:
+    if not here():
         raise MissingExtra(
             "DSPy is needed and not installed: pip install 'masis-workbench[dspy]', into an environment of its own, "
             "since it brings an older openai"

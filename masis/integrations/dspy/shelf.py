@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from masis.errors import SettingsError
-from masis.integrations.dspy import part, programs, require
+from masis.integrations.dspy import here, part, programs, require
 from masis.integrations.dspy.programs import Program
 from masis.llm.model import Model
 from masis.schema.audit import JudgedBy
@@ -74,7 +74,9 @@ class ProgramShelf:
         return Compiled(found)
 
     def offered(self, settings: Settings) -> tuple[str, ...]:
-        """Every version there is, the newest of each name first."""
+        """Every version there is, the newest of each name first; none where DSPy is not installed."""
+        if not here():
+            return ()
         at = programs.folder(settings.programs_folder)
         found = [each for each in programs.listed(at) if isinstance(each, Program) and each.role == self.role]
         found.sort(key=lambda each: (each.name, -each.version))

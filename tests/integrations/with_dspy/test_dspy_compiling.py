@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+import sys
+import threading
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 
-from masis.errors import ProviderFailed, SettingsError
+from masis import auditor, run_audit
+from masis.errors import InputError, ProviderFailed, SettingsError
 from masis.integrations.dspy import compiling, labelled, programs
 from masis.integrations.dspy.loading import agent_of
 from masis.schema.case import Case
 from masis.schema.providers import Price
+from masis.settings import Settings
 from tests.served_replies import status
 from tests.serving_models import ModelServer
 
@@ -140,3 +144,54 @@ def test_what_is_done_is_told(learning: ModuleType, settings_at: Any) -> None:
         "measuring what came of it",
     }
     assert seen[-1].calls > 10
+
+
+def test_sessions_side_by_side_keep_their_models_and_give_stdout_back(learning: ModuleType, settings_at: Any) -> None:
+    before, made = sys.stdout, {}
+
+    def session(name: str, served: ModelServer) -> None:
+        chosen = compiling.Plan(name, "critic", "bootstrap", f"scripted:{name}")
+        made[name] = compiling.compiled(compiling.Session(chosen, settings_at(served)), parts_of(learning))
+
+    with ModelServer(learning.critic) as able, ModelServer() as unable:
+        threads = [threading.Thread(target=session, args=given) for given in (("able", able), ("unable", unable))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert {request.model for request in able.requests} == {"able"}
+        assert {request.model for request in unable.requests} == {"unable"}
+    assert made["able"].improved
+    assert not made["unable"].improved
+    assert sys.stdout is before
+
+
+def test_several_samples_are_drawn_with_heat(learning: ModuleType, settings_at: Any, tmp_path: Path) -> None:
+    with ModelServer(learning.critic) as served:
+        settings = settings_at(served, programs_folder=str(tmp_path), judge_samples=3, evaluate="never")
+        made = compiling.compiled(compiling.Session(plan(), settings), parts_of(learning))
+        programs.saved(tmp_path, made)
+        before = len(served.requests)
+        case = Case.model_validate(learning.case(80, False))
+        run = run_audit(case, settings.model_copy(update={"critic": "dspy:careful"}))
+        assert len(served.requests) - before == 3
+        assert all(request.body["temperature"] == 0.7 for request in served.requests[before:])
+    assert run.models["critic"] == "dspy:careful@1"
+    assert run.iterations[0].critique.hallucination_votes == (0, 3)
+
+
+def test_programs_are_offered_for_their_own_role(learning: ModuleType, settings_at: Any, tmp_path: Path) -> None:
+    with ModelServer(learning.critic) as served:
+        settings = settings_at(served, programs_folder=str(tmp_path))
+        programs.saved(tmp_path, compiling.compiled(compiling.Session(plan(), settings), parts_of(learning)))
+    assert "dspy:careful@1" in auditor.offered_models(settings, "critic")
+    assert "dspy:careful@1" not in auditor.offered_models(settings, "reviser")
+    assert "dspy:careful@1" not in auditor.offered_models(settings)
+
+
+@pytest.mark.parametrize("demo", [{}, {"answer": 1}, {"original_query": "?", "answer": "a", "evidence_chunks": 7}])
+def test_a_program_with_a_broken_demonstration_is_refused_before_an_audit(demo: Any, tmp_path: Path) -> None:
+    state = {"critic": programs.Part(instructions="Judge.", demos=({**demo, "issues": []},))}
+    broken = programs.Program.model_construct(name="a", version=1, role="critic", state=state, digest="0" * 64)
+    with pytest.raises(InputError, match="demonstration 1"):
+        agent_of(broken, Settings())
