@@ -20,7 +20,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from masis import watching
+from masis import log_lines, watching
 from masis.errors import MissingExtra
 from masis.settings import Settings
 
@@ -98,7 +98,7 @@ def start(
 
 def _begun(settings: Settings, tracers: TracerProvider | None, meters: MeterProvider | None) -> Telemetry:
     try:
-        from masis.integrations.telemetry.spans import Spans
+        from masis.integrations.telemetry.spans import Spans, place
     except ImportError as error:
         raise _missing(error) from error
     shut = None
@@ -108,7 +108,14 @@ def _begun(settings: Settings, tracers: TracerProvider | None, meters: MeterProv
         except ImportError as error:
             raise _missing(error) from error
         tracers, meters, shut = sdk.providers(settings)
-    return Telemetry(watching.register(Spans(tracers, meters, texts=settings.telemetry_texts)), shut)
+    unregister = watching.register(Spans(tracers, meters, texts=settings.telemetry_texts))
+    log_lines.place.append(place)
+
+    def leave() -> None:
+        unregister()
+        log_lines.place.remove(place)
+
+    return Telemetry(leave, shut)
 
 
 def _missing(error: ImportError) -> MissingExtra:

@@ -84,6 +84,12 @@ class _Current:
         self.span.end()
 
 
+def place() -> dict[str, str]:
+    """The current span, for a line of the log (``masis/log_lines.py``)."""
+    here = trace.get_current_span().get_span_context()
+    return {"trace_id": f"{here.trace_id:032x}", "span_id": f"{here.span_id:016x}"} if here.is_valid else {}
+
+
 def told(attributes: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Value]]:
     """Attributes as OpenTelemetry takes them: flat, and without what is not known."""
     for name, value in attributes.items():

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import logging
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -15,6 +17,7 @@ from masis import Case, Settings, loop
 from masis.auditor import drained, run_audit, run_audit_async
 from masis.draft_critique import critique_draft
 from masis.errors import ReviserFailed
+from masis.log_lines import JsonLine
 from masis.schema.screening import Abstract
 from tests.integrations.with_otel.conftest import Seen, Watch, served
 from tests.scripted import MAJOR, ScriptedCritic, ScriptedReviser, roles, said
@@ -270,3 +273,25 @@ def test_a_screening_has_spans_for_itself_and_its_rounds(seen: Seen) -> None:
     assert (screening.attributes or {})["masis.rounds"] == len(found.rounds)
     assert [span.parent for span in seen.named("round")] == [screening.context] * len(found.rounds)
     assert "walrus" not in seen.text().lower()
+
+
+def test_a_line_of_the_log_says_where_in_the_trace_it_was_written(watch: Watch) -> None:
+    lines: list[dict[str, Any]] = []
+
+    class Kept(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            lines.append(json.loads(JsonLine().format(record)))
+
+    logger, handler = logging.getLogger("masis"), Kept()
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        seen = watch()
+        run_audit(CASE, Settings(max_iterations=1))
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(logging.NOTSET)
+    step = next(line for line in lines if line.get("node") == "critic")
+    critique = seen.one("critique").context
+    assert critique is not None
+    assert (step["trace_id"], step["span_id"]) == (f"{critique.trace_id:032x}", f"{critique.span_id:016x}")
