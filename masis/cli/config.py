@@ -104,17 +104,21 @@ def check(file: Path | None) -> None:
 
 @click.command()
 @out_option(default=DEFAULT_FILE, show_default=True, help="The file to write, or '-' for stdout.")
+@click.option("--user", is_flag=True, help="Write it into your configuration folder, which is made where need be.")
 @click.option("--force", is_flag=True, help="Write over a file that is there.")
-def init(out: Path, force: bool) -> None:
+def init(out: Path, user: bool, force: bool) -> None:
     """Write a configuration file with every setting in it: what it does, what it may be, and its default.
 
     \b
       masis config init
-      masis config init --out ~/.config/masis/masis.toml
+      masis config init --user
       masis config init --out - | less
 
     Everything in it is commented out, so that it changes nothing until you do.
     """  # noqa: D301 (click reads the backspace)
+    if user:
+        out = config_places()[-1]
+        out.parent.mkdir(parents=True, exist_ok=True)
     if out == STDIO:
         click.echo(template(), nl=False)
         return

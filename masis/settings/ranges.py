@@ -90,6 +90,8 @@ def spelled(value: object) -> str:
     """A value as people read it, secrets left out: ``90``, ``true``, ``strict``; of tables, their names."""
     if isinstance(value, Mapping):
         return ", ".join(map(str, value)) or "none"
+    if value is None:
+        return "none"
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, list | tuple):

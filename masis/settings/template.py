@@ -63,7 +63,8 @@ def _lines() -> Iterator[str]:
             kind = described(schema_of((name,)))
             range_of = f" {kind.capitalize()}." if not kind.startswith("text") else ""
             yield from _prose(f"{words.meaning}{range_of} ({words.source})")
-            yield f"#{name} = {as_toml(getattr(default, name))}"
+            value = getattr(default, name)
+            yield f"#{name} = {as_toml(value)}" if value is not None else f"# {name} is not set."
     yield from ("", f"[{written(CRITIQUE)}]")
     yield from _prose("The keys of specs/draft-critique.md under their own names; each means the setting beside it.")
     for key, name in YAML_KEYS.items():

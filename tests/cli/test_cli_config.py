@@ -11,9 +11,10 @@ from click.testing import CliRunner
 
 from masis.cli import main
 from masis.cli.config import COMMANDS
-from masis.settings import Settings
+from masis.settings import Settings, config_places
 from tests.cli.running import Masis
 
+ROOT = Path(__file__).resolve().parents[2]
 KEY = "sk-proj-a1b2c3d4e5f6g7h8"
 
 
@@ -140,6 +141,22 @@ def test_a_file_is_begun_and_never_written_over_unasked(masis: Masis, home: Path
     assert masis("config", "init", "--force").exit_code == 0
     assert masis("config", "init", "--out", "-").stdout == file.read_text(encoding="utf-8")
     assert masis("config", "check").exit_code == 0
+
+
+def test_the_file_in_ones_own_folder_holds_everywhere(
+    masis: Masis, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "configuration"))
+    assert masis("config", "init", "--user").exit_code == 0
+    own = config_places()[-1]
+    own.write_text("max_iterations = 2\n", encoding="utf-8")
+    assert f"{own}:1" in masis("config", "show").stdout
+    assert masis("config", "init", "--user").exit_code == 1
+
+
+def test_the_documented_example_is_in_order(masis: Masis, home: Path) -> None:
+    found = masis("config", "check", ROOT / "examples" / "configuration" / "masis.toml")
+    assert (found.exit_code, "in order. It gives 18 settings" in found.stderr) == (0, True), found.stderr
 
 
 def test_a_variable_nothing_heeds_is_pointed_out(masis: Masis, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
