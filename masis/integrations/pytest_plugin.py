@@ -1,0 +1,148 @@
+"""A pytest plugin: a team's own tests fail where an answer is not borne by its evidence.
+
+    def test_the_bot(assert_grounded):
+        assert_grounded(bot.answer("How long is the bridge?"), documents, question="How long is the bridge?")
+
+Installed with the package and found by pytest itself. Until a test asks for one of its fixtures it imports nothing of
+the package, so that the tests of other projects start as fast as before.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from masis.pipeline import Bounds, Grounding
+    from masis.settings import Settings
+
+MARK = "grounded(min_support=None, allow_uncited=True, allow_unverifiable=False): what assert_grounded lets pass here"
+BOUNDS = ("min_support", "allow_uncited", "allow_unverifiable")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The options and the keys of the configuration file."""
+    group = parser.getgroup("masis", "groundedness of answers (MASIS Workbench)")
+    group.addoption("--masis-model", metavar="MODEL", help="who holds claims against evidence; default: offline")
+    group.addoption("--masis-report", metavar="FILE", help="write a line of JSON for each answer that was checked")
+    parser.addini("masis_model", "who holds claims against evidence, such as openai:gpt-4o", default="")
+    parser.addini("masis_min_support", "support (0 to 1) from which a claim borne in part passes", default="")
+    parser.addini("masis_allow_uncited", "whether sentences without a citation pass", type="bool", default=True)
+    parser.addini("masis_allow_unverifiable", "whether claims pass that nothing could be held against", type="bool")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Make the marker known; begin the report anew, once, also where tests run in several processes."""
+    config.addinivalue_line("markers", MARK)
+    report = config.getoption("--masis-report")
+    if report and not hasattr(config, "workerinput"):
+        try:
+            Path(report).write_text("", encoding="utf-8")
+        except OSError as error:
+            raise pytest.UsageError(f"--masis-report {report}: can't be written ({error.strerror})") from error
+
+
+@pytest.fixture(scope="session")
+def masis_settings(pytestconfig: pytest.Config) -> Settings:
+    """The settings that answers are checked with: masis.toml, the environment, and the model chosen for the tests."""
+    from masis.auditor import check_models
+    from masis.errors import MasisError
+    from masis.settings import load
+
+    model = pytestconfig.getoption("--masis-model") or pytestconfig.getini("masis_model")
+    try:
+        settings = load({"verifier": model} if model else None).settings
+        check_models(
+            settings.model_copy(
+                update={"drafter": "offline", "critic": "offline", "reviser": "offline", "evaluator": "offline"}
+            )
+        )
+    except MasisError as error:
+        raise pytest.UsageError(f"masis: {error}") from error
+    return settings
+
+
+@pytest.fixture
+def grounded(request: pytest.FixtureRequest, masis_settings: Settings) -> Callable[..., Grounding]:
+    """A function of answer and evidence that says what is not borne out, and leaves the verdict to the test."""
+    from masis.pipeline import grounding
+
+    usual = _bounds(request)
+
+    def check(answer: str, evidence: Any, *, question: str | None = None, **bounds: Any) -> Grounding:
+        chosen = _with(usual, bounds)
+        found = grounding(answer, evidence, question=question, bounds=chosen, settings=masis_settings)
+        _report(request, found)
+        return found
+
+    return check
+
+
+@pytest.fixture
+def assert_grounded(grounded: Callable[..., Grounding]) -> Callable[..., Grounding]:
+    """A function of answer and evidence that fails the test where the answer is not borne out."""
+    from masis.pipeline import NotGrounded
+
+    def check(answer: str, evidence: Any, *, question: str | None = None, **bounds: Any) -> Grounding:
+        __tracebackhide__ = True
+        found = grounded(answer, evidence, question=question, **bounds)
+        if not found.grounded:
+            raise NotGrounded(found)
+        return found
+
+    return check
+
+
+def _bounds(request: pytest.FixtureRequest) -> Bounds:
+    """The bounds of the configuration file, under those of the markers around the test, the nearest last."""
+    from masis.pipeline import Bounds
+
+    config = request.config
+    support = config.getini("masis_min_support")
+    try:
+        given: dict[str, Any] = {"min_support": float(support) if support else None}
+    except ValueError:
+        raise pytest.UsageError(f"masis_min_support = {support}: is no number from 0 to 1") from None
+    given["allow_uncited"] = config.getini("masis_allow_uncited")
+    given["allow_unverifiable"] = bool(config.getini("masis_allow_unverifiable"))
+    for mark in reversed(list(request.node.iter_markers("grounded"))):
+        given |= mark.kwargs
+    return _with(Bounds(), given)
+
+
+def _with(bounds: Bounds, given: dict[str, Any]) -> Bounds:
+    from dataclasses import replace
+
+    from masis.errors import InputError
+
+    if unknown := sorted(set(given) - set(BOUNDS)):
+        raise pytest.UsageError(f"grounded: there is no bound {unknown[0]!r}. There are: {', '.join(BOUNDS)}.")
+    try:
+        return replace(bounds, **given)
+    except InputError as error:
+        raise pytest.UsageError(f"grounded: {error}") from None
+
+
+def _report(request: pytest.FixtureRequest, found: Grounding) -> None:
+    report = request.config.getoption("--masis-report")
+    if report:
+        line = json.dumps({"test": request.node.nodeid, **found.record()}, ensure_ascii=False)
+        with Path(report).open("a", encoding="utf-8") as file:
+            file.write(line + "\n")
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """Where the report lies, if one was asked for."""
+    if report := config.getoption("--masis-report"):
+        lines = list(_lines(Path(report)))
+        failed = sum(not json.loads(line)["grounded"] for line in lines)
+        terminalreporter.write_line(f"masis: {len(lines)} answers checked, {failed} not grounded: {report}")
+
+
+def _lines(report: Path) -> Iterator[str]:
+    with report.open(encoding="utf-8") as file:
+        yield from (line for line in file if line.strip())

@@ -1,0 +1,132 @@
+"""The plugin as a team uses it: fixtures, marker, options, the report, and a start that costs nothing."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+pytest_plugins = ("pytester",)
+
+TESTS = """
+import pytest
+
+CHUNKS = [
+    {"id": "1", "text": "The bridge is 120 metres long and made of steel."},
+    {"id": "2", "text": "The bridge was opened in 1931 by the mayor."},
+]
+RIGHT = "The bridge is 120 metres long [1]. It was opened in 1931 [2]."
+WRONG = "The bridge is 180 metres long [1]. It was opened in 1931 [9]."
+UNCITED = "The bridge is 120 metres long."
+
+def test_right(assert_grounded):
+    assert assert_grounded(RIGHT, CHUNKS, question="How long?").grounded
+
+def test_wrong(assert_grounded):
+    assert_grounded(WRONG, CHUNKS)
+
+def test_counted(grounded):
+    found = grounded(WRONG, CHUNKS)
+    assert len(found.faults) == 2
+
+def test_uncited(assert_grounded):
+    assert_grounded(UNCITED, CHUNKS)
+
+@pytest.mark.grounded(allow_uncited=False)
+def test_marked(assert_grounded):
+    assert_grounded(UNCITED, CHUNKS)
+
+@pytest.mark.grounded(allow_uncited=False)
+def test_called_with_more(assert_grounded):
+    assert_grounded(UNCITED, CHUNKS, allow_uncited=True)
+"""
+
+
+def test_a_test_fails_where_an_answer_is_not_grounded_and_says_why(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(TESTS)
+    result = pytester.runpytest_subprocess("--strict-markers")
+    result.assert_outcomes(passed=4, failed=2)
+    result.stdout.fnmatch_lines(
+        [
+            "*NotGrounded: The answer is not grounded in its evidence: 2 faults.",
+            "*invalid reference  cites ?9?",
+            "*sentence: It was opened in 1931 ?9?.",
+            "*contradicted (support*cites ?1?",
+            "*sentence: The bridge is 180 metres long ?1?.",
+            "*evidence: ?1? The bridge is 120 metres long*",
+        ]
+    )
+    result.stdout.no_fnmatch_line("*__tracebackhide__*")
+
+
+def test_every_check_is_a_line_of_the_report(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(TESTS)
+    report = pytester.path / "out.jsonl"
+    report.write_text("from the last time\n", encoding="utf-8")
+    result = pytester.runpytest_subprocess("--masis-report", str(report))
+    result.stdout.fnmatch_lines([f"masis: 6 answers checked, 3 not grounded: {report}"])
+    lines = [json.loads(line) for line in report.read_text(encoding="utf-8").splitlines()]
+    assert len(lines) == 6
+    assert lines[0]["test"].endswith("::test_right")
+    assert (lines[0]["grounded"], lines[0]["question"], lines[0]["judged_by"]) == (True, "How long?", "offline")
+    assert [fault["what"] for fault in lines[1]["faults"]] == ["invalid reference", "contradicted"]
+
+
+def test_the_configuration_file_sets_what_is_let_pass(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(TESTS)
+    pytester.makeini("[pytest]\nmasis_allow_uncited = false\nmasis_min_support = 0.5\n")
+    pytester.runpytest_subprocess("-k", "uncited or right or more").assert_outcomes(passed=2, failed=1, deselected=3)
+
+
+@pytest.mark.parametrize(
+    ("flags", "ini", "why"),
+    [
+        (["--masis-model", "openia:x"], "", "openia"),
+        (["--masis-model", "openai:gpt-4o"], "", "OPENAI_API_KEY"),
+        ([], "masis_min_support = much", "masis_min_support = much: is no number"),
+        ([], "masis_min_support = 60", "min_support: is 60.0. Give a share from 0 to 1"),
+        (
+            ["--masis-report", "no/such/folder/out.jsonl"],
+            "",
+            "--masis-report no/such/folder/out.jsonl: can't be written",
+        ),
+    ],
+)
+def test_what_is_wrong_is_told_in_a_sentence(pytester: pytest.Pytester, flags: list[str], ini: str, why: str) -> None:
+    pytester.makepyfile(TESTS)
+    pytester.makeini(f"[pytest]\n{ini}\n")
+    result = pytester.runpytest_subprocess("-k", "test_right", *flags)
+    assert result.ret != 0
+    assert why in result.stdout.str() + result.stderr.str()
+
+
+def test_a_bound_that_is_none_is_named(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        "import pytest\n@pytest.mark.grounded(min_suport=1)\ndef test_it(assert_grounded):\n    assert_grounded('a', ['a'])\n"
+    )
+    result = pytester.runpytest_subprocess()
+    assert "there is no bound 'min_suport'. There are: min_support, allow_uncited" in result.stdout.str()
+
+
+def test_a_start_of_pytest_imports_nothing_of_ours_but_the_plugin(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        import sys
+        def test_light():
+            ours = {name for name in sys.modules if name.startswith("masis")}
+            assert ours <= {"masis", "masis.version", "masis.integrations", "masis.integrations.pytest_plugin"}
+            assert not {"pydantic", "numpy", "openai", "streamlit", "pandas"} & set(sys.modules)
+        """
+    )
+    pytester.runpytest_subprocess("-p", "no:hypothesispytest").assert_outcomes(passed=1)
+
+
+def test_the_plugin_is_imported_in_a_moment() -> None:
+    script = (
+        "import pytest, time; began = time.process_time(); import masis.integrations.pytest_plugin;"
+        "print(time.process_time() - began)"
+    )
+    took = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    assert float(took) < 0.1

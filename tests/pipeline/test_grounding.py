@@ -1,0 +1,103 @@
+"""What is not borne by its evidence is said in plain text, sentence by sentence."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from masis import assert_grounded
+from masis.errors import InputError
+from masis.pipeline import Bounds, Grounding, NotGrounded, grounding
+
+CHUNKS = [
+    {"id": "1", "text": "The bridge is 120 metres long and made of steel."},
+    {"id": "2", "text": "The bridge was opened in 1931 by the mayor."},
+]
+RIGHT = "The bridge is 120 metres long [1]. It was opened in 1931 [2]."
+
+
+def failed(answer: str, **bounds: Any) -> Grounding:
+    with pytest.raises(AssertionError) as raised:
+        assert_grounded(answer, CHUNKS, **bounds)
+    assert isinstance(raised.value, NotGrounded)
+    return raised.value.grounding
+
+
+def test_an_answer_that_is_borne_out_passes_and_what_was_found_comes_back() -> None:
+    found = assert_grounded(RIGHT, CHUNKS, question="How long?")
+    assert found.grounded
+    assert [check.verdict for check in found.claims] == ["supported", "supported"]
+    assert assert_grounded(RIGHT, [chunk["text"] for chunk in CHUNKS]).grounded  # [1] is chunk_1
+
+
+def test_the_message_shows_sentence_reference_verdict_and_evidence() -> None:
+    with pytest.raises(AssertionError) as raised:
+        assert_grounded("The bridge is 180 metres long [1]. It was opened in 1931 [9].", CHUNKS)
+    text = str(raised.value)
+    assert text.startswith("The answer is not grounded in its evidence: 2 faults.")
+    assert "invalid reference  cites [9]" in text
+    assert "contradicted" in text
+    assert "cites [1]" in text
+    assert "sentence: The bridge is 180 metres long [1]." in text
+    assert "evidence: [1] The bridge is 120 metres long" in text
+
+
+def test_an_uncited_sentence_passes_unless_it_may_not() -> None:
+    answer = "The bridge is 120 metres long. It was opened in 1931 [2]."
+    assert assert_grounded(answer, CHUNKS).grounded
+    (fault,) = failed(answer, allow_uncited=False).faults
+    assert (fault.what, fault.sentence) == ("uncited", "The bridge is 120 metres long.")
+
+
+def test_support_from_which_a_claim_passes_can_be_set_but_a_contradiction_never_passes() -> None:
+    partly = "The bridge is 120 metres long and made of steel, and it carries two railway tracks [1]."
+    support = failed(partly).faults[0].support
+    assert support is not None
+    assert assert_grounded(partly, CHUNKS, min_support=support).grounded
+    assert not grounding(partly, CHUNKS, bounds=Bounds(min_support=support + 0.01)).grounded
+    assert failed("The bridge is 180 metres long [1].", min_support=0.0).faults[0].what == "contradicted"
+
+
+def test_evidence_without_text_verifies_nothing_unless_that_is_allowed() -> None:
+    empty = [{"id": "1", "text": ""}]
+    assert not grounding("The bridge is 120 metres long [1].", empty).grounded
+    assert grounding("The bridge is 120 metres long [1].", empty, bounds=Bounds(allow_unverifiable=True)).grounded
+
+
+def test_text_from_outside_can_not_take_over_a_terminal() -> None:
+    with pytest.raises(AssertionError) as raised:
+        assert_grounded("The bridge is 180\x1b[2J metres\n long [1]. " + "x " * 500, CHUNKS)
+    assert "\x1b" not in str(raised.value)
+    assert max(map(len, str(raised.value).splitlines())) < 400
+
+
+def test_a_long_list_of_faults_is_cut_but_the_report_has_all() -> None:
+    found = grounding(" ".join(f"It has {n} towers [{n}]." for n in range(30, 80)), CHUNKS)
+    with pytest.raises(AssertionError, match=r"\.\.\. and \d+ more"):
+        raise NotGrounded(found)
+    assert len(found.record()["faults"]) == len(found.faults) > 50
+
+
+def test_a_record_is_one_line_of_json() -> None:
+    line = json.dumps(failed("The bridge is 180 metres long [1].").record())
+    read = json.loads(line)
+    assert (read["grounded"], read["claims"], read["verified"]) == (False, 1, 0)
+    assert read["faults"][0]["what"] == "contradicted"
+
+
+@pytest.mark.parametrize(
+    ("answer", "evidence", "why"),
+    [
+        ("", CHUNKS, "answer: is empty"),
+        (None, CHUNKS, "answer: is empty"),
+        (RIGHT, [], "evidence: is empty"),
+        (RIGHT, "text", "not a list of documents"),
+    ],
+)
+def test_what_can_not_be_checked_is_an_error_not_a_failure(answer: Any, evidence: Any, why: str) -> None:
+    with pytest.raises(InputError, match=why):
+        assert_grounded(answer, evidence)
+    with pytest.raises(InputError, match="min_support"):
+        Bounds(min_support=60)
