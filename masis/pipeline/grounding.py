@@ -30,7 +30,7 @@ UNASKED = "What does the evidence say?"
 class Bounds:
     """What is let pass.
 
-    ``min_support``: the support (0..1) from which a claim that is borne in part passes; None: only what is borne whole.
+    ``min_support``: the support (0..1) from which a claim passes; None: where the verifier says that it is supported.
     ``allow_uncited``: sentences without a citation pass. ``allow_unverifiable``: claims on which the evidence is silent
     because none of it has text pass. A reference to no evidence, a contradicted claim and one without a verdict
     never do.

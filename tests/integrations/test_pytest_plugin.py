@@ -104,7 +104,8 @@ def test_what_is_wrong_is_told_in_a_sentence(pytester: pytest.Pytester, flags: l
 
 def test_a_bound_that_is_none_is_named(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
-        "import pytest\n@pytest.mark.grounded(min_suport=1)\ndef test_it(assert_grounded):\n    assert_grounded('a', ['a'])\n"
+        "import pytest\n@pytest.mark.grounded(min_suport=1)\n"
+        "def test_it(assert_grounded):\n    assert_grounded('a', ['a'])\n"
     )
     result = pytester.runpytest_subprocess()
     assert "there is no bound 'min_suport'. There are: min_support, allow_uncited" in result.stdout.str()

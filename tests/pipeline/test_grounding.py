@@ -52,7 +52,7 @@ def test_an_uncited_sentence_passes_unless_it_may_not() -> None:
 
 
 def test_support_from_which_a_claim_passes_can_be_set_but_a_contradiction_never_passes() -> None:
-    partly = "The bridge is 120 metres long and made of steel, and it carries two railway tracks [1]."
+    partly = "The bridge is 120 metres long, and the mayor opened it with a long speech before a cheering crowd."
     support = failed(partly).faults[0].support
     assert support is not None
     assert assert_grounded(partly, CHUNKS, min_support=support).grounded
