@@ -58,6 +58,8 @@ class _Asking:
         self.lm = _alone(predictor.lm or lm or dspy.settings.lm)
         self.ours = isinstance(getattr(self.lm, "engine", None), OurEngine)
         self.conduct, self.retries, self.about = conduct, retries, about
+        # DSPy keeps the last 10,000 questions of the process; ours are on record where they belong.
+        self.kept: dict[str, Any] = {"disable_history": True} if self.ours else {}
         self.began = conduct.seconds()
         self.until = self.began + conduct.left_s()
         self.tries = self.unread = 0
@@ -85,7 +87,7 @@ class _Asking:
         try:
             with (
                 dspy.track_usage() as tracker,
-                dspy.context(adapter=Fenced(self.conduct.fence), track_usage=False),
+                dspy.context(adapter=Fenced(self.conduct.fence), track_usage=False, **self.kept),
             ):
                 try:
                     yield given

@@ -57,7 +57,8 @@ class Compiled:
         heat = settings.sample_temperature if sampled else agent.temperature
         lm = engine.language_model(model, self.recorded, temperature=heat)
         fill = roles.DspyCritic if self.program.role == "critic" else roles.DspyReviser
-        return fill(agent, lm, model.conduct, JudgedBy(model=self.string, version=self.recorded))
+        judged_by = JudgedBy(model=self.string, version=self.recorded)
+        return fill(agent, lm, model.conduct, judged_by, traced=False)
 
 
 @dataclass(frozen=True)

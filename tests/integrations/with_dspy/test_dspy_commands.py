@@ -17,6 +17,10 @@ import pytest
 from click.testing import CliRunner
 
 from masis.cli import main
+from masis.schema.case import Case
+from masis.schema.review import Decision
+from masis.settings import Settings
+from masis.workbench import Workbench
 from tests.serving_models import ModelServer
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -81,6 +85,28 @@ def test_a_compiled_critic_is_kept_listed_and_used_in_an_audit(learner: ModelSer
     both = masis("audit", "new.jsonl", "--model", "critic=dspy:careful", "--db", "a.db", "--out", "runs.jsonl")
     assert "1 case audited" in both.stderr
     assert json.loads((tmp_path / "runs.jsonl").read_text())["models"]["critic"] == "dspy:careful@2"
+
+
+def test_a_critic_is_compiled_on_what_reviewers_decided(
+    learner: ModelServer, learning: ModuleType, tmp_path: Path
+) -> None:
+    bench = Workbench.open(tmp_path / "a.db")
+    for each in learning.cases():
+        case = Case.model_validate({key: value for key, value in each.items() if key != "labels"})
+        bench.import_cases([case])
+        run = bench.audit(case, settings=Settings(max_iterations=1))
+        told: dict[str, Any] = {"verdict": "approve"}
+        if each["labels"]["findings"]:
+            right = (case.answer or "").replace(each["labels"]["findings"][0]["text"], "")
+            told = {"verdict": "override", "corrected_answer": right, "reason": "the number is wrong"}
+        given = Decision(reviewer="Ada", case_id=case.id, run_id=run.id, iteration=1, **told)
+        bench.decide(given)
+    bench.store.close()
+    made = CliRunner().invoke(main, (*OPTIMIZE[:2], "decisions", *OPTIMIZE[3:], "--db", "a.db"))
+    assert made.exit_code == 0, made.output
+    assert "24 labelled answers, 12 of them with faults" in made.stderr
+    assert "It improved" in made.stderr
+    assert json.loads(Path(made.stdout.strip()).read_text())["data"]["source"] == "decisions"
 
 
 def test_a_control_keeps_nothing_and_says_that_nothing_was_gained(learner: ModelServer, tmp_path: Path) -> None:

@@ -9,7 +9,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import dspy
 import pytest
+from dspy.clients.base_lm import GLOBAL_HISTORY
 
 from masis import auditor, run_audit
 from masis.errors import InputError, ProviderFailed, SettingsError
@@ -178,6 +180,15 @@ def test_several_samples_are_drawn_with_heat(learning: ModuleType, settings_at: 
         assert all(request.body["temperature"] == 0.7 for request in served.requests[before:])
     assert run.models["critic"] == "dspy:careful@1"
     assert run.iterations[0].critique.hallucination_votes == (0, 3)
+
+
+def test_an_audit_leaves_no_text_behind_in_the_library(learning: ModuleType, settings_at: Any, tmp_path: Path) -> None:
+    with ModelServer(learning.critic) as served:
+        settings = settings_at(served, programs_folder=str(tmp_path), critic="dspy:careful")
+        programs.saved(tmp_path, compiling.compiled(compiling.Session(plan(), settings), parts_of(learning)))
+        before = len(dspy.settings.trace), len(GLOBAL_HISTORY)
+        run_audit(Case.model_validate(learning.case(80, False)), settings)
+        assert (len(dspy.settings.trace), len(GLOBAL_HISTORY)) == before
 
 
 def test_programs_are_offered_for_their_own_role(learning: ModuleType, settings_at: Any, tmp_path: Path) -> None:
