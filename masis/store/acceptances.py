@@ -12,7 +12,7 @@ from masis.errors import UnknownRecord
 from masis.schema.screening import Acceptance, Grade
 from masis.schema.screening_log import ScreeningDecision, ScreeningEntry
 from masis.store.opening import Database
-from masis.store.runs import pack, unpack
+from masis.store.run_rows import pack, unpack
 from masis.store.screening_log import append_entry
 from masis.store.screening_rows import row_of
 

@@ -14,7 +14,7 @@ from masis.store import chain
 from masis.store.cases import case_seq, sha256
 from masis.store.opening import Database
 from masis.store.records import DecisionFilter, DecisionPage, LogHead
-from masis.store.runs import assert_kept
+from masis.store.run_rows import assert_kept
 from masis.store.states import refresh
 
 

@@ -16,7 +16,7 @@ from masis import version
 from masis.schema.retention import Candidate, KeptFor, Parts, Purge, PurgePlan, Removal, RetentionRule, Trigger
 from masis.store.opening import Database
 from masis.store.purges import insert_purge, insert_removal, purge_numbered
-from masis.store.runs import unpack
+from masis.store.run_rows import unpack
 from masis.store.shrinking import settle
 from masis.store.states import refresh
 

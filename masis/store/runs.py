@@ -7,22 +7,34 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import zlib
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from datetime import datetime
 from itertools import groupby
 from typing import Any
 
-from masis.errors import Removed, StoreError, UnknownRecord
+from masis.errors import StoreError, UnknownRecord
 from masis.schema.audit import Draft
 from masis.schema.run import Event, Iteration, Run, StepsDone
-from masis.store import executions, measures, owners
+from masis.store import executions, owners
 from masis.store.cases import canonical_json, case_seq, sha256
 from masis.store.opening import Database
 from masis.store.owners import Owner
 from masis.store.records import RunProgress, RunState, RunSummary
+from masis.store.run_rows import (
+    assert_kept,
+    case_id_of,
+    insert,
+    pack,
+    read_iterations,
+    read_run,
+    read_steps,
+    row_of,
+    save_iteration,
+    summaries,
+    unfinished,
+    write_result,
+)
 from masis.store.states import refresh
-from masis.store.summary import figures
 
 
 class Runs:
@@ -50,7 +62,7 @@ class Runs:
             if connection.execute("SELECT 1 FROM runs WHERE id = ?", [run_id]).fetchone():
                 raise StoreError(f"run {run_id!r} has been started before. Resume it, or start one with a new id.")
             at = started_at or self._database.now()
-            _insert(connection, run_id, case_id, case_digest, models, settings, at, owner or owners.this_process())
+            insert(connection, run_id, case_id, case_digest, models, settings, at, owner or owners.this_process())
 
     def resume(self, run_id: str, *, owner: Owner | None = None) -> RunProgress:
         """Take up an interrupted run in this process, and say how far it had come.
@@ -59,7 +71,7 @@ class Runs:
         """
         owner = owner or owners.this_process()
         with self._database.writing() as connection:
-            run = _row(connection, run_id)
+            run = row_of(connection, run_id)
             assert_kept(connection, run)
             if run["state"] == "finished":
                 raise StoreError(f"run {run_id!r} is finished: there is nothing to resume. Start a new one.")
@@ -85,7 +97,7 @@ class Runs:
         kept: list[Event] = []
         with self._database.writing() as connection:
             for run_id, of_run in groupby(events, key=lambda event: event.run_id):
-                run = _row(connection, run_id)["seq"]
+                run = row_of(connection, run_id)["seq"]
                 found = connection.execute("SELECT max(seq) FROM run_events WHERE run_seq = ?", [run]).fetchone()
                 last = found[0] or 0
                 for event in of_run:
@@ -99,14 +111,14 @@ class Runs:
     def save_draft(self, run_id: str, draft: Draft) -> None:
         """Keep the answer that was drafted for a case without one."""
         with self._database.writing() as connection:
-            run = _unfinished(connection, run_id)
+            run = unfinished(connection, run_id)
             connection.execute("UPDATE runs SET draft = ? WHERE seq = ?", [draft.model_dump_json(), run["seq"]])
             self._seen(connection, run["seq"])
 
     def save_steps(self, run_id: str, steps: StepsDone) -> None:
         """Keep what an iteration under way has finished besides what it had before; earlier iterations' are dropped."""
         with self._database.writing() as connection:
-            run = _unfinished(connection, run_id)["seq"]
+            run = unfinished(connection, run_id)["seq"]
             packed = pack(steps.model_dump_json(exclude_defaults=True), 1)
             connection.execute("DELETE FROM run_steps WHERE run_seq = ? AND number <> ?", [run, steps.iteration_number])
             row = [run, steps.iteration_number, packed]
@@ -116,7 +128,7 @@ class Runs:
     def save_iteration(self, run_id: str, iteration: Iteration) -> None:
         """Keep an iteration as it is now; the same number again replaces it while the run is under way."""
         with self._database.writing() as connection:
-            run = _unfinished(connection, run_id)
+            run = unfinished(connection, run_id)
             save_iteration(connection, run["seq"], iteration)
             self._seen(connection, run["seq"])
 
@@ -129,7 +141,7 @@ class Runs:
         with self._database.writing() as connection:
             row = connection.execute("SELECT * FROM runs WHERE id = ?", [run.id]).fetchone()
             if row is None:
-                seq = _insert(
+                seq = insert(
                     connection,
                     run.id,
                     run.case_id,
@@ -139,13 +151,13 @@ class Runs:
                     run.started_at,
                     owners.this_process(),
                 )
-                row = _row(connection, run.id)
+                row = row_of(connection, run.id)
             seq = row["seq"]
             if row["case_seq"] != case_seq(connection, run.case_id):
                 raise StoreError(f"run {run.id!r} was started for another case than {run.case_id!r}.")
             assert_kept(connection, row)
             if row["state"] == "finished":
-                if _read_run(connection, row) != run:
+                if read_run(connection, row) != run:
                     raise StoreError(f"run {run.id!r} is finished with another result, which stays as it is.")
                 return
             write_result(connection, seq, run, kept)
@@ -155,7 +167,7 @@ class Runs:
     def abandon(self, run_id: str, why: str) -> None:
         """Note that a run was cut short; it can be resumed. A finished run stays finished."""
         with self._database.writing() as connection:
-            run = _row(connection, run_id)
+            run = row_of(connection, run_id)
             if run["state"] == "running":
                 self._interrupt(connection, run, why)
 
@@ -167,7 +179,7 @@ class Runs:
         if lost:
             with self._database.writing() as connection:
                 for run_id in lost:
-                    run = _row(connection, run_id)
+                    run = row_of(connection, run_id)
                     if run["state"] == "running" and self._lost(run):
                         self._interrupt(connection, run, "The process that ran it ended before the run did.")
         return tuple(lost)
@@ -175,39 +187,39 @@ class Runs:
     def request_cancel(self, run_id: str) -> None:
         """Ask whoever runs it to stop between two steps."""
         with self._database.writing() as connection:
-            run = _row(connection, run_id)
+            run = row_of(connection, run_id)
             connection.execute("UPDATE runs SET cancel_requested = 1 WHERE seq = ?", [run["seq"]])
 
     def cancel_requested(self, run_id: str) -> bool:
         """Whether somebody asked the run to stop."""
-        return bool(_row(self._database.connection(), run_id)["cancel_requested"])
+        return bool(row_of(self._database.connection(), run_id)["cancel_requested"])
 
     def get(self, run_id: str) -> Run:
         """A finished run, whole. Raises UnknownRecord, Removed, and StoreError where it is not finished."""
         with self._database.reading() as connection:
-            row = _row(connection, run_id)
+            row = row_of(connection, run_id)
             assert_kept(connection, row)
             if row["payload"] is None:
                 raise StoreError(f"run {run_id!r} is {row['state']}, not finished: only its progress can be read.")
-            return _read_run(connection, row)
+            return read_run(connection, row)
 
     def progress(self, run_id: str) -> RunProgress:
         """How far a run has come: what it was told, its draft, the iterations finished so far. Raises Removed."""
         with self._database.reading() as connection:
-            row = _row(connection, run_id)
+            row = row_of(connection, run_id)
             assert_kept(connection, row)
             last = connection.execute("SELECT max(seq) FROM run_events WHERE run_seq = ?", [row["seq"]]).fetchone()[0]
             return RunProgress(
                 run_id=run_id,
-                case_id=_case_id(connection, row),
+                case_id=case_id_of(connection, row),
                 case_digest=row["case_digest"],
                 state=row["state"],
                 models=json.loads(row["models"]),
                 settings=json.loads(row["settings"]),
                 started_at=row["started_at"],
                 draft=Draft.model_validate_json(row["draft"]) if row["draft"] else None,
-                iterations=_read_iterations(connection, row["seq"]),
-                steps=_read_steps(connection, row["seq"]),
+                iterations=read_iterations(connection, row["seq"]),
+                steps=read_steps(connection, row["seq"]),
                 last_event=last or 0,
                 cancel_requested=bool(row["cancel_requested"]),
                 why=row["why"],
@@ -216,7 +228,7 @@ class Runs:
     def events(self, run_id: str, after: int = 0) -> tuple[Event, ...]:
         """The events of a run with a number above ``after``, in order."""
         with self._database.reading() as connection:
-            run = _row(connection, run_id)
+            run = row_of(connection, run_id)
             rows = connection.execute(
                 "SELECT payload FROM run_events WHERE run_seq = ? AND seq > ? ORDER BY seq", [run["seq"], after]
             )
@@ -225,11 +237,11 @@ class Runs:
     def for_case(self, case_id: str) -> tuple[RunSummary, ...]:
         """The runs of a case, newest first. Raises UnknownRecord."""
         with self._database.reading() as connection:
-            return _summaries(connection, "case_seq = ?", [case_seq(connection, case_id)])
+            return summaries(connection, "case_seq = ?", [case_seq(connection, case_id)])
 
     def summary(self, run_id: str) -> RunSummary:
         """One run as lists show it. Raises UnknownRecord."""
-        found = _summaries(self._database.connection(), "runs.id = ?", [run_id])
+        found = summaries(self._database.connection(), "runs.id = ?", [run_id])
         if not found:
             raise UnknownRecord(f"there is no run {run_id!r}.")
         return found[0]
@@ -262,7 +274,7 @@ class Runs:
 
     def interrupted(self) -> tuple[RunSummary, ...]:
         """Interrupted runs that no newer finished run of their case has made pointless, newest first."""
-        return _summaries(
+        return summaries(
             self._database.connection(),
             """runs.state = 'interrupted' AND removed_by IS NULL AND NOT EXISTS (SELECT 1 FROM runs AS later
                WHERE later.case_seq = runs.case_seq AND later.state = 'finished' AND later.seq > runs.seq)""",
@@ -271,7 +283,7 @@ class Runs:
 
     def running(self) -> tuple[RunSummary, ...]:
         """Runs under way, in any process, newest first."""
-        return _summaries(self._database.connection(), "runs.state = 'running'", [])
+        return summaries(self._database.connection(), "runs.state = 'running'", [])
 
     def _seen(self, connection: sqlite3.Connection, run_seq: int) -> None:
         connection.execute("UPDATE runs SET seen_at = ? WHERE seq = ?", [self._database.now(), run_seq])
@@ -288,153 +300,6 @@ class Runs:
         connection.execute(
             "UPDATE runs SET state = 'interrupted', ended_at = ?, why = ? WHERE seq = ?", [at, why, run["seq"]]
         )
-        done = _read_iterations(connection, run["seq"])
-        executions.log_cut_short(connection, run, _case_id(connection, run), done, at)
+        done = read_iterations(connection, run["seq"])
+        executions.log_cut_short(connection, run, case_id_of(connection, run), done, at)
         refresh(connection, run["case_seq"])
-
-
-def _row(connection: sqlite3.Connection, run_id: str) -> sqlite3.Row:
-    row: sqlite3.Row | None = connection.execute("SELECT * FROM runs WHERE id = ?", [run_id]).fetchone()
-    if row is None:
-        raise UnknownRecord(f"there is no run {run_id!r}.")
-    return row
-
-
-def assert_kept(connection: sqlite3.Connection, run: sqlite3.Row) -> None:
-    """Raise Removed where retention has removed what was kept of a run."""
-    if run["removed_by"] is not None:
-        at = connection.execute("SELECT at FROM purges WHERE seq = ?", [run["removed_by"]]).fetchone()[0]
-        raise Removed(
-            f"what was kept of run {run['id']!r} was removed on {at[:10]} by retention. Audit the case again to have "
-            "it anew; `masis purge --history` says what was removed, and by whom."
-        )
-
-
-def _unfinished(connection: sqlite3.Connection, run_id: str) -> sqlite3.Row:
-    row = _row(connection, run_id)
-    if row["state"] == "finished":
-        raise StoreError(f"run {run_id!r} is finished: what it said is never overwritten.")
-    return row
-
-
-def _case_id(connection: sqlite3.Connection, run: sqlite3.Row) -> str:
-    return str(connection.execute("SELECT id FROM cases WHERE seq = ?", [run["case_seq"]]).fetchone()[0])
-
-
-def _insert(
-    connection: sqlite3.Connection,
-    run_id: str,
-    case_id: str,
-    case_digest: str,
-    models: dict[str, str],
-    settings: dict[str, Any],
-    at: str,
-    owner: Owner,
-) -> int:
-    case = connection.execute("SELECT seq, digest FROM cases WHERE id = ?", [case_id]).fetchone()
-    if case is None:
-        raise UnknownRecord(f"there is no case {case_id!r} for run {run_id!r}. Add the case first.")
-    if case["digest"] != case_digest:
-        raise StoreError(
-            f"run {run_id!r} audits other content than case {case_id!r} holds here. Add that as a new case."
-        )
-    cursor = connection.execute(
-        """
-        INSERT INTO runs
-            (id, case_seq, case_digest, state, owner, started_at, seen_at, models, settings, settings_digest)
-        VALUES (?, ?, ?, 'running', ?, ?, ?, ?, ?, ?)
-        """,
-        [
-            run_id,
-            case["seq"],
-            case_digest,
-            owner.to_text(),
-            at,
-            at,
-            json.dumps(models, ensure_ascii=False),
-            json.dumps(settings, ensure_ascii=False),
-            sha256(canonical_json(settings)),
-        ],
-    )
-    refresh(connection, case["seq"])
-    return int(cursor.lastrowid or 0)
-
-
-def write_result(connection: sqlite3.Connection, seq: int, run: Run, kept: Collection[int] = ()) -> None:
-    """Write the result of a run over what was saved as it went; iterations ``kept`` stand there already."""
-    last = run.iterations[-1].iteration_number if run.iterations else 0
-    connection.execute("DELETE FROM run_iterations WHERE run_seq = ? AND number > ?", [seq, last])
-    connection.execute("DELETE FROM run_steps WHERE run_seq = ?", [seq])
-    for iteration in run.iterations:
-        if iteration.iteration_number not in kept:
-            save_iteration(connection, seq, iteration)
-    columns = figures(run)._asdict() | {
-        "state": "finished",
-        "ended_at": run.finished_at,
-        "why": "",
-        "draft": run.draft.model_dump_json() if run.draft else None,
-        "payload": pack(run.model_copy(update={"iterations": ()}).model_dump_json()),
-    }
-    columns["flags"], columns["reasons"] = json.dumps(columns["flags"]), json.dumps(columns["reasons"])
-    assignments = ", ".join(f"{name} = ?" for name in columns)
-    connection.execute(f"UPDATE runs SET {assignments} WHERE seq = ?", [*columns.values(), seq])  # noqa: S608
-    measures.write(connection, run)
-
-
-def save_iteration(connection: sqlite3.Connection, run_seq: int, iteration: Iteration) -> None:
-    """Write an iteration, in place of the one with its number."""
-    connection.execute(
-        "INSERT OR REPLACE INTO run_iterations VALUES (?, ?, ?)",
-        [run_seq, iteration.iteration_number, pack(iteration.model_dump_json())],
-    )
-
-
-def _read_iterations(connection: sqlite3.Connection, run_seq: int) -> tuple[Iteration, ...]:
-    rows = connection.execute("SELECT payload FROM run_iterations WHERE run_seq = ? ORDER BY number", [run_seq])
-    return tuple(Iteration.model_validate_json(unpack(row[0])) for row in rows)
-
-
-def _read_steps(connection: sqlite3.Connection, run_seq: int) -> StepsDone | None:
-    """What the iteration under way has finished, put together from what each step left."""
-    rows = connection.execute("SELECT payload FROM run_steps WHERE run_seq = ? ORDER BY seq", [run_seq])
-    parts = [StepsDone.model_validate_json(unpack(row[0])) for row in rows]
-    whole: StepsDone | None = None
-    for part in parts:
-        whole = part if whole is None else whole.with_more(part)
-    return whole
-
-
-def _read_run(connection: sqlite3.Connection, row: sqlite3.Row) -> Run:
-    run = Run.model_validate_json(unpack(row["payload"]))
-    return run.model_copy(update={"iterations": _read_iterations(connection, row["seq"])})
-
-
-def pack(text: str, level: int = 6) -> bytes:
-    """Text as kept where it is long: an iteration repeats its answer's words and shrinks to a sixth."""
-    return zlib.compress(text.encode(), level)
-
-
-def unpack(packed: bytes) -> str:
-    """What ``pack`` packed."""
-    return zlib.decompress(packed).decode()
-
-
-_JSON = ("models", "settings", "flags", "reasons")
-_SUMMARY = [name for name in RunSummary.model_fields if name not in ("case_id", *_JSON)]
-
-
-def _summaries(connection: sqlite3.Connection, where: str, values: Sequence[Any]) -> tuple[RunSummary, ...]:
-    rows = connection.execute(
-        f"""SELECT runs.*, cases.id AS case_id, purges.at AS removed_at
-            FROM runs JOIN cases ON cases.seq = case_seq LEFT JOIN purges ON purges.seq = removed_by
-            WHERE {where} ORDER BY runs.seq DESC""",  # noqa: S608 (conditions of ours, values bound)
-        values,
-    )
-    return tuple(
-        RunSummary(
-            case_id=row["case_id"],
-            **{name: json.loads(row[name]) for name in _JSON},
-            **{name: row[name] for name in _SUMMARY},
-        )
-        for row in rows
-    )

@@ -11,7 +11,7 @@ from masis.errors import Removed, StoreError, UnknownRecord
 from masis.schema.screening import Abstract, Grade, Round, Screening, Thresholds
 from masis.store import owners
 from masis.store.owners import Owner
-from masis.store.runs import pack, unpack
+from masis.store.run_rows import pack, unpack
 
 if TYPE_CHECKING:
     from masis.screening.rounds import Finished

@@ -23,7 +23,7 @@ from masis.store.cases import canonical_json, insert_case, sha256
 from masis.store.decisions import CHAINED, ENTRIES, Links, insert_entry, insert_payload, kept_facts
 from masis.store.opening import Database
 from masis.store.owners import Owner
-from masis.store.runs import save_iteration, unpack, write_result
+from masis.store.run_rows import save_iteration, unpack, write_result
 from masis.store.states import refresh
 from masis.store.transfer_keeping import ExecutionRecord, OfKeeping, PurgeRecord, PuttingKept
 from masis.store.transfer_screenings import ALTERED, OfScreening, PuttingScreenings

@@ -17,7 +17,7 @@ from masis.schema.retention import Execution, Purge, Removal
 from masis.schema.run import Iteration, Run
 from masis.store import executions
 from masis.store.purges import insert_purge, insert_removal, purge_numbered, removals_of
-from masis.store.runs import unpack
+from masis.store.run_rows import unpack
 from masis.store.summary import RunFigures
 
 ALTERED = "The archive was altered or put together by hand: export it anew from the database."

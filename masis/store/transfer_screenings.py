@@ -18,7 +18,7 @@ from masis.schema.screening_log import ScreeningDecision
 from masis.store import chain, corpus_records, corpus_search
 from masis.store.cases import canonical_json, sha256
 from masis.store.owners import Owner
-from masis.store.runs import pack, unpack
+from masis.store.run_rows import pack, unpack
 from masis.store.screening_log import CHAINED, ENTRIES, facts, insert_entry
 from masis.store.screening_rows import insert, keep_abstracts, keep_grade, keep_round
 
