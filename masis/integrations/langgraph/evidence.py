@@ -16,13 +16,13 @@ from langchain_core.runnables import Runnable, RunnableLambda
 from langgraph.graph import END, START, StateGraph
 
 from masis.integrations.langgraph.reading import abstracts_by_id, given, text_of
+from masis.integrations.langgraph.sources import Source, retriever_of
 from masis.integrations.langgraph.state import EvidenceList, Metrics, Trace, appended
 from masis.schema.screening import Abstract, Grade, Query
 from masis.screening import queries, ruling
 from masis.screening.critic import evaluate, grader_for
 from masis.screening.grading import Grader
 from masis.screening.handover import evidence_of_kept
-from masis.screening.retrieval import Retriever
 from masis.screening.searching import Pool, search
 from masis.settings import Settings
 
@@ -77,13 +77,15 @@ class Answered(TypedDict, total=False):
     trace: Trace
 
 
-def retriever_node(retrievers: Sequence[Retriever], settings: Settings | None = None) -> Runnable[Any, Any]:
+def retriever_node(retrievers: Sequence[Source], settings: Settings | None = None) -> Runnable[Any, Any]:
     """A node that searches: first for the question, then for what the last round was missing.
 
-    It writes ``abstracts``, ``retrieved`` and ``queries``. A source that fails is told in ``metrics["warnings"]``;
+    ``retrievers`` are ours, LangChain's, or functions of a query that give records or documents. The node writes
+    ``abstracts``, ``retrieved`` and ``queries``. A source that fails is told in ``metrics["warnings"]``;
     where every one does, nothing was retrieved.
     """
     settings = settings or Settings()
+    sources = [retriever_of(each) for each in retrievers]
 
     def retrieve(state: Any) -> Json:
         question = text_of(state, "user_query")
@@ -93,7 +95,7 @@ def retriever_node(retrievers: Sequence[Retriever], settings: Settings | None = 
         pool = Pool()
         for abstract in known.values():
             pool.add(abstract)
-        found = search(asked, retrievers, settings.screening_retrieve, pool)
+        found = search(asked, sources, settings.screening_retrieve, pool)
         update: Json = {
             "abstracts": {each.id: each.model_dump(mode="json") for each in found.abstracts if each.id not in known},
             "retrieved": [each.id for each in found.abstracts],
@@ -168,7 +170,7 @@ def evidence_critic_node(
 
 
 def evidence_graph(
-    retrievers: Sequence[Retriever],
+    retrievers: Sequence[Source],
     settings: Settings | None = None,
     graders: Callable[[Settings], Grader] = grader_for,
 ) -> Any:

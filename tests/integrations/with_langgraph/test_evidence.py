@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 from langchain_core.documents import Document
+from langchain_core.retrievers import BaseRetriever
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
 
-from masis.errors import RetrievalFailed, SettingsError
+from masis.errors import InputError, RetrievalFailed, SettingsError
 from masis.integrations.langgraph import (
     EvidenceState,
     MasisState,
@@ -183,3 +184,41 @@ def test_the_retriever_reads_on_where_words_are_used_up_and_stops_at_the_end() -
     assert 1 <= len(state["trace"]) <= 4
     first = retriever_node([few]).invoke({"user_query": "Does aspirin help?"})
     assert [each["text"] for each in first["queries"]] == ["Does aspirin help?"]
+
+
+class Theirs(BaseRetriever):
+    """A retriever of LangChain's make over the demo abstracts."""
+
+    def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
+        return [
+            Document(page_content=each.text, metadata={"id": each.id, "title": each.title})
+            for each in corpus().search(query, 60)
+        ]
+
+
+def test_a_retriever_of_langchain_and_a_plain_function_are_asked_like_ours() -> None:
+    strong = next(each for each in QUESTIONS if each["kind"] == "strong")
+    settings = Settings(screening_retrieve=strong["retrieve"])
+    asked = {"user_query": strong["question"]}
+    ours = evidence_graph([corpus()], settings).invoke(asked)
+    theirs = evidence_graph([Theirs()], settings).invoke(asked)
+    plain = evidence_graph([lambda query: corpus().search(query, 60)], settings).invoke(asked)
+    kept = [[chunk["abstract_id"] for chunk in state["evidence"]] for state in (ours, theirs, plain)]
+    assert kept[0] == kept[1] == kept[2]
+    assert ours["decision"] == theirs["decision"] == plain["decision"] == "sufficient"
+
+
+def test_whatever_a_source_of_others_raises_the_round_goes_on_without_it() -> None:
+    def away(query: str) -> list[Document]:
+        raise ConnectionError("secret-host:5432 refused")
+
+    strong = next(each for each in QUESTIONS if each["kind"] == "strong")
+    settings = Settings(screening_retrieve=strong["retrieve"])
+    state = evidence_graph([away, corpus()], settings).invoke({"user_query": strong["question"]})
+    assert state["decision"] == "sufficient"
+    assert state["metrics"]["warnings"] == ["away: it can't be asked, or read: ConnectionError."]
+
+
+def test_a_source_that_cannot_be_asked_is_named_when_the_graph_is_made() -> None:
+    with pytest.raises(InputError, match="retrievers: int can't be asked"):
+        evidence_graph([7])

@@ -264,3 +264,17 @@ def test_an_answer_judged_anew_from_an_earlier_checkpoint_is_kept_beside_what_wa
     history = compiled.get_state_history(thread())
     compiled.invoke(None, next(snapshot for snapshot in history if snapshot.next == ("evaluator",)).config)
     assert len(bench.open_case(case_id).runs) == 2
+
+
+def test_many_threads_at_once_are_all_kept_and_all_wait(bench: Workbench, tmp_path: Path) -> None:
+    names = [f"thread-{number}" for number in range(16)]
+
+    async def at_once() -> list[bool]:
+        async with AsyncSqliteSaver.from_conn_string(str(tmp_path / "checkpoints.db")) as checkpointer:
+            graph = reviewed(bench, checkpointer)
+            await asyncio.gather(*(graph.ainvoke(asked(f"{WRONG} {name}."), thread(name)) for name in names))
+            return [bool(waiting(await graph.aget_state(thread(name)))) for name in names]
+
+    assert all(asyncio.run(at_once()))
+    assert bench.overview().states["needs_review"] == 16
+    assert bench.verify_log().whole
