@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 import os
 import pty
+import signal
 import sqlite3
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from masis.cli.talk import Progress
 from masis.schema.review import Decision
 from masis.store import Store
 from masis.workbench import Workbench
@@ -148,3 +151,74 @@ def test_a_runs_export_leaves_out_what_is_gone(masis: Masis, audited: Path) -> N
     left = masis("export", "--format", "runs", "--db", audited)
     assert left.exit_code == 0, left.output
     assert sorted(json.loads(line)["case_id"] for line in left.stdout.splitlines()) == ["decided", "waits"]
+
+
+# what may come in between
+
+
+def test_ctrl_c_ends_it_after_the_batch_under_way_and_the_same_command_goes_on(
+    masis: Masis, audited: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("masis.store.retention.BATCH", 1)
+    move = Progress.move
+
+    def interrupted(self: Progress, to: int, note: str) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        move(self, to, note)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Progress, "move", interrupted)
+        result = masis("purge", "--yes", "--json", "--db", audited)
+    assert result.exit_code == 130
+    assert read(result)["removed"]["runs"] == 1
+    assert read(result)["file"] is None
+    assert "The same command goes on from here." in result.stderr
+    assert "1 run stayed" in result.stderr
+    assert read(masis("purge", "--yes", "--json", "--db", audited))["removed"]["runs"] == 1
+    assert masis("health", "--db", audited).exit_code == 0
+
+
+def test_a_database_that_another_holds_is_an_error_in_words_and_nothing_goes(
+    masis: Masis, audited: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("masis.store.opening.BUSY_TIMEOUT_S", 0.1)
+    holder = sqlite3.connect(audited, isolation_level=None)
+    holder.execute("BEGIN IMMEDIATE")
+    result = masis("purge", "--yes", "--db", audited)
+    holder.close()
+    assert result.exit_code == 1
+    assert "can't be written now" in result.stderr
+    assert read(masis("purge", "--history", "--json", "--db", audited)) == {"purges": []}
+
+
+def test_without_room_for_a_new_file_the_old_one_stays_and_that_is_said(
+    masis: Masis, audited: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "masis.store.shrinking.shutil.disk_usage", lambda folder: SimpleNamespace(total=1, used=1, free=1000)
+    )
+    result = masis("purge", "--yes", "--json", "--db", audited)
+    assert result.exit_code == 0
+    assert read(result)["removed"]["runs"] == 2
+    assert "MB free" in read(result)["file"]["why_not"]
+    assert "it did not give all room back" in result.stderr
+
+
+def test_the_file_may_be_left_as_it_is(masis: Masis, audited: Path) -> None:
+    result = masis("purge", "--yes", "--json", "--no-shrink", "--db", audited)
+    assert read(result)["file"] is None
+    assert read(result)["removed"]["runs"] == 2
+
+
+@pytest.mark.parametrize("arguments", [("--older-than", "-1"), ("--older-than", "many"), ("--olderthan", "3")])
+def test_a_wrong_option_is_wrong_use(masis: Masis, audited: Path, arguments: tuple[str, ...]) -> None:
+    assert masis("purge", *arguments, "--db", audited).exit_code == 2
+
+
+def test_a_hostile_id_does_not_steer_the_terminal(masis: Masis, tmp_path: Path) -> None:
+    file, database = tmp_path / "cases.jsonl", tmp_path / "hostile.db"
+    file.write_bytes(lines(case("\x1b[2J\u202egone", answer=CLEAN)))
+    assert masis("audit", file, "--db", database, "--set", "spot_check_share=0").exit_code == 0
+    shown = masis("purge", "--dry-run", "--list", "--older-than", "0", "--db", database)
+    assert "\\x1b[2J\\u202egone" in shown.stdout
+    assert "\x1b" not in shown.stdout
