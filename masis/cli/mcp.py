@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 from pathlib import Path
 
 import click
@@ -100,6 +101,8 @@ def mcp(
     judges = ", ".join(sorted(set(settings.models().values())))
     say(f"Database: {workbench.database}. Judges: {judges}.")
     if transport == "stdio":
+        if sys.stdin.isatty():
+            say("Waiting for a client on stdin, which is a terminal: docs/mcp.md says how clients start this. Ctrl-C.")
         context.exit(transports.serve_stdio(server))
     try:
         listener = transports.listening(host, port)

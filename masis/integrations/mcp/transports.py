@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import hmac
 import ipaddress
+import json
 import logging
 import os
+import re
 import signal
 import socket
 import sys
@@ -21,12 +23,16 @@ from mcp.server.transport_security import TransportSecuritySettings
 from masis.errors import SettingsError
 from masis.integrations.mcp.server import MasisServer
 
+log = logging.getLogger("masis.integrations.mcp")
+
 MOST_MESSAGE = 8 * 1024 * 1024
 """Bytes of one message, on either way in."""
 
 PATH = "/mcp"
 _SHUTDOWN_S = 3
-_CHUNK = 65536
+_CHUNK, _EDGE = 65536, 500
+_ID_AT_HEAD = re.compile(rb'\{"jsonrpc": ?"2\.0", ?"id": ?(\d{1,15}|"[^"\\]{1,200}")[,}]')
+_ID_AT_END = re.compile(rb'"id": ?(\d{1,15}|"[^"\\]{1,200}")\}\s*$')
 
 Asgi = Callable[[dict[str, Any], Any, Any], Awaitable[None]]
 
@@ -73,7 +79,11 @@ def _on_signals(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> No
 
 
 class _Lines:
-    """The lines of a file descriptor, read on a thread that keeps no process alive. A line too long is left out."""
+    """The lines of a file descriptor, read on a thread that keeps no process alive.
+
+    In place of a line that is too long stands a request for a method that is not there, under the id of the one that
+    was too long where that can be seen: its sender gets an error and does not wait for ever.
+    """
 
     def __init__(self, descriptor: int, loop: asyncio.AbstractEventLoop) -> None:
         self._descriptor, self._loop = os.dup(descriptor), loop
@@ -85,17 +95,19 @@ class _Lines:
             yield line
 
     def _follow(self) -> None:
-        held, too_long = bytearray(), False
+        held, head = bytearray(), b""  # the head of a line that is too long, of which only the end is held
         while chunk := self._chunk():
-            *lines, rest = chunk.split(b"\n")
-            for line in lines:
-                if not too_long:
-                    self._put((held + line).decode("utf-8", "replace"))
-                held, too_long = bytearray(), False
+            *ends, rest = chunk.split(b"\n")
+            for end in ends:
+                held += end
+                self._put(_too_long(head, bytes(held)) if head else held.decode("utf-8", "replace"))
+                held, head = bytearray(), b""
             held += rest
-            if len(held) > MOST_MESSAGE:
-                held, too_long = bytearray(), True
-        if held and not too_long:
+            if head:
+                del held[:-_EDGE]
+            elif len(held) > MOST_MESSAGE:
+                head = bytes(held[:_EDGE])
+        if held and not head:
             self._put(held.decode("utf-8", "replace"))
         self._put(None)
 
@@ -110,6 +122,15 @@ class _Lines:
             self._loop.call_soon_threadsafe(self._read.put_nowait, line)
         except RuntimeError:  # the loop is closed, nobody reads any more
             return
+
+
+def _too_long(head: bytes, end: bytes) -> str:
+    """What stands for a message of which only the edges are known."""
+    log.warning("A message of more than %d bytes is refused.", MOST_MESSAGE)
+    found = _ID_AT_HEAD.match(head) or _ID_AT_END.search(end[-_EDGE:])
+    identifier = json.loads(found.group(1)) if found else None
+    method = f"message longer than {MOST_MESSAGE} bytes"
+    return json.dumps({"jsonrpc": "2.0", "method": method} | ({} if identifier is None else {"id": identifier}))
 
 
 def check_address(host: str, allowed: tuple[str, ...], token: str | None) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from mcp import Client
 
+from masis.integrations.mcp.transports import MOST_MESSAGE
 from masis.workbench import Workbench
 from tests.integrations.with_mcp.door import BRIDGE, ROOT, Door, ended, eventually, found
 from tests.served_replies import Behaviour, Request
@@ -200,6 +201,26 @@ def test_nothing_but_the_protocol_goes_to_stdout_and_the_end_of_input_is_the_end
     assert answers[4]["error"]["code"] == -32601
     assert "INFO run" in log
     assert BRIDGE["answer"] not in log, "no text in the log unless log_texts says so"
+
+
+@pytest.mark.parametrize("end", [False, True], ids=["id first", "id last"])
+def test_a_message_too_long_is_answered_with_an_error_and_the_next_one_is_served(database: Path, end: bool) -> None:
+    process = spoken(database)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    call = {
+        "name": "audit_citations",
+        "arguments": {"answer": "x" * (MOST_MESSAGE + 200_000), "evidence": [{"id": "1"}]},
+    }
+    message = {"method": "tools/call", "params": call}
+    named = {"jsonrpc": "2.0", "id": 2}
+    process.stdin.write(HELLO + json.dumps(message | named if end else named | message) + "\n" + line("ping", 3))
+    process.stdin.flush()
+    answers = sorted((json.loads(process.stdout.readline()) for _ in range(3)), key=lambda answer: answer["id"])
+    process.communicate(timeout=30)
+    assert [answer["id"] for answer in answers] == [1, 2, 3]
+    assert answers[1]["error"]["data"] == f"message longer than {MOST_MESSAGE} bytes"
+    assert answers[2]["result"] == {}
 
 
 @pytest.mark.parametrize("how", ["the end of input", "SIGINT", "SIGTERM"])
