@@ -48,7 +48,7 @@ def critic_node(settings: Settings | None = None) -> Runnable[Any, Any]:
         began = time.perf_counter()
         draft, before = text_of(state, "draft_answer"), run_of(state)
         case = same_case(state, before, thread)
-        if case is None:
+        if case is None or _decided(state, case):
             case, before = case_of(state, draft, thread), None
         run = passes.audit_once(case, settings, before=before, answer=draft, on_event=tell, cancelled=cancelled)
         return _criticised(run, _ms_since(began))
@@ -139,6 +139,12 @@ def _teller() -> Telling:
 
 def _ms_since(began: float) -> float:
     return round((time.perf_counter() - began) * 1000, 3)
+
+
+def _decided(state: Any, case: Case) -> bool:
+    """Whether a person has decided this case: a draft after that is another case, which waits for a word of its own."""
+    review = given(state, "review", {})
+    return review.get("case_id") == case.id and review.get("verdict") is not None
 
 
 def _criticised(run: Run, ms: float) -> Json:

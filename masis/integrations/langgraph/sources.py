@@ -37,7 +37,7 @@ class _Asked:
         self._ask, self.name = ask, name
 
     def search(self, query: str, limit: int, offset: int = 0) -> tuple[Abstract, ...]:
-        """At most ``limit`` of what is given, from ``offset`` on. Raises RetrievalFailed for whatever the source does."""
+        """At most ``limit`` of what is given, from ``offset`` on. Raises RetrievalFailed where that fails."""
         try:
             found = abstracts_by_id(self._ask(query))
         except Exception as error:  # sources of others fail in ways of their own

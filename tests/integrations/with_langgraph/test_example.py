@@ -18,6 +18,15 @@ ROOT = Path(__file__).resolve().parents[3]
 EXAMPLE = ROOT / "examples" / "langgraph"
 
 
+def documented(number: int, db: Path) -> list[str]:
+    """The arguments of a command as the page has it, on a database of the test's."""
+    page = (ROOT / "docs" / "langgraph.md").read_text(encoding="utf-8")
+    commands = [
+        line.split() for line in page.splitlines() if line.startswith("    python examples/langgraph/graph.py ")
+    ]
+    return [str(db) if word == "ferry.db" else word for word in commands[number][2:]]
+
+
 def ran(*arguments: str, expect: int = 0) -> dict[str, Any]:
     """What a process of its own says on stdout."""
     command = [sys.executable, str(EXAMPLE / "graph.py"), *arguments]
@@ -51,9 +60,9 @@ def db(tmp_path: Path) -> Path:
 
 @pytest.mark.spec("MASIS-CRITIC-STATE", "MASIS-EVAL-STATE")
 def test_a_new_process_goes_on_after_a_decision_and_the_state_is_whole(db: Path) -> None:
-    stopped = ran("start", str(EXAMPLE / "ferry.json"), "--db", str(db))
+    stopped = ran(*documented(0, db))
     assert stopped["next"] == ["person"]
-    assert ran("resume", "ferry", "--db", str(db), expect=1)["next"] == ["person"]  # nobody has decided yet
+    assert ran(*documented(1, db), expect=1)["next"] == ["person"]  # nobody has decided yet
 
     bench = Workbench.open(db)
     opened = bench.open_case(stopped["review"]["case_id"])
@@ -64,7 +73,7 @@ def test_a_new_process_goes_on_after_a_decision_and_the_state_is_whole(db: Path)
     bench.store.close()
 
     decided(db, stopped, "approve", note="Checked against the minutes.")
-    ended = ran("resume", "ferry", "--db", str(db))
+    ended = ran(*documented(1, db))
     assert ended["next"] == []
     assert ended["review"]["verdict"] == "approve"
     assert ended["review"]["note"] == "Checked against the minutes."

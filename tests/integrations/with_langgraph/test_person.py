@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
-from langgraph.graph import START, StateGraph
+from langgraph.graph import END, START, StateGraph
 from langgraph.types import Command
 
 from masis import Settings
@@ -278,3 +278,28 @@ def test_many_threads_at_once_are_all_kept_and_all_wait(bench: Workbench, tmp_pa
     assert all(asyncio.run(at_once()))
     assert bench.overview().states["needs_review"] == 16
     assert bench.verify_log().whole
+
+
+def test_a_draft_after_a_rejection_is_a_case_of_its_own_and_waits_again(bench: Workbench) -> None:
+    graph = StateGraph(MasisState)
+    graph.add_node("critic", critic_node())
+    graph.add_node("keep", keep_node(bench))
+    graph.add_node("person", person_node(bench))
+    graph.add_node("again", lambda state: {"draft_answer": f"{WRONG} It is made of tin [chunk_1].", "retry_count": 1})
+    for one, following in ((START, "critic"), ("critic", "keep"), ("keep", "person"), ("again", "critic")):
+        graph.add_edge(one, following)
+    graph.add_conditional_edges("person", lambda state: "again" if state["review"]["verdict"] == "reject" else END)
+    compiled = graph.compile(checkpointer=InMemorySaver())
+    first = compiled.invoke(asked(WRONG), thread())
+    decide(bench, first, "reject", reason="Made up.")
+    second = resume(compiled, thread(), bench)
+    assert second is not None
+    assert waiting(compiled.get_state(thread()))
+    assert second["review"]["case_id"] != first["review"]["case_id"]
+    assert bench.open_case(first["review"]["case_id"]).state == "rejected"
+    assert bench.open_case(second["review"]["case_id"]).state == "needs_review"
+    decide(bench, second, "override", corrected_answer=RIGHT, reason="It is 120 metres.")
+    ended = resume(compiled, thread(), bench)
+    assert ended is not None
+    assert ended["final_answer"] == RIGHT
+    assert [each["verdict"] for each in ended["trace"] if each["node"] == "person"] == ["reject", "override"]
