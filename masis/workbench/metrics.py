@@ -7,8 +7,9 @@ from typing import NamedTuple
 from masis.schema.base import Record
 from masis.store import Distribution, Measure, MeasureFilter, Period, Rates, Store
 
-MILLISECONDS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 15_000, 35_000, 90_000)
-COUNTS = (0, 1, 2, 3, 5, 8, 13, 21, 34, 55)
+MILLISECONDS = (2, 10, 50, 200, 1000, 5000, 15_000, 35_000, 90_000)
+COUNTS = (0, 1, 2, 3, 5, 8, 13, 21)
+"""Ten bins at most, for here and below: a bar is something to click on, and needs its room."""
 
 
 class Spread(NamedTuple):
@@ -31,12 +32,12 @@ SPREADS: dict[Measure, Spread] = {
     "loop_ms": Spread("Whole audit", "ms", MILLISECONDS, 90_000, "REQ-CRITIC-NFR-004"),
     "iterations": Spread("Iterations an audit", "", (1, 2, 3, 4)),
     "improvement_delta": Spread("Change in quality, a revision", "", (-0.5, -0.2, -0.1, -0.05, 0, 0.05, 0.1, 0.2, 0.5)),
-    "improvement_percentage": Spread("Improvement, an audit", "%", (-50, -20, -10, 0, 10, 20, 50, 100, 200)),
+    "improvement_percentage": Spread("Improvement, an audit", "%", (-20, -10, 0, 10, 20, 50, 100, 200)),
     "issues": Spread("Issues an answer", "", COUNTS),
     "claims": Spread("Claims a draft", "", COUNTS),
     "confidence": Spread("Confidence in the chosen answer", "", (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)),
     "tokens": Spread("Tokens an audit", "", (0, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000)),
-    "cost_usd": Spread("Cost an audit", "USD", (0, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1)),
+    "cost_usd": Spread("Cost an audit", "USD", (0, 0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5)),
 }
 """The distributions of ``specs/critic-loop.md``, REQ-CRITIC-OBS-001, with the limits of its NFRs, and a few more."""
 

@@ -163,3 +163,7 @@ def test_the_limits_of_the_spec_stand_beside_the_times(audited_bench: Workbench)
     critic = next(each for each in board(audited_bench)["spreads"] if each["title"] == "Critic, each answer")
     assert critic["limit"]["text"] == "95% are under 15 s"
     assert "REQ-CRITIC-NFR-001" in critic["limit"]["meaning"]
+
+
+def test_a_distribution_has_no_more_bars_than_there_is_room_for() -> None:
+    assert max(len(spread.bounds) + 1 for spread in SPREADS.values()) <= 10

@@ -18,7 +18,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
   }
   const titled = (element, title) => {
     element.title = title
-    element.setAttribute("aria-label", title)
+    if (element.href) element.setAttribute("aria-label", title)
     return element
   }
 
@@ -71,6 +71,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
     const small = rate.points.length > 60 ? "dot small-dot" : "dot"
     rate.points.forEach((point, index) => {
       const dot = titled(go(make("a", small), point), point.title)
+      dot.tabIndex = -1 // the table of periods has the same ways, with room for each
       dot.style.left = `${x(days[index])}%`
       dot.style.bottom = `${point.share * 100}%`
       field.append(dot)
