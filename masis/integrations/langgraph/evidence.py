@@ -25,6 +25,7 @@ from masis.screening.grading import Grader
 from masis.screening.handover import evidence_of_kept
 from masis.screening.searching import Pool, search
 from masis.settings import Settings
+from masis.steps.conduct import Conduct, begun
 
 Json = dict[str, Any]
 
@@ -87,7 +88,7 @@ def retriever_node(retrievers: Sequence[Source], settings: Settings | None = Non
     settings = settings or Settings()
     sources = [retriever_of(each) for each in retrievers]
 
-    def retrieve(state: Any) -> Json:
+    def retrieve(state: Any, conduct: Conduct) -> Json:
         question = text_of(state, "user_query")
         known = _abstracts(state)
         tried = [Query.model_validate(each) for each in given(state, "queries", ())]
@@ -103,11 +104,11 @@ def retriever_node(retrievers: Sequence[Source], settings: Settings | None = Non
         }
         return update | ({"metrics": {"warnings": list(found.warnings)}} if found.warnings else {})
 
-    return _node("retriever", retrieve)
+    return _node("retriever", retrieve, settings)
 
 
 def evidence_critic_node(
-    settings: Settings | None = None, graders: Callable[[Settings], Grader] = grader_for
+    settings: Settings | None = None, graders: Callable[[Settings, Conduct], Grader] = grader_for
 ) -> Runnable[Any, Any]:
     """A node that grades what was retrieved and decides: sufficient, or retrieve more.
 
@@ -117,17 +118,17 @@ def evidence_critic_node(
     the graph, for a grader that can't be asked.
     """
     settings = settings or Settings()
-    graders(settings)  # says now what is wrong with it
+    graders(settings, Conduct())  # says now what is wrong with it
     thresholds = ruling.thresholds_of(settings)
 
-    def decide(state: Any) -> Json:
+    def decide(state: Any, conduct: Conduct) -> Json:
         began = time.perf_counter()
         question, number = text_of(state, "user_query"), int(given(state, "rounds", 0))
         abstracts = _abstracts(state)
         known = {key: Grade.model_validate(each) for key, each in given(state, "grades", {}).items()}
         asked = [abstracts[each] for each in given(state, "retrieved", list(abstracts)) if each in abstracts]
         grades, decided = evaluate(
-            question, asked, number, grader=graders(settings), thresholds=thresholds, known=known
+            question, asked, number, grader=graders(settings, conduct), thresholds=thresholds, known=known
         )
         known |= {grade.abstract_id: grade for grade in grades}
         by_advice = {
@@ -166,13 +167,13 @@ def evidence_critic_node(
             ],
         }
 
-    return _node("evidence_critic", decide)
+    return _node("evidence_critic", decide, settings)
 
 
 def evidence_graph(
     retrievers: Sequence[Source],
     settings: Settings | None = None,
-    graders: Callable[[Settings], Grader] = grader_for,
+    graders: Callable[[Settings, Conduct], Grader] = grader_for,
 ) -> Any:
     """The two nodes as a compiled graph that retrieves until the evidence suffices, or the limit of rounds is reached.
 
@@ -195,11 +196,20 @@ def evidence_graph(
     return graph.compile()
 
 
-def _node(name: str, work: Callable[[Any], Json]) -> Runnable[Any, Any]:
-    async def unsync(state: Any) -> Json:
-        return await asyncio.to_thread(work, state)
+def _node(name: str, work: Callable[[Any, Conduct], Json], settings: Settings) -> Runnable[Any, Any]:
+    """The work as a node for sync and async graphs; once its task is cancelled, no further call is made."""
 
-    return RunnableLambda(work, unsync, name=name)
+    def conduct() -> Conduct:
+        return Conduct(call_s=settings.call_deadline_s)
+
+    async def unsync(state: Any) -> Json:
+        under_way = conduct()
+        try:
+            return await asyncio.wrap_future(begun(lambda: work(state, under_way), name))
+        finally:
+            under_way.stop()
+
+    return RunnableLambda(lambda state: work(state, conduct()), unsync, name=name)
 
 
 def _queries(

@@ -93,7 +93,7 @@ class Counting:
 def test_nothing_is_graded_twice_and_later_rounds_ask_for_what_was_missing() -> None:
     weak = next(each for each in QUESTIONS if each["kind"] == "weak")
     grader = Counting()
-    graph = evidence_graph([corpus()], Settings(), lambda settings: grader)
+    graph = evidence_graph([corpus()], Settings(), lambda settings, conduct: grader)
     values = list(graph.stream({"user_query": weak["question"]}, stream_mode="values", output_keys=["queries"]))
     assert len(grader.graded) == len(set(grader.graded)) > 0
     queries = values[-1]["queries"]

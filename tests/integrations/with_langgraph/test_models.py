@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from masis.integrations.langgraph import critic_node, evaluator_node
+from masis.integrations.langgraph import critic_node, evaluator_node, evidence_critic_node
 from masis.settings import Settings
 from tests.integrations.with_langgraph.graphs import RIGHT, WRONG, asked, audited
 from tests.llm.test_faults_by_step import settings_for
@@ -90,6 +90,30 @@ def test_a_cancelled_graph_asks_no_further_question() -> None:
         return len(server.requests) - asked_by_then
 
     with ModelServer(latency_ms=400) as server:
+        assert asyncio.run(cancelled(server)) == 0
+
+
+@pytest.mark.spec("AESOP-ASYNC")
+def test_a_cancelled_screening_asks_no_further_question() -> None:
+    question = "Does aspirin relieve migraine?"
+    abstracts = {
+        str(n): {"id": str(n), "title": f"Trial {n}", "text": "We gave aspirin to 90 adults."} for n in range(40)
+    }
+
+    async def cancelled(server: ModelServer) -> int:
+        node = evidence_critic_node(settings_at(server, screening_graders="here:judge-1"))
+        task = asyncio.create_task(node.ainvoke({"user_query": question, "abstracts": abstracts}))
+        while not server.requests:
+            await asyncio.sleep(0.01)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await asyncio.sleep(0.3)  # calls on their way to the server arrive
+        asked_by_then = len(server.requests)
+        await asyncio.sleep(1.0)
+        return len(server.requests) - asked_by_then
+
+    with ModelServer(latency_ms=150) as server:
         assert asyncio.run(cancelled(server)) == 0
 
 
