@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hmac
 import ipaddress
 import json
@@ -29,6 +30,9 @@ MOST_MESSAGE = 8 * 1024 * 1024
 """Bytes of one message, on either way in."""
 
 PATH = "/mcp"
+INTERRUPTED = 130
+"""The exit code after a signal, as of every command."""
+
 _SHUTDOWN_S = 3
 _CHUNK, _EDGE = 65536, 500
 _ID_AT_HEAD = re.compile(rb'\{"jsonrpc": ?"2\.0", ?"id": ?(\d{1,15}|"[^"\\]{1,200}")[,}]')
@@ -50,7 +54,7 @@ async def _stdio(server: MasisServer) -> int:
         if not ended.done():
             ended.set_result(code)
 
-    _on_signals(loop, lambda: end(130))
+    _on_signals(loop, lambda: end(INTERRUPTED))
     lines = _Lines(sys.stdin.fileno(), loop)
 
     async def serve() -> None:
@@ -202,7 +206,7 @@ def address(listener: socket.socket) -> str:
 
 
 def serve_http(server: MasisServer, listener: socket.socket, allowed: tuple[str, ...], token: str | None) -> int:
-    """Serve until a signal comes; returns the exit code."""
+    """Serve until a signal comes, the only end there is; returns the exit code."""
     config = uvicorn.Config(
         app(server, allowed, token),
         log_config=None,  # what it logs goes where our log goes; its own setup writes to stdout
@@ -218,9 +222,8 @@ def serve_http(server: MasisServer, listener: socket.socket, allowed: tuple[str,
             logging.getLogger("uvicorn").setLevel(logging.CRITICAL)
             await super().shutdown(sockets)
 
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # uvicorn passes a signal on once it has ended
-    try:
+    # uvicorn passes a signal on once it has ended, and asyncio may have taken it for a cancellation by then.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    with contextlib.suppress(KeyboardInterrupt):
         InGoodOrder(config).run([listener])
-    except KeyboardInterrupt:
-        return 130
-    return 0
+    return INTERRUPTED
