@@ -24,6 +24,7 @@ from opentelemetry.sdk.trace.export import (
 )
 
 from masis import version
+from masis.errors import SettingsError
 from masis.settings import Settings
 
 SERVICE = "masis-workbench"
@@ -39,24 +40,27 @@ class Providers(NamedTuple):
 
 
 def providers(settings: Settings) -> Providers:
-    """Providers that send or print as ``telemetry`` says."""
-    spans, metrics = _otlp() if settings.telemetry == "otlp" else _console()
-    told = _SaidOnce()
-    noisy = logging.getLogger("opentelemetry")
-    noisy.addHandler(told)
-    propagated, noisy.propagate = noisy.propagate, False
-    tracers = TracerProvider(resource=resource(), shutdown_on_exit=False)
-    tracers.add_span_processor(spans)
-    reader = PeriodicExportingMetricReader(metrics)
-    meters = MeterProvider([reader], resource=resource(), shutdown_on_exit=False)
+    """Providers that send or print as ``telemetry`` says. Raises SettingsError for a wrong value of an OTEL_* variable."""
+    said = _SaidOnce()
+    said.listen()
+    try:
+        spans, metrics = _otlp() if settings.telemetry == "otlp" else _console()
+        reader = PeriodicExportingMetricReader(metrics)
+        tracers = TracerProvider(resource=resource(), shutdown_on_exit=False)
+        tracers.add_span_processor(spans)
+        meters = MeterProvider([reader], resource=resource(), shutdown_on_exit=False)
+    except (ValueError, OSError) as error:
+        said.leave()
+        raise SettingsError(
+            f"OpenTelemetry can't use a variable of its own (OTEL_...): {' '.join(str(error).split())}"
+        ) from error
 
     def shut() -> None:
         try:
             tracers.shutdown()
             meters.shutdown()
         finally:
-            noisy.removeHandler(told)
-            noisy.propagate = propagated
+            said.leave()
 
     return Providers(tracers, meters, shut)
 
@@ -98,14 +102,45 @@ def _console() -> tuple[SpanProcessor, MetricExporter]:
 
 
 class _SaidOnce(logging.Handler):
-    """What the SDK says of a collector that can't be reached, once; it goes on trying, and the audits go on."""
+    """What the SDK says of a collector that can't be reached, once; it goes on trying, and the audits go on.
+
+    Of what it says only its own words are repeated: addresses and headers may hold a key.
+    """
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
+        self._noisy = logging.getLogger("opentelemetry")
         self._said = False
+        self._propagated = True
+
+    def listen(self) -> None:
+        """Hear what the SDK says, in place of whoever else would."""
+        self._propagated, self._noisy.propagate = self._noisy.propagate, False
+        self._noisy.addHandler(self)
+
+    def leave(self) -> None:
+        """As it was before."""
+        self._noisy.removeHandler(self)
+        self._noisy.propagate = self._propagated
 
     def emit(self, record: logging.LogRecord) -> None:
         """The first trouble as a warning of ours, the others at DEBUG."""
         level = logging.DEBUG if self._said else logging.WARNING
         self._said = True
-        log.log(level, "telemetry is not delivered (said once; the audits go on): %s", record.getMessage()[:300])
+        log.log(level, "telemetry is not delivered (said once; the audits go on): %s", _without_values(record))
+
+
+def _without_values(record: logging.LogRecord) -> str:
+    """What is said, with numbers and kinds of errors, and without any text that came from elsewhere."""
+
+    def plain(value: object) -> object:
+        if isinstance(value, BaseException):
+            return type(value).__name__
+        return value if isinstance(value, int | float) else "(...)"
+
+    given = record.args if isinstance(record.args, tuple) else ()
+    try:
+        words = str(record.msg) % tuple(plain(value) for value in given) if given else str(record.msg)
+    except (TypeError, ValueError):
+        words = str(record.msg)
+    return " ".join(words.split())[:300]

@@ -20,6 +20,7 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportM
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from masis import Case, Settings, run_audit, watching
+from masis.errors import SettingsError
 from masis.integrations import telemetry
 from masis.screening_desk import ScreeningDesk
 from masis.ui.screening_worker import ScreeningJob, ScreeningProcess
@@ -277,3 +278,42 @@ def test_a_screening_of_the_page_sends_what_it_measured(
     order = ScreeningJob("s1", "Does sleep help?", (f"corpus:{corpus.name}",), Settings(telemetry="otlp"))
     assert ScreeningProcess(tmp_path / "masis.db").screen(order) is None
     assert "invoke_workflow screen_abstracts" in {span.name for span in collector.spans}
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"), [("OTEL_BSP_MAX_QUEUE_SIZE", "-1"), ("OTEL_METRIC_EXPORT_INTERVAL", "-5")]
+)
+def test_a_variable_of_opentelemetry_that_makes_no_sense_is_wrong_use(
+    monkeypatch: pytest.MonkeyPatch, variable: str, value: str
+) -> None:
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(SettingsError, match="OTEL_"):
+        telemetry.start(Settings(telemetry="otlp"))
+    assert not watching.anyone()
+    monkeypatch.delenv(variable)
+    telemetry.start(Settings(telemetry="otlp")).end(0.1)  # and it can be begun once that is put right
+
+
+def test_switched_off_by_opentelemetrys_own_variable_nothing_is_sent(
+    collector: Collector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.address)
+    monkeypatch.setenv("OTEL_SDK_DISABLED", "true")
+    with telemetry.start(Settings(telemetry="otlp")):
+        run_audit(CASE)
+    assert not collector.spans
+    assert not collector.metrics
+
+
+def test_no_key_of_a_collector_is_in_the_log(
+    closed: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", closed.replace("http://", "http://me:SECRET@"))
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "api-key SECRET")
+    with caplog.at_level("DEBUG"):
+        on = telemetry.start(Settings(telemetry="otlp"))
+        run_audit(CASE)
+        on.end(1.0)
+        time.sleep(0.2)
+    assert any(record.name == "masis.telemetry" for record in caplog.records)
+    assert not [record for record in caplog.records if "SECRET" in record.getMessage() and "masis" in record.name]
