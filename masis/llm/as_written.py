@@ -19,7 +19,7 @@ _NUMBER = re.compile(r"-?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
 _OPENING = re.compile(r'"""|"|\'|`')
 _BARE = re.compile(r"[\w%+\-][\w.%+\- /]{0,79}")
 _BARE_KEY = re.compile(r"\w{1,80}")
-_RUN_TOGETHER = re.compile(r"[\"'`]\s{0,50}[,:}\]]?\s{0,50}[\"'`{\[]|\A\s{0,500}[\"'`]|[\"'`]\s{0,500}\Z")
+_RUN_TOGETHER = re.compile(r"[\"'`][\s,:{}\[\]]{0,50}[\"'`{\[]|\A\s{0,500}[\"'`]|[\"'`]\s{0,500}\Z")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "/": "/", "\\": "\\", '"': '"', "'": "'", "`": "`"}
 _WORDS: dict[str, Any] = {
     "true": True,
@@ -169,14 +169,14 @@ class _Walk:
     def _quoted(self, proposed: str, quote: str) -> None:
         """A text in quotes, escapes resolved; one with a quote in it that nothing escapes must be one text alone."""
         self.at += len(quote)
-        unescaped = broken = False
+        unescaped, broken = 0, False
         for sign in proposed:
             taken = self._escaped(sign)
             if not taken:
                 if not self.text.startswith(sign, self.at):
                     raise NotAsWritten("a text differs from what was read")
                 taken = 1
-                unescaped = unescaped or sign == quote[0]
+                unescaped += sign == quote[0]
                 broken = broken or sign < " "
             self.at += taken
         if not self.text.startswith(quote, self.at):
@@ -187,6 +187,8 @@ class _Walk:
         if broken:
             self.repairs.append("a line break in a text")
         if unescaped:
+            if unescaped % 2:
+                raise NotAsWritten("a quote opens or closes a text that is not there")
             self._surely_one(proposed)
             self.repairs.append("a quote in a text")
 

@@ -237,7 +237,7 @@ def _after(given: Any, rules: _Rules, args: tuple[Any, ...], kwargs: dict[str, A
     if found is None or not found.flagged or rules.on_flag == "record":
         return given
     if rules.on_flag == "raise":
-        reasons = "; ".join(reason.message for reason in found.reasons)
+        reasons = " ".join(reason.message for reason in found.reasons)
         raise AnswerRejected(f"The answer was rejected: {reasons}", audit=found)
     return given if found.revised is None else _with(given, rules, found.revised)
 

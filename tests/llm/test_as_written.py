@@ -124,6 +124,8 @@ def _as_other_type() -> None:
         ('{"place": nulll}', {"place": "nulll"}),
         ('{"score": 85%}', {"score": "85%"}),
         ('{"why": "a "b""}', {"why": 'a "b"'}),
+        ('{"items": ["a, "b"]}', {"items": ['a, "b']}),
+        ('{"items": ["a"}, "b"]}', {"items": ['a"}, "b']}),
         ('{"why": ""a" b"}', {"why": '"a" b'}),
         ('{"why": "\n "a"}', {"why": '\n "a'}),
         ('{"why": "a", "why": "b"}', {"why": "b"}),

@@ -210,6 +210,38 @@ def test_whatever_is_damaged_no_list_loses_or_gains_an_item_and_no_score_changes
     assert signs  # a text in it may have got the sign that was put into it; its form has not
 
 
+FORM = st.lists(
+    st.tuples(st.sampled_from(["drop", "double", *',"}]:{[']), st.integers(0, 10_000)), min_size=1, max_size=3
+)
+
+
+def damaged_in_form(text: str, damages: list[tuple[str, int]]) -> str:
+    """The text with signs of the form dropped, doubled or added, and nothing done to what stands in quotes."""
+    for kind, where in damages:
+        quoted = {
+            at for found in re.finditer(r'"(?:[^"\\]|\\.)*"', text) for at in range(found.start() + 1, found.end() - 1)
+        }
+        places = [
+            at
+            for at in range(len(text))
+            if at not in quoted and (kind not in ("drop", "double") or text[at] in ',"}]:{[')
+        ]
+        if not places:
+            return text
+        at = places[where % len(places)]
+        text = text[:at] + {"drop": "", "double": text[at] * 2}.get(kind, kind + text[at]) + text[at + 1 :]
+    return text
+
+
+@given(st.sampled_from(ROLES), FORM, st.sampled_from([None, 2]))
+def test_whatever_is_damaged_in_the_form_what_is_read_is_what_stood_there(
+    role: str, damages: list[tuple[str, int]], indent: int | None
+) -> None:
+    text = damaged_in_form(json.dumps(tame(FULL[role]), indent=indent), damages)
+    found = by_baml(text, SHAPE[role])
+    assert found is None or found == SHAPE[role].model_validate(tame(FULL[role])), text
+
+
 def _form(value: Any) -> Any:
     """A record without its texts: what it holds, how many of it, every verdict and, but for a digit hit, score."""
     if isinstance(value, dict):

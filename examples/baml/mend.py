@@ -1,0 +1,37 @@
+"""A reply that is not quite JSON, read by strict reading and by BAML's parser; and an audit that passes its validator.
+
+pip install 'masis-workbench[baml]'
+python examples/baml/mend.py
+"""
+
+import masis
+from masis.integrations.baml import rescued
+from masis.llm.replies import ClaimsReply
+
+REPLY = """Here are the claims:
+```json
+{
+  'claims': [
+    {'quote': 'The bridge is 120 metres long', 'claim': 'The bridge is 120 metres long.'},  // chunk 1
+    {'quote': 'It was opened in 1931', 'claim': 'The bridge was opened in 1931.'},
+  ],
+}
+```"""
+
+found = rescued(REPLY, ClaimsReply)
+assert found is not None
+print(len(found.value["claims"]), "claims; mended:", ", ".join(found.repairs))
+
+# One that was cut off is not made whole: nobody knows what stood in the rest.
+print("cut off:", rescued(REPLY[:170], ClaimsReply))
+
+case = masis.Case.model_validate(
+    {
+        "id": "bridge",
+        "query": "How long is the bridge?",
+        "answer": "The bridge is 180 metres long [1].",
+        "evidence": [{"id": "1", "text": "The bridge is 120 metres long."}],
+    }
+)
+run = masis.run_audit(case, masis.Settings(output_validator="baml"))
+print("passed:", run.final_answer)

@@ -1,0 +1,29 @@
+"""A team's own gate: pytest examples/pipeline/test_answers.py --masis-report answers.jsonl
+
+Each answer of the bot is held against the documents that it was written from; one that they do not bear fails.
+"""
+
+import pytest
+
+DOCUMENTS = [
+    {"id": "manual", "content": "Uploads on the free tier are limited to 10 MB."},
+    {"id": "pricing", "content": "On the pro tier, uploads may be up to 100 MB."},
+]
+
+
+def bot(question: str) -> str:
+    """Stands for what is tested."""
+    return (
+        "Uploads on the free tier are limited to 10 MB [manual]. On the pro tier, they may be up to 100 MB [pricing]."
+    )
+
+
+@pytest.mark.grounded(allow_uncited=False)
+def test_the_bot_says_only_what_the_documents_bear(assert_grounded):
+    question = "What is the limit for uploads?"
+    assert_grounded(bot(question), DOCUMENTS, question=question)
+
+
+def test_an_invented_limit_is_found(grounded):
+    found = grounded("Uploads on the free tier are limited to 25 MB [manual].", DOCUMENTS)
+    assert [fault.what for fault in found.faults] == ["contradicted"]

@@ -1,0 +1,196 @@
+"""The validator in an audit: replies of a server mended, recorded and counted; answers passed or refused."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+import masis
+from masis import auditor
+from masis.errors import InvalidRevision
+from masis.integrations.baml import BamlValidator
+from masis.schema.audit import JudgedBy, Revision
+from masis.schema.case import Case
+from masis.schema.run import Event, Run
+from masis.settings import ROLES, Settings
+from masis.steps import validation
+from masis.ui.spending import spent
+from masis.ui.timeline import timeline
+from masis.workbench import Workbench
+from tests.served_replies import Behaviour, Request, says, sensible
+from tests.serving_models import ModelServer
+from tests.steps.factories import context
+
+ROOT = Path(__file__).resolve().parents[3]
+CASE = Case.model_validate(
+    {
+        "id": "bridge",
+        "query": "How long is the bridge, and when was it opened?",
+        "answer": "The bridge is 120 metres long [1]. It was opened in 1931 [2].",
+        "evidence": [
+            {"id": "1", "text": "The bridge is 120 metres long and made of steel."},
+            {"id": "2", "text": "The bridge was opened in 1931 by the mayor."},
+        ],
+    }
+)
+_names = itertools.count()
+
+
+@pytest.fixture(autouse=True)
+def _key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SCRIPTED_KEY", "loopback/0123456789.abcdef")
+
+
+def settings_for(server: ModelServer, validator: str) -> Settings:
+    providers = {"here": {"kind": "openai", "address": server.address, "key_env": "SCRIPTED_KEY"}}
+    return Settings.model_validate(
+        {
+            **{role: f"here:b-{next(_names)}" for role in ROLES},
+            "providers": providers,
+            "retry_base_s": 0.01,
+            "retry_cap_s": 0.02,
+            "max_iterations": 2,
+            "output_validator": validator,
+        }
+    )
+
+
+def careless(request: Request) -> Behaviour:
+    """JSON as a small model writes it: a fence, a comma too many, Python's words."""
+    text = json.dumps(sensible(request), indent=2)
+    for word, spelt in (("true", "True"), ("false", "False"), ("null", "None")):
+        text = text.replace(f": {word}", f": {spelt}")
+    return says(f"Here you are:\n```json\n{text[:-2]},\n}}\n```")
+
+
+def cut(request: Request) -> Behaviour:
+    text = json.dumps(sensible(request))
+    return says(text[: len(text) * 2 // 3])
+
+
+def audited(script: Any, validator: str, tmp_path: Path) -> tuple[Run, list[Event], Workbench]:
+    events: list[Event] = []
+    with ModelServer(script, issues="always") as server:
+        bench = Workbench.open(tmp_path / f"{validator}.db", settings_for(server, validator))
+        bench.import_cases([CASE])
+        run = bench.audit(CASE, on_event=events.append)
+    return run, events, bench
+
+
+@pytest.mark.spec("REQ-CRITIC-028")
+def test_replies_that_were_unscored_are_read_recorded_and_counted(tmp_path: Path) -> None:
+    strict, _, _ = audited(careless, "pydantic", tmp_path)
+    assert strict.iterations[0].critique.unscored
+    assert strict.iterations[0].claim_report.unscored or strict.iterations[0].claims == ()
+    mended, events, bench = audited(careless, "baml", tmp_path)
+    assert mended.iterations[0].critique.unscored is None
+    assert mended.iterations[0].evaluation
+    assert mended.iterations[0].evaluation.unscored is None
+    assert {call.outcome for call in mended.calls} == {"answered"}
+    assert {call.tries for call in mended.calls} == {1}
+    assert all("a comma too many" in call.repaired for call in mended.calls)
+    assert mended.usage.repaired == len(mended.calls) > 4
+    assert bench.store.runs.get(mended.id) == mended
+    told = [event for event in events if event.kind == "call_repaired"]
+    assert len(told) == len(mended.calls)
+    assert "the reply was mended before it was read" in told[0].message
+    assert f"{len(mended.calls)} replies mended" in spent(mended.usage)
+    shown = timeline(events, "finished", events[-1].at)
+    assert any("mended" in line for group in shown["groups"] for line in group["retries"])
+
+
+@pytest.mark.spec("REQ-CRITIC-028")
+def test_what_was_mended_says_the_same_as_what_was_well_formed(tmp_path: Path) -> None:
+    plain, _, _ = audited(lambda request: says(sensible(request)), "pydantic", tmp_path)
+    mended, _, _ = audited(careless, "baml", tmp_path)
+    for one, other in zip(plain.iterations, mended.iterations, strict=True):
+        assert [check.verdict for check in one.claims] == [check.verdict for check in other.claims]
+        assert one.critique.confidence == other.critique.confidence
+        assert one.quality_score == other.quality_score
+        assert one.answer == other.answer
+        assert [issue.key for issue in one.issues] == [issue.key for issue in other.issues]
+
+
+@pytest.mark.spec("REQ-CRITIC-028")
+def test_replies_that_were_cut_off_stay_unscored(tmp_path: Path) -> None:
+    run, events, _ = audited(cut, "baml", tmp_path)
+    assert run.usage.repaired == 0
+    assert not [event for event in events if event.kind == "call_repaired"]
+    assert run.iterations[0].critique.unscored
+    assert all(check.verdict == "unscored" for check in run.iterations[0].claims)
+
+
+def revision(answer: str) -> Revision:
+    judge = JudgedBy(model="test", version="1")
+    return Revision(revised_answer=answer, changes_explanation="Mended.", updated_confidence=0.9, judged_by=judge)
+
+
+class Answered(BaseModel):
+    """A team's own form of an answer."""
+
+    text: str
+    sources: list[str]
+
+
+@pytest.mark.spec("REQ-CRITIC-028", "CRITIC-ERR-006")
+def test_an_answer_passes_as_it_is_or_not_at_all() -> None:
+    passing = 'Ten "metres" {long} [chunk_1].\nIt\'s so, he said: 5 > 3, \\n and so on; ```code``` and 🌉.'
+    assert BamlValidator().validated(revision(passing), context()).revised_answer == passing
+    for bad in ("", "x\x00", "It is long [chunk_1"):
+        with pytest.raises(InvalidRevision):
+            BamlValidator().validated(revision(bad), context())
+
+
+@pytest.mark.spec("REQ-CRITIC-028")
+def test_an_answer_in_a_teams_own_form_is_mended_into_it_or_refused() -> None:
+    ours = BamlValidator(Answered)
+    good = '{"text": "120 metres [chunk_1].", "sources": ["chunk_1"]}'
+    assert ours.validated(revision(good), context()).revised_answer == good
+    nearly = "```json\n{'text': '120 metres [chunk_1].', 'sources': ['chunk_1',],}\n```"
+    found = ours.validated(revision(nearly), context())
+    assert Answered.model_validate_json(found.revised_answer) == Answered.model_validate_json(good)
+    assert "Its form was mended: quotes of another kind, a comma too many" in found.changes_explanation
+    for bad in (nearly[:-20], "120 metres.", '{"text": "120"}'):
+        with pytest.raises(InvalidRevision, match="is no Answered"):
+            ours.validated(revision(bad), context())
+
+
+def test_the_validator_is_found_by_its_name() -> None:
+    validation.chosen.cache_clear()
+    assert isinstance(validation.chosen("baml"), BamlValidator)
+    assert isinstance(auditor.roles_for(Settings(output_validator="baml")).validator, BamlValidator)
+
+
+def test_importing_masis_imports_nothing_of_baml() -> None:
+    script = "import sys, masis; masis.run_audit; print('baml_py' in sys.modules)"
+    assert (
+        subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout == "False\n"
+    )
+
+
+@pytest.mark.spec("REQ-CRITIC-028")
+def test_the_documented_example_as_written() -> None:
+    example = ROOT / "examples" / "baml" / "mend.py"
+    done = subprocess.run([sys.executable, str(example)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        "2 claims; mended: quotes of another kind, a comment, a comma too many",
+        "cut off: None",
+        "passed: The bridge is 120 metres long [1].",
+    ]
+    assert done.stdout in (ROOT / "docs" / "baml.md").read_text(encoding="utf-8")
+
+
+def test_offline_audits_come_out_the_same() -> None:
+    answer = "The bridge is 180 metres long [1]. It was opened in 1931 [2]."
+    case = CASE.model_copy(update={"answer": answer})
+    runs = [masis.run_audit(case, Settings(output_validator=name)) for name in ("pydantic", "baml")]
+    assert runs[0].final_answer == runs[1].final_answer
+    assert runs[0].final_quality_score == runs[1].final_quality_score
