@@ -40,7 +40,7 @@ class Providers(NamedTuple):
 
 
 def providers(settings: Settings) -> Providers:
-    """Providers that send or print as ``telemetry`` says. Raises SettingsError for a wrong value of an OTEL_* variable."""
+    """Providers that send or print as ``telemetry`` says. Raises SettingsError for an OTEL_* value that is wrong."""
     said = _SaidOnce()
     said.listen()
     try:
