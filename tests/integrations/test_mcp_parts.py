@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
 import json
+import threading
 import time
 import unicodedata
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from masis.cli import main
-from masis.errors import InputError, MissingExtra
+from masis.errors import InputError, MasisError, MissingExtra
 from masis.integrations import mcp
 from masis.integrations.mcp import arguments, reports
 from masis.integrations.mcp.cursors import cursor, page_of
@@ -23,7 +26,9 @@ from masis.integrations.mcp.desk import Desk, Progress, Stopped, Watch
 from masis.integrations.mcp.quoting import quoted_json, visible
 from masis.integrations.mcp.sources import address, gathered
 from masis.integrations.mcp.tools import TOOLS
+from masis.integrations.mcp.working import Busy, Pool
 from masis.schema.case import Case, Evidence
+from masis.settings import Settings
 from masis.workbench import Workbench
 
 JSON = st.recursive(
@@ -183,3 +188,84 @@ def test_every_result_has_the_form_that_is_promised(desk: Desk) -> None:
         schema = tool.output_schema()
         assert set(schema["required"]) <= set(result) <= set(schema["properties"]), tool.name
         assert json.loads(quoted_json(result)) == result
+
+
+WORDS = st.sampled_from(
+    ["bridge", "bridge/1", "1", "/", "%2F", "masis://run/x", "", "\x00", "é/\u202e", "x" * 3000, "["]
+)
+
+
+@settings(max_examples=150)
+@given(tool=st.sampled_from(TOOLS), data=st.data())
+def test_whatever_is_asked_is_answered_or_refused_in_words(fuzzed: Desk, tool: Any, data: st.DataObject) -> None:
+    text, number = st.sampled_from(ODD) | st.text(max_size=30), st.integers(-3, 200) | st.none()
+    of_type = {
+        "string": text,
+        "array": st.lists(text, max_size=3) | st.just(BRIDGE["evidence"]),
+        "boolean": st.booleans(),
+        "integer": number,
+        "number": st.floats(0, 1),
+    }
+    given_ = {}
+    for name, schema in tool.input_schema()["properties"].items():
+        values = of_type.get(schema.get("type", ""), st.just(BRIDGE))
+        values = st.sampled_from(schema["enum"]) if "enum" in schema else values
+        if data.draw(st.booleans(), label=name):
+            given_[name] = data.draw(values, label=name)
+    try:
+        result = tool.result(tool.does(fuzzed, arguments.read(tool.takes, given_), Watch()))
+    except MasisError as error:
+        result = str(error)
+    assert json.loads(quoted_json(result)) == result
+    assert not isinstance(result, str) or result.isprintable()
+
+
+@pytest.fixture(scope="module")
+def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> Desk:
+    workbench = Workbench.open(tmp_path_factory.mktemp("fuzz") / "m.db", Settings(draft_min_length=0))
+    workbench.import_cases([Case.model_validate(BRIDGE)])
+    return Desk(workbench)
+
+
+def test_a_pool_takes_so_many_calls_and_refuses_the_next_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("masis.integrations.mcp.working.MOST_WAITING", 2)
+    let_go = threading.Event()
+
+    async def fill() -> None:
+        pool = Pool(1, "test")
+        calls = [asyncio.ensure_future(pool.do(lambda gone: let_go.wait(20))) for _ in range(3)]
+        await asyncio.sleep(0.05)
+        with pytest.raises(Busy, match="2 calls of this kind wait already"):
+            await pool.do(lambda gone: None)
+        let_go.set()
+        assert await asyncio.gather(*calls) == [True] * 3
+        await asyncio.sleep(0.05)
+        assert await pool.do(lambda gone: "room again") == "room again"
+        pool.close(5)
+
+    asyncio.run(fill())
+
+
+def test_work_whose_caller_has_gone_is_told_and_what_waited_is_never_begun() -> None:
+    begun: list[str] = []
+    noticed = threading.Event()
+
+    def until_gone(gone: Callable[[], bool]) -> None:
+        begun.append("first")
+        while not gone():
+            time.sleep(0.01)
+        noticed.set()
+
+    async def leave() -> None:
+        pool = Pool(1, "test")
+        first = asyncio.ensure_future(pool.do(until_gone))
+        second = asyncio.ensure_future(pool.do(lambda gone: begun.append("second")))
+        await asyncio.sleep(0.1)
+        second.cancel()
+        first.cancel()
+        await asyncio.gather(first, second, return_exceptions=True)
+        assert await asyncio.to_thread(noticed.wait, 5)
+        pool.close(5)
+
+    asyncio.run(leave())
+    assert begun == ["first"]
