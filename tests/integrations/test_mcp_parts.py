@@ -190,9 +190,7 @@ def test_every_result_has_the_form_that_is_promised(desk: Desk) -> None:
         assert json.loads(quoted_json(result)) == result
 
 
-WORDS = st.sampled_from(
-    ["bridge", "bridge/1", "1", "/", "%2F", "masis://run/x", "", "\x00", "é/\u202e", "x" * 3000, "["]
-)
+ODD = ["bridge", "bridge/1", "1", "/", "%2F", "masis://run/x", "", "\x00", "é/\u202e", "x" * 3000, "["]
 
 
 @settings(max_examples=150)
