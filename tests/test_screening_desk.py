@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from masis.errors import InputError, SettingsError, StaleVersion, UnknownRecord
+from masis.errors import InputError, Removed, SettingsError, StaleVersion, UnknownRecord
 from masis.schema.screening import Abstract, Grade, ScreeningEvent
 from masis.screening.drift import BASELINE
 from masis.screening.grading import Grader
@@ -18,6 +18,7 @@ from masis.screening_desk import ScreeningDesk
 from masis.settings import Settings
 from masis.steps.conduct import Conduct
 from masis.workbench import Workbench
+from masis.workbench.retention import purge, rule_of
 from tests.screening.scripted import BORDERLINE, STRONG, WEAK, Said, ScriptedGrader
 
 QUESTION = "Does aspirin relieve headache?"
@@ -248,6 +249,19 @@ def test_drift_is_told_for_the_critic_and_for_each_reviewer(tmp_path: Path) -> N
     critic, ada = desk.drifts()
     assert (critic.who, critic.drift.enough) == ("the critic", False)
     assert (ada.who, ada.drift.direction) == ("Ada", "down")
+
+
+def test_drift_leaves_out_what_retention_has_removed(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    found = desk.screen(QUESTION, ["corpus:headache"])
+    desk.override(found.id, found.kept[0], "relevance_score", 0.85, reason="Read.", reviewer="Ada")
+    assert [series.who for series in desk.drifts()] == ["the critic", "Ada"]
+    done = purge(desk.bench, rule_of(0, decided=True, now="2099-01-01T00:00:00Z"), by="Ada", how="command")
+    assert done.purge is not None
+    assert done.purge.screenings == 1
+    assert [series.who for series in desk.drifts()] == ["the critic"]
+    with pytest.raises(Removed):
+        desk.open(found.id)
 
 
 def test_the_log_is_exported_as_csv_that_no_spreadsheet_runs(tmp_path: Path) -> None:

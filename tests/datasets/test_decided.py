@@ -17,6 +17,7 @@ from masis.schema.case import Case
 from masis.schema.review import Decision
 from masis.store.records import DecisionFilter
 from masis.workbench import Workbench
+from masis.workbench.retention import purge, rule_of
 
 EVIDENCE = [{"id": "c1", "text": "The bridge is 120 metres long and was opened in 1931."}]
 
@@ -40,6 +41,22 @@ def bench(tmp_path: Path) -> Iterator[Workbench]:
         bench.audit(case(number))
     yield bench
     bench.store.close()
+
+
+def test_an_audit_that_retention_removed_is_no_other_audit(bench: Workbench) -> None:
+    decide(bench, 1, "approve", iteration=1)
+    decide(bench, 2, "approve")
+    decide(bench, 3, "override", corrected_answer="120 metres.", reason="read")
+    bench.audit(case(2), settings=bench.settings.model_copy(update={"max_iterations": 1}))
+    later = bench.store.runs.for_case("case-2")[0].id
+    bench.store.database.connection().execute("UPDATE runs SET ended_at = '2099-01-01' WHERE id = ?", [later])
+    purge(bench, rule_of(0, decided=True, now="2098-01-01T00:00:00Z"), by="Ada", how="command")
+    out = io.BytesIO()
+    assert write_decided(bench.store, out) == 3
+    lines = [json.loads(line) for line in out.getvalue().splitlines()]
+    assert [line["run"] for line in lines] == [None, None, None]
+    # the first was approved as it came, of the second nobody knows any more which iteration it was
+    assert [line["answer"] for line in lines] == [case(1).answer, None, "120 metres."]
 
 
 def decide(bench: Workbench, number: int, verdict: str, **given: Any) -> None:

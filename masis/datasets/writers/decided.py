@@ -14,7 +14,8 @@ from typing import Any, BinaryIO
 
 from masis.datasets.writers.json_lines import write_line
 from masis.errors import Removed, StoreError
-from masis.schema.review import CaseState, LogEntry
+from masis.schema.case import Case
+from masis.schema.review import CaseState, Decision, LogEntry
 from masis.schema.run import Run
 from masis.schema.settled import settled_answer
 from masis.store import Store
@@ -51,14 +52,21 @@ def write_decided(store: Store, out: BinaryIO, states: Sequence[CaseState] = DEC
 
 def _decided(store: Store, summary: CaseSummary) -> dict[str, Any]:
     entry = store.decisions.current(summary.id)
-    run = _run(store, entry, summary)
+    decision, run = entry.decision if entry else None, _run(store, entry, summary)
+    case = store.cases.get(summary.id)
     return {
-        "case": store.cases.get(summary.id).to_json_dict(),
+        "case": case.to_json_dict(),
         "state": summary.state,
-        "answer": settled_answer(entry.decision if entry else None, run),
+        "answer": settled_answer(decision, run) or _as_it_came(decision, run, case),
         "decision": entry.model_dump(mode="json") if entry else None,
         "run": _about(run) if run else None,
     }
+
+
+def _as_it_came(decision: Decision | None, run: Run | None, case: Case) -> str | None:
+    """The case's own answer where that was approved and the audit of it is gone: its first iteration is that answer."""
+    approved = decision is not None and decision.verdict == "approve" and decision.iteration == 1
+    return case.answer if approved and run is None else None
 
 
 def _run(store: Store, entry: LogEntry | None, summary: CaseSummary) -> Run | None:
