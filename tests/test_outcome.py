@@ -17,6 +17,7 @@ from masis.schema.settled import settled_answer
 from masis.settings import Settings
 from masis.workbench import Workbench
 from masis.workbench.outcome import outcome
+from masis.workbench.retention import purge, rule_of
 from tests.test_passes import RIGHT, WRONG, bridge
 
 
@@ -103,3 +104,13 @@ def test_an_undo_lets_no_answer_stand() -> None:
     undo = Decision(kind="undo", reviewer="Ada", case_id="bridge", run_id=None, undoes="x")
     assert settled_answer(undo, None) is None
     assert settled_answer(None, None) is None
+
+
+def test_what_a_person_wrote_stands_when_retention_has_removed_the_run(bench: Workbench) -> None:
+    run = kept(bench, bridge())
+    bench.decide(decision(run, "override", corrected_answer="120 metres.", reason="Shorter."))
+    purge(bench, rule_of(0, decided=True, now="2099-01-01T00:00:00Z"), by="Ada", how="command")
+    found = outcome(bench.store, run.case_id)
+    assert found is not None
+    assert found.answer == "120 metres."
+    assert bench.store.runs.summary(run.id).removed_at is not None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from masis.errors import StoreError
+from masis.errors import Removed, StoreError
 from masis.schema.review import Decision
 from masis.schema.run import Run
 from masis.schema.settled import settled_answer
@@ -41,6 +41,9 @@ def outcome(store: Store, case_id: str, after: int = 0) -> Outcome | None:
 
 
 def _run(store: Store, decision: Decision) -> Run | None:
-    """The run decided about; the newest finished one where the decision names none."""
+    """The run decided about; the newest finished one where the decision names none; None where it was removed."""
     run_id = decision.run_id or store.cases.summary(decision.case_id).run_id
-    return store.runs.get(run_id) if run_id else None
+    try:
+        return store.runs.get(run_id) if run_id else None
+    except Removed:  # what the person wrote stands all the same
+        return None
