@@ -38,10 +38,10 @@ class Stopped(Exception):
 
 
 class Progress(NamedTuple):
-    """How far an audit is: ``done`` of at most ``total`` steps, in words of ours."""
+    """How far a call is: ``done`` of at most ``total``, where that is known, in words of ours."""
 
     done: float
-    total: float
+    total: float | None
     message: str
 
 

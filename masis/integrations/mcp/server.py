@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -23,6 +24,9 @@ from masis.integrations.mcp.working import READERS, Pool
 from masis.workbench import Workbench
 
 log = logging.getLogger("masis.integrations.mcp")
+
+ALIVE_S = 5.0
+"""How often a call that tells no progress tells that it is still at work."""
 
 PATIENCE_S = 10.0
 """How long an end waits for audits under way to notice: they ask at least every 0.2 s while a model is asked."""
@@ -110,7 +114,7 @@ class MasisServer:
             return result, quoted_json(result)
 
         pool = self._audits if tool.audits else self._readers
-        telling = asyncio.ensure_future(_pass_on(told, ctx))
+        telling = asyncio.ensure_future(_pass_on(told, ctx, alive=not tool.tells_progress))
         try:
             found = await pool.do(work)
             told.put_nowait(None)
@@ -157,9 +161,19 @@ class MasisServer:
             raise MCPError(code=code, message=str(error), data=error.about) from error
 
 
-async def _pass_on(told: asyncio.Queue[Progress | None], ctx: Context) -> None:
-    """Send progress as it comes, until the end of it; a client that asked for none gets none."""
-    while (progress := await told.get()) is not None:
+async def _pass_on(told: asyncio.Queue[Progress | None], ctx: Context, *, alive: bool) -> None:
+    """Send progress as it comes, until the end of it; a client that asked for none gets none.
+
+    ``alive``: the tool tells none, so that a client that counts silence as failure is told how long it has been.
+    """
+    began = time.monotonic()
+    while True:
+        try:
+            progress = await asyncio.wait_for(told.get(), ALIVE_S if alive else None)
+        except TimeoutError:
+            progress = Progress(round(time.monotonic() - began), None, "seconds, still at work")
+        if progress is None:
+            return
         await ctx.session.report_progress(progress.done, progress.total, progress.message)
 
 

@@ -29,6 +29,7 @@ class Tool:
     audits: bool = False
     writes: bool = False
     asks_models: bool = False
+    tells_progress: bool = False
 
     def input_schema(self) -> dict[str, Any]:
         """The JSON schema of the arguments."""
@@ -103,6 +104,7 @@ TOOLS: tuple[Tool, ...] = (
         audits=True,
         writes=True,
         asks_models=True,
+        tells_progress=True,
     ),
     Tool(
         "get_run",

@@ -77,3 +77,21 @@ def test_a_model_that_fails_is_told_as_unscored_and_never_as_valid_and_the_audit
     assert first["final_quality_score"] is None
     assert second["reused"] is False, "a run that a failure cut short is no reason not to audit"
     assert second["final_quality_score"] is not None
+
+
+def test_a_check_that_takes_long_tells_that_it_is_still_at_work(database: Path) -> None:
+    told: list[tuple[float, float | None, str | None]] = []
+
+    async def progress(done: float, total: float | None, message: str | None) -> None:
+        told.append((done, total, message))
+
+    async def slow(client: Client) -> CallToolResult:
+        claims = {"claims": ["The bridge is 120 metres long."], "sourceIds": ["bridge/1"]}
+        return await client.call_tool("verify_claims", claims, progress_callback=progress)
+
+    def script(request: Request) -> Behaviour:
+        return Behaviour(hang_s=6.0)
+
+    with ModelServer(script, keys=[KEY]) as server, opened("http", database, server) as door:
+        assert found(door.use(slow))["checks"]
+    assert told[0] == (5.0, None, "seconds, still at work")
