@@ -37,6 +37,7 @@ from masis.schema.drafts import (
 from masis.schema.run import Iteration, Run
 from masis.settings import Settings
 from masis.steps import issues as findings
+from masis.steps import measures
 from masis.steps.conduct import begun
 from masis.steps.context import AuditContext
 from masis.steps.critique import Critic, CritiqueJudgement
@@ -44,8 +45,6 @@ from masis.steps.drafts import compiled
 
 Sources = Iterable[SourceDocument | Mapping[str, Any]]
 Options = CritiqueOptions | Mapping[str, Any] | None
-
-_FALSE = {"hallucination", "unsupported", "contradiction"}
 
 
 def critique_draft(
@@ -114,20 +113,18 @@ def metrics(results: Iterable[CritiqueResult]) -> DraftMetrics:
     A draft hallucinates where a grave finding says that sources do not bear it; it needed a revision where anything was
     found.
     """
-    known = tuple(results)
+    known = tuple(measures.of_draft(result) for result in results)
     return DraftMetrics(
-        critique_hallucination_rate=_mean(
-            any(issue.type in _FALSE and issue.severity == "high" for issue in result.issues) for result in known
-        ),
-        critique_revision_rate=_mean(bool(result.issues) for result in known),
-        critique_latency_ms=_mean(result.metadata.critique_time_ms for result in known),
-        critique_confidence_avg=_mean(result.confidence for result in known if result.confidence is not None),
-        claims_per_draft=_mean(result.metadata.facts_checked for result in known),
+        critique_hallucination_rate=_mean(draft.hallucination for draft in known),
+        critique_revision_rate=_mean(draft.revision for draft in known),
+        critique_latency_ms=_mean(draft.latency_ms for draft in known),
+        critique_confidence_avg=_mean(draft.confidence for draft in known),
+        claims_per_draft=_mean(draft.claims for draft in known),
     )
 
 
-def _mean(values: Iterable[float]) -> float | None:
-    known = list(values)
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
     return fmean(known) if known else None
 
 
