@@ -14,17 +14,14 @@ import dspy
 
 from masis import auditor
 from masis.errors import BadReply, CriticFailed, InvalidCritique, InvalidRevision, ReviserFailed, StepError
+from masis.integrations.dspy.agent import CONTEXT, Agent, Chunks, read_of
 from masis.integrations.dspy.asking import asked, asked_async
 from masis.integrations.dspy.contracts import CriticAgentOutput, critique_of, evidence_of, revision_of
-from masis.integrations.dspy.engine import language_model
 from masis.integrations.dspy.signatures import CRITIC_PROMPT, REVISER_PROMPT, critique_task, revision_task
-from masis.llm import registry
 from masis.llm.critic import judgement
-from masis.llm.model import Retries
-from masis.llm.prompting import load
 from masis.llm.replies import CritiqueReply, RevisionReply
 from masis.llm.reviser import revision, told
-from masis.schema.audit import Critique, Issue, JudgedBy, Revision
+from masis.schema.audit import Critique, Issue, Revision
 from masis.schema.base import Unscored
 from masis.settings import Settings
 from masis.steps import issues
@@ -32,62 +29,10 @@ from masis.steps.conduct import Conduct
 from masis.steps.context import AuditContext
 from masis.steps.critique import CritiqueJudgement, ruled
 
-Chunks = Iterable[Any]
-CONTEXT = "context"
-"""In place of a model: whatever ``dspy.context`` or ``dspy.configure`` names when the agent is asked."""
+__all__ = ["CONTEXT", "Chunks", "CriticAgent", "RevisionAgent"]
 
 
-class _Agent(dspy.Module):
-    """What both agents share: a model, and how it is asked."""
-
-    role = ""
-    prompt = ""
-    temperature = 0.0
-
-    def __init__(self, llm_provider: str, model_name: str, lm: Any, settings: Settings | None) -> None:
-        super().__init__()
-        self.model_string = f"{llm_provider}:{model_name}"
-        self.settings = settings or Settings()
-        self.llm = lm
-        self.version = f"{load(self.prompt).version} by DSPy"
-
-    @property
-    def model(self) -> str:
-        """The model that is asked, as records name it."""
-        lm = self._own_lm()
-        if lm == CONTEXT:
-            lm = dspy.settings.lm
-        return str(getattr(lm, "model", None) or self.model_string)
-
-    def for_run(self, conduct: Conduct) -> Any:
-        """The model for one run: the one given, else ``llm_provider:model_name``, reached as settings say.
-
-        Raises SettingsError for one that can't be asked.
-        """
-        if (lm := self._own_lm()) is not None:
-            return None if lm == CONTEXT else lm
-        model = registry.asker(self.model_string, self.role, conduct, self.settings)
-        return language_model(model, self.version, temperature=self.temperature)
-
-    def _own_lm(self) -> Any:
-        return next((each.lm for each in self.predictors() if each.lm is not None), self.llm)
-
-    def _about(self) -> str:
-        return f"{self.role} {self.version}"
-
-    def _conduct(self) -> Conduct:
-        return Conduct(call_s=self.settings.call_deadline_s)
-
-    def _retries(self) -> Retries:
-        return Retries(self.settings.max_retries, self.settings.retry_base_s, self.settings.retry_cap_s)
-
-    @property
-    def judged_by(self) -> JudgedBy:
-        """Model and version, for the record."""
-        return JudgedBy(model=self.model, version=self.version)
-
-
-class CriticAgent(_Agent):
+class CriticAgent(Agent):
     """Analyses an answer by its evidence (REQ-CRITIC-001).
 
     The model is ``llm_provider:model_name``, with the address and the key that settings and environment have for it, or
@@ -138,7 +83,7 @@ class CriticAgent(_Agent):
         try:
             lm = self.for_run(conduct)
             found = await asked_async(self.critic, _of_critic(context), lm, conduct, self._retries(), self._about())
-            return self._prediction(context, judgement(_read(found, CritiqueReply), context))
+            return self._prediction(context, judgement(read_of(found, CritiqueReply), context))
         except StepError as error:
             return self._prediction(context, _unscored(error))
 
@@ -152,7 +97,7 @@ class CriticAgent(_Agent):
             found = asked(self.critic, _of_critic(context), lm, conduct, self._retries(), self._about())
         except StepError as error:
             return _unscored(error)
-        return judgement(_read(found, CritiqueReply), context)
+        return judgement(read_of(found, CritiqueReply), context)
 
     def context(
         self,
@@ -184,7 +129,7 @@ class CriticAgent(_Agent):
         )
 
 
-class RevisionAgent(_Agent):
+class RevisionAgent(Agent):
     """Improves an answer on the issues found (REQ-CRITIC-008). Its model is named as ``CriticAgent``'s."""
 
     role, prompt, temperature = "reviser", REVISER_PROMPT, 0.3
@@ -235,7 +180,7 @@ class RevisionAgent(_Agent):
             given = await asked_async(self.revision, inputs, lm, conduct, self._retries(), self._about())
         except BadReply as error:
             raise _as_reviser(error) from error
-        return self._prediction(revision(_read(given, RevisionReply), context, found, self.judged_by))
+        return self._prediction(revision(read_of(given, RevisionReply), context, found, self.judged_by))
 
     def revise(
         self,
@@ -259,7 +204,7 @@ class RevisionAgent(_Agent):
             given = asked(self.revision, inputs, lm, conduct, self._retries(), self._about())
         except BadReply as error:
             raise _as_reviser(error) from error
-        return revision(_read(given, RevisionReply), context, found, self.judged_by)
+        return revision(read_of(given, RevisionReply), context, found, self.judged_by)
 
     def _asked_about(
         self, answer: str, critique: Any, query: str, chunks: Chunks, number: int
@@ -297,11 +242,6 @@ def _of_reviser(context: AuditContext, rows: list[dict[str, Any]], view: dict[st
         "issues": rows,
         "critique": view,
     }
-
-
-def _read(found: Any, shape: Any) -> Any:
-    """The prediction as the record it was read from: validated when it was parsed."""
-    return shape.model_construct(**{name: getattr(found, name) for name in shape.model_fields})
 
 
 def _unscored(error: StepError) -> Unscored:

@@ -6,139 +6,31 @@ ours, so that its tokens are counted, a limit on cost holds, and a person can st
 
 from __future__ import annotations
 
-import contextlib
-import importlib
-import io
-import logging
-import random
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from statistics import fmean
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 import dspy
 import numpy as np
-import tqdm  # type: ignore[import-untyped]
 
 from masis import version
-from masis.errors import MissingExtra, ProviderFailed, SettingsError, StepError
+from masis.errors import ProviderFailed, StepError
 from masis.integrations.dspy import labelled, metric, programs
 from masis.integrations.dspy.agents import CONTEXT, CriticAgent, RevisionAgent
-from masis.integrations.dspy.engine import Stopped, language_model
+from masis.integrations.dspy.engine import Stopped
 from masis.integrations.dspy.fenced import plain
 from masis.integrations.dspy.labelled import Labelled, Parts, Role
-from masis.llm import registry
+from masis.integrations.dspy.optimisers import graded, inputs_of, optimised
+from masis.integrations.dspy.quiet import QUIET
+from masis.integrations.dspy.session import Plan, Session, Watched
 from masis.llm.prompting import load
 from masis.schema.base import utc_now
-from masis.schema.calls import Usage
 from masis.settings import Settings
-from masis.steps.conduct import Conduct, together
+from masis.steps.conduct import together
 
-Optimizer = Literal["bootstrap", "mipro", "gepa"]
+__all__ = ["Plan", "Session", "Stopped", "Watched", "agent_for", "compiled", "measured", "state_of"]
+
 RESAMPLES = 2_000
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What is to be compiled, and how.
-
-    ``accept``: what a reply must be worth to become a demonstration. ``trials``: how many programs MIPROv2 tries, and
-    how many times GEPA may look at all answers. ``teacher``: the model whose replies are shown (bootstrap) or that
-    writes instructions (mipro, gepa); the same model where it is empty.
-    """
-
-    name: str
-    role: Role
-    optimizer: Optimizer
-    model: str
-    teacher: str = ""
-    demonstrations: int = 4
-    accept: float = 0.75
-    trials: int = 6
-    seed: int = 0
-    max_cost: float | None = None
-    source: str = ""
-    shuffled: bool = False
-
-    def settings(self) -> dict[str, Any]:
-        """What the optimiser was told."""
-        return {
-            "teacher": self.teacher,
-            "demonstrations": self.demonstrations,
-            "accept": self.accept,
-            "trials": self.trials,
-        }
-
-
-class Watched(NamedTuple):
-    """How far the work is: what is done now, the calls and tokens so far, what they cost where that is known."""
-
-    doing: str
-    calls: int
-    tokens: int
-    cost_usd: float | None
-
-
-@dataclass
-class Session:
-    """One compilation: its model, what it spent, whether to go on."""
-
-    plan: Plan
-    base: Settings
-    stopping: Callable[[], bool] = lambda: False
-    watch: Callable[[Watched], None] = lambda seen: None
-    doing: str = ""
-    conduct: Conduct = field(default_factory=Conduct)
-    _lock: threading.RLock = field(default_factory=threading.RLock)
-    _under_way: int = 0
-
-    def __post_init__(self) -> None:
-        self.base = self.base.model_copy(update={"call_deadline_s": max(self.base.call_deadline_s, 60.0)})
-        self.conduct.call_s = self.base.call_deadline_s
-        model = registry.asker(self.plan.model, self.plan.role, self.conduct, self.base)
-        if self.plan.max_cost is not None and model.price is None:
-            raise SettingsError(f"--max-cost: no price is known for {model.name}. Give one in masis.toml.")
-        self.model_name, self.lm = model.name, self._lm(model, CriticAgent.temperature)
-        writer = registry.asker(self.plan.teacher or self.plan.model, self.plan.role, self.conduct, self.base)
-        self.teacher_lm = self._lm(writer, CriticAgent.temperature) if self.plan.teacher else self.lm
-        self.writer_lm = self._lm(writer, 1.0)
-        self.concurrency = max(1, model.limiter.most)
-
-    def _lm(self, model: Any, temperature: float) -> Any:
-        recorded = f"{self._prompt()} compiled by {self.plan.optimizer}"
-        return language_model(model, recorded, temperature=temperature, turn=self._turn)
-
-    def _prompt(self) -> str:
-        return load(self.plan.role).version
-
-    @property
-    def usage(self) -> Usage:
-        """What was spent so far."""
-        return Usage.of(self.conduct.calls_since())
-
-    @contextlib.contextmanager
-    def _turn(self) -> Iterator[None]:
-        """One call, if there may be one more; what is under way is reckoned with at what calls cost so far."""
-        with self._lock:
-            self._may_go_on()
-            self._under_way += 1
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._under_way -= 1
-
-    def _may_go_on(self) -> None:
-        spent = self.usage
-        self.watch(Watched(self.doing, spent.calls, spent.prompt_tokens + spent.completion_tokens, spent.cost_usd))
-        if self.stopping():
-            self.conduct.stop()
-            raise Stopped("a person asked to stop")
-        cost = spent.cost_usd or 0.0
-        soon = self._under_way * cost / max(1, spent.calls)
-        if self.plan.max_cost is not None and cost + soon >= self.plan.max_cost:
-            raise Stopped(f"the limit of ${self.plan.max_cost:g} is reached")
 
 
 def agent_for(role: Role, settings: Settings) -> Any:
@@ -155,11 +47,11 @@ def compiled(session: Session, parts: Parts) -> programs.Program:
     plan = session.plan
     train = labelled.shuffled(parts.train, plan.seed) if plan.shuffled else parts.train
     student = agent_for(plan.role, session.base)
-    with _QUIET, dspy.context(lm=session.lm, trace=[], disable_history=True):
+    with QUIET, dspy.context(lm=session.lm, trace=[], disable_history=True):
         session.doing = "measuring what there is"
         before = measured(session, student, parts.held_out)
         session.doing = f"compiling with {plan.optimizer}"
-        program = _optimised(session, student, [_example(plan.role, case) for case in train])
+        program = optimised(session, student, train)
         session.doing = "measuring what came of it"
         after = measured(session, program, parts.held_out)
     state = state_of(program)
@@ -216,19 +108,11 @@ def measured(session: Session, program: Any, cases: Sequence[Labelled]) -> list[
 
 
 def _worth(role: Role, program: Any, case: Labelled) -> float:
-    prediction = program(**_inputs(role, case))
+    prediction = program(**inputs_of(role, case))
     unscored = prediction.verdict.unscored if role == "critic" else None
     if unscored is not None and unscored.code == ProviderFailed.code:
         raise ProviderFailed(unscored.reason)
     return graded(role, case, prediction).score
-
-
-def graded(role: Role, case: Labelled, prediction: Any) -> metric.Graded:
-    """A prediction beside what was labelled."""
-    if role == "critic":
-        unscored = getattr(prediction, "unscored", "no critique")
-        return metric.of_critique(case, getattr(prediction, "objections", ()), unscored)
-    return metric.of_revision(case, getattr(prediction, "revised_answer", None))
 
 
 def state_of(program: Any) -> dict[str, programs.Part]:
@@ -241,91 +125,6 @@ def state_of(program: Any) -> dict[str, programs.Part]:
         )
         state[name] = programs.Part(instructions=str(predictor.signature.instructions), demos=demos)
     return state
-
-
-def _inputs(role: Role, case: Labelled) -> dict[str, Any]:
-    shared = {"original_query": case.query, "evidence_chunks": list(case.evidence)}
-    if role == "critic":
-        return {**shared, "answer": case.answer, "reasoning_steps": list(case.reasoning_steps)}
-    told = labelled.reviser_inputs(case)
-    critique = {"issues": told["issues"], "critique_reasoning": ""}
-    return {**shared, "original_answer": case.answer, "critique": critique}
-
-
-def _example(role: Role, case: Labelled) -> Any:
-    inputs = _inputs(role, case)
-    return dspy.Example(**inputs, labelled=case).with_inputs(*inputs)
-
-
-def _optimised(session: Session, student: Any, examples: list[Any]) -> Any:
-    plan = session.plan
-
-    def score(example: Any, prediction: Any, trace: Any = None) -> float:
-        return graded(plan.role, example.labelled, prediction).score
-
-    def with_feedback(example: Any, prediction: Any, trace: Any = None, name: Any = None, step: Any = None) -> Any:
-        found = graded(plan.role, example.labelled, prediction)
-        return dspy.Prediction(score=found.score, feedback=found.feedback)
-
-    if plan.optimizer == "bootstrap":
-        teacher = {} if session.teacher_lm is session.lm else {"lm": session.teacher_lm}
-        optimizer = dspy.BootstrapFewShot(
-            metric=score,
-            metric_threshold=plan.accept,
-            teacher_settings=teacher,
-            max_bootstrapped_demos=plan.demonstrations,
-            max_labeled_demos=0,
-            max_errors=len(examples) + 1,
-        )
-        return optimizer.compile(student, trainset=examples)
-    learn, check = _halves(examples, plan.seed)
-    if plan.optimizer == "gepa":
-        gepa = dspy.GEPA(
-            metric=with_feedback,
-            max_full_evals=plan.trials,
-            reflection_lm=session.writer_lm,
-            num_threads=session.concurrency,
-            seed=plan.seed,
-            warn_on_score_mismatch=False,
-        )
-        return gepa.compile(student, trainset=learn, valset=check)
-    return _mipro(session, score, student, learn, check)
-
-
-def _mipro(session: Session, score: Any, student: Any, learn: list[Any], check: list[Any]) -> Any:
-    plan = session.plan
-    mipro = dspy.MIPROv2(
-        metric=score,
-        prompt_model=session.writer_lm,
-        task_model=session.lm,
-        max_bootstrapped_demos=plan.demonstrations,
-        max_labeled_demos=0,
-        auto=None,
-        num_candidates=max(2, plan.trials // 2),
-        num_threads=session.concurrency,
-        max_errors=len(learn) + len(check) + 1,
-        metric_threshold=plan.accept,
-        seed=plan.seed,
-    )
-    try:
-        return mipro.compile(
-            student,
-            trainset=learn,
-            valset=check,
-            num_trials=plan.trials,
-            minibatch=False,
-            program_aware_proposer=False,
-        )
-    except ImportError as error:
-        raise MissingExtra(f"MIPROv2 needs a package more: pip install 'dspy[optuna]' ({error})") from error
-
-
-def _halves(examples: Sequence[Any], seed: int) -> tuple[list[Any], list[Any]]:
-    """What instructions are written from, and what the optimiser itself chooses by."""
-    drawn = list(examples)
-    random.Random(seed).shuffle(drawn)
-    cut = max(1, len(drawn) // 2)
-    return drawn[:cut], drawn[cut:] or drawn[:cut]
 
 
 def _figure(values: Sequence[float], cases: Sequence[Labelled], seed: int) -> programs.Measured:
@@ -343,47 +142,3 @@ def _figure(values: Sequence[float], cases: Sequence[Labelled], seed: int) -> pr
     return programs.Measured(
         mean=round(fmean(values), 4), low=round(float(low), 4), high=round(float(high), 4), answers=len(values)
     )
-
-
-class _Silent(tqdm.tqdm):
-    """A bar that is not shown."""
-
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **(options | {"disable": True}))
-
-
-class _Quiet:
-    """Without the bars and banners that optimisers print: stdout is for data, and progress is told in our own words.
-
-    They print to what the whole process shares, so that of several sessions at once the last to end brings all back.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._sessions = 0
-        self._undo = contextlib.ExitStack()
-
-    def __enter__(self) -> None:
-        with self._lock:
-            self._sessions += 1
-            if self._sessions == 1:
-                self._hush()
-
-    def __exit__(self, *_: object) -> None:
-        with self._lock:
-            self._sessions -= 1
-            if not self._sessions:
-                self._undo.close()
-
-    def _hush(self) -> None:
-        gepa_engine: Any = importlib.import_module("gepa.core.engine")
-        log, bar = logging.getLogger("dspy"), tqdm.tqdm
-        self._undo.callback(log.setLevel, log.level)
-        log.setLevel(logging.CRITICAL)
-        for module in (tqdm, gepa_engine):
-            self._undo.callback(setattr, module, "tqdm", bar)
-            module.tqdm = _Silent
-        self._undo.enter_context(contextlib.redirect_stdout(io.StringIO()))
-
-
-_QUIET = _Quiet()
