@@ -6,10 +6,15 @@ An evidence id is an id within its case only, so that one id may name chunks of 
 from __future__ import annotations
 
 import json
+from collections import Counter
+from collections.abc import Collection
 
 from masis.store import queue
 from masis.store.opening import Database
 from masis.store.records import Found
+
+_LOOKED_FOR_FIRST = 3
+"""Ids that are looked for as text before a case is parsed: for more, that costs more than parsing."""
 
 
 class EvidenceOfCases:
@@ -18,20 +23,27 @@ class EvidenceOfCases:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def cases_with(self, evidence_id: str, limit: int = 10) -> Found:
-        """The cases that hold a chunk of exactly this id, oldest first. Looks through every case."""
+    def cases_with(self, evidence_ids: Collection[str], limit: int = 10) -> dict[str, Found]:
+        """For each id the cases that hold a chunk of exactly this id, oldest first. Looks through every case, once."""
+        wanted = list(dict.fromkeys(evidence_ids))
+        quoted = [json.dumps(each, ensure_ascii=False) for each in wanted] if len(wanted) <= _LOOKED_FOR_FIRST else []
+        holds = " OR ".join(["instr(payload, ?)"] * len(quoted)) or "1"
+        found: dict[str, list[str]] = {each: [] for each in wanted}
+        totals = Counter[str]()
         with self._database.reading() as connection:
             rows = connection.execute(
-                """
-                SELECT cases.id FROM case_payloads JOIN cases ON cases.seq = case_seq
-                WHERE instr(payload, ?) AND EXISTS (
-                    SELECT 1 FROM json_each(payload, '$.evidence') WHERE value ->> '$.id' = ?
-                )
-                ORDER BY cases.seq
-                """,
-                [json.dumps(evidence_id, ensure_ascii=False), evidence_id],
-            ).fetchall()
-        return Found(tuple(row[0] for row in rows[:limit]), len(rows))
+                f"""
+                SELECT DISTINCT cases.seq, cases.id, value ->> '$.id' AS evidence_id
+                FROM case_payloads JOIN cases ON cases.seq = case_seq, json_each(payload, '$.evidence')
+                WHERE ({holds}) AND value ->> '$.id' IN (SELECT value FROM json_each(?))
+                """,  # noqa: S608 (only marks for values)
+                [*quoted, json.dumps(wanted)],
+            )
+            for _, case_id, evidence_id in sorted(rows, key=lambda row: int(row["seq"])):
+                totals[evidence_id] += 1
+                if len(found[evidence_id]) < limit:
+                    found[evidence_id].append(case_id)
+        return {each: Found(tuple(ids), totals[each]) for each, ids in found.items()}
 
     def with_words(self, text: str, *, limit: int, offset: int = 0) -> Found:
         """The cases whose evidence holds all words of a text, the one that says most about them first."""

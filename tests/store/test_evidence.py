@@ -28,11 +28,24 @@ def store(tmp_path: Path) -> Store:
 def test_an_id_finds_the_cases_with_exactly_such_a_chunk(
     store: Store, evidence_id: str, cases: tuple[str, ...]
 ) -> None:
-    assert store.evidence.cases_with(evidence_id) == (cases, len(cases))
+    assert store.evidence.cases_with([evidence_id]) == {evidence_id: (cases, len(cases))}
 
 
 def test_of_many_cases_the_first_are_named_and_all_counted(store: Store) -> None:
-    assert store.evidence.cases_with("a", limit=1) == (("one",), 2)
+    assert store.evidence.cases_with(["a"], limit=1) == {"a": (("one",), 2)}
+
+
+def test_many_ids_are_looked_for_at_once(store: Store) -> None:
+    wanted = ["c", "nothing", "é", "a", 'q"uo\\te', "a"]
+    found = store.evidence.cases_with(wanted)
+    assert found == {
+        "c": (("three",), 1),
+        "nothing": ((), 0),
+        "é": (("two",), 1),
+        "a": (("one", "two"), 2),
+        'q"uo\\te': (("one",), 1),
+    }
+    assert found == {each: store.evidence.cases_with([each])[each] for each in wanted}
 
 
 def test_words_are_looked_for_in_evidence_only_and_the_best_case_comes_first(store: Store) -> None:

@@ -42,7 +42,7 @@ def gathered(store: Store, ids: Sequence[str], inline: Sequence[Evidence] = ()) 
     A chunk keeps its own id where no other here has the same, so that ``[chunk_1]`` in an answer still points at it;
     else it goes by its address. Raises InputError naming every id that names nothing or more than one chunk.
     """
-    finder = _Finder(store)
+    finder = _Finder(store, ids)
     found: dict[tuple[str, str], Source] = {}
     wrong: list[str] = []
     for given in dict.fromkeys(ids):
@@ -104,18 +104,20 @@ class _Named(NamedTuple):
 
 
 class _Finder:
-    """Looks ids up, reading each case once."""
+    """Looks ids up, reading each case once, and all cases once for the ids that name none."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, ids: Sequence[str]) -> None:
         self._store = store
         self._cases: dict[str, Case | None] = {}
+        self._placed = {given: tuple(place for place in self._splits(given) if self._chunk(*place)) for given in ids}
+        alone = [given for given, places in self._placed.items() if not places]
+        self._alone = store.evidence.cases_with(alone, limit=_NEAR) if alone else {}
 
     def named(self, given: str) -> _Named:
         """What the id names: read as an address where it is one, else as the id of a chunk alone."""
-        placed = tuple(place for place in self._splits(given) if self._chunk(*place))
-        if placed:
+        if placed := self._placed[given]:
             return _Named(placed, len(placed))
-        found = self._store.evidence.cases_with(given, limit=_NEAR)
+        found = self._alone[given]
         return _Named(tuple((case_id, given) for case_id in found.ids), found.total)
 
     def source(self, given: str, case_id: str, evidence_id: str) -> Source:
