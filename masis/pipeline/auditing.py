@@ -89,11 +89,12 @@ class _Rules:
 
 
 @overload
-def audited(function: F) -> F: ...
+def audited(function: F) -> F:  # noqa: D418 (a public name says what it is)
+    """With every argument as it is by default."""
 
 
 @overload
-def audited(
+def audited(  # noqa: D418
     *,
     question: str | None = None,
     evidence: str | None = None,
@@ -105,7 +106,8 @@ def audited(
     settings: Settings | None = None,
     database: str | Path | Workbench | None = None,
     wait: bool = True,
-) -> Callable[[F], F]: ...
+) -> Callable[[F], F]:
+    """With arguments."""
 
 
 def audited(

@@ -60,6 +60,11 @@ def test_support_from_which_a_claim_passes_can_be_set_but_a_contradiction_never_
     assert failed("The bridge is 180 metres long [1].", min_support=0.0).faults[0].what == "contradicted"
 
 
+def test_a_bound_catches_half_a_sentence_that_the_verifier_lets_pass() -> None:
+    half = "The bridge is 120 metres long and made of steel, and it carries two railway tracks [1]."
+    assert not grounding(half, CHUNKS, bounds=Bounds(min_support=0.7)).grounded
+
+
 def test_evidence_without_text_verifies_nothing_unless_that_is_allowed() -> None:
     empty = [{"id": "1", "text": ""}]
     assert not grounding("The bridge is 120 metres long [1].", empty).grounded

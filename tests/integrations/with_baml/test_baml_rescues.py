@@ -25,7 +25,7 @@ from masis.llm import one_form, replies
 from masis.llm.reading import Unreadable, read
 from tests.llm.canned import ALL, PROMPT_OF, critique, raised, revision, verdict
 
-SHAPE = {prompt: shape for shape, prompt in PROMPT_OF.items()}
+SHAPE: dict[str, type[BaseModel]] = {prompt: shape for shape, prompt in PROMPT_OF.items()}
 WORDS = 'The bridge, "Old Jim", is 120 metres long {see [chunk_1]}: it\'s steel; 5 > 3.\nSo they say.'
 FULL: dict[str, dict[str, Any]] = {
     **ALL,
