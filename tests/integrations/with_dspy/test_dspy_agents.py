@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from typing import Any
 
 import dspy
@@ -119,6 +120,20 @@ def test_a_dspy_lm_that_fails_for_good_leaves_the_critique_unscored(settings_at:
     found = CriticAgent(lm=lm, settings=Settings(retry_base_s=0.01, retry_cap_s=0.01))(answer=ANSWER, **ASKED)
     assert found.overall_quality_score is None
     assert "openai/any" in found.unscored
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_a_model_that_never_answers_is_left_at_the_deadline(own: bool, settings_at: Any) -> None:
+    with ModelServer(lambda request: faulty("hang", request)) as served:
+        settings = settings_at(served, call_deadline_s=0.6)
+        lm = None if own else dspy.LM("openai/any", api_base=served.address, api_key="loopback")
+        critic = CriticAgent("scripted", "judge", lm=lm, settings=settings)
+        began = time.monotonic()
+        found = critic(answer=ANSWER, **ASKED)
+        awaited = asyncio.run(critic.acall(answer=ANSWER, **ASKED))
+        assert time.monotonic() - began < 12
+    assert found.overall_quality_score is None
+    assert awaited.overall_quality_score is None
 
 
 def test_a_reply_of_a_dspy_lm_that_cannot_be_read_is_asked_for_once_more() -> None:

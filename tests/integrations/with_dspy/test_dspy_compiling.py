@@ -74,7 +74,7 @@ def test_instructions_are_rewritten_from_what_went_wrong(
 
 
 @pytest.mark.spec("REQ-CRITIC-014")
-def test_a_reviser_is_compiled_too(learning: ModuleType, settings_at: Any) -> None:
+def test_a_reviser_is_compiled_too_and_revises(learning: ModuleType, settings_at: Any, tmp_path: Path) -> None:
     cases = []
     for each in learning.cases():
         wrong = [{"text": finding["text"], "verdict": "contradicted"} for finding in each["labels"]["findings"]]
@@ -89,6 +89,16 @@ def test_a_reviser_is_compiled_too(learning: ModuleType, settings_at: Any) -> No
         assert made.demonstrations > 0
         assert served.requests[-1].fences("EXAMPLE_ANSWER")
         assert served.requests[-1].fences("EXAMPLE_ISSUES")
+        programs.saved(tmp_path, made)
+        settings = settings_at(
+            served, programs_folder=str(tmp_path), critic="scripted:m", reviser="dspy:mender", evaluate="never"
+        )
+        run = run_audit(Case.model_validate(learning.case(80, True)), settings)
+    revision = run.iterations[0].revision
+    assert revision is not None
+    assert revision.judged_by.model == run.models["reviser"] == "dspy:mender@1"
+    assert run.versions.prompts["reviser"] == f"dspy:mender@1+{made.digest[:8]}"
+    assert [call.model for call in run.calls if call.role == "reviser"] == ["scripted:m"]
 
 
 def test_a_program_comes_back_from_its_file_as_it_was(learning: ModuleType, settings_at: Any, tmp_path: Path) -> None:
