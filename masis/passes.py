@@ -23,6 +23,7 @@ from masis.schema.case import Case, Evidence
 from masis.schema.run import Event, Iteration, Run, StepsDone
 from masis.settings import Settings
 from masis.steps.context import AuditContext
+from masis.steps.validation import passed
 
 HOST = JudgedBy(model="host", version="1")
 """Who wrote an answer, or gave a critique, that came from outside."""
@@ -85,7 +86,8 @@ def draft_once(query: str, evidence: Sequence[Evidence], settings: Settings) -> 
 def revise_once(case: Case, run: Run, settings: Settings) -> Revision:
     """A better answer than the run's last, made from what was found in it, to be audited next.
 
-    Raises InputError as ``audit_once`` does, and StepError where the reviser fails.
+    Raises InputError as ``audit_once`` does, and StepError where the reviser fails or its answer
+    does not pass the output validator.
     """
     known = _iterations(case, run)
     if not known:
@@ -104,7 +106,7 @@ def revise_once(case: Case, run: Run, settings: Settings) -> Revision:
         last.iteration_number,
         case.reasoning_steps,
     )
-    return roles.reviser.revise(context, last.critique, last.issues)
+    return passed(roles.validator, roles.reviser.revise(context, last.critique, last.issues), context)
 
 
 class Found(NamedTuple):

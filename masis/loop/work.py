@@ -20,6 +20,7 @@ from masis.steps import claims, critique, evaluation, issues, preservation, rout
 from masis.steps.citations import audit_citations
 from masis.steps.claims import Checked
 from masis.steps.context import AuditContext
+from masis.steps.validation import passed
 
 
 class Work(Telling):
@@ -308,7 +309,7 @@ class Work(Telling):
         context = self._context(last)
         try:
             revised = yield from self.doing("revision", lambda: reviser.revise(context, last.critique, last.issues))
-            revision = validator.validated(revised, context)
+            revision = passed(validator, revised, context)
         except StepError as error:
             yield from self.warn(error.code, "revision", str(error), last.iteration_number)
             return None

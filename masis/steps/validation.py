@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, Protocol
 
 from pydantic import BaseModel, ValidationError
 
-from masis.errors import InvalidRevision, SettingsError
+from masis.errors import InvalidRevision, SettingsError, StepError
 from masis.schema.audit import Revision
 from masis.steps.context import AuditContext
 
@@ -104,6 +104,18 @@ def chosen(name: str) -> OutputValidator:
     found = offered[name].load()
     made: OutputValidator = found() if callable(found) else found
     return made
+
+
+def passed(validator: OutputValidator, revision: Revision, context: AuditContext) -> Revision:
+    """What the validator makes of a revision. Raises InvalidRevision, also where a team's own validator breaks."""
+    try:
+        return validator.validated(revision, context)
+    except StepError:
+        raise
+    except Exception as error:
+        raise InvalidRevision(
+            f"The output validator {validator.name!r} failed ({type(error).__name__}): {error}"
+        ) from error
 
 
 def faults(answer: str, context: AuditContext) -> Iterator[str]:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from masis import auditor, loop
+from masis import auditor, loop, passes
 from masis.errors import InvalidRevision, MissingExtra, SettingsError
 from masis.schema.audit import Revision
 from masis.schema.case import Case
@@ -45,7 +45,7 @@ def run_with(*answers: str, validator: OutputValidator | None = None) -> Run:
     )
     if validator is not None:
         filled = replace(filled, validator=validator)
-    return auditor.drained(loop.audit(case, filled, Settings(), run_id="run"))
+    return auditor.drained(loop.audit(case, filled, Settings(), run_id="run", case_digest=case.digest()))
 
 
 @pytest.mark.parametrize(
@@ -144,6 +144,26 @@ def test_every_improved_answer_passes_the_validator_and_nothing_else_does() -> N
     run = run_with(GOOD, GOOD + " More.", validator=Listening())
     assert seen == [GOOD, GOOD + " More."]
     assert run.total_iterations == 3
+
+
+def test_a_validator_that_breaks_costs_the_revision_and_not_the_run() -> None:
+    class Broken(PydanticValidator):
+        def validated(self, revision: Revision, context: Any) -> Revision:
+            raise ZeroDivisionError("its own fault")
+
+    run = run_with(GOOD, validator=Broken(name="ours"))
+    assert (run.final_answer, run.termination_reason) == (ANSWER, "error")
+    assert run.warnings[0].code == "CRITIC-ERR-006"
+    assert "validator 'ours' failed (ZeroDivisionError): its own fault" in run.warnings[0].message
+
+
+@pytest.mark.spec("REQ-CRITIC-028")
+def test_a_revision_made_alone_for_another_loop_passes_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = run_with(GOOD)
+    filled = roles(reviser=ScriptedReviser(["Broken [chunk_1"]))
+    monkeypatch.setattr(passes, "roles_for", lambda settings: filled)
+    with pytest.raises(InvalidRevision, match="not closed"):
+        passes.revise_once(Case(id="bridge", query="How long?", answer=ANSWER, evidence=EVIDENCE), run, Settings())
 
 
 class Answered(BaseModel):
