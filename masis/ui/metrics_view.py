@@ -13,8 +13,8 @@ from masis.ui.comparison import models_words
 from masis.ui.words import STOPPED, LabelData, Tone, Word, label, spoken
 from masis.workbench.metrics import SPREADS, MetricsReport, Spread
 
-Way = dict[str, str]
-"""Parameters of the address that lead to the runs behind a figure."""
+PERIODS_LISTED = 60
+"""Periods that the table lists, the newest; the lines above it have all."""
 
 
 class RateWord(TypedDict):
@@ -61,9 +61,8 @@ class MetricsView(TypedDict):
 def view(found: MetricsReport, kept: Mapping[str, str]) -> MetricsView:
     """The report as the component draws it; ``kept`` are the filters of the address, which every link keeps."""
 
-    def way(**more: str) -> dict[str, Any]:
-        given = {name: text for name, text in {**kept, **more}.items() if text}
-        return {"href": link("metrics", **given), "way": given}
+    def way(**more: str) -> dict[str, str]:
+        return {"href": link("metrics", **{**kept, **more})}
 
     return {
         "tiles": _tiles(found.total, way),
@@ -73,7 +72,7 @@ def view(found: MetricsReport, kept: Mapping[str, str]) -> MetricsView:
     }
 
 
-To = Callable[..., dict[str, Any]]
+To = Callable[..., dict[str, str]]
 
 
 def _tiles(total: Rates, way: To) -> list[dict[str, Any]]:
@@ -187,12 +186,12 @@ def _models(found: MetricsReport, way: To) -> dict[str, Any]:
 
 
 def _periods(found: MetricsReport, way: To) -> dict[str, Any]:
+    newest = found.periods[-PERIODS_LISTED:]
     return {
-        "title": f"By {found.period}",
+        "title": f"By {found.period}" + (f", the newest {PERIODS_LISTED}" if len(found.periods) > len(newest) else ""),
         "columns": [found.period.capitalize(), *COLUMNS],
         "rows": [
-            _row(each, period_name(found.period, each.name or ""), way, at=each.name or "")
-            for each in reversed(found.periods)
+            _row(each, period_name(found.period, each.name or ""), way, at=each.name or "") for each in reversed(newest)
         ],
     }
 

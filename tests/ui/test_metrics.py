@@ -55,7 +55,6 @@ def test_links_keep_the_filters_of_the_address(audited_bench: Workbench) -> None
     drawn = board(audited_bench, role="reviser", since="2020-01-01")
     hallucination = next(tile for tile in drawn["tiles"] if tile["title"] == "hallucination")
     assert hallucination["href"] == "metrics?role=reviser&since=2020-01-01&show=hallucination"
-    assert hallucination["way"] == {"role": "reviser", "since": "2020-01-01", "show": "hallucination"}
 
 
 def test_the_page_opens_with_and_without_a_list(audited_bench: Workbench, open_page: OpenPage) -> None:
@@ -167,3 +166,13 @@ def test_the_limits_of_the_spec_stand_beside_the_times(audited_bench: Workbench)
 
 def test_a_distribution_has_no_more_bars_than_there_is_room_for() -> None:
     assert max(len(spread.bounds) + 1 for spread in SPREADS.values()) <= 10
+
+
+def test_years_of_days_are_listed_as_far_as_a_table_can_be_read(audited_bench: Workbench) -> None:
+    found = report(audited_bench.store, MeasureFilter(), "day")
+    days = tuple(found.total.model_copy(update={"name": f"2026-{1 + n // 28:02}-{1 + n % 28:02}"}) for n in range(336))
+    drawn: Any = view(found.model_copy(update={"periods": days}), {})
+    assert len(drawn["rates"][0]["points"]) == 336
+    (table,) = (each for each in drawn["tables"] if each["title"].startswith("By day"))
+    assert (table["title"], len(table["rows"])) == ("By day, the newest 60", 60)
+    assert table["rows"][0]["name"] == "28 Dec 2026"

@@ -12,7 +12,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
     element.onclick = event => {
       if (event.metaKey || event.ctrlKey || event.shiftKey) return
       event.preventDefault()
-      setTriggerValue("open", target.way)
+      setTriggerValue("open", Object.fromEntries(new URLSearchParams(target.href.split("?")[1] ?? "")))
     }
     return element
   }
