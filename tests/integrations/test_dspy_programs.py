@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from masis.auditor import audit_citations
 from masis.errors import InputError, SettingsError
 from masis.integrations.dspy import labelled, metric, programs
 from masis.integrations.dspy.labelled import Expected, Labelled
@@ -274,3 +275,25 @@ def test_what_the_policy_accepted_is_no_label(tmp_path: Path) -> None:
     case = a_case()
     store.cases.add_many([case])
     assert labelled.from_decisions(store) == []
+
+
+def test_on_the_demo_cases_who_knows_the_labels_earns_all_and_who_says_nothing_or_everything_little() -> None:
+    kinds = {"source_conflict": "contradiction", "fabricated_citation": "hallucination", "overgeneral": "unsupported"}
+    kinds |= {"misattributed": "factual", "uncited": "unsupported"}
+    knowing, silent, noisy = [], [], []
+    for case in labelled.from_cases(demo_cases()):
+        gold = [
+            an_issue(each.words or None, kinds.get(each.kind, each.kind), case.answer)
+            for each in case.expected
+            if each.required
+        ]
+        said = [
+            an_issue(sentence.text, "factual", case.answer)
+            for sentence in audit_citations(case.answer, case.evidence).sentences
+        ]
+        knowing.append(metric.of_critique(case, gold, None).score)
+        silent.append((case.clean, metric.of_critique(case, [], None).score))
+        noisy.append(metric.of_critique(case, said, None).score)
+    assert set(knowing) == {1.0}
+    assert all(score == float(clean) for clean, score in silent)
+    assert sum(noisy) / len(noisy) < 0.5
