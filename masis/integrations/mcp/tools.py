@@ -44,7 +44,7 @@ class Tool:
         return {
             "read_only_hint": not self.writes,
             "destructive_hint": False,
-            "idempotent_hint": True,
+            "idempotent_hint": not self.writes,  # run_audit makes one run, but with again a further one
             "open_world_hint": self.asks_models and auditor.uses_models(settings),
         }
 

@@ -178,11 +178,12 @@ def app(server: MasisServer, allowed: tuple[str, ...], token: str | None) -> Asg
 
 def _guarded(inner: Asgi, token: str) -> Asgi:
     """The application for those who know the secret."""
-    expected = f"Bearer {token}".encode()
+    expected = token.encode()
 
     async def guarded(scope: dict[str, Any], receive: Any, send: Any) -> None:
-        given = dict(scope.get("headers", ())).get(b"authorization", b"")
-        if scope["type"] != "http" or hmac.compare_digest(given, expected):
+        kind, _, given = dict(scope.get("headers", ())).get(b"authorization", b"").partition(b" ")
+        known = kind.lower() == b"bearer" and hmac.compare_digest(given.strip(), expected)
+        if scope["type"] != "http" or known:
             await inner(scope, receive, send)
             return
         body = b'{"error": "invalid_token", "error_description": "Send the token as Authorization: Bearer ..."}'

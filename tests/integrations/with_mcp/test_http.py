@@ -74,6 +74,7 @@ def test_others_come_in_only_by_a_name_that_was_allowed_and_with_the_secret(data
         assert status(door, Authorization="Basic open sesame") == 401
         known = {"Authorization": "Bearer open sesame"}
         assert status(door, **known) == 200
+        assert status(door, Authorization="bearer open sesame") == 200, "the scheme's case doesn't matter"
         assert status(door, **known, Host="audits.example.org") == 200
         assert status(door, **known, Host="evil.example.org") == 421
 
@@ -98,6 +99,18 @@ def test_an_address_that_others_reach_needs_a_flag_and_a_secret(host: str, tmp_p
     assert without_secret.startswith("2: ")
     assert "MASIS_MCP_TOKEN" in without_secret
     assert not database.exists(), "nothing was begun"
+
+
+def test_it_listens_by_ipv6_as_well(database: Path) -> None:
+    if not socket.has_ipv6:
+        pytest.skip("this machine has no IPv6")
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        pytest.skip("this machine has no IPv6 loopback")
+    with Door("http", database, "--host", "::1") as door:
+        assert door.url.startswith("http://[::1]:")
+        assert found(door.call("get_case", {"caseId": "bridge"}))["case"] == BRIDGE
 
 
 def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:

@@ -59,6 +59,7 @@ def test_every_tool_is_listed_with_schemas_and_hints_and_critique_answer_as_the_
     for tool in tools.values():
         assert tool.output_schema["type"] == "object"
         assert tool.annotations.read_only_hint == (tool.name != "run_audit")
+        assert tool.annotations.idempotent_hint == tool.annotations.read_only_hint
         assert tool.annotations.destructive_hint is False
         assert tool.annotations.open_world_hint is False  # offline, nothing leaves the machine
 
