@@ -72,8 +72,8 @@ class Desk:
         if not asked.source_ids:
             raise InputError("is empty", cure="Name the evidence to hold the draft against.", field="sourceIds")
         sources = gathered(self.store, asked.source_ids)
-        if unchecked := self._unchecked(asked.draft):
-            return _not_checked(unchecked)
+        if len(asked.draft.strip()) < self.settings.draft_min_length:
+            return _not_checked(self.settings.draft_min_length)
         options = {
             name: value
             for name, value in (("auto_revise", asked.auto_revise), ("strictness", asked.strictness))
@@ -83,18 +83,6 @@ class Desk:
             asked.query, asked.draft, map(_document, sources), options, self.settings, cancelled=watch.gone
         )
         return _with_given_ids(found, {source.chunk.id: source.given or "" for source in sources})
-
-    def _unchecked(self, draft: str) -> str | None:
-        """Why a draft is not checked (``minDraftLength``, ``enabled``), None where it is."""
-        least = self.settings.draft_min_length
-        if not self.settings.draft_critique:
-            return "Not checked: critique is switched off on this server (setting draft_critique)."
-        if len(draft.strip()) < least:
-            return (
-                f"Not checked: the draft is shorter than {least} characters (setting draft_min_length of this server). "
-                "verify_claims takes texts of any length."
-            )
-        return None
 
     def audit_citations(self, asked: arguments.AuditCitations, watch: Watch) -> reports.CitationReport:
         """Which markers of an answer point at evidence, which sentences carry none."""
@@ -317,7 +305,11 @@ def _with_given_ids(found: CritiqueResult, given: dict[str, str]) -> CritiqueRes
     )
 
 
-def _not_checked(why: str) -> CritiqueResult:
-    """A draft that nobody judged is never valid (``docs/draft-critique.md``)."""
+def _not_checked(least: int) -> CritiqueResult:
+    """What is said of a draft below ``minDraftLength``: what nobody judged is never valid."""
+    why = (
+        f"Not checked: the draft is shorter than {least} characters (setting draft_min_length of this server). "
+        "verify_claims takes texts of any length."
+    )
     nothing = CritiqueMetadata(facts_checked=0, facts_verified=0, sources_used=(), critique_time_ms=0.0)
     return CritiqueResult(is_valid=False, confidence=None, issues=(), suggestions=(), unscored=(why,), metadata=nothing)
