@@ -35,7 +35,8 @@ def show_retention(bench: Workbench) -> None:
         "and the log of executions stay in any case."
     )
     rule = _asked(days)
-    plan = planned(bench, rule)
+    with st.spinner("Looking what is past its time"):
+        plan = planned(bench, rule)
     st.subheader("What is past its time")
     purge_plan(plan_data(plan), key="purge-plan")
     if plan.goes:
