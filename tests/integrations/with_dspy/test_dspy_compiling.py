@@ -11,6 +11,7 @@ from typing import Any
 
 import dspy
 import pytest
+from dspy.clients import model_metadata
 from dspy.clients.base_lm import GLOBAL_HISTORY
 
 from masis import auditor, run_audit
@@ -63,14 +64,21 @@ def test_shuffled_labels_teach_nothing(learning: ModuleType, settings_at: Any) -
 
 @pytest.mark.parametrize("optimizer", ["mipro", "gepa"])
 def test_instructions_are_rewritten_from_what_went_wrong(
-    optimizer: str, learning: ModuleType, settings_at: Any, capfd: pytest.CaptureFixture[str]
+    optimizer: str,
+    learning: ModuleType,
+    settings_at: Any,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    looked_up: list[str] = []
+    monkeypatch.setattr(model_metadata, "_load", lambda: looked_up.append("the network, unless told otherwise") or {})
     with ModelServer(learning.critic) as served:
         session = compiling.Session(plan(optimizer, trials=4), settings_at(served))
         made = compiling.compiled(session, parts_of(learning))
     assert made.improved
     assert "Compare each number" in made.state["critic"].instructions
     assert capfd.readouterr().out == ""
+    assert not looked_up
 
 
 @pytest.mark.spec("REQ-CRITIC-014")
