@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from masis.errors import MasisError
 from masis.screening_desk import ScreeningDesk
 from masis.settings import Settings
-from masis.ui.worker import NICENESS, leave, measure, send_what_is_left
+from masis.ui.worker import NICENESS, leave, measure, send_what_is_left, show_log
 from masis.workbench import Workbench
 
 _PACKAGE_FOLDER = Path(__file__).resolve().parents[2]
@@ -83,6 +83,7 @@ def main(database: str) -> None:
     if hasattr(os, "nice"):
         os.nice(NICENESS)
     replies, sys.stdout = sys.stdout, sys.stderr
+    show_log()
     order = json.loads(sys.stdin.readline() or "null")
     if order is None:
         return

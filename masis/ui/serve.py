@@ -7,7 +7,6 @@ that keep a page from reaching anything but its own server are added to every re
 from __future__ import annotations
 
 import errno
-import logging
 import socket
 import sys
 import threading
@@ -21,6 +20,7 @@ from typing import Any
 
 from masis.errors import MasisError
 from masis.ui import place
+from masis.ui.worker import show_log
 
 FIRST_PORT = 8501
 PORTS_TRIED = 100
@@ -108,7 +108,7 @@ def launch(db: Path, port: int | None = None, address: str = "127.0.0.1", open_b
     app = streamlit.App(root / "app.py", middleware=[Middleware(SecurityHeaders)], routes=health_routes())
     REPORTS.watch()
     try:
-        logging.getLogger("masis").addHandler(logging.StreamHandler())
+        show_log()
         app.run(config={**streamlit_settings(root), "server.address": address, "server.port": port})
     except KeyboardInterrupt:
         return 0
