@@ -50,6 +50,7 @@ def old(bench: Workbench) -> str:
     return run.id
 
 
+@pytest.mark.spec("REQ-CRITIC-SEC-004")
 @pytest.mark.parametrize("told", [{}, {"retention_auto": True, "retention_days": 0}, {"retention_days": 1}])
 def test_nothing_goes_by_itself_unless_the_settings_say_so(bench: Workbench, told: dict[str, object]) -> None:
     bench.settings = Settings.model_validate(told)
