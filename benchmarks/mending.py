@@ -48,8 +48,10 @@ def outcome(draw: random.Random, kinds: tuple[str, ...]) -> str:
     found = rescued(text, shape)
     if found is None:
         return "refused"
-    same = shape.model_validate(found.value) == shape.model_validate(value)
-    as_written = same if kinds is FORM else made._form(found.value) == made._form(value)
+    if kinds is FORM:
+        as_written = made.said(shape.model_validate(found.value).model_dump()) == made.said(value)
+    else:
+        as_written = made.outline(found.value) == made.outline(value)
     return "mended" if as_written else "MENDED WRONGLY"
 
 
