@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 import dspy
@@ -242,3 +243,26 @@ def test_agents_that_are_awaited_together_keep_their_models(settings_at: Any) ->
 
         found = asyncio.run(all_at_once())
     assert [each.overall_quality_score for each in found] == [0.2, 0.8] * 4
+
+
+def test_an_agent_does_what_dspy_does_with_modules(server: ModelServer, settings_at: Any, tmp_path: Path) -> None:
+    critic = CriticAgent("scripted", "judge", settings=settings_at(server))
+    asked = {"answer": ANSWER, **ASKED}
+    example = dspy.Example(**asked).with_inputs(*asked)
+    optimizer = dspy.BootstrapFewShot(metric=lambda *_: True, max_bootstrapped_demos=1, max_labeled_demos=0)
+    with dspy.context(trace=[]):
+        compiled = optimizer.compile(critic, trainset=[example])
+    compiled.save(str(tmp_path / "critic.json"))
+    loaded = CriticAgent("scripted", "judge", settings=settings_at(server))
+    loaded.load(str(tmp_path / "critic.json"))
+    assert loaded(**asked).overall_quality_score == 0.6
+    assert server.requests[-1].fences("EXAMPLE_ANSWER") == [ANSWER]
+
+    def quality(example: Any, found: Any, trace: Any = None) -> float:
+        return float(found.overall_quality_score or 0)
+
+    assert dspy.Evaluate(devset=[example] * 3, metric=quality, num_threads=2)(critic).score == 60.0
+    both = dspy.Parallel(num_threads=2, disable_progress_bar=True)([(critic, example), (loaded, example)])
+    assert [each.overall_quality_score for each in both] == [0.6, 0.6]
+    copy = CriticAgent(lm=critic.for_run(critic._conduct())).deepcopy()
+    assert copy(**asked).overall_quality_score == 0.6
