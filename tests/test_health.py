@@ -11,12 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from masis import auditor
+from masis.cli import main
 from masis.errors import MissingExtra
 from masis.settings import ROLES, Settings
 from masis.store import opening
 from masis.store.checking import try_writing
+from masis.ui.health_reports import look_at
 from masis.workbench import HealthItem, Workbench, modules
 from masis.workbench import health as parts
 
@@ -217,3 +220,23 @@ def test_a_missing_extra_of_a_role_is_told_with_the_extra(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(auditor, "roles_for", missing)
     assert all("masis-workbench[anthropic]" in each.message for each in modules.roles(Settings()))
+
+
+@pytest.mark.parametrize("share", [0.05, 0.3, 0.6, 0.9])
+def test_a_damaged_file_is_a_finding_and_no_crash(tmp_path: Path, share: float) -> None:
+    path = tmp_path / "damaged.db"
+    with_cases = Workbench.open(path)
+    with_cases.load_demo()
+    with_cases.audit(next(iter(with_cases.store.cases.iterate())))
+    with_cases.store.settle()
+    with_cases.store.close()
+    with path.open("r+b") as file:
+        file.seek(int(path.stat().st_size * share))
+        file.write(b"\xaa" * 9000)
+    report = look_at(path)
+    assert not report.ok
+    assert next(item.name for item in report.items if not item.ok) == "database"
+    told = CliRunner().invoke(main, ["health", "--no-ask", "--json", "--db", str(path)])
+    assert told.exit_code == 1
+    assert json.loads(told.stdout)["ok"] is False
+    assert "Unexpected" not in told.output

@@ -41,7 +41,7 @@ from masis.store.measure_records import (
     Rates,
 )
 from masis.store.measures import Measures
-from masis.store.opening import Database, Unguarded, open_database
+from masis.store.opening import Database, Unguarded, damage_told, open_database
 from masis.store.owners import Owner, this_process
 from masis.store.purges import Purges
 from masis.store.records import (
@@ -94,8 +94,9 @@ class Store:
         what was altered), or rearm. Raises NotADatabase, NewerDatabase and StoreError too.
         """
         store = cls(open_database(Path(path), now=now, unguarded=unguarded))
-        store.runs.mark_lost()
-        store.screenings.mark_lost()
+        with damage_told(store.path):
+            store.runs.mark_lost()
+            store.screenings.mark_lost()
         return store
 
     @property
@@ -122,8 +123,9 @@ class Store:
             putting.finish()
 
     def check(self) -> StoreCheck:
-        """Whether file, schema, guards and log are in order."""
-        return check(self.database)
+        """Whether file, schema, guards and log are in order. Raises StoreError where the file can't even be read."""
+        with damage_told(self.path):
+            return check(self.database)
 
     def settle(self) -> bool:
         """Carry the write-ahead log into the file; False where another program still reads an old state."""

@@ -167,6 +167,30 @@ def open_database(
     return Database(path, now)
 
 
+@contextlib.contextmanager
+def damage_told(path: Path) -> Iterator[None]:
+    """What SQLite says about a file, as a StoreError: damaged, held by another, on a disk that fails or is full."""
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        for told, what, cure in _TROUBLE:
+            if told in str(error):
+                raise StoreError(f"{path}: {what} ({error}). {cure}") from error
+        raise
+
+
+RESTORE = "Keep a copy of the file, `masis export` what can be read, and import it into a new database."
+_TROUBLE = (
+    ("locked", "is held by another program", "Close that, or try again later."),
+    ("full", "its disk has no room left", "Make some: removing needs a little, too."),
+    ("readonly", "can't be written", "Make file and folder writable, or name another database."),
+    ("I/O error", "its disk fails", RESTORE),
+    ("malformed", "is damaged", RESTORE),
+    ("not a database", "is damaged", RESTORE),
+)
+"""Words of SQLite's messages, what they mean and what to do."""
+
+
 def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
     """Switch, once for the file; SQLite does not wait its turn for this when several open a new file at once."""
     until = time.monotonic() + BUSY_TIMEOUT_S

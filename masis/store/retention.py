@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from masis import version
 from masis.schema.retention import Candidate, KeptFor, Parts, Purge, PurgePlan, Removal, RetentionRule, Trigger
-from masis.store.opening import Database
+from masis.store.opening import Database, damage_told
 from masis.store.purges import insert_purge, insert_removal, purge_numbered
 from masis.store.run_rows import unpack
 from masis.store.shrinking import settle
@@ -62,7 +62,7 @@ class Retention:
         """What a purge by this rule would do now; changes nothing."""
         kept: dict[KeptFor, int] = {}
         goes: list[Candidate] = []
-        with self._database.reading() as connection:
+        with damage_told(self._database.path), self._database.reading() as connection:
             for candidate in _candidates(connection, rule):
                 if candidate.kept_for is None:
                     goes.append(candidate)
@@ -91,8 +91,19 @@ class Retention:
         Whether something goes is asked again in the transaction that removes it: what was decided, taken up or begun
         meanwhile stays. ``on_batch`` hears how many records have been dealt with. Where ``stopped`` says so it ends
         between two batches; what is removed by then is recorded. Raises StoreError where the database is held by
-        another for too long.
+        another for too long, damaged, or without room to write.
         """
+        with damage_told(self._database.path):
+            return self._remove(rule, by, how, on_batch, stopped)
+
+    def _remove(
+        self,
+        rule: RetentionRule,
+        by: str,
+        how: Trigger,
+        on_batch: Callable[[int], None] | None,
+        stopped: Callable[[], bool] | None,
+    ) -> Purge | None:
         with self._database.reading() as connection:
             found = [each for each in _rows(connection, rule) if each.kept_for is None]
         seq: int | None = None

@@ -12,10 +12,10 @@ from masis.errors import MasisError, StoreError
 from masis.schema.case import Case
 from masis.settings import OFFLINE, ROLES, Settings
 from masis.store import Store
+from masis.store.opening import RESTORE
 from masis.workbench import modules
 
 LEAST_FREE_BYTES = 100_000_000
-RESTORE = "Keep a copy of the file, `masis export` what can be read, and import it into a new database."
 _MAKE_WRITABLE = "Make file and folder writable, make room on the disk, or name another database with --db or MASIS_DB."
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from masis.datasets.archive import read_archive, write_archive
 from masis.datasets.writers import write_run
-from masis.errors import Removed
+from masis.errors import Removed, StoreError
 from masis.schema.audit import Draft
 from masis.schema.retention import RetentionRule
 from masis.schema.run import Run
@@ -284,6 +284,27 @@ def test_a_purge_that_is_stopped_has_recorded_what_it_removed(path: Path, monkey
         again = store.retention.remove(ALL, by="Ada", how="command")
         assert again is not None
         assert [each.runs for each in store.purges.history()] == [10, 10]
+
+
+def test_a_disk_without_room_is_told_in_words_and_what_is_recorded_went(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("masis.store.retention.BATCH", 5)
+    with Store.open(path) as store:
+        for number in range(20):
+            run_of(store, f"case-{number}")
+
+        def fill_up(done: int) -> None:
+            connection = store.database.connection()
+            pages = connection.execute("PRAGMA page_count").fetchone()[0]
+            connection.execute(f"PRAGMA max_page_count = {pages}")
+            connection.execute("INSERT INTO store_info VALUES ('filler', hex(zeroblob(1000000)))")
+
+        with pytest.raises(StoreError, match=r"no room left \(database or disk is full\). Make some"):
+            store.retention.remove(ALL, by="Ada", how="command", on_batch=fill_up)
+        (done,) = store.purges.history()
+        assert done.runs == sum(not each.readable for n in range(20) for each in store.runs.for_case(f"case-{n}")) == 5
+        assert store.check().ok
 
 
 def test_an_archive_of_a_purged_store_gives_the_same_store_again(mixed: Store, tmp_path: Path) -> None:
