@@ -41,7 +41,7 @@ class ScoredLike:
     score: float | None = None
 
 
-@pytest.mark.spec("DRAFT-CRITIQUE-PIPELINE")
+@pytest.mark.spec("DRAFT-CRITIQUE-PIPELINE-SOURCES")
 @pytest.mark.parametrize(
     ("given", "expected"),
     [

@@ -84,7 +84,7 @@ def test_a_draft_that_fails_or_is_no_text_is_told() -> None:
         query_with_critique(QUESTION, retriever, draft=lambda *_: 7)
 
 
-@pytest.mark.spec("DRAFT-CRITIQUE-PIPELINE", "DRAFT-CRITIQUE-CONFIG")
+@pytest.mark.spec("DRAFT-CRITIQUE-PIPELINE-OPTIONS", "DRAFT-CRITIQUE-CONFIG")
 def test_only_what_is_asked_for_is_done() -> None:
     for found in ways(QUESTION, retriever, {"generateAnswer": False}):
         assert (found.draft, found.critique, found.not_critiqued) == (None, None, None)

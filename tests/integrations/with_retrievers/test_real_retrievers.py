@@ -83,6 +83,7 @@ def test_a_question_goes_through_a_real_retriever_to_a_critique(retriever: Any) 
         assert any(issue.related_source == "a" for issue in found.critique.issues)
 
 
+@pytest.mark.spec("DRAFT-CRITIQUE-PIPELINE-SOURCES")
 def test_scores_are_carried_into_relevance() -> None:
     for found in both(OfLlamaIndex(), options=ONLY_SEARCH):
         assert [each.relevance_score for each in found.search_results] == [0.9, 0.4]
