@@ -98,7 +98,8 @@ def start(
 
 def _begun(settings: Settings, tracers: TracerProvider | None, meters: MeterProvider | None) -> Telemetry:
     try:
-        from masis.integrations.telemetry.spans import Spans, place
+        from masis.integrations.telemetry.current import place
+        from masis.integrations.telemetry.spans import Spans
     except ImportError as error:
         raise _missing(error) from error
     shut = None

@@ -10,20 +10,17 @@ quote a text.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
-from contextvars import Token
 from typing import Any
 
-from opentelemetry import context, trace
-from opentelemetry.context import Context
+from opentelemetry import trace
 from opentelemetry.metrics import MeterProvider, get_meter_provider
-from opentelemetry.trace import Span, SpanKind, Status, StatusCode, Tracer, TracerProvider
+from opentelemetry.trace import TracerProvider
 
 from masis import version, watching
 from masis.integrations.telemetry import names
+from masis.integrations.telemetry.calls import CallSpan
+from masis.integrations.telemetry.current import CurrentSpan, told
 from masis.integrations.telemetry.instruments import Instruments
-from masis.schema.calls import ModelCall
 from masis.schema.drafts import CritiqueResult
 from masis.schema.run import Event, Run
 from masis.schema.screening import Screening, ScreeningEvent
@@ -31,7 +28,6 @@ from masis.steps import measures
 
 SCOPE = "masis"
 LONGEST_ID = 200
-Value = str | bool | int | float | list[str]
 
 
 class Spans:
@@ -48,57 +44,11 @@ class Spans:
             case watching.AuditBegins():
                 return _Audit(self, what)
             case watching.CallBegins():
-                return _Call(self, what)
+                return CallSpan(self.tracer, self.instruments, self.texts, what)
             case watching.DraftBegins():
                 return _Draft(self, what)
             case watching.ScreeningBegins():
                 return _Screening(self, what)
-
-
-class _Current:
-    """A span that is the current one from its making to its end."""
-
-    def __init__(
-        self, tracer: Tracer, name: str, attributes: Mapping[str, Any], kind: SpanKind = SpanKind.INTERNAL
-    ) -> None:
-        self.span: Span = tracer.start_span(name, kind=kind, attributes=dict(told(attributes)))
-        self._token: Token[Context] | None = context.attach(trace.set_span_in_context(self.span))
-
-    def put(self, attributes: Mapping[str, Any]) -> None:
-        """More attributes; what is not known is left out."""
-        self.span.set_attributes(dict(told(attributes)))
-
-    def failed(self, code: str) -> None:
-        """What the span is about did not succeed."""
-        self.span.set_status(Status(StatusCode.ERROR, code))
-        self.span.set_attribute(names.ERROR, code)
-
-    def end(self, error: BaseException | None = None) -> None:
-        """It is over, and the one before is current again."""
-        if self._token is None:
-            return
-        if error is not None:
-            self.failed(type(error).__name__)
-        context.detach(self._token)
-        self._token = None
-        self.span.end()
-
-
-def place() -> dict[str, str]:
-    """The current span, for a line of the log (``masis/log_lines.py``)."""
-    here = trace.get_current_span().get_span_context()
-    return {"trace_id": f"{here.trace_id:032x}", "span_id": f"{here.span_id:016x}"} if here.is_valid else {}
-
-
-def told(attributes: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Value]]:
-    """Attributes as OpenTelemetry takes them: flat, and without what is not known."""
-    for name, value in attributes.items():
-        if isinstance(value, Mapping):
-            yield from told(value, f"{prefix}{name}.")
-        elif isinstance(value, list | tuple):
-            yield f"{prefix}{name}", [str(each) for each in value]
-        elif isinstance(value, str | bool | int | float):
-            yield f"{prefix}{name}", value
 
 
 def _workflow(name: str) -> tuple[str, dict[str, Any]]:
@@ -111,11 +61,11 @@ class _Audit:
     def __init__(self, spans: Spans, what: watching.AuditBegins) -> None:
         self.spans, self.what = spans, what
         name, attributes = _workflow("audit")
-        self.run = _Current(spans.tracer, name, {**attributes, "masis.operation": what.operation})
+        self.run = CurrentSpan(spans.tracer, name, {**attributes, "masis.operation": what.operation})
         if spans.texts and what.case is not None:
             self.run.put({"masis.question": what.case.query, "masis.answer": what.case.answer})
-        self.iteration: _Current | None = None
-        self.step: _Current | None = None
+        self.iteration: CurrentSpan | None = None
+        self.step: CurrentSpan | None = None
         self.models: dict[str, str] = {}
         self.number: int | None = None
 
@@ -137,7 +87,7 @@ class _Audit:
                 self._iteration_finished(event)
 
     @property
-    def _here(self) -> _Current:
+    def _here(self) -> CurrentSpan:
         return self.step or self.iteration or self.run
 
     def _run_started(self, event: Event) -> None:
@@ -156,7 +106,7 @@ class _Audit:
         tracer, step = self.spans.tracer, str(event.step)
         if event.iteration is not None and event.iteration != self.number:
             self._end_iteration()
-            self.iteration = _Current(tracer, "iteration", {"masis.iteration": event.iteration})
+            self.iteration = CurrentSpan(tracer, "iteration", {"masis.iteration": event.iteration})
             self.number = event.iteration
         role = names.ROLE_OF_STEP.get(step)
         asked = names.asked(self.models.get(role, "")) if role else None
@@ -175,7 +125,7 @@ class _Audit:
                 names.PROVIDER: asked.provider,
                 names.REQUEST_MODEL: asked.model,
             }
-        self.step = _Current(tracer, name, attributes)
+        self.step = CurrentSpan(tracer, name, attributes)
 
     def _step_finished(self, event: Event) -> None:
         """What the step tells (the specs' "Telemetry Emitted"): as an event with their fields, and as attributes."""
@@ -245,81 +195,13 @@ class _Audit:
         self.spans.instruments.run(measures.of_run(run), run.models, self.what.operation)
 
 
-class _Call:
-    """A call to a model, with all its tries."""
-
-    def __init__(self, spans: Spans, what: watching.CallBegins) -> None:
-        self.spans, self.what = spans, what
-        self.conventional: dict[str, Any] = {
-            names.OPERATION: "chat",
-            names.PROVIDER: names.provider_name(what.provider),
-            names.REQUEST_MODEL: what.model,
-        }
-        attributes = self.conventional | {
-            names.MAX_TOKENS: what.max_tokens,
-            names.TEMPERATURE: what.temperature,
-            names.PROMPT_NAME: what.prompt,
-            "masis.role": what.role,
-            "masis.step": what.step,
-            "masis.iteration": what.iteration,
-        }
-        self.call = _Current(spans.tracer, f"chat {what.model}", attributes, SpanKind.CLIENT)
-        self.replies: list[str] = []
-        if spans.texts:
-            self.call.put(
-                {
-                    names.SYSTEM_INSTRUCTIONS: json.dumps([{"type": "text", "content": what.system}]),
-                    names.INPUT_MESSAGES: _messages("user", what.question),
-                }
-            )
-
-    def told(self, event: watching.Told) -> None:
-        if self.spans.texts and isinstance(event, watching.Replied):
-            self.replies.append(event.text)
-
-    def ended(self, result: watching.Result | None, error: BaseException | None) -> None:
-        try:
-            if isinstance(result, ModelCall):
-                self._result(result)
-                error = None  # that the call failed is in its outcome
-        finally:
-            self.call.end(error)
-
-    def _result(self, call: ModelCall) -> None:
-        if call.answered_by:
-            self.conventional[names.RESPONSE_MODEL] = call.answered_by
-        self.call.put(
-            {
-                names.RESPONSE_MODEL: call.answered_by,
-                names.INPUT_TOKENS: call.prompt_tokens,
-                names.OUTPUT_TOKENS: call.completion_tokens,
-                names.CACHED_TOKENS: call.cached_tokens or None,
-                names.OUTPUT_TYPE: "text" if call.mode == "text" else "json",
-                "masis.outcome": call.outcome,
-                "masis.tries": call.tries,
-                "masis.mode": call.mode,
-                "masis.cost_usd": call.cost_usd,
-            }
-        )
-        if self.replies:
-            self.call.put({names.OUTPUT_MESSAGES: _messages("assistant", self.replies[-1])})
-        if call.outcome != "answered":
-            self.call.failed(call.outcome)
-        self.spans.instruments.call(call, self.conventional)
-
-
-def _messages(role: str, text: str) -> str:
-    """One message as the conventions write it."""
-    return json.dumps([{"role": role, "parts": [{"type": "text", "content": text}]}], ensure_ascii=False)
-
-
 class _Draft:
     """The critique of a draft."""
 
     def __init__(self, spans: Spans, what: watching.DraftBegins) -> None:
         self.spans = spans
         name, attributes = _workflow("critique_draft")
-        self.draft = _Current(spans.tracer, name, {**attributes, "masis.sources": what.sources})
+        self.draft = CurrentSpan(spans.tracer, name, {**attributes, "masis.sources": what.sources})
         if spans.texts:
             self.draft.put({"masis.question": what.query, "masis.answer": what.draft})
 
@@ -352,8 +234,8 @@ class _Screening:
     def __init__(self, spans: Spans, what: watching.ScreeningBegins) -> None:
         self.spans = spans
         name, attributes = _workflow("screen_abstracts")
-        self.screening = _Current(spans.tracer, name, attributes)
-        self.round: _Current | None = None
+        self.screening = CurrentSpan(spans.tracer, name, attributes)
+        self.round: CurrentSpan | None = None
 
     def told(self, event: watching.Told) -> None:
         if not isinstance(event, ScreeningEvent):
@@ -364,7 +246,7 @@ class _Screening:
                 self.screening.put({"masis.screening.id": event.screening_id, "masis.graders": graders})
             case "round_started":
                 self._end_round()
-                self.round = _Current(self.spans.tracer, "round", {"masis.round": event.round})
+                self.round = CurrentSpan(self.spans.tracer, "round", {"masis.round": event.round})
             case "warning":
                 (self.round or self.screening).span.add_event("warning")
             case "round_finished":
