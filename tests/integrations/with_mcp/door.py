@@ -41,7 +41,7 @@ class Door:
 
     def __init__(self, transport: str, database: Path, *arguments: str, **environment: str) -> None:
         self.transport, self.database, self.arguments = transport, database, arguments
-        self.environment = {"PYTHONPATH": str(ROOT), **environment}
+        self.environment = {"PYTHONPATH": str(ROOT), "XDG_CONFIG_HOME": str(database.parent), **environment}
         self.log = database.with_name(f"{database.stem}-{transport}.log")
         self.process: subprocess.Popen[str] | None = None
         self.url = ""
@@ -121,13 +121,22 @@ class Door:
         return (*ready.result(PATIENCE_S), ended_with)
 
 
+def developers() -> dict[str, str]:
+    """The environment without what would have a server find a developer's keys and settings."""
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if not (name.startswith("MASIS_") or name.endswith("_API_KEY") or name == "XDG_CONFIG_HOME")
+    }
+
+
 def started_http(command: list[str], environment: dict[str, str], log: Path) -> tuple[subprocess.Popen[str], str]:
     """A server on a free port, and its address, which it says on stderr."""
     with log.open("w") as stderr:
         process = subprocess.Popen(
             [sys.executable, *command, "--transport", "http", "--port", "0"],
             cwd=ROOT,
-            env={**os.environ, **environment},
+            env={**developers(), **environment},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=stderr,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -19,7 +18,7 @@ from mcp import Client
 
 from masis.integrations.mcp.transports import MOST_MESSAGE
 from masis.workbench import Workbench
-from tests.integrations.with_mcp.door import BRIDGE, ROOT, Door, ended, eventually, found
+from tests.integrations.with_mcp.door import BRIDGE, ROOT, Door, developers, ended, eventually, found
 from tests.served_replies import Behaviour, Request
 from tests.serving_models import ModelServer
 
@@ -158,7 +157,7 @@ def spoken(database: Path, *arguments: str, **environment: str) -> subprocess.Po
     return subprocess.Popen(
         [sys.executable, "-m", "masis.cli", "mcp", "--db", str(database), *arguments],
         cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+        env={**developers(), "PYTHONPATH": str(ROOT), "XDG_CONFIG_HOME": str(database.parent), **environment},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
