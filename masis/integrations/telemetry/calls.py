@@ -43,10 +43,12 @@ class CallSpan:
             )
 
     def told(self, event: watching.Told) -> None:
+        """A reply came; it is kept where texts are asked for."""
         if self.texts and isinstance(event, watching.Replied):
             self.replies.append(event.text)
 
     def ended(self, result: watching.Result | None, error: BaseException | None) -> None:
+        """The call is over: what it took goes onto the span and into the metrics."""
         try:
             if isinstance(result, ModelCall):
                 self._result(result)
