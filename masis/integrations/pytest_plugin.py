@@ -137,7 +137,8 @@ def _report(request: pytest.FixtureRequest, found: Grounding) -> None:
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     """Where the report lies, if one was asked for."""
-    if report := config.getoption("--masis-report"):
+    report = config.getoption("--masis-report")
+    if report and Path(report).is_file():
         lines = list(_lines(Path(report)))
         failed = sum(not json.loads(line)["grounded"] for line in lines)
         terminalreporter.write_line(f"masis: {len(lines)} answers checked, {failed} not grounded: {report}")

@@ -124,6 +124,13 @@ def test_a_start_of_pytest_imports_nothing_of_ours_but_the_plugin(pytester: pyte
     pytester.runpytest_subprocess("-p", "no:hypothesispytest").assert_outcomes(passed=1)
 
 
+def test_the_plugin_can_be_left_out(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile("def test_it(assert_grounded):\n    pass\n")
+    result = pytester.runpytest_subprocess("-p", "no:masis")
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["*fixture 'assert_grounded' not found"])
+
+
 def test_the_plugin_is_imported_in_a_moment() -> None:
     script = (
         "import pytest, time; began = time.process_time(); import masis.integrations.pytest_plugin;"
