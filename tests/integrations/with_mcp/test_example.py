@@ -19,7 +19,7 @@ PAGE = ROOT / "docs" / "mcp.md"
 
 @pytest.mark.parametrize("transport", ["stdio", "http"])
 def test_the_example_runs_as_written_and_prints_what_the_page_shows(transport: str, tmp_path: Path) -> None:
-    with Door("http", tmp_path / "example.db") as door:
+    with Door(transport, tmp_path / "example.db") as door:  # over stdio the example starts a server itself
         arguments = [door.url] if transport == "http" else []
         done = subprocess.run(
             [sys.executable, str(EXAMPLE), *arguments],

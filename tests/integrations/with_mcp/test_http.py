@@ -16,7 +16,8 @@ import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from masis.integrations.mcp.transports import MOST_MESSAGE
+from masis.errors import SettingsError
+from masis.integrations.mcp.transports import MOST_MESSAGE, check_address
 from tests.integrations.with_mcp.door import BRIDGE, ROOT, Door, found
 
 HELLO = {
@@ -89,16 +90,40 @@ def test_others_come_in_only_by_a_name_that_was_allowed_and_with_the_secret(data
         assert "open sesame" not in door.log.read_text()
 
 
-@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1"])
-def test_an_address_that_others_reach_needs_a_flag_and_a_secret(host: str, tmp_path: Path) -> None:
+def test_an_address_that_others_reach_needs_a_flag_and_a_secret(tmp_path: Path) -> None:
     database = tmp_path / "never.db"
-    without_flag = refused("--host", host, database=database)
+    without_flag = refused("--host", "0.0.0.0", database=database)
     assert without_flag.startswith("2: ")
     assert "--allow-host" in without_flag
-    without_secret = refused("--host", host, "--allow-host", "audits.example.org", database=database)
+    without_secret = refused("--host", "0.0.0.0", "--allow-host", "audits.example.org", database=database)
     assert without_secret.startswith("2: ")
     assert "MASIS_MCP_TOKEN" in without_secret
     assert not database.exists(), "nothing was begun"
+
+
+@pytest.mark.parametrize(
+    ("host", "allowed", "token", "served"),
+    [
+        ("127.0.0.1", (), None, True),
+        ("127.8.9.1", (), None, True),
+        ("localhost", (), None, True),
+        ("::1", (), None, True),
+        ("127.0.0.1", ("audits.example.org",), None, False),  # behind a proxy others reach it too
+        ("127.0.0.1", ("audits.example.org",), "s", True),
+        ("0.0.0.0", (), "s", False),
+        ("::", (), "s", False),
+        ("", (), "s", False),
+        ("192.0.2.1", (), "s", False),
+        ("audits.example.org", (), "s", False),
+        ("0.0.0.0", ("audits.example.org",), "s", True),
+    ],
+)
+def test_who_may_reach_an_address(host: str, allowed: tuple[str, ...], token: str | None, served: bool) -> None:
+    if served:
+        check_address(host, allowed, token)
+    else:
+        with pytest.raises(SettingsError):
+            check_address(host, allowed, token)
 
 
 def test_it_listens_by_ipv6_as_well(database: Path) -> None:
