@@ -2,14 +2,14 @@
 
 What is nowhere is suspect by itself: a claim takes its figures from the evidence. The rival is looked for in the
 passages that bear the claim and beside them, among the facts that nothing else in the claim accounts for. What follows
-from the evidence by rounding, adding, subtracting or counting is no conflict.
+from the evidence by counting or reckoning (`derivations`) is no conflict.
 """
 
 from collections.abc import Sequence
 
 from masis.offline.assessment import Signal
 from masis.offline.evidence import Passage
-from masis.offline.facts import Day, Fact, agree, comparable, compared, likeness
+from masis.offline.facts import Fact, agree, comparable, compared, likeness
 from masis.offline.matching import Match
 from masis.offline.said import Said
 from masis.offline.signals import signal
@@ -19,16 +19,6 @@ _NEAR = 4
 _LEAST = 0.3
 _COUNTED = 12
 """Up to here a bare number may count what the evidence lists."""
-_HEDGES = frozenset("about around roughly approximately nearly almost some circa ca close".split())
-_BEYOND = frozenset("over than above".split())
-_ARITHMETIC = frozenset(
-    """
-    more less fewer total altogether together sum difference later earlier after before by left remain remains remaining
-    gap apart another additional further combined overall between longer shorter larger smaller higher lower both half
-    """.split()
-)
-"""Words without which a number is not taken for a sum or a difference."""
-_ROUNDING = 0.1
 
 
 def absent_signal(found: Match, fact: Fact, facts: Sequence[Fact]) -> Signal | None:
@@ -82,51 +72,6 @@ def _rivals(found: Match, fact: Fact, facts: Sequence[Fact], i: int) -> list[Fac
 
 def _may_count(fact: Fact) -> bool:
     return fact.kind == "number" and not fact.dimension and not fact.digits and float(fact.value) <= _COUNTED  # type: ignore[arg-type]
-
-
-def follows(found: Match, fact: Fact) -> bool:
-    """Whether the number follows from those of the evidence: rounded behind a hedge, a sum, a difference.
-
-    So may a year, from another and a span of years; a ratio ("three times as high") is not looked for.
-    """
-    if fact.kind == "date":
-        return _reckoned(found, fact)
-    following = [word.text.lower() for word in found.said.after(fact.end, 3)]
-    if following[:1] == ["times"] and following[1:] and following[1] in ("as", "more", "higher", "larger", "greater"):
-        return True
-    if fact.kind != "number" or not isinstance(fact.value, float):
-        return False
-    values = [
-        other.value
-        for i in found.region
-        for other in found.passages[i].facts
-        if other.kind == "number" and isinstance(other.value, float) and fact.dimension in ("", other.dimension)
-    ][:40]
-    before = {word.text.lower() for word in found.said.before(fact.start, 3)}
-    if before & _HEDGES and any(abs(value - fact.value) <= _ROUNDING * abs(value) for value in values):
-        return True
-    if before & _BEYOND and any(0 < value - fact.value <= _ROUNDING * abs(value) for value in values):
-        return True
-    if _ARITHMETIC.isdisjoint(found.said.lowers):
-        return False
-    wanted = fact.value
-    return any(
-        _equal(a + b, wanted) or _equal(abs(a - b), wanted) for k, a in enumerate(values) for b in values[k + 1 :]
-    )
-
-
-def _equal(made: float, wanted: float) -> bool:
-    return abs(made - wanted) < 0.001 and round(made, 4) == round(wanted, 4)
-
-
-def _reckoned(found: Match, fact: Fact) -> bool:
-    # "In 1964, four years before": 1968
-    if not isinstance(fact.value, Day) or fact.value.month:
-        return False
-    facts = [other for i in found.region for other in found.passages[i].facts][:40]
-    spans = {other.value / 12 for other in facts if other.dimension == "months" and isinstance(other.value, float)}
-    years = {other.value.year for other in facts if isinstance(other.value, Day)}
-    return any(abs(abs(fact.value.year - year) - span) < 0.01 for year in years for span in spans)
 
 
 def surroundings(said: Said, fact: Fact, passage: Passage, other: Fact) -> float:

@@ -14,6 +14,8 @@ from masis.offline.facts import Fact
 from masis.offline.matching import Match
 from masis.offline.modal_conflicts import modal_signals
 from masis.offline.orders import order_signals
+from masis.offline.pairings import pairing_signals
+from masis.offline.rankings import ranking_signals
 from masis.offline.roles import role_signals
 from masis.offline.sign_conflicts import sign_signals
 from masis.offline.signals import signal as built
@@ -39,6 +41,8 @@ def signals(found: Match, table: FactTable) -> list[Signal]:
         *modal_signals(found),
         *bound_signals(found),
         *order_signals(found),
+        *pairing_signals(found),
+        *ranking_signals(found),
     ]
     strongest: dict[tuple[str, tuple[int, int]], Signal] = {}
     result += _misplaced(found, facts)

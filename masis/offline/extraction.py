@@ -9,7 +9,7 @@ from bisect import bisect_left
 from collections.abc import Collection, Sequence
 from typing import Literal, NamedTuple
 
-from masis.offline.spelt import NUMERAL_STARTS, OFTEN, spelt_number, spelt_share
+from masis.offline.spelt import NUMERAL_STARTS, OFTEN, spelt_number, spelt_ordinal, spelt_share
 from masis.offline.text import STOPWORDS, WEAK_WORDS, Token, stem, tokens
 from masis.offline.units import CURRENCIES, MAGNITUDES, MONTHS, UNITS
 
@@ -230,6 +230,10 @@ def _word_numbers(text: str, words: Sequence[Token]) -> list[Fact]:
             begin, end = words[start].start, words[i - 1].end
             found.append(Fact("number", begin, end, text[begin:end], share, "percent", _head(text, end)))
             continue
+        ordinal = spelt_ordinal(words, i)
+        if ordinal is not None:
+            begin, end = words[i].start, words[i].end
+            found.append(Fact("number", begin, end, text[begin:end], ordinal, "ordinal", _head(text, end)))
         often = OFTEN.get(words[i].text.lower())
         if often is not None:
             found.append(Fact("number", words[i].start, words[i].end, words[i].text, often, "", "time"))

@@ -10,8 +10,9 @@ less still.
 from collections.abc import Sequence
 from functools import lru_cache
 
-from masis.offline.absent_facts import absent_signal, follows, holds
+from masis.offline.absent_facts import absent_signal, holds
 from masis.offline.assessment import Signal
+from masis.offline.derivations import follows
 from masis.offline.evidence import Passage
 from masis.offline.fact_table import FactTable
 from masis.offline.facts import Fact, agree, comparable, compared, likeness

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from masis.offline.evidence import Passage
-from masis.offline.facts import ABOUT_SHARE, OPENING, Day, Fact, agree, initials
+from masis.offline.facts import ABOUT_SHARE, OPENING, Day, Fact, agree, initials, unpointed
 
 
 class _Held(NamedTuple):
@@ -84,12 +84,12 @@ class FactTable:
         by_key: dict[Hashable, list[_Held]] = {}
         for held in self._values["name"]:
             text = held.fact.text
-            for key in (*_openings(held.fact), ("written", text.casefold()), ("short", initials(text))):
+            for key in (*_openings(held.fact), ("written", unpointed(text)), ("short", initials(text))):
                 by_key.setdefault(key, []).append(held)
         return by_key
 
     def _near_name(self, fact: Fact) -> Iterable[_Held]:
-        keys = (*_openings(fact), ("written", initials(fact.text)), ("short", fact.text.casefold()))
+        keys = (*_openings(fact), ("written", initials(fact.text)), ("short", unpointed(fact.text)))
         return [held for key in keys for held in self._names.get(key, ())]
 
 

@@ -27,6 +27,8 @@ def comparable(claim: Fact, other: Fact) -> bool:
     if claim.kind == "date":
         a, b = _as_day(claim), _as_day(other)
         return any(x and y for x, y in zip(a, b, strict=True))
+    if claim.dimension == "ordinal":
+        return claim.head == other.head != ""
     if claim.kind == "number" and not claim.dimension:
         same = bool(claim.head) and claim.head == other.head
         return same or (claim.digits > 0 and other.digits > 0) or likeness(claim, other) >= 0.8
@@ -139,13 +141,18 @@ def _same_name(claim: Fact, other: Fact) -> bool:
     if any(part in b for part in a) or (len(a) == len(b) == 1 and _opens(str(a[0]), str(b[0]))):
         return True
     mine, theirs = initials(claim.text), initials(other.text)
-    return bool(mine and mine == other.text.casefold()) or bool(theirs and theirs == claim.text.casefold())
+    return bool(mine and mine == unpointed(other.text)) or bool(theirs and theirs == unpointed(claim.text))
 
 
 def _opens(a: str, b: str) -> bool:
     # "Grey" opens "Greyfriars"; "Chinese" and "China" share all but their ends.
     shared = max(OPENING, min(len(a), len(b)) - 1)
     return len(a) >= shared and len(b) >= shared and a[:shared] == b[:shared]
+
+
+def unpointed(text: str) -> str:
+    """A name in lower case without the points of abbreviations: "us" for "U.S."."""
+    return text.replace(".", "").casefold()
 
 
 @lru_cache(maxsize=16384)

@@ -91,7 +91,7 @@ _ENDED = frozenset(
     """
     withdrawn withdrew ended ends end closed cancelled canceled abolished rejected reject rejects avoided avoid removed
     stopped ban discontinued expired expires lost lifted lift lifts overrode overturned repealed vetoed dropped failed
-    failure stop unavailable unable impossible
+    failure stop unavailable unable impossible gone disappeared vanished
     """.split()
 )
 

@@ -14,7 +14,7 @@ from masis.offline.facts import Fact, extract
 from masis.offline.lexicon import antonyms, loose_keys, phrases
 from masis.offline.modality import Modal, modes
 from masis.offline.polarity import limited, negated, negation_cues, universal
-from masis.offline.stretches import Stretch, Telling, segments, stretches, tellings
+from masis.offline.stretches import Stretch, Telling, phrased, segments, stretches, tellings
 from masis.offline.text import Token
 
 _START, _END = attrgetter("start"), attrgetter("end")
@@ -127,6 +127,17 @@ class Said:
     def tellings(self) -> tuple[Telling, ...]:
         """Its stretches with what each tells."""
         return tellings(self.words, self.stretches)
+
+    @cached_property
+    def told_facts(self) -> list[tuple[Telling, Fact]]:
+        """Its facts, each with what is told around it."""
+        pieces = tellings(self.words, phrased(self.words, self.stretches)) if self.facts else ()
+        return [
+            (piece, fact)
+            for piece in pieces
+            for fact in self.facts
+            if any(self.words[i].start == fact.start for i in piece.stretch.words)
+        ]
 
     @cached_property
     def segments(self) -> list[int]:

@@ -16,6 +16,7 @@ from masis.offline.negation_conflicts import negation_signals
 from masis.offline.polarity import ended, tentative
 from masis.offline.signals import signal
 from masis.offline.text import Token
+from masis.offline.units import UNITS
 
 _SAME_THING = 0.5
 _MARGIN = 0.1
@@ -58,6 +59,8 @@ def _directions(found: Match) -> list[Signal]:
 
 
 def _in_no_longer(words: Sequence[Token], i: int) -> bool:
+    if words[i].text.lower() in ("later", "earlier") and i > 0:
+        return UNITS.get(words[i - 1].text.lower(), ("",))[0] in ("duration", "months")  # "nine weeks later"
     return words[i].text.lower() in ("longer", "more") and i > 0 and words[i - 1].text.lower() in ("no", "any")
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from masis.offline.text import NUMBER_WORDS, Token
+from masis.offline.text import NUMBER_WORDS, ORDINAL_WORDS, Token
 from masis.offline.units import MAGNITUDES
 
 
@@ -35,13 +35,24 @@ def spelt_number(words: Sequence[Token], i: int) -> tuple[float | None, int]:
     return value, i
 
 
+_PERIODS = frozenset("quarter half century decade year season edition round floor stage phase chapter term".split())
+"""What an ordinal in words tells apart: "the third quarter", not "the second"."""
+
+
+def spelt_ordinal(words: Sequence[Token], i: int) -> float | None:
+    """The place in an order that a word names before what is counted so: "third quarter" -> 3."""
+    value = ORDINAL_WORDS.get(words[i].text.lower())
+    following = words[i + 1].text.lower() if i + 1 < len(words) else ""
+    return float(value) if value is not None and following in _PERIODS else None
+
+
 OFTEN = {"once": 1.0, "twice": 2.0, "thrice": 3.0}
 """Words that count occasions, as "three times" does."""
 _PARTS = {"half": 2, "third": 3, "thirds": 3, "quarter": 4, "quarters": 4, "fifth": 5, "fifths": 5, "tenth": 10}
 _COUNTED = {"a": 1, "one": 1, "two": 2, "three": 3, "four": 4}
 
 
-NUMERAL_STARTS = frozenset({*NUMBER_WORDS, *OFTEN, *_COUNTED, "dozen", "half", "quarter"})
+NUMERAL_STARTS = frozenset({*NUMBER_WORDS, *ORDINAL_WORDS, *OFTEN, *_COUNTED, "dozen", "half", "quarter"})
 """Words at which a number may begin."""
 
 

@@ -35,6 +35,8 @@ _AUXILIARIES = frozenset(
     "is are was were be been has have had will would can could may might shall should must does do did".split()
 )
 _NO_SUBJECT = frozenset("in on at by from to of with for under since until during within into".split())
+_PARTICIPLES = ("ed", "ilt", "ade", "wn", "en")
+_TRAILING = _NO_SUBJECT | {"than", "as", "until", "because"}
 _LONGEST_ACTOR = 5
 _INSERTED = 5
 _SOON = 6
@@ -89,6 +91,22 @@ def tellings(words: Sequence[Token], pieces: Sequence[Stretch]) -> tuple[Telling
         all_keys = keys.union(*(loose_keys(root) for root in actor))
         told.append(Telling(stretch, held | deed, actor, keys, all_keys))
     return tuple(told)
+
+
+def phrased(words: Sequence[Token], pieces: Sequence[Stretch]) -> tuple[Stretch, ...]:
+    """The stretches, where one without a subject of its own that a participle or a preposition opens goes with the one
+    before: "open to cyclists | since 1995", "the regulator | built by Corvane".
+    """
+    found: list[Stretch] = []
+    for piece in pieces:
+        first = words[piece.words[0]]
+        participle = first.text.endswith(_PARTICIPLES) and verb(first)
+        if found and (participle or first.text.lower() in _TRAILING):
+            before = found.pop()
+            found.append(before._replace(words=(*before.words, *piece.words)))
+        else:
+            found.append(piece)
+    return tuple(found)
 
 
 def deed_of(words: Sequence[Token], stretch: Stretch) -> list[int]:
