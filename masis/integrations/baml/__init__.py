@@ -42,7 +42,7 @@ LONGEST = 100_000
 MOST_BRACKETS = 800
 """Brackets and braces in a reply that BAML is given: its time grows with their square."""
 DEEPEST = 16
-"""How deep they may stand in each other: from some hundred levels on the parser takes the process with it."""
+"""How deep they may stand in each other: 300 levels take seconds, 1,000 minutes, 20,000 the process."""
 ENDS_TRIED = 3
 _BRACKETS = re.compile(r"[{}\[\]]")
 _SIGNS = re.compile(r'("(?:[^"\\]|\\.)*+\\?(?:"|\Z))|[,}\]]', re.DOTALL)
