@@ -86,7 +86,11 @@ def _tiles(total: Rates, way: To) -> list[dict[str, Any]]:
     plain = [
         (duration(total.critique_latency_ms), "mean audit", "Mean time of an audit (critique_latency_ms)"),
         (figure(total.claims_per_draft), "claims a draft", "Mean number of claims (claims_per_draft)"),
-        (figure(total.critique_confidence_avg), "mean confidence", "In the claims as they came"),
+        (
+            figure(total.critique_confidence_avg),
+            "claim confidence",
+            "Of the claim reports (critique_confidence_avg)",
+        ),
         (f"{tokens:,}", "tokens", f"{total.input_tokens:,} in, {total.output_tokens:,} out, {total.calls:,} calls"),
         ("–" if total.cost_usd is None else f"${total.cost_usd:,.2f}", "cost", "Where the price is known"),
     ]
@@ -109,12 +113,19 @@ def _over_time(found: MetricsReport, rate: Rate, way: To) -> dict[str, Any]:
     ends = (found.periods[0].name, found.periods[-1].name) if found.periods else ("", "")
     return {
         "title": word["title"],
-        "meaning": word["meaning"],
+        "meaning": word["meaning"] + (_besides(found.total) if rate == "converged" else ""),
         "value": percent(getattr(found.total, word["field"])),
         "points": points,
         "from": period_name(found.period, ends[0] or ""),
         "to": period_name(found.period, ends[1] or ""),
     }
+
+
+def _besides(total: Rates) -> str:
+    """How else audits ended: few that end by convergence may mean that most were done before."""
+    return (
+        f". {percent(total.no_issues_rate)} more ended with nothing grave left, {percent(total.error_rate)} by an error"
+    )
 
 
 def _spread(found: Distribution, spread: Spread, way: To) -> dict[str, Any]:

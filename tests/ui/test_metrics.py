@@ -33,6 +33,13 @@ def test_the_page_shows_rates_distributions_and_tables(audited_bench: Workbench)
     assert [table["title"] for table in drawn["tables"]] == ["By model of the critic", "By week"]
 
 
+def test_beside_convergence_stands_how_else_audits_ended(audited_bench: Workbench) -> None:
+    [convergence] = [rate for rate in board(audited_bench)["rates"] if rate["title"] == "Convergence"]
+    done = percent(report(audited_bench.store, MeasureFilter(), "week").total.no_issues_rate)
+    assert done != "0%"
+    assert f"{done} more ended with nothing grave left" in convergence["meaning"]
+
+
 def test_every_figure_leads_to_as_many_runs_as_it_counts(audited_bench: Workbench) -> None:
     store = audited_bench.store
     found = report(store, MeasureFilter(), "week")
