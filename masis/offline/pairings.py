@@ -51,14 +51,19 @@ def pairing_signals(found: Match) -> list[Signal]:
 
 
 def _paired_otherwise(found: Match, fact: Fact, facts: Sequence[Fact]) -> Signal | None:
-    wanted = _beside(found.said, fact, facts)
+    if fact.kind == "name" and _lead(found.said, fact) != "by":
+        return None
     homes = [piece for i in found.region for piece in _pieces(found.passages[i], fact.kind) if _says(fact, piece.fact)]
-    if not wanted or not homes:
+    wanted = _beside(found.said, fact, facts) if homes else []
+    if not wanted:
         return None
     alone = all(map(_says_by_itself, homes))
     near = [found.passages[i] for i in found.region] if fact.kind == "name" else [home.passage for home in homes]
     known = [word for word in wanted if any(_in_passage(word, passage) for passage in near)]
     at_home = [word for word in wanted if any(_at_home(found, word, home) for home in homes)]
+    spare = [word for word in known if word not in at_home]
+    if sum(word.weight for word in spare) < _APART:
+        return None
     total = sum(word.weight for word in known)
     best: tuple[float, _Piece] | None = None
     for passage in dict.fromkeys(near):
@@ -67,7 +72,7 @@ def _paired_otherwise(found: Match, fact: Fact, facts: Sequence[Fact]) -> Signal
                 continue
             if any(not _held(word, rival) for word in at_home) or not (alone or _is_item(rival)):
                 continue
-            apart = [word for word in known if word not in at_home and _held(word, rival)]
+            apart = [word for word in spare if _held(word, rival)]
             weight = sum(_held(word, rival) for word in apart)
             named = any(word.weight >= 1.3 for word in apart)
             if weight < _APART or not (named or weight >= _SHARE * total):
@@ -125,7 +130,7 @@ def _held(word: Token, piece: _Piece) -> float:
 
 
 def _in_passage(word: Token, passage: Passage) -> bool:
-    return any(_held(word, _Piece(passage, telling, passage.facts[0])) for telling in passage.tellings if passage.facts)
+    return word.stem in passage.content or not passage.keys.isdisjoint(loose_keys(word.stem))
 
 
 def _at_home(found: Match, word: Token, home: _Piece) -> bool:
@@ -151,7 +156,7 @@ def _comparable(found: Match, fact: Fact, facts: Sequence[Fact], homes: Sequence
     if any(home.telling.stretch is rival.telling.stretch for home in homes):
         return False
     if fact.kind == "name":
-        return any(_named_alike(found.said, fact, home, rival) for home in homes)
+        return _lead(rival.passage, other) == "by"
     return comparable(fact, other) or any(_alike(home.fact, other) for home in homes)
 
 
@@ -160,9 +165,7 @@ def _alike(home: Fact, other: Fact) -> bool:
     return bare and home.head == other.head
 
 
-def _named_alike(said: Said, fact: Fact, home: _Piece, rival: _Piece) -> bool:
-    """Whether claim and rival have their names behind the same preposition."""
-    mine, theirs = said.before(fact.start, 3), rival.passage.before(rival.fact.start, 3)
-    lead = next((word.text.lower() for word in reversed(mine) if word.text.lower() in _LEADS), "")
-    their_lead = next((word.text.lower() for word in reversed(theirs) if word.text.lower() in _LEADS), "")
-    return bool(lead) and lead == their_lead == "by"
+def _lead(said: Said, fact: Fact) -> str:
+    """The preposition a name stands behind, at most three words away."""
+    before = [word.text.lower() for word in said.before(fact.start, 3)]
+    return next((word for word in reversed(before) if word in _LEADS), "")

@@ -42,6 +42,11 @@ class Said:
         self.content = frozenset(word.stem for word in words if word.weight > 0)
 
     @cached_property
+    def keys(self) -> frozenset[str]:
+        """The looser keys of its content words."""
+        return frozenset(key for root in self.content for key in loose_keys(root))
+
+    @cached_property
     def facts(self) -> list[Fact]:
         """Its numbers, dates and names, with offsets into the text."""
         return extract(self.text, self.known_names, self.words)
