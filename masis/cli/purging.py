@@ -30,7 +30,7 @@ from masis.workbench.retention import purge as purge_now
 @click.option("--dry-run", is_flag=True, help="Say what would go, and remove nothing.")
 @click.option("--yes", is_flag=True, help="Don't ask.")
 @click.option("--include-decided", is_flag=True, help="Also what people's decisions are about. The decisions stay.")
-@click.option("--include-waiting", is_flag=True, help="Also audits that wait for a person.")
+@click.option("--keep-waiting", is_flag=True, help="Keep audits that wait for a person, however old.")
 @click.option("--shrink/--no-shrink", default=True, show_default=True, help="Give the room back to the disk.")
 @click.option("--list", "listed", is_flag=True, help="Name every run and screening, not only how many.")
 @click.option("--history", is_flag=True, help="Say what was removed so far, and by whom.")
@@ -44,7 +44,7 @@ def purge(
     dry_run: bool,
     yes: bool,
     include_decided: bool,
-    include_waiting: bool,
+    keep_waiting: bool,
     shrink: bool,
     listed: bool,
     history: bool,
@@ -54,8 +54,9 @@ def purge(
 ) -> None:
     """Remove audits and screenings that are past their time: their results, iterations, drafts, events and grades.
 
-    What people decided on stays, and what waits for a person, unless you say otherwise. Cases, corpora, decisions, the
-    figures of every audit and the log of executions stay in any case. What was removed is recorded, without its texts.
+    What people decided on stays unless you say otherwise; what waits for a person goes, and is named, unless you keep
+    it. Cases, corpora, decisions, the figures of every audit and the log of executions stay in any case. What was
+    removed is recorded, without its texts.
 
     \b
       masis purge --dry-run                      what would go?
@@ -76,7 +77,7 @@ def purge(
         if as_json:
             click.echo(json.dumps({"removed": None}))
         return
-    rule = rule_of(days, decided=include_decided, waiting=include_waiting)
+    rule = rule_of(days, decided=include_decided, waiting=not keep_waiting)
     plan = planned(workbench, rule)
     if not as_json:
         _tell_plan(workbench, plan, listed=listed)
@@ -121,6 +122,10 @@ def _tell_plan(workbench: Workbench, plan: PurgePlan, *, listed: bool) -> None:
     rule = plan.rule
     click.echo(f"{rule_words(rule)}, of {counted(plan.runs_in_all, 'run')}")
     click.echo(f"  goes   {amount_words(plan.runs, plan.screenings, plan.parts, plan.bytes)}")
+    if plan.waiting:
+        click.echo(
+            f"         {counted(plan.waiting, 'of them', 'of them')} waiting for a person; --keep-waiting leaves those"
+        )
     for line in kept_lines(plan):
         click.echo(f"  stays  {line}")
     click.echo(f"  stays  cases, decisions, figures of every audit, the log of executions; {workbench.database}")
@@ -140,7 +145,7 @@ def kept_lines(plan: PurgePlan) -> list[str]:
     """What is old enough and stays all the same, and how it would go."""
     told = {
         "decided": "for what people decided (--include-decided removes that too)",
-        "waiting": "since a person has yet to decide (--include-waiting removes that too)",
+        "waiting": "since a person has yet to decide",
     }
     return [f"{counted(number, 'of these', 'of these')} {told[why]}" for why, number in plan.kept.items()]
 
@@ -169,6 +174,7 @@ def plan_json(plan: PurgePlan) -> dict[str, Any]:
         "screenings": plan.screenings,
         "parts": plan.parts.model_dump(),
         "bytes": plan.bytes,
+        "waiting": plan.waiting,
         "kept": dict(plan.kept),
         "goes": [each.model_dump(include={"kind", "id", "ended_at", "bytes"}) for each in plan.goes],
     }
@@ -202,9 +208,8 @@ def _tell_history(workbench: Workbench, *, as_json: bool, listed: bool) -> None:
         say("Nothing has been removed so far.")
     for each in purges:
         amount = amount_words(each.runs, each.screenings, each.parts, each.bytes)
-        also = [name for name, too in (("decided", each.rule.decided), ("waiting", each.rule.waiting)) if too]
         click.echo(printable(f"purge {each.seq}  {each.at[:19]}  by {each.by} ({each.how})  {amount}"))
-        click.echo(f"         {rule_words(each.rule)}{', with what was ' + ' and '.join(also) if also else ''}")
+        click.echo(f"         {rule_words(each.rule)}{each.rule.departures}")
         for removal in workbench.store.purges.removals(each.seq) if listed else ():
             click.echo(printable(f"  - {removal.kind} {removal.id}  sha256 {removal.digest}"))
 

@@ -14,7 +14,7 @@ ExecutionEnd = TerminationReason | Literal["abandoned"]
 
 PurgedKind = Literal["run", "screening", "remembered_grades"]
 KeptFor = Literal["decided", "waiting"]
-"""Why something old enough is kept: a person's entry in a log is about it, it waits for a person."""
+"""Why something old enough is kept: a person's entry in a log is about it, or it waits for one and is to be kept."""
 
 Trigger = Literal["command", "page", "automatic"]
 """Where a purge came from."""
@@ -51,14 +51,21 @@ class ExecutionPage(Record):
 class RetentionRule(Record):
     """What goes: everything that ended before ``cutoff``, but for what is kept unless told otherwise.
 
-    ``days`` is the age that the cutoff was reckoned from. ``decided`` takes what people's decisions rest on too,
-    ``waiting`` the runs that wait for a person.
+    ``days`` is the age that the cutoff was reckoned from. ``decided`` takes what people's decisions rest on too;
+    ``waiting=False`` keeps the runs that wait for a person.
     """
 
     cutoff: str
     days: int = Field(ge=0)
     decided: bool = False
-    waiting: bool = False
+    waiting: bool = True
+
+    @property
+    def departures(self) -> str:
+        """Where this is not the plain rule, to be put behind the rule in words."""
+        return (", with what was decided" if self.decided else "") + (
+            "" if self.waiting else ", without what was waiting"
+        )
 
 
 class Parts(Record):
@@ -102,7 +109,10 @@ class Purge(Record):
 
 
 class Candidate(Record):
-    """Something that is old enough; ``kept_for`` says why it is kept all the same, None where it goes."""
+    """Something that is old enough; ``kept_for`` says why it is kept all the same, None where it goes.
+
+    ``waits``: it is what a person has yet to decide on.
+    """
 
     kind: PurgedKind
     id: str
@@ -112,6 +122,7 @@ class Candidate(Record):
     bytes: int
     parts: Parts
     kept_for: KeptFor | None = None
+    waits: bool = False
 
 
 class PurgePlan(Record):
@@ -136,6 +147,11 @@ class PurgePlan(Record):
     def screenings(self) -> int:
         """How many screenings go."""
         return sum(each.kind == "screening" for each in self.goes)
+
+    @property
+    def waiting(self) -> int:
+        """How many of them wait for a person."""
+        return sum(each.waits for each in self.goes)
 
     @property
     def bytes(self) -> int:

@@ -145,6 +145,7 @@ def _rows(connection: sqlite3.Connection, rule: RetentionRule) -> Iterator[_Foun
                 bytes=row["bytes"],
                 parts=Parts(drafts=row["drafts"] if kind == "run" else 0),
                 kept_for=_kept_for(row, rule),
+                waits=bool(row["waiting"]),
             )
 
 

@@ -30,9 +30,9 @@ def show_retention(bench: Workbench) -> None:
     held = f"for {spoken(days, 'day')}" if days else "for ever"
     own = " It works by itself once a day." if bench.settings.retention_auto and days else ""
     st.markdown(
-        f"Audits and screenings are kept {held} (`retention_days`).{own} What people decided on is kept for good, and "
-        "so is what waits for a person, unless you say otherwise here. Cases, decisions, the figures of every audit "
-        "and the log of executions stay in any case."
+        f"Audits and screenings are kept {held} (`retention_days`).{own} What people decided on is kept for good, "
+        "unless you say otherwise here. Cases, decisions, the figures of every audit and the log of executions stay in "
+        "any case."
     )
     rule = _asked(days)
     with st.spinner("Looking what is past its time"):
@@ -51,7 +51,7 @@ def _asked(days: int) -> RetentionRule:
     default = days or 30
     older = address.number("days") if address.value("days") else default
     st.session_state["retention-days"] = min(older, 36_500)
-    decided, waiting = (address.value(name) == "yes" for name in ("decided", "waiting"))
+    decided, waiting = address.value("decided") == "yes", address.value("waiting") != "no"
     st.session_state["retention-decided"], st.session_state["retention-waiting"] = decided, waiting
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         st.number_input(
@@ -71,13 +71,18 @@ def _asked(days: int) -> RetentionRule:
     return rule_of(st.session_state["retention-days"], decided=decided, waiting=waiting)
 
 
+PLAIN = {"decided": False, "waiting": True}
+"""What goes where nobody says otherwise: what is not in the address."""
+
+
 def _choose_days(default: int) -> None:
     chosen = st.session_state["retention-days"]
     address.put("days", "" if chosen == default else str(chosen))
 
 
 def _choose(name: str) -> None:
-    address.put(name, "yes" if st.session_state[f"retention-{name}"] else "")
+    chosen = st.session_state[f"retention-{name}"]
+    address.put(name, "" if chosen == PLAIN[name] else "yes" if chosen else "no")
 
 
 def plan_data(plan: PurgePlan) -> dict[str, Any]:
@@ -86,7 +91,10 @@ def plan_data(plan: PurgePlan) -> dict[str, Any]:
         "goes": {
             "amount": spoken(plan.runs, "audit") if not plan.screenings else _both(plan.runs, plan.screenings),
             "of": f"of {_both(plan.runs_in_all, plan.screenings_in_all)}",
-            "parts": [spoken(count, name[:-1]) for name, count in plan.parts.model_dump().items() if count],
+            "parts": [
+                *([f"{plan.waiting:,} waiting for a person"] if plan.waiting else []),
+                *(spoken(count, name[:-1]) for name, count in plan.parts.model_dump().items() if count),
+            ],
             "size": size_words(plan.bytes),
         },
         "kept": [{"count": f"{count:,}", "why": KEPT[why]} for why, count in sorted(plan.kept.items()) if why in KEPT],
@@ -190,13 +198,12 @@ HOW = {"command": "command line", "page": "this page", "automatic": "by itself"}
 
 
 def _purge_row(each: Purge) -> dict[str, Any]:
-    also = [words for words, too in (("decided", each.rule.decided), ("waiting", each.rule.waiting)) if too]
     return {
         "seq": each.seq,
         "at": each.at,
         "by": each.by,
         "how": HOW[each.how],
-        "rule": f"ended before {each.rule.cutoff[:10]}" + (f", with what was {' and '.join(also)}" if also else ""),
+        "rule": f"ended before {each.rule.cutoff[:10]}{each.rule.departures}",
         "amount": _both(each.runs, each.screenings),
         "parts": ", ".join(spoken(count, name[:-1]) for name, count in each.parts.model_dump().items() if count),
         "size": size_words(each.bytes),

@@ -33,8 +33,11 @@ class Purged(NamedTuple):
     lingers: bool = False
 
 
-def rule_of(days: int, *, decided: bool = False, waiting: bool = False, now: str | None = None) -> RetentionRule:
-    """The rule for what is older than ``days``: the time it is reckoned from is fixed, so that what is shown goes."""
+def rule_of(days: int, *, decided: bool = False, waiting: bool = True, now: str | None = None) -> RetentionRule:
+    """The rule for what is older than ``days``: the time it is reckoned from is fixed, so that what is shown goes.
+
+    ``waiting=False`` keeps what waits for a person; ``decided=True`` takes what decisions rest on.
+    """
     at = datetime.fromisoformat(now) if now else datetime.now(UTC)
     cutoff = (at - timedelta(days=days)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     return RetentionRule(cutoff=cutoff, days=days, decided=decided, waiting=waiting)

@@ -42,7 +42,7 @@ def test_what_is_past_its_time_goes_by_a_name_and_a_word_and_the_desk_says_so(
     cases = audited_long_ago(tmp_path / "old.db")
     with serving("serve", "--db", str(tmp_path / "old.db"), folder=tmp_path) as base:
         tab = open_tab(base, scheme="dark")
-        page = tab.open("/retention?waiting=yes")
+        page = tab.open("/retention")
         expect(page.get_by_text("6 audits would go")).to_be_visible()
         page.get_by_text("Which ones").click()
         expect(page.get_by_role("region", name="What would go").get_by_role("link", name=HOSTILE)).to_be_visible()

@@ -51,16 +51,16 @@ def test_a_dry_run_says_exactly_what_then_goes(masis: Masis, audited: Path) -> N
     dry = masis("purge", "--dry-run", "--list", "--db", audited)
     assert dry.exit_code == 0
     assert "older than 30 days" in dry.stdout
-    assert "goes   2 runs" in dry.stdout
+    assert "goes   3 runs" in dry.stdout
+    assert "1 of them waiting for a person; --keep-waiting leaves those" in dry.stdout
     assert "1 of these for what people decided (--include-decided" in dry.stdout
-    assert "1 of these since a person has yet to decide (--include-waiting" in dry.stdout
     assert "this was a dry run" in dry.stderr
     would = read(masis("purge", "--dry-run", "--json", "--db", audited))["plan"]
-    assert would["runs"] == 2
+    assert (would["runs"], would["waiting"]) == (3, 1)
     done = masis("purge", "--yes", "--json", "--by", "Grace", "--db", audited)
     assert done.exit_code == 0, done.output
     removed = read(done)["removed"]
-    assert (removed["runs"], removed["bytes"], removed["parts"]) == (2, would["bytes"], would["parts"])
+    assert (removed["runs"], removed["bytes"], removed["parts"]) == (3, would["bytes"], would["parts"])
     assert (removed["by"], removed["how"]) == ("Grace", "command")
     named = read(masis("purge", "--history", "--list", "--json", "--db", audited))["purges"][0]["removed"]
     assert [each["id"] for each in named] == [each["id"] for each in would["goes"]]
@@ -75,7 +75,7 @@ def test_the_age_is_the_setting_unless_it_is_given(
     monkeypatch.setenv("MASIS_RETENTION_DAYS", "41")
     assert read(masis("purge", "--dry-run", "--json", "--db", audited))["plan"]["runs"] == 0
     younger = masis("purge", "--dry-run", "--json", "--older-than", "39", "--db", audited)
-    assert read(younger)["plan"]["runs"] == 2
+    assert read(younger)["plan"]["runs"] == 3
     monkeypatch.setenv("MASIS_RETENTION_DAYS", "0")
     kept = masis("purge", "--yes", "--db", audited)
     assert kept.exit_code == 0
@@ -84,13 +84,14 @@ def test_the_age_is_the_setting_unless_it_is_given(
     assert masis("purge", "--db", audited).exit_code == 2
 
 
-def test_more_goes_only_when_told(masis: Masis, audited: Path) -> None:
+def test_more_or_less_goes_only_when_told(masis: Masis, audited: Path) -> None:
     asked = ("purge", "--dry-run", "--json", "--db", audited)
-    assert read(masis(*asked, "--include-waiting"))["plan"]["runs"] == 3
-    assert read(masis(*asked, "--include-decided"))["plan"]["runs"] == 3
-    both = masis("purge", "--yes", "--include-decided", "--include-waiting", "--db", audited)
-    assert "Removed as purge 1: 4 runs" in both.stdout
-    assert "with what was decided and waiting" in masis("purge", "--history", "--db", audited).stdout
+    less = read(masis(*asked, "--keep-waiting"))["plan"]
+    assert (less["runs"], less["waiting"], less["kept"]["waiting"]) == (2, 0, 1)
+    assert read(masis(*asked, "--include-decided"))["plan"]["runs"] == 4
+    both = masis("purge", "--yes", "--include-decided", "--keep-waiting", "--db", audited)
+    assert "Removed as purge 1: 3 runs" in both.stdout
+    assert "with what was decided, without what was waiting" in masis("purge", "--history", "--db", audited).stdout
     assert masis("verify-log", "--db", audited).exit_code == 0
 
 
@@ -101,7 +102,7 @@ def test_nothing_goes_without_a_yes(masis: Masis, audited: Path) -> None:
     assert read(masis("purge", "--history", "--json", "--db", audited)) == {"purges": []}
 
 
-@pytest.mark.parametrize(("answer", "code", "gone"), [("n\n", 1, 0), ("y\n", 0, 2)])
+@pytest.mark.parametrize(("answer", "code", "gone"), [("n\n", 1, 0), ("y\n", 0, 3)])
 def test_at_a_terminal_it_asks(audited: Path, answer: str, code: int, gone: int) -> None:
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
@@ -123,7 +124,7 @@ def test_a_case_whose_audit_is_gone_is_audited_again(masis: Masis, audited: Path
     masis("purge", "--yes", "--db", audited)
     again = masis("audit", tmp_path / "cases.jsonl", "--db", audited, "--set", "spot_check_share=0")
     assert again.exit_code == 0, again.output
-    assert "2 cases audited, 2 cases skipped" in again.output
+    assert "3 cases audited, 1 case skipped" in again.output
 
 
 def test_a_report_of_an_audit_that_is_gone_says_so(masis: Masis, audited: Path) -> None:
@@ -139,7 +140,7 @@ def test_a_report_of_an_audit_that_is_gone_says_so(masis: Masis, audited: Path) 
 @pytest.mark.spec("REQ-CRITIC-COMP-001", "REQ-CRITIC-COMP-001-FIELDS")
 def test_executions_are_exported_and_outlast_the_runs(masis: Masis, audited: Path, tmp_path: Path) -> None:
     before = masis("export", "--format", "executions", "--db", audited).stdout
-    masis("purge", "--yes", "--include-decided", "--include-waiting", "--db", audited)
+    masis("purge", "--yes", "--include-decided", "--db", audited)
     assert masis("export", "--format", "executions", "--db", audited).stdout == before
     rows = [json.loads(line) for line in before.splitlines()]
     assert [row["case_id"] for row in rows] == ["waits", "decided", "accepted", "accepted too"]
@@ -150,7 +151,7 @@ def test_a_runs_export_leaves_out_what_is_gone(masis: Masis, audited: Path) -> N
     masis("purge", "--yes", "--db", audited)
     left = masis("export", "--format", "runs", "--db", audited)
     assert left.exit_code == 0, left.output
-    assert sorted(json.loads(line)["case_id"] for line in left.stdout.splitlines()) == ["decided", "waits"]
+    assert sorted(json.loads(line)["case_id"] for line in left.stdout.splitlines()) == ["decided"]
 
 
 # what may come in between
@@ -173,8 +174,8 @@ def test_ctrl_c_ends_it_after_the_batch_under_way_and_the_same_command_goes_on(
     assert read(result)["removed"]["runs"] == 1
     assert read(result)["file"] is None
     assert "The same command goes on from here." in result.stderr
-    assert "1 run stayed" in result.stderr
-    assert read(masis("purge", "--yes", "--json", "--db", audited))["removed"]["runs"] == 1
+    assert "2 runs stayed" in result.stderr
+    assert read(masis("purge", "--yes", "--json", "--db", audited))["removed"]["runs"] == 2
     assert masis("health", "--db", audited).exit_code == 0
 
 
@@ -199,7 +200,7 @@ def test_without_room_for_a_new_file_the_old_one_stays_and_that_is_said(
     )
     result = masis("purge", "--yes", "--json", "--db", audited)
     assert result.exit_code == 0
-    assert read(result)["removed"]["runs"] == 2
+    assert read(result)["removed"]["runs"] == 3
     assert "MB free" in read(result)["file"]["why_not"]
     assert "it did not give all room back" in result.stderr
 
@@ -207,7 +208,7 @@ def test_without_room_for_a_new_file_the_old_one_stays_and_that_is_said(
 def test_the_file_may_be_left_as_it_is(masis: Masis, audited: Path) -> None:
     result = masis("purge", "--yes", "--json", "--no-shrink", "--db", audited)
     assert read(result)["file"] is None
-    assert read(result)["removed"]["runs"] == 2
+    assert read(result)["removed"]["runs"] == 3
 
 
 @pytest.mark.parametrize("arguments", [("--older-than", "-1"), ("--older-than", "many"), ("--olderthan", "3")])

@@ -35,7 +35,7 @@ from tests.store.test_screenings import a_grade, abstracts, screened
 
 OLD, NEW, CUTOFF = "2026-01-01T10:00:01.000Z", "2026-03-01T10:00:01.000Z", "2026-02-01T00:00:00.000Z"
 SECRET = "Kastellaun lies on a ridge of slate"
-RULE = RetentionRule(cutoff=CUTOFF, days=30)
+RULE = RetentionRule(cutoff=CUTOFF, days=30, waiting=False)
 ALL = RetentionRule(cutoff=CUTOFF, days=30, decided=True, waiting=True)
 
 
@@ -94,7 +94,7 @@ def mixed(store: Store) -> Store:
 
 
 @pytest.mark.spec("REQ-CRITIC-COMP-002", "REQ-CRITIC-SEC-004")
-def test_what_is_old_goes_but_for_what_a_person_decided_on_or_is_to_decide_on(mixed: Store) -> None:
+def test_what_is_old_goes_but_for_what_a_person_decided_on_and_what_waits_where_that_is_kept(mixed: Store) -> None:
     plan = mixed.retention.plan(RULE)
     assert planned(mixed) == {"run-accepted", "superseded", "cut"}
     assert plan.kept == {"decided": 3, "waiting": 1}

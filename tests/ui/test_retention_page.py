@@ -40,7 +40,7 @@ def press(app: AppTest, *, name: str, word: str) -> AppTest:
 
 
 def test_nothing_goes_by_looking(old: Workbench, open_page: OpenPage) -> None:
-    app = open_page("retention", waiting="yes", decided="yes", days="1")
+    app = open_page("retention", decided="yes", days="1")
     assert "30 days" in texts(app)
     assert old.store.purges.history() == ()
 
@@ -49,15 +49,15 @@ def test_nothing_goes_by_looking(old: Workbench, open_page: OpenPage) -> None:
 def test_nothing_goes_without_a_name_and_the_word(
     old: Workbench, open_page: OpenPage, name: str, word: str, said: str
 ) -> None:
-    app = press(open_page("retention", waiting="yes"), name=name, word=word)
+    app = press(open_page("retention"), name=name, word=word)
     assert said in texts(app)
     assert old.store.purges.history() == ()
 
 
 def test_what_was_shown_goes_and_is_recorded_with_the_name(old: Workbench, open_page: OpenPage) -> None:
-    plan = planned(old, rule_of(30, waiting=True))
+    plan = planned(old, rule_of(30))
     assert plan.runs == len(AUDITED) - 1
-    app = press(open_page("retention", waiting="yes"), name="Grace", word="Remove ")
+    app = press(open_page("retention"), name="Grace", word="Remove ")
     assert f"{len(AUDITED) - 1} audits removed." in texts(app)
     (done,) = old.store.purges.history()
     assert (done.by, done.how, done.runs, done.rule.waiting) == ("Grace", "page", plan.runs, True)
@@ -65,16 +65,16 @@ def test_what_was_shown_goes_and_is_recorded_with_the_name(old: Workbench, open_
 
 
 def test_the_age_in_the_address_is_the_rule(old: Workbench, open_page: OpenPage) -> None:
-    app = open_page("retention", days="50", waiting="yes")
+    app = open_page("retention", days="50")
     assert not [button for button in app.button if button.label == "Remove"]
-    app = open_page("retention", days="39", waiting="yes")
+    app = open_page("retention", days="39")
     assert [button for button in app.button if button.label == "Remove"]
     assert not open_page("retention", days="many").exception
 
 
 def test_the_plan_is_drawn_with_why_the_rest_stays(old: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retention_page, "LISTED", 2)
-    drawn = plan_data(planned(old, rule_of(30, waiting=True)))
+    drawn = plan_data(planned(old, rule_of(30)))
     assert drawn["kept"] == [{"count": "1", "why": "kept for what people decided"}]
     assert (len(drawn["rows"]), drawn["more"]) == (2, len(AUDITED) - 3)
     assert drawn["goes"]["amount"] == f"{len(AUDITED) - 1} audits"
@@ -91,7 +91,7 @@ def test_a_workbench_without_audits_has_a_page_all_the_same(open_page: OpenPage,
 @pytest.fixture
 def purged(old: Workbench) -> Workbench:
     """Every audit removed."""
-    done = purge(old, rule_of(30, decided=True, waiting=True), by="Grace", how="command")
+    done = purge(old, rule_of(30, decided=True), by="Grace", how="command")
     assert done.purge is not None
     return old
 
