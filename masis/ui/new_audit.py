@@ -308,34 +308,38 @@ def _models(bench: Workbench, settings: Settings) -> None:
             with column:
                 _choose_model(role, offered_models(bench.settings, role), getattr(settings, role))
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.button(
-            "Critic's model for all", key="one-model", type="tertiary", on_click=_one_model, args=(settings.critic,)
-        )
-        st.button("Test these models", icon=":material/bolt:", key="test-these", on_click=_test, args=(settings,))
+        st.button("Critic's model for all", key="one-model", type="tertiary", on_click=_one_model)
+        wanted = st.button("Test these models", icon=":material/bolt:", key="test-these")
+    if wanted:  # here and not in a callback: what was chosen a moment before counts
+        with st.spinner("Asking each model for a word"):
+            st.session_state["these-models-tested"] = (settings.models(), bench.check_models(settings))
     if (tested := st.session_state.get("these-models-tested")) is not None and tested[0] == settings.models():
         for item in tested[1]:
             st.text(f"{'✓' if item.ok else '✗'} {item.message}")
 
 
 def _choose_model(role: str, known: tuple[str, ...], chosen: str) -> None:
-    key = f"new-audit-model-{role}"
+    key = _model_key(role)
     options = list(dict.fromkeys((*known, chosen)))
     st.session_state[key] = chosen
     st.selectbox(ROLE[role], options, key=key, accept_new_options=True, on_change=_set, args=(role, key))
 
 
-def _one_model(model: str) -> None:
-    """One model for all roles; a compiled critic is for its own role alone, the model that it asks for all."""
+def _model_key(role: str) -> str:
+    return f"new-audit-model-{role}"
+
+
+def _one_model() -> None:
+    """One model for all roles; a compiled critic is for its own role alone, the model that it asks for all.
+
+    The field says which, not the page as it was drawn: it may have been chosen a moment before.
+    """
     bench = workbench()
     form = current_form(bench)
+    model = st.session_state.get(_model_key("critic")) or settings_of(bench.settings, form.settings).critic
     with suppress(MasisError):  # what is wrong with the model is said beside the settings
         model = asked_model(model, "critic", bench.settings)
     keep(form, settings={**form.settings, **dict.fromkeys(ROLES, model)})
-
-
-def _test(settings: Settings) -> None:
-    with st.spinner("Asking each model for a word"):
-        st.session_state["these-models-tested"] = (settings.models(), workbench().check_models(settings))
 
 
 def _where(settings: Settings) -> None:

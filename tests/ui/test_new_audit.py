@@ -129,6 +129,14 @@ def test_settings_are_chosen_kept_and_used(bench: Workbench) -> None:
     assert draft(bench)["settings"] == {"max_iterations": 1}
 
 
+def test_a_model_chosen_a_moment_before_is_the_one_for_all(bench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-a-test")  # so that a model is on offer
+    app = page()
+    app.selectbox(key="new-audit-model-critic").select("openai:gpt-4o")
+    press(app, "Critic's model for all")  # both reach the server at once: the page was drawn with the model before
+    assert {draft(bench)["settings"][role] for role in ("drafter", "verifier", "reviser")} == {"openai:gpt-4o"}
+
+
 def test_a_stored_case_named_in_the_address_can_be_audited(bench: Workbench) -> None:
     case_id = next(iter(bench.store.cases.iterate())).id
     app = page(case=case_id)
