@@ -118,10 +118,12 @@ def test_an_address_that_names_no_case_says_so(demo: str, open_tab: OpenTab, cas
     expect(page.get_by_role("button", name="Queue")).to_be_visible()
 
 
-def test_the_database_page_says_where_the_data_lies_and_that_it_is_sound(demo: str, open_tab: OpenTab) -> None:
+def test_the_settings_say_where_the_data_lies_and_lead_to_whether_it_is_sound(demo: str, open_tab: OpenTab) -> None:
     page = open_tab(demo).open("/settings")
     expect(page.get_by_text("demo.db").first).to_be_visible()
+    page.get_by_role("link", name="Health: look, and test the models").click(delay=40)
     expect(page.get_by_text("decision log").first).to_be_visible()
+    expect(page.get_by_text("All is in order.")).to_be_visible()
 
 
 @pytest.mark.parametrize("address", [f"/?case={FABRICATED}", f"/review?case={FABRICATED}"])
