@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import streamlit as st
@@ -15,7 +16,10 @@ from masis.ui.words import STOPPED, spoken
 from masis.workbench import Workbench
 from masis.workbench.retention import Purged, planned, purge, rule_of
 
-_SHOWN, _DONE = "retention-plan", "retention-done"
+_SHOWN, _DONE, _LOOKED = "retention-plan", "retention-done", "retention-looked"
+LOOKED_FOR_S = 60.0
+"""How long what would go is taken for what would go now: removing asks the rule again, run by run."""
+
 LISTED = 50
 """Runs of a plan that are named on the page; `masis purge --dry-run --list` names all."""
 
@@ -34,9 +38,7 @@ def show_retention(bench: Workbench) -> None:
         "unless you say otherwise here. Cases, decisions, the figures of every audit and the log of executions stay in "
         "any case."
     )
-    rule = _asked(days)
-    with st.spinner("Looking what is past its time"):
-        plan = planned(bench, rule)
+    plan = _looked(bench, _asked(days))
     st.subheader("What is past its time")
     purge_plan(plan_data(plan), key="purge-plan")
     if plan.goes:
@@ -44,6 +46,22 @@ def show_retention(bench: Workbench) -> None:
     _told()
     _history(bench)
     _executions(bench)
+
+
+def _looked(bench: Workbench, rule: RetentionRule) -> PurgePlan:
+    """What the rule would do now; looked at a moment ago for this page, it isn't looked for again at every key."""
+    held: tuple[float, PurgePlan] | None = st.session_state.get(_LOOKED)
+    if held is not None and time.monotonic() - held[0] < LOOKED_FOR_S and _alike(held[1].rule, rule):
+        return held[1]
+    with st.spinner("Looking what is past its time"):
+        plan = planned(bench, rule)
+    st.session_state[_LOOKED] = (time.monotonic(), plan)
+    return plan
+
+
+def _alike(one: RetentionRule, other: RetentionRule) -> bool:
+    """Whether two rules say the same, reckoned from different moments."""
+    return one.model_copy(update={"cutoff": other.cutoff}) == other
 
 
 def _asked(days: int) -> RetentionRule:
@@ -147,8 +165,7 @@ def _removal(bench: Workbench, plan: PurgePlan) -> None:
     elif (name := name_reviewer(bench, by)) is None:
         st.warning("Nothing was removed: say who you are first.", icon=":material/warning:")
     else:
-        same = shown.model_copy(update={"cutoff": ""}) == plan.rule.model_copy(update={"cutoff": ""})
-        _remove(bench, shown if same else plan.rule, len(plan.goes), name)
+        _remove(bench, shown if _alike(shown, plan.rule) else plan.rule, len(plan.goes), name)
 
 
 def _remove(bench: Workbench, rule: RetentionRule, total: int, by: str) -> None:
@@ -157,6 +174,7 @@ def _remove(bench: Workbench, rule: RetentionRule, total: int, by: str) -> None:
     def move(to: int) -> None:
         bar.progress(min(1.0, to / max(1, total)), "Removing")
 
+    st.session_state.pop(_LOOKED, None)
     try:
         done = purge(bench, rule, by=by, how="page", on_batch=move)
     except StoreError as error:

@@ -7,6 +7,7 @@ import sqlite3
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from masis.schema.retention import PurgePlan, RetentionRule
 from masis.schema.review import Decision
 from masis.ui import retention_page
 from masis.ui.comparison import run_row
@@ -62,6 +63,24 @@ def test_what_was_shown_goes_and_is_recorded_with_the_name(old: Workbench, open_
     (done,) = old.store.purges.history()
     assert (done.by, done.how, done.runs, done.rule.waiting) == ("Grace", "page", plan.runs, True)
     assert "nothing" not in texts(open_page("retention")).lower().split("log of executions")[0].split("removed")[-1]
+
+
+def test_what_would_go_is_looked_for_once_not_at_every_key(
+    old: Workbench, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[RetentionRule] = []
+
+    def counted(bench: Workbench, rule: RetentionRule) -> PurgePlan:
+        looked.append(rule)
+        return planned(bench, rule)
+
+    monkeypatch.setattr(retention_page, "planned", counted)
+    app = press(open_page("retention"), name="Grace", word="not yet")
+    assert len(looked) == 1
+    app.checkbox(key="retention-decided").check().run()
+    assert [rule.decided for rule in looked] == [False, True]
+    press(app, name="Grace", word="remove")
+    assert len(looked) == 3, "after a removal it is looked for anew"
 
 
 def test_the_age_in_the_address_is_the_rule(old: Workbench, open_page: OpenPage) -> None:
