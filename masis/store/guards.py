@@ -12,22 +12,27 @@ import sqlite3
 from masis.errors import UnguardedLog
 
 
-def _guards_of(log: str, payloads: str, name: str, unique: tuple[str, ...]) -> dict[str, str]:
-    """The triggers of a log and of the table beside it that holds what its entries say."""
-    same = " OR ".join(f"{column} = NEW.{column}" for column in unique)
+def _only_grows(table: str, name: str, once: str = "") -> dict[str, str]:
+    """The triggers of a table whose rows are numbered without a gap; ``once``: what no two rows share."""
+    again = f" OR EXISTS (SELECT 1 FROM {table} WHERE {once})" if once else ""  # noqa: S608
     return {
-        f"{log}_no_update": f"""
-        CREATE TRIGGER {log}_no_update BEFORE UPDATE ON {log}
-        BEGIN SELECT RAISE(ABORT, 'the {name} only grows: an entry is never changed'); END""",
-        f"{log}_no_delete": f"""
-        CREATE TRIGGER {log}_no_delete BEFORE DELETE ON {log}
-        BEGIN SELECT RAISE(ABORT, 'the {name} only grows: an entry is never deleted'); END""",
+        f"{table}_no_update": f"""
+        CREATE TRIGGER {table}_no_update BEFORE UPDATE ON {table}
+        BEGIN SELECT RAISE(ABORT, '{name} only grows: an entry is never changed'); END""",
+        f"{table}_no_delete": f"""
+        CREATE TRIGGER {table}_no_delete BEFORE DELETE ON {table}
+        BEGIN SELECT RAISE(ABORT, '{name} only grows: an entry is never deleted'); END""",
         # INSERT OR REPLACE deletes without firing the delete trigger, so the insert itself is checked
-        f"{log}_no_replace": f"""
-        CREATE TRIGGER {log}_no_replace BEFORE INSERT ON {log}
-        WHEN NEW.seq IS NOT (SELECT coalesce(max(seq), 0) + 1 FROM {log})
-            OR EXISTS (SELECT 1 FROM {log} WHERE {same})
-        BEGIN SELECT RAISE(ABORT, 'the {name} only grows: an entry goes to its end, once'); END""",  # noqa: S608
+        f"{table}_no_replace": f"""
+        CREATE TRIGGER {table}_no_replace BEFORE INSERT ON {table}
+        WHEN NEW.seq IS NOT (SELECT coalesce(max(seq), 0) + 1 FROM {table}){again}
+        BEGIN SELECT RAISE(ABORT, '{name} only grows: an entry goes to its end, once'); END""",  # noqa: S608
+    }
+
+
+def _chained(log: str, payloads: str, name: str) -> dict[str, str]:
+    """The triggers of a log with a chain, and of the table beside it that holds what its entries say."""
+    return _only_grows(log, f"the {name}", "id = NEW.id OR token = NEW.token OR redacts = NEW.redacts") | {
         f"{payloads}_no_update": f"""
         CREATE TRIGGER {payloads}_no_update BEFORE UPDATE ON {payloads}
         BEGIN SELECT RAISE(ABORT, 'what was decided is never changed'); END""",
@@ -43,26 +48,9 @@ def _guards_of(log: str, payloads: str, name: str, unique: tuple[str, ...]) -> d
     }
 
 
-def _only_grows(table: str, name: str, once: str = "") -> dict[str, str]:
-    """The triggers of a table without a chain, numbered without a gap; ``once``: what no two rows share."""
-    again = f" OR EXISTS (SELECT 1 FROM {table} WHERE {once})" if once else ""  # noqa: S608
-    return {
-        f"{table}_no_update": f"""
-        CREATE TRIGGER {table}_no_update BEFORE UPDATE ON {table}
-        BEGIN SELECT RAISE(ABORT, '{name} only grows: nothing in it is changed'); END""",
-        f"{table}_no_delete": f"""
-        CREATE TRIGGER {table}_no_delete BEFORE DELETE ON {table}
-        BEGIN SELECT RAISE(ABORT, '{name} only grows: nothing in it is deleted'); END""",
-        f"{table}_no_replace": f"""
-        CREATE TRIGGER {table}_no_replace BEFORE INSERT ON {table}
-        WHEN NEW.seq IS NOT (SELECT coalesce(max(seq), 0) + 1 FROM {table}){again}
-        BEGIN SELECT RAISE(ABORT, '{name} only grows: what is new goes to its end'); END""",  # noqa: S608
-    }
-
-
 GUARDS: dict[str, dict[str, str]] = {
-    "decision_log": _guards_of("decision_log", "decision_payloads", "decision log", ("id", "token", "redacts")),
-    "screening_log": _guards_of("screening_log", "screening_log_payloads", "screening log", ("id", "token", "redacts")),
+    "decision_log": _chained("decision_log", "decision_payloads", "decision log"),
+    "screening_log": _chained("screening_log", "screening_log_payloads", "screening log"),
     "executions": _only_grows("executions", "the log of executions", "run_id = NEW.run_id AND start = NEW.start"),
     "purges": _only_grows("purges", "the record of what retention removed"),
     "purged": _only_grows("purged", "the record of what retention removed"),
