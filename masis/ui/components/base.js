@@ -10,3 +10,17 @@ const pill = (label, extra) => {
   if (label.meaning) element.title = label.meaning
   return element
 }
+// An empty table below its head; a column is its title, or its title and its class.
+const tabled = columns => {
+  const table = make("table")
+  const head = make("tr")
+  for (const column of columns) {
+    const [title, kind] = Array.isArray(column) ? column : [column, ""]
+    const cell = make("th", kind, title)
+    cell.scope = "col"
+    head.append(cell)
+  }
+  table.append(make("thead"), make("tbody"))
+  table.tHead.append(head)
+  return table
+}

@@ -52,15 +52,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
     return
   }
 
-  const table = make("table")
-  const head = make("tr")
-  for (const title of ["When", "Who", "What", "Case", "Why"]) {
-    const cell = make("th", "", title)
-    cell.scope = "col"
-    head.append(cell)
-  }
-  table.append(make("thead"), make("tbody"))
-  table.tHead.append(head)
+  const table = tabled(["When", "Who", "What", "Case", "Why"])
   const detailRow = detail => {
     const line = make("tr", "detail")
     const box = make("td")

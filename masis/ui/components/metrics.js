@@ -122,15 +122,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
   for (const told of data.tables) {
     root.append(heading(told.title))
     const around = make("div", "scroll")
-    const table = make("table")
-    const head = make("tr")
-    for (const title of told.columns) {
-      const cell = make("th", "", title)
-      cell.scope = "col"
-      head.append(cell)
-    }
-    table.append(make("thead"), make("tbody"))
-    table.tHead.append(head)
+    const table = tabled(told.columns)
     for (const row of told.rows) {
       const line = make("tr")
       const name = make("th")

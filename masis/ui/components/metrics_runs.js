@@ -4,16 +4,8 @@ export default function ({ data, parentElement, setTriggerValue }) {
   if (!root || root.dataset.version === version) return
   root.dataset.version = version
   root.replaceChildren()
-  const table = make("table")
-  const head = make("tr")
   const titles = ["Finished", "Question", ...(data.column ? [data.column] : []), "Quality", "Iterations", "Time", "Judged by", "Ended because"]
-  for (const title of titles) {
-    const cell = make("th", { "Judged by": "models", "Ended because": "ended" }[title] ?? "", title)
-    cell.scope = "col"
-    head.append(cell)
-  }
-  table.append(make("thead"), make("tbody"))
-  table.tHead.append(head)
+  const table = tabled(titles.map(title => [title, { "Judged by": "models", "Ended because": "ended" }[title] ?? ""]))
   for (const row of data.rows) {
     const line = make("tr")
     const at = make("time", "", new Date(row.at).toLocaleString("en-GB", { day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit" }))

@@ -4,15 +4,7 @@ export default function ({ data, parentElement }) {
   if (!root || root.dataset.version === version) return
   root.dataset.version = version
   root.replaceChildren()
-  const table = make("table")
-  table.append(make("thead"), make("tbody"))
-  const head = make("tr")
-  for (const [title, kind] of [["When", "num"], ["Who", ""], ["What", ""], ["Rule", "narrow"], ["Size", "num"]]) {
-    const cell = make("th", kind, title)
-    cell.scope = "col"
-    head.append(cell)
-  }
-  table.tHead.append(head)
+  const table = tabled([["When", "num"], ["Who", ""], ["What", ""], ["Rule", "narrow"], ["Size", "num"]])
   for (const row of data.rows) {
     const line = make("tr")
     const when = make("td", "num", row.at.slice(0, 16).replace("T", " "))

@@ -20,15 +20,7 @@ export default function ({ data, parentElement }) {
   const box = make("details")
   box.open = Boolean(open)
   box.append(make("summary", "", "Which ones"))
-  const table = make("table")
-  const head = make("tr")
-  for (const [title, kind] of [["Ended", "num"], ["What", "narrow"], ["Case or question", ""], ["Id", "narrow"], ["Size", "num"]]) {
-    const cell = make("th", kind, title)
-    cell.scope = "col"
-    head.append(cell)
-  }
-  table.append(make("thead"), make("tbody"))
-  table.tHead.append(head)
+  const table = tabled([["Ended", "num"], ["What", "narrow"], ["Case or question", ""], ["Id", "narrow"], ["Size", "num"]])
   for (const row of data.rows) {
     const line = make("tr")
     const about = make("td")

@@ -4,15 +4,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
   if (!root || root.dataset.version === version) return
   root.dataset.version = version
   root.replaceChildren()
-  const table = make("table")
-  const head = make("tr")
-  for (const title of ["Started", "State", "Judged by, settings", "Iterations", "Quality", "Confidence", "Overall", "Ended because"]) {
-    const cell = make("th", "", title)
-    cell.scope = "col"
-    head.append(cell)
-  }
-  table.append(make("thead"), make("tbody"))
-  table.tHead.append(head)
+  const table = tabled(["Started", "State", "Judged by, settings", "Iterations", "Quality", "Confidence", "Overall", "Ended because"])
   const figure = value => make("td", "figure", value === null ? "–" : value.toFixed(2))
   for (const row of data.rows) {
     const line = make("tr", row.side ? "compared" : "")
