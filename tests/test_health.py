@@ -17,6 +17,7 @@ from masis import auditor
 from masis.cli import main
 from masis.errors import MissingExtra
 from masis.settings import ROLES, Settings
+from masis.steps import validation
 from masis.store import opening
 from masis.store.checking import try_writing
 from masis.ui.health_reports import look_at
@@ -64,6 +65,43 @@ def test_a_model_that_can_t_be_asked_is_the_fault_of_its_role_alone() -> None:
     assert "nobody" in found["critic"].message
 
 
+def test_an_output_validator_that_is_not_there_is_told_once_and_under_its_own_name(tmp_path: Path) -> None:
+    settings = Settings(output_validator="nobodys")
+    found = [item for item in Workbench.open(tmp_path / "masis.db", settings).health(settings).items if not item.ok]
+    assert [item.name for item in found] == ["output validator"]
+    assert "there is no 'nobodys'" in found[0].message
+    assert "output_validator = pydantic" in found[0].cure
+
+
+def test_an_output_validator_whose_package_breaks_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(name: str) -> None:
+        raise ImportError("no module named 'answers'")
+
+    monkeypatch.setattr(validation, "chosen", broken)
+    found = modules.output_validator(Settings(output_validator="acme"))
+    assert (found.ok, found.name) == (False, "output validator")
+    assert "no module named 'answers'" in found.message
+
+
+def test_telemetry_that_is_asked_for_and_not_installed_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    absent = (modules.Door("OpenTelemetry", "otel", "nothing_of_this_name", "x"),)
+    monkeypatch.setattr(modules, "DOORS", absent)
+    (found,) = modules.doors(Settings(telemetry="otlp"), try_them=False)
+    assert not found.ok
+    assert "telemetry = otlp asks for it" in found.message
+    assert "pip install 'masis-workbench[otel]'" in found.cure
+
+
+def test_a_named_database_that_is_not_there_is_a_finding_in_the_report(tmp_path: Path) -> None:
+    missing = tmp_path / "missing.db"
+    told = CliRunner().invoke(main, ["health", "--no-ask", "--json", "--db", str(missing)])
+    assert told.exit_code == 1
+    report = json.loads(told.stdout)
+    (wrong,) = [item for item in report["items"] if not item["ok"]]
+    assert (wrong["name"], "there is no database here" in wrong["message"]) == ("database", True)
+    assert not missing.exists()
+
+
 def test_an_evidence_critic_that_fails_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object) -> None:
         raise OSError("no such file")
@@ -82,7 +120,7 @@ def doors(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str], mo
         (tmp_path / "a_library.py").write_text(text)
         importlib.invalidate_caches()
         monkeypatch.setattr(modules, "DOORS", (modules.Door("Door", "extra", "a_library", "a_library"),))
-        return next(iter(modules.doors(try_them=True)))
+        return next(iter(modules.doors(Settings(), try_them=True)))
 
     return tried
 
@@ -111,7 +149,7 @@ def test_a_door_that_hangs_is_given_up(
 def test_a_door_whose_library_is_absent_is_no_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     absent = (modules.Door("Door", "extra", "nothing_of_this_name.at_all", "x"),)
     monkeypatch.setattr(modules, "DOORS", absent)
-    found = list(modules.doors(try_them=True))
+    found = list(modules.doors(Settings(), try_them=True))
     assert [(each.ok, "not installed" in each.message) for each in found] == [(True, True)]
 
 

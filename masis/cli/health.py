@@ -8,7 +8,13 @@ from pathlib import Path
 import click
 
 from masis.cli.group import JobFailed
-from masis.cli.options import chosen_settings, database_option, opened_for_reading, settings_options
+from masis.cli.options import (
+    chosen_settings,
+    database_option,
+    no_database,
+    opened_for_reading,
+    settings_options,
+)
 from masis.cli.talk import printable
 from masis.errors import StoreError
 from masis.settings import Settings, database_path
@@ -39,10 +45,13 @@ def health(models: tuple[str, ...], assignments: tuple[str, ...], as_json: bool,
     Exit code 0: all in order. 1: something is not.
     """  # noqa: D301 (click reads the backspace)
     settings = chosen_settings(models, assignments)
-    if db is None and not database_path().exists():
-        report = before_the_first_case(database_path(), settings, ask_models=ask)
-    else:
+    path = database_path(db)
+    if path.exists():
         report = _of_database(db, settings, ask=ask)
+    elif db is None:
+        report = before_the_first_case(path, settings, ask_models=ask)
+    else:
+        report = unopened(no_database(path), path, settings, ask_models=ask)
     if as_json:
         click.echo(json.dumps(report.to_json(), ensure_ascii=False))
     else:

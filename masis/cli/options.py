@@ -11,6 +11,7 @@ import click
 
 from masis.cli.group import JobFailed
 from masis.cli.talk import printable, say
+from masis.errors import StoreError
 from masis.settings import ROLES, Loaded, Settings, database_path, load, shown
 from masis.store import Store, Unguarded
 from masis.workbench import Workbench
@@ -158,5 +159,10 @@ def opened_for_reading(named: Path | None, unguarded: Unguarded = "refuse") -> W
     """
     path = database_path(named)
     if not path.exists():
-        raise JobFailed(f"{path}: there is no database here. 'masis import FILE' or 'masis audit FILE' makes one.")
+        raise JobFailed(str(no_database(path)))
     return Workbench(Store.open(path, unguarded=unguarded), chosen((), ()).settings, path)
+
+
+def no_database(path: Path) -> StoreError:
+    """What is said of a database that was named and is not there."""
+    return StoreError(f"{path}: there is no database here. 'masis import FILE' or 'masis audit FILE' makes one.")

@@ -16,7 +16,7 @@ from masis.workbench.health import of_disk
 
 GROUPS: dict[str, tuple[str, ...]] = {
     "What is kept": ("settings", "database", "schema", "writing", "decision log", "screening log", "disk"),
-    "What judges": ("auditor", "models", *ROLES, "evidence critic"),
+    "What judges": ("auditor", "models", *ROLES, "output validator", "evidence critic"),
     "Doors to other systems": tuple(door.name for door in modules.DOORS),
 }
 NAMES = {"auditor": "small audit"}

@@ -11,6 +11,7 @@ from masis import auditor, version
 from masis.errors import MasisError, StoreError
 from masis.schema.case import Case
 from masis.settings import OFFLINE, ROLES, Settings
+from masis.steps import validation
 from masis.store import Store
 from masis.store.opening import RESTORE
 from masis.workbench import modules
@@ -65,9 +66,11 @@ def of_writing(store: Store) -> HealthItem:
 
 
 def of_modules(settings: Settings, *, try_doors: bool) -> Iterator[HealthItem]:
-    """Whether every module starts: each role, the evidence critic, the doors to other systems."""
-    for found in (*modules.roles(settings), modules.evidence_critic(), *modules.doors(try_them=try_doors)):
-        yield HealthItem(*found)
+    """Whether every module starts: each role, output validator, evidence critic, the doors to other systems."""
+    yield from (HealthItem(*found) for found in modules.roles(settings))
+    yield HealthItem(*modules.output_validator(settings))
+    yield HealthItem(*modules.evidence_critic())
+    yield from (HealthItem(*found) for found in modules.doors(settings, try_them=try_doors))
 
 
 def unopened(error: StoreError, database: Path, settings: Settings, *, ask_models: bool) -> HealthReport:
@@ -79,7 +82,7 @@ def unopened(error: StoreError, database: Path, settings: Settings, *, ask_model
 
 def of_auditor(settings: Settings) -> HealthItem:
     """Whether the roles on this machine start and judge a small case as they should."""
-    offline = settings.model_copy(update=dict.fromkeys(ROLES, OFFLINE))
+    offline = settings.model_copy(update=dict.fromkeys(ROLES, OFFLINE) | {"output_validator": validation.PYDANTIC})
     try:
         run = auditor.run_audit(_SAMPLE, offline)
     except MasisError as error:

@@ -1,8 +1,8 @@
 """Whether every module starts (``specs/critic-loop.md``, REQ-CRITIC-OBS-005): roles, evidence critic, doors.
 
-A door to another system needs a library that may be absent; that is no fault. One that is installed must import, which
-is tried in a process of its own: some of these libraries take seconds and much memory, and change what they are
-imported into.
+A door to another system needs a library that may be absent; that is no fault unless the settings ask for the door. One
+that is installed must import, which is tried in a process of its own: some of these libraries take seconds and much
+memory, and change what they are imported into.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from masis.errors import MasisError
 from masis.schema.screening import Abstract
 from masis.screening.critic import screen_abstracts
 from masis.settings import OFFLINE, ROLES, Settings
+from masis.steps import validation
 
 IMPORT_WITHIN_S = 60.0
 
@@ -51,8 +52,11 @@ DOORS = (
 
 
 def roles(settings: Settings) -> Iterator[ModuleFound]:
-    """Each role as the settings fill it; nothing is asked over the network."""
-    alone = dict.fromkeys(ROLES, OFFLINE)
+    """Each role as the settings fill it; nothing is asked over the network.
+
+    The output validator is looked at by itself, so that its fault is not told once a role.
+    """
+    alone = dict.fromkeys(ROLES, OFFLINE) | {"output_validator": validation.PYDANTIC}
     for role in ROLES:
         try:
             filled = auditor.roles_for(settings.model_copy(update=alone | {role: getattr(settings, role)}))
@@ -63,6 +67,19 @@ def roles(settings: Settings) -> Iterator[ModuleFound]:
         else:
             prompt = filled.prompts.get(role)
             yield ModuleFound(role, True, f"starts: {filled.models[role]}{f', prompt {prompt}' if prompt else ''}")
+
+
+def output_validator(settings: Settings) -> ModuleFound:
+    """What an improved answer must pass (REQ-CRITIC-028)."""
+    name = settings.output_validator
+    try:
+        validation.chosen(name)
+    except MasisError as error:
+        return ModuleFound("output validator", False, str(error), "Put this right, or set output_validator = pydantic.")
+    except Exception as error:  # noqa: BLE001 (a team's own package may raise anything as it is imported)
+        why = f"{name} does not start: {type(error).__name__}: {error}"
+        return ModuleFound("output validator", False, why, "Put its package right, or set output_validator = pydantic.")
+    return ModuleFound("output validator", True, f"starts: {name}")
 
 
 _REINSTALL = "Install the workbench anew, or report this fault."
@@ -84,11 +101,17 @@ def evidence_critic() -> ModuleFound:
     return ModuleFound("evidence critic", True, "graded a small abstract")
 
 
-def doors(*, try_them: bool) -> Iterator[ModuleFound]:
-    """Each optional door: not installed, or installed and, where it is tried, whether it imports."""
+def doors(settings: Settings, *, try_them: bool) -> Iterator[ModuleFound]:
+    """Each optional door: not installed, or installed and, where it is tried, whether it imports.
+
+    One that is not installed is a fault where the settings ask for it by something that is no role: telemetry.
+    """
     for door in DOORS:
         install = f"pip install 'masis-workbench[{door.extra}]'"
-        if not _installed(door.library):
+        if not _installed(door.library) and door.extra == "otel" and settings.telemetry != "off":
+            asked_for = f"not installed, and the setting telemetry = {settings.telemetry} asks for it"
+            yield ModuleFound(door.name, False, asked_for, f"{install}, or set telemetry = off.")
+        elif not _installed(door.library):
             yield ModuleFound(door.name, True, f"not installed, and needed by nothing else ({install})")
         elif not try_them and door.imports not in _found_out:
             yield ModuleFound(door.name, True, "installed; not tried now")
