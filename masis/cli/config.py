@@ -93,6 +93,8 @@ def check(file: Path | None) -> None:
     The environment is left out of account. Exit code 0: all in order. 2: something is wrong.
     """  # noqa: D301 (click reads the backspace)
     found = file or config_file()
+    if file is not None and not file.exists():
+        raise click.UsageError(f"{printable(str(file))}: does not exist. Check the name and the folder.")
     if found is None:
         raise click.UsageError(f"There is no file to check: none of {_spoken(config_places())} is there.")
     loaded = load(environment={}, file=found)

@@ -10,11 +10,12 @@ import click
 
 from masis.cli.talk import Progress, say
 from masis.log_lines import formatter
-from masis.settings import load
+from masis.settings import Loaded, load
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 _FORMAT = "masis.log_format"
+_LINES = "masis.log_lines"
 LEVELS = ("error", "warning", "info", "debug")
 
 
@@ -57,9 +58,20 @@ def _shown_from(context: click.Context, param: click.Parameter, level: str) -> N
     before = logger.level
     logger.setLevel(level.upper())
     logger.addHandler(lines)
+    context.meta[_LINES] = lines
 
     def restore() -> None:
         logger.removeHandler(lines)
         logger.setLevel(before)
 
     context.call_on_close(restore)
+
+
+def follow(loaded: Loaded) -> None:
+    """Give the log the form that ``--set log_format`` asks for, which is known only once all options are read."""
+    context = click.get_current_context(silent=True)
+    lines: Lines | None = context.meta.get(_LINES) if context else None
+    if context is None or lines is None or context.meta.get(_FORMAT):
+        return
+    if loaded.origins["log_format"].kind == "flag":
+        lines.setFormatter(formatter(loaded.settings.log_format))

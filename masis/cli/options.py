@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
+from masis.cli import log
 from masis.cli.group import JobFailed
 from masis.cli.talk import printable, say
 from masis.errors import StoreError
@@ -113,6 +114,7 @@ def chosen(models: Iterable[str], assignments: Iterable[str]) -> Loaded:
         if flags.setdefault(key.strip(), value.strip()) != value.strip():
             raise click.UsageError(f"--set {printable(key.strip())}: is given twice, with different values. Keep one.")
     loaded = load(flags, models=_roles(models))
+    log.follow(loaded)
     _say_once(loaded.warnings)
     return loaded
 

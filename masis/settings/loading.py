@@ -13,7 +13,7 @@ from masis.settings.environment import config_file, environment_or
 from masis.settings.faults import not_allowed, says_two_things, wrong_value
 from masis.settings.fields import Settings
 from masis.settings.origins import STRENGTH, Fault, Given, Origin, Read
-from masis.settings.ranges import is_number, schema_of
+from masis.settings.ranges import Schema, is_number, schema_of
 from masis.settings.sources import from_environment, from_file, from_flags
 from masis.settings.spellings import Name
 
@@ -92,7 +92,7 @@ def _checked(given: Mapping[Name, Given], faults: list[Fault]) -> Settings | Non
     """The settings, or None with what is wrong added to ``faults``."""
     right: dict[Name, Given] = {}
     for name, each in given.items():
-        if isinstance(each.value, bool) and is_number(schema_of(name)):  # else true would be read as 1
+        if _of_another_kind(each, schema_of(name)):
             faults.append(not_allowed(each, name))
         else:
             right[name] = each
@@ -103,6 +103,21 @@ def _checked(given: Mapping[Name, Given], faults: list[Fault]) -> Settings | Non
         return None
     faults += _together(settings, given)
     return None if faults else settings
+
+
+def _of_another_kind(given: Given, schema: Schema) -> bool:
+    """Whether a value is of a kind that pydantic would bend into the right one: true into 1.
+
+    A file has kinds of its own, so that a number in quotes there is a slip; the environment and flags have text alone.
+    """
+    value = given.value
+    if isinstance(value, bool):
+        return is_number(schema)
+    if given.origin.kind != "file":
+        return False
+    if schema.get("type") == "boolean":
+        return isinstance(value, str | int | float)
+    return is_number(schema) and isinstance(value, str)
 
 
 def _together(settings: Settings, given: Mapping[Name, Given]) -> Iterator[Fault]:

@@ -159,6 +159,12 @@ def test_the_documented_example_is_in_order(masis: Masis, home: Path) -> None:
     assert (found.exit_code, "in order. It gives 18 settings" in found.stderr) == (0, True), found.stderr
 
 
+def test_a_file_to_check_that_is_not_there_is_named_and_nothing_else_blamed(masis: Masis, home: Path) -> None:
+    found = masis("config", "check", "nope.toml")
+    assert (found.exit_code, "nope.toml: does not exist" in found.stderr) == (2, True)
+    assert "MASIS_CONFIG" not in found.stderr
+
+
 def test_a_variable_nothing_heeds_is_pointed_out(masis: Masis, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MASIS_SPEED", "high")
     for command in (["config", "show"], ["health"], ["import", "-"]):

@@ -41,6 +41,12 @@ def test_the_form_of_the_log_is_a_setting_that_the_option_outranks(
     assert "ends after" in plain.stderr
 
 
+def test_the_form_of_the_log_can_be_set_like_any_setting(masis: Masis, cases: Path, tmp_path: Path) -> None:
+    asked = ["--log", "info", "--set", "log_format=json"]
+    assert told(masis("audit", cases, "--db", tmp_path / "a.db", *asked).stderr)
+    assert not told(masis("audit", cases, "--db", tmp_path / "b.db", *asked, "--log-format", "text").stderr)
+
+
 def test_by_default_the_log_of_a_sound_audit_is_empty(masis: Masis, cases: Path, tmp_path: Path) -> None:
     done = masis("audit", cases, "--db", tmp_path / "a.db", "--log-format", "json")
     assert done.exit_code == 0
