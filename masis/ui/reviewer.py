@@ -15,7 +15,7 @@ from masis.ui.decision_form import LONGEST_NAME, clean
 from masis.workbench import POLICY_REVIEWER, Workbench
 
 _KEY = "reviewer-name"
-_MEMORY = registered("reviewer")
+_MEMORY = registered("reviewer", "way_back")
 
 _STYLE = """<style>
 .st-key-reviewer-badge { position: fixed; top: 0.55rem; right: 3.4rem; z-index: 999991; width: auto; }
