@@ -59,7 +59,17 @@ def test_a_clean_answer_needs_one_iteration() -> None:
     assert found.iterations[0].revision is None
 
 
-@pytest.mark.spec("REQ-CRITIC-015", "REQ-CRITIC-018", "REQ-CRITIC-020", "REQ-CRITIC-008", "REQ-CRITIC-023")
+@pytest.mark.spec("REQ-CRITIC-020")
+def test_the_summary_tells_number_quality_issues_and_changes_of_every_iteration() -> None:
+    found = run(critic=rising(0.5, 0.6, 0.7), reviser=answers(2))
+    told = found.summary()
+    assert [row["iteration_number"] for row in told] == [1, 2, 3]
+    assert [row["quality_score"] for row in told] == [pytest.approx(quality) for quality in (0.5, 0.6, 0.7)]
+    assert all(MAJOR.description in row["issues_identified"] for row in told)
+    assert [row["changes_made"] for row in told] == ["", "revision 1", "revision 2"]
+
+
+@pytest.mark.spec("REQ-CRITIC-015", "REQ-CRITIC-018", "REQ-CRITIC-008", "REQ-CRITIC-023")
 def test_between_each_two_iterations_stands_a_revision() -> None:
     found = run(critic=ScriptedCritic([said(0.5, objections=(MAJOR,)), said(0.8)]), reviser=answers(1))
     assert [iteration.answer for iteration in found.iterations] == [CASE.answer, answers(1).answers[0]]

@@ -120,7 +120,7 @@ class Telling:
         self.log(
             logging.ERROR if grave else logging.WARNING,
             "warning",
-            f"{code or 'a warning'} in step {step}, iteration {number}",
+            _placed(code or "a warning", step, number),
             {"code": code, "step": step, "iteration": number},
         )
         self.log_text("warning", message)
@@ -159,3 +159,9 @@ class Telling:
             data=data or {},
             **where,
         )
+
+
+def _placed(what: str, step: Step | None, number: int | None) -> str:
+    """A warning with its place, where it has one: the limit of iterations belongs to no step."""
+    place = [f"step {step}" if step else "", f"iteration {number}" if number is not None else ""]
+    return f"{what} in {', '.join(filter(None, place))}" if any(place) else what

@@ -144,6 +144,7 @@ def test_waits_grow_twofold_with_some_chance_up_to_a_cap() -> None:
     assert longest.wait_s(1, 3.0) == 3.0
 
 
+@pytest.mark.spec("REQ-CRITIC-NFR-009")
 @pytest.mark.parametrize("form", ["seconds", "date", "milliseconds"])
 def test_what_the_server_asks_to_wait_is_waited(form: str) -> None:
     at = email.utils.formatdate(time.time() + 1.9, usegmt=True)
@@ -161,6 +162,7 @@ def test_what_the_server_asks_to_wait_is_waited(form: str) -> None:
     assert notice.data["trouble"] == "rate"
 
 
+@pytest.mark.spec("REQ-CRITIC-NFR-009")
 def test_a_server_that_has_too_many_calls_is_left_alone_by_all_for_as_long_as_it_asks() -> None:
     with ModelServer([status(429, retry_after="0.5")]) as server:
         model = model_at(server)
