@@ -36,3 +36,27 @@ def test_back_from_a_case_is_one_step_to_the_list_as_it_was(demo: str, open_tab:
     page.go_forward()
     expect(page).to_have_url(re.compile(r"/review\?.*case="))
     expect(page.get_by_text("Evidence (", exact=False).first).to_be_visible()
+
+
+def test_a_filter_chosen_on_a_later_page_is_one_step(demo: str, open_tab: OpenTab) -> None:
+    tab = open_tab(demo)
+    page = tab.open("/queue?page=2")
+    page.get_by_role("button", name=re.compile("^contradicted")).click(delay=40)
+    expect(page).to_have_url(re.compile(r"/queue\?flag=contradicted$"))
+    tab.settle()
+    page.go_back()
+    expect(page).to_have_url(re.compile(r"/queue\?page=2$"))
+    expect(page.get_by_text("21 to 40 of", exact=False)).to_be_visible()
+
+
+def test_back_from_a_page_of_the_frame_leads_to_the_page_before(demo: str, open_tab: OpenTab) -> None:
+    tab = open_tab(demo)
+    page = tab.open("/queue")
+    for name in ("Decisions", "Metrics"):
+        page.get_by_test_id("stTopNavLink").filter(has_text=name).click(delay=40)
+        expect(page.get_by_role("heading", name=name, exact=True)).to_be_visible()
+        tab.settle()
+    page.go_back()
+    expect(page).to_have_url(re.compile(r"/decisions$"))
+    page.go_back()
+    expect(page).to_have_url(re.compile(r"/queue$"))
