@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from masis.offline.assessment import Assessment, Bearing, Signal, SignalKind, Verdict
 from masis.offline.contradictions import signals as find_signals
+from masis.offline.contradictions import value_denied
 from masis.offline.evidence import LONGEST_PASSAGE, Passage, names_in, passages, postings
 from masis.offline.fact_table import FactTable
 from masis.offline.facts import Fact
@@ -109,25 +110,48 @@ class EvidenceIndex:
 
     def assess(self, claim: str, only: Collection[str] | None = None) -> Assessment:
         """Judge a claim against all evidence, or against the evidence ids in `only` alone."""
-        allowed = None
-        if only is not None:
-            allowed = self._sizes.keys() & {d for name in only for d in self._documents.get(name, ())}
-        key = (claim, None if allowed is None or len(allowed) == len(self._sizes) else frozenset(allowed))
-        known = self._known.get(key)
+        allowed = self._allowed(only)
+        known = self._known.get((claim, allowed))
         if known is None:
-            known = self._known[key] = self._assess(*key)
+            known = self._known[claim, allowed] = self._assess(claim, allowed)
         return known
+
+    def plainly_denied(self, claim: str, only: Collection[str] | None = None) -> bool:
+        """Whether a single value or name of the claim makes it "contradicted": far sooner told than all of the verdict.
+
+        False says nothing.
+        """
+        allowed = self._allowed(only)
+        known = self._known.get((claim, allowed))
+        if known is not None:
+            return known.verdict == "contradicted"
+        laid = self._laid_out(claim)
+        least = self.model.contradicted
+        return not laid.silent and any(
+            value_denied(found, self._facts, least) for _, found in _parts_within(laid, allowed)
+        )
+
+    def _allowed(self, only: Collection[str] | None) -> frozenset[int] | None:
+        """The documents under these ids; None where they are all."""
+        if only is None:
+            return None
+        allowed = frozenset(d for name in only for d in self._documents.get(name, ()) if d in self._sizes)
+        return None if len(allowed) == len(self._sizes) else allowed
+
+    def _laid_out(self, claim: str) -> _Laid:
+        laid = self._laid.get(claim)
+        if laid is None:
+            laid = self._laid[claim] = self._lay(claim)
+        return laid
 
     def _assess(self, claim: str, allowed: frozenset[int] | None) -> Assessment:
         documents = self._sizes if allowed is None else allowed
         if not documents:
             return Assessment(None, "unverifiable", 1.0)
-        laid = self._laid.get(claim)
-        if laid is None:
-            laid = self._laid[claim] = self._lay(claim)
+        laid = self._laid_out(claim)
         if not laid.parts:
             return _NOTHING_ASSERTED
-        parts = laid.parts if allowed is None else [(at, within(whole, allowed)) for at, whole in laid.parts]
+        parts = _parts_within(laid, allowed)
         measured, found_signals = [], []
         for offset, found in parts:
             here = [] if laid.silent else find_signals(found, self._facts)
@@ -186,6 +210,10 @@ class EvidenceIndex:
             return "supported"
         told = support >= self.model.partial and features["cover_window"] >= _PARTIAL_COVERAGE
         return "partial" if told else "unsupported"
+
+
+def _parts_within(laid: _Laid, allowed: frozenset[int] | None) -> list[Part]:
+    return laid.parts if allowed is None else [(at, within(whole, allowed)) for at, whole in laid.parts]
 
 
 def _asks(sentence: str) -> bool:

@@ -11,12 +11,13 @@ apart. A question that names the tier, an answer that does, and a stretch withou
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
 from masis.offline.alignment import EvidenceIndex
-from masis.offline.facts import Day, Fact, extract
+from masis.offline.facts import Day, Fact, extract, number, reach
 from masis.offline.ground import index_of, plain, stems
 from masis.offline.text import Token
 from masis.offline.variants import (
@@ -79,23 +80,43 @@ class Assumption(NamedTuple):
 
 def assumptions(context: AuditContext) -> Iterator[Assumption]:
     """The claims of the answer that assume a condition, at most one finding a claim, in their order."""
-    index = index_of(context.evidence)
-    told = _Told(_values(context.answer))
-    said = stems(context.query) | stems(context.answer) | letters(context.query) | letters(context.answer)
-    now = bool(_SAID_OF_NOW.search(f"{context.query} {context.answer}"))
+    claims = tuple(plain(check.claim) for check in context.claims)
+    for at, found in _assumed_by(claims, context.query, context.answer, index_of(context.evidence)):
+        yield Assumption(context.claims[at], *found)
+
+
+class _Found(NamedTuple):
+    """An assumption apart from the claim that makes it."""
+
+    value: str
+    chosen: Variant
+    others: tuple[Variant, ...]
+    by: str
+
+
+@lru_cache(maxsize=4)
+def _assumed_by(
+    claims: tuple[str, ...], query: str, answer: str, index: EvidenceIndex
+) -> tuple[tuple[int, _Found], ...]:
+    """What is assumed by which of the claims; critic and reviser ask the same."""
+    told = _Told(_values(answer))
+    said = stems(query) | stems(answer) | letters(query) | letters(answer)
+    now = bool(_SAID_OF_NOW.search(f"{query} {answer}"))
     looks = MOST_LOOKS
-    for check in context.claims:
-        for fact in _values(plain(check.claim)):
+    made: list[tuple[int, _Found]] = []
+    for at, claim in enumerate(claims):
+        for fact in _values(claim):
             looks -= len(index.passages)
             if looks < 0:
-                return
+                return tuple(made)
             found = _assumed(fact, told, said, index, now)
             if found is not None:
                 chosen, others = found
                 mine = _variant(chosen, others[0], said)
                 theirs = tuple(_variant(other, chosen, said) for other in others[:MOST_OTHERS])
-                yield Assumption(check, fact.text, mine, theirs, _depends_on(mine, theirs[0]))
+                made.append((at, _Found(fact.text, mine, theirs, _depends_on(mine, theirs[0]))))
                 break
+    return tuple(made)
 
 
 def of_other_conditions(evidence: Sequence[Evidence], claim: str, bears: str, denies: str) -> bool:
@@ -118,15 +139,24 @@ class _Told:
     """The values that an answer gives. Each value of the evidence is looked for once, not for every claim anew."""
 
     def __init__(self, values: Sequence[Fact]) -> None:
-        self._values = values
+        self._dates = [value for value in values if value.kind == "date"]
+        self._numbers = sorted((value for value in values if value.kind == "number"), key=number)
         self._known: dict[int, tuple[Fact, bool]] = {}
 
     def has(self, value: Fact) -> bool:
         """Whether the answer gives this value, too."""
         known = self._known.get(id(value))
         if known is None:  # the fact is kept with the verdict, so that its id stays its own
-            known = self._known[id(value)] = (value, any(says(value, other) for other in self._values))
+            known = self._known[id(value)] = (value, any(says(value, other) for other in self._near(value)))
         return known[1]
+
+    def _near(self, value: Fact) -> Sequence[Fact]:
+        """Those that could be the same."""
+        if value.kind != "number":
+            return self._dates
+        at = number(value)
+        first = bisect_left(self._numbers, at - reach(at), key=number)
+        return self._numbers[first : bisect_right(self._numbers, at + reach(at), key=number)]
 
 
 def _parted(one: Unit, other: Unit, said: frozenset[str]) -> bool:

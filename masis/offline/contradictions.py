@@ -52,6 +52,15 @@ def signals(found: Match, table: FactTable) -> list[Signal]:
     return _without_double(list(strongest.values()))
 
 
+def value_denied(found: Match, table: FactTable, least: float) -> bool:
+    """Whether one of the values and names is denied at least this strongly: looks no further than the first that is."""
+    facts = found.said.facts if found.top else ()
+    return bool(facts) and any(
+        signal.strength >= least and not _under_its_own_condition(signal, found, facts)
+        for signal in fact_signals(found, table)
+    )
+
+
 def _misplaced(found: Match, facts: Sequence[Fact]) -> list[Signal]:
     """A signal for each value that the evidence has under another condition than the one the claim names."""
     near = [found.passages[i] for i in sorted(found.top)]

@@ -166,8 +166,11 @@ def source_conflicts(context: AuditContext, conditional: Collection[str] = ()) -
             continue
         said = plain(check.claim)
         near = dict.fromkeys([q.evidence_id for q in check.quotes] + [c.evidence_id for c in check.contradictions])
-        bears, denies, signal = _opposed(index, said, tuple(near))
-        if bears and denies and signal and not of_other_conditions(context.evidence, said, bears, denies):
+        opposed = _opposed(index, said, tuple(near))
+        if opposed is None:
+            continue
+        bears, denies, signal = opposed
+        if not of_other_conditions(context.evidence, said, bears, denies):
             yield Objection(
                 "contradiction",
                 "source_conflict",
@@ -180,18 +183,22 @@ def source_conflicts(context: AuditContext, conditional: Collection[str] = ()) -
             )
 
 
-def _opposed(index: EvidenceIndex, said: str, chunks: Sequence[str]) -> tuple[str, str, Signal | None]:
-    """The first of the chunks that bears the claim and the first that denies it, with what it denies; empty if none."""
-    bears, denies, signal = "", "", None
-    for chunk in chunks if len(chunks) > 1 else ():
-        found = index.assess(said, only=(chunk,))
-        if found.verdict == "supported":
-            bears = bears or chunk
-        elif found.verdict == "contradicted" and found.signals and not denies:
-            denies, signal = chunk, found.signals[0]
-        if bears and denies:
-            break
-    return bears, denies, signal
+def _opposed(index: EvidenceIndex, said: str, chunks: Sequence[str]) -> tuple[str, str, Signal] | None:
+    """The first of the chunks that bears the claim and the first that denies it, with what it denies; None where one
+    of the two is missing.
+
+    What a chunk denies is looked for only where another bears the claim, which is rare.
+    """
+    if len(chunks) < 2:
+        return None
+    denied = {chunk for chunk in chunks if index.plainly_denied(said, only=(chunk,))}
+    found = {chunk: index.assess(said, only=(chunk,)) for chunk in chunks if chunk not in denied}
+    bears = next((chunk for chunk, alone in found.items() if alone.verdict == "supported"), None)
+    denies = next((chunk for chunk in chunks if chunk in denied or found[chunk].verdict == "contradicted"), None)
+    if bears is None or denies is None:
+        return None
+    signals = index.assess(said, only=(denies,)).signals
+    return (bears, denies, signals[0]) if signals else None
 
 
 def assumed_conditions(assumed: Iterable[Assumption]) -> Iterator[Objection]:

@@ -7,7 +7,7 @@ than one that does; one that looks like the rival (41.2 and 14.2, million and bi
 less still.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from masis.offline.absent_facts import absent_signal, holds
@@ -33,9 +33,9 @@ _PREPOSITIONS = frozenset(
 )
 
 
-def fact_signals(found: Match, table: FactTable) -> list[Signal]:
+def fact_signals(found: Match, table: FactTable) -> Iterator[Signal]:
     """A signal for each fact of the claim that the evidence has otherwise."""
-    result, facts, clauses = [], found.said.facts, found.said.clauses
+    facts, clauses = found.said.facts, found.said.clauses
     for fact in facts:
         bits = found.mask(fact.start, fact.end)
         contexts = _contexts(found, bits, clauses)
@@ -53,8 +53,7 @@ def fact_signals(found: Match, table: FactTable) -> list[Signal]:
             signals += [_exchanged(found, fact, facts), _swapped(found, fact, facts)]
         strongest = max((s for s in signals if s is not None), key=lambda s: s.strength, default=None)
         if strongest is not None:
-            result.append(strongest)
-    return result
+            yield strongest
 
 
 def _contexts(found: Match, bits: int, clauses: Sequence[int]) -> list[int]:

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from masis.offline.evidence import Passage
-from masis.offline.facts import ABOUT_SHARE, OPENING, Day, Fact, agree, initials, unpointed
+from masis.offline.facts import OPENING, Day, Fact, agree, initials, number, reach, unpointed
 
 
 class _Held(NamedTuple):
@@ -59,14 +59,13 @@ class FactTable:
 
     @cached_property
     def _numbers(self) -> tuple[list[float], list[_Held]]:
-        ordered = sorted(self._values["number"], key=lambda held: _number(held.fact))
-        return [_number(held.fact) for held in ordered], ordered
+        ordered = sorted(self._values["number"], key=lambda held: number(held.fact))
+        return [number(held.fact) for held in ordered], ordered
 
     def _near_number(self, fact: Fact) -> Sequence[_Held]:
         values, ordered = self._numbers
-        value = _number(fact)
-        reach = ABOUT_SHARE + 2e-6 * abs(value)
-        return ordered[bisect_left(values, value - reach) : bisect_right(values, value + reach)]
+        value = number(fact)
+        return ordered[bisect_left(values, value - reach(value)) : bisect_right(values, value + reach(value))]
 
     @cached_property
     def _dates(self) -> dict[int, list[_Held]]:
@@ -100,11 +99,6 @@ def _agreeing(fact: Fact, near: Iterable[_Held]) -> set[int]:
 def _essence(fact: Fact) -> Hashable:
     """What of a fact matters for whether another says the same."""
     return (fact.kind, fact.text, fact.value, fact.dimension, fact.digits)
-
-
-def _number(fact: Fact) -> float:
-    assert isinstance(fact.value, float)
-    return fact.value
 
 
 def _year(fact: Fact) -> int:

@@ -105,24 +105,33 @@ def agree(claim: Fact, other: Fact) -> bool:
         return _same_name(claim, other)
     if claim.dimension != other.dimension and claim.dimension and other.dimension:
         return False
-    assert isinstance(claim.value, float)
-    assert isinstance(other.value, float)
-    if abs(claim.value - other.value) <= 1e-6 * max(abs(claim.value), abs(other.value)):
+    mine, theirs = claim.value, other.value
+    assert isinstance(mine, float)
+    assert isinstance(theirs, float)
+    apart = abs(mine - theirs)
+    if apart <= _ROUNDING * max(abs(mine), abs(theirs)):
         return True
     if claim.dimension == "percent" and not (claim.text[-1] == other.text[-1] == "%"):
-        return abs(claim.value - other.value) <= ABOUT_SHARE and _worded(claim, other)
-    return (
-        other.digits > claim.digits
-        and claim.value >= 10
-        and abs(other.value - claim.value) <= 0.5 * 10.0**-claim.digits
-    )
+        return apart <= ABOUT_SHARE and _worded(claim, other)
+    return other.digits > claim.digits and mine >= 10 and apart <= 0.5 * 10.0**-claim.digits
 
 
 ABOUT_SHARE = 2.0
-"""How many points a share in words may be off: "a third" for 34%. No two numbers agree that are further apart, but for
-a rounding error."""
+"""How many points a share in words may be off: "a third" for 34%."""
+_ROUNDING = 1e-6
 OPENING = 4
 """Letters that two single names must begin with to be forms of one: "Chinese", "China"."""
+
+
+def number(fact: Fact) -> float:
+    """The value of a fact that is a number."""
+    assert isinstance(fact.value, float)
+    return fact.value
+
+
+def reach(value: float) -> float:
+    """How far apart from this number one that agrees with it can be."""
+    return ABOUT_SHARE + 2 * _ROUNDING * abs(value)
 
 
 def _worded(*facts: Fact) -> bool:

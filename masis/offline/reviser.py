@@ -214,7 +214,10 @@ class _Mending:
         tries = [[value] for value in values] + ([values] if len(values) > 1 else [])
         partly: list[Contradiction] = []
         for chosen in tries:
-            after = self.index.assess(_with_values(said, chosen))
+            mended = _with_values(said, chosen)
+            if len(chosen) < len(values) and self.index.plainly_denied(mended):
+                continue
+            after = self.index.assess(mended)
             if (after.support or 0.0) <= (check.support or 0.0):
                 continue
             if after.verdict == "supported":

@@ -131,6 +131,24 @@ def test_the_same_question_gets_the_same_answer(index: EvidenceIndex) -> None:
     assert again.assess(claim) == index.assess(claim)
 
 
+@pytest.mark.parametrize(
+    ("claim", "denied"),
+    [
+        ("The firm grew by 21% in 2021.", True),
+        ("It had 67 million users. The firm grew by 12% in 2020.", True),
+        ("The firm grew by 12% in 2021.", False),
+        ("The brands will be merged before 2026.", False),
+        ("The evidence does not say whether the firm grew by 21%.", False),
+        ("Is it 21%?", False),
+    ],
+)
+def test_a_plain_denial_is_told_without_the_verdict_and_never_otherwise_than_by_it(claim: str, denied: bool) -> None:
+    index = EvidenceIndex([("chunk_1", FIRM), *OTHERS])
+    assert index.plainly_denied(claim) is denied
+    assert not denied or index.assess(claim).verdict == "contradicted"
+    assert not index.plainly_denied(claim, only=("3",))
+
+
 def test_evidence_far_into_a_long_text_still_counts() -> None:
     text = "Nothing of note was said on that day. " * 3000 + "The bridge was opened on 4 June 1911."
     assessment = EvidenceIndex([("long", text)]).assess("The bridge was opened on 4 June 1911.")
