@@ -10,6 +10,7 @@ from masis.store.records import CaseFilter, CasePage, CaseSummary, Facets, Queue
 from masis.ui import address
 from masis.ui.components import case_list
 from masis.ui.desk import label, state_label
+from masis.ui.place import command
 from masis.ui.words import FLAG, STATE, STATES, spoken
 from masis.workbench import Workbench
 
@@ -214,10 +215,11 @@ def show_nothing_yet(bench: Workbench) -> None:
     with bring.container(border=True, height="stretch"):
         st.markdown("**Bring many**")
         st.markdown("From the command line, one JSON object a line:")
-        st.code("masis import cases.jsonl", language=None)
+        st.code(command("masis import cases.jsonl"), language=None, wrap_lines=True)
         st.code(
             '{"id": "1", "query": "...",\n "answer": "... [c1]",\n "evidence": [{"id": "c1", "text": "..."}]}',
             language=None,
+            wrap_lines=True,
         )
     st.caption("This database")
     st.text(str(bench.database))

@@ -17,6 +17,7 @@ from masis.ui import address
 from masis.ui.components.records import decision_log
 from masis.ui.diff import word_changes
 from masis.ui.entries import KIND_WORD, SOURCE_WORD, VERDICT_WORD, Around, DiffPiece, entry_detail, entry_row
+from masis.ui.place import told_command
 from masis.ui.words import spoken
 from masis.workbench import Workbench
 
@@ -255,7 +256,7 @@ def _exports(bench: Workbench) -> None:
         width="stretch",
         help="The entries that match the filters, all pages of them.",
     )
-    st.caption("Everything, lossless: `masis export`")
+    st.caption(f"Everything, lossless: {told_command('masis export --out archive.jsonl')}")
 
 
 def _written(write: Callable[[BinaryIO], int]) -> io.BytesIO:

@@ -11,6 +11,7 @@ import streamlit as st
 from masis.settings import ROLES
 from masis.ui.components.records import health_list
 from masis.ui.health_reports import REPORTS, Checked
+from masis.ui.place import told_command
 from masis.workbench import HealthItem, Workbench, modules
 from masis.workbench.health import of_disk
 
@@ -39,8 +40,8 @@ def show_health(bench: Workbench) -> None:
         st.caption(f"Looked at {_time(checked)}; {_asked(tested)}.")
     health_list({"sound": all(item.ok for item in found), "groups": groups(found)}, key="health")
     st.caption(
-        "On the command line: `masis health`. For whoever watches the server: `/healthz` (does it live?) and "
-        "`/health.json` (all of this, 200 or 503)."
+        f"On the command line: {told_command('masis health')}. For whoever watches the server: `/healthz` "
+        "(does it live?) and `/health.json` (all of this, 200 or 503)."
     )
     st.page_link("pages/retention.py", label="Retention: what is kept how long", icon=":material/auto_delete:")
 

@@ -12,7 +12,7 @@ from masis.store import MeasureFilter, Period, Pick
 from masis.ui import address
 from masis.ui.components.metrics import metrics_board, metrics_runs
 from masis.ui.metrics_view import RATES, MetricsView, period_of, picked_words, run_rows, view
-from masis.ui.place import served_database, workbench
+from masis.ui.place import served_database, told_command, workbench
 from masis.workbench import Workbench
 from masis.workbench.metrics import SPREADS, report
 
@@ -44,8 +44,9 @@ def show_metrics(bench: Workbench) -> None:
     if way := metrics_board(cast("dict[str, Any]", board), key="metrics-board"):
         _go(way)
     st.caption(
-        "Times are UTC. What was not scored or not measured is counted nowhere. The command “masis metrics” prints the "
-        "same figures; with telemetry switched on, OpenTelemetry gets them too."
+        "Times are UTC. What was not scored or not measured is counted nowhere. "
+        f"{told_command('masis metrics')} prints the same figures; with telemetry switched on, "
+        "OpenTelemetry gets them too."
     )
 
 

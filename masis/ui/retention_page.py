@@ -11,6 +11,7 @@ from masis.errors import StoreError
 from masis.schema.retention import Execution, Purge, PurgePlan, RetentionRule
 from masis.ui import address
 from masis.ui.components.keeping import execution_log, purge_history, purge_plan
+from masis.ui.place import told_command
 from masis.ui.reviewer import name_reviewer, reviewer
 from masis.ui.words import STOPPED, spoken
 from masis.workbench import Workbench
@@ -149,7 +150,7 @@ def _removal(bench: Workbench, plan: PurgePlan) -> None:
     with st.form("purge", border=True):
         st.markdown(
             "**Remove it for good?** It can't be brought back from here; an archive made before "
-            "(`masis export --out archive.jsonl`) still holds it."
+            f"({told_command('masis export --out archive.jsonl')}) still holds it."
         )
         who, word, go = st.columns([3, 3, 2], vertical_alignment="bottom")
         by = who.text_input("Your name, for the record", value=reviewer() or "", max_chars=200)
@@ -240,7 +241,8 @@ def _executions(bench: Workbench) -> None:
     if number > pages:
         address.put("page", str(pages) if pages > 1 else "")
         st.rerun()
-    st.caption(f"{spoken(page.total, 'execution')}, newest first; `masis export --format executions` writes all.")
+    every = told_command("masis export --format executions")
+    st.caption(f"{spoken(page.total, 'execution')}, newest first; {every} writes all.")
     execution_log({"rows": [_execution_row(each) for each in page.rows]}, key="executions")
     if pages > 1:
         st.session_state["executions-page"] = number

@@ -16,7 +16,7 @@ from masis.settings import Settings
 from masis.store.corpora import CorpusSummary
 from masis.ui import address
 from masis.ui.components import registered
-from masis.ui.place import workbench
+from masis.ui.place import told_command, workbench
 from masis.ui.screening_form import (
     GRADERS,
     LONGEST_QUESTION,
@@ -108,7 +108,7 @@ def _no_corpus() -> None:
         st.markdown("**There are no abstracts yet**")
         st.markdown(
             "Load those written for the demo, import a file of your own, or choose PubMed as a source. On the command "
-            "line: `masis screen FILE --question ...`"
+            f"line: {told_command('masis corpus NAME FILE')}"
         )
         st.button(
             "Load the demo abstracts",

@@ -12,6 +12,7 @@ from masis.ui.components.records import overview_head, settings_table
 from masis.ui.desk import LabelData, label
 from masis.ui.health_reports import REPORTS
 from masis.ui.overview import state_counts
+from masis.ui.place import told_command
 from masis.ui.words import Word, spoken
 from masis.version import APP, RUBRIC
 from masis.workbench import Workbench
@@ -99,7 +100,7 @@ def _database(bench: Workbench) -> None:
     if rows and (chosen := overview_head({"headline": "", "sub": "", "states": rows}, key="states")):
         st.switch_page("pages/queue.py", query_params={"state": chosen})
     st.caption(f"MASIS Workbench {APP}, rubric {RUBRIC}")
-    st.caption("To copy it while it is in use: `masis export --out archive.jsonl`")
+    st.caption(f"To copy it while it is in use: {told_command('masis export --out archive.jsonl')}")
 
 
 def _size(database: Path) -> str:
