@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 from masis import loop, watching
+from masis.errors import InputError, StepError
 from masis.llm import brought, estimates, offer, registry
 from masis.llm.critic import ModelCritic
 from masis.llm.drafter import ModelDrafter
@@ -26,7 +27,7 @@ from masis.offline.model import load as load_weights
 from masis.offline.reviser import OfflineReviser
 from masis.offline.verifier import OfflineVerifier
 from masis.schema.audit import CitationAudit, Claim, ClaimCheck
-from masis.schema.case import Case, Evidence
+from masis.schema.case import Case, Evidence, evidence_of
 from masis.schema.providers import ProviderSettings
 from masis.schema.run import Event, Run
 from masis.settings import OFFLINE, ROLES, Settings
@@ -34,6 +35,9 @@ from masis.steps import citations, validation
 from masis.steps.claims import one_check_each
 from masis.steps.conduct import Conduct, begun
 from masis.steps.sampling import SampledCritic, SampledEvaluator
+
+Chunk: TypeAlias = Evidence | Mapping[str, Any] | str
+"""A chunk of evidence, a mapping with ``id`` and ``text``, or its text alone, which is then named by its place."""
 
 
 def roles_for(settings: Settings) -> loop.Roles:
@@ -239,12 +243,58 @@ def drained(
 
 
 def verify_claims(
-    claims: Iterable[str | Claim], evidence: Sequence[Evidence], settings: Settings | None = None
+    claims: Iterable[str | Claim],
+    evidence: Iterable[Chunk],
+    settings: Settings | None = None,
+    *,
+    cancelled: Callable[[], bool] = lambda: False,
 ) -> list[ClaimCheck]:
-    """One check for each claim, in order; markers in a claim count as its citations."""
-    asked = [claim if isinstance(claim, Claim) else claim_of(claim, evidence) for claim in claims]
-    verifier = roles_for(settings or Settings()).verifier
-    return list(one_check_each(asked, verifier.verify(asked, evidence)))
+    """One check for each claim, in order; markers in a claim count as its citations.
+
+    ``cancelled`` is asked as it goes on. Raises StepError where it says so, and InputError for what is no list of
+    claims or of chunks.
+    """
+    if isinstance(claims, str):
+        raise InputError("is one text, not a list of claims", cure="Put it into a list.", field="claims")
+    chunks = evidence_of(evidence)
+    asked = [claim if isinstance(claim, Claim) else claim_of(claim, chunks) for claim in claims]
+    roles = roles_for(settings or Settings())
+    check = _one_after_another if roles.models["verifier"] == OFFLINE else _watched
+    return list(one_check_each(asked, check(roles, asked, chunks, cancelled)))
+
+
+_CLAIMS_AT_ONCE = 10
+_ASKED_EVERY_S = 0.2
+
+
+def _one_after_another(
+    roles: loop.Roles, claims: Sequence[Claim], evidence: Sequence[Evidence], cancelled: Callable[[], bool]
+) -> Sequence[ClaimCheck]:
+    """Some claims at a time, since 100 of them against two million characters take many seconds."""
+    found: list[ClaimCheck] = []
+    for first in range(0, len(claims), _CLAIMS_AT_ONCE):
+        _go_on(cancelled)
+        found += roles.verifier.verify(claims[first : first + _CLAIMS_AT_ONCE], evidence)
+    return found
+
+
+def _watched(
+    roles: loop.Roles, claims: Sequence[Claim], evidence: Sequence[Evidence], cancelled: Callable[[], bool]
+) -> Sequence[ClaimCheck]:
+    """All at once, as a model is asked; no further call is made after a stop."""
+    ended = threading.Event()
+    future = begun(lambda: roles.verifier.verify(claims, evidence), "claims", then=ended.set)
+    try:
+        while not ended.wait(_ASKED_EVERY_S):
+            _go_on(cancelled)
+        return future.result()
+    finally:
+        roles.conduct.stop()
+
+
+def _go_on(cancelled: Callable[[], bool]) -> None:
+    if cancelled():
+        raise StepError("The check of the claims was stopped before its end.")
 
 
 def claim_of(text: str, evidence: Sequence[Evidence]) -> Claim:
@@ -257,12 +307,15 @@ def claim_of(text: str, evidence: Sequence[Evidence]) -> Claim:
     )
 
 
-def audit_citations(answer: str, evidence: Iterable[Evidence], settings: Settings | None = None) -> CitationAudit:
-    """Which markers point at real evidence, and which sentences carry none. Code alone, no model."""
+def audit_citations(answer: str, evidence: Iterable[Chunk], settings: Settings | None = None) -> CitationAudit:
+    """Which markers point at real evidence, and which sentences carry none. Code alone, no model.
+
+    Raises InputError for what is no list of chunks.
+    """
     chosen = settings or Settings()
     return citations.audit_citations(
         answer,
-        tuple(evidence),
+        evidence_of(evidence),
         mode=chosen.citation_mode,
         invalid_penalty=chosen.invalid_citation_penalty,
         uncited_penalty=chosen.uncited_claim_penalty,

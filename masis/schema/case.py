@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal, Self
 
-from pydantic import Field, JsonValue, StrictStr, model_validator
+from pydantic import Field, JsonValue, StrictStr, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
+from masis.errors import InputError
 from masis.schema.base import OpenRecord
 from masis.schema.storable import refuse_unstorable
 
@@ -28,6 +30,30 @@ class Evidence(OpenRecord):
     id: StrictStr = Field(min_length=1)
     text: StrictStr = ""
     source: StrictStr | None = None
+
+
+def evidence_of(chunks: Iterable[Evidence | Mapping[str, Any] | str], field: str = "evidence") -> tuple[Evidence, ...]:
+    """Evidence from chunks, mappings with ``id`` and ``text``, or bare texts, which are named ``chunk_1`` and so on.
+
+    Raises InputError where a chunk is none of these, and for a text alone, which would be read letter by letter.
+    """
+    if isinstance(chunks, str | bytes | Mapping):
+        raise InputError("is one thing, not a list of chunks", cure=f"Put it into a list. {_A_CHUNK}", field=field)
+    return tuple(_chunk(given, number, field) for number, given in enumerate(chunks, 1))
+
+
+_A_CHUNK = 'Give {"id": "1", "text": "..."}, or the text alone.'
+
+
+def _chunk(given: Evidence | Mapping[str, Any] | str, number: int, field: str) -> Evidence:
+    if isinstance(given, Evidence):
+        return given
+    try:
+        if isinstance(given, str):
+            return Evidence(id=f"chunk_{number}", text=given)
+        return Evidence.model_validate({"id": f"chunk_{number}", **given})
+    except (ValidationError, TypeError) as error:
+        raise InputError("is no chunk of evidence", cure=_A_CHUNK, field=f"{field}[{number - 1}]") from error
 
 
 class CitationLabel(OpenRecord):

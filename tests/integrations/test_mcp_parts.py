@@ -267,3 +267,11 @@ def test_work_whose_caller_has_gone_is_told_and_what_waited_is_never_begun() -> 
 
     asyncio.run(leave())
     assert begun == ["first"]
+
+
+def test_claims_are_left_in_the_middle_where_whoever_asked_has_gone(desk: Desk) -> None:
+    asked = arguments.read(arguments.VerifyClaims, {"claims": ["It is long."] * 50, "sourceIds": ["bridge/1"]})
+    looked = iter([False, False, True])
+    with pytest.raises(Stopped):
+        desk.verify_claims(asked, Watch(gone=lambda: next(looked)))
+    assert next(looked, None) is None

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from masis import schema
-from masis.errors import InputError
+from masis.schema import case
 from masis.schema.audit import Critique, Revision
 from masis.schema.base import Record, Share
 from masis.schema.case import Evidence, Severity
@@ -118,24 +118,9 @@ class CriticLoopOutput(Record):
 def evidence_of(chunks: Iterable[EvidenceChunk | Mapping[str, Any] | str]) -> tuple[Evidence, ...]:
     """Evidence from chunks, mappings with ``id`` and ``text``, or bare texts, which are named ``chunk_1`` and so on.
 
-    Raises InputError where a chunk is none of these.
+    Raises InputError where a chunk is none of these, and for one text alone.
     """
-    return tuple(_chunk(given, number) for number, given in enumerate(chunks, 1))
-
-
-def _chunk(given: EvidenceChunk | Mapping[str, Any] | str, number: int) -> Evidence:
-    if isinstance(given, Evidence):
-        return given
-    try:
-        if isinstance(given, str):
-            return Evidence(id=f"chunk_{number}", text=given)
-        return Evidence.model_validate({"id": f"chunk_{number}", **given})
-    except (ValidationError, TypeError) as error:
-        raise InputError(
-            "is no chunk of evidence",
-            cure='Give {"id": "1", "text": "..."}, or the text alone.',
-            field=f"evidence_chunks[{number - 1}]",
-        ) from error
+    return case.evidence_of(chunks, "evidence_chunks")
 
 
 def issue_of(found: schema.audit.Issue) -> Issue:

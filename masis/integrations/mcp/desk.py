@@ -94,7 +94,9 @@ class Desk:
         """One check a claim, in their order."""
         sources = gathered(self.store, asked.source_ids, asked.evidence)
         chunks = [source.chunk for source in sources]
-        checks: list[ClaimCheck] = auditor.verify_claims(asked.claims, chunks, self.settings)
+        checks: list[ClaimCheck] = auditor.verify_claims(
+            asked.claims, chunks, self.settings, cancelled=watch.stop_if_gone
+        )
         return reports.ClaimsReport(checks=tuple(checks), sources=reports.used(sources))
 
     # audits

@@ -56,6 +56,15 @@ def test_reasoning_steps_may_be_missing_and_are_shown_where_they_are_not(server:
     assert CriticAgentInput(answer=ANSWER, original_query="?", evidence_chunks=()).reasoning_steps is None
 
 
+def test_evidence_that_is_one_text_is_refused_and_not_read_letter_by_letter(
+    server: ModelServer, settings_at: Any
+) -> None:
+    critic = CriticAgent("scripted", "judge", settings=settings_at(server))
+    with pytest.raises(InputError, match="evidence_chunks: is one thing, not a list of chunks"):
+        critic(answer=ANSWER, original_query="How long is it?", evidence_chunks=EVIDENCE[0])
+    assert not server.requests
+
+
 def test_numbers_are_read_by_our_rules(settings_at: Any) -> None:
     with ModelServer(lambda r: reply_to(r, overall_quality_score=85, critique_confidence="high")) as served:
         found = CriticAgent("scripted", "judge", settings=settings_at(served))(answer=ANSWER, **ASKED)
