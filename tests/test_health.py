@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 import sqlite3
 import sys
 from collections.abc import Callable, Iterator
@@ -16,6 +17,7 @@ from click.testing import CliRunner
 from masis import auditor
 from masis.cli import main
 from masis.errors import MissingExtra
+from masis.schema.case import Case, Evidence
 from masis.settings import ROLES, Settings
 from masis.steps import validation
 from masis.store import opening
@@ -34,6 +36,14 @@ def bench(tmp_path: Path) -> Iterator[Workbench]:
 
 def named(bench: Workbench, name: str) -> HealthItem:
     return next(item for item in bench.health().items if item.name == name)
+
+
+def test_what_is_kept_is_counted_in_words(bench: Workbench) -> None:
+    bench.import_cases([Case(id="only", query="How long?", evidence=(Evidence(id="1", text="It is 120 m long."),))])
+    message = named(bench, "database").message
+    assert "1 case, 0 runs" in message
+    assert "0 entries of the decision log" in message
+    assert not re.search(r"\b1 (cases|runs|corpora)\b", message)
 
 
 @pytest.mark.spec("REQ-CRITIC-OBS-005")
@@ -150,7 +160,7 @@ def test_a_door_whose_library_is_absent_is_no_fault(monkeypatch: pytest.MonkeyPa
     absent = (modules.Door("Door", "extra", "nothing_of_this_name.at_all", "x"),)
     monkeypatch.setattr(modules, "DOORS", absent)
     found = list(modules.doors(Settings(), try_them=True))
-    assert [(each.ok, "not installed" in each.message) for each in found] == [(True, True)]
+    assert [(each.ok, each.absent, "not installed" in each.message) for each in found] == [(True, True, True)]
 
 
 def test_every_door_names_an_extra_and_a_module_of_ours_that_is_there() -> None:
@@ -243,7 +253,7 @@ def test_the_report_for_programs_has_the_documented_keys_and_no_key_of_a_provide
     bench = Workbench.open(tmp_path / "masis.db", Settings(critic="openai:gpt-4o"))
     report = bench.health().to_json()
     assert set(report) == {"ok", "version", "items"}
-    assert all(set(item) == {"name", "ok", "message", "cure"} for item in report["items"])
+    assert all(set(item) == {"name", "ok", "message", "cure", "absent"} for item in report["items"])
     assert "very-secret" not in json.dumps(report)
 
 

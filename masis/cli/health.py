@@ -57,7 +57,8 @@ def health(models: tuple[str, ...], assignments: tuple[str, ...], as_json: bool,
     else:
         width = max((len(item.name) for item in report.items), default=0)
         for item in report.items:
-            click.echo(f"{'ok ' if item.ok else 'BAD'}  {item.name:<{width}}  {printable(item.message)}")
+            sign = "BAD" if not item.ok else "-  " if item.absent else "ok "
+            click.echo(f"{sign}  {item.name:<{width}}  {printable(item.message)}")
             if item.cure and not item.ok:
                 click.echo(f"     {'':<{width}}  {printable(item.cure)}")
     if not report.ok:

@@ -66,7 +66,13 @@ def _group(title: str, items: Iterable[HealthItem]) -> dict[str, Any]:
     return {
         "title": title,
         "items": [
-            {"ok": item.ok, "name": NAMES.get(item.name, item.name), "message": item.message, "cure": item.cure}
+            {
+                "ok": item.ok,
+                "absent": item.absent,
+                "name": NAMES.get(item.name, item.name),
+                "message": item.message,
+                "cure": item.cure,
+            }
             for item in items
         ],
     }

@@ -21,12 +21,16 @@ _MAKE_WRITABLE = "Make file and folder writable, make room on the disk, or name 
 
 
 class HealthItem(NamedTuple):
-    """One thing that was looked at; ``cure`` says what to do where it is not in order."""
+    """One thing that was looked at.
+
+    ``cure`` says what to do where it is not in order; ``absent`` that it is not installed, which is no fault.
+    """
 
     name: str
     ok: bool
     message: str
     cure: str = ""
+    absent: bool = False
 
 
 class HealthReport(NamedTuple):
@@ -47,16 +51,37 @@ class HealthReport(NamedTuple):
 def of_store(store: Store) -> Iterator[HealthItem]:
     """The database, its guards, the decision log, the screening log."""
     check = store.check()
-    kept = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in check.counts.items())
+    kept = ", ".join(_counted(count, *_KEPT.get(name, (name, name))) for name, count in check.counts.items())
     yield HealthItem("database", not check.problems, f"{check.path} ({check.bytes / 1e6:.1f} MB): {kept}")
     for problem in check.problems:
         yield HealthItem("database", False, problem, RESTORE)
     yield HealthItem("schema", True, f"{check.schema_version}, the newest; SQLite {check.sqlite_version}")
     yield of_writing(store)
     for name, log in (("decision log", check.log), ("screening log", check.screening_log)):
-        message = f"{log.length:,} entries, head {log.head[:12]}" if log.whole else "; ".join(log.broken[:5])
+        message = (
+            f"{_counted(log.length, 'entry', 'entries')}, head {log.head[:12]}"
+            if log.whole
+            else "; ".join(log.broken[:5])
+        )
         cure = "" if log.whole else "See what is wrong with `masis verify-log`, and compare with an archive."
         yield HealthItem(name, log.whole, message, cure)
+
+
+_KEPT = {
+    "cases": ("case", "cases"),
+    "runs": ("run", "runs"),
+    "run_iterations": ("iteration", "iterations"),
+    "run_events": ("event of a run", "events of runs"),
+    "decision_log": ("entry of the decision log", "entries of the decision log"),
+    "corpora": ("corpus", "corpora"),
+    "screenings": ("screening", "screenings"),
+    "screening_log": ("entry of the screening log", "entries of the screening log"),
+}
+"""What the store counts, in words: one of it, and several."""
+
+
+def _counted(count: int, one: str, many: str) -> str:
+    return f"{count:,} {one if count == 1 else many}"
 
 
 def of_writing(store: Store) -> HealthItem:

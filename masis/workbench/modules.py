@@ -24,12 +24,13 @@ IMPORT_WITHIN_S = 60.0
 
 
 class ModuleFound(NamedTuple):
-    """One module: whether it starts, what was found, and what to do where it does not."""
+    """One module: whether it starts, what was found, what to do where it does not; or that it is not installed."""
 
     name: str
     ok: bool
     message: str
     cure: str = ""
+    absent: bool = False
 
 
 class Door(NamedTuple):
@@ -112,7 +113,7 @@ def doors(settings: Settings, *, try_them: bool) -> Iterator[ModuleFound]:
             asked_for = f"not installed, and the setting telemetry = {settings.telemetry} asks for it"
             yield ModuleFound(door.name, False, asked_for, f"{install}, or set telemetry = off.")
         elif not _installed(door.library):
-            yield ModuleFound(door.name, True, f"not installed, and needed by nothing else ({install})")
+            yield ModuleFound(door.name, True, f"not installed, and needed by nothing else ({install})", absent=True)
         elif not try_them and door.imports not in _found_out:
             yield ModuleFound(door.name, True, "installed; not tried now")
         elif why := _tried(door.imports):

@@ -122,7 +122,7 @@ def test_an_export_that_fails_leaves_the_file_as_it_was(tmp_path: Path) -> None:
 def test_reading_creates_no_database(masis: Masis, tmp_path: Path, command: list[str]) -> None:
     result = masis(*command, "--db", tmp_path / "none.db")
     assert result.exit_code == 1
-    assert f"{tmp_path / 'none.db'}: there is no database here. 'masis import FILE'" in result.stderr
+    assert f"{tmp_path / 'none.db'}: there is no database here. 'masis import FILE'" in result.output
     assert not (tmp_path / "none.db").exists()
 
 

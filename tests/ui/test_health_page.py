@@ -66,6 +66,12 @@ def test_what_is_not_in_order_comes_first_in_its_group_with_what_to_do() -> None
     assert last["title"] == "Besides"
 
 
+def test_what_is_not_installed_is_neither_in_order_nor_wrong() -> None:
+    found = [HealthItem("MCP", True, "not installed", absent=True), HealthItem("DSPy", True, "installed")]
+    (doors,) = health_page.groups(found)
+    assert [(item["name"], item["absent"]) for item in doors["items"]] == [("MCP", True), ("DSPy", False)]
+
+
 def in_the_frame() -> AppTest:
     """The first page within the frame; ``open_page`` leaves the frame out."""
     app = AppTest.from_file(str(app_root() / "app.py"), default_timeout=30).run()

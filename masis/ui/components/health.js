@@ -1,3 +1,7 @@
+const GOOD = ["good", "✓", "in order"]
+const BAD = ["bad", "✗", "not in order"]
+const ABSENT = ["calm", "–", "not installed"]
+
 export default function ({ data, parentElement }) {
   const root = parentElement.querySelector(".root")
   const version = JSON.stringify(data)
@@ -9,10 +13,11 @@ export default function ({ data, parentElement }) {
     if (group.title) root.append(make("h3", "", group.title))
     const list = make("ul")
     for (const item of group.items) {
-      const line = make("li", `tone-${item.ok ? "good" : "bad"}`)
-      const sign = make("span", "sign", item.ok ? "✓" : "✗")
+      const [tone, drawn, said] = item.absent ? ABSENT : item.ok ? GOOD : BAD
+      const line = make("li", `tone-${tone}`)
+      const sign = make("span", "sign", drawn)
       sign.setAttribute("role", "img")
-      sign.setAttribute("aria-label", item.ok ? "in order" : "not in order")
+      sign.setAttribute("aria-label", said)
       const message = make("span", "message", item.message)
       if (item.cure) message.append(make("span", "cure", item.cure))
       line.append(sign, make("span", "", item.name), message)
