@@ -15,6 +15,7 @@ from masis.ui.components import HERE, case_head, follow_list, loop_story, readin
 from masis.ui.decision import MACHINE_SHOWN, decision_panel
 from masis.ui.desk import EVIDENCE_SHOWN, DeskData, desk, for_browser, label, state_label, unaudited_desk
 from masis.ui.follow import follow_table
+from masis.ui.frame import tab_title
 from masis.ui.jobs import audit_jobs
 from masis.ui.place import workbench
 from masis.ui.report_button import report_button
@@ -32,6 +33,7 @@ def show_case(bench: Workbench, case_id: str) -> None:
     except UnknownRecord:
         _unknown(case_id)
         return
+    st.set_page_config(page_title=tab_title(view.case.query))
     st.html(_LAYOUT)
     run, wanted = _chosen_run(bench, view)
     index = min(address.number("iteration"), len(run.iterations)) - 1 if run and run.iterations else 0

@@ -12,6 +12,7 @@ from masis.ui.comparison import Of, compare, run_name, run_row
 from masis.ui.components import case_head, case_list
 from masis.ui.components.records import run_comparison, run_history
 from masis.ui.desk import state_label
+from masis.ui.frame import tab_title
 from masis.ui.words import spoken
 from masis.workbench import Workbench
 
@@ -66,6 +67,7 @@ def chosen_runs(finished: list[RunSummary]) -> tuple[RunSummary | None, RunSumma
 
 
 def _head(summary: CaseSummary, runs: int) -> None:
+    st.set_page_config(page_title=tab_title("Compare", summary.query))
     facts = [summary.id, spoken(runs, "run")]
     case_head(
         {

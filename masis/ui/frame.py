@@ -18,6 +18,15 @@ def page_icon() -> str:
     return str(Path(__file__).parent / "components" / "icon.svg")
 
 
+LONGEST_TITLE = 80
+"""Of what a browser tab is called; more is never seen."""
+
+
+def tab_title(*parts: str) -> str:
+    """What the tab of a page is called: what is on it comes first, since tabs are narrow."""
+    return " · ".join(part[:LONGEST_TITLE] for part in (*parts, "MASIS Workbench") if part)
+
+
 _DRESS = """<style>
 [data-testid^=stBaseButton-primary] { color: light-dark(#fff, #101417); }
 [data-testid^=stBaseButton] kbd { opacity: 1; color: inherit; }

@@ -12,6 +12,7 @@ from masis.screening_desk import OpenedScreening
 from masis.ui import address
 from masis.ui.components import case_head
 from masis.ui.components.screening import screening_abstract, screening_flow, screening_rounds, screening_table
+from masis.ui.frame import tab_title
 from masis.ui.screening_abstract import abstract_data
 from masis.ui.screening_charts import convergence
 from masis.ui.screening_view import ORDERS, Order, abstract_row, counts, flow_steps, listed, round_rows
@@ -31,10 +32,12 @@ def head(screening: Screening, *, outcome: LabelData | None = None) -> None:
         f"graded by {', '.join(screening.graders)}",
         screening.started_at[:16].replace("T", " ") + " UTC",
     ]
+    state = outcome or label(OUTCOME[screening.outcome])
+    st.set_page_config(page_title=tab_title(state["text"], screening.question))
     case_head(
         {
             "question": screening.question,
-            "state": outcome or label(OUTCOME[screening.outcome]),
+            "state": state,
             "flags": [],
             "facts": [fact for fact in facts if fact],
             "reasons": list(screening.reasons),

@@ -11,6 +11,7 @@ from masis.schema.screening import ScreeningEvent
 from masis.store.screening_records import ScreeningProgress, ScreeningSummary
 from masis.ui.components import case_head
 from masis.ui.components.screening import screening_rounds
+from masis.ui.frame import tab_title
 from masis.ui.place import workbench
 from masis.ui.screening_jobs import ScreeningJobs, screening_jobs
 from masis.ui.screening_view import round_rows
@@ -78,6 +79,7 @@ def show_never_began(screening_id: str, why: str | None) -> None:
 
 
 def _head(question: str, state: Word, reasons: list[str]) -> None:
+    st.set_page_config(page_title=tab_title(state.text, question))
     case_head(
         {"question": question, "state": label(state), "flags": [], "facts": [], "reasons": reasons},
         key="screening-head",

@@ -9,6 +9,7 @@ from masis.store import utc_now
 from masis.store.records import RunSummary
 from masis.ui import address
 from masis.ui.components import registered
+from masis.ui.frame import tab_title
 from masis.ui.jobs import AuditJobs, audit_jobs
 from masis.ui.place import workbench
 from masis.ui.timeline import show_timeline, timeline, waiting
@@ -29,6 +30,7 @@ def show_run(bench: Workbench, run_id: str, case_id: str) -> None:
     case = bench.store.cases.summary(case_id)
     busy = job is not None or (run is not None and run.state == "running")
     title = "Auditing" if busy else _title(run)
+    st.set_page_config(page_title=tab_title(title, case.query))
     _HEAD(data={"title": title, "question": case.query, "case": case.id}, key="watch-head")
     if busy:
         _live(run_id, case_id)

@@ -61,6 +61,16 @@ def test_the_overview_leads_to_the_cases_in_a_state(served: str, open_tab: OpenT
     expect(page.locator("table.list")).to_contain_text("Ana Ruiz")
 
 
+def test_a_tab_says_what_is_on_it(served: str, open_tab: OpenTab) -> None:
+    tab = open_tab(served)
+    page = tab.open("/queue")
+    expect(page).to_have_title("Queue · MASIS Workbench")
+    tab.open(f"/review?case={FABRICATED}")
+    expect(page).to_have_title(re.compile("^How is Halvorsen Marine responding .* · MASIS Workbench$"))
+    tab.open(f"/compare?case={FABRICATED}")
+    expect(page).to_have_title(re.compile("^Compare · How is Halvorsen Marine"))
+
+
 def test_the_overview_opens_what_waits_within_its_list(served: str, open_tab: OpenTab) -> None:
     tab = open_tab(served)
     page = tab.open()
