@@ -22,6 +22,7 @@ from masis.cli.talk import Complaints, Progress, counted, say
 from masis.cli.tally import Tally, incomplete
 from masis.cli.telemetry import measured
 from masis.cli.threads import audit_in_threads
+from masis.cli.upgrading import opened_telling
 from masis.cli.workers import Done, Failed, Job, audit_in_processes, guarded_audit
 from masis.datasets.readers import CaseLine, likely_misnamed, read_case_lines
 from masis.datasets.writers import write_run
@@ -29,7 +30,6 @@ from masis.errors import InputError, MasisError
 from masis.schema.case import Case
 from masis.schema.run import Run
 from masis.settings import Settings, database_path
-from masis.workbench import Workbench
 from masis.workbench.health import models_asked
 
 
@@ -165,7 +165,7 @@ class _AuditJob:
     def run(self, *, show_traces: bool) -> bool:
         """Do the work; False where it was interrupted."""
         lines = read_case_lines(sys.stdin.buffer if self.cases == STDIO else self.cases)
-        self.workbench = Workbench.open(self.database, self.settings)
+        self.workbench = opened_telling(self.database, self.settings)
         if self.with_models and self.cases != STDIO:
             self.spending.estimate(self.cases, self.limit, self._wanted)
         with ExitStack() as stack:

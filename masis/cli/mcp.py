@@ -14,8 +14,8 @@ from masis.cli.log import Lines, log_option
 from masis.cli.options import chosen_settings, database_option, settings_options
 from masis.cli.talk import say
 from masis.cli.telemetry import measured
+from masis.cli.upgrading import opened_telling
 from masis.settings import database_path, secret
-from masis.workbench import Workbench
 
 TOKEN = "MASIS_MCP_TOKEN"  # noqa: S105 (the name of the variable)
 PORT = 8765
@@ -94,7 +94,7 @@ def mcp(
     token = kept.get_secret_value() if kept else None
     if transport == "http":
         transports.check_address(host, allowed, token)
-    workbench = Workbench.open(database_path(db), settings)
+    workbench = opened_telling(database_path(db), settings)
     _log_of_the_sdk()
     context.with_resource(measured(settings))
     server = MasisServer(workbench, concurrency or audits_at_once(workbench))

@@ -12,9 +12,10 @@ import click
 from masis.cli import log
 from masis.cli.group import JobFailed
 from masis.cli.talk import printable, say
+from masis.cli.upgrading import opened_telling
 from masis.errors import StoreError
 from masis.settings import ROLES, Loaded, Settings, database_path, load, shown
-from masis.store import Store, Unguarded
+from masis.store import Unguarded
 from masis.workbench import Workbench
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -151,7 +152,7 @@ def _roles(models: Iterable[str]) -> dict[str, str]:
 
 def opened(database: Path) -> Workbench:
     """The workbench on a database, made or migrated where need be, with the settings of environment and file."""
-    return Workbench.open(database, chosen((), ()).settings)
+    return opened_telling(database, chosen((), ()).settings)
 
 
 def opened_for_reading(named: Path | None, unguarded: Unguarded = "refuse") -> Workbench:
@@ -162,7 +163,7 @@ def opened_for_reading(named: Path | None, unguarded: Unguarded = "refuse") -> W
     path = database_path(named)
     if not path.exists():
         raise JobFailed(str(no_database(path)))
-    return Workbench(Store.open(path, unguarded=unguarded), chosen((), ()).settings, path)
+    return opened_telling(path, chosen((), ()).settings, unguarded=unguarded)
 
 
 def no_database(path: Path) -> StoreError:

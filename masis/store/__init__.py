@@ -41,6 +41,7 @@ from masis.store.measure_records import (
     Rates,
 )
 from masis.store.measures import Measures
+from masis.store.migrations import Listener, Upgrade
 from masis.store.opening import Database, Unguarded, damage_told, open_database
 from masis.store.owners import Owner, this_process
 from masis.store.purges import Purges
@@ -86,14 +87,22 @@ class Store:
         self.acceptances, self.remembered_grades = Acceptances(database), RememberedGrades(database)
 
     @classmethod
-    def open(cls, path: str | Path, *, now: Callable[[], str] = utc_now, unguarded: Unguarded = "refuse") -> Self:
+    def open(
+        cls,
+        path: str | Path,
+        *,
+        now: Callable[[], str] = utc_now,
+        unguarded: Unguarded = "refuse",
+        on_upgrade: Listener | None = None,
+    ) -> Self:
         """Open a database, creating or migrating it; runs and screenings whose process is gone become
         interrupted.
 
         ``unguarded`` says what to do where the log has lost a guard: refuse (UnguardedLog), open all the same (to look
-        what was altered), or rearm. Raises NotADatabase, NewerDatabase and StoreError too.
+        what was altered), or rearm. ``on_upgrade`` hears how far the upgrade of an older database has come. Raises
+        NotADatabase, NewerDatabase and StoreError too.
         """
-        store = cls(open_database(Path(path), now=now, unguarded=unguarded))
+        store = cls(open_database(Path(path), now=now, unguarded=unguarded, on_upgrade=on_upgrade))
         with damage_told(store.path):
             store.runs.mark_lost()
             store.screenings.mark_lost()
@@ -187,6 +196,7 @@ __all__ = [
     "Store",
     "StoreCheck",
     "Unguarded",
+    "Upgrade",
     "this_process",
     "utc_now",
 ]

@@ -20,7 +20,7 @@ from masis import version
 from masis.errors import NewerDatabase, NotADatabase, StoreError
 from masis.schema.base import utc_now
 from masis.store import guards, migrations
-from masis.store.migrations import MIGRATIONS, Migration
+from masis.store.migrations import MIGRATIONS, Listener, Migration
 
 BUSY_TIMEOUT_S = 15.0
 """How long a writer waits for another before it gives up; a batch of an import holds the lock for some 50 ms."""
@@ -134,10 +134,12 @@ def open_database(
     now: Callable[[], str] = utc_now,
     unguarded: Unguarded = "refuse",
     known: Sequence[Migration] = MIGRATIONS,
+    on_upgrade: Listener | None = None,
 ) -> Database:
     """Open, creating folders and file, migrating an older one, asserting the guards of the log.
 
     ``unguarded`` says what to do where a guard is gone: refuse, open all the same (to look what was altered), or rearm.
+    ``on_upgrade`` hears how far migrating has come, which takes a minute where there are many runs.
     Raises NotADatabase (something else is there), NewerDatabase (a later version wrote it), UnguardedLog, StoreError
     (the place can't be used).
     """
@@ -148,7 +150,7 @@ def open_database(
         _check_ours(connection, path)
         _check_not_newer(connection, path, known)
         _use_write_ahead_log(connection)
-        migrations.migrate(connection, known)
+        migrations.migrate(connection, known, on_upgrade)
         if unguarded == "rearm":
             connection.execute("BEGIN IMMEDIATE")
             with _ended(connection):
@@ -159,6 +161,10 @@ def open_database(
         if "not a database" in str(error) or "malformed" in str(error):
             raise NotADatabase(
                 f"{path}: is not a database of the workbench, or a damaged one ({error}). {_ELSEWHERE}"
+            ) from error
+        if "locked" in str(error):
+            raise StoreError(
+                f"{path}: is held by another program, which may be bringing it up to date ({error}). Try again later."
             ) from error
         raise StoreError(f"{path}: can't be opened ({error}). Check that the folder can be written to.") from error
     finally:

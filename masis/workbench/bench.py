@@ -19,7 +19,7 @@ from masis.schema.case import Case
 from masis.schema.review import CaseState, Decision, LogCheck, LogEntry
 from masis.schema.run import Event, Iteration, Run, RunWarning, StepsDone
 from masis.settings import Settings
-from masis.store import Store, Unguarded
+from masis.store import Store, Unguarded, Upgrade
 from masis.store.records import Added, CaseFilter, CasePage, CaseSummary, DecisionFilter, RunProgress, RunSummary
 from masis.store.runs import Runs
 from masis.workbench import health
@@ -97,12 +97,19 @@ class Workbench:
         self.store, self.settings, self.database = store, settings, database
 
     @classmethod
-    def open(cls, database: Path, settings: Settings | None = None, *, unguarded: Unguarded = "refuse") -> Workbench:
+    def open(
+        cls,
+        database: Path,
+        settings: Settings | None = None,
+        *,
+        unguarded: Unguarded = "refuse",
+        on_upgrade: Callable[[Upgrade], None] | None = None,
+    ) -> Workbench:
         """The workbench on the database at this path, which is made or migrated where need be.
 
-        ``unguarded`` says what to do where a log has lost its guards.
+        ``unguarded`` says what to do where a log has lost its guards; ``on_upgrade`` hears how far migrating has come.
         """
-        return cls(Store.open(database, unguarded=unguarded), settings or Settings(), database)
+        return cls(Store.open(database, unguarded=unguarded, on_upgrade=on_upgrade), settings or Settings(), database)
 
     # cases
 

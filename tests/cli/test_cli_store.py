@@ -227,3 +227,16 @@ def test_a_file_that_is_no_database_is_refused(masis: Masis, tmp_path: Path) -> 
         assert result.exit_code == 1
         assert "is not a database of the workbench" in result.output
     assert file.read_text().startswith("not a database")
+
+
+def test_an_older_database_is_brought_up_to_date_aloud(masis: Masis, audited: Path) -> None:
+    connection = sqlite3.connect(audited)
+    connection.executescript(
+        """DROP TABLE iteration_measures; DROP TABLE run_measures;
+           DELETE FROM _sqlite_migrations WHERE name LIKE 'm011%'"""
+    )
+    connection.close()
+    first = masis("metrics", "--db", audited)
+    assert first.exit_code == 0
+    assert "was made by an older version and is brought up to date now" in first.stderr
+    assert "older version" not in masis("metrics", "--db", audited).stderr

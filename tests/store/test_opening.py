@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from masis.errors import NewerDatabase, NotADatabase, StoreError
-from masis.store import CaseFilter, Store, guards, migrations
+from masis.store import CaseFilter, Store, Upgrade, guards, migrations, opening
 from masis.store.migrations import MIGRATIONS, applied, migrate
 from masis.store.opening import connect, open_database
 from tests.store.factories import a_case, a_run, an_iteration
@@ -128,6 +128,46 @@ def test_runs_that_stood_before_are_entered_in_the_log_of_executions(path: Path)
         assert store.check().ok
         store.runs.abandon("under way", "Ctrl-C")
         assert store.executions.count() == 3
+
+
+def test_who_waits_for_an_upgrade_hears_how_far_it_is_and_of_a_new_database_nothing(path: Path, tmp_path: Path) -> None:
+    old_database(path, 11)
+    told: list[Upgrade] = []
+    open_database(path, on_upgrade=told.append).close()
+    assert told == [Upgrade(1, 1), Upgrade(1, 1, 0, 1), Upgrade(1, 1, 1, 1)]
+    open_database(path, on_upgrade=told.append).close()
+    open_database(tmp_path / "new.db", on_upgrade=told.append).close()
+    assert len(told) == 3
+
+
+def test_an_upgrade_that_is_broken_off_leaves_the_database_as_it_was(path: Path) -> None:
+    old_database(path, 11)
+    connection = connect(path)
+    before = columns(connection)
+
+    def stop(now: Upgrade) -> None:
+        if now.total:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        open_database(path, on_upgrade=stop)
+    assert columns(connection) == before
+    connection.close()
+    with Store.open(path) as store:
+        assert store.check().counts["runs"] == 1
+
+
+def test_a_database_that_another_brings_up_to_date_is_told_so(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    old_database(path, 11)
+    monkeypatch.setattr(opening, "BUSY_TIMEOUT_S", 0.05)
+    other = connect(path)
+    other.execute("PRAGMA journal_mode = WAL")
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(StoreError, match="held by another program, which may be bringing it up to date"):
+        open_database(path)
+    other.execute("ROLLBACK")
+    other.close()
+    open_database(path).close()
 
 
 def test_guards_that_a_migration_loses_are_armed_again(path: Path) -> None:

@@ -29,6 +29,7 @@ from masis.store.migrations.audits import (
 from masis.store.migrations.keeping import m012_executions_and_retention
 from masis.store.migrations.measures import m011_measures_of_runs
 from masis.store.migrations.screenings import m007_corpora, m008_screenings, m009_screening_log
+from masis.store.migrations.telling import Listener, Upgrade, heard_by
 
 if TYPE_CHECKING:
     from sqlite_utils import Database
@@ -68,18 +69,23 @@ def applied(connection: sqlite3.Connection) -> tuple[str, ...]:
     return tuple(row[0] for row in rows)
 
 
-def migrate(connection: sqlite3.Connection, migrations: Sequence[Migration] = MIGRATIONS) -> tuple[str, ...]:
+def migrate(
+    connection: sqlite3.Connection, migrations: Sequence[Migration] = MIGRATIONS, on_upgrade: Listener | None = None
+) -> tuple[str, ...]:
     """Run what is pending, each migration in a transaction of its own with its record; returns the names it ran.
 
     The write lock is taken before looking what is pending, so that two processes opening a new file at once don't
-    both create it. The guards of the log are armed anew in the same transaction.
+    both create it. The guards of the log are armed anew in the same transaction. ``on_upgrade`` hears how far the
+    upgrade of an older database has come; making a new one is not worth telling.
     """
     done: list[str] = []
+    listener = on_upgrade if applied(connection) else None
     while pending := [each for each in migrations if each.__name__ not in applied(connection)]:
         connection.execute("BEGIN IMMEDIATE")
         try:
             if pending[0].__name__ not in applied(connection):
-                _apply(connection, pending[0])
+                with heard_by(listener, len(done) + 1, len(done) + len(pending)):
+                    _apply(connection, pending[0])
                 guards.arm(connection)
                 connection.execute("INSERT OR REPLACE INTO store_info VALUES ('app_version', ?)", [version.APP])
                 done.append(pending[0].__name__)
@@ -98,4 +104,14 @@ def _apply(connection: sqlite3.Connection, migration: Migration) -> None:
     one.apply(Database(connection, execute_plugins=False))
 
 
-__all__ = ["APPLICATION_ID", "MIGRATIONS", "SET_NAME", "Migration", "applied", "migrate", "names"]
+__all__ = [
+    "APPLICATION_ID",
+    "MIGRATIONS",
+    "SET_NAME",
+    "Listener",
+    "Migration",
+    "Upgrade",
+    "applied",
+    "migrate",
+    "names",
+]

@@ -6,6 +6,8 @@ import json
 import zlib
 from typing import TYPE_CHECKING, Any
 
+from masis.store.migrations.telling import rows
+
 if TYPE_CHECKING:
     from sqlite_utils import Database
 
@@ -67,13 +69,16 @@ def m012_executions_and_retention(db: Database) -> None:
 
 def _fill_executions(db: Database) -> None:
     """Log the runs that have ended, in the order they did; of earlier starts of the same run nothing is known."""
-    rows = db.execute(
+    total = db.execute("SELECT count(*) FROM runs WHERE state != 'running'").fetchone()[0]
+    found = db.execute(
         """SELECT runs.seq, runs.id, cases.id, starts, runs.state, started_at, coalesce(ended_at, seen_at),
                runs.iterations, runs.quality, improvement, termination, runs.models, payload
            FROM runs JOIN cases ON cases.seq = case_seq WHERE runs.state != 'running'
            ORDER BY coalesce(ended_at, seen_at), runs.seq"""
     )
-    for seq, run_id, case_id, start, state, started_at, at, iterations, quality, gain, why, models, payload in rows:
+    for seq, run_id, case_id, start, state, started_at, at, iterations, quality, gain, why, models, payload in rows(
+        found, total
+    ):
         if state == "interrupted":
             scores = _scores(db, seq)
             iterations, quality, gain = len(scores), *_outcome(scores)
@@ -90,8 +95,8 @@ def _fill_executions(db: Database) -> None:
 
 
 def _scores(db: Database, run_seq: int) -> list[float | None]:
-    rows = db.execute("SELECT payload FROM run_iterations WHERE run_seq = ? ORDER BY number", [run_seq])
-    return [_unpacked(row[0]).get("quality_score") for row in rows.fetchall()]
+    kept = db.execute("SELECT payload FROM run_iterations WHERE run_seq = ? ORDER BY number", [run_seq])
+    return [_unpacked(row[0]).get("quality_score") for row in kept.fetchall()]
 
 
 def _outcome(scores: list[float | None]) -> tuple[float | None, float | None]:
