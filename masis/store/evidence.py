@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Collection
+from typing import Literal
 
 from masis.store import queue
 from masis.store.opening import Database
@@ -73,3 +74,12 @@ class EvidenceOfCases:
         """Ids of the runs that began last, for the same purpose."""
         rows = self._database.connection().execute("SELECT id FROM runs ORDER BY seq DESC LIMIT ?", [limit])
         return tuple(row[0] for row in rows)
+
+    def ids_beginning(self, kind: Literal["case", "run"], text: str, limit: int) -> Found:
+        """Ids of cases or runs that begin with a text, the newest first, and how many there are in all."""
+        table = {"case": "cases", "run": "runs"}[kind]
+        begins = f"FROM {table} WHERE substr(id, 1, length(?1)) = ?1"
+        with self._database.reading() as connection:
+            total = connection.execute(f"SELECT count(*) {begins}", [text]).fetchone()[0]
+            rows = connection.execute(f"SELECT id {begins} ORDER BY seq DESC LIMIT ?2", [text, limit]).fetchall()
+        return Found(tuple(row[0] for row in rows), total)

@@ -16,7 +16,7 @@ from mcp.shared.exceptions import MCPError
 
 from masis import auditor, version
 from masis.errors import MasisError
-from masis.integrations.mcp import arguments, resources
+from masis.integrations.mcp import arguments, completing, prompts, resources
 from masis.integrations.mcp.desk import Desk, Progress, Stopped, Watch
 from masis.integrations.mcp.quoting import NOTICE, named, quoted_json
 from masis.integrations.mcp.tools import BY_NAME, INSTRUCTIONS, TOOLS, Tool
@@ -52,6 +52,9 @@ class MasisServer:
             on_list_resources=self._list_resources,
             on_list_resource_templates=self._list_templates,
             on_read_resource=self._read_resource,
+            on_list_prompts=self._list_prompts,
+            on_get_prompt=self._get_prompt,
+            on_completion=self._complete,
         )
 
     def close(self) -> None:
@@ -151,6 +154,41 @@ class MasisServer:
         text = await self._read(lambda: resources.read(self.desk, uri), wire.INVALID_PARAMS)
         return wire.ReadResourceResult(
             contents=[wire.TextResourceContents(uri=uri, text=text, mime_type=resources.JSON)]
+        )
+
+    # what a person chooses or types in a client
+
+    async def _list_prompts(self, ctx: Context, params: Any) -> wire.ListPromptsResult:
+        return wire.ListPromptsResult(
+            prompts=[
+                wire.Prompt(
+                    name=each.name,
+                    title=each.title,
+                    description=each.description,
+                    arguments=[
+                        wire.PromptArgument(name=name, description=words, required=required)
+                        for name, words, required in each.arguments
+                    ],
+                )
+                for each in prompts.PROMPTS
+            ]
+        )
+
+    async def _get_prompt(self, ctx: Context, params: wire.GetPromptRequestParams) -> wire.GetPromptResult:
+        try:
+            prompt = prompts.prompt_named(params.name)
+            text = prompt.message(params.arguments)
+        except MasisError as error:
+            raise MCPError(code=wire.INVALID_PARAMS, message=str(error), data=error.about) from error
+        said = wire.PromptMessage(role="user", content=wire.TextContent(type="text", text=text))
+        return wire.GetPromptResult(description=prompt.description, messages=[said])
+
+    async def _complete(self, ctx: Context, params: wire.CompleteRequestParams) -> wire.CompleteResult:
+        asked = params.argument
+        found = await self._read(lambda: completing.completed(self.desk, asked.name, asked.value), wire.INVALID_PARAMS)
+        more = found.total > len(found.values)
+        return wire.CompleteResult(
+            completion=wire.Completion(values=list(found.values), total=found.total, has_more=more)
         )
 
     async def _read(self, work: Callable[[], Any], code: int) -> Any:

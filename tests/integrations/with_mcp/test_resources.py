@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from mcp import Client
 from mcp.shared.exceptions import MCPError
+from mcp.types import PromptReference, ResourceTemplateReference
 
 from masis.schema.case import Case
 from masis.schema.run import Run
@@ -91,3 +92,26 @@ def test_clients_of_the_generation_before_are_served_too(door: Door, bridge: dic
     assert version < "2026"
     assert told[-1] == 15.0
     assert json.loads(resource.contents[0].text)["id"] == made["run_id"]
+
+
+def test_prompts_and_ids_are_offered_to_whoever_types(door: Door, bridge: dict[str, Any]) -> None:
+    template = ResourceTemplateReference(uri="masis://case/{case_id}")
+
+    async def typed(client: Client) -> list[Any]:
+        listed = await client.list_prompts()
+        said = await client.get_prompt("check_draft", {"question": "How long?", "draft": "It is long."})
+        with pytest.raises(MCPError) as wrong:
+            await client.get_prompt("explain_run", {})
+        of_case = await client.complete(template, {"name": "case_id", "value": bridge["id"]})
+        of_prompt = await client.complete(PromptReference(name="explain_run"), {"name": "run_id", "value": "no such"})
+        return [listed.prompts, said.messages, wrong.value, of_case.completion, of_prompt.completion]
+
+    listed, messages, wrong, of_case, of_prompt = door.use(typed)
+    assert [prompt.name for prompt in listed] == ["check_draft", "explain_run", "whats_waiting"]
+    assert [(each.name, each.required) for each in listed[1].arguments] == [("run_id", True)]
+    assert messages[0].role == "user"
+    assert '"draft": "It is long."' in messages[0].content.text
+    assert (wrong.code, "run_id is missing" in wrong.message) == (-32602, True)
+    assert bridge["id"] in of_case.values
+    assert of_case.total >= 1
+    assert (of_prompt.values, of_prompt.total) == ([], 0)

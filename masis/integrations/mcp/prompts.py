@@ -1,0 +1,96 @@
+"""Prompts: what a person may ask of an agent with these tools in one word, as clients offer it beside their input.
+
+Each says which tools to use and what to tell in the end. None asks an agent to decide: that is for people. What is
+given as an argument, and every id, is quoted as JSON, so that it stays data.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from masis.errors import InputError
+from masis.integrations.mcp.quoting import named, quoted_json
+
+_MOST = 100_000
+
+
+class Argument(NamedTuple):
+    """An argument of a prompt; all are text, as the protocol has it."""
+
+    name: str
+    description: str
+    required: bool = True
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """One prompt: ``text`` is what is said; what was given follows it, quoted."""
+
+    name: str
+    title: str
+    description: str
+    arguments: tuple[Argument, ...]
+    text: str
+
+    def message(self, given: Mapping[str, str] | None) -> str:
+        """What the agent is told. Raises InputError naming every argument that is missing, unknown or too long."""
+        asked = {name: value for name, value in (given or {}).items() if value.strip()}
+        known = [argument.name for argument in self.arguments]
+        wrong = [f"{each.name} is missing" for each in self.arguments if each.required and each.name not in asked]
+        wrong += [f"there is no argument {named(name)}" for name in asked if name not in known]
+        wrong += [f"{named(name)} has more than {_MOST:,} characters" for name in asked if len(asked[name]) > _MOST]
+        if wrong:
+            takes = f"{self.name} takes {', '.join(known) or 'no arguments'}."
+            raise InputError("; ".join(wrong), cure=takes, field="arguments")
+        return self.text if not asked else f"{self.text}\n\nWhat was given, as data: {quoted_json(asked)}"
+
+
+PROMPTS = (
+    Prompt(
+        "check_draft",
+        "Check a draft answer",
+        "Hold a draft answer against stored evidence, and improve it where the evidence says otherwise.",
+        (
+            Argument("question", "The question that the draft answers"),
+            Argument("draft", "The draft answer"),
+            Argument("case_id", "Id of a stored case whose evidence counts; left out: evidence is searched", False),
+        ),
+        "Check the draft given below against stored evidence. Take the evidence of the case that is named (get_case), "
+        "or find some with search_evidence. Call critique_answer with the question, the draft, the ids of that "
+        "evidence as sourceIds, and autoRevise. Then tell: whether the draft is valid, each issue with the words of "
+        "the draft and of the source, what could not be judged (unscored), and the revised draft where there is one. "
+        "Say nothing for certain that the result leaves open.",
+    ),
+    Prompt(
+        "explain_run",
+        "Explain an audit",
+        "Tell a person who must decide what an audit found, and on what it rests.",
+        (Argument("run_id", "Id of the run"),),
+        "Explain the audit given below to the person who must decide about it. Call get_run for it and get_case for "
+        "its case. Tell: what is wrong with the answer as it came, gravest first, each with its words and the words of "
+        "the evidence; what the revision changed, and whether it is better; what could not be judged; why a person is "
+        "asked. Do not recommend a verdict: the decision is the person's.",
+    ),
+    Prompt(
+        "whats_waiting",
+        "What waits for people",
+        "Sum up the review queue: what waits, and what to look at first.",
+        (),
+        "Sum up the review queue. Call list_queue with states [needs_review], as many pages as it takes up to five. "
+        "Tell how many cases wait and why (reasons), and name the five to look at first, each with its id, its "
+        "question and what was found. Decide nothing.",
+    ),
+)
+BY_NAME = {prompt.name: prompt for prompt in PROMPTS}
+
+
+def prompt_named(name: str) -> Prompt:
+    """The prompt of this name. Raises InputError naming those there are."""
+    if name in BY_NAME:
+        return BY_NAME[name]
+    near = difflib.get_close_matches(name[:60], BY_NAME, n=1)
+    hint = f" (did you mean {near[0]}?)" if near else ""
+    raise InputError(f"there is no prompt {named(name)}{hint}", cure=f"There are: {', '.join(BY_NAME)}.", field="name")
