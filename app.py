@@ -6,7 +6,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from masis.ui.frame import dress, guarded, page_icon, tab_title
+from masis.ui.frame import dress, guarded, page_icon, surviving, tab_title
 from masis.ui.health_page import health_notice
 from masis.ui.reviewer import reviewer_badge
 
@@ -35,4 +35,5 @@ st.set_page_config(page_title=tab_title(page.title))
 with guarded() as bench:
     reviewer_badge(bench)
     health_notice(bench)
-page.run()
+with surviving():
+    page.run()

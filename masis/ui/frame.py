@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
 import streamlit as st
@@ -11,6 +13,8 @@ import streamlit as st
 from masis.errors import SettingsError, StoreError
 from masis.ui.place import served_database, workbench
 from masis.workbench import Workbench
+
+log = logging.getLogger(__name__)
 
 
 def page_icon() -> str:
@@ -42,6 +46,25 @@ def dress() -> None:
     (In the dark, white on the bright primary colour is 2 to 1; captions at six tenths of the text's colour 4.2 to 1.)
     """
     st.html(_DRESS)
+
+
+@contextmanager
+def surviving() -> Iterator[None]:
+    """Around a page: where it fails in a way nobody foresaw, the log gets the details and the person what to do."""
+    try:
+        yield
+    except Exception as error:
+        log.exception("A page could not be drawn")
+        with st.container(key="page-failed"):
+            st.title("This page could not be drawn")
+            st.markdown(
+                "Something happened that the workbench does not foresee. Decisions, audits and what you had typed "
+                "are kept. Load the page again; if that does not help, the log of the server says what happened."
+            )
+            st.text(f"{type(error).__name__}, {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC")
+            with st.container(horizontal=True):
+                st.button("Load it again", type="primary", icon=":material/refresh:", key="load-again")
+                st.page_link("pages/health.py", label="Health", icon=":material/health_and_safety:")
 
 
 @contextmanager

@@ -72,7 +72,7 @@ class Tab:
         """No script error, no exception on the page, and nothing asked of another host."""
         assert not self.errors
         assert not self.elsewhere
-        assert self.page.locator("[data-testid=stException]").count() == 0
+        assert self.page.locator("[data-testid=stException], .st-key-page-failed").count() == 0
 
 
 @pytest.fixture

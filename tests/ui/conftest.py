@@ -19,6 +19,13 @@ NOT_AUDITED = ("home-01-unsafe", "law-01-clean")
 OpenPage = Callable[..., AppTest]
 
 
+@pytest.fixture(autouse=True)
+def no_page_fails(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """A page that fails is drawn as such, not raised: found by its line in the log, unless the test clears that."""
+    yield
+    assert not [record.getMessage() for record in caplog.get_records("call") if record.name == "masis.ui.frame"]
+
+
 @pytest.fixture(scope="session")
 def audited_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("audited") / "audited.db"

@@ -81,3 +81,18 @@ def test_counts_are_spoken() -> None:
     assert spoken(1, "case") == "1 case"
     assert spoken(1204, "case") == "1,204 cases"
     assert spoken(2, "chunk of evidence", "chunks of evidence") == "2 chunks of evidence"
+
+
+def test_a_page_that_fails_says_so_in_words_and_the_log_says_why(
+    audited_bench: Workbench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError("a secret of the case")
+
+    monkeypatch.setattr("masis.ui.overview.show_overview", broken)
+    app = AppTest.from_file(str(app_root() / "app.py"), default_timeout=30).run()
+    assert "This page could not be drawn" in texts(app)
+    assert "are kept" in texts(app)
+    assert "a secret of the case" not in texts(app)
+    assert "a secret of the case" in caplog.text
+    caplog.clear()
