@@ -14,6 +14,7 @@ from masis.cli.group import INTERRUPTED, JobFailed
 from masis.cli.interrupt import Interruption
 from masis.cli.options import database_option, opened_for_reading
 from masis.cli.talk import Progress, counted, printable, say
+from masis.integrations.dspy import programs
 from masis.schema.retention import Parts, Purge, PurgePlan, RetentionRule
 from masis.workbench import Workbench
 from masis.workbench.retention import Purged, planned, rule_of
@@ -83,7 +84,8 @@ def purge(
         _tell_plan(workbench, plan, listed=listed)
     if dry_run or not plan.goes:
         if as_json:
-            click.echo(json.dumps({"plan": plan_json(plan), "removed": None}, ensure_ascii=False))
+            told = {"plan": plan_json(plan), "removed": None, "programs": _programs(workbench, rule)}
+            click.echo(json.dumps(told, ensure_ascii=False))
         say("Nothing was removed: this was a dry run." if dry_run else "There is nothing to remove.")
         return
     if not yes:
@@ -129,10 +131,23 @@ def _tell_plan(workbench: Workbench, plan: PurgePlan, *, listed: bool) -> None:
     for line in kept_lines(plan):
         click.echo(f"  stays  {line}")
     click.echo(f"  stays  cases, decisions, figures of every audit, the log of executions; {workbench.database}")
+    if texts := _programs(workbench, plan.rule):
+        folder = programs.folder(workbench.settings.programs_folder)
+        told = (
+            f"{counted(len(texts), 'compiled critic or reviser', 'compiled critics or revisers')}: {', '.join(texts)}"
+        )
+        click.echo(printable(f"  stays  {told}"))
+        click.echo(printable(f"         which may hold texts of cases; delete files that are not in use from {folder}"))
     for each in plan.goes if listed else ():
         if each.id:
             name = f"{each.kind} {each.id}  ended {each.ended_at[:19]}  {each.about[:80]}"
             click.echo(f"  - {printable(name)}")
+
+
+def _programs(workbench: Workbench, rule: RetentionRule) -> list[str]:
+    """The compiled programs past their time, which no rule removes: a person looks whether they are in use."""
+    at = programs.folder(workbench.settings.programs_folder)
+    return [each.string for each in programs.with_texts_from_before(at, rule.cutoff)]
 
 
 def rule_words(rule: RetentionRule) -> str:
@@ -184,7 +199,8 @@ def _tell_done(workbench: Workbench, plan: PurgePlan, done: Purged, *, as_json: 
     if as_json:
         removed = done.purge.model_dump() if done.purge else None
         file = done.shrunk.model_dump() if done.shrunk else None
-        click.echo(json.dumps({"plan": plan_json(plan), "removed": removed, "file": file}, ensure_ascii=False))
+        told = {"plan": plan_json(plan), "removed": removed, "file": file}
+        click.echo(json.dumps(told | {"programs": _programs(workbench, plan.rule)}, ensure_ascii=False))
     elif done.purge is not None:
         gone = done.purge
         amount = amount_words(gone.runs, gone.screenings, gone.parts, gone.bytes)

@@ -16,10 +16,12 @@ from typing import Any
 import pytest
 
 from masis.cli.talk import Progress
+from masis.integrations.dspy import programs
 from masis.schema.review import Decision
 from masis.store import Store
 from masis.workbench import Workbench
 from tests.cli.running import Masis, case, lines
+from tests.integrations.test_dspy_programs import a_program
 
 CLEAN = "The bridge is 120 metres long [1]. It opened in 1931 [2]."
 
@@ -118,6 +120,24 @@ def test_at_a_terminal_it_asks(audited: Path, answer: str, code: int, gone: int)
     os.close(theirs)
     with Store.open(audited) as store:
         assert sum(purge.runs for purge in store.purges.history()) == gone
+
+
+def test_programs_that_may_hold_texts_of_cases_are_named_and_left(
+    masis: Masis, audited: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at = tmp_path / "programs"
+    monkeypatch.setenv("MASIS_PROGRAMS_FOLDER", str(at))
+    of_people = {"source": "decisions", "digest": "d", "train": 6, "held_out": 7, "seed": 0}
+    old = {"made_at": "2020-03-01T10:00:00.000Z", "data": programs.MadeFrom.model_validate(of_people)}
+    programs.saved(at, a_program(name="ours", **old))
+    programs.saved(at, a_program(name="demos", made_at=old["made_at"]))
+    programs.saved(at, a_program(name="young", **old | {"made_at": "2999-01-01T00:00:00.000Z"}))
+    told = masis("purge", "--dry-run", "--db", audited).stdout
+    assert "stays  1 compiled critic or reviser: dspy:ours@1" in told
+    assert f"delete files that are not in use from {at}" in told
+    for flags in (["--dry-run"], ["--yes"]):
+        assert read(masis("purge", "--json", *flags, "--db", audited))["programs"] == ["dspy:ours@1"]
+    assert len(list(at.rglob("*.json"))) == 3
 
 
 def test_a_case_whose_audit_is_gone_is_audited_again(masis: Masis, audited: Path, tmp_path: Path) -> None:

@@ -220,3 +220,9 @@ def listed(at: Path) -> list[Program | InputError]:
             except InputError as error:
                 found.append(error)
     return found
+
+
+def with_texts_from_before(at: Path, moment: str) -> list[Program]:
+    """The programs made before a moment that may hold texts of people's cases: all but those of the demo's."""
+    there = (each for each in listed(at) if isinstance(each, Program))
+    return [each for each in there if each.made_at < moment and each.data.source != "demo"]
