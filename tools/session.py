@@ -16,6 +16,8 @@ from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from websockets.asyncio.client import ClientConnection, connect
 
+from masis.ui.frame import FAILED
+
 PATIENCE_S = 60.0
 
 
@@ -129,4 +131,4 @@ class Session:
             self._buttons[element.button.label] = element.button.id
         elif kind in ("heading", "markdown", "text"):
             texts.append(getattr(element, kind).body)
-        return kind == "exception"
+        return kind == "exception" or (kind == "heading" and element.heading.body == FAILED)

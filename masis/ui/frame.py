@@ -48,6 +48,9 @@ def dress() -> None:
     st.html(_DRESS)
 
 
+FAILED = "This page could not be drawn"
+
+
 @contextmanager
 def surviving() -> Iterator[None]:
     """Around a page: where it fails in a way nobody foresaw, the log gets the details and the person what to do."""
@@ -56,7 +59,7 @@ def surviving() -> Iterator[None]:
     except Exception as error:
         log.exception("A page could not be drawn")
         with st.container(key="page-failed"):
-            st.title("This page could not be drawn")
+            st.title(FAILED)
             st.markdown(
                 "Something happened that the workbench does not foresee. Decisions, audits and what you had typed "
                 "are kept. Load the page again; if that does not help, the log of the server says what happened."

@@ -89,11 +89,18 @@ def state_counts(states: dict[str, int]) -> list[dict[str, Any]]:
     ]
 
 
+def nothing_waits(states: dict[str, int]) -> str:
+    """Why no case waits for a decision."""
+    if all(state in (*UNAUDITED, "running") for state, count in states.items() if count):
+        return "Nothing waits yet: no case has been audited. Those that need a person will stand here."
+    return "Nothing waits. What the audits found has been decided, or they found nothing."
+
+
 def _waiting(bench: Workbench, facets: Facets) -> None:
     st.subheader("Waiting for a decision")
     waiting = facets.states.get("needs_review", 0)
     if not waiting:
-        st.markdown("Nothing waits. What the audits found has been decided, or they found nothing.")
+        st.markdown(nothing_waits(facets.states))
         st.page_link("pages/queue.py", label="All cases", icon=":material/checklist:")
         return
     st.caption("Those where citation engine, critic and judge disagree most come first.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from masis.schema.review import Decision
-from masis.ui.overview import headline, state_counts
+from masis.ui.overview import headline, nothing_waits, state_counts
 from masis.workbench import Workbench
 from tests.ui.conftest import OpenPage, texts
 
@@ -21,6 +21,17 @@ from tests.ui.conftest import OpenPage, texts
 )
 def test_the_headline_is_what_there_is_to_do(states: dict[str, int], said: str) -> None:
     assert headline(states) == said
+
+
+@pytest.mark.parametrize(
+    ("states", "said"),
+    [
+        ({"new": 3, "interrupted": 1, "running": 1, "approved": 0}, "no case has been audited"),
+        ({"new": 3, "accepted": 1}, "has been decided, or they found nothing"),
+    ],
+)
+def test_an_empty_list_says_whether_anything_was_looked_at(states: dict[str, int], said: str) -> None:
+    assert said in nothing_waits(states)
 
 
 def test_each_state_leads_to_its_cases() -> None:
