@@ -19,7 +19,7 @@ from masis.ui.frame import tab_title
 from masis.ui.jobs import audit_jobs
 from masis.ui.place import workbench
 from masis.ui.report_button import report_button
-from masis.ui.story import moment, run_name, story
+from masis.ui.story import asks_for_a_person, moment, run_name, story
 from masis.ui.words import FLAG, spoken
 from masis.workbench import CaseView, Workbench
 
@@ -263,7 +263,7 @@ def _head(view: CaseView, run: Run | None, *, running: bool) -> None:
         "state": state_label("running" if running else view.state),
         "flags": flags,
         "facts": facts,
-        "reasons": [reason.message for reason in run.review_reasons] if run else [],
+        "reasons": asks_for_a_person(run) if run else [],
     }
     case_head(data, key="head")
 

@@ -43,6 +43,12 @@ def story(run: Run, shown: int) -> Story:
     return {"rows": [row for row in rows if row]}
 
 
+def asks_for_a_person(run: Run) -> list[str]:
+    """Why a person should look; where the audit ended with an error, what went wrong is said with it."""
+    why = f" {run.warnings[-1].message}" if run.warnings else ""
+    return [reason.message + (why if reason.code == "error" else "") for reason in run.review_reasons]
+
+
 def chosen(run: Run) -> str:
     """Which iteration's answer is the final one, and why."""
     best = run.best_iteration

@@ -9,7 +9,7 @@ import pytest
 
 from masis import run_audit
 from masis.schema.case import Case
-from masis.schema.run import Run, RunWarning
+from masis.schema.run import ReviewReason, Run, RunWarning
 from masis.ui.desk import (
     EVIDENCE_SHOWN,
     FINDINGS_SHOWN,
@@ -20,7 +20,7 @@ from masis.ui.desk import (
     unaudited_desk,
 )
 from masis.ui.scores import chart, score_table
-from masis.ui.story import OFFLINE_SAYS, story
+from masis.ui.story import OFFLINE_SAYS, asks_for_a_person, story
 from masis.ui.words import SCORE
 
 
@@ -281,3 +281,11 @@ def test_warnings_are_told_with_their_place(run: Run) -> None:
     lines = told["Not as it should be"].lines
     assert lines[0] == "The critic failed. (critique, iteration 2, CRITIC-ERR-003)"
     assert lines[-1] == "and 8 more"
+
+
+def test_an_audit_that_ended_with_an_error_says_at_once_what_went_wrong(run: Run) -> None:
+    warning = RunWarning(code="CRITIC-ERR-003", step="critique", iteration=1, message="The server can't be reached.")
+    reasons = tuple(ReviewReason(code=code, message=f"{code}.") for code in ("unscored", "error"))
+    failed = run.model_copy(update={"review_reasons": reasons, "warnings": (warning,)})
+    assert asks_for_a_person(failed) == ["unscored.", "error. The server can't be reached."]
+    assert asks_for_a_person(run) == [reason.message for reason in run.review_reasons]
