@@ -36,6 +36,9 @@ from masis.store.run_rows import (
 )
 from masis.store.states import refresh
 
+_UNDER_WAY = "runs.state != 'finished' AND runs.state = 'running'"
+"""Said twice, since only what an index says of its rows, word for word, has SQLite use it: all runs were read."""
+
 
 class Runs:
     """The runs of a store."""
@@ -174,7 +177,7 @@ class Runs:
     def mark_lost(self) -> tuple[str, ...]:
         """Mark runs whose process is gone as interrupted, and return their ids; a living process keeps its runs."""
         with self._database.reading() as connection:
-            found = connection.execute("SELECT * FROM runs WHERE state = 'running'").fetchall()
+            found = connection.execute(f"SELECT * FROM runs WHERE {_UNDER_WAY}").fetchall()  # noqa: S608 (text of ours)
         lost = [row["id"] for row in found if self._lost(row)]
         if lost:
             with self._database.writing() as connection:
@@ -248,9 +251,13 @@ class Runs:
 
     def cases_with_several(self, limit: int = 20) -> tuple[str, ...]:
         """The ids of cases with more than one finished run, the one that ran last first."""
+        # the inner list comes from an index alone; what was removed is then asked of its few runs, not of all there are
         rows = self._database.connection().execute(
             """SELECT cases.id FROM (
-                   SELECT case_seq, max(seq) AS newest FROM runs WHERE state = 'finished' AND removed_by IS NULL
+                   SELECT case_seq, max(seq) AS newest FROM runs
+                   WHERE state = 'finished' AND removed_by IS NULL AND case_seq IN (
+                       SELECT case_seq FROM runs WHERE state = 'finished' GROUP BY case_seq HAVING count(*) > 1
+                   )
                    GROUP BY case_seq HAVING count(*) > 1 ORDER BY newest DESC LIMIT ?
                ) JOIN cases ON cases.seq = case_seq ORDER BY newest DESC""",
             [limit],
@@ -276,14 +283,15 @@ class Runs:
         """Interrupted runs that no newer finished run of their case has made pointless, newest first."""
         return summaries(
             self._database.connection(),
-            """runs.state = 'interrupted' AND removed_by IS NULL AND NOT EXISTS (SELECT 1 FROM runs AS later
+            """runs.state != 'finished' AND runs.state = 'interrupted' AND removed_by IS NULL
+               AND NOT EXISTS (SELECT 1 FROM runs AS later
                WHERE later.case_seq = runs.case_seq AND later.state = 'finished' AND later.seq > runs.seq)""",
             [],
         )
 
     def running(self) -> tuple[RunSummary, ...]:
         """Runs under way, in any process, newest first."""
-        return summaries(self._database.connection(), "runs.state = 'running'", [])
+        return summaries(self._database.connection(), _UNDER_WAY, [])
 
     def _seen(self, connection: sqlite3.Connection, run_seq: int) -> None:
         connection.execute("UPDATE runs SET seen_at = ? WHERE seq = ?", [self._database.now(), run_seq])

@@ -61,7 +61,9 @@ def read_executions(connection: sqlite3.Connection) -> Iterator[OfKeeping]:
 
 
 def _running(connection: sqlite3.Connection) -> list[sqlite3.Row]:
-    return connection.execute(f"{_RUNS} WHERE runs.state = 'running' ORDER BY runs.seq").fetchall()
+    return connection.execute(
+        f"{_RUNS} WHERE runs.state != 'finished' AND runs.state = 'running' ORDER BY runs.seq"
+    ).fetchall()
 
 
 _RUNS = "SELECT runs.*, cases.id AS case_id FROM runs JOIN cases ON cases.seq = case_seq"

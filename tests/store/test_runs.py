@@ -88,6 +88,21 @@ def test_opening_marks_runs_of_dead_processes_as_interrupted(store: Store, path:
         assert again.cases.summary("dead").state == "interrupted"
 
 
+def test_runs_under_way_and_interrupted_are_found_without_reading_all_runs(store: Store) -> None:
+    started(store, a_case())
+    connection, asked = store.database.connection(), list[str]()
+    connection.set_trace_callback(asked.append)
+    assert [run.id for run in store.runs.running()] == ["run-1"]
+    store.runs.mark_lost()
+    store.runs.abandon("run-1", "stopped")
+    assert [run.id for run in store.runs.interrupted()] == ["run-1"]
+    connection.set_trace_callback(None)
+    looks = [sql for sql in asked if sql.startswith("SELECT") and "FROM runs" in sql]
+    plans = [row["detail"] for sql in looks for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}")]
+    assert sum("INDEX runs_unfinished" in plan for plan in plans) == 3
+    assert not [plan for plan in plans if plan.startswith("SCAN runs")]
+
+
 def test_a_run_on_another_machine_is_lost_only_after_a_long_silence(path: Path) -> None:
     now = ["2026-01-01T12:00:00.000Z"]
     with Store.open(path, now=lambda: now[0]) as store:
