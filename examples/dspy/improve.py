@@ -13,6 +13,8 @@ from masis.integrations.dspy.compiling import Plan, Session, compiled
 from masis.settings import load
 from masis.workbench import demo_cases
 
+if len(sys.argv) != 2:
+    sys.exit(__doc__)
 model = sys.argv[1]
 provider, _, name = model.partition(":")
 settings = load().settings

@@ -21,6 +21,7 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Command
 
+from masis.errors import MasisError
 from masis.integrations.langgraph import (
     MasisState,
     critic_node,
@@ -102,7 +103,10 @@ def go_on(thread: str, db: Path) -> None:
     """Go on with THREAD, if its case has been decided in the workbench."""
     with opened(db) as (graph, bench):
         config = {"configurable": {"thread_id": thread}}
-        resumed = resume(graph, config, bench)
+        try:
+            resumed = resume(graph, config, bench)
+        except MasisError as error:
+            raise click.ClickException(str(error)) from error
         told(graph, config)
     sys.exit(1 if resumed is None else 0)
 

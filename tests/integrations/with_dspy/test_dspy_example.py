@@ -27,3 +27,13 @@ def test_the_example_runs_as_written(tmp_path: Path, server: ModelServer) -> Non
     assert "metres" in ran.stdout
     assert "dspy:example@1" in ran.stdout
     assert programs.names(programs.folder()) == ["example"]
+
+
+def test_without_a_model_the_example_says_how_it_is_run() -> None:
+    command = [sys.executable, str(ROOT / "examples" / "dspy" / "improve.py")]
+    ran = subprocess.run(
+        command, capture_output=True, text=True, timeout=300, env=os.environ | {"PYTHONPATH": str(ROOT)}
+    )
+    assert ran.returncode == 1
+    assert "python examples/dspy/improve.py openai:gpt-4o-mini" in ran.stderr
+    assert "Traceback" not in ran.stderr
