@@ -47,9 +47,11 @@ def text_of(state: Any, name: str) -> str:
 def plain_evidence(found: Iterable[Any]) -> list[dict[str, Any]]:
     """Evidence as plain mappings with ``id`` and ``text``; a chunk found twice is there once.
 
-    One without an id is named by its place (``chunk_1``). Raises InputError for what has no text, and for two texts
-    under one id.
+    One without an id is named by its place (``chunk_1``). Raises InputError for what has no text, for two texts under
+    one id, and for one chunk in place of a list, which would be read letter by letter.
     """
+    if isinstance(found, str | bytes | Mapping):
+        raise InputError("is one thing, not a list of chunks", cure="Put it into a list.", field="evidence")
     plain: dict[str, dict[str, Any]] = {}
     for number, each in enumerate(found, 1):
         chunk = _chunk(each, number)
@@ -84,8 +86,10 @@ def abstracts_by_id(found: Mapping[str, Any] | Iterable[Any]) -> dict[str, dict[
     """Abstracts as plain mappings by their ids: from a mapping by id, or from records and documents of any make.
 
     One without an id has the one that its PubMed id, DOI or title gives it. Raises InputError for what has neither a
-    title nor a text.
+    title nor a text, and for a text alone.
     """
+    if isinstance(found, str | bytes):
+        raise InputError("is one text, not a list of abstracts", cure="Put it into a list.", field="abstracts")
     read = (_abstract(each) for each in (found.values() if isinstance(found, Mapping) else found))
     return {abstract.id: abstract.model_dump(mode="json") for abstract in read}
 

@@ -83,6 +83,15 @@ def test_evidence_without_ids_is_named_by_its_place_and_keeps_what_else_it_holds
     assert found[2]["score"] == 0.5
 
 
+@pytest.mark.parametrize("one", ["The bridge is long.", {"id": "c1", "text": "The bridge is long."}])
+def test_one_chunk_in_place_of_a_list_is_refused_and_not_read_letter_by_letter(one: Any) -> None:
+    with pytest.raises(InputError, match="evidence: is one thing, not a list of chunks"):
+        plain_evidence(one)
+    if isinstance(one, str):
+        with pytest.raises(InputError, match="abstracts: is one text"):
+            abstracts_by_id(one)
+
+
 def test_a_chunk_found_twice_is_there_once_and_two_texts_under_one_id_are_refused() -> None:
     chunk = {"id": "c1", "text": "Steel."}
     assert plain_evidence([chunk, chunk]) == [chunk]
