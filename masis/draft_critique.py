@@ -18,6 +18,8 @@ from dataclasses import replace
 from statistics import fmean
 from typing import Any
 
+from pydantic import ValidationError
+
 from masis import loop, watching
 from masis.auditor import drained, roles_for
 from masis.errors import InputError, StepError
@@ -161,12 +163,24 @@ def _loop_settings(options: CritiqueOptions) -> dict[str, Any]:
 
 
 def _case(query: str, draft: str, sources: Sources) -> Case:
-    read = [SourceDocument.model_validate(source) for source in sources]
+    read = [_source(source, place) for place, source in enumerate(sources)]
     if not draft.strip():
         raise InputError("is empty", cure="Give the draft to be critiqued.", field="draft")
     if not read:
         raise InputError("is empty", cure="Give at least one source to hold the draft against.", field="sources")
     return Case(id="draft", query=query, answer=draft, evidence=_evidence(read))
+
+
+def _source(given: SourceDocument | Mapping[str, Any], place: int) -> SourceDocument:
+    try:
+        return SourceDocument.model_validate(given)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise InputError(
+            "is no source" if not first["loc"] else first["msg"].removeprefix("Input "),
+            cure='Give {"id": "1", "content": "..."}, with type, path and relevanceScore where known.',
+            field=".".join((f"sources[{place}]", *map(str, first["loc"]))),
+        ) from error
 
 
 def _evidence(sources: Iterable[SourceDocument]) -> tuple[Evidence, ...]:

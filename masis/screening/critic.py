@@ -169,6 +169,12 @@ def _abstract(given: Abstract | Mapping[str, Any], number: int) -> Abstract:
     """The abstract; a mapping may call its text ``abstract``, and have an id from its PubMed id, DOI or title."""
     if isinstance(given, Abstract):
         return given
+    if not isinstance(given, Mapping):
+        raise InputError(
+            f"is no abstract but {type(given).__name__}",
+            cure='Give a list of {"id": "1", "title": "...", "text": "..."}.',
+            field=f"abstracts[{number}]",
+        )
     fields = dict(given)
     if "text" not in fields and "abstract" in fields:
         fields["text"] = fields.pop("abstract")

@@ -6,10 +6,12 @@ A field that is added here is read from file, environment and flags without more
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
 
 from masis.schema.base import Record, Share
 from masis.schema.providers import Price, ProviderSettings
@@ -104,6 +106,18 @@ class Settings(Record):
     # specs/critic-loop.md, REQ-CRITIC-COMP-002 and REQ-CRITIC-SEC-004
     retention_days: Annotated[int, Field(ge=0, le=36_500)] = 30
     retention_auto: bool = False
+
+    @model_validator(mode="before")
+    @classmethod
+    def _names(cls, data: Any) -> Any:
+        """In Python, too, a wrong name is told the nearest right one."""
+        for name in data if isinstance(data, Mapping) else ():
+            if name not in cls.model_fields:
+                near = difflib.get_close_matches(str(name)[:60], cls.model_fields, n=1)
+                hint = f" Did you mean '{near[0]}'?" if near else ""
+                told = {"name": str(name)[:60], "hint": hint}
+                raise PydanticCustomError("no_such_setting", "there is no setting '{name}'.{hint}", told)
+        return data
 
     def models(self) -> dict[str, str]:
         """The model string of each role."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from pydantic import ValidationError
@@ -140,6 +141,18 @@ def test_names_are_read_in_both_spellings_and_written_in_the_spec_s() -> None:
     assert {"factsChecked", "factsVerified", "sourcesUsed", "critiqueTimeMs"} <= written["metadata"].keys()
     with pytest.raises(ValidationError):
         CritiqueOptions.model_validate({"strictnes": "strict"})
+
+
+@pytest.mark.parametrize(
+    ("sources", "told"),
+    [
+        ("The timeout is 60 seconds.", r"sources\[0\]: is no source\. Give \{"),
+        ([SOURCES[0], {"id": "2"}], r"sources\[1\]\.content: Field required"),
+    ],
+)
+def test_what_is_no_source_is_named_with_its_place(sources: Any, told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        critique_draft(QUERY, RIGHT, sources)
 
 
 class Silent(scripted.ContentVerifier):

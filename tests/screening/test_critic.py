@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from typing import Any
 
 import pytest
 
@@ -161,3 +162,9 @@ def test_strong_evidence_converges_and_weak_evidence_never_does(asked: DemoQuest
     assert found.outcome == SURE[asked.kind], [each.ruling.why for each in found.rounds]
     designs = {grade.design for grade in found.grades if grade.recommendation == "keep"}
     assert not designs & {"case_series", "case_report", "animal_study", "in_vitro_study", "narrative_review"}
+
+
+@pytest.mark.parametrize("given", ["one text", [TRIAL, 7], [None]])
+def test_what_is_no_abstract_is_named_with_its_place(given: Any) -> None:
+    with pytest.raises(InputError, match=r"abstracts\[[01]\]: is no abstract but (str|int|NoneType)"):
+        masis.screen_abstracts(QUESTION, given)
