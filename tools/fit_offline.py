@@ -26,6 +26,10 @@ from masis.datasets.bench.tasks import TASKS, Task
 from masis.offline.alignment import EvidenceIndex
 from masis.offline.features import NAMES
 from masis.offline.model import DENIED, REACH, WEIGHTS, denial, unfitted
+from masis.offline.sureness import Sureness
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from tools import fit_sureness
 
 FILES = {
     "HAGRID": "hagrid_claims.jsonl",
@@ -74,8 +78,10 @@ class Sample:
             for task in TASKS
             for row, group in fit_rows(task, CASES if task.name == "Demo gold" else data, FILES[task.name])
         ]
+        self.sureness = fit_sureness.fit([(name, row) for name, row, _ in rows], data, EMPTY)
+        empty = unfitted(NAMES, CONTRADICTED, Sureness.read(self.sureness))
         for name, row, group in [*rows, *(("made", row, group) for row, group in made(rows, data))]:
-            assessment = EvidenceIndex(row.evidence, EMPTY).assess(row.claim)
+            assessment = EvidenceIndex(row.evidence, empty).assess(row.claim)
             if assessment.features:
                 measured.append([round(assessment.features[key], 5) for key in NAMES])
                 labels.append(int(not row.positive))
@@ -315,9 +321,9 @@ def main() -> int:
     cut = threshold(sample, support)
     figures = report(sample, support, cut)
     weights = {
-        "version": "2",
+        "version": "3",
         "provenance": {
-            "files": FILES | {"WiCE training": WICE_TRAINING},
+            "files": FILES | {"WiCE training": WICE_TRAINING, "PubMedQA": fit_sureness.PUBMEDQA},
             "shares": SHARES,
             "split": "masis.datasets.bench.rows.half_of, fit half",
             "cross_validated": figures,
@@ -325,6 +331,7 @@ def main() -> int:
         "features": list(NAMES),
         "calibration": {"slope": round(slope, 5), "intercept": round(intercept, 5)},
         "thresholds": {"supported": cut, "partial": round(cut * 0.55, 3), "contradicted": CONTRADICTED},
+        "sureness": sample.sureness,
         "linear": Line(sample.features, sample.supported, sample.weights).exported(),
         **exported(boosted(sample.features, sample.supported, sample.weights)),
     }

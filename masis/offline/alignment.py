@@ -154,13 +154,21 @@ class EvidenceIndex:
         parts = _parts_within(laid, allowed)
         measured, found_signals = [], []
         for offset, found in parts:
-            here = [] if laid.silent else find_signals(found, self._facts)
+            here = [] if laid.silent else find_signals(found, self._facts, self.model.sureness)
             measured.append((found.total, measure(found, here, self._idf, self._unseen)))
             found_signals += [_shifted(signal, offset) for signal in here]
         words = sum(len(found.bits) for _, found in parts)
         features = combine(measured, words, sum(self._sizes[d] for d in documents), len(documents))
         found_signals.sort(key=lambda signal: -signal.strength)
         return self._judged(parts, features, found_signals, _SILENCE_WORTH if laid.silent else 1.0)
+
+    def raised(self, claim: str) -> Iterator[tuple[int, Match, Signal]]:
+        """Every signal that the rules raise on a claim, however sure: where its part of the claim begins, the part, and
+        the signal with offsets into the part. To fit by.
+        """
+        laid = self._lay(claim)
+        for offset, found in () if laid.silent else laid.parts:
+            yield from ((offset, found, signal) for signal in find_signals(found, self._facts))
 
     def _lay(self, claim: str) -> _Laid:
         """What the claim asserts beside all evidence; if nothing, what it is silent about."""

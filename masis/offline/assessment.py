@@ -1,7 +1,7 @@
 """What holding a claim against evidence yields: the values, and nothing that computes them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 Verdict = Literal["supported", "partial", "contradicted", "unsupported", "unverifiable"]
@@ -27,6 +27,10 @@ class Signal:
     evidence_text: str
     reason: str
     strength: float
+
+    def with_strength(self, strength: float) -> "Signal":
+        """The same signal, this strong."""
+        return replace(self, strength=strength)
 
 
 @dataclass(frozen=True, slots=True)

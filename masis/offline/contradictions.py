@@ -19,6 +19,7 @@ from masis.offline.rankings import ranking_signals
 from masis.offline.roles import role_signals
 from masis.offline.sign_conflicts import sign_signals
 from masis.offline.signals import signal as built
+from masis.offline.sureness import Sureness
 from masis.offline.variants import misplaced, told_of_its_own
 
 _SURE = 0.8
@@ -27,8 +28,8 @@ _NEAR = 120
 """Characters within which two turns in the evidence belong together."""
 
 
-def signals(found: Match, table: FactTable) -> list[Signal]:
-    """Every contradiction signal of a sentence, the strongest first."""
+def signals(found: Match, table: FactTable, sureness: Sureness | None = None) -> list[Signal]:
+    """Every contradiction signal of a sentence; with `sureness`, those that are not sure are held down."""
     if not found.top:
         return []
     facts = found.said.facts
@@ -49,7 +50,8 @@ def signals(found: Match, table: FactTable) -> list[Signal]:
     result = [signal for signal in result if not _under_its_own_condition(signal, found, facts)]
     for signal in sorted(result, key=lambda signal: -signal.strength):
         strongest.setdefault((signal.kind, signal.claim_span), signal)
-    return _without_double(list(strongest.values()))
+    made = _without_double(list(strongest.values()))
+    return made if sureness is None else [sureness.weighed(signal, found) for signal in made]
 
 
 def value_denied(found: Match, table: FactTable, least: float) -> bool:

@@ -76,6 +76,7 @@ _TITLES = frozenset(
     )
 )
 """Words before a name that many bear."""
+_CONTRACTION = re.compile(r"i['’]")
 _JOINERS = frozenset("of de la van von der del di al for the and".split())
 
 
@@ -281,7 +282,12 @@ def _joins(gap: str, last: Token) -> bool:
 
 def _capital(word: Token) -> bool:
     lower = word.text.lower()
-    return word.text[0].isupper() and lower not in _DAYS and (lower not in MONTHS or lower == "may")
+    return (
+        word.text[0].isupper()
+        and not _CONTRACTION.match(lower)
+        and lower not in _DAYS
+        and (lower not in MONTHS or lower == "may")
+    )
 
 
 def _name(text: str, run: list[Token], known: Collection[str]) -> list[Fact]:

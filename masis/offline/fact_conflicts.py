@@ -133,13 +133,13 @@ def _named(found: Match, fact: Fact, bits: int) -> list[int]:
 
 def _same(fact: Fact, other: Fact) -> bool:
     if fact.kind == "name" and _joined(fact.text).startswith(_joined(other.text)):
-        return True  # "Greyfriars", "Grey friars"
+        return True  # "Greyfriars", "Grey friars"; "US Navy", "U.S. Navy"
     return agree(fact, other) and not (fact.kind == "name" and likeness(fact, other))
 
 
 @lru_cache(maxsize=8192)
 def _joined(text: str) -> str:
-    return text.replace(" ", "").casefold()
+    return text.replace(" ", "").replace(".", "").casefold()
 
 
 def _slot(said: Said, fact: Fact, passage: Passage, other: Fact, near: int = _NEAR) -> float:

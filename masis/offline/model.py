@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from masis.offline.sureness import Sureness
+
 WEIGHTS = Path(__file__).parent / "weights.json"
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -38,7 +40,8 @@ class Model:
     `values[feature[k]]` is
     above `threshold[k]` and goes on to node `2k + 1` or `2k + 2`; what follows the last question is an index into
     `leaves`. The linear model sees each measurement as `(value - centre) / spread`, held within `REACH`: it is steady
-    where the trees follow the few claims they were fitted on.
+    where the trees follow the few claims they were fitted on. `sureness` judges the rules' signals before they are
+    measured; None takes them as they are.
     """
 
     version: str
@@ -56,6 +59,7 @@ class Model:
     supported: float
     partial: float
     contradicted: float
+    sureness: Sureness | None = None
 
     def support(self, features: Mapping[str, float]) -> float:
         """The calibrated probability, 0..1, that the evidence bears the claim."""
@@ -99,11 +103,12 @@ def load(path: Path = WEIGHTS) -> Model:
         slope=raw["calibration"]["slope"],
         intercept=raw["calibration"]["intercept"],
         **raw["thresholds"],
+        sureness=Sureness.read(raw["sureness"]) if "sureness" in raw else None,
     )
 
 
-def unfitted(names: tuple[str, ...], contradicted: float) -> Model:
+def unfitted(names: tuple[str, ...], contradicted: float, sureness: Sureness | None = None) -> Model:
     """A model without trees, for measuring before there are weights."""
     nothing, flat = np.zeros((0, 0)), np.zeros(len(names))
     trees, line = (0.0, nothing.astype(np.int64), nothing, nothing), (flat, flat + 1, flat, 0.0)
-    return Model("unfitted", names, *trees, *line, 1.0, 0.0, 0.5, 0.3, contradicted)
+    return Model("unfitted", names, *trees, *line, 1.0, 0.0, 0.5, 0.3, contradicted, sureness)

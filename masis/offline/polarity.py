@@ -77,6 +77,9 @@ _LIMITED = frozenset(
 _TENTATIVE = re.compile(
     r"\?\s*$|\bwhether\b|\bhypothes[ie]|\b(?:un(?:known|clear|certain)|controversial|debated|presumed|assumed)\b"
     r"|\b(?:aim(?:s|ed)?|objectives?|purposes?|goals?)\b[^.]{0,60}\b(?:was|were|is|are|to|of)\b"
+    r"|\b(?:limited|conflicting|scarce|sparse|insufficient|little|few|scant) (?:\w+ ){0,3}"
+    r"(?:data|evidence|information|studies|reports) (?:\w+ )?(?:exists?|available|concerning|regarding|on)\b"
+    r"|\blittle (?:\w+ )?(?:is|was) known\b|\bpoorly (?:understood|known|defined)\b|\brais(?:es?|ed|ing) the question\b"
     r"|\bwe (?:\w+ ){0,2}(?:studied|compared|evaluated|investigate\w*|assessed|examined|analy[sz]ed|reviewed|collected"
     r"|performed|conducted|measured|tested)\b|\bdata on\b[^.]{0,160}\bcollected\b"
     r"|(?:^|\b(?:sought|attempted|designed|conducted|undertaken|performed|wanted|order|us) )to (?:determine|investigate"

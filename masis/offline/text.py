@@ -53,6 +53,7 @@ WEAK_WORDS = frozenset(
     areas""".split()
 )
 
+_CONTRACTED = frozenset("i you he she it we they who what that there here".split())
 _ACRONYMS = frozenset({"WHO", "US", "UK", "EU", "UN"})
 
 IRREGULAR = {
@@ -290,6 +291,8 @@ def weight(word: str) -> float:
     lower = word.lower()
     if word in _ACRONYMS:
         return 1.3
+    if ("'" in word or "’" in word) and re.split("['’]", lower, maxsplit=1)[0] in _CONTRACTED:
+        return 0.0  # "I'll", "you've": no name, and no more than its pronoun
     if lower in STOPWORDS or (len(word) == 1 and not word.isupper()):
         return 0.0
     if lower in WEAK_WORDS:
