@@ -128,7 +128,7 @@ class EvidenceIndex:
         laid = self._laid_out(claim)
         least = self.model.contradicted
         return not laid.silent and any(
-            value_denied(found, self._facts, least) for _, found in _parts_within(laid, allowed)
+            value_denied(found, self._facts, least, self.model.sureness) for _, found in _parts_within(laid, allowed)
         )
 
     def _allowed(self, only: Collection[str] | None) -> frozenset[int] | None:

@@ -54,11 +54,13 @@ def signals(found: Match, table: FactTable, sureness: Sureness | None = None) ->
     return made if sureness is None else [sureness.weighed(signal, found) for signal in made]
 
 
-def value_denied(found: Match, table: FactTable, least: float) -> bool:
+def value_denied(found: Match, table: FactTable, least: float, sureness: Sureness | None = None) -> bool:
     """Whether one of the values and names is denied at least this strongly: looks no further than the first that is."""
     facts = found.said.facts if found.top else ()
     return bool(facts) and any(
-        signal.strength >= least and not _under_its_own_condition(signal, found, facts)
+        signal.strength >= least
+        and not _under_its_own_condition(signal, found, facts)
+        and (sureness is None or sureness.weighed(signal, found).strength >= least)
         for signal in fact_signals(found, table)
     )
 
