@@ -241,5 +241,5 @@ def _check_not_newer(connection: sqlite3.Connection, path: Path, known: Sequence
         raise NewerDatabase(
             f"{path}: was written by a later version of the workbench ({row[0] if row else 'unknown'}, "
             f"schema {unknown[-1]}); this is {version.APP}, which knows up to {known[-1].__name__}. "
-            f"Update the workbench, or open another database: {_ELSEWHERE}"
+            "Update the workbench, or name another file with --db or MASIS_DB."
         )
