@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 import streamlit as st
 
-from masis.datasets.readers.abstracts import read_abstracts
-from masis.errors import InputError, MasisError
+from masis.errors import InputError
 from masis.llm.offer import reached_at
 from masis.llm.registry import resolve
 from masis.schema.screening import Abstract
@@ -143,23 +142,6 @@ def where_it_grades(settings: Settings) -> str:
     if not sent:
         return "Graded on this machine, without a language model; nothing is sent anywhere."
     return f"Graded by {' and '.join(names)}. Question and abstracts go to {', '.join(sent)}."
-
-
-def import_files(bench: Workbench, form: ScreeningForm, corpus: str, files: list[tuple[str, BinaryIO]]) -> None:
-    """Add the abstracts of uploaded files to a corpus; what could not be read is kept to be shown."""
-    faults: list[InputError] = []
-    done: list[CorpusImport] = []
-    for name, stream in files:
-        try:
-            found = read_abstracts(stream, name=name[:120])
-            done.append(bench.store.corpora.add_many(corpus.strip(), found, source=name[:120], on_error=faults.append))
-        except InputError as error:
-            faults.append(error)
-        except MasisError as error:
-            faults.append(InputError(str(error), cure="The files before it are kept."))
-    form.imported, form.faults = tuple(done), tuple(faults)
-    if any(each.added or each.duplicates for each in done):
-        keep(form, sources=tuple(dict.fromkeys((*form.sources, corpus_source(corpus.strip())))))
 
 
 def understood(form: ScreeningForm, first: tuple[Abstract, ...] | None) -> Understood:

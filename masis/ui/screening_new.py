@@ -27,7 +27,6 @@ from masis.ui.screening_form import (
     chosen_sources,
     corpus_source,
     current_form,
-    import_files,
     import_words,
     keep,
     settings_of,
@@ -35,6 +34,7 @@ from masis.ui.screening_form import (
     understood,
     where_it_grades,
 )
+from masis.ui.screening_import import NamedFile, import_files, importing, show_import, take_finished
 from masis.ui.screening_jobs import screening_jobs
 from masis.ui.typing_area import typing_area
 from masis.ui.words import spoken
@@ -55,6 +55,7 @@ _STYLE = """<style>
 def show_form(bench: Workbench) -> None:
     """The form with the start button and what the first search would bring beside it."""
     form = current_form(bench)
+    take_finished(form)
     corpora = bench.store.corpora.list_all()
     left, right = st.columns([62, 38], gap="large")
     sources = chosen_sources(form, corpora)
@@ -160,6 +161,8 @@ def _sources(form: ScreeningForm, corpora: tuple[CorpusSummary, ...], sources: t
         )
     with add.popover("Import", icon=":material/upload_file:", width="stretch"):
         _import(form, corpora)
+    if importing():
+        show_import()
     for line in import_words(form):
         st.text(line)
     if form.faults:
@@ -173,7 +176,14 @@ def _import(form: ScreeningForm, corpora: tuple[CorpusSummary, ...]) -> None:
     st.text_input("Into the corpus", key="screening-corpus-name", value="my abstracts", max_chars=100)
     key = f"screening-upload-{form.uploads}"
     st.file_uploader("Files", type=FORMATS, accept_multiple_files=True, key=key)
-    st.button("Import", key="screening-import", icon=":material/upload_file:", on_click=_import_chosen, args=(key,))
+    st.button(
+        "Import",
+        key="screening-import",
+        icon=":material/upload_file:",
+        on_click=_import_chosen,
+        args=(key,),
+        disabled=importing(),
+    )
     if not any(each.name == CORPUS for each in corpora):
         st.button("Load the demo abstracts", key="load-demo-too", type="tertiary", on_click=_load_demo)
 
@@ -265,7 +275,7 @@ def _import_chosen(key: str) -> None:
     if not files:
         form.faults = (InputError("There is no file", cure="Choose one first."),)
         return
-    import_files(bench, form, st.session_state["screening-corpus-name"], [(file.name, file) for file in files])
+    import_files(bench, form, st.session_state["screening-corpus-name"], [NamedFile(file.name, file) for file in files])
     form.uploads += 1
 
 

@@ -1,0 +1,102 @@
+"""Files of abstracts imported beside the page: progress while it goes on, and an end that nothing cuts short."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import pytest
+import streamlit as st
+from streamlit.testing.v1 import AppTest
+
+from masis.datasets.readers.abstracts import read_abstracts
+from masis.errors import InputError
+from masis.schema.screening import Abstract
+from masis.ui import place, screening_import
+from masis.ui.screening_import import CorpusUpload, NamedFile
+from masis.workbench import Workbench, app_root
+from tests.ui.conftest import texts
+
+
+class Stalled:
+    """The reader of abstracts, which comes to a stop before the last record of a large file until it is let go."""
+
+    def __init__(self) -> None:
+        self.stopped, self.let_go = threading.Event(), threading.Event()
+
+    def __call__(self, stream: BinaryIO, *, name: str) -> Iterator[Abstract | InputError]:
+        found = list(read_abstracts(stream, name=name))
+        yield from found[:-1]
+        if len(found) > 100:
+            self.stopped.set()
+            assert self.let_go.wait(30)
+        yield from found[-1:]
+
+
+@pytest.fixture
+def reader(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stalled]:
+    stalled = Stalled()
+    monkeypatch.setattr(screening_import, "read_abstracts", stalled)
+    yield stalled
+    stalled.let_go.set()
+
+
+def lines(records: int) -> bytes:
+    texts_ = (f"Trial {number} randomised {number + 10} adults to one of two arms." for number in range(records))
+    made = ({"id": f"s-{number}", "title": f"Trial {number}", "text": text} for number, text in enumerate(texts_))
+    return "".join(f"{json.dumps(each)}\n" for each in made).encode()
+
+
+@pytest.fixture
+def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workbench]:
+    path = tmp_path / "import.db"
+    monkeypatch.setattr(place, "_served", [path])
+    st.cache_resource.clear()
+    yield Workbench.open(path)
+    st.cache_resource.clear()
+
+
+def test_an_import_says_how_far_it_has_come_while_it_goes_on(bench: Workbench, reader: Stalled) -> None:
+    files = [NamedFile("a.jsonl", io.BytesIO(lines(3))), NamedFile("b.jsonl", io.BytesIO(lines(4_000)))]
+    upload = CorpusUpload(bench, " mine ", files)
+    assert reader.stopped.wait(30)
+    assert not upload.over
+    assert re.fullmatch(r"Importing b\.jsonl \(file 2 of 2\): [1-3],\d{3} records so far\.", upload.says())
+    reader.let_go.set()
+    upload.wait(30)
+    assert upload.over
+    assert [(each.source, each.identified) for each in upload.done] == [("a.jsonl", 3), ("b.jsonl", 4_000)]
+    assert bench.store.corpora.summary("mine").abstracts == 4_000
+
+
+def test_a_file_that_breaks_in_an_unforeseen_way_is_told_and_the_others_are_kept(bench: Workbench) -> None:
+    class Broken(io.BytesIO):
+        def __getattribute__(self, name: str) -> Any:
+            if name in ("read", "readline", "__next__", "read1", "readinto"):
+                raise RuntimeError("the disk is on fire")
+            return super().__getattribute__(name)
+
+    upload = CorpusUpload(bench, "mine", [NamedFile("bad.ris", Broken()), NamedFile("b.jsonl", io.BytesIO(lines(2)))])
+    upload.wait(30)
+    assert [each.source for each in upload.done] == ["b.jsonl"]
+    assert "bad.ris could not be imported (RuntimeError)" in str(upload.faults[0])
+
+
+def test_the_page_shows_an_import_under_way_and_takes_what_it_brought(bench: Workbench, reader: Stalled) -> None:
+    upload = CorpusUpload(bench, "mine", [NamedFile("b.jsonl", io.BytesIO(lines(4_000)))])
+    app = AppTest.from_file(str(app_root() / "app.py"), default_timeout=30)
+    app.session_state[screening_import._UNDER_WAY] = upload
+    app.switch_page("pages/screening.py").run()
+    assert any("Importing b.jsonl: " in each.value for each in app.info)
+    assert app.button(key="screening-import").disabled
+    reader.let_go.set()
+    upload.wait(30)
+    app.run()
+    assert not app.info
+    assert "b.jsonl: 4,000 records, 4,000 added" in texts(app)
+    assert not app.button(key="screening-import").disabled
