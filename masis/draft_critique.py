@@ -35,6 +35,7 @@ from masis.schema.drafts import (
     DraftCritiqueRequest,
     DraftMetrics,
     SourceDocument,
+    options_of,
 )
 from masis.schema.run import Iteration, Run
 from masis.settings import Settings
@@ -142,7 +143,7 @@ def _options(given: Options, settings: Settings) -> CritiqueOptions:
     }
     if given is None:
         return CritiqueOptions.model_validate(usual)
-    read = given if isinstance(given, CritiqueOptions) else CritiqueOptions.model_validate(given)
+    read = options_of(CritiqueOptions, given)
     return CritiqueOptions.model_validate(usual | {name: getattr(read, name) for name in read.model_fields_set})
 
 

@@ -13,7 +13,7 @@ from masis.errors import InputError, MasisError, StepError
 from masis.loop.parts import Roles
 from masis.pipeline.documents import Retriever, evidence, search, search_async
 from masis.schema.audit import Draft
-from masis.schema.drafts import CritiqueResult, PipelineOptions, PipelineResult, SourceDocument
+from masis.schema.drafts import CritiqueResult, PipelineOptions, PipelineResult, SourceDocument, options_of
 from masis.settings import Settings
 from masis.steps.conduct import begun
 
@@ -96,9 +96,7 @@ class _Query:
             raise InputError("is empty", cure="Ask something.", field="query")
         self.query, self.roles = query, roles
         self.settings = settings or Settings()
-        self.options = (
-            options if isinstance(options, PipelineOptions) else PipelineOptions.model_validate(options or {})
-        )
+        self.options = options_of(PipelineOptions, options or {})
         if roles is None:
             check_models(self.settings)
 

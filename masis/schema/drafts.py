@@ -6,11 +6,15 @@ Names are ours in Python and the spec's in JSON: both ``auto_revise`` and ``auto
 
 from __future__ import annotations
 
-from typing import Literal
+import difflib
+from collections.abc import Mapping
+from typing import Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, StrictStr
+from pydantic import BaseModel, ConfigDict, Field, StrictStr, ValidationError
 from pydantic.alias_generators import to_camel
+from pydantic_core import ErrorDetails
 
+from masis.errors import InputError
 from masis.schema.base import Share
 
 DraftIssueType = Literal["hallucination", "unsupported", "incomplete", "contradiction", "outdated"]
@@ -126,3 +130,30 @@ class PipelineResult(CamelRecord):
     draft: str | None = None
     critique: CritiqueResult | None = None
     not_critiqued: str | None = None
+
+
+Options = TypeVar("Options", bound=CamelRecord)
+
+
+def options_of(kind: type[Options], given: Options | Mapping[str, Any]) -> Options:
+    """Options as a record, from one or from a mapping in the spec's names or ours.
+
+    Raises InputError naming every option that is wrong, with the nearest right name.
+    """
+    if isinstance(given, kind):
+        return given
+    try:
+        return kind.model_validate(given)
+    except ValidationError as error:
+        told = [_option_told(each, kind) for each in error.errors(include_url=False)]
+        names = ", ".join(field.alias or name for name, field in kind.model_fields.items())
+        raise InputError("; ".join(told), cure=f"There are: {names}.", field="options") from error
+
+
+def _option_told(error: ErrorDetails, kind: type[CamelRecord]) -> str:
+    place = ".".join(map(str, error["loc"])) or "what was given"
+    if error["type"] != "extra_forbidden":
+        return f"{place}: {error['msg'][:1].lower()}{error['msg'][1:]}"
+    inside = CritiqueOptions if len(error["loc"]) > 1 else kind
+    near = difflib.get_close_matches(str(error["loc"][-1])[:60], [to_camel(name) for name in inside.model_fields], n=1)
+    return f"there is no option {place}" + (f" (did you mean {near[0]}?)" if near else "")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -153,6 +154,28 @@ def test_names_are_read_in_both_spellings_and_written_in_the_spec_s() -> None:
 def test_what_is_no_source_is_named_with_its_place(sources: Any, told: str) -> None:
     with pytest.raises(InputError, match=told):
         critique_draft(QUERY, RIGHT, sources)
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"strictnes": "strict"}, "options: there is no option strictnes (did you mean strictness?). There are: "),
+        ({"strictness": "hard"}, "options: strictness: input should be 'lenient', 'moderate' or 'strict'"),
+        ({"maxRevisions": 9, "x": 1}, "maxRevisions: input should be less than or equal to 4; there is no option x."),
+    ],
+)
+def test_a_wrong_option_is_told_the_nearest_right_one(options: dict[str, Any], told: str) -> None:
+    with pytest.raises(InputError, match=re.escape(told)):
+        critique_draft(QUERY, RIGHT, SOURCES, options)
+    with pytest.raises(InputError, match="critiqueOptions"):
+        query_with_critique(QUERY, lambda query: SOURCES, {"critiqueOptions": options})
+
+
+def test_a_wrong_option_of_the_pipeline_is_told_the_nearest_right_one() -> None:
+    with pytest.raises(InputError, match=r"no option enablecritique \(did you mean enableCritique\?\)"):
+        query_with_critique(QUERY, lambda query: SOURCES, {"enablecritique": True})
+    with pytest.raises(InputError, match=r"no option critiqueOptions.autorevise \(did you mean autoRevise\?\)"):
+        query_with_critique(QUERY, lambda query: SOURCES, {"critiqueOptions": {"autorevise": True}})
 
 
 class Silent(scripted.ContentVerifier):
