@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import logging
+import threading
 import time
 from collections.abc import Iterator
 from datetime import timedelta
@@ -74,6 +75,22 @@ def test_where_they_say_so_what_is_past_its_time_goes_at_once_and_again_and_agai
     assert [(each.by, each.how, each.rule.days) for each in purges] == [(BY_ITSELF, "automatic", 30)] * 2
     gone = list(itertools.chain.from_iterable(bench.store.purges.removals(each.seq) for each in reversed(purges)))
     assert [each.id for each in gone] == [first, second]
+
+
+@pytest.mark.parametrize(("most", "shrinks"), [(10**9, True), (0, False)])
+def test_by_itself_only_a_small_file_is_written_anew_since_others_wait_meanwhile(
+    bench: Workbench, monkeypatch: pytest.MonkeyPatch, most: int, shrinks: bool
+) -> None:
+    old(bench)
+    bench.settings = Settings(retention_auto=True)
+    monkeypatch.setattr("masis.workbench.retention.QUIETLY_SHRUNK", most)
+    asked = threading.Event()
+    monkeypatch.setattr(bench.store, "shrink", lambda *_, **__: asked.set())
+    working = ByItself(bench, every=timedelta(days=1))
+    working._thread.start()
+    wait_for(bench, 1)
+    assert asked.wait(5 if shrinks else 0.5) is shrinks
+    working.end()
 
 
 def wait_for(bench: Workbench, purges: int) -> None:

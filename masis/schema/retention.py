@@ -79,9 +79,6 @@ class Parts(Record):
     abstracts: int = 0
     grades: int = 0
 
-    def __add__(self, other: Parts) -> Parts:
-        return Parts(**{name: getattr(self, name) + getattr(other, name) for name in Parts.model_fields})
-
 
 class Removal(Record):
     """One thing that went: which, how much of it, and the digest of what it was."""
@@ -161,7 +158,8 @@ class PurgePlan(Record):
     @property
     def parts(self) -> Parts:
         """How much goes, part by part."""
-        return sum((each.parts for each in self.goes), Parts())
+        names = Parts.model_fields
+        return Parts(**{name: sum(getattr(each.parts, name) for each in self.goes) for name in names})
 
 
 class Shrunk(Record):

@@ -15,6 +15,7 @@ from masis.store.cases import case_seq, sha256
 from masis.store.opening import Database
 from masis.store.records import DecisionFilter, DecisionPage, LogHead
 from masis.store.run_rows import assert_kept
+from masis.store.shrinking import settle
 from masis.store.states import refresh
 
 
@@ -47,6 +48,7 @@ class Decisions:
     def redact(self, entry_id: str, *, by: str, reason: str, at: str | None = None) -> LogEntry:
         """Remove what was written in an entry: verdict and place in the chain stay. This is an entry too; returns it.
 
+        While another program reads the database as it was, the write-ahead log holds the text (``Store.settle`` tells).
         Raises UnknownRecord, and StoreError where it is redacted already or is a redaction itself.
         """
         with self._database.writing() as connection:
@@ -66,8 +68,7 @@ class Decisions:
             entry = _append(connection, decision, at or self._database.now(), links)
             connection.execute("DELETE FROM decision_payloads WHERE entry_seq = ?", [row["seq"]])
             refresh(connection, row["case_seq"])
-        # the write-ahead log still holds pages with the old text
-        self._database.connection().execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        settle(self._database)  # the write-ahead log still holds pages with the old text
         return entry
 
     def get(self, entry_id: str) -> LogEntry:

@@ -10,18 +10,35 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
+import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from masis import version
-from masis.schema.retention import Candidate, KeptFor, Parts, Purge, PurgePlan, Removal, RetentionRule, Trigger
+from masis.schema.retention import (
+    Candidate,
+    KeptFor,
+    Parts,
+    Purge,
+    PurgedKind,
+    PurgePlan,
+    Removal,
+    RetentionRule,
+    Trigger,
+)
 from masis.store.opening import Database, damage_told
 from masis.store.purges import insert_purge, insert_removal, purge_numbered
 from masis.store.run_rows import unpack
 from masis.store.shrinking import settle
 from masis.store.states import refresh
 
-BATCH = 100
-"""Runs a transaction: small enough (some 50 ms) not to keep other writers waiting."""
+BATCH = 50
+"""Runs a transaction: small enough (some 30 ms) not to keep other writers waiting."""
+
+BREATH = 0.5
+"""How long the lock is left alone after each transaction, against how long it was held. Who waits for it looks only now
+and then whether it is free: taken again at once, it was not found free for seconds."""
 
 _ENDED = "julianday(coalesce(nullif(ended_at, ''), seen_at))"
 
@@ -45,7 +62,7 @@ _RUNS = f"""
 """  # noqa: S608 (every name is ours)
 _SCREENINGS = f"""
     SELECT seq, id, question AS about, state, coalesce(nullif(ended_at, ''), seen_at) AS ended,
-        coalesce(length(payload), 0) AS bytes,
+        coalesce(length(payload), 0) AS bytes, 0 AS drafts,
         EXISTS (SELECT 1 FROM screening_log WHERE screening_seq = screenings.seq AND kind != 'redaction') AS decided,
         0 AS waiting
     FROM screenings WHERE {_old("screenings")}
@@ -60,18 +77,13 @@ class Retention:
 
     def plan(self, rule: RetentionRule) -> PurgePlan:
         """What a purge by this rule would do now; changes nothing."""
-        kept: dict[KeptFor, int] = {}
-        goes: list[Candidate] = []
         with damage_told(self._database.path), self._database.reading() as connection:
-            for candidate in _candidates(connection, rule):
-                if candidate.kept_for is None:
-                    goes.append(candidate)
-                else:
-                    kept[candidate.kept_for] = kept.get(candidate.kept_for, 0) + 1
+            old = list(_rows(connection, rule))
+            goes = [*_candidates(connection, [each for each in old if each.kept_for is None])]
             return PurgePlan(
                 rule=rule,
-                goes=tuple(goes),
-                kept=kept,
+                goes=(*goes, *_grades(connection, rule)),
+                kept=Counter(each.kept_for for each in old if each.kept_for is not None),
                 runs_in_all=_count(connection, "runs WHERE removed_by IS NULL"),
                 screenings_in_all=_count(connection, "screenings WHERE removed_by IS NULL"),
                 file_bytes=self._database.path.stat().st_size,
@@ -111,10 +123,12 @@ class Retention:
             if stopped is not None and stopped():
                 break
             with self._database.writing() as connection:
+                held_from = time.monotonic()
                 batch = [each for each in found[start : start + BATCH] if _still_goes(connection, rule, each)]
                 if batch:
                     seq = seq or _begin(connection, rule, by, how, self._database.now())
                     _remove(connection, seq, batch)
+            time.sleep((time.monotonic() - held_from) * BREATH)
             if on_batch is not None:
                 on_batch(min(start + BATCH, len(found)))
         with self._database.writing() as connection:
@@ -125,34 +139,35 @@ class Retention:
         return None if seq is None else purge_numbered(self._database.connection(), seq)
 
 
-class _Found(Candidate):
-    """A candidate with its number in the database."""
+class _Found(NamedTuple):
+    """Something that is old enough, its parts not yet counted."""
 
     seq: int
+    kind: PurgedKind
+    id: str
+    about: str
+    state: str
+    ended_at: str
+    bytes: int
+    drafts: int
+    kept_for: KeptFor | None
+    waits: bool
 
 
 def _rows(connection: sqlite3.Connection, rule: RetentionRule) -> Iterator[_Found]:
-    """Whatever is old enough, its parts not yet counted."""
-    for kind, sql in (("run", _RUNS), ("screening", _SCREENINGS)):
+    """Whatever is old enough."""
+    kinds: tuple[tuple[PurgedKind, str], ...] = (("run", _RUNS), ("screening", _SCREENINGS))
+    for kind, sql in kinds:
         for row in connection.execute(f"{sql} ORDER BY 1", {"cutoff": rule.cutoff}):
-            yield _Found(
-                seq=row["seq"],
-                kind=kind,
-                id=row["id"],
-                about=row["about"],
-                state=row["state"],
-                ended_at=row["ended"],
-                bytes=row["bytes"],
-                parts=Parts(drafts=row["drafts"] if kind == "run" else 0),
-                kept_for=_kept_for(row, rule),
-                waits=bool(row["waiting"]),
-            )
+            seq, record_id, about, state, ended, size, drafts, decided, waiting = row
+            kept_for = _kept_for(rule, decided=decided, waiting=waiting)
+            yield _Found(seq, kind, record_id, about, state, ended, size, drafts, kept_for, bool(waiting))
 
 
-def _kept_for(row: sqlite3.Row, rule: RetentionRule) -> KeptFor | None:
-    if row["decided"] and not rule.decided:
+def _kept_for(rule: RetentionRule, *, decided: int, waiting: int | None) -> KeptFor | None:
+    if decided and not rule.decided:
         return "decided"
-    return "waiting" if row["waiting"] and not row["decided"] and not rule.waiting else None
+    return "waiting" if waiting and not decided and not rule.waiting else None
 
 
 _PARTS = {
@@ -170,8 +185,8 @@ _PARTS = {
 """Where the parts of a record lie: their name, table, the column that names the record, their size."""
 
 
-def _candidates(connection: sqlite3.Connection, rule: RetentionRule) -> Iterator[Candidate]:
-    """Whatever is old enough, with its parts counted."""
+def _candidates(connection: sqlite3.Connection, goes: Iterable[_Found]) -> Iterator[Candidate]:
+    """What goes, with its parts counted."""
     sizes = {
         (kind, name): {
             row[0]: (row[1], row[2])
@@ -185,14 +200,25 @@ def _candidates(connection: sqlite3.Connection, rule: RetentionRule) -> Iterator
             "SELECT screening_seq, count(*) FROM screening_abstracts WHERE grade IS NOT NULL GROUP BY 1"
         ).fetchall()
     )
-    for found in _rows(connection, rule):
+    for found in goes:
         counts = {name: sizes[found.kind, name].get(found.seq, (0, 0)) for name, *_ in _PARTS[found.kind]}
-        parts = {name: count for name, (count, _) in counts.items()}
+        parts = {name: count for name, (count, _) in counts.items()} | {"drafts": found.drafts}
         if found.kind == "screening":
             parts["grades"] = graded.get(found.seq, 0)
-        fields = found.model_dump(exclude={"seq", "parts", "bytes"})
-        size = found.bytes + sum(size for _, size in counts.values())
-        yield Candidate(**fields, parts=Parts(**parts, drafts=found.parts.drafts), bytes=size)
+        yield Candidate(
+            kind=found.kind,
+            id=found.id,
+            about=found.about,
+            state=found.state,
+            ended_at=found.ended_at,
+            bytes=found.bytes + sum(size for _, size in counts.values()),
+            parts=Parts(**parts),
+            waits=found.waits,
+        )
+
+
+def _grades(connection: sqlite3.Connection, rule: RetentionRule) -> Iterator[Candidate]:
+    """The remembered grades that are old enough, all as one."""
     grades, size, oldest = connection.execute(
         "SELECT count(*), sum(length(grade)), min(at) FROM remembered_grades WHERE julianday(at) < julianday(?)",
         [rule.cutoff],
@@ -215,7 +241,7 @@ def _still_goes(connection: sqlite3.Connection, rule: RetentionRule, found: _Fou
         f"{sql} AND {table}.seq = :seq",
         {"cutoff": rule.cutoff, "seq": found.seq},
     ).fetchone()
-    return row is not None and _kept_for(row, rule) is None
+    return row is not None and _kept_for(rule, decided=row["decided"], waiting=row["waiting"]) is None
 
 
 def _begin(connection: sqlite3.Connection, rule: RetentionRule, by: str, how: Trigger, at: str) -> int:
@@ -227,7 +253,7 @@ def _begin(connection: sqlite3.Connection, rule: RetentionRule, by: str, how: Tr
 def _remove(connection: sqlite3.Connection, purge: int, batch: Sequence[_Found]) -> None:
     for found in batch:
         texts = _run_texts(connection, found.seq) if found.kind == "run" else _screening_texts(connection, found.seq)
-        size, parts = found.bytes, {"drafts": found.parts.drafts}
+        size, parts = found.bytes, {"drafts": found.drafts}
         if found.kind == "screening":
             parts["grades"] = _count(
                 connection, "screening_abstracts WHERE screening_seq = ? AND grade IS NOT NULL", [found.seq]

@@ -21,6 +21,7 @@ from masis.store.opening import Database
 from masis.store.records import LogHead
 from masis.store.screening_records import ScreeningLogFilter, ScreeningLogPage
 from masis.store.screening_rows import row_of
+from masis.store.shrinking import settle
 
 ENTRIES = """
     SELECT log.*, written.payload, written.reviewer, screenings.id AS screening_id
@@ -74,8 +75,7 @@ class ScreeningLog:
                 connection, decision, self._database.now(), row["screening_seq"], redacts=row["seq"]
             )
             connection.execute("DELETE FROM screening_log_payloads WHERE entry_seq = ?", [row["seq"]])
-        # the write-ahead log still holds pages with the old text
-        self._database.connection().execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        settle(self._database)  # the write-ahead log still holds pages with the old text
         return appended
 
     def overrides(self, screening_id: str) -> tuple[Override, ...]:

@@ -21,6 +21,10 @@ EVERY = timedelta(days=1)
 BY_ITSELF = "retention"
 """Who removed what went by itself."""
 
+QUIETLY_SHRUNK = 200_000_000
+"""Bytes up to which retention that works by itself writes the file anew: others wait meanwhile (some 3 s for so many),
+and nobody chose the moment. In a larger one the room is used again; `masis purge` gives it back."""
+
 
 class Purged(NamedTuple):
     """What a purge came to: its record (None where nothing was to go), and whether the file gave the room back.
@@ -99,7 +103,8 @@ class ByItself:
         while True:
             try:
                 rule = rule_of(self._bench.settings.retention_days)
-                purge(self._bench, rule, by=BY_ITSELF, how="automatic", stopped=self._over.is_set)
+                small = self._bench.database.stat().st_size <= QUIETLY_SHRUNK
+                purge(self._bench, rule, by=BY_ITSELF, how="automatic", stopped=self._over.is_set, shrink=small)
             except MasisError as error:
                 log.warning("retention could not do its work now: %s", error)
             if self._over.wait(self._every.total_seconds()):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -135,6 +136,21 @@ def test_what_is_decided_between_the_look_and_the_removal_stays(path: Path, monk
         assert made is not None
         assert [each.id for each in store.purges.removals(made.seq)] == ["run-1", "run-5"]
         assert store.runs.get("run-3").final_answer
+
+
+def test_between_two_batches_the_lock_is_left_alone_for_half_as_long_as_it_was_held(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retention, "BATCH", 10)
+    breaths: list[float] = []
+    with Store.open(path) as store:
+        fill(store, 60)
+        monkeypatch.setattr("masis.store.retention.time.sleep", breaths.append)
+        begun = time.monotonic()
+        assert store.retention.remove(RULE, by="Ada", how="command") is not None
+        took = time.monotonic() - begun
+    assert len(breaths) == 3
+    assert 0 < sum(breaths) <= took * retention.BREATH
 
 
 def test_a_purge_waits_for_its_turn_and_others_get_theirs_between_two_batches(
