@@ -26,7 +26,7 @@ STEP: dict[str, Word] = {
 RETRIES_SHOWN = 4
 """Calls tried again, and replies mended, that an iteration shows, the latest; all are in the record."""
 
-StepState = Literal["done", "now", "cut", "failed"]
+StepState = Literal["done", "unscored", "now", "cut", "failed"]
 
 
 class Step(TypedDict):
@@ -107,7 +107,7 @@ def timeline(events: Sequence[Event], state: RunState, now: str, why: str = "") 
         elif event.kind == "step_finished":
             start = began.get((event.iteration, event.step))
             spent = _between(start, event.at) if start else None
-            _replace_step(_group(groups, event, False), _step(event, "done", _words(event), spent))
+            _replace_step(_group(groups, event, False), _step(event, _finished(event), _words(event), spent))
         elif event.kind in ("call_retried", "call_repaired"):
             _tell_retry(groups, event)
         elif event.kind == "warning":
@@ -151,6 +151,15 @@ def _group(groups: dict[int | None, Group], event: Event, again: bool) -> Group:
 def _step(event: Event, state: StepState, words: str, ms: float | None) -> Step:
     word = STEP[event.step or ""]
     return {"name": word.text, "meaning": word.meaning, "state": state, "words": words, "ms": ms}
+
+
+def _finished(event: Event) -> StepState:
+    """Whether a step that came to its end also came to a result."""
+    if event.step == "critique":
+        return "done" if event.data.get("confidence") is not None else "unscored"
+    if event.step == "evaluation":
+        return "done" if event.data.get("overall_score") is not None else "unscored"
+    return "unscored" if event.step == "claims" and event.data.get("verdicts", {}).get("unscored") else "done"
 
 
 def _replace_step(group: Group, step: Step) -> None:
@@ -287,6 +296,7 @@ def _end(events: Sequence[Event], state: RunState, why: str) -> End | None:
     if reason == "cancelled":
         return {"text": "Stopped", "tone": "warn", "details": details}
     if reason == "error":
+        details[1:1] = [event.message for event in events if event.kind == "warning"][-1:]
         return {"text": "Ended by an error", "tone": "bad", "details": details}
     return {"text": "Finished", "tone": "good", "details": details}
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from masis import run_audit
+from masis import loop, run_audit
+from masis.auditor import drained
+from masis.schema.base import Unscored
 from masis.schema.case import Case
 from masis.schema.run import Event
 from masis.settings import Settings
 from masis.ui.timeline import STEP, Timeline, timeline, waiting
 from masis.workbench import demo_cases
+from tests.scripted import ScriptedCritic, roles
 
 CASE = next(case for case in demo_cases() if case.id == "strategy-01-fabricated")
 NOW = "2099-01-01T00:00:00.000Z"
@@ -104,6 +107,17 @@ def test_an_iteration_that_was_not_to_be_evaluated_has_no_unscored_figure() -> N
 def test_a_warning_stands_with_its_iteration() -> None:
     found = drawn(events_of(settings=Settings(max_iterations=1)))
     assert "limit of iterations" in found["groups"][0]["warnings"][0]
+
+
+def test_a_step_without_a_result_is_not_ticked_off_and_the_end_says_why_it_failed() -> None:
+    events: list[Event] = []
+    silent = ScriptedCritic([Unscored(reason="the key was not accepted", code="CRITIC-ERR-005")])
+    drained(loop.audit(CASE, roles(critic=silent), Settings(), run_id="r1"), events.append)
+    found = drawn(events)
+    states = {step["name"]: step["state"] for step in found["groups"][0]["steps"]}
+    assert (states["Claims"], states["Critique"], states["Evaluation"]) == ("done", "unscored", "done")
+    assert found["end"] is not None
+    assert "the key was not accepted" in found["end"]["details"][1]
 
 
 def test_nothing_has_happened_yet() -> None:

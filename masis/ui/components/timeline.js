@@ -42,9 +42,9 @@ export default function ({ data, parentElement }) {
     drawing.append(line)
   }
 
-  const SIGN = { done: "✓", now: "", cut: "–", failed: "!" }
-  const TONE = { done: "good", now: "busy", cut: "warn", failed: "bad" }
-  const SPOKEN = { done: "done", now: "under way", cut: "cut short", failed: "failed" }
+  const SIGN = { done: "✓", unscored: "!", now: "", cut: "–", failed: "!" }
+  const TONE = { done: "good", unscored: "warn", now: "busy", cut: "warn", failed: "bad" }
+  const SPOKEN = { done: "done", unscored: "done, but unscored", now: "under way", cut: "cut short", failed: "failed" }
   const drawStep = step => {
     const row = make("div", `step is-${step.state}`)
     const sign = make("span", `sign tone-${TONE[step.state]}`, SIGN[step.state])
@@ -78,7 +78,7 @@ export default function ({ data, parentElement }) {
   const drawGroup = group => {
     const item = make("li", "group")
     const states = group.steps.map(step => step.state)
-    const state = ["now", "failed", "cut"].find(each => states.includes(each)) ?? "done"
+    const state = ["now", "failed", "cut", "unscored"].find(each => states.includes(each)) ?? "done"
     const knot = make("span", `knot tone-${TONE[state]}`, SIGN[state])
     knot.setAttribute("aria-hidden", "true")
     const head = make("div", "group-head")
