@@ -29,22 +29,30 @@ class EvidenceOfCases:
         wanted = list(dict.fromkeys(evidence_ids))
         quoted = [json.dumps(each, ensure_ascii=False) for each in wanted] if len(wanted) <= _LOOKED_FOR_FIRST else []
         holds = " OR ".join(["instr(payload, ?)"] * len(quoted)) or "1"
-        found: dict[str, list[str]] = {each: [] for each in wanted}
-        totals = Counter[str]()
+        found: dict[str, list[int]] = {each: [] for each in wanted}
+        totals, last = Counter[str](), dict[str, int]()
         with self._database.reading() as connection:
+            # in this order the cases come as they lie, and none but those that are named is kept in memory
             rows = connection.execute(
                 f"""
-                SELECT DISTINCT cases.seq, cases.id, value ->> '$.id' AS evidence_id
-                FROM case_payloads JOIN cases ON cases.seq = case_seq, json_each(payload, '$.evidence')
-                WHERE ({holds}) AND value ->> '$.id' IN (SELECT value FROM json_each(?))
+                SELECT case_seq, value ->> '$.id' FROM case_payloads CROSS JOIN json_each(payload, '$.evidence')
+                WHERE ({holds}) AND value ->> '$.id' IN (SELECT value FROM json_each(?)) ORDER BY case_seq
                 """,  # noqa: S608 (only marks for values)
                 [*quoted, json.dumps(wanted)],
             )
-            for _, case_id, evidence_id in sorted(rows, key=lambda row: int(row["seq"])):
+            for case, evidence_id in rows:
+                if last.get(evidence_id) == case:
+                    continue  # two chunks of one case under one id
+                last[evidence_id] = case
                 totals[evidence_id] += 1
                 if len(found[evidence_id]) < limit:
-                    found[evidence_id].append(case_id)
-        return {each: Found(tuple(ids), totals[each]) for each, ids in found.items()}
+                    found[evidence_id].append(case)
+            named = connection.execute(
+                "SELECT seq, id FROM cases WHERE seq IN (SELECT value FROM json_each(?))",
+                [json.dumps(sorted({case for cases in found.values() for case in cases}))],
+            )
+            ids = {row["seq"]: row["id"] for row in named}
+        return {each: Found(tuple(ids[case] for case in cases), totals[each]) for each, cases in found.items()}
 
     def with_words(self, text: str, *, limit: int, offset: int = 0) -> Found:
         """The cases whose evidence holds all words of a text, the one that says most about them first."""
