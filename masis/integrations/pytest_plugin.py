@@ -110,6 +110,8 @@ def _bounds(request: pytest.FixtureRequest) -> Bounds:
     given["allow_uncited"] = config.getini("masis_allow_uncited")
     given["allow_unverifiable"] = bool(config.getini("masis_allow_unverifiable"))
     for mark in reversed(list(request.node.iter_markers("grounded"))):
+        if mark.args:
+            raise pytest.UsageError(f"grounded({mark.args[0]!r}): name the bound, as in grounded(min_support=0.7)")
         given |= mark.kwargs
     return _with(Bounds(), given)
 

@@ -18,7 +18,7 @@ import logging
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeVar, overload
+from typing import Any, Literal, NamedTuple, TypeVar, get_args, overload
 
 from masis import auditor
 from masis.errors import AnswerRejected, InputError
@@ -138,6 +138,7 @@ def audited(
     """
     settings = settings or Settings()
     auditor.check_models(settings)
+    _check_flags(on_flag, flag_on)
     if not wait and on_flag != "record":
         raise InputError(f"is {on_flag!r} with wait=False", cure="Wait for the audit, or record only.", field="on_flag")
     bench = (
@@ -145,6 +146,17 @@ def audited(
     )
     rules = _Rules(question, evidence, answer, on_flag, frozenset(flag_on), on_result, on_error, settings, bench, wait)
     return _wrapped(function, rules) if function is not None else lambda given: _wrapped(given, rules)
+
+
+def _check_flags(on_flag: str, flag_on: Collection[str]) -> None:
+    """Raise InputError for a word that is none of ours: a gate with a typing error in it would let everything pass."""
+    if on_flag not in get_args(OnFlag):
+        raise InputError(f"is {on_flag!r}", cure=f"Give one of {', '.join(get_args(OnFlag))}.", field="on_flag")
+    codes = get_args(ReviewReason.model_fields["code"].annotation)
+    if isinstance(flag_on, str):
+        raise InputError(f"is the text {flag_on!r}, not a list", cure="Put it into a list.", field="flag_on")
+    if unknown := sorted(map(str, set(flag_on) - set(codes))):
+        raise InputError(f"has no reason {unknown[0]!r}", cure=f"There are: {', '.join(codes)}.", field="flag_on")
 
 
 def _wrapped(function: Any, rules: _Rules) -> Any:

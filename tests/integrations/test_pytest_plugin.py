@@ -102,6 +102,14 @@ def test_what_is_wrong_is_told_in_a_sentence(pytester: pytest.Pytester, flags: l
     assert why in result.stdout.str() + result.stderr.str()
 
 
+def test_a_bound_without_its_name_is_no_bound(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        "import pytest\n@pytest.mark.grounded(0.9)\ndef test_it(assert_grounded):\n    assert_grounded('a', ['a'])\n"
+    )
+    result = pytester.runpytest_subprocess()
+    assert "grounded(0.9): name the bound, as in grounded(min_support=0.7)" in result.stdout.str()
+
+
 def test_a_bound_that_is_none_is_named(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         "import pytest\n@pytest.mark.grounded(min_suport=1)\n"

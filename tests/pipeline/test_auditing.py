@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import re
 import threading
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -239,6 +240,19 @@ def test_nobody_waits_for_an_audit_that_is_not_waited_for() -> None:
     assert answer(QUESTION, CHUNKS) == WRONG
     assert done.wait(30)
     assert seen[0].flagged
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"on_flag": "rais"}, "on_flag: is 'rais'. Give one of record, revise, raise"),
+        ({"flag_on": ["halucination"]}, "flag_on: has no reason 'halucination'. There are: hallucination, "),
+        ({"flag_on": "hallucination"}, "flag_on: is the text 'hallucination', not a list"),
+    ],
+)
+def test_a_gate_with_a_typing_error_in_it_does_not_let_everything_pass(given: dict[str, Any], told: str) -> None:
+    with pytest.raises(InputError, match=re.escape(told)):
+        masis.audited(**given)
 
 
 def test_what_can_not_go_together_is_told_where_it_stands() -> None:
