@@ -20,13 +20,14 @@ from masis.schema.review import Decision
 from masis.schema.run import Event, Iteration, Run
 from masis.store import chain, opening, transfer_keeping, transfer_screenings
 from masis.store.cases import canonical_json, insert_case, sha256
-from masis.store.decisions import CHAINED, ENTRIES, Links, insert_entry, insert_payload, kept_facts
+from masis.store.decisions import CHAINED, ENTRIES, Links, insert_entry, insert_payload
 from masis.store.opening import Database
 from masis.store.owners import Owner
 from masis.store.run_rows import save_iteration, unpack, write_result
 from masis.store.states import refresh
 from masis.store.transfer_keeping import ExecutionRecord, OfKeeping, PurgeRecord, PuttingKept
-from masis.store.transfer_screenings import ALTERED, OfScreening, PuttingScreenings
+from masis.store.transfer_log import ALTERED, LogRecord, PuttingLog, fields_of, number
+from masis.store.transfer_screenings import OfScreening, PuttingScreenings
 
 UNDER_WAY = "It was under way when the archive was written."
 _NOBODY = Owner("", 0, "").to_text()
@@ -67,18 +68,10 @@ class RunRecord(Record):
     measures: dict[str, Any] | None = None
 
 
-class EntryRecord(Record):
-    """An entry of the decision log. Of a redacted one ``decision`` is None and ``kept`` what the log keeps about it."""
+class EntryRecord(LogRecord):
+    """An entry of the decision log."""
 
     record: Literal["entry"] = "entry"
-    seq: int
-    id: str
-    at: str
-    payload_digest: str
-    previous: str
-    digest: str
-    decision: dict[str, Any] | None
-    kept: dict[str, Any] | None = None
 
 
 class Kept(OpenRecord):
@@ -114,7 +107,7 @@ def read_out(database: Database) -> Iterator[StoreRecord]:
         ):
             yield _run_record(connection, row)
         for row in connection.execute(f"{ENTRIES} ORDER BY log.seq"):
-            yield _entry_record(row)
+            yield EntryRecord(**fields_of(row, CHAINED))
         yield from transfer_screenings.read_out(connection)
         yield from transfer_keeping.read_executions(connection)
     finally:
@@ -145,15 +138,6 @@ def _run_record(connection: sqlite3.Connection, row: sqlite3.Row) -> RunRecord:
         removed_by=row["removed_by"],
         figures=transfer_keeping.figures_of(row) if row["removed_by"] is not None else None,
         measures=transfer_keeping.measures_of(connection, row["id"]) if row["removed_by"] is not None else None,
-    )
-
-
-def _entry_record(row: sqlite3.Row) -> EntryRecord:
-    redacted = row["payload"] is None
-    return EntryRecord(
-        decision=None if redacted else json.loads(row["payload"]),
-        kept=kept_facts(row) if redacted else None,
-        **{name: row[name] for name in chain.PLACE},
     )
 
 
@@ -192,7 +176,7 @@ class Putting:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
-        self._redactions: dict[str, dict[str, Any]] = {}
+        self._log = PuttingLog(connection, CHAINED)
         self._of_screening, self._of_keeping = PuttingScreenings(connection), PuttingKept(connection)
         self.counts = Counts()
 
@@ -221,11 +205,7 @@ class Putting:
 
     def finish(self) -> None:
         """Derive the states. Raises InputError where an entry without words was never redacted."""
-        if self._redactions:
-            raise InputError(
-                f"entry {next(iter(self._redactions))} has lost its decision, and no redaction says why",
-                cure="The archive was altered: export it anew from the database.",
-            )
+        self._log.finish()
         self._of_screening.finish()
         self._of_keeping.finish()
         for (seq,) in self._connection.execute("SELECT seq FROM cases").fetchall():
@@ -239,7 +219,7 @@ class Putting:
         insert_case(self._connection, case, payload, case.digest(), record.imported_at)
 
     def _put_run(self, record: RunRecord) -> None:
-        case = self._number("cases", record.case_id, "case_id")
+        case = number(self._connection, "cases", record.case_id, "case_id")
         if self._connection.execute("SELECT 1 FROM runs WHERE id = ?", [record.id]).fetchone():
             raise InputError(f"run {record.id!r} comes a second time", cure=ALTERED, field="id")
         digest = self._connection.execute("SELECT digest FROM cases WHERE seq = ?", [case]).fetchone()[0]
@@ -286,47 +266,25 @@ class Putting:
             )
 
     def _put_entry(self, record: EntryRecord) -> None:
-        head = chain.head_of(self._connection, CHAINED.log)
-        if chain.place_of(record) != chain.place_after(head, record.at, record.payload_digest):
-            raise InputError(f"entry {record.seq} of the decision log does not fit the one before", cure=ALTERED)
-        if record.decision is None:
-            self._put_redacted(record)
+        payload, place = self._log.checked(record), chain.place_of(record)._asdict()
+        if payload is None:
+            kept = Kept.model_validate(record.kept or {})
+            insert_entry(self._connection, place, kept.model_dump(), self._links(kept, None))
             return
-        payload = canonical_json(record.decision)
-        if sha256(payload) != record.payload_digest:
-            raise InputError("the decision is not the one that was made", cure=ALTERED, field="decision")
         decision = Decision.model_validate(record.decision)
-        redacted = self._redacted_by(decision)
-        insert_entry(self._connection, record.model_dump(), decision.model_dump(), self._links(decision, redacted))
+        links = self._links(decision, self._log.redacted_by(decision))
+        insert_entry(self._connection, place, decision.model_dump(), links)
         insert_payload(self._connection, record.seq, decision.reviewer, payload)
-
-    def _put_redacted(self, record: EntryRecord) -> None:
-        kept = Kept.model_validate(record.kept or {})
-        insert_entry(self._connection, record.model_dump(), kept.model_dump(), self._links(kept, None))
-        self._redactions[record.id] = record.kept or {}
-
-    def _redacted_by(self, decision: Decision) -> int | None:
-        """The number of the entry that this one redacts."""
-        if decision.kind != "redaction":
-            return None
-        redacted = str(decision.extra.get("redacts"))
-        if self._redactions.pop(redacted, None) != decision.extra.get("kept"):
-            raise InputError(f"it redacts entry {redacted}, which is another one", cure=ALTERED, field="decision.extra")
-        return self._number("decision_log", redacted, "decision.extra.redacts")
 
     def _links(self, about: Decision | Kept, redacts: int | None) -> Links:
         return Links(
-            case=self._number("cases", about.case_id, "decision.case_id"),
-            run=None if about.run_id is None else self._number("runs", about.run_id, "decision.run_id"),
-            undoes=None if about.undoes is None else self._number("decision_log", about.undoes, "decision.undoes"),
+            case=number(self._connection, "cases", about.case_id, "decision.case_id"),
+            run=None if about.run_id is None else number(self._connection, "runs", about.run_id, "decision.run_id"),
+            undoes=None
+            if about.undoes is None
+            else number(self._connection, "decision_log", about.undoes, "decision.undoes"),
             redacts=redacts,
         )
-
-    def _number(self, table: Literal["cases", "runs", "decision_log"], record_id: str, field: str) -> int:
-        row = self._connection.execute(f"SELECT seq FROM {table} WHERE id = ?", [record_id]).fetchone()  # noqa: S608
-        if row is None:
-            raise InputError(f"names {record_id!r}, which does not come before it", cure=ALTERED, field=field)
-        return int(row[0])
 
 
 def assert_empty(connection: sqlite3.Connection, database: Database) -> None:

@@ -19,8 +19,8 @@ from masis.store import executions
 from masis.store.purges import insert_purge, insert_removal, purge_numbered, removals_of
 from masis.store.run_rows import unpack
 from masis.store.summary import RunFigures
+from masis.store.transfer_log import ALTERED
 
-ALTERED = "The archive was altered or put together by hand: export it anew from the database."
 _LISTS = ("flags", "reasons")
 
 

@@ -16,13 +16,12 @@ from masis.schema.screening import Abstract, Acceptance, Grade, Round, Screening
 from masis.schema.screening import Screening as Result
 from masis.schema.screening_log import ScreeningDecision
 from masis.store import chain, corpus_records, corpus_search
-from masis.store.cases import canonical_json, sha256
 from masis.store.owners import Owner
 from masis.store.run_rows import pack, unpack
 from masis.store.screening_log import CHAINED, ENTRIES, facts, insert_entry
 from masis.store.screening_rows import insert, keep_abstracts, keep_grade, keep_round
+from masis.store.transfer_log import ALTERED, LogRecord, PuttingLog, fields_of, number
 
-ALTERED = "The archive was altered or put together by hand: export it anew from the database."
 _UNDER_WAY = "It was under way when the archive was written."
 _NOBODY = Owner("", 0, "")
 
@@ -71,18 +70,10 @@ class ScreeningRecord(Record):
     figures: dict[str, Any] | None = None
 
 
-class ScreeningEntryRecord(Record):
-    """An entry of the screening log; of a redacted one ``decision`` is None and ``kept`` what the log keeps of it."""
+class ScreeningEntryRecord(LogRecord):
+    """An entry of the screening log."""
 
     record: Literal["screening_entry"] = "screening_entry"
-    seq: int
-    id: str
-    at: str
-    payload_digest: str
-    previous: str
-    digest: str
-    decision: dict[str, Any] | None
-    kept: dict[str, Any] | None = None
 
 
 class Kept(OpenRecord):
@@ -115,12 +106,7 @@ def read_out(connection: sqlite3.Connection) -> Iterator[OfScreening]:
     for row in connection.execute("SELECT * FROM screenings ORDER BY seq"):
         yield _screening(connection, row)
     for row in connection.execute(f"{ENTRIES} ORDER BY log.seq"):
-        redacted = row["payload"] is None
-        yield ScreeningEntryRecord(
-            decision=None if redacted else json.loads(row["payload"]),
-            kept=facts(row) if redacted else None,
-            **{name: row[name] for name in chain.PLACE},
-        )
+        yield ScreeningEntryRecord(**fields_of(row, CHAINED))
     for row in connection.execute(
         """SELECT acceptances.at, acceptances.payload, screenings.id AS screening_id, log.id AS forgotten_by
            FROM acceptances JOIN screenings ON screenings.seq = acceptances.screening_seq
@@ -192,7 +178,7 @@ class PuttingScreenings:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
-        self._redactions: dict[str, dict[str, Any]] = {}
+        self._log = PuttingLog(connection, CHAINED)
 
     def put(self, record: OfScreening) -> None:
         """Put one record. Raises InputError where it does not fit those before."""
@@ -200,7 +186,7 @@ class PuttingScreenings:
             case CorpusRecord():
                 self._put_corpus(record)
             case AbstractRecord():
-                corpus = self._number("corpora", "name", record.corpus, "corpus")
+                corpus = number(self._connection, "corpora", record.corpus, "corpus", column="name")
                 prepared = corpus_records.prepared(Abstract.model_validate(record.abstract))
                 if isinstance(prepared, InputError):
                     raise prepared
@@ -214,11 +200,7 @@ class PuttingScreenings:
 
     def finish(self) -> None:
         """Raises InputError where an entry without words was never redacted."""
-        if self._redactions:
-            raise InputError(
-                f"screening entry {next(iter(self._redactions))} has lost its words, and no redaction says why",
-                cure=ALTERED,
-            )
+        self._log.finish()
 
     def _put_corpus(self, record: CorpusRecord) -> None:
         made = self._connection.execute(
@@ -293,55 +275,33 @@ class PuttingScreenings:
         return result
 
     def _put_entry(self, record: ScreeningEntryRecord) -> None:
-        head, place = chain.head_of(self._connection, CHAINED.log), chain.place_of(record)
-        if place != chain.place_after(head, record.at, record.payload_digest):
-            raise InputError(f"entry {record.seq} of the screening log does not fit the one before", cure=ALTERED)
-        if record.decision is None:
+        payload, place = self._log.checked(record), chain.place_of(record)
+        if payload is None:
             kept = Kept.model_validate(record.kept or {})
             insert_entry(self._connection, place, kept.model_dump(), self._screening_of(kept.screening_id), None)
-            self._redactions[record.id] = record.kept or {}
             return
-        payload = canonical_json(record.decision)
-        if sha256(payload) != record.payload_digest:
-            raise InputError("the entry is not the one that was made", cure=ALTERED, field="decision")
         decision = ScreeningDecision.model_validate(record.decision)
-        insert_entry(
-            self._connection,
-            place,
-            facts(decision),
-            self._screening_of(decision.screening_id),
-            self._redacted(decision),
-        )
+        about, redacted = self._screening_of(decision.screening_id), self._log.redacted_by(decision)
+        insert_entry(self._connection, place, facts(decision), about, redacted)
         self._connection.execute(
             "INSERT INTO screening_log_payloads VALUES (?, ?, ?)", [record.seq, decision.reviewer, payload]
         )
-
-    def _redacted(self, decision: ScreeningDecision) -> int | None:
-        """The number of the entry that this one redacts."""
-        if decision.kind != "redaction":
-            return None
-        redacted = str(decision.extra.get("redacts"))
-        if self._redactions.pop(redacted, None) != decision.extra.get("kept"):
-            raise InputError(f"it redacts entry {redacted}, which is another one", cure=ALTERED, field="decision.extra")
-        return self._number("screening_log", "id", redacted, "decision.extra.redacts")
 
     def _put_acceptance(self, record: AcceptanceRecord) -> None:
         forgotten = record.forgotten_by
         self._connection.execute(
             "INSERT INTO acceptances (screening_seq, at, payload, forgotten_by) VALUES (?, ?, ?, ?)",
             [
-                self._number("screenings", "id", record.screening_id, "screening_id"),
+                number(self._connection, "screenings", record.screening_id, "screening_id"),
                 record.at,
                 Acceptance.model_validate(record.acceptance).model_dump_json(),
-                None if forgotten is None else self._number("screening_log", "id", forgotten, "forgotten_by"),
+                None if forgotten is None else number(self._connection, "screening_log", forgotten, "forgotten_by"),
             ],
         )
 
     def _screening_of(self, screening_id: str | None) -> int | None:
-        return None if screening_id is None else self._number("screenings", "id", screening_id, "decision.screening_id")
-
-    def _number(self, table: str, column: str, value: str, field: str) -> int:
-        row = self._connection.execute(f"SELECT seq FROM {table} WHERE {column} = ?", [value]).fetchone()  # noqa: S608
-        if row is None:
-            raise InputError(f"names {value!r}, which does not come before it", cure=ALTERED, field=field)
-        return int(row[0])
+        return (
+            None
+            if screening_id is None
+            else number(self._connection, "screenings", screening_id, "decision.screening_id")
+        )
