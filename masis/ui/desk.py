@@ -16,6 +16,7 @@ from masis.schema.run import Iteration, Run
 from masis.ui.diff import ChangeKind, word_changes
 from masis.ui.follow import Course, Followed, course_at, follow
 from masis.ui.marks import Bearing, EvidencePiece, Piece, Span, answer_pieces, evidence_pieces, reference_marks
+from masis.ui.story import nothing_found
 from masis.ui.verdicts import ClaimData, ReferenceData, claims, references
 from masis.ui.words import COURSE, REFERENCE, SENTENCE, STATE, VERDICT, rule_word
 from masis.ui.words import LabelData as LabelData
@@ -112,6 +113,7 @@ class DeskData(TypedDict):
     references: list[ReferenceData]
     findings: list[Finding]
     findings_total: int
+    nothing_found: str
     fixed: list[Fixed]
     difference: Difference | None
     evidence: list[EvidenceCard]
@@ -133,6 +135,7 @@ def unaudited_desk(case: Case, version: str, *, shown: int = EVIDENCE_SHOWN) -> 
         "references": [],
         "findings": [],
         "findings_total": 0,
+        "nothing_found": "",
         "fixed": [],
         "difference": None,
         "evidence": [_card(chunk.id, chunk.source, chunk.text, [], 0) for chunk in case.evidence[:shown]],
@@ -163,6 +166,7 @@ def desk(case: Case, run: Run, index: int, *, against: int | None = None, shown:
         "references": references(iteration, marks),
         "findings": findings,
         "findings_total": len(findings),
+        "nothing_found": "" if findings else nothing_found(iteration),
         "fixed": list(_fixed(followed, index)),
         "difference": None if against is None else difference(run, index, against),
         "evidence": _evidence(case, iteration, shown),

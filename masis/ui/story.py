@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, TypedDict
 
-from masis.schema.run import Run
+from masis.schema.run import Iteration, Run
 from masis.settings import OFFLINE
 from masis.store.records import RunSummary
 from masis.ui.spending import spent_by_role
@@ -47,6 +47,15 @@ def asks_for_a_person(run: Run) -> list[str]:
     """Why a person should look; where the audit ended with an error, what went wrong is said with it."""
     why = f" {run.warnings[-1].message}" if run.warnings else ""
     return [reason.message + (why if reason.code == "error" else "") for reason in run.review_reasons]
+
+
+def nothing_found(iteration: Iteration) -> str:
+    """What it means that an iteration has no findings: that all is well only where something was looked at."""
+    if iteration.critique.unscored is not None and iteration.claims:
+        return "Nothing was found, but the critique came to no result: what it would have objected to is not known."
+    if not any(check.verdict not in ("unverifiable", "unscored") for check in iteration.claims):
+        return "Nothing was found, because nothing could be checked: no claim of the answer could be held to evidence."
+    return "Nothing was found: every checked sentence is cited, and its evidence bears it."
 
 
 def chosen(run: Run) -> str:

@@ -8,6 +8,7 @@ import re
 import pytest
 
 from masis import run_audit
+from masis.schema.base import Unscored
 from masis.schema.case import Case
 from masis.schema.run import ReviewReason, Run, RunWarning
 from masis.ui.desk import (
@@ -20,7 +21,7 @@ from masis.ui.desk import (
     unaudited_desk,
 )
 from masis.ui.scores import chart, score_table
-from masis.ui.story import OFFLINE_SAYS, asks_for_a_person, story
+from masis.ui.story import OFFLINE_SAYS, asks_for_a_person, nothing_found, story
 from masis.ui.words import SCORE
 
 
@@ -289,3 +290,13 @@ def test_an_audit_that_ended_with_an_error_says_at_once_what_went_wrong(run: Run
     failed = run.model_copy(update={"review_reasons": reasons, "warnings": (warning,)})
     assert asks_for_a_person(failed) == ["unscored.", "error. The server can't be reached."]
     assert asks_for_a_person(run) == [reason.message for reason in run.review_reasons]
+
+
+def test_an_answer_of_which_nothing_could_be_checked_is_not_called_borne_out(run: Run) -> None:
+    sound = run.iterations[-1]
+    assert nothing_found(sound).endswith("its evidence bears it.")
+    assert "nothing could be checked" in nothing_found(sound.model_copy(update={"claims": ()}))
+    unverifiable = tuple(check.model_copy(update={"verdict": "unverifiable"}) for check in sound.claims)
+    assert "nothing could be checked" in nothing_found(sound.model_copy(update={"claims": unverifiable}))
+    silent = sound.critique.model_copy(update={"unscored": Unscored(reason="no reply", code="CRITIC-ERR-001")})
+    assert "came to no result" in nothing_found(sound.model_copy(update={"critique": silent}))

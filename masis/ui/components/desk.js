@@ -307,7 +307,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
     if (!data.audited) return
     findings.append(make("h3", "", `Findings (${data.findings_total.toLocaleString("en")})`))
     if (!data.findings.length) {
-      findings.append(make("p", "dim", "Nothing was found: every checked sentence is cited, and its evidence bears it."))
+      findings.append(make("p", "dim", data.nothing_found))
     }
     const placed = data.findings.filter(item => item.placed)
     const whole = data.findings.filter(item => !item.placed)
