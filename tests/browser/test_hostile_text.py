@@ -136,6 +136,20 @@ def test_hostile_text_in_the_list_stays_text(hostile: Hostile, open_tab: Callabl
     assert_nothing_ran(tab)
 
 
+@pytest.mark.parametrize("page", ["", "queue", "decisions", "retention"])
+def test_long_text_without_a_place_to_break_leaves_a_narrow_page_as_it_is(
+    hostile: Hostile, open_tab: Callable[..., Tab], page: str
+) -> None:
+    tab = open_tab(hostile.base, width=900)
+    tab.open(f"/{page}")
+    expect(tab.page.locator("tbody tr").first).to_be_visible()
+    overflow = tab.page.locator("[data-testid=stMain]").evaluate("main => main.scrollWidth - main.clientWidth")
+    assert overflow <= 0
+    for cell in tab.page.locator("tbody td:not(:empty)").all()[:30]:
+        box = cell.bounding_box()
+        assert box is None or box["x"] + box["width"] <= 900
+
+
 @pytest.mark.parametrize("which", list(IDS))
 def test_hostile_text_in_a_case_stays_text(hostile: Hostile, open_tab: Callable[..., Tab], which: str) -> None:
     tab = open_tab(hostile.base)
