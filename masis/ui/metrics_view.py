@@ -124,7 +124,8 @@ def _over_time(found: MetricsReport, rate: Rate, way: To) -> dict[str, Any]:
 def _besides(total: Rates) -> str:
     """How else audits ended: few that end by convergence may mean that most were done before."""
     return (
-        f". {percent(total.no_issues_rate)} more ended with nothing grave left, {percent(total.error_rate)} by an error"
+        f". Besides these, {percent(total.no_issues_rate)} ended with nothing grave left, "
+        f"{percent(total.error_rate)} by an error"
     )
 
 

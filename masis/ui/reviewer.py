@@ -18,7 +18,7 @@ _KEY = "reviewer-name"
 _MEMORY = registered("reviewer", "way_back")
 
 _STYLE = """<style>
-.st-key-reviewer-badge { position: fixed; top: 0.55rem; right: 3.4rem; z-index: 999991; width: auto; }
+.st-key-reviewer-badge { position: fixed; top: 0.875rem; right: 3.4rem; z-index: 999991; width: auto; }
 .st-key-reviewer-badge button { border: 0; background: transparent; min-height: 2rem; }
 [data-testid=stLayoutWrapper]:has(> .st-key-reviewer-badge),
 [data-testid=stLayoutWrapper]:has(> .st-key-reviewer-memory) { position: absolute; }

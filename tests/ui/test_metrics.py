@@ -37,7 +37,7 @@ def test_beside_convergence_stands_how_else_audits_ended(audited_bench: Workbenc
     [convergence] = [rate for rate in board(audited_bench)["rates"] if rate["title"] == "Convergence"]
     done = percent(report(audited_bench.store, MeasureFilter(), "week").total.no_issues_rate)
     assert done != "0%"
-    assert f"{done} more ended with nothing grave left" in convergence["meaning"]
+    assert f"Besides these, {done} ended with nothing grave left" in convergence["meaning"]
 
 
 def test_every_figure_leads_to_as_many_runs_as_it_counts(audited_bench: Workbench) -> None:
