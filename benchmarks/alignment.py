@@ -3,7 +3,8 @@
     python benchmarks/alignment.py [--cases 60]
 
 Prints milliseconds to build an index and to assess a claim, medians and 90th percentiles, on texts made up with a
-fixed seed.
+fixed seed; then the seconds of processor time of the hardest answer: 100 sentences with five wrong values each beside
+100 chunks alike, audited, revised and audited again.
 """
 
 import argparse
@@ -12,6 +13,7 @@ import statistics
 import time
 from collections.abc import Sequence
 
+from masis import Case, run_audit
 from masis.offline.alignment import EvidenceIndex
 
 _SUBJECTS = ("The company", "The board", "A new trial", "The council of Bergen", "Version 7", "The ministry", "Dr Lind")
@@ -49,6 +51,27 @@ def timed(cases: int) -> tuple[list[float], list[float]]:
     return builds, assessments
 
 
+def hardest(sentences: int = 100) -> Case:
+    """An answer no value of which is right, beside chunks that differ in their values only."""
+    draw = random.Random(7)
+    names = ("Alder", "Birch", "Cedar", "Dogwood", "Elm", "Fir", "Ginkgo", "Hazel", "Ironwood", "Juniper")
+
+    def told(number: int, values: Sequence[int]) -> str:
+        year, region, tonnes, workers, cost = values
+        return (
+            f"In {year}, the {names[number % len(names)]} plant of region {region} made {tonnes} tonnes of paper with "
+            f"{workers} workers at a cost of {cost} million dollars"
+        )
+
+    answer, evidence = [], []
+    for number in range(sentences):
+        right = [draw.randint(*span) for span in ((1990, 2023), (1, 40), (100, 900), (20, 300), (2, 60))]
+        evidence.append({"id": f"chunk_{number}", "text": f"{told(number, right)}."})
+        answer.append(f"{told(number, [value + draw.randint(1, 9) for value in right])} [chunk_{number}].")
+    content = {"id": "hardest", "query": "How much paper was made?", "answer": " ".join(answer), "evidence": evidence}
+    return Case.model_validate(content)
+
+
 def shown(name: str, values: Sequence[float]) -> str:
     """One line of the report."""
     ordered = sorted(values)
@@ -65,6 +88,9 @@ def main() -> None:
     builds, assessments = timed(chosen.cases)
     print(shown("index", builds))
     print(shown("assess", assessments))
+    begun = time.process_time()
+    iterations = run_audit(hardest()).total_iterations
+    print(f"hardest answer: {time.process_time() - begun:.1f} s of processor time, {iterations} iterations")
 
 
 if __name__ == "__main__":

@@ -2,18 +2,52 @@
 
     PYTHONPATH=. python benchmarks/retention.py [--runs 10000]
 
-Fails where anything else goes than the rule says, the chain does not verify or the file does not shrink.
+Another process saves what somebody types every 20 ms meanwhile, and tells how long that waited. Fails where anything
+else goes than the rule says, the chain does not verify or the file does not shrink.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import multiprocessing
 import tempfile
 import time
+from collections.abc import Iterator
+from multiprocessing.synchronize import Event
 from pathlib import Path
 
 from masis.store import Store
 from tests.store.test_retention_at_size import RULE, fill
+
+
+@contextlib.contextmanager
+def typing(path: Path) -> Iterator[None]:
+    """Somebody types meanwhile."""
+    context = multiprocessing.get_context("spawn")
+    over = context.Event()
+    process = context.Process(target=_type, args=(path, over))
+    process.start()
+    try:
+        yield
+    finally:
+        over.set()
+        process.join()
+
+
+def _type(path: Path, over: Event) -> None:
+    waits: list[float] = []
+    with Store.open(path) as store:
+        while not over.wait(0.02):
+            begun = time.perf_counter()
+            store.drafts.save("Ada", "case:1", "note", "typed")
+            waits.append((time.perf_counter() - begun) * 1000)
+    waits.sort()
+    if waits:
+        middle, late, most = waits[len(waits) // 2], waits[int(len(waits) * 0.99)], waits[-1]
+        print(
+            f"           {len(waits):,} writes meanwhile waited {middle:.1f} ms (median), {late:.0f} (99%), {most:.0f} (most)"
+        )
 
 
 def main() -> None:
@@ -34,7 +68,8 @@ def main() -> None:
         told(f"{runs:,} runs written, {store.path.stat().st_size / 1e6:.1f} MB")
         plan = store.retention.plan(RULE)
         told(f"dry run: {plan.runs:,} runs, {plan.parts.iterations:,} iterations, {plan.bytes / 1e6:.1f} MB go")
-        done = store.retention.remove(RULE, by="benchmark", how="command")
+        with typing(store.path):
+            done = store.retention.remove(RULE, by="benchmark", how="command")
         told("removed and recorded")
         shrunk = store.shrink()
         told(f"file written anew: {shrunk.before / 1e6:.1f} MB before, {shrunk.after / 1e6:.1f} MB after")
