@@ -45,9 +45,8 @@ def _type(path: Path, over: Event) -> None:
     waits.sort()
     if waits:
         middle, late, most = waits[len(waits) // 2], waits[int(len(waits) * 0.99)], waits[-1]
-        print(
-            f"           {len(waits):,} writes meanwhile waited {middle:.1f} ms (median), {late:.0f} (99%), {most:.0f} (most)"
-        )
+        figures = f"{middle:.1f} ms (median), {late:.0f} (99%), {most:.0f} (most)"
+        print(f"           {len(waits):,} writes meanwhile waited {figures}")
 
 
 def main() -> None:
