@@ -191,6 +191,7 @@ _TROUBLE = (
     ("full", "its disk has no room left", "Make some: removing needs a little, too."),
     ("readonly", "can't be written", "Make file and folder writable, or name another database."),
     ("I/O error", "its disk fails", RESTORE),
+    ("no such table", "was moved, removed or replaced while it was in use", "Put it back, and start again."),
     ("malformed", "is damaged", RESTORE),
     ("not a database", "is damaged", RESTORE),
 )

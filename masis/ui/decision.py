@@ -20,12 +20,14 @@ from masis.review.submission import submit, take_back
 from masis.review.waiting import next_waiting, waiting_in
 from masis.schema.review import Decision
 from masis.schema.run import Run
+from masis.store.opening import damage_told
 from masis.store.records import CaseFilter
 from masis.ui import address, keys
 from masis.ui import decision_form as forms
 from masis.ui.components import registered
 from masis.ui.decision_form import FormFields
 from masis.ui.drafts import drafter, drop_form, keep_form, kept_form
+from masis.ui.place import served_database
 from masis.ui.reviewer import name_reviewer, reviewer
 from masis.ui.words import spoken
 from masis.workbench import CaseView, Workbench
@@ -111,7 +113,8 @@ def decision_panel(
 def _panel(desk: _Desk) -> None:
     """The panel, drawn again by itself; then nobody but it can say that the database is out of reach."""
     try:
-        _draw(desk)
+        with damage_told(served_database()):
+            _draw(desk)
     except StoreError as error:
         st.error(
             "The database can't be used just now. What you typed is kept in this browser.", icon=":material/error:"

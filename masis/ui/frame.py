@@ -11,6 +11,7 @@ from pathlib import Path
 import streamlit as st
 
 from masis.errors import SettingsError, StoreError
+from masis.store.opening import damage_told
 from masis.ui.place import served_database, workbench
 from masis.workbench import Workbench
 
@@ -61,8 +62,8 @@ def surviving() -> Iterator[None]:
         with st.container(key="page-failed"):
             st.title(FAILED)
             st.markdown(
-                "Something happened that the workbench does not foresee. Decisions, audits and what you had typed "
-                "are kept. Load the page again; if that does not help, the log of the server says what happened."
+                "Something happened that the workbench does not foresee. Drawing a page changes nothing that is kept. "
+                "Load it again; if that does not help, the log of the server says what happened."
             )
             st.text(f"{type(error).__name__}, {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC")
             with st.container(horizontal=True):
@@ -74,7 +75,8 @@ def surviving() -> Iterator[None]:
 def guarded() -> Iterator[Workbench]:
     """The workbench for a page; where database or settings can't be used, that is said in words and the page ends."""
     try:
-        yield workbench()
+        with damage_told(served_database()):
+            yield workbench()
     except SettingsError as error:
         st.title("A setting can't be used")
         st.text(str(error))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -92,7 +93,31 @@ def test_a_page_that_fails_says_so_in_words_and_the_log_says_why(
     monkeypatch.setattr("masis.ui.overview.show_overview", broken)
     app = AppTest.from_file(str(app_root() / "app.py"), default_timeout=30).run()
     assert "This page could not be drawn" in texts(app)
-    assert "are kept" in texts(app)
+    assert "changes nothing that is kept" in texts(app)
     assert "a secret of the case" not in texts(app)
     assert "a secret of the case" in caplog.text
     caplog.clear()
+
+
+@pytest.mark.parametrize(
+    ("trouble", "said"),
+    [
+        ("database or disk is full", "its disk has no room left"),
+        ("database is locked", "is held by another program"),
+        ("no such table: cases", "was moved, removed or replaced while it was in use"),
+    ],
+)
+def test_trouble_with_the_file_is_told_in_words_on_a_page_and_in_the_decision_panel(
+    audited_bench: Workbench, monkeypatch: pytest.MonkeyPatch, trouble: str, said: str
+) -> None:
+    def troubled(*_: object) -> None:
+        raise sqlite3.OperationalError(trouble)
+
+    monkeypatch.setattr("masis.ui.overview.show_overview", troubled)
+    overview = page()
+    assert "The database can't be used" in texts(overview)
+    assert said in texts(overview)
+    monkeypatch.setattr("masis.ui.decision._draw", troubled)
+    desk = page(case="docs-02-altered")
+    assert "What you typed is kept in this browser" in desk.error[0].value
+    assert said in texts(desk)
