@@ -113,7 +113,7 @@ def _unknown(string: str, settings: Settings) -> str:
     for vendor, known in KNOWN.items():
         if known.strong and provider.startswith(known.strong.split("-")[0]):
             return f"there is no provider {provider!r}. Did you mean '{vendor}:{string}'?"
-    near = difflib.get_close_matches(provider.casefold(), names, n=1)
+    near = difflib.get_close_matches(provider.casefold(), names, n=1, cutoff=0.7)
     if near:
         named = f":{model}" if model and near[0] != OFFLINE else ""
         return f"there is no provider {provider!r}. Did you mean '{near[0]}{named}'?"

@@ -52,6 +52,7 @@ def test_a_model_string_in_full(string: str, role: str, full: str, monkeypatch: 
     ("string", "told"),
     [
         ("opneai:gpt-4o", r"critic: there is no provider 'opneai'\. Did you mean 'openai:gpt-4o'\?"),
+        ("nope", r"critic: there is no model 'nope'\. There are: offline, "),
         ("gpt-4o", r"Did you mean 'openai:gpt-4o'\?"),
         ("claude-sonnet-5-5", r"Did you mean 'anthropic:claude-sonnet-5-5'\?"),
         ("offlin", r"Did you mean 'offline'\?"),

@@ -35,6 +35,25 @@ def test_a_wrong_number_is_corrected_to_what_the_evidence_has() -> None:
     assert "510" in found.changes_explanation
 
 
+@pytest.mark.parametrize(
+    ("evidence", "answer", "after"),
+    [
+        (
+            "The breakwater at Orsund was finished on 31 March 1889.",
+            "The breakwater at Orsund was finished in 1887 [1].",
+            "The breakwater at Orsund was finished on 31 March 1889 [1].",
+        ),
+        (
+            "The breakwater at Orsund was finished in 1889.",
+            "The breakwater at Orsund was finished on 31 March 1887 [1].",
+            "The breakwater at Orsund was finished in 1889 [1].",
+        ),
+    ],
+)
+def test_a_corrected_date_gets_the_preposition_it_asks_for(evidence: str, answer: str, after: str) -> None:
+    assert revised(answer, (Evidence(id="1", text=evidence),)).revised_answer == after
+
+
 def test_a_fabricated_reference_gives_way_to_the_chunk_that_says_it() -> None:
     found = revised("The Halden suspension bridge is 410 metres long [chunk_99].")
     assert found.revised_answer == LENGTH
