@@ -26,8 +26,8 @@ const button = (className, text, key, onclick) => {
 }
 const time = iso => {
   const at = new Date(iso)
-  const clock = at.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" })
-  return at.toDateString() === new Date().toDateString() ? clock : `${at.toLocaleDateString([], { day: "numeric", month: "short" })}, ${clock}`
+  const clock = at.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" })
+  return at.toDateString() === new Date().toDateString() ? clock : `${at.toLocaleDateString("en-GB", { day: "numeric", month: "short" })}, ${clock}`
 }
 const wellFormed = text => (text.toWellFormed ? text.toWellFormed() : text).replaceAll("\u0000", "")
 const typesIn = element => {
