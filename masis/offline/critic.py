@@ -278,10 +278,14 @@ def _reasoning(
     checked: list[ClaimCheck] = [check for check in context.claims if check.support is not None]
     verified = sum(check.verified for check in checked)
     parts = [
-        f"{verified} of {len(checked)} claims are borne by the evidence (mean {grounded:.2f})",
+        f"{verified} of {_counted(len(checked), 'claim')} borne by the evidence (mean {grounded:.2f})",
         f"{contradicted} contradicted, {baseless} without any ground",
-        f"{len(context.citation_audit.invalid_citations)} fabricated references",
-        f"{len(context.citation_audit.uncited_claims)} uncited sentences",
-        f"{len(objections)} further objections",
+        _counted(len(context.citation_audit.invalid_citations), "fabricated reference"),
+        _counted(len(context.citation_audit.uncited_claims), "uncited sentence"),
+        _counted(len(objections), "further objection"),
     ]
     return "; ".join(parts) + ". Measured by rules; no language model was involved."
+
+
+def _counted(count: int, one: str) -> str:
+    return f"{count} {one}" if count == 1 else f"{count} {one}s"

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 from masis.offline.text import NUMBER_WORDS, Token
 
@@ -105,6 +106,7 @@ def ended(words: Sequence[Token], place: int, near: int) -> bool:
     return any(word.text.lower() in _ENDED for word in beside)
 
 
+@lru_cache(maxsize=1024)
 def tentative(text: str) -> bool:
     """Whether a passage asks, supposes or states a purpose rather than asserts."""
     return bool(_TENTATIVE.search(text))
