@@ -29,11 +29,17 @@ def typing_area(
 
     The text in the page is the person's: ``text`` replaces it only when ``version`` changes.
     """
+    taken = f"{key}-taken"
 
     def posted() -> None:
         value: Any = st.session_state[key].get("text")
         if isinstance(value, str):
+            st.session_state[taken] = value
             on_text(value[:most])
+
+    # A run that is cut short by the next one can lose its callback: what was posted is taken all the same.
+    if key in st.session_state and st.session_state[key].get("text") != st.session_state.get(taken):
+        posted()
 
     data = {
         "label": label,

@@ -37,6 +37,19 @@ def start(page: Page) -> None:
     expect(page).to_have_url(re.compile(r"job=\w+"), timeout=20_000)
 
 
+def test_what_was_posted_and_lost_on_its_way_is_posted_again(demo: str, open_tab: OpenTab) -> None:
+    page = open_tab(demo).open("/new")
+    question = page.get_by_label("Question")
+    expect(page.get_by_text("No evidence yet.")).to_be_visible(timeout=20_000)
+    question.evaluate(
+        "area => { const root = area.closest('.root'), send = root.send; root.send = () => { root.send = send } }"
+    )
+    question.fill("Lost?")
+    question.blur()
+    understood = page.get_by_role("region", name="What was understood")
+    expect(understood.get_by_text("Lost?")).to_be_visible(timeout=20_000)
+
+
 def test_pasted_text_is_understood_audited_step_by_step_and_leads_to_the_desk(demo: str, open_tab: OpenTab) -> None:
     tab = open_tab(demo)
     page = tab.open("/new")

@@ -2,6 +2,7 @@ export default function ({ data, parentElement, setStateValue }) {
   const root = parentElement.querySelector(".root")
   if (!root) return
   const REST_MS = 800
+  const ARRIVES_MS = 3000
   let area = root.querySelector("textarea")
   if (!area) {
     const label = make("label")
@@ -38,8 +39,15 @@ export default function ({ data, parentElement, setStateValue }) {
     clearTimeout(root.resting)
     if (area.value === root.posted) return
     root.posted = area.value
-    setStateValue("text", area.value)
+    root.send("text", area.value)
+    clearTimeout(root.late)
+    // Where the server does not show it after a while, it was lost on its way: it is posted again, once.
+    root.late = setTimeout(() => {
+      if (root.told !== root.posted && area.value === root.posted) root.send("text", root.posted)
+    }, ARRIVES_MS)
   }
+  root.told = data.text
+  root.send = setStateValue
   area.oninput = () => {
     measure()
     clearTimeout(root.resting)
