@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
+from masis.offline.facts import Day, extract
 from masis.offline.ground import plain
-from masis.schema.audit import ClaimCheck
+from masis.schema.audit import ClaimCheck, Contradiction
 
 _LEAD = re.compile(r"[ \t]*(?:[-*•–+]|\d{1,3}[.)]|[a-z][.)])[ \t]+$")
 _JOINTS = re.compile(r"[,;]\s+|\s+[–—]\s+|\s+(?=\()|\s+(?:while|whereas|because|although)\s+")
+_IN_OR_ON = re.compile(r"\b(in|on)\s+$", re.IGNORECASE)
 MOST_JOINTS = 12
 LEAST_LEFT = 6
 """Words that must be left of a sentence for a cut to be worth it."""
@@ -63,3 +65,20 @@ def without(check: ClaimCheck, bears: Callable[[str], bool]) -> str | None:
         if joint.end() <= first_bare and len(kept.split()) >= LEAST_LEFT and bears(kept):
             return kept + "."
     return None
+
+
+def with_values(text: str, values: Sequence[Contradiction]) -> str:
+    """The text with what the evidence has in the place of each denied value."""
+    for value in sorted(values, key=lambda v: -v.claim_start):
+        text = _led(text[: value.claim_start], value) + value.evidence_text + text[value.claim_end :]
+    return text
+
+
+def _led(before: str, value: Contradiction) -> str:
+    """What stands before a value, with the preposition that the new one asks for: "in 1887", "on 31 March 1889"."""
+    lead = _IN_OR_ON.search(before) if value.kind == "date" else None
+    days = [fact.value for fact in extract(value.evidence_text) if isinstance(fact.value, Day)] if lead else []
+    if lead is None or not days:
+        return before
+    wanted = "on" if days[0].day else "in"
+    return before[: lead.start(1)] + (wanted.capitalize() if lead[1][0].isupper() else wanted) + before[lead.end(1) :]

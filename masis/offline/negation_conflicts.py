@@ -12,6 +12,7 @@ from masis.offline.assessment import Signal
 from masis.offline.evidence import Passage
 from masis.offline.lexicon import antonyms, loose_keys
 from masis.offline.matching import Match
+from masis.offline.negation_wording import goes_on_alike, spared, supposed
 from masis.offline.polarity import ended, heads, tentative, topics
 from masis.offline.signals import signal
 from masis.offline.text import NUMBER_WORDS, Token, stem
@@ -36,16 +37,7 @@ _UNDONE = frozenset(
 )
 _PREFIXES = ("un", "in", "im")
 _DENYING = frozenset("without no nothing none neither".split())
-_SPARED = ("prevent", "avoid", "omit", "skip", "eliminat", "minimi", "forgo", "forego")
-"""How verbs begin that keep from happening what they speak of: "preventing loops" says what "no loops" says."""
-_SUPPOSING = frozenset("may might could".split())
-_PLAIN = frozenset(
-    """
-    did does do was were is are has have had didn't doesn't don't wasn't weren't isn't aren't hasn't haven't hadn't
-    """.split()
-)
 _WEAK = 0.4
-_BESIDE = 4
 
 
 class _Flip(NamedTuple):
@@ -219,9 +211,9 @@ def _denied_by_claim(
             return None
         if any(_reserved(passage.words, place, place) for place in places) or _both_forbid(found, i, passage, places):
             return None
-        if any(_spared(passage.words, place) or _supposed(found.words, cue, passage.words, place) for place in places):
+        if any(spared(passage.words, place) or supposed(found.words, cue, passage.words, place) for place in places):
             return None
-        if word.weight <= _WEAK and not _goes_on_alike(found.words, found.said.negated, i, passage.words, places):
+        if word.weight <= _WEAK and not goes_on_alike(found.words, found.said.negated, i, passage.words, places):
             return None
         there = passage.words[places[0]]
         return _Flip(word, found.words[cue], (there.start, there.end), _SHARED if word.stem == there.stem else 1.0)
@@ -252,9 +244,9 @@ def _denied_by_passage(
             continue
         if word.text[0].isdigit() or _timed_otherwise(found, passage):
             continue
-        if ended(found.words[i:], 0, 4) or _reserved(passage.words, cue, place) or _spared(found.words, i):
+        if ended(found.words[i:], 0, 4) or _reserved(passage.words, cue, place) or spared(found.words, i):
             continue
-        if there.weight <= _WEAK and not _goes_on_alike(passage.words, passage.negated, place, found.words, (i,)):
+        if there.weight <= _WEAK and not goes_on_alike(passage.words, passage.negated, place, found.words, (i,)):
             continue
         plain = [p for p in passage.positions[there.stem] if p not in passage.negated and p not in denied]
         if not plain or _tells_apart(found, mask, passage, place, plain):
@@ -403,32 +395,6 @@ def _denies(passage: Passage, head: Token) -> bool:
             for word in passage.words
         )
     )
-
-
-def _spared(words: Sequence[Token], i: int) -> bool:
-    """Whether a verb beside the word says that it is kept from happening: "predilatation was omitted"."""
-    return any(word.text.lower().startswith(_SPARED) for word in words[max(0, i - 3) : i + _BESIDE])
-
-
-def _supposed(mine: Sequence[Token], cue: int, theirs: Sequence[Token], place: int) -> bool:
-    """Whether the passage only supposes what the claim reports not to have happened: "may improve", "did not
-    improve".
-    """
-    lower = mine[cue].text.lower().replace("’", "'")
-    plain = lower in _PLAIN or (lower == "not" and cue > 0 and mine[cue - 1].text.lower() in _PLAIN)
-    return plain and any(word.text.lower() in _SUPPOSING for word in theirs[max(0, place - 2) : place])
-
-
-def _goes_on_alike(
-    denying: Sequence[Token], scope: dict[int, int], head: int, other: Sequence[Token], places: Sequence[int]
-) -> bool:
-    """Whether a negated word that says little is followed by the same on both sides: "not significantly reduced"
-    doesn't deny "significantly higher".
-    """
-    rest = {denying[i].stem for i, cue in scope.items() if cue == scope.get(head) and i > head}
-    if not rest:
-        return True
-    return any(word.stem in rest for place in places for word in other[max(0, place - _BESIDE) : place + _BESIDE + 1])
 
 
 def _near(cues: Sequence[int], places: Sequence[int]) -> bool:

@@ -6,7 +6,6 @@ puts in stands in the evidence: the value that a chunk has, a passage word for w
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Sequence
@@ -15,8 +14,7 @@ from dataclasses import dataclass, field
 from masis.offline.alignment import EvidenceIndex
 from masis.offline.conditions import Assumption, assumptions, said_of
 from masis.offline.drafter import NOTHING_FOUND, cited_sentence
-from masis.offline.edits import Edit, applied, without
-from masis.offline.facts import Day, extract
+from masis.offline.edits import Edit, applied, with_values, without
 from masis.offline.ground import JUDGED_BY, index_of, lead_of, plain
 from masis.offline.markers import MarkerStyle, style_of
 from masis.offline.text import STOPWORDS
@@ -195,7 +193,7 @@ class _Mending:
     def _correct(self, number: int, sentence: Sentence, check: ClaimCheck) -> None:
         """The evidence's values in place of the claim's; else the evidence's own sentence; else nothing."""
         if values := self._correction(check):
-            whole, said = _with_values(check.claim.text, values), _with_values(plain(check.claim), values)
+            whole, said = with_values(check.claim.text, values), with_values(plain(check.claim), values)
             why = "; ".join(value.reason for value in values)
             self._replace(number, sentence, self._recited(number, whole, said), "corrected", why, _DENIED)
             return
@@ -216,7 +214,7 @@ class _Mending:
         tries = [[value] for value in values] + ([values] if len(values) > 1 else [])
         partly: list[Contradiction] = []
         for chosen in tries:
-            mended = _with_values(said, chosen)
+            mended = with_values(said, chosen)
             if len(chosen) < len(values) and self.index.plainly_denied(mended):
                 continue
             after = self.index.assess(mended)
@@ -345,7 +343,6 @@ def _issues_by_sentence(issues: Sequence[Issue], sentences: Sequence[Sentence]) 
     return found
 
 
-_IN_OR_ON = re.compile(r"\b(in|on)\s+$", re.IGNORECASE)
 _BASELESS = ("unsupported_claim", "partly_supported_claim", "uncited_sentence", "conclusion_without_ground")
 _DENIED = ("contradicted_claim",)
 _LEFT_OUT = ("assumed_condition", "missing_information")
@@ -359,22 +356,6 @@ def _touched(check: ClaimCheck) -> float:
 
 def _replaceable(found: Contradiction) -> bool:
     return bool(found.evidence_text) and found.kind in ("number", "unit", "date", "name")
-
-
-def _with_values(text: str, values: Sequence[Contradiction]) -> str:
-    for value in sorted(values, key=lambda v: -v.claim_start):
-        text = _led(text[: value.claim_start], value) + value.evidence_text + text[value.claim_end :]
-    return text
-
-
-def _led(before: str, value: Contradiction) -> str:
-    """What stands before a value, with the preposition that the new one asks for: "in 1887", "on 31 March 1889"."""
-    lead = _IN_OR_ON.search(before) if value.kind == "date" else None
-    days = [fact.value for fact in extract(value.evidence_text) if isinstance(fact.value, Day)] if lead else []
-    if lead is None or not days:
-        return before
-    wanted = "on" if days[0].day else "in"
-    return before[: lead.start(1)] + (wanted.capitalize() if lead[1][0].isupper() else wanted) + before[lead.end(1) :]
 
 
 def _explained(changes: Sequence[Change]) -> str:
