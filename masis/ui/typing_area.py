@@ -32,13 +32,13 @@ def typing_area(
     taken = f"{key}-taken"
 
     def posted() -> None:
-        value: Any = st.session_state[key].get("text")
-        if isinstance(value, str):
-            st.session_state[taken] = value
-            on_text(value[:most])
+        given: Any = st.session_state[key].get("typed")
+        if isinstance(given, dict) and isinstance(given.get("text"), str):
+            st.session_state[taken] = given
+            on_text(given["text"][:most])
 
     # A run that is cut short by the next one can lose its callback: what was posted is taken all the same.
-    if key in st.session_state and st.session_state[key].get("text") != st.session_state.get(taken):
+    if key in st.session_state and st.session_state[key].get("typed") != st.session_state.get(taken):
         posted()
 
     data = {
@@ -51,4 +51,4 @@ def typing_area(
         "placeholder": placeholder,
         "optional": optional,
     }
-    _TYPING(data=data, key=key, on_text_change=posted)
+    _TYPING(data=data, key=key, on_typed_change=posted)

@@ -50,6 +50,17 @@ def test_what_was_posted_and_lost_on_its_way_is_posted_again(demo: str, open_tab
     expect(understood.get_by_text("Lost?")).to_be_visible(timeout=20_000)
 
 
+def test_what_is_typed_again_after_the_field_was_filled_otherwise_counts(demo: str, open_tab: OpenTab) -> None:
+    page = open_tab(demo).open("/new")
+    question, understood = page.get_by_label("Question"), page.get_by_role("region", name="What was understood")
+    for _ in range(2):
+        question.fill("Is it so?")
+        question.blur()
+        expect(understood.get_by_text("Is it so?")).to_be_visible(timeout=20_000)
+        page.get_by_role("button", name="Fill in an example").click(delay=40)
+        expect(understood.get_by_text("Is it so?")).to_be_hidden(timeout=20_000)
+
+
 def test_pasted_text_is_understood_audited_step_by_step_and_leads_to_the_desk(demo: str, open_tab: OpenTab) -> None:
     tab = open_tab(demo)
     page = tab.open("/new")

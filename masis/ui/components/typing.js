@@ -35,15 +35,16 @@ export default function ({ data, parentElement, setStateValue }) {
     full.textContent = area.value.length >= data.most
       ? `This field takes ${data.most.toLocaleString("en")} characters; what came after is not here.` : ""
   }
+  // With the version, so that text typed again after the field was emptied is not taken for what was posted before.
   const post = () => {
     clearTimeout(root.resting)
     if (area.value === root.posted) return
     root.posted = area.value
-    root.send("text", area.value)
+    root.send("typed", { text: area.value, version: data.version })
     clearTimeout(root.late)
     // Where the server does not show it after a while, it was lost on its way: it is posted again, once.
     root.late = setTimeout(() => {
-      if (root.told !== root.posted && area.value === root.posted) root.send("text", root.posted)
+      if (root.told !== root.posted && area.value === root.posted) root.send("typed", { text: root.posted, version: data.version })
     }, ARRIVES_MS)
   }
   root.told = data.text
