@@ -6,9 +6,9 @@ from pathlib import Path
 
 import streamlit as st
 
-from masis.ui.frame import dress, guarded, page_icon, surviving, tab_title
-from masis.ui.health_page import health_notice
-from masis.ui.reviewer import reviewer_badge
+from masis.ui.admin.health_page import health_notice
+from masis.ui.shell.frame import dress, guarded, page_icon, surviving, tab_title
+from masis.ui.shell.reviewer import reviewer_badge
 
 PAGES = Path(__file__).resolve().parent / "pages"
 

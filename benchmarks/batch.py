@@ -25,15 +25,26 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from masis.auditor import with_concurrency  # noqa: E402
-from masis.cli.threads import audit_in_threads  # noqa: E402
-from masis.cli.workers import Job  # noqa: E402
-from masis.datasets.readers import read_case_lines  # noqa: E402
-from masis.schema.case import Case  # noqa: E402
-from masis.schema.run import Iteration, Run  # noqa: E402
-from masis.settings import ROLES, Settings  # noqa: E402
-from masis.workbench import Workbench, demo_cases  # noqa: E402
-from masis.workbench.health import models_asked  # noqa: E402
+from masis.api.audits import with_concurrency
+from masis.cli.workers import (
+    Job,
+    audit_in_threads,
+)
+from masis.datasets.readers import read_case_lines
+from masis.schema.case import Case
+from masis.schema.run import (
+    Iteration,
+    Run,
+)
+from masis.services import (
+    Workbench,
+    demo_cases,
+)
+from masis.services.health import models_asked
+from masis.settings import (
+    ROLES,
+    Settings,
+)
 
 
 @contextmanager

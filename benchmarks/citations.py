@@ -18,8 +18,8 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
+from masis.audit.citations import audit_citations
 from masis.schema.case import Evidence
-from masis.steps.citations import audit_citations
 
 ROOT = Path(__file__).resolve().parent.parent
 LIMIT_S = 60.0

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from masis.datasets.readers import read_cases
 from masis.schema.case import Case
-from masis.workbench import demo_case_files
+from masis.services import demo_case_files
 
 MASIS = [sys.executable, "-m", "masis.cli"]
 

@@ -27,8 +27,9 @@ from typing import NamedTuple, TypeVar
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from masis.schema.screening import Abstract
-from masis.screening.terms import search_terms
-from masis.store import Store, corpus_search
+from masis.screening.sources.search_terms import search_terms
+from masis.store import Store
+from masis.store.screening import corpus_search
 
 ROOT = Path(__file__).resolve().parent.parent
 QUESTIONS = Path(__file__).with_name("questions.txt")

@@ -24,8 +24,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.batch import hundred  # noqa: E402
-from masis.workbench import Workbench  # noqa: E402
+from benchmarks.batch import hundred
+from masis.services import Workbench
 
 MODELS = "verifier", "critic", "reviser", "evaluator", "drafter"
 

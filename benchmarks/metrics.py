@@ -24,10 +24,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.store import a_run as an_audited_run
 from benchmarks.store import cases
+from masis.services.metrics import report
 from masis.store import MeasureFilter, Pick, Store
-from masis.store.opening import open_database
-from masis.ui.metrics_view import view
-from masis.workbench.metrics import report
+from masis.store.core.connections import open_database
+from masis.ui.metrics.view import view
 
 MODELS = ("offline", "openai:gpt-4o", "anthropic:claude-sonnet-4", "ollama:llama3.3")
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)

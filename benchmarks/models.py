@@ -23,18 +23,27 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from masis.llm import schemas  # noqa: E402
-from masis.llm.model import Model  # noqa: E402
-from masis.llm.prompting import Prompt, answer, compose, question_and_evidence  # noqa: E402
-from masis.llm.providers.base import Call, Reply, Tokens  # noqa: E402
-from masis.llm.registry import asker  # noqa: E402
-from masis.llm.replies import CritiqueReply  # noqa: E402
-from masis.schema.calls import ReplyMode  # noqa: E402
-from masis.schema.case import Evidence  # noqa: E402
-from masis.schema.providers import Wire  # noqa: E402
-from masis.settings import Settings  # noqa: E402
-from masis.steps.conduct import Conduct  # noqa: E402
-from tests.served_replies import filled  # noqa: E402
+from masis.audit.run_control import Conduct
+from masis.llm.client import schemas
+from masis.llm.client.model import Model
+from masis.llm.providers.base import (
+    Call,
+    Reply,
+    Tokens,
+)
+from masis.llm.registry import asker
+from masis.llm.roles.prompting import (
+    Prompt,
+    answer,
+    compose,
+    question_and_evidence,
+)
+from masis.llm.roles.replies import CritiqueReply
+from masis.schema.calls import ReplyMode
+from masis.schema.case import Evidence
+from masis.schema.providers import Wire
+from masis.settings import Settings
+from tests.served_replies import filled
 
 CALLS = 200
 LATENCY_MS = 100

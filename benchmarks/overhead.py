@@ -28,14 +28,22 @@ from typing import TypeVar
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.batch import hundred  # noqa: E402
-from masis.llm import registry, verifier  # noqa: E402
-from masis.llm.providers.base import Call, Reply, Tokens  # noqa: E402
-from masis.loop import telling  # noqa: E402
-from masis.schema.calls import ReplyMode  # noqa: E402
-from masis.settings import ROLES, Settings  # noqa: E402
-from masis.workbench import Workbench  # noqa: E402
-from tests.served_replies import Request, sensible  # noqa: E402
+from benchmarks.batch import hundred
+from masis.audit.loop import reporting
+from masis.llm import registry
+from masis.llm.providers.base import (
+    Call,
+    Reply,
+    Tokens,
+)
+from masis.llm.roles import verifier
+from masis.schema.calls import ReplyMode
+from masis.services import Workbench
+from masis.settings import (
+    ROLES,
+    Settings,
+)
+from tests.served_replies import Request, sensible
 
 T = TypeVar("T")
 LATENCY_S = 0.02
@@ -89,7 +97,7 @@ def main() -> None:
     logging.disable(logging.INFO)
     instant = Instant(LATENCY_S if given.threads else 0.0)
     if not given.threads:
-        telling.begun = in_this_thread  # type: ignore[attr-defined]
+        reporting.begun = in_this_thread  # type: ignore[attr-defined]
         verifier.together = one_by_one  # type: ignore[attr-defined]
     registry._made = lambda reached: instant
     table = {"kind": "openai", "address": "http://127.0.0.1:1/v1"}

@@ -20,8 +20,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from masis.schema.screening import Abstract
-from masis.screening import designs, sample_size
-from masis.screening.offline_grader import offline_grader
+from masis.screening.grading import designs, sample_size
+from masis.screening.grading.offline_grader import offline_grader
 
 DEMO = Path(__file__).resolve().parent.parent / "data" / "screening" / "abstracts.jsonl"
 FILES = ("study_types_train.jsonl", "study_types_val.jsonl")

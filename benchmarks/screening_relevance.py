@@ -16,11 +16,11 @@ import time
 from pathlib import Path
 from statistics import fmean, quantiles
 
-from masis.offline.text import tokens
+from masis.offline.text.tokens import tokens
 from masis.schema.screening import Abstract
-from masis.screening import rubric
-from masis.screening.question import rarity, read_question
-from masis.screening.relevance import relevance
+from masis.screening.grading import rubric
+from masis.screening.grading.question import rarity, read_question
+from masis.screening.grading.relevance import relevance
 
 NEIGHBOURS = 10
 

@@ -26,8 +26,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from masis.schema.case import Case
+from masis.services import Workbench, demo_cases
 from masis.store import CaseFilter, Store
-from masis.workbench import Workbench, demo_cases
 from tools.serving import Served, serving
 from tools.session import Answer, Session
 

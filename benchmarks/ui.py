@@ -25,12 +25,12 @@ from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from masis.auditor import run_audit
+from masis.api.audits import run_audit
 from masis.schema.case import Case
 from masis.schema.review import Decision
 from masis.schema.run import Run
+from masis.services import demo_cases
 from masis.store import Store
-from masis.workbench import demo_cases
 from tools.serving import Served, serving
 from tools.session import Session
 

@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, Any
 from masis import version
 
 if TYPE_CHECKING:
-    from masis.auditor import audit_citations, run_audit, run_audit_async, verify_claims
-    from masis.draft_critique import critique_draft
+    from masis.api.audits import audit_citations, run_audit, run_audit_async, verify_claims
+    from masis.api.draft_critique import critique_draft
     from masis.pipeline import assert_grounded, audited, query_with_critique, query_with_critique_async
     from masis.schema.audit import CitationAudit, ClaimCheck
     from masis.schema.case import Case, Evidence
@@ -40,15 +40,15 @@ __version__ = version.APP
 logging.getLogger("masis").addHandler(logging.NullHandler())
 
 _HOMES = {
-    "audit_citations": "masis.auditor",
-    "critique_draft": "masis.draft_critique",
+    "audit_citations": "masis.api.audits",
+    "critique_draft": "masis.api.draft_critique",
     "query_with_critique": "masis.pipeline",
     "query_with_critique_async": "masis.pipeline",
     "audited": "masis.pipeline",
     "assert_grounded": "masis.pipeline",
-    "run_audit": "masis.auditor",
-    "run_audit_async": "masis.auditor",
-    "verify_claims": "masis.auditor",
+    "run_audit": "masis.api.audits",
+    "run_audit_async": "masis.api.audits",
+    "verify_claims": "masis.api.audits",
     "CitationAudit": "masis.schema.audit",
     "ClaimCheck": "masis.schema.audit",
     "Case": "masis.schema.case",

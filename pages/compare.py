@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from masis.ui.compare import show_compare
-from masis.ui.frame import guarded
+from masis.ui.review.compare import show_compare
+from masis.ui.shell.frame import guarded
 
 with guarded() as bench:
     show_compare(bench)

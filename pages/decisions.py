@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from masis.ui.decisions import show_decisions
-from masis.ui.frame import guarded
+from masis.ui.review.decisions import show_decisions
+from masis.ui.shell.frame import guarded
 
 with guarded() as bench:
     show_decisions(bench)

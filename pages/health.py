@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from masis.ui.frame import guarded
-from masis.ui.health_page import show_health
+from masis.ui.admin.health_page import show_health
+from masis.ui.shell.frame import guarded
 
 with guarded() as bench:
     show_health(bench)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from masis.ui.frame import guarded
-from masis.ui.metrics import show_metrics
+from masis.ui.metrics.page import show_metrics
+from masis.ui.shell.frame import guarded
 
 with guarded() as bench:
     show_metrics(bench)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from masis.ui.frame import guarded
-from masis.ui.new_audit import show_new_audit
+from masis.ui.new_audit.page import show_new_audit
+from masis.ui.shell.frame import guarded
 
 with guarded() as bench:
     show_new_audit(bench)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import streamlit as st
 
-from masis.ui.address import value
-from masis.ui.frame import guarded
-from masis.ui.overview import show_overview
+from masis.ui.queue.overview import show_overview
+from masis.ui.shell.address import value
+from masis.ui.shell.frame import guarded
 
 if value("case"):
     st.switch_page("pages/review.py", query_params=dict(st.query_params))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from masis.ui.cases import show_cases
-from masis.ui.frame import guarded
+from masis.ui.queue.case_list import show_cases
+from masis.ui.shell.frame import guarded
 
 with guarded() as bench:
     show_cases(bench)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from masis.ui.frame import guarded
-from masis.ui.retention_page import show_retention
+from masis.ui.admin.retention_page import show_retention
+from masis.ui.shell.frame import guarded
 
 with guarded() as bench:
     show_retention(bench)

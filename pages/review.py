@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from masis.ui.address import value
-from masis.ui.case import show_case, show_no_case
-from masis.ui.frame import guarded
+from masis.ui.review.case import show_case, show_no_case
+from masis.ui.shell.address import value
+from masis.ui.shell.frame import guarded
 
 with guarded() as bench:
     if case_id := value("case"):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from masis.ui.frame import guarded
-from masis.ui.screening import show_screening
+from masis.ui.screening.page import show_screening
+from masis.ui.shell.frame import guarded
 
 with guarded() as bench:
     show_screening(bench)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from masis.ui.frame import guarded
-from masis.ui.settings_page import show_settings
+from masis.ui.admin.settings_page import show_settings
+from masis.ui.shell.frame import guarded
 
 with guarded() as bench:
     show_settings(bench)

@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-from masis.loop import Clock, Roles
-from masis.offline.verifier import OfflineVerifier
+from masis.audit.claims import Verifier
+from masis.audit.context import AuditContext
+from masis.audit.critique import CritiqueJudgement, Objection
+from masis.audit.evaluation import EvaluationJudgement
+from masis.audit.loop import Clock, Roles
+from masis.offline.roles.verifier import OfflineVerifier
 from masis.schema.audit import Claim, ClaimCheck, Critique, Draft, Issue, JudgedBy, Revision
 from masis.schema.base import Unscored
 from masis.schema.case import Evidence
-from masis.steps.claims import Verifier
-from masis.steps.context import AuditContext
-from masis.steps.critique import CritiqueJudgement, Objection
-from masis.steps.evaluation import EvaluationJudgement
 
 JUDGED_BY = JudgedBy(model="scripted", version="1")
 MAJOR = Objection("factual", "test", "high", "It is wrong.", "Because.", "Mend it.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from masis.audit.citations import audit_citations
 from masis.errors import (
     HTTP_STATUS,
     MAX_ITERATIONS_WARNING,
@@ -16,9 +17,8 @@ from masis.errors import (
 )
 from masis.schema.case import Case
 from masis.settings import Settings
-from masis.steps.citations import audit_citations
+from tests.audit.test_loop import CASE, run
 from tests.scripted import MAJOR, ScriptedCritic, ScriptedReviser, said
-from tests.test_loop import CASE, run
 
 
 @pytest.mark.spec("CRITIC-ERR-HTTP")

@@ -8,17 +8,17 @@ import pytest
 from pydantic import BaseModel
 
 from masis import run_audit
+from masis.audit.context import AuditContext
+from masis.audit.issues import CRITIC_LOOP_TYPE
+from masis.audit.step_events import of_run
 from masis.errors import CriticFailed
-from masis.llm import reviser, verifier
+from masis.llm.roles import reviser, verifier
 from masis.schema.audit import Critique, Evaluation, Issue, IssueType, Revision, Severity
 from masis.schema.case import Case
 from masis.schema.run import Iteration, Run, TerminationReason
 from masis.settings import Settings
-from masis.steps.context import AuditContext
-from masis.steps.issues import CRITIC_LOOP_TYPE
-from masis.steps.telemetry import of_run
+from tests.audit.test_loop import CASE, run
 from tests.scripted import MAJOR, ScriptedCritic, ScriptedReviser, roles, said
-from tests.test_loop import CASE, run
 
 
 def fields(model: type[BaseModel]) -> set[str]:

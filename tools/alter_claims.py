@@ -20,10 +20,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from masis.datasets.bench.rows import half_of, in_half
-from masis.datasets.bench.tasks import TASKS
-from masis.offline.alignment import Assessment, EvidenceIndex
-from masis.offline.facts import Fact, extract
+from masis.bench.rows import half_of, in_half
+from masis.bench.tasks import TASKS
+from masis.offline.matching.alignment import Assessment, EvidenceIndex
+from masis.offline.parsing.facts import Fact, extract
 
 CASES = Path(__file__).parents[1] / "data" / "cases"
 FILES = {

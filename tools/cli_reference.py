@@ -11,7 +11,10 @@ import click
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from masis.cli import COMMANDS, main  # noqa: E402 (works from a checkout without installing)
+from masis.cli import (
+    COMMANDS,
+    main,
+)
 
 INTRODUCTION = """# The command line
 

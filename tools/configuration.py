@@ -9,8 +9,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from masis.errors import SettingsError  # noqa: E402 (works from a checkout without installing)
-from masis.settings import (  # noqa: E402
+from masis.errors import SettingsError
+from masis.settings import (
     GROUPS,
     INSIDE,
     OTHER_VARIABLES,
@@ -22,7 +22,10 @@ from masis.settings import (  # noqa: E402
     schema_of,
     spelled,
 )
-from masis.settings.spellings import SPELLINGS, variable_of  # noqa: E402
+from masis.settings.aliases import (
+    SPELLINGS,
+    variable_of,
+)
 
 PAGE = ROOT / "docs" / "configuration.md"
 EXAMPLE = ROOT / "examples" / "configuration" / "masis.toml"

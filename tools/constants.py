@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
-from tools.conformance import marked_tests  # noqa: E402
+from tools.conformance import marked_tests
 
 COPIED = (
     "masis",

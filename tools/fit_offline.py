@@ -1,8 +1,10 @@
-"""Fits the offline auditor's weights on the fit halves of the public sets and writes `masis/offline/weights.json`.
+"""Fits the offline auditor's weights on the fit halves of the public sets and writes
+`masis/offline/inference/weights.json`.
 
     python tools/fit_offline.py --data ../shared/data
 
-Boosted trees averaged with a linear model, over the measurements of `masis.offline.features`: one model for all sets,
+Boosted trees averaged with a linear model, over the measurements of `masis.offline.inference.features`: one model
+for all sets,
 each set and each class of it with its settled share of the weight. Calibration and threshold come from predictions for
 groups left out (five folds by question or document, dealt three times). The halves reported by `masis bench` are never
 read here. Deterministic; a few minutes on one core.
@@ -21,12 +23,12 @@ from sklearn.ensemble import GradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score, f1_score, roc_auc_score
 
-from masis.datasets.bench.rows import BenchRow, in_half
-from masis.datasets.bench.tasks import TASKS, Task
-from masis.offline.alignment import EvidenceIndex
-from masis.offline.features import NAMES
-from masis.offline.model import DENIED, REACH, WEIGHTS, denial, unfitted
-from masis.offline.sureness import Sureness
+from masis.bench.rows import BenchRow, in_half
+from masis.bench.tasks import TASKS, Task
+from masis.offline.inference.contradiction_calibration import Sureness
+from masis.offline.inference.features import NAMES
+from masis.offline.inference.support_classifier import DENIED, REACH, WEIGHTS, denial, unfitted
+from masis.offline.matching.alignment import EvidenceIndex
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from tools import fit_sureness
@@ -196,7 +198,7 @@ class Line:
         return found
 
     def exported(self) -> dict[str, Any]:
-        """Plain values, as `masis.offline.model` reads them."""
+        """Plain values, as `masis.offline.inference.support_classifier` reads them."""
         return {
             "centre": self.centre.tolist(),
             "spread": self.spread.tolist(),
@@ -232,7 +234,7 @@ def calibration(sample: Sample, odds: Array) -> tuple[float, float]:
 
 
 def denied(sample: Sample, support: Array) -> Array:
-    """The support after contradictions, by the rule of `masis.offline.model`."""
+    """The support after contradictions, by the rule of `masis.offline.inference.support_classifier`."""
     strongest = np.array([denial(dict(zip(NAMES, row, strict=True))) for row in sample.features])
     return np.where(strongest >= CONTRADICTED, support * (1 - DENIED * strongest), support)
 
@@ -325,7 +327,7 @@ def main() -> int:
         "provenance": {
             "files": FILES | {"WiCE training": WICE_TRAINING, "PubMedQA": fit_sureness.PUBMEDQA},
             "shares": SHARES,
-            "split": "masis.datasets.bench.rows.half_of, fit half",
+            "split": "masis.bench.rows.half_of, fit half",
             "cross_validated": figures,
         },
         "features": list(NAMES),

@@ -1,10 +1,10 @@
 # mypy: allow-untyped-calls
-"""Fits the study types on StudyTypeTeller's training file and writes `masis/screening/study_types.npz`.
+"""Fits the study types on StudyTypeTeller's training file and writes `masis/screening/grading/study_types.npz`.
 
     python tools/fit_study_types.py --data ../shared/data            fit, print the figures of the cross-validation
     python tools/fit_study_types.py --data ../shared/data --report   also judge the validation file, beside a baseline
 
-Logistic regression over words, pairs of words and cues (`masis.screening.study_features`), for the 14 types and for
+Logistic regression over words, pairs of words and cues (`masis.screening.grading.designs`), for the 14 types and for
 three questions that types share answers to. Every choice was made by cross-validation inside the training file (five
 folds, dealt twice); the validation file is read with --report only, and nothing is chosen by it. --report writes the
 figures between the marks of docs/study-types.md. Deterministic, byte for byte; some two minutes on one core.
@@ -36,8 +36,7 @@ from sklearn.svm import LinearSVC
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from masis.schema.screening import STUDY_TYPES
-from masis.screening.designs import REACH, WEIGHTS, load
-from masis.screening.study_features import features, measures
+from masis.screening.grading.designs import REACH, WEIGHTS, features, load, measures
 
 TRAINING, VALIDATION = "study_types_train.jsonl", "study_types_val.jsonl"
 PAGE = Path(__file__).parents[1] / "docs" / "study-types.md"
@@ -168,7 +167,7 @@ class Fitted:
         return hstack([title, self.text.values([sample.text[row] for row in rows]), csr_matrix(cues)]).tocsr()
 
     def scores(self, sample: Sample, rows: Array) -> Array:
-        """The score of each type for rows, as `masis.screening.designs` has it."""
+        """The score of each type for rows, as `masis.screening.grading.designs` has it."""
         inputs = self.inputs(sample, rows)
         order = [list(self.by_type.classes_).index(kind) for kind in STUDY_TYPES]
         scores: Array = self.by_type.predict_log_proba(inputs)[:, order]
@@ -225,7 +224,7 @@ def _log_softmax(scores: Array) -> Array:
 
 
 def exported(fitted: Fitted, degree: float) -> dict[str, Array]:
-    """The weights as `masis.screening.designs` reads them: terms as text, their weights in whole numbers."""
+    """The weights as `masis.screening.grading.designs` reads them: terms as text, their weights in whole numbers."""
     order = [list(fitted.by_type.classes_).index(kind) for kind in STUDY_TYPES]
     heads = [fitted.by_type.coef_[order], *(each.coef_ for each in fitted.by_question)]
     intercept = np.concatenate([fitted.by_type.intercept_[order], *(each.intercept_ for each in fitted.by_question)])

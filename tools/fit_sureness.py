@@ -1,4 +1,5 @@
-"""Fits how sure a signal of contradiction is (`masis.offline.sureness`); `tools/fit_offline.py` runs it first.
+"""Fits how sure a signal of contradiction is (`masis.offline.inference.contradiction_calibration`);
+`tools/fit_offline.py` runs it first.
 
 Every signal that the rules give on claims known to be true says something false. On an edited summary a signal is right
 where it touches what was edited; on our own altered claims it is right. Only fit halves are read, and the half of
@@ -16,11 +17,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
-from masis.datasets.bench import ALTERED
-from masis.datasets.bench.rows import BenchRow, in_half
-from masis.offline.alignment import EvidenceIndex
-from masis.offline.model import Model
-from masis.offline.sureness import KINDS, NAMES, REACH, circumstances
+from masis.bench import ALTERED
+from masis.bench.rows import BenchRow, in_half
+from masis.offline.inference.contradiction_calibration import KINDS, NAMES, REACH, circumstances
+from masis.offline.inference.support_classifier import Model
+from masis.offline.matching.alignment import EvidenceIndex
 
 ALTERED_CLAIMS = Path(__file__).parents[1] / "tests" / "offline" / "altered.json"
 PUBMEDQA = "pubmedqa_cases.jsonl"

@@ -1,4 +1,4 @@
-"""Fit how rare the words of medical abstracts are: ``masis/screening/rarity.json``.
+"""Fit how rare the words of medical abstracts are: ``masis/screening/grading/rarity.json``.
 
     PYTHONPATH=. python tools/fit_term_rarity.py ../shared/data
 
@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from masis.offline.text import tokens
+from masis.offline.text.tokens import tokens
 
 HERE = Path(__file__).resolve().parents[1] / "masis" / "screening" / "rarity.json"
 LEAST_SHARE = 0.01

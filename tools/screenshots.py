@@ -22,8 +22,8 @@ from playwright.sync_api import Page, sync_playwright
 from masis.schema.case import Case
 from masis.schema.review import Decision
 from masis.screening.demo import CORPUS, demo_abstracts, demo_questions
-from masis.screening_desk import ScreeningDesk
-from masis.workbench import Workbench, demo_cases
+from masis.services import Workbench, demo_cases
+from masis.services.screening import ScreeningDesk
 from tools.browser import FLAGS, installed_browser, settle
 from tools.serving import serving
 

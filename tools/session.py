@@ -16,7 +16,7 @@ from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from websockets.asyncio.client import ClientConnection, connect
 
-from masis.ui.frame import FAILED
+from masis.ui.shell.frame import FAILED
 
 PATIENCE_S = 60.0
 

@@ -6,7 +6,7 @@ python examples/baml/mend.py
 
 import masis
 from masis.integrations.baml import rescued
-from masis.llm.replies import ClaimsReply
+from masis.llm.roles.replies import ClaimsReply
 
 REPLY = """Here are the claims:
 ```json

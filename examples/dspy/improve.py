@@ -10,8 +10,8 @@ import sys
 
 from masis.integrations.dspy import CriticAgent, MultiAgentCriticLoop, RevisionAgent, labelled, programs
 from masis.integrations.dspy.compiling import Plan, Session, compiled
+from masis.services import demo_cases
 from masis.settings import load
-from masis.workbench import demo_cases
 
 if len(sys.argv) != 2:
     sys.exit(__doc__)

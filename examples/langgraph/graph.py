@@ -32,8 +32,8 @@ from masis.integrations.langgraph import (
     synthesizer_node,
     waiting,
 )
+from masis.services import Workbench
 from masis.settings import Settings, load
-from masis.workbench import Workbench
 
 
 def build(bench: Workbench, settings: Settings, checkpointer: Any) -> Any:

@@ -13,21 +13,21 @@ from masis.cli.group import Command, CommandGroup
 from masis.version import APP
 
 COMMANDS = {
-    "demo": Command("masis.cli.serving:demo", "Open the workbench on cases written to show it."),
-    "serve": Command("masis.cli.serving:serve", "Open the workbench on your own cases."),
+    "demo": Command("masis.cli.serve:demo", "Open the workbench on cases written to show it."),
+    "serve": Command("masis.cli.serve:serve", "Open the workbench on your own cases."),
     "audit": Command("masis.cli.audit:audit", "Audit every case of a file, and keep the runs."),
     "screen": Command("masis.cli.screening:screen", "Screen abstracts for a question: is the evidence sufficient?"),
     "corpus": Command("masis.cli.corpus:corpus", "Keep abstracts in the database, to be searched and screened."),
-    "import": Command("masis.cli.importing:import_files", "Read cases, or an archive, into the database."),
-    "export": Command("masis.cli.exporting:export", "Write the database, its cases or its runs as JSON Lines."),
-    "report": Command("masis.cli.reporting:report", "Write the audit of one case as a page to print."),
+    "import": Command("masis.cli.import_data:import_files", "Read cases, or an archive, into the database."),
+    "export": Command("masis.cli.export_data:export", "Write the database, its cases or its runs as JSON Lines."),
+    "report": Command("masis.cli.report:report", "Write the audit of one case as a page to print."),
     "metrics": Command("masis.cli.metrics:metrics", "Show what the audits came to: rates, times, scores, costs."),
     "bench": Command("masis.cli.bench:bench", "Measure the auditor on labelled data, beside baselines."),
     "mcp": Command("masis.cli.mcp:mcp", "Serve the tools of the workbench to agents (MCP)."),
     "config": Command("masis.cli.config:config", "Show the settings and who said so; check or begin the file."),
     "optimize": Command("masis.cli.optimize:optimize", "Compile a critic on labelled answers, with DSPy."),
     "health": Command("masis.cli.health:health", "Check that everything the workbench needs is in order."),
-    "purge": Command("masis.cli.purging:purge", "Remove audits past their time, and record that."),
+    "purge": Command("masis.cli.purge:purge", "Remove audits past their time, and record that."),
     "verify-log": Command("masis.cli.decision_log:verify_log", "Check that no decision was changed or taken away."),
 }
 

@@ -11,26 +11,24 @@ from typing import BinaryIO
 
 import click
 
-from masis.auditor import calls_at_once, check_models, pinned, uses_models, with_concurrency
+from masis.api.audits import calls_at_once, check_models, pinned, uses_models, with_concurrency
+from masis.cli.check_models import check_named
 from masis.cli.group import INTERRUPTED, JobFailed
 from masis.cli.interrupt import Interruption
-from masis.cli.log import log_option
-from masis.cli.named import check_named
+from masis.cli.log import log_option, measured
 from masis.cli.options import STDIO, chosen, database_option, input_argument, out_option, settings_options
+from masis.cli.output import Complaints, Progress, counted, say
 from masis.cli.spending import Spending
-from masis.cli.talk import Complaints, Progress, counted, say
-from masis.cli.tally import Tally, incomplete
-from masis.cli.telemetry import measured
-from masis.cli.threads import audit_in_threads
+from masis.cli.summary import Tally, incomplete
 from masis.cli.upgrading import opened_telling
-from masis.cli.workers import Done, Failed, Job, audit_in_processes, guarded_audit
+from masis.cli.workers import Done, Failed, Job, audit_in_processes, audit_in_threads, guarded_audit
 from masis.datasets.readers import CaseLine, likely_misnamed, read_case_lines
 from masis.datasets.writers import write_run
 from masis.errors import InputError, MasisError
 from masis.schema.case import Case
 from masis.schema.run import Run
+from masis.services.health import models_asked
 from masis.settings import Settings, database_path
-from masis.workbench.health import models_asked
 
 
 @click.command()

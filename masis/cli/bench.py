@@ -8,10 +8,10 @@ from typing import Literal
 
 import click
 
+from masis.bench import render, run_bench
 from masis.cli.group import JobFailed
 from masis.cli.options import sources_argument
-from masis.cli.talk import Complaints, counted, say
-from masis.datasets.bench import render, run_bench
+from masis.cli.output import Complaints, counted, say
 from masis.errors import InputError
 
 

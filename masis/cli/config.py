@@ -9,10 +9,10 @@ from typing import Any
 
 import click
 
+from masis.cli.check_models import misnamed_anywhere
 from masis.cli.group import Command, CommandGroup, JobFailed
-from masis.cli.named import misnamed_anywhere
 from masis.cli.options import STDIO, chosen, database_option, out_option, settings_options
-from masis.cli.talk import counted, printable, say
+from masis.cli.output import counted, printable, say
 from masis.errors import SettingsError
 from masis.settings import (
     GROUPS,

@@ -9,10 +9,10 @@ import click
 
 from masis.cli.group import JobFailed
 from masis.cli.options import database_option, opened_for_reading
-from masis.cli.talk import counted, say
+from masis.cli.output import counted, say
 from masis.schema.review import LogCheck
 from masis.store import DecisionFilter
-from masis.store.decisions import Decisions
+from masis.store.reviews.decisions import Decisions
 
 
 @click.command("verify-log")

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import click
 
-from masis.cli.talk import printable
+from masis.cli.output import printable
 from masis.errors import MasisError, SettingsError
 
 INTERRUPTED = 130

@@ -8,17 +8,11 @@ from pathlib import Path
 import click
 
 from masis.cli.group import JobFailed
-from masis.cli.options import (
-    chosen_settings,
-    database_option,
-    no_database,
-    opened_for_reading,
-    settings_options,
-)
-from masis.cli.talk import printable
+from masis.cli.options import chosen_settings, database_option, no_database, opened_for_reading, settings_options
+from masis.cli.output import printable
 from masis.errors import StoreError
+from masis.services.health import HealthReport, before_the_first_case, unopened
 from masis.settings import Settings, database_path
-from masis.workbench.health import HealthReport, before_the_first_case, unopened
 
 
 @click.command()

@@ -7,7 +7,7 @@ import threading
 from types import FrameType, TracebackType
 from typing import Any, Self
 
-from masis.cli.talk import say
+from masis.cli.output import say
 
 
 class Interruption:

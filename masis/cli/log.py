@@ -3,19 +3,35 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import click
 
-from masis.cli.talk import Progress, say
-from masis.log_lines import formatter
-from masis.settings import Loaded, load
+from masis.cli.output import Progress, say
+from masis.observers.log_records import formatter
+from masis.settings import Loaded, Settings, load
+
+# Telemetry of a command that audits: begun where the settings ask for it, and sent before the command ends.
+
+
+@contextmanager
+def measured(settings: Settings) -> Iterator[None]:
+    """While entered, what is audited is measured as the settings say; Ctrl-C ends it as well. Raises MissingExtra."""
+    if settings.telemetry == "off":
+        yield
+        return
+    from masis.integrations import telemetry
+
+    with telemetry.start(settings):
+        yield
+
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 _FORMAT = "masis.log_format"
-_LINES = "masis.log_lines"
+_LINES = "masis.observers.log_records"
 LEVELS = ("error", "warning", "info", "debug")
 
 

@@ -8,12 +8,11 @@ from pathlib import Path
 
 import click
 
-from masis import auditor
+from masis.api import audits
 from masis.cli.group import JobFailed
-from masis.cli.log import Lines, log_option
+from masis.cli.log import Lines, log_option, measured
 from masis.cli.options import chosen_settings, database_option, settings_options
-from masis.cli.talk import say
-from masis.cli.telemetry import measured
+from masis.cli.output import say
 from masis.cli.upgrading import opened_telling
 from masis.settings import database_path, secret
 
@@ -85,7 +84,7 @@ def mcp(
     from masis.integrations import mcp as door  # --help need not wait for it
 
     settings = chosen_settings(models, assignments)
-    auditor.check_models(settings)  # a model that nothing answers to is wrong use, not a failure of each call
+    audits.check_models(settings)  # a model that nothing answers to is wrong use, not a failure of each call
     door.require()
     from masis.integrations.mcp import transports
     from masis.integrations.mcp.server import MasisServer, audits_at_once

@@ -10,10 +10,10 @@ from typing import Any, cast
 import click
 
 from masis.cli.options import database_option, opened_for_reading
-from masis.cli.talk import printable
+from masis.cli.output import printable
+from masis.services.metrics import SPREADS, MetricsReport, Spread, report
 from masis.settings import ROLES, Role
 from masis.store import Distribution, MeasureFilter, Period, Rates
-from masis.workbench.metrics import SPREADS, MetricsReport, Spread, report
 
 
 class Day(click.ParamType[date]):

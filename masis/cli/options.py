@@ -11,12 +11,12 @@ import click
 
 from masis.cli import log
 from masis.cli.group import JobFailed
-from masis.cli.talk import printable, say
+from masis.cli.output import printable, say
 from masis.cli.upgrading import opened_telling
 from masis.errors import StoreError
+from masis.services import Workbench
 from masis.settings import ROLES, Loaded, Settings, database_path, load, shown
 from masis.store import Unguarded
-from masis.workbench import Workbench
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -9,21 +9,21 @@ from typing import BinaryIO, Literal
 
 import click
 
-from masis.cli.exporting import whole_file
+from masis.audit.run_control import Conduct
+from masis.cli.export_data import whole_file
 from masis.cli.group import JobFailed
 from masis.cli.interrupt import Interruption
+from masis.cli.log import measured
 from masis.cli.options import STDIO, chosen_settings, input_argument, opened, out_option
-from masis.cli.talk import Complaints, Progress, counted, say
-from masis.cli.telemetry import measured
+from masis.cli.output import Complaints, Progress, counted, say
 from masis.datasets.readers.abstracts import read_abstracts
 from masis.datasets.writers.screened import write_screening_csv, write_screening_ris
 from masis.errors import InputError
 from masis.schema.screening import Abstract, Round, Screening, ScreeningEvent
-from masis.screening import rounds
 from masis.screening.critic import grader_for, weights_of
-from masis.screening.in_hand import Given, InHand
+from masis.screening.rounds import round_loop
+from masis.screening.sources.in_memory import Given, InHand
 from masis.settings import Settings, database_path
-from masis.steps.conduct import Conduct
 
 Form = Literal["json", "csv", "ris"]
 
@@ -91,14 +91,14 @@ def screen(
                 conduct.stop()
             return stop.asked
 
-        work = rounds.screen(
+        work = round_loop.screen(
             question,
             (Given(abstracts),)
             if everything
             else (InHand(abstracts, name=", ".join("stdin" if file == STDIO else file.name for file in files)),),
             grader,
             settings,
-            screening_id=rounds.new_screening_id(),
+            screening_id=round_loop.new_screening_id(),
             study_types_version=weights_of(settings),
             limit=len(abstracts) if everything else None,
             read_on=not everything,
@@ -153,7 +153,7 @@ def _distinct(abstracts: Iterable[Abstract], complaints: Complaints) -> list[Abs
     return list(known.values())
 
 
-def _watched(work: rounds.Screened) -> Screening:
+def _watched(work: round_loop.Screened) -> Screening:
     """The screening, with progress where a person watches."""
     with Progress("Grading", None) as progress:
 
@@ -164,7 +164,7 @@ def _watched(work: rounds.Screened) -> Screening:
             elif event.kind == "warning":
                 progress.say(event.message)
 
-        return rounds.drained(work, on_event)
+        return round_loop.drained(work, on_event)
 
 
 def _tell(found: Screening) -> None:

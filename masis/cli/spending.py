@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from masis.auditor import estimate, unpriced_models
-from masis.cli.talk import counted, say
+from masis.api.audits import estimate, unpriced_models
+from masis.cli.output import counted, say
 from masis.datasets.readers import read_case_lines
 from masis.errors import InputError
 from masis.llm.estimates import Estimate

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from masis.cli.talk import Progress, say
+from masis.cli.output import Progress, say
+from masis.services import Workbench
 from masis.settings import Settings
 from masis.store import Unguarded, Upgrade
-from masis.workbench import Workbench
 
 
 def opened_telling(database: Path, settings: Settings, *, unguarded: Unguarded = "refuse") -> Workbench:

@@ -4,7 +4,7 @@ The first line is ``{"record": "masis-archive", "version": 2}``, the last counts
 short is seen. Between them come all cases, all runs (iterations and events included), the whole decision log, all
 corpora and screenings, the whole screening log and the acceptance memory, the log of executions and what retention
 removed, each in the order they came into the store
-(``masis.store.transfer`` and its like have the records). Reading an archive into an empty database and
+(``masis.store.core.archive`` and its like have the records). Reading an archive into an empty database and
 writing it out again gives the same bytes. Memory holds one record at a time, both ways.
 """
 
@@ -20,9 +20,9 @@ from masis.datasets.readers.explain import path_of
 from masis.datasets.readers.lines import Line, open_lines, read_lines
 from masis.errors import InputError
 from masis.store import Store
-from masis.store.transfer import KINDS, CaseRecord, Counts, EntryRecord, Putting, RunRecord, StoreRecord
-from masis.store.transfer_keeping import ExecutionRecord, PurgeRecord
-from masis.store.transfer_screenings import (
+from masis.store.core.archive import KINDS, CaseRecord, Counts, EntryRecord, Putting, RunRecord, StoreRecord
+from masis.store.core.archive.retention import ExecutionRecord, PurgeRecord
+from masis.store.core.archive.screenings import (
     AbstractRecord,
     AcceptanceRecord,
     CorpusRecord,

@@ -12,9 +12,9 @@ from functools import cache
 from typing import NamedTuple
 
 from masis.llm import prices, registry
-from masis.llm.brought import brought
-from masis.llm.prompting import FRAME, load
 from masis.llm.providers.base import Tokens
+from masis.llm.role_plugins import brought
+from masis.llm.roles.prompting import FRAME, load
 from masis.schema.case import Case
 from masis.settings import OFFLINE, Settings
 

@@ -12,19 +12,19 @@ from typing import NamedTuple
 
 from pydantic import BaseModel
 
+from masis.audit.output_validation import chosen
+from masis.audit.run_control import Conduct
 from masis.errors import BadReply, MissingExtra, ProviderFailed, SettingsError
 from masis.llm import prices
-from masis.llm.brought import brought
+from masis.llm.client.limits import limiter
+from masis.llm.client.model import Model, Retries
+from masis.llm.client.server_capabilities import MODES_IN_WORDS, habits
 from masis.llm.endpoints import Endpoint, endpoint, model_name
-from masis.llm.habits import MODES_IN_WORDS, habits
-from masis.llm.limits import limiter
-from masis.llm.model import Model, Retries
-from masis.llm.prompting import Prompt
 from masis.llm.providers.base import Provider, TryFailed
+from masis.llm.role_plugins import brought
+from masis.llm.roles.prompting import Prompt
 from masis.schema.calls import ReplyMode
 from masis.settings import OFFLINE, Settings
-from masis.steps.conduct import Conduct
-from masis.steps.validation import chosen
 
 PROBE = Prompt(
     "You help to test a connection.", "The test is a simple one.", 'Reply with {"ready": true}.', "connection-test/1"

@@ -20,14 +20,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar, get_args, overload
 
-from masis import auditor
+from masis.api import audits
+from masis.audit.run_control import begun
 from masis.errors import AnswerRejected, InputError
 from masis.pipeline.documents import evidence as evidence_of
 from masis.schema.case import Case
 from masis.schema.run import ReviewReason, Run
+from masis.services import Workbench
 from masis.settings import Settings
-from masis.steps.conduct import begun
-from masis.workbench import Workbench
 
 F = TypeVar("F", bound=Callable[..., Any])
 OnFlag = Literal["record", "revise", "raise"]
@@ -137,7 +137,7 @@ def audited(
     Raises where it stands, before any call: SettingsError, MissingExtra, InputError for what can't go together.
     """
     settings = settings or Settings()
-    auditor.check_models(settings)
+    audits.check_models(settings)
     _check_flags(on_flag, flag_on)
     if not wait and on_flag != "record":
         raise InputError(f"is {on_flag!r} with wait=False", cure="Wait for the audit, or record only.", field="on_flag")
@@ -290,7 +290,7 @@ def _audit(given: Any, rules: _Rules, args: tuple[Any, ...], kwargs: dict[str, A
     if rules.on_flag != "revise":
         settings = settings.model_copy(update={"max_iterations": 1})
     if rules.bench is None:
-        run = auditor.run_audit(case, settings)
+        run = audits.run_audit(case, settings)
     else:
         rules.bench.import_cases([case])
         run = rules.bench.audit(case, settings=settings)
@@ -303,7 +303,7 @@ def _digest(case: Case) -> str:
 
 def _reasons(run: Run, settings: Settings, flag_on: frozenset[str], case: Case) -> tuple[ReviewReason, ...]:
     """What is wrong with the answer as it came, whatever the audit made of it."""
-    from masis.steps.routing import review_reasons
+    from masis.audit.routing import review_reasons
 
     found = review_reasons(run.iterations[:1], case.evidence, "no_issues", settings)
     return tuple(reason for reason in found if reason.code in flag_on)

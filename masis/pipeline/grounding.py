@@ -11,12 +11,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from masis import auditor
+from masis.api import audits
+from masis.audit.claims import one_check_each
 from masis.errors import InputError
 from masis.pipeline.documents import evidence as evidence_of
 from masis.schema.audit import CitationAudit, ClaimCheck
 from masis.settings import Settings
-from masis.steps.claims import one_check_each
 
 QUOTED_MOST = 300
 """Characters of a sentence or a chunk that a failure shows."""
@@ -120,8 +120,8 @@ def grounding(
     if not chunks:
         raise InputError("is empty", cure="Give what the answer was written from.", field="evidence")
     settings, bounds = settings or Settings(), bounds or Bounds()
-    verifier = auditor.roles_for(settings).verifier
-    cited = auditor.audit_citations(answer, chunks, settings)
+    verifier = audits.roles_for(settings).verifier
+    cited = audits.audit_citations(answer, chunks, settings)
     asked = verifier.extract(answer, cited, question or UNASKED)
     checks = one_check_each(asked, verifier.verify(asked, chunks))
     texts = {chunk.id: chunk.text for chunk in chunks}

@@ -7,15 +7,15 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from masis.auditor import check_models, roles_for
-from masis.draft_critique import critique_draft, critique_draft_async
+from masis.api.audits import check_models, roles_for
+from masis.api.draft_critique import critique_draft, critique_draft_async
+from masis.audit.loop.inputs import Roles
+from masis.audit.run_control import begun
 from masis.errors import InputError, MasisError, StepError
-from masis.loop.parts import Roles
 from masis.pipeline.documents import Retriever, evidence, search, search_async
 from masis.schema.audit import Draft
 from masis.schema.drafts import CritiqueResult, PipelineOptions, PipelineResult, SourceDocument, options_of
 from masis.settings import Settings
-from masis.steps.conduct import begun
 
 Draftsman = Callable[[str, str], Any]
 """Writes a draft from the question and the context: a text, or a message with one."""

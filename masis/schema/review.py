@@ -7,6 +7,7 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 
 from masis.schema.base import Record
+from masis.schema.run import Run
 
 Verdict = Literal["approve", "override", "reject", "escalate"]
 EntryKind = Literal["decision", "undo", "policy_accept", "redaction"]
@@ -93,3 +94,21 @@ class LogCheck(Record):
     def whole(self) -> bool:
         """Whether every entry fits the one before it."""
         return not self.broken
+
+
+# Which answer stands once somebody has decided about a run.
+
+
+def settled_answer(decision: Decision | None, run: Run | None) -> str | None:
+    """The answer that a decision lets stand: the corrected one, else the one decided about.
+
+    None where nothing is decided, where the decision rejects or escalates, and where it takes one back.
+    """
+    if decision is None or decision.kind in ("undo", "redaction") or decision.verdict in ("reject", "escalate"):
+        return None
+    if decision.corrected_answer is not None:
+        return decision.corrected_answer
+    if run is None:
+        return None
+    at = decision.iteration
+    return run.iterations[at - 1].answer if at is not None and 1 <= at <= len(run.iterations) else run.final_answer

@@ -11,20 +11,20 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from masis.audit.run_control import Conduct
 from masis.errors import InputError, SettingsError
 from masis.llm import registry
 from masis.schema.screening import Abstract, Grade, Ruling, Screening, ScreeningEvent, Thresholds
-from masis.screening import ruling
-from masis.screening.ensemble import Ensemble
-from masis.screening.grading import Grader
-from masis.screening.in_hand import Given
-from masis.screening.model_grader import ModelGrader
-from masis.screening.offline_grader import offline_grader, study_types_version
-from masis.screening.records import abstract_of, validated
-from masis.screening.rounds import Screened, drained, new_screening_id, one_grade_each, screen, screen_async
-from masis.screening.sample_size import sample_sizes, study_size
+from masis.screening.grading.ensemble import Ensemble
+from masis.screening.grading.grader import Grader
+from masis.screening.grading.model_grader import ModelGrader
+from masis.screening.grading.offline_grader import offline_grader, study_types_version
+from masis.screening.grading.sample_size import sample_sizes, study_size
+from masis.screening.rounds import ruling
+from masis.screening.rounds.round_loop import Screened, drained, new_screening_id, one_grade_each, screen, screen_async
+from masis.screening.sources.in_memory import Given
+from masis.screening.sources.records import abstract_of, validated
 from masis.settings import OFFLINE, Settings
-from masis.steps.conduct import Conduct
 
 ROLE = "grader"
 
@@ -104,7 +104,8 @@ def screen_abstracts(
     """Screen abstracts that somebody found: grade every one, and say whether they suffice.
 
     They are all there is to retrieve, so there is one round, in which all of them vote. To search a corpus round by
-    round, see ``masis.screening.rounds.screen``. An abstract may be a mapping with ``id``, ``title`` and ``text``.
+    round, see ``masis.screening.rounds.round_loop.screen``. An abstract may be a mapping with ``id``, ``title`` and
+    ``text``.
     Raises InputError for a question or an abstract that can't be read; a grader that fails is recorded, never raised.
     """
     return drained(_whole(question, abstracts, settings or Settings()), on_event)

@@ -16,10 +16,10 @@ from typing import Literal
 
 from masis.schema.base import Record
 from masis.schema.screening import Abstract, Outcome, Round, Screening
-from masis.screening import rounds
-from masis.screening.grading import Grader
-from masis.screening.in_hand import InHand
-from masis.screening.offline_grader import offline_grader
+from masis.screening.grading.grader import Grader
+from masis.screening.grading.offline_grader import offline_grader
+from masis.screening.rounds import round_loop
+from masis.screening.sources.in_memory import InHand
 from masis.settings import Settings
 
 CORPUS = "demo"
@@ -67,14 +67,14 @@ def demo_questions() -> tuple[DemoQuestion, ...]:
 
 def simulate(asked: DemoQuestion, abstracts: Iterable[Abstract], grader: Grader) -> Screening:
     """One demo question screened on abstracts in hand, with the specification's thresholds."""
-    work = rounds.screen(
+    work = round_loop.screen(
         asked.question,
         (InHand(abstracts, name="demo abstracts"),),
         grader,
         Settings(screening_retrieve=asked.retrieve),
         screening_id=f"demo-{asked.id}",
     )
-    return rounds.drained(work)
+    return round_loop.drained(work)
 
 
 def as_expected(asked: DemoQuestion, screening: Screening) -> bool:

@@ -9,11 +9,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping
 
+from masis.audit.sentences import split_sentences
 from masis.errors import InputError
 from masis.schema.case import Case, Evidence
 from masis.schema.screening import Abstract, Grade, Screening
-from masis.screening import rubric
-from masis.steps.sentences import split_sentences
+from masis.screening.grading import rubric
 
 
 def case_of(screening: Screening, abstracts: Mapping[str, Abstract], case_id: str | None = None) -> Case:

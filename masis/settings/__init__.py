@@ -4,6 +4,8 @@ A value comes, strongest first, from a flag, the environment (``MASIS_MAX_ITERAT
 default, which is the spec's constant where a spec has one. ``load()`` remembers which.
 """
 
+from masis.settings.aliases import OTHER_VARIABLES, YAML_KEYS
+from masis.settings.docs import GROUPS, INSIDE, WORDS, Group, Words
 from masis.settings.environment import (
     config_file,
     config_places,
@@ -20,9 +22,7 @@ from masis.settings.loading import Loaded, load
 from masis.settings.origins import Origin
 from masis.settings.ranges import as_toml, described, schema_of, spelled
 from masis.settings.secrecy import may_be_a_key, shown
-from masis.settings.spellings import OTHER_VARIABLES, YAML_KEYS
 from masis.settings.template import template
-from masis.settings.words import GROUPS, INSIDE, WORDS, Group, Words
 
 __all__ = [
     "GROUPS",

@@ -1,7 +1,7 @@
 """The settings themselves: one field each, with its range and its default, which is the spec's where a spec has one.
 
 A field that is added here is read from file, environment and flags without more; it needs words in
-``masis/settings/words.py``, and a name in ``NOT_OF_AUDIT`` where an audit's result does not rest on it.
+``masis/settings/docs.py``, and a name in ``NOT_OF_AUDIT`` where an audit's result does not rest on it.
 """
 
 from __future__ import annotations

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from masis.settings.aliases import TABLES_OF_TABLES, Name, written
+from masis.settings.docs import GROUPS, INSIDE, Group, Words
 from masis.settings.fields import Settings
 from masis.settings.loading import Loaded
 from masis.settings.origins import Origin
 from masis.settings.ranges import described, schema_of, spelled
 from masis.settings.secrecy import without_secrets
-from masis.settings.spellings import TABLES_OF_TABLES, Name, written
-from masis.settings.words import GROUPS, INSIDE, Group, Words
 
 NOBODY = Origin("default")
 

@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 
 from masis.errors import SettingsError
+from masis.settings.aliases import Name
 from masis.settings.environment import config_file, environment_or
-from masis.settings.faults import not_allowed, says_two_things, wrong_value
+from masis.settings.errors import not_allowed, says_two_things, wrong_value
 from masis.settings.fields import Settings
 from masis.settings.origins import STRENGTH, Fault, Given, Origin, Read
 from masis.settings.ranges import Schema, is_number, schema_of
 from masis.settings.sources import from_environment, from_file, from_flags
-from masis.settings.spellings import Name
 
 WEIGHTS = ("faithfulness_weight", "relevance_weight", "completeness_weight", "reasoning_weight")
 """Those of the overall score (``specs/masis-evaluator.md``, The Four Evaluation Dimensions)."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, NamedTuple
 
-from masis.settings.spellings import Name, written
+from masis.settings.aliases import Name, written
 
 Kind = Literal["default", "file", "environment", "flag"]
 STRENGTH: tuple[Kind, ...] = ("default", "file", "environment", "flag")

@@ -10,9 +10,9 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from masis.settings.aliases import Name
 from masis.settings.fields import Settings
 from masis.settings.secrecy import without_secrets
-from masis.settings.spellings import Name
 
 Schema = Mapping[str, Any]
 

@@ -9,20 +9,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from masis.settings.aliases import OTHER_VARIABLES, SPELLINGS, TABLES, TABLES_OF_TABLES, VARIABLES, Name
 from masis.settings.environment import read_file, toml
-from masis.settings.faults import no_such_setting, no_such_variable, not_a_table
-from masis.settings.lines import key_lines
+from masis.settings.errors import no_such_setting, no_such_variable, not_a_table
 from masis.settings.origins import Fault, Given, Origin, Read
 from masis.settings.ranges import schema_of
 from masis.settings.secrecy import may_be_a_key
-from masis.settings.spellings import (
-    OTHER_VARIABLES,
-    SPELLINGS,
-    TABLES,
-    TABLES_OF_TABLES,
-    VARIABLES,
-    Name,
-)
+from masis.settings.toml_positions import key_lines
 
 DEEPEST = 3
 """How deep values lie in tables: providers, the name, the key."""

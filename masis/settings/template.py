@@ -5,10 +5,10 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator
 
+from masis.settings.aliases import CRITIQUE, TABLES_OF_TABLES, YAML_KEYS, written
+from masis.settings.docs import GROUPS
 from masis.settings.fields import Settings
 from masis.settings.ranges import as_toml, described, schema_of
-from masis.settings.spellings import CRITIQUE, TABLES_OF_TABLES, YAML_KEYS, written
-from masis.settings.words import GROUPS
 
 WIDTH = 100
 

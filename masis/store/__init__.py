@@ -20,16 +20,10 @@ from typing import Self
 
 from masis.schema.base import utc_now
 from masis.schema.retention import Shrunk
-from masis.store import shrinking, transfer
-from masis.store.acceptances import Acceptances, RememberedGrades
-from masis.store.cases import Cases
-from masis.store.checking import Tried, check, try_writing
-from masis.store.corpora import Corpora, CorpusImport, CorpusRetriever, CorpusSummary
-from masis.store.decisions import Decisions
-from masis.store.drafts import Drafts
-from masis.store.evidence import EvidenceOfCases
-from masis.store.executions import Executions
-from masis.store.measure_records import (
+from masis.store.audits.cases import Cases
+from masis.store.audits.evidence import EvidenceOfCases
+from masis.store.audits.executions import Executions
+from masis.store.audits.metric_records import (
     Distribution,
     Measure,
     MeasuredRun,
@@ -40,11 +34,14 @@ from masis.store.measure_records import (
     Rate,
     Rates,
 )
-from masis.store.measures import Measures
-from masis.store.migrations import Listener, Upgrade
-from masis.store.opening import Database, Unguarded, damage_told, open_database
-from masis.store.owners import Owner, this_process
-from masis.store.purges import Purges
+from masis.store.audits.metrics import Measures
+from masis.store.audits.runs import Runs
+from masis.store.core import archive
+from masis.store.core.archive import Putting, StoreRecord
+from masis.store.core.connections import Database, Unguarded, damage_told, open_database
+from masis.store.core.health import Tried, check, try_writing
+from masis.store.core.migrations import Listener, Upgrade
+from masis.store.core.process_owner import Owner, this_process
 from masis.store.records import (
     Added,
     CaseFilter,
@@ -58,17 +55,16 @@ from masis.store.records import (
     RunSummary,
     StoreCheck,
 )
-from masis.store.retention import Retention
-from masis.store.runs import Runs
-from masis.store.screening_log import ScreeningLog
-from masis.store.screening_records import (
-    ScreeningLogFilter,
-    ScreeningLogPage,
-    ScreeningProgress,
-    ScreeningSummary,
-)
-from masis.store.screenings import Screenings
-from masis.store.transfer import Putting, StoreRecord
+from masis.store.retention import shrinking
+from masis.store.retention.purges import Purges
+from masis.store.retention.removal import Retention
+from masis.store.reviews.decisions import Decisions
+from masis.store.reviews.drafts import Drafts
+from masis.store.screening.acceptance_memory import Acceptances, RememberedGrades
+from masis.store.screening.corpora import Corpora, CorpusImport, CorpusRetriever, CorpusSummary
+from masis.store.screening.log import ScreeningLog
+from masis.store.screening.records import ScreeningLogFilter, ScreeningLogPage, ScreeningProgress, ScreeningSummary
+from masis.store.screening.screenings import Screenings
 
 
 class Store:
@@ -121,13 +117,13 @@ class Store:
 
     def read_out(self) -> Iterator[StoreRecord]:
         """Everything the store holds, as records, of one moment."""
-        return transfer.read_out(self.database)
+        return archive.read_out(self.database)
 
     @contextlib.contextmanager
     def putting(self) -> Iterator[Putting]:
         """Put records into this store, which must be empty: all of them or, if it fails, none. Raises StoreError."""
         with self.database.writing() as connection:
-            transfer.assert_empty(connection, self.database)
+            archive.assert_empty(connection, self.database)
             yield (putting := Putting(connection))
             putting.finish()
 

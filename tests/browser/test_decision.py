@@ -19,8 +19,8 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from masis.schema.case import Case
 from masis.schema.review import Decision
+from masis.services import Workbench
 from masis.store.records import DecisionFilter
-from masis.workbench import Workbench
 from tests.browser.conftest import FLAGS, ROOT, Tab, _wait_for, free_port
 from tools.browser import installed_browser
 

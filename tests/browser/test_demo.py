@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-from masis.workbench import Workbench
+from masis.services import Workbench
 from tests.browser.conftest import Tab, serving
 
 FABRICATED = "strategy-01-fabricated"

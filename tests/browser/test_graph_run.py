@@ -7,11 +7,11 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, expect
 
-from masis import passes
+from masis.api import stepwise
 from masis.schema.case import Case
+from masis.services import Workbench
+from masis.services.outcome import outcome
 from masis.settings import Settings
-from masis.workbench import Workbench
-from masis.workbench.outcome import outcome
 from tests.browser.conftest import Tab, serving
 
 CASE = Case.model_validate(
@@ -34,9 +34,9 @@ def test_the_second_draft_of_a_graph_is_approved_on_the_page(
 ) -> None:
     db = tmp_path / "graph.db"
     bench = Workbench.open(db)
-    run = passes.audit_once(CASE, Settings(), before=passes.audit_once(CASE, Settings()), answer=BETTER)
+    run = stepwise.audit_once(CASE, Settings(), before=stepwise.audit_once(CASE, Settings()), answer=BETTER)
     bench.import_cases([CASE])
-    bench.store_run(CASE, passes.evaluate_once(CASE, run, Settings()))
+    bench.store_run(CASE, stepwise.evaluate_once(CASE, run, Settings()))
     assert outcome(bench.store, CASE.id) is None
     with serving("serve", "--db", str(db), "--no-browser", folder=tmp_path) as base:
         tab = open_tab(base)

@@ -19,7 +19,7 @@ from playwright.sync_api import TimeoutError as PlaywrightTimeoutError
 from masis.schema.case import Case
 from masis.schema.review import Decision
 from masis.schema.run import Run
-from masis.workbench import Workbench
+from masis.services import Workbench
 from tests.browser.conftest import Tab, serving
 
 MARKUP = (

@@ -12,7 +12,7 @@ from pathlib import Path
 from playwright.sync_api import expect
 
 from masis.schema.case import Case
-from masis.workbench import Workbench, demo_cases
+from masis.services import Workbench, demo_cases
 from tests.browser.conftest import Tab, serving
 from tests.browser.test_accessibility import AXE, grave
 

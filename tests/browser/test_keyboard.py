@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-from masis.workbench import Workbench
+from masis.services import Workbench
 from tests.browser.conftest import Tab, serving
 from tests.browser.test_decision import cases, panel
 

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from masis.schema.case import Case
-from masis.workbench import Workbench, demo_cases
+from masis.services import Workbench, demo_cases
 from tests.browser.conftest import Tab, serving
 
 AUDITED = ("strategy-01-fabricated", "docs-02-altered", "policy-01-clean")

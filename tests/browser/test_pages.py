@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from masis.schema.review import Decision
-from masis.workbench import Workbench, demo_cases
+from masis.services import Workbench, demo_cases
 from tests.browser.conftest import Tab, serving
 
 AUDITED = ("strategy-01-fabricated", "docs-02-altered", "medicine-01-unsafe", "finance-05-conflict", "policy-01-clean")

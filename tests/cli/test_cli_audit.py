@@ -13,7 +13,7 @@ from subprocess import Popen
 import pytest
 
 from masis.schema.run import Run
-from masis.workbench import Workbench
+from masis.services import Workbench
 from tests.cli.running import Masis, case, lines, start
 
 

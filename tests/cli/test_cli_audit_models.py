@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from masis.errors import UnknownRecord
-from masis.workbench import Workbench
+from masis.services import Workbench
 from tests.cli.running import Masis, case, lines, start
 from tests.served_replies import Behaviour, Request, faulty
 from tests.serving_models import ModelServer

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from masis.workbench import Workbench
+from masis.services import Workbench
 from tests.cli.running import Masis, case, lines, start
 
 BAD_LINES = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from masis.workbench import demo_case_files
+from masis.services import demo_case_files
 from tests.cli.running import Masis, case, lines
 
 

@@ -15,7 +15,7 @@ from masis.cli import COMMANDS, main
 from masis.cli.group import Command, CommandGroup, JobFailed
 from masis.cli.log import Lines
 from masis.cli.options import chosen_settings
-from masis.cli.talk import Complaints, Progress, counted, printable, say
+from masis.cli.output import Complaints, Progress, counted, printable, say
 from masis.errors import InputError, SettingsError
 from masis.version import APP
 
@@ -44,7 +44,7 @@ def test_help_imports_nothing_heavy() -> None:
     code = (
         "import sys\nfrom masis.cli import main\n"
         "main(['--help'], standalone_mode=False)\n"
-        "print(sorted({'pydantic', 'streamlit', 'pandas', 'sqlite_utils', 'masis.workbench'} & set(sys.modules)))"
+        "print(sorted({'pydantic', 'streamlit', 'pandas', 'sqlite_utils', 'masis.services'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.endswith("[]\n")

@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 
-from masis.cli.talk import Progress
+from masis.cli.output import Progress
 from masis.integrations.dspy import programs
 from masis.schema.review import Decision
+from masis.services import Workbench
 from masis.store import Store
-from masis.workbench import Workbench
 from tests.cli.running import Masis, case, lines
 from tests.integrations.test_dspy_programs import a_program
 
@@ -180,7 +180,7 @@ def test_a_runs_export_leaves_out_what_is_gone(masis: Masis, audited: Path) -> N
 def test_ctrl_c_ends_it_after_the_batch_under_way_and_the_same_command_goes_on(
     masis: Masis, audited: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("masis.store.retention.BATCH", 1)
+    monkeypatch.setattr("masis.store.retention.removal.BATCH", 1)
     move = Progress.move
 
     def interrupted(self: Progress, to: int, note: str) -> None:
@@ -202,7 +202,7 @@ def test_ctrl_c_ends_it_after_the_batch_under_way_and_the_same_command_goes_on(
 def test_a_database_that_another_holds_is_an_error_in_words_and_nothing_goes(
     masis: Masis, audited: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("masis.store.opening.BUSY_TIMEOUT_S", 0.1)
+    monkeypatch.setattr("masis.store.core.connections.BUSY_TIMEOUT_S", 0.1)
     holder = sqlite3.connect(audited, isolation_level=None)
     holder.execute("BEGIN IMMEDIATE")
     result = masis("purge", "--yes", "--db", audited)
@@ -216,7 +216,7 @@ def test_without_room_for_a_new_file_the_old_one_stays_and_that_is_said(
     masis: Masis, audited: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "masis.store.shrinking.shutil.disk_usage", lambda folder: SimpleNamespace(total=1, used=1, free=1000)
+        "masis.store.retention.shrinking.shutil.disk_usage", lambda folder: SimpleNamespace(total=1, used=1, free=1000)
     )
     result = masis("purge", "--yes", "--json", "--db", audited)
     assert result.exit_code == 0

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from masis.schema.review import Decision
-from masis.workbench import Workbench, demo_cases
+from masis.services import Workbench, demo_cases
 from tests.cli.running import Masis
 
 
@@ -21,7 +21,7 @@ def launched(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
         calls.append({"db": db, "port": port, "address": address, "open_browser": open_browser})
         return 0
 
-    monkeypatch.setattr("masis.ui.serve.launch", launch)
+    monkeypatch.setattr("masis.ui.shell.serve.launch", launch)
     return calls
 
 

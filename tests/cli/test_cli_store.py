@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from masis.cli.exporting import whole_file
+from masis.cli.export_data import whole_file
 from masis.schema.review import Decision
 from masis.schema.run import Run
-from masis.workbench import Workbench
+from masis.services import Workbench
 from tests.cli.running import Masis, case, lines
 from tests.serving_models import ModelServer
 

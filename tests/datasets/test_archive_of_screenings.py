@@ -11,7 +11,7 @@ import pytest
 
 from masis.datasets.archive import read_archive
 from masis.errors import InputError, StoreError
-from masis.screening.memory import acceptances
+from masis.screening.rounds.memory import acceptances
 from masis.store import Owner, Store
 from tests.datasets.test_archive import written
 from tests.store.conftest import ticking

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from masis.datasets.bench import render, run_bench
-from masis.datasets.bench.metrics import Judged, figures
-from masis.datasets.bench.rows import groups, half_of
+from masis.bench import render, run_bench
+from masis.bench.metrics import Judged, figures
+from masis.bench.rows import groups, half_of
 from masis.errors import InputError
 
 

@@ -9,13 +9,12 @@ from typing import Any
 import pytest
 
 from masis import Case, run_audit
-from masis.datasets.bench import render, run_bench
-from masis.datasets.bench.findings import held
-from masis.datasets.bench.outcomes import Outcome, outcomes
+from masis.bench import render, run_bench
+from masis.bench.outcomes import Outcome, held, outcomes
 from masis.errors import InputError
 from masis.schema.audit import Issue
 from masis.schema.run import Run
-from tests.steps import factories
+from tests.audit import factories
 
 ANSWER = "It grew by 21% [1]. It has two yards [9]. It never rains."
 GOLD: dict[str, Any] = {

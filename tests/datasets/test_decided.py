@@ -15,9 +15,9 @@ from masis.datasets.writers import write_decided, write_log_csv
 from masis.datasets.writers.decided import COLUMNS, inert
 from masis.schema.case import Case
 from masis.schema.review import Decision
+from masis.services import Workbench
+from masis.services.retention import purge, rule_of
 from masis.store.records import DecisionFilter
-from masis.workbench import Workbench
-from masis.workbench.retention import purge, rule_of
 
 EVIDENCE = [{"id": "c1", "text": "The bridge is 120 metres long and was opened in 1931."}]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from masis import auditor
+from masis.api import audits
 from masis.cli import main
 from masis.errors import MissingExtra
 from masis.integrations.dspy import programs
@@ -35,7 +35,7 @@ def no_dspy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_importing_masis_imports_no_dspy() -> None:
-    code = "import sys, masis, masis.auditor, masis.cli.audit; assert 'dspy' not in sys.modules"
+    code = "import sys, masis, masis.api.audits, masis.cli.audit; assert 'dspy' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
@@ -56,10 +56,10 @@ def test_a_program_can_be_listed_and_named_and_says_what_it_needs(tmp_path: Path
     listed = CliRunner().invoke(main, ["optimize", "--list", "--programs", str(tmp_path)])
     assert "dspy:careful@1" in listed.stdout
     settings = Settings(critic="dspy:careful", programs_folder=str(tmp_path))
-    assert auditor.pinned(settings).critic == "dspy:careful@1"
-    assert "dspy:careful@1" not in auditor.offered_models(settings, "critic")
-    assert auditor.uses_models(settings)
-    for refused in (auditor.check_models, auditor.roles_for, auditor.addresses):
+    assert audits.pinned(settings).critic == "dspy:careful@1"
+    assert "dspy:careful@1" not in audits.offered_models(settings, "critic")
+    assert audits.uses_models(settings)
+    for refused in (audits.check_models, audits.roles_for, audits.addresses):
         with pytest.raises(MissingExtra, match="masis-workbench"):
             refused(settings)
 

@@ -9,20 +9,20 @@ from typing import Any
 
 import pytest
 
-from masis.auditor import audit_citations
+from masis.api.audits import audit_citations
+from masis.audit.critique import Objection
+from masis.audit.issues import raised
 from masis.errors import InputError, SettingsError
 from masis.integrations.dspy import labelled, metric, programs
 from masis.integrations.dspy.labelled import Expected, Labelled
+from masis.integrations.dspy.plugin import critics, revisers
 from masis.integrations.dspy.programs import MadeFrom, Measured, Part, Program
-from masis.integrations.dspy.shelf import critics, revisers
 from masis.schema.audit import Issue
 from masis.schema.case import Case, Evidence
 from masis.schema.review import TargetLabel
+from masis.services import demo_cases
 from masis.settings import Settings
-from masis.steps.critique import Objection
-from masis.steps.issues import raised
 from masis.store import Store
-from masis.workbench import demo_cases
 from tests.store.factories import a_case, a_decision, a_run
 
 FIGURE = Measured(mean=0.5, low=0.4, high=0.6, answers=10)

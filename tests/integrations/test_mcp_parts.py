@@ -21,16 +21,16 @@ from masis.cli import main
 from masis.errors import InputError, MasisError, MissingExtra
 from masis.integrations import mcp
 from masis.integrations.mcp import arguments, prompts, reports
-from masis.integrations.mcp.completing import MOST, completed
 from masis.integrations.mcp.cursors import cursor, page_of
-from masis.integrations.mcp.desk import Desk, Progress, Stopped, Watch
+from masis.integrations.mcp.prompts import MOST, completed
 from masis.integrations.mcp.quoting import quoted_json, visible
+from masis.integrations.mcp.server import Busy, Pool
 from masis.integrations.mcp.sources import address, gathered
+from masis.integrations.mcp.tool_handlers import Desk, Progress, Stopped, Watch
 from masis.integrations.mcp.tools import TOOLS
-from masis.integrations.mcp.working import Busy, Pool
 from masis.schema.case import Case, Evidence
+from masis.services import Workbench
 from masis.settings import Settings
-from masis.workbench import Workbench
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20),
@@ -167,7 +167,7 @@ def test_an_audit_whose_caller_is_gone_stops_and_is_taken_up_after_what_was_fini
 
 def test_a_run_too_long_for_an_answer_is_pointed_to_as_a_resource(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     run = desk.run_audit(arguments.read(arguments.RunAudit, {"caseId": "bridge"}), Watch())
-    monkeypatch.setattr("masis.integrations.mcp.desk.MOST_REPORTED", 1000)
+    monkeypatch.setattr("masis.integrations.mcp.tool_handlers.MOST_REPORTED", 1000)
     with pytest.raises(InputError, match=f"read the resource {run.uri}"):
         desk.get_run(arguments.read(arguments.GetRun, {"runId": run.run_id, "detail": "whole"}), Watch())
 
@@ -227,7 +227,7 @@ def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> Desk:
 
 
 def test_a_pool_takes_so_many_calls_and_refuses_the_next_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("masis.integrations.mcp.working.MOST_WAITING", 2)
+    monkeypatch.setattr("masis.integrations.mcp.server.MOST_WAITING", 2)
     let_go = threading.Event()
 
     async def fill() -> None:

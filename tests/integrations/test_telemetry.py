@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from masis.steps.metrics import METRICS
+from masis.audit.metric_catalogue import METRICS
 from tools import telemetry_reference
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -6,13 +6,13 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from masis.llm.model import Model
-from masis.llm.prompting import Prompt
+from masis.audit.run_control import Conduct
+from masis.llm.client.model import Model
 from masis.llm.registry import asker
-from masis.llm.replies import Number
+from masis.llm.roles.prompting import Prompt
+from masis.llm.roles.replies import Number
 from masis.schema.providers import ProviderSettings, Wire
 from masis.settings import Settings
-from masis.steps.conduct import Conduct
 from tests.serving_models import ModelServer
 
 KEY = "loopback/0123456789.abcdef"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from masis.llm import replies
+from masis.llm.roles import replies
 
 PROMPT_OF = {
     replies.ClaimsReply: "claims_extract",

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from masis.llm import habits
+from masis.llm.client import server_capabilities
 from tests.llm.asking import KEY
 
 
 @pytest.fixture(autouse=True)
 def _a_key_and_no_habits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SCRIPTED_KEY", KEY)
-    habits.forget()
+    server_capabilities.forget()

@@ -9,10 +9,10 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from masis.audit.run_control import Conduct
 from masis.errors import BadReply, StepError
-from masis.llm.prompting import Prompt, R
-from masis.llm.reading import Unreadable, read
-from masis.steps.conduct import Conduct
+from masis.llm.client.reply_parsing import Unreadable, read
+from masis.llm.roles.prompting import Prompt, R
 
 MARK = "0123456789abcdef0123456789abcdef"
 

@@ -8,21 +8,20 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from masis.auditor import audit_citations
+from masis.api.audits import audit_citations
+from masis.audit import critique as critique_step
+from masis.audit import evaluation as evaluation_step
+from masis.audit import issues as issues_step
+from masis.audit.assertions import citations_by_sentence, sentence_claim
 from masis.errors import InvalidRevision
-from masis.llm import critic, evaluator, reviser
-from masis.llm.extraction import Extractions
-from masis.llm.replies import CompletenessReply, CritiqueReply, EvaluationReply, RevisionReply
-from masis.llm.verifier import ModelVerifier
+from masis.llm.roles import critic, evaluator, reviser
+from masis.llm.roles.replies import CompletenessReply, CritiqueReply, EvaluationReply, RevisionReply
+from masis.llm.roles.verifier import Extractions, ModelVerifier
 from masis.schema.case import Evidence
 from masis.schema.storable import storable
 from masis.settings import Settings
-from masis.steps import critique as critique_step
-from masis.steps import evaluation as evaluation_step
-from masis.steps import issues as issues_step
-from masis.steps.assertions import citations_by_sentence, sentence_claim
+from tests.audit.factories import JUDGED_BY, context, issue, verdict
 from tests.llm.scripted_asker import ScriptedAsker
-from tests.steps.factories import JUDGED_BY, context, issue, verdict
 
 EVIDENCE = (
     Evidence(id="chunk_1", text="The bridge is 120 metres long."),

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from masis import auditor, run_audit
+from masis import run_audit
+from masis.api import audits
 from masis.errors import MissingExtra, SettingsError
-from masis.llm import brought
-from masis.llm.critic import ModelCritic
-from masis.llm.model import Model
+from masis.llm import role_plugins
+from masis.llm.client.model import Model
+from masis.llm.roles.critic import ModelCritic
 from masis.schema.audit import JudgedBy
 from masis.schema.case import Case
 from masis.schema.providers import Price, ProviderSettings
@@ -71,7 +72,7 @@ def _on_the_shelf(monkeypatch: pytest.MonkeyPatch) -> None:
     def points(role: str) -> dict[str, Any]:
         return {"theirs": Point()} if role == "critic" else {}
 
-    monkeypatch.setattr(brought, "_entry_points", points)
+    monkeypatch.setattr(role_plugins, "_entry_points", points)
 
 
 @pytest.fixture
@@ -95,37 +96,37 @@ def test_a_brought_critic_judges_with_a_model_of_ours(settings: Settings) -> Non
 
 
 def test_what_it_costs_and_where_it_goes_is_told_of_the_model_behind_it(settings: Settings) -> None:
-    assert auditor.addresses(settings) == (settings.providers["scripted"].address,)
-    assert auditor.unpriced_models(settings) == ()
-    plain = auditor.estimate(CASE, settings.model_copy(update={"critic": "scripted:m"}))
-    brought_in = auditor.estimate(CASE, settings)
+    assert audits.addresses(settings) == (settings.providers["scripted"].address,)
+    assert audits.unpriced_models(settings) == ()
+    plain = audits.estimate(CASE, settings.model_copy(update={"critic": "scripted:m"}))
+    brought_in = audits.estimate(CASE, settings)
     assert brought_in.calls == plain.calls
     assert brought_in.tokens > plain.tokens + 20_000
-    assert auditor.with_concurrency(settings, 7).providers["scripted"].concurrency == 7
-    assert auditor.probed("theirs:strict", settings).ok
+    assert audits.with_concurrency(settings, 7).providers["scripted"].concurrency == 7
+    assert audits.probed("theirs:strict", settings).ok
 
 
 def test_settings_are_pinned_to_its_version(settings: Settings) -> None:
-    assert auditor.pinned(settings).critic == "theirs:strict@3"
-    assert auditor.pinned(auditor.pinned(settings)) == auditor.pinned(settings)
-    assert auditor.asked_model("theirs:strict", "critic", settings) == "scripted:m"
-    assert auditor.asked_model("openai", "critic", settings) == "openai"
+    assert audits.pinned(settings).critic == "theirs:strict@3"
+    assert audits.pinned(audits.pinned(settings)) == audits.pinned(settings)
+    assert audits.asked_model("theirs:strict", "critic", settings) == "scripted:m"
+    assert audits.asked_model("openai", "critic", settings) == "openai"
 
 
 def test_it_is_for_its_own_role(settings: Settings) -> None:
-    assert "theirs:strict@3" in auditor.offered_models(settings, "critic")
-    assert "theirs:strict@3" not in auditor.offered_models(settings, "verifier")
+    assert "theirs:strict@3" in audits.offered_models(settings, "critic")
+    assert "theirs:strict@3" not in audits.offered_models(settings, "verifier")
     with pytest.raises(SettingsError, match="verifier"):
-        auditor.check_models(settings.model_copy(update={"verifier": "theirs:strict"}))
+        audits.check_models(settings.model_copy(update={"verifier": "theirs:strict"}))
 
 
 def test_what_is_wrong_with_it_is_said_before_an_audit(settings: Settings) -> None:
     with pytest.raises(SettingsError, match="theirs:strict"):
-        auditor.check_models(settings.model_copy(update={"critic": "theirs:strikt"}))
+        audits.check_models(settings.model_copy(update={"critic": "theirs:strikt"}))
     with pytest.raises(MissingExtra, match="pip install theirs"):
-        auditor.check_models(settings.model_copy(update={"critic": "theirs:gone"}))
+        audits.check_models(settings.model_copy(update={"critic": "theirs:gone"}))
 
 
 def test_a_provider_of_the_settings_goes_before_a_shelf_of_the_same_name(settings: Settings) -> None:
     own = settings.model_copy(update={"providers": settings.providers | {"theirs": settings.providers["scripted"]}})
-    assert auditor.resolved("theirs:strict", "critic", own) == "theirs:strict"
+    assert audits.resolved("theirs:strict", "critic", own) == "theirs:strict"

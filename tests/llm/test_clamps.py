@@ -8,8 +8,8 @@ import pytest
 
 from masis.schema.case import Case
 from masis.schema.run import Run
+from masis.services import Workbench
 from masis.settings import ROLES, Settings
-from masis.workbench import Workbench
 from tests.llm.test_faults_by_step import settings_for
 from tests.served_replies import Behaviour, Request, says, sensible
 from tests.serving_models import ModelServer
@@ -114,7 +114,7 @@ def test_the_critic_is_an_auditor_of_its_own_who_is_told_neither_the_right_answe
 
 @pytest.mark.spec("MASIS-CRITIC-P1")
 def test_the_auditor_is_by_default_a_stronger_model_than_the_writer(monkeypatch: pytest.MonkeyPatch) -> None:
-    from masis.auditor import resolved
+    from masis.api.audits import resolved
 
     monkeypatch.setenv("OPENAI_API_KEY", "sk-loopback-0123456789abcdef")
     models = {role: resolved("openai", role, Settings()) for role in ROLES}

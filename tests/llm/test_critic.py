@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from masis.auditor import audit_citations
+from masis.api.audits import audit_citations
+from masis.audit import critique, issues
+from masis.audit.critique import CritiqueJudgement
 from masis.errors import BadReply, ProviderFailed
-from masis.llm.critic import ModelCritic
+from masis.llm.roles.critic import ModelCritic
 from masis.schema.base import Unscored
-from masis.steps import critique, issues
-from masis.steps.critique import CritiqueJudgement
+from tests.audit.factories import EVIDENCE, JUDGED_BY, citations, context
 from tests.llm.canned import critique as reply
 from tests.llm.canned import raised
 from tests.llm.scripted_asker import ScriptedAsker
-from tests.steps.factories import EVIDENCE, JUDGED_BY, citations, context
 
 ANSWER = "The bridge is 90 metres long [chunk_1]. It opened in 1931 [chunk_2]."
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from masis.errors import BadReply, ProviderFailed, StepError
-from masis.llm.drafter import ModelDrafter
+from masis.llm.roles.drafter import ModelDrafter
 from masis.schema.audit import Draft
+from tests.audit.factories import EVIDENCE
 from tests.llm.scripted_asker import MARK, ScriptedAsker
-from tests.steps.factories import EVIDENCE
 
 ANSWER = "It is 120 metres long [chunk_1]."
 

@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
+from masis.audit import evaluation
 from masis.errors import BadReply, ProviderFailed
-from masis.llm.evaluator import ModelEvaluator
+from masis.llm.roles.evaluator import ModelEvaluator
 from masis.schema.audit import CitationAudit, Evaluation
 from masis.schema.base import Unscored
 from masis.settings import Settings
-from masis.steps import evaluation
+from tests.audit.factories import citations, context, verdict
 from tests.llm.canned import evaluation as reply
 from tests.llm.scripted_asker import ScriptedAsker
-from tests.steps.factories import citations, context, verdict
 
 GENEROUS = reply(faithfulness=0.95, relevance=0.95, completeness=0.95, reasoning_quality=0.95, overall_score=0.95)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from masis import auditor
+from masis.api import audits
 from masis.schema.case import Case
 from masis.settings import ROLES, Settings
 from tests.serving_models import ModelServer
@@ -35,7 +35,7 @@ def test_critic_and_reviser_work_on_every_provider(
             reached["key_env"] = "THE_KEY"
         models = dict.fromkeys(ROLES, "offline") | {"critic": f"{provider}:judge", "reviser": f"{provider}:writer"}
         settings = Settings.model_validate({**models, "providers": {provider: reached}, "max_iterations": 2})
-        run = auditor.run_audit(CASE, settings)
+        run = audits.run_audit(CASE, settings)
         sent = server.requests
     first, second = run.iterations
     assert first.critique.judged_by is not None

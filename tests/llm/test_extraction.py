@@ -9,14 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from masis.auditor import audit_citations
+from masis.api.audits import audit_citations
 from masis.errors import BadReply, ProviderFailed, StepError
-from masis.llm.extraction import Extracted, Extractions, claims
-from masis.llm.verifier import ModelVerifier
+from masis.llm.roles.verifier import Extracted, Extractions, ModelVerifier, claims
 from masis.schema.audit import Claim
 from masis.settings import Settings
+from tests.audit.factories import EVIDENCE
 from tests.llm.scripted_asker import ScriptedAsker
-from tests.steps.factories import EVIDENCE
 
 ANSWER = "The bridge is 120 metres long [chunk_1] and it opened in 1931 [chunk_2]. How wide is it? It is **red**."
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from masis.llm.providers.base import Trouble
-from masis.llm.providers.faults import from_status, refusal, retry_after, scrubbed
+from masis.llm.providers.provider_errors import from_status, refusal, retry_after, scrubbed
 
 
 def openai(message: str, code: str | None = None, param: str | None = None) -> dict[str, Any]:

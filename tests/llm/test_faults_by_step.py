@@ -13,8 +13,8 @@ import pytest
 
 from masis.schema.case import Case
 from masis.schema.run import Event, Iteration, Run
+from masis.services import Workbench
 from masis.settings import ROLES, Settings
-from masis.workbench import Workbench
 from tests.served_replies import FAULTS, Behaviour, Request, faulty
 from tests.serving_models import ModelServer
 

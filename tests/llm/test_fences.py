@@ -12,15 +12,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from masis.llm import critic, drafter, evaluator, reviser, verifier
-from masis.llm.prompting import Prompt, disarmed, question_and_evidence, rearmed, unforgeable, without_fences
-from masis.llm.quotes import Chunks
+from masis.audit.context import AuditContext
+from masis.llm.roles import critic, drafter, evaluator, reviser, verifier
+from masis.llm.roles.prompting import Prompt, disarmed, question_and_evidence, rearmed, unforgeable, without_fences
+from masis.llm.roles.quotes import Chunks
 from masis.schema.audit import Citation, CitationAudit, Claim
 from masis.schema.case import Evidence
 from masis.settings import Settings
-from masis.steps.context import AuditContext
+from tests.audit.factories import check, citations, issue, verdict
 from tests.llm.scripted_asker import MARK
-from tests.steps.factories import check, citations, issue, verdict
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 
-from masis.llm.limits import LONGEST_HOLD_S, Limiter, limiter
+from masis.llm.client.limits import LONGEST_HOLD_S, Limiter, limiter
 
 
 def test_first_come_first_served() -> None:

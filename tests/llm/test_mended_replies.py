@@ -8,15 +8,16 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
+from masis.audit import output_validation
+from masis.audit.output_validation import PydanticValidator, Rescued
+from masis.audit.run_control import Conduct
 from masis.errors import BadReply
-from masis.llm import one_form, registry
-from masis.llm.model import Model
-from masis.llm.prompting import Prompt
-from masis.llm.replies import DraftReply, EvaluationReply
+from masis.llm import registry
+from masis.llm.client import shared_schema
+from masis.llm.client.model import Model
+from masis.llm.roles.prompting import Prompt
+from masis.llm.roles.replies import DraftReply, EvaluationReply
 from masis.schema.calls import Usage
-from masis.steps import validation
-from masis.steps.conduct import Conduct
-from masis.steps.validation import PydanticValidator, Rescued
 from tests.llm import canned
 from tests.llm.asking import KEY, PROMPT, Judged, model_at
 from tests.served_replies import Behaviour, says
@@ -90,12 +91,12 @@ def test_a_reply_that_the_provider_says_is_cut_off_is_not_even_tried() -> None:
 
 
 def test_a_reply_in_the_common_form_is_looked_for_in_its_field_first() -> None:
-    prompt = Prompt(PROMPT.frame, "x" * one_form.COMMON_FROM, PROMPT.task, PROMPT.version)
+    prompt = Prompt(PROMPT.frame, "x" * shared_schema.COMMON_FROM, PROMPT.task, PROMPT.version)
     with ModelServer([says("{'evaluator': ...}")]) as server:
         model, asked = mending(model_at(server), {"evaluator": canned.evaluation()})
         found = model.ask(prompt, EvaluationReply, max_tokens=100)
     assert found == EvaluationReply.model_validate(canned.evaluation())
-    assert [shape for _, shape in asked] == [one_form.holding(EvaluationReply)]
+    assert [shape for _, shape in asked] == [shared_schema.holding(EvaluationReply)]
 
 
 def test_the_validator_of_the_settings_is_the_one_that_mends(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,4 +107,4 @@ def test_the_validator_of_the_settings_is_the_one_that_mends(monkeypatch: pytest
     monkeypatch.setattr(registry, "chosen", lambda name: Mending(name=name))
     with ModelServer([says(BAD)]) as server:
         assert model_at(server, output_validator="ours").ask(PROMPT, DraftReply, max_tokens=100).answer == "Ten metres."
-    assert validation.chosen("pydantic").rescued(BAD, Judged) is None
+    assert output_validation.chosen("pydantic").rescued(BAD, Judged) is None

@@ -8,21 +8,20 @@ from typing import Any
 
 import pytest
 
-from masis import loop
-from masis.auditor import drained
-from masis.llm.critic import ModelCritic
-from masis.llm.drafter import ModelDrafter
-from masis.llm.evaluator import ModelEvaluator
-from masis.llm.extraction import Extractions
-from masis.llm.prompting import Prompt
-from masis.llm.reviser import ModelReviser
-from masis.llm.verifier import ModelVerifier
-from masis.loop import Roles
-from masis.offline.critic import OfflineCritic
-from masis.offline.drafter import OfflineDrafter
-from masis.offline.evaluator import OfflineEvaluator
-from masis.offline.reviser import OfflineReviser
-from masis.offline.verifier import OfflineVerifier
+from masis.api.audits import drained
+from masis.audit import loop
+from masis.audit.loop import Roles
+from masis.llm.roles.critic import ModelCritic
+from masis.llm.roles.drafter import ModelDrafter
+from masis.llm.roles.evaluator import ModelEvaluator
+from masis.llm.roles.prompting import Prompt
+from masis.llm.roles.reviser import ModelReviser
+from masis.llm.roles.verifier import Extractions, ModelVerifier
+from masis.offline.roles.critic import OfflineCritic
+from masis.offline.roles.drafter import OfflineDrafter
+from masis.offline.roles.evaluator import OfflineEvaluator
+from masis.offline.roles.reviser import OfflineReviser
+from masis.offline.roles.verifier import OfflineVerifier
 from masis.schema.case import Case, Evidence
 from masis.schema.run import Run
 from masis.settings import Settings

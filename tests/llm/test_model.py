@@ -12,11 +12,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from masis.audit.run_control import Conduct
 from masis.errors import BadReply, ProviderFailed, StepError
-from masis.llm.model import Retries
+from masis.llm.client.model import Retries
 from masis.schema.calls import CallOutcome
 from masis.schema.providers import Wire
-from masis.steps.conduct import Conduct
 from tests.llm.asking import KEY, PROMPT, WIRES, Judged, model_at
 from tests.serving_models import FAULTS, Behaviour, ModelServer, Request, faulty, says, status
 

@@ -7,8 +7,8 @@ from typing import get_args
 
 import pytest
 
+from masis.llm.client.model import OUTCOMES, RAW_KEPT, Retries
 from masis.llm.endpoints import CONCURRENCY, KNOWN
-from masis.llm.model import OUTCOMES, RAW_KEPT, Retries
 from masis.schema.calls import CallOutcome
 from masis.schema.providers import Price, ProviderSettings
 from masis.settings import Settings

@@ -7,26 +7,25 @@ from typing import Any
 
 import pytest
 
-from masis.llm import schemas
-from masis.llm.critic import ModelCritic
-from masis.llm.evaluator import ModelEvaluator
-from masis.llm.extraction import Extractions
-from masis.llm.one_form import COMMON_FROM, CommonReply, asked_in, pays, read_from
-from masis.llm.prompting import Prompt
-from masis.llm.reading import Unreadable
-from masis.llm.replies import ClaimsReply, CompletenessReply, CritiqueReply
-from masis.llm.reviser import ModelReviser
-from masis.llm.verifier import ModelVerifier
+from masis.audit.context import AuditContext
+from masis.llm.client import schemas
+from masis.llm.client.reply_parsing import Unreadable
+from masis.llm.client.shared_schema import COMMON_FROM, CommonReply, asked_in, pays, read_from
+from masis.llm.roles.critic import ModelCritic
+from masis.llm.roles.evaluator import ModelEvaluator
+from masis.llm.roles.prompting import Prompt
+from masis.llm.roles.replies import ClaimsReply, CompletenessReply, CritiqueReply
+from masis.llm.roles.reviser import ModelReviser
+from masis.llm.roles.verifier import Extractions, ModelVerifier
 from masis.schema.base import Unscored
 from masis.schema.calls import ModelCall
 from masis.schema.case import Evidence
 from masis.schema.providers import Wire
 from masis.settings import Settings
-from masis.steps.context import AuditContext
+from tests.audit.factories import check, context, issue, verdict
 from tests.llm import canned
 from tests.llm.asking import WIRES, model_at
 from tests.serving_models import Behaviour, ModelServer, Request, broken_rules, says, status
-from tests.steps.factories import check, context, issue, verdict
 
 pytest.importorskip("anthropic")
 LONG = Prompt("frame", "x" * COMMON_FROM, "task", "critic/1+0")

@@ -11,8 +11,8 @@ import pytest
 
 from masis.schema.case import Case
 from masis.schema.run import Event, Run
+from masis.services import Workbench
 from masis.settings import ROLES, Settings
-from masis.workbench import Workbench
 from tests.llm.asking import KEY
 from tests.served_replies import Behaviour, Request, faulty
 from tests.serving_models import ModelServer

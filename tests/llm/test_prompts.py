@@ -10,21 +10,21 @@ from typing import Any
 
 import pytest
 
-from masis.llm import replies, schemas
-from masis.llm.critic import ModelCritic
-from masis.llm.critic import prompt as critic_prompt
-from masis.llm.evaluator import ModelEvaluator, constants
-from masis.llm.evaluator import prompt as evaluator_prompt
-from masis.llm.extraction import Extractions
-from masis.llm.prompting import FOLDER, load, question_and_evidence
-from masis.llm.reviser import ModelReviser
-from masis.llm.verifier import ModelVerifier
+from masis.llm.client import schemas
+from masis.llm.roles import replies
+from masis.llm.roles.critic import ModelCritic
+from masis.llm.roles.critic import prompt as critic_prompt
+from masis.llm.roles.evaluator import ModelEvaluator, constants
+from masis.llm.roles.evaluator import prompt as evaluator_prompt
+from masis.llm.roles.prompting import FOLDER, load, question_and_evidence
+from masis.llm.roles.reviser import ModelReviser
+from masis.llm.roles.verifier import Extractions, ModelVerifier
 from masis.schema.audit import IssueType
 from masis.schema.case import Evidence
 from masis.settings import Settings
+from tests.audit.factories import EVIDENCE, check, citations, context, issue, verdict
 from tests.llm import canned
 from tests.llm.scripted_asker import MARK, ScriptedAsker
-from tests.steps.factories import EVIDENCE, check, citations, context, issue, verdict
 
 VERSIONS = {
     "claims_extract": "claims_extract/1+95ab6264",

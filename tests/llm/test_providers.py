@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
+from masis.audit.run_control import Conduct
 from masis.errors import BadReply, ProviderFailed
 from masis.llm import registry
 from masis.schema.providers import Wire
 from masis.settings import Settings
-from masis.steps.conduct import Conduct
 from tests.llm.asking import KEY, PROMPT, WIRES, Judged, model_at
 from tests.serving_models import Behaviour, ModelServer, Request, says
 

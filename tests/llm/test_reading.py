@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from masis.llm.reading import LONGEST_REPLY, Unreadable, read
+from masis.llm.client.reply_parsing import LONGEST_REPLY, Unreadable, read
 from tests.llm.asking import Judged
 
 GOOD = {"reasons": ["a { in a text", 'and "quotes"'], "sound": True, "confidence": 0.7}

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from masis.auditor import audit_citations
-from masis.llm.extraction import Extracted, claims
+from masis.api.audits import audit_citations
+from masis.audit.assertions import asserts
+from masis.audit.quotes import located
+from masis.llm.roles.verifier import Extracted, claims
 from masis.schema.audit import CitationAudit
 from masis.schema.case import Case
-from masis.steps.assertions import asserts
-from masis.steps.quotes import located
 
 pytestmark = pytest.mark.real_data
 _CHANGED = str.maketrans({"“": '"', "”": '"', "’": "'", "–": "-", "*": ""})

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from masis.llm.quotes import Chunks
-from masis.llm.references import with_references
-from masis.llm.replies import Stance
-from masis.llm.verdicts import Judged
+from masis.llm.roles.quotes import Chunks
+from masis.llm.roles.replies import Stance
+from masis.llm.roles.verdicts import Judged, with_references
 from masis.schema.audit import Claim, ClaimCheck, ReferenceCheck
 from masis.schema.case import ClaimVerdict, Evidence
 

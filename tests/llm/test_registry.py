@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from masis.audit.run_control import Conduct
 from masis.errors import MissingExtra, SettingsError, StepError
 from masis.llm import registry
 from masis.llm.endpoints import endpoint
 from masis.llm.registry import Ready, asker, probe, resolve
 from masis.settings import Settings, load, secret
-from masis.steps.conduct import Conduct
 from tests.llm.asking import KEY, PROMPT, WIRES, Judged, model_at
 from tests.serving_models import Behaviour, ModelServer, faulty, says, status
 

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from masis.errors import BadReply, InvalidRevision, ProviderFailed, ReviserFailed, StepError
-from masis.llm.reviser import ISSUES_MOST, ModelReviser
+from masis.llm.roles.reviser import ISSUES_MOST, ModelReviser
 from masis.schema.audit import Issue, Revision
+from tests.audit.factories import context, issue, verdict
 from tests.llm.canned import revision as reply
 from tests.llm.scripted_asker import MARK, ScriptedAsker
-from tests.steps.factories import context, issue, verdict
 
 OLD = "The bridge is 90 metres long [chunk_1]. It opened in 1931 [chunk_2]."
 NEW = "The bridge is 120 metres long [chunk_1]. It opened in 1931 [chunk_2]."

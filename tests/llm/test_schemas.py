@@ -8,8 +8,9 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import BaseModel, Field
 
-from masis.llm import replies, schemas
+from masis.llm.client import schemas
 from masis.llm.registry import Ready
+from masis.llm.roles import replies
 from tests.served_replies import Request
 from tests.serving_models import broken_rules
 

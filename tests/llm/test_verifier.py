@@ -8,18 +8,17 @@ from typing import Any
 
 import pytest
 
+from masis.audit import claims as claims_step
+from masis.audit.claims import Checked
 from masis.errors import BadReply, ProviderFailed
-from masis.llm.extraction import Extractions
-from masis.llm.prompting import Prompt
-from masis.llm.verifier import ModelVerifier
+from masis.llm.roles.prompting import Prompt
+from masis.llm.roles.verifier import Extractions, ModelVerifier
 from masis.schema.audit import Claim, ClaimCheck
 from masis.schema.case import Evidence
 from masis.settings import Settings
-from masis.steps import claims as claims_step
-from masis.steps.claims import Checked
+from tests.audit.factories import EVIDENCE
 from tests.llm.canned import bearing, verdict
 from tests.llm.scripted_asker import MARK, ScriptedAsker
-from tests.steps.factories import EVIDENCE
 
 LENGTH = Claim(
     text="It is 120 metres long [chunk_1].", markers=((22, 31),), start=0, end=32, sentence=0, cited=("chunk_1",)

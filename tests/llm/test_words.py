@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from masis.audit.run_control import Conduct
 from masis.errors import BadReply, ProviderFailed
-from masis.steps.conduct import Conduct
 from tests.llm.asking import PROMPT, WIRES, model_at
 from tests.served_replies import Behaviour, says, status
 from tests.serving_models import ModelServer

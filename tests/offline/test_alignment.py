@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from masis.offline.alignment import Assessment, EvidenceIndex
+from masis.offline.matching.alignment import Assessment, EvidenceIndex
 
 FIRM = "The firm grew by 12% in 2021. It had 67 million users. The dose is 0.002 mg a day."
 OTHERS = [

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from masis.offline.features import NAMES
-from masis.offline.model import DENIED, REACH, WEIGHTS, load
+from masis.offline.inference.features import NAMES
+from masis.offline.inference.support_classifier import DENIED, REACH, WEIGHTS, load
 
 SIGNALS = ("s_number", "s_date", "s_name", "s_negation", "s_direction")
 

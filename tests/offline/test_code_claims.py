@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from masis.offline.code_claims import by_identifiers, identifiers, is_code
-from masis.offline.verifier import OfflineVerifier
+from masis.offline.contradictions.code_claims import by_identifiers, identifiers, is_code
+from masis.offline.roles.verifier import OfflineVerifier
 from masis.schema.audit import Claim, ClaimCheck
 from masis.schema.case import Evidence
 

@@ -6,14 +6,14 @@ import time
 
 import pytest
 
-from masis.offline.conditions import Assumption, assumptions, of_other_conditions, said_of
-from masis.offline.reviser import OfflineReviser
-from masis.offline.verifier import OfflineVerifier
+from masis.audit.citations import audit_citations
+from masis.audit.context import AuditContext
+from masis.offline.roles.conditions import Assumption, assumptions, of_other_conditions, said_of
+from masis.offline.roles.reviser import OfflineReviser
+from masis.offline.roles.verifier import OfflineVerifier
 from masis.schema.audit import Claim, Issue
 from masis.schema.case import Evidence
-from masis.steps.citations import audit_citations
-from masis.steps.context import AuditContext
-from tests.steps import factories
+from tests.audit import factories
 
 PLANS = ("Starter plan: 500 calls per hour", "Business plan: 5,000 calls per hour")
 

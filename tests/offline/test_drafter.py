@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from masis.offline.drafter import NOTHING_FOUND, OfflineDrafter
+from masis.offline.roles.drafter import NOTHING_FOUND, OfflineDrafter
 from masis.schema.case import Evidence
 from tests.offline.bridge import EVIDENCE, QUESTION, audited
 

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from masis.offline.facts import Day, Fact, agree, comparable, extract, likeness
+from masis.offline.parsing.facts import Day, Fact, agree, comparable, extract, likeness
 
 
 def only(text: str, kind: str) -> Fact:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from masis.auditor import audit_citations
-from masis.offline.reviser import OfflineReviser, hedged
+from masis.api.audits import audit_citations
+from masis.audit import critique
+from masis.audit.context import AuditContext
+from masis.offline.roles.reviser import OfflineReviser, hedged
 from masis.schema.audit import Claim, ClaimCheck, Revision
 from masis.schema.case import Evidence
-from masis.steps import critique
-from masis.steps.context import AuditContext
+from tests.audit.factories import JUDGED_BY, judgement
 from tests.offline.bridge import EVIDENCE, audited
-from tests.steps.factories import JUDGED_BY, judgement
 
 LENGTH = "The Halden suspension bridge is 410 metres long [chunk_1]."
 

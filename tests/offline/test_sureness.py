@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from masis.datasets.bench.rows import BenchRow, in_half
-from masis.offline.alignment import EvidenceIndex
-from masis.offline.model import load
-from masis.offline.sureness import FAINT, KINDS, NAMES, Sureness, circumstances
+from masis.bench.rows import BenchRow, in_half
+from masis.offline.inference.contradiction_calibration import FAINT, KINDS, NAMES, Sureness, circumstances
+from masis.offline.inference.support_classifier import load
+from masis.offline.matching.alignment import EvidenceIndex
 
 EVIDENCE = [("1", "The ferry leaves Orsund at 7 on weekdays. It carries 240 passengers and may carry cars.")]
 CLAIM = "The ferry carries 420 passengers."

@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from masis.offline.lexicon import antonyms, synonym_keys
-from masis.offline.text import stem, tokens, weight
+from masis.offline.text.lexicon import antonyms, synonym_keys
+from masis.offline.text.tokens import stem, tokens, weight
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,8 @@ import pytest
 import masis
 from masis.errors import AnswerRejected, InputError, SettingsError
 from masis.pipeline import Audited
+from masis.services import Workbench
 from masis.store.records import CaseFilter
-from masis.workbench import Workbench
 
 QUESTION = "How long is the bridge?"
 CHUNKS = [{"id": "1", "text": "The bridge is 120 metres long and made of steel."}]

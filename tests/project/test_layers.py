@@ -15,26 +15,24 @@ PACKAGE = ROOT / "masis"
 LAYERS = (
     {"version", "errors", "schema"},
     {"settings"},
-    {"watching", "log_lines"},  # who is told what is under way, and how a line of the log reads; they know nobody
-    {"steps"},
-    {"offline", "llm"},
-    {"loop", "screening"},
-    {"auditor"},  # chooses the roles and runs the loop: what masis.run_audit calls, without a store
-    # audits a draft, and says what it found in the words of its own spec; audits one answer at a time for other loops
-    {"draft_critique", "passes"},
+    {"observers"},  # what may watch an audit, and the context of log records; they know nobody
+    {"audit"},  # the audit itself, whoever fills the roles
+    {"offline", "llm"},  # two ways to fill the roles; they don't know each other
+    {"screening"},
+    {"api"},  # builds the roles and runs the loop: what masis.run_audit calls, without a store
     {"store"},
-    {"review", "datasets"},
-    {"workbench"},
-    {"screening_desk"},  # the use cases of screening, on a workbench
+    {"datasets", "trust", "bench"},
+    {"services"},  # the use cases: every page, command and integration goes through them
     {"pipeline"},  # what a program that answers questions puts around its answers
     {"masis"},  # the public names
-    {"ui", "cli", "integrations"},
+    {"integrations"},
+    {"ui", "cli"},
     {"app", "pages"},
 )
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 
-SIDEWAYS = {("schema", "errors"), ("cli", "ui"), ("cli", "integrations"), ("ui", "integrations")}
-"""Imports within one layer that are meant: the command line starts the server, both open the doors asked for."""
+SIDEWAYS = {("schema", "errors"), ("cli", "ui")}
+"""Imports within one layer that are meant: the command line starts the server."""
 
 ONLY_IN = {
     "streamlit": {"ui", "app", "pages"},
@@ -74,7 +72,7 @@ def module_name(file: Path) -> str:
 
 
 def part(module: str) -> str:
-    """The part of the product a module belongs to: ``masis.store.cases`` -> ``store``."""
+    """The part of the product a module belongs to: ``masis.store.audits.cases`` -> ``store``."""
     names = module.split(".")
     return names[1] if names[0] == "masis" and len(names) > 1 else names[0]
 

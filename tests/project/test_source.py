@@ -1,4 +1,4 @@
-"""What holds for every source file: documented public names, a readable size, nothing of a developer's machine."""
+"""What holds for every source file: documented public names, nothing of a developer's machine."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-LONGEST_FILE = 450
 MACHINE = re.compile(
     r"/home/\w|/Users/\w|/root/|/tmp/\w|C:\\\\Users|files\.pythonhosted|artifactory|nexus\.", re.IGNORECASE
 )
@@ -55,15 +54,6 @@ def test_every_public_name_says_what_it_is() -> None:
         for name in public_without_docstring(ast.parse(file.read_text(encoding="utf-8")))
     ]
     assert not silent, "\n".join(silent)
-
-
-def test_no_file_outgrows_a_reader() -> None:
-    long = {
-        str(file.relative_to(ROOT)): lines
-        for file in python_files()
-        if (lines := len(file.read_text(encoding="utf-8").splitlines())) > LONGEST_FILE
-    }
-    assert not long
 
 
 def test_no_file_name_hides_what_it_holds() -> None:

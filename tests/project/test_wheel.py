@@ -59,8 +59,8 @@ def test_an_installed_workbench_finds_its_pages_wherever_it_is_started(wheel: Pa
     script = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
         "import masis; assert masis.__file__.startswith(sys.argv[1]), masis.__file__\n"
-        "from masis.workbench import app_root, demo_case_files\n"
-        "from masis.ui.serve import streamlit_settings\n"
+        "from masis.services import app_root, demo_case_files\n"
+        "from masis.ui.shell.serve import streamlit_settings\n"
         "root = app_root()\n"
         "assert str(root).startswith(sys.argv[1]), root\n"
         "assert (root / 'app.py').is_file() and (root / 'pages').is_dir()\n"

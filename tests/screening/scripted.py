@@ -10,8 +10,8 @@ from masis.schema.audit import JudgedBy
 from masis.schema.base import Unscored
 from masis.schema.calls import Usage
 from masis.schema.screening import Abstract, Design, Grade
-from masis.screening import rubric
-from masis.screening.recommendation import floored, quality_of, recommended
+from masis.screening.grading import rubric
+from masis.screening.grading.recommendation import floored, quality_of, recommended
 
 
 class Said(NamedTuple):

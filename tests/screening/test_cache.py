@@ -6,8 +6,8 @@ import pytest
 
 from masis.schema.audit import JudgedBy
 from masis.schema.screening import Abstract
-from masis.screening import rubric
-from masis.screening.cache import InMemory, Remembering, key_of
+from masis.screening.grading import rubric
+from masis.screening.grading.cache import InMemory, Remembering, key_of
 from tests.screening.scripted import STRONG, UNREADABLE, ScriptedGrader, abstracts
 
 JUDGE = JudgedBy(model="m", version="1")

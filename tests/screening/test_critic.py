@@ -13,7 +13,7 @@ from masis.errors import InputError, SettingsError
 from masis.schema.screening import Abstract, Screening, ScreeningEvent
 from masis.screening.critic import evaluate, evaluate_async, grader_for, grader_names
 from masis.screening.demo import DemoQuestion, demo_abstracts, demo_questions, simulate
-from masis.screening.offline_grader import offline_grader
+from masis.screening.grading.offline_grader import offline_grader
 from masis.settings import Settings
 
 QUESTION = "Does aspirin relieve acute migraine in adults?"

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from masis.schema.screening import Screening
-from masis.screening import demo, rounds
+from masis.screening import demo
 from masis.screening.demo import CORPUS, DemoQuestion, as_expected, demo_abstracts, demo_questions, simulate
-from masis.screening.offline_grader import OfflineGrader, offline_grader
+from masis.screening.grading.offline_grader import OfflineGrader, offline_grader
+from masis.screening.rounds import round_loop
 from masis.settings import Settings
 from masis.store import Store
 
@@ -34,7 +35,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
 def in_corpus(store: Store, asked: DemoQuestion, grader: OfflineGrader) -> Screening:
     retriever = store.corpora.retriever(CORPUS)
     settings = Settings(screening_retrieve=asked.retrieve)
-    return rounds.drained(rounds.screen(asked.question, [retriever], grader, settings, screening_id=asked.id))
+    return round_loop.drained(round_loop.screen(asked.question, [retriever], grader, settings, screening_id=asked.id))
 
 
 @pytest.mark.spec("AESOP-STANDALONE", "AESOP-WEAK-REJECTED", "AESOP-BORDERLINE", "AESOP-CONVERGES")

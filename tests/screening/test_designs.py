@@ -13,8 +13,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from masis.schema.screening import STUDY_TYPES, Abstract, StudyType
-from masis.screening.designs import WEIGHTS, load, recognise, version
-from masis.screening.study_features import READ, features, measures, spans_of, words_of
+from masis.screening.grading.designs import (
+    READ,
+    WEIGHTS,
+    features,
+    load,
+    measures,
+    recognise,
+    spans_of,
+    version,
+    words_of,
+)
 
 OURS: tuple[tuple[StudyType, str, str], ...] = (
     (
@@ -168,7 +177,7 @@ def test_a_hostile_text_takes_no_longer_than_a_long_one(piece: str) -> None:
 def test_the_weights_are_small_and_need_no_heavy_library() -> None:
     assert WEIGHTS.stat().st_size < 5_000_000
     code = (
-        "import sys; from masis.screening.designs import load; load().recognise('a trial', 'of patients'); "
+        "import sys; from masis.screening.grading.designs import load; load().recognise('a trial', 'of patients'); "
         "print([name for name in ('sklearn', 'scipy', 'torch', 'pandas') if name in sys.modules])"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

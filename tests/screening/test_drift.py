@@ -7,7 +7,7 @@ from statistics import fmean
 
 import pytest
 
-from masis.screening.drift import BASELINE, drift
+from masis.screening.rounds.drift import BASELINE, drift
 
 
 def judgements(seed: int, shifted_by: float, after: int, count: int = 300) -> list[float]:

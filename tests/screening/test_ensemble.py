@@ -7,7 +7,7 @@ import pytest
 from masis.errors import SettingsError
 from masis.schema.audit import JudgedBy
 from masis.schema.screening import Grade, Reason
-from masis.screening.ensemble import Ensemble, agreement_of, joined, krippendorff_alpha, pair_agreement
+from masis.screening.grading.ensemble import Ensemble, agreement_of, joined, krippendorff_alpha, pair_agreement
 from tests.screening.scripted import AWAY, SERIES, STRONG, UNREADABLE, Said, ScriptedGrader, abstracts, grade_of
 
 

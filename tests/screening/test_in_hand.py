@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from masis.schema.screening import Abstract
-from masis.screening.in_hand import Given, InHand
+from masis.screening.sources.in_memory import Given, InHand
 
 ABSTRACTS = (
     Abstract(id="knee", title="Knees", text="Walking after a knee replacement."),

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from masis.schema.screening import Acceptance, Design
-from masis.screening import ruling
-from masis.screening.memory import InProcess, acceptances, adapted, by_design, shift
-from masis.screening.rounds import drained, screen
+from masis.screening.rounds import ruling
+from masis.screening.rounds.memory import InProcess, acceptances, adapted, by_design, shift
+from masis.screening.rounds.round_loop import drained, screen
 from masis.settings import Settings
 from tests.screening.scripted import BORDERLINE, ScriptedGrader, ScriptedSource, abstracts
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from masis.errors import BadReply, ProviderFailed, StepError
-from masis.llm import schemas
+from masis.llm.client import schemas
 from masis.schema.screening import Abstract, Grade
-from masis.screening.model_grader import GradeReply, ModelGrader
+from masis.screening.grading.model_grader import GradeReply, ModelGrader
 from tests.llm.scripted_asker import ScriptedAsker
 
 TRIAL = Abstract(

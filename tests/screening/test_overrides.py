@@ -6,8 +6,8 @@ import pytest
 
 from masis.errors import InputError
 from masis.schema.screening import Abstract, GradeField, Override, Reason, Screening
-from masis.screening.overrides import checked, overridden, reviewed, standing
-from masis.screening.rounds import drained, screen
+from masis.screening.rounds.overrides import checked, overridden, reviewed, standing
+from masis.screening.rounds.round_loop import drained, screen
 from masis.settings import Settings
 from tests.screening.scripted import AWAY, STRONG, WEAK, Said, ScriptedGrader, ScriptedSource, abstracts, grade_of
 

@@ -12,9 +12,8 @@ import pytest
 from pydantic import SecretStr
 
 from masis.errors import RetrievalFailed, SettingsError
-from masis.screening import entrez
-from masis.screening.entrez import Eutils, Pace
-from masis.screening.pubmed import PubMed, pubmed_of
+from masis.screening.sources import pubmed as pubmed_source
+from masis.screening.sources.pubmed import Eutils, Pace, PubMed, pubmed_of
 from masis.settings import Settings
 from tests.screening.entrez_server import Reply, Server, articles, hits, serving
 
@@ -209,7 +208,7 @@ def test_a_server_that_is_not_there_says_so_after_some_tries() -> None:
 
 
 def test_a_server_that_hangs_is_given_up(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(entrez, "TRIES", 1)
+    monkeypatch.setattr(pubmed_source, "TRIES", 1)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"http://127.0.0.1:{silent.getsockname()[1]}"
         asked = PubMed(Eutils(email="a@b.c", address=address, timeout_s=0.2, pace=Pace(1000)))
@@ -218,7 +217,7 @@ def test_a_server_that_hangs_is_given_up(server: Server, monkeypatch: pytest.Mon
 
 
 def test_a_reply_without_end_is_given_up(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(entrez, "MOST_BYTES", 1000)
+    monkeypatch.setattr(pubmed_source, "MOST_BYTES", 1000)
     server.faults = [Reply(body=b"x" * 5000)] * 4
     with pytest.raises(RetrievalFailed, match="MiB came"):
         pubmed(server).search("aspirin", 2)
@@ -234,9 +233,11 @@ def test_no_more_requests_a_second_than_the_rate_however_many_threads_ask() -> N
     for thread in threads:
         thread.join()
     assert sorted(slept) == pytest.approx([number / 3 for number in range(1, 7)])
-    assert entrez.pace_for("https://one", with_key=False) is entrez.pace_for("https://one", with_key=False)
-    assert entrez.pace_for("https://one", with_key=False)._interval == pytest.approx(1 / 3)
-    assert entrez.pace_for("https://one", with_key=True)._interval == pytest.approx(1 / 10)
+    assert pubmed_source.pace_for("https://one", with_key=False) is (
+        pubmed_source.pace_for("https://one", with_key=False)
+    )
+    assert pubmed_source.pace_for("https://one", with_key=False)._interval == pytest.approx(1 / 3)
+    assert pubmed_source.pace_for("https://one", with_key=True)._interval == pytest.approx(1 / 10)
 
 
 def test_queries_that_look_like_a_search_language_are_words(server: Server) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from masis.schema.screening import Abstract, Query
-from masis.screening.queries import MOST_QUERIES, Lack, Seen, first_queries, lacks, next_queries
+from masis.screening.rounds.queries import MOST_QUERIES, Lack, Seen, first_queries, lacks, next_queries
 from tests.screening.scripted import AWAY, BORDERLINE, SERIES, STRONG, Said, grade_of
 
 QUESTION = "Does aspirin prevent heart attack in older adults?"

@@ -7,12 +7,12 @@ import time
 import pytest
 
 from masis.schema.screening import Abstract, Design, Reason, SampleSize, StudyType, Words
-from masis.screening.adequacy import adequate
-from masis.screening.hierarchy import asked_of, placed
-from masis.screening.methodology import CEILING, CHECKLIST, LABELS, methodology
-from masis.screening.question import read_question
-from masis.screening.relevance import relevance
-from masis.screening.wording import Wording
+from masis.screening.grading.hierarchy import asked_of, placed
+from masis.screening.grading.methodology import CEILING, CHECKLIST, LABELS, methodology
+from masis.screening.grading.offline_grader import adequate
+from masis.screening.grading.question import read_question
+from masis.screening.grading.relevance import relevance
+from masis.screening.grading.wording import Wording
 
 QUESTION = "Does metformin reduce mortality in patients with heart failure?"
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from masis.schema.screening import Abstract
-from masis.screening import rubric
-from masis.screening.offline_grader import offline_grader
-from masis.screening.recommendation import quality_of, recommended
+from masis.screening.grading import rubric
+from masis.screening.grading.offline_grader import offline_grader
+from masis.screening.grading.recommendation import quality_of, recommended
 
 pytestmark = pytest.mark.real_data
 QUESTIONS = (

@@ -9,8 +9,8 @@ from typing import get_args
 import pytest
 
 from masis.schema.screening import DESIGNS, STUDY_TYPES, Design, Rule
-from masis.screening import rubric
-from masis.screening.recommendation import floored, quality_of, recommended
+from masis.screening.grading import rubric
+from masis.screening.grading.recommendation import floored, quality_of, recommended
 
 
 @pytest.mark.spec("AESOP-PRIORS")

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import pytest
 
 from masis.schema.screening import Abstract, Screening, ScreeningEvent
-from masis.screening.grading import Grader
-from masis.screening.retrieval import Retriever
-from masis.screening.rounds import Finished, Progress, Screened, drained, screen, screen_async
+from masis.screening.grading.grader import Grader
+from masis.screening.rounds.round_loop import Finished, Progress, Screened, drained, screen, screen_async
+from masis.screening.sources.protocol import Retriever
 from masis.settings import Settings
 from tests.screening.scripted import (
     AWAY,

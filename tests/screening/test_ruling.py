@@ -8,7 +8,7 @@ import pytest
 
 from masis.schema.audit import JudgedBy
 from masis.schema.screening import Grade, Recommendation, Tally
-from masis.screening import ruling
+from masis.screening.rounds import ruling
 from masis.settings import Settings
 
 MOST_VOTES = 12

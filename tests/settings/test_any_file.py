@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from masis.errors import SettingsError
 from masis.settings import Settings, as_toml, load
-from masis.settings.spellings import SPELLINGS, TABLES, VARIABLES, written
+from masis.settings.aliases import SPELLINGS, TABLES, VARIABLES, written
 
 KEY = "sk-proj-a1b2c3d4e5f6g7h8"
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from masis.settings.lines import key_lines
+from masis.settings.toml_positions import key_lines
 
 HARD = (Path(__file__).parent / "hard.toml").read_text(encoding="utf-8")
 

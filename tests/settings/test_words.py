@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from masis.settings import GROUPS, INSIDE, WORDS, Settings, schema_of
-from masis.settings.spellings import TABLES_OF_TABLES
+from masis.settings.aliases import TABLES_OF_TABLES
 
 
 def test_every_setting_is_explained_once() -> None:

@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 from masis.datasets.readers.abstracts import read_abstracts
 from masis.errors import InputError, UnknownRecord
 from masis.schema.screening import Abstract
-from masis.screening.terms import search_terms
-from masis.store import Store, corpus_search
+from masis.screening.sources.search_terms import search_terms
+from masis.store import Store
+from masis.store.screening import corpus_search
 
 
 def an_abstract(number: int = 1, **fields: object) -> Abstract:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from masis.store import Store
-from masis.store.drafts import NOBODY_YET
+from masis.store.reviews.drafts import NOBODY_YET
 
 
 def test_a_field_is_there_after_the_store_is_opened_again(path: Path) -> None:

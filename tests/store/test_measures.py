@@ -13,8 +13,8 @@ from masis.schema.base import Unscored
 from masis.schema.calls import ModelCall, Usage
 from masis.schema.run import Iteration, Run
 from masis.store import MeasureFilter, Pick, Store
-from masis.store.migrations import MIGRATIONS
-from masis.store.opening import open_database
+from masis.store.core.connections import open_database
+from masis.store.core.migrations import MIGRATIONS
 from tests.store.factories import JUDGE, a_case, a_run, an_iteration
 
 TABLES = ("run_measures", "iteration_measures")

@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from masis.errors import NewerDatabase, NotADatabase, StoreError
-from masis.store import CaseFilter, Store, Upgrade, guards, migrations, opening
-from masis.store.migrations import MIGRATIONS, applied, migrate
-from masis.store.opening import connect, open_database
+from masis.store import CaseFilter, Store, Upgrade
+from masis.store.core import connections, guards, migrations
+from masis.store.core.connections import connect, open_database
+from masis.store.core.migrations import MIGRATIONS, applied, migrate
 from tests.store.factories import a_case, a_run, an_iteration
 
 OLD_CASE = (
@@ -159,7 +160,7 @@ def test_an_upgrade_that_is_broken_off_leaves_the_database_as_it_was(path: Path)
 
 def test_a_database_that_another_brings_up_to_date_is_told_so(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     old_database(path, 11)
-    monkeypatch.setattr(opening, "BUSY_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(connections, "BUSY_TIMEOUT_S", 0.05)
     other = connect(path)
     other.execute("PRAGMA journal_mode = WAL")
     other.execute("BEGIN IMMEDIATE")
@@ -266,7 +267,7 @@ def test_writing_while_another_holds_the_lock_too_long_says_what_to_do(
     store: Store, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store.close()
-    monkeypatch.setattr("masis.store.opening.BUSY_TIMEOUT_S", 0.05)
+    monkeypatch.setattr("masis.store.core.connections.BUSY_TIMEOUT_S", 0.05)
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     with pytest.raises(StoreError, match="can't be written now"):

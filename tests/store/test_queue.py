@@ -12,9 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from masis.store import CaseFilter, Store, queue
-from masis.store.queue import match, miscounted
-from masis.store.summary import disagreement, figures
+from masis.store import CaseFilter, Store
+from masis.store.audits import queue
+from masis.store.audits.queue import match, miscounted
+from masis.store.audits.run_rows import disagreement, figures
 from tests.store.factories import a_case, a_decision, a_run, an_iteration, an_undo
 
 
@@ -167,9 +168,9 @@ def test_walking_and_sorting_give_the_same_page(filled: Store, monkeypatch: pyte
         {"states": ("needs_review",), "text": "bridge"},
     ):
         for order in ("telling", "least_confident", "oldest", "newest"):
-            monkeypatch.setattr("masis.store.queue._WALKED", 10**9)
+            monkeypatch.setattr("masis.store.audits.queue._WALKED", 10**9)
             walked = ids(filled, order=order, **wanted)
-            monkeypatch.setattr("masis.store.queue._WALKED", -1)
+            monkeypatch.setattr("masis.store.audits.queue._WALKED", -1)
             assert ids(filled, order=order, **wanted) == walked
 
 

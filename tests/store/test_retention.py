@@ -16,10 +16,9 @@ from masis.errors import Removed, StoreError
 from masis.schema.audit import Draft
 from masis.schema.retention import RetentionRule
 from masis.schema.run import Run
-from masis.schema.screening import Override
-from masis.schema.screening_log import ScreeningDecision
+from masis.schema.screening import Override, ScreeningDecision
 from masis.store import CaseFilter, DecisionFilter, Owner, Store
-from masis.store.opening import connect
+from masis.store.core.connections import connect
 from tests.store.factories import (
     JUDGE,
     SETTINGS,
@@ -271,7 +270,7 @@ def test_the_file_shrinks_and_says_why_it_does_not(path: Path) -> None:
 
 
 def test_a_purge_that_is_stopped_has_recorded_what_it_removed(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("masis.store.retention.BATCH", 5)
+    monkeypatch.setattr("masis.store.retention.removal.BATCH", 5)
     with Store.open(path) as store:
         for number in range(20):
             run_of(store, f"case-{number}")
@@ -289,7 +288,7 @@ def test_a_purge_that_is_stopped_has_recorded_what_it_removed(path: Path, monkey
 def test_a_disk_without_room_is_told_in_words_and_what_is_recorded_went(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("masis.store.retention.BATCH", 5)
+    monkeypatch.setattr("masis.store.retention.removal.BATCH", 5)
     with Store.open(path) as store:
         for number in range(20):
             run_of(store, f"case-{number}")
@@ -412,7 +411,7 @@ def test_a_search_finds_what_it_found_after_the_file_was_written_anew(mixed: Sto
 def test_what_is_removed_while_another_reads_lingers_and_that_is_said(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("masis.store.shrinking.SETTLED_WITHIN_MS", 50)
+    monkeypatch.setattr("masis.store.retention.shrinking.SETTLED_WITHIN_MS", 50)
     with Store.open(path) as store:
         run_of(store, "one")
         reader = connect(path)

@@ -11,7 +11,8 @@ import pytest
 
 from masis.errors import Removed
 from masis.schema.retention import RetentionRule
-from masis.store import Store, retention
+from masis.store import Store
+from masis.store.retention import removal
 from tests.store.factories import SETTINGS, a_case, a_decision, a_run, accepted, an_event, an_iteration
 
 RULE = RetentionRule(cutoff="2026-02-01T00:00:00.000Z", days=30)
@@ -124,7 +125,7 @@ def test_purging_and_shrinking_while_others_audit_and_decide_loses_nothing(path:
 
 
 def test_what_is_decided_between_the_look_and_the_removal_stays(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retention, "BATCH", 1)
+    monkeypatch.setattr(removal, "BATCH", 1)
     with Store.open(path) as store:
         fill(store, 6)
 
@@ -141,22 +142,22 @@ def test_what_is_decided_between_the_look_and_the_removal_stays(path: Path, monk
 def test_between_two_batches_the_lock_is_left_alone_for_half_as_long_as_it_was_held(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(retention, "BATCH", 10)
+    monkeypatch.setattr(removal, "BATCH", 10)
     breaths: list[float] = []
     with Store.open(path) as store:
         fill(store, 60)
-        monkeypatch.setattr("masis.store.retention.time.sleep", breaths.append)
+        monkeypatch.setattr("masis.store.retention.removal.time.sleep", breaths.append)
         begun = time.monotonic()
         assert store.retention.remove(RULE, by="Ada", how="command") is not None
         took = time.monotonic() - begun
     assert len(breaths) == 3
-    assert 0 < sum(breaths) <= took * retention.BREATH
+    assert 0 < sum(breaths) <= took * removal.BREATH
 
 
 def test_a_purge_waits_for_its_turn_and_others_get_theirs_between_two_batches(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(retention, "BATCH", 10)
+    monkeypatch.setattr(removal, "BATCH", 10)
     with Store.open(path) as store:
         fill(store, 60)
         entered = threading.Event()

@@ -10,7 +10,7 @@ from masis.errors import StoreError, UnknownRecord
 from masis.schema.audit import Draft
 from masis.schema.case import Case
 from masis.store import CaseFilter, Owner, Store, this_process
-from masis.store.owners import SILENCE_S
+from masis.store.core.process_owner import SILENCE_S
 from tests.store.factories import JUDGE, SETTINGS, a_case, a_decision, a_run, an_event, an_iteration
 
 DEAD = Owner(this_process().host, 2**22 + 1, "long ago")

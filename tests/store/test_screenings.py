@@ -12,17 +12,16 @@ from pydantic import ValidationError
 from masis.errors import StaleVersion, StoreError, UnguardedLog, UnknownRecord
 from masis.schema.audit import JudgedBy
 from masis.schema.calls import Usage
-from masis.schema.screening import Abstract, Acceptance, Grade, GradeField, Override, Screening
-from masis.schema.screening_log import ScreeningDecision
-from masis.screening import rounds
-from masis.screening.cache import GradeCache, Remembering
-from masis.screening.in_hand import Given
-from masis.screening.memory import Memory, acceptances
-from masis.screening.overrides import reviewed
-from masis.screening.rounds import Finished
+from masis.schema.screening import Abstract, Acceptance, Grade, GradeField, Override, Screening, ScreeningDecision
+from masis.screening.grading.cache import GradeCache, Remembering
+from masis.screening.rounds import round_loop
+from masis.screening.rounds.memory import Memory, acceptances
+from masis.screening.rounds.overrides import reviewed
+from masis.screening.rounds.round_loop import Finished
+from masis.screening.sources.in_memory import Given
 from masis.settings import Settings
 from masis.store import Owner, ScreeningLogFilter, Store
-from masis.store.opening import connect
+from masis.store.core.connections import connect
 from tests.store.conftest import ticking
 
 JUDGE = JudgedBy(model="scripted", version="1")
@@ -73,7 +72,7 @@ def screened(store: Store, found: Sequence[Abstract], screening_id: str = "s1", 
     store.screenings.start(
         screening_id, question="Does it work?", sources=["given"], settings=settings.model_dump(mode="json")
     )
-    work = rounds.screen(
+    work = round_loop.screen(
         "Does it work?",
         [Given(found, "given")],
         Scripted(),
@@ -82,7 +81,7 @@ def screened(store: Store, found: Sequence[Abstract], screening_id: str = "s1", 
         keep=lambda finished: store.screenings.keep(screening_id, finished),
         now=ticking(),
     )
-    result = rounds.drained(work, lambda event: (store.screenings.append_event(event), None)[1])
+    result = round_loop.drained(work, lambda event: (store.screenings.append_event(event), None)[1])
     store.screenings.finish(result)
     return result
 
@@ -143,7 +142,7 @@ def test_an_interrupted_screening_goes_on_and_grades_nothing_twice(store: Store)
         store.screenings.keep("s1", finished)
         kept.append(finished)
 
-    cut = rounds.screen(
+    cut = round_loop.screen(
         "Does it work?", [Given(found, "given")], grader, settings, screening_id="s1", keep=keep, now=ticking()
     )
     for event in cut:
@@ -155,8 +154,8 @@ def test_an_interrupted_screening_goes_on_and_grades_nothing_twice(store: Store)
     taken_up = store.screenings.resume("s1")
     assert taken_up.progress.finished == tuple(kept)
     assert len(taken_up.progress.finished) == 1
-    result = rounds.drained(
-        rounds.screen(
+    result = round_loop.drained(
+        round_loop.screen(
             "Does it work?",
             [Given(found, "given")],
             grader,

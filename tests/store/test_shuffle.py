@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from masis.store.queue import shuffle
+from masis.store.audits.queue import shuffle
 
 
 def drawn(seed: int, count: int) -> list[int]:

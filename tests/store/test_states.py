@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from masis.errors import StoreError
 from masis.store import Store
-from masis.store.states import EntryFact, RunFact, mismatches, refresh, standing
+from masis.store.reviews.states import EntryFact, RunFact, mismatches, refresh, standing
 from tests.store.conftest import ticking
 from tests.store.factories import SETTINGS, a_case, a_decision, a_run, accepted, an_iteration, an_undo
 

@@ -10,8 +10,8 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
-from masis.ui import place
-from masis.workbench import Workbench, app_root, demo_cases
+from masis.services import Workbench, app_root, demo_cases
+from masis.ui.shell import served_database
 
 AUDITED = ("strategy-01-fabricated", "docs-02-altered", "medicine-01-unsafe", "finance-05-conflict", "policy-01-clean")
 NOT_AUDITED = ("home-01-unsafe", "law-01-clean")
@@ -23,7 +23,7 @@ OpenPage = Callable[..., AppTest]
 def no_page_fails(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
     """A page that fails is drawn as such, not raised: found by its line in the log, unless the test clears that."""
     yield
-    assert not [record.getMessage() for record in caplog.get_records("call") if record.name == "masis.ui.frame"]
+    assert not [record.getMessage() for record in caplog.get_records("call") if record.name == "masis.ui.shell.frame"]
 
 
 @pytest.fixture(scope="session")
@@ -44,7 +44,7 @@ def audited_bench(audited_database: Path, tmp_path: Path, monkeypatch: pytest.Mo
     """A workbench on five audited cases and two that are not, served to the pages."""
     path = tmp_path / "pages.db"
     shutil.copy(audited_database, path)
-    monkeypatch.setattr(place, "_served", [path])
+    monkeypatch.setattr(served_database, "_served", [path])
     st.cache_resource.clear()
     bench = Workbench.open(path)
     yield bench

@@ -11,9 +11,9 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from masis.schema.run import Run
+from masis.services import Workbench, app_root
 from masis.settings import Settings
-from masis.ui import place
-from masis.workbench import Workbench, app_root
+from masis.ui.shell import served_database
 
 CASE = "strategy-01-fabricated"
 
@@ -31,7 +31,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def bench(served: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workbench]:
-    monkeypatch.setattr(place, "_served", [served])
+    monkeypatch.setattr(served_database, "_served", [served])
     st.cache_resource.clear()
     yield Workbench.open(served)
     st.cache_resource.clear()

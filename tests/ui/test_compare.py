@@ -6,9 +6,9 @@ import pytest
 import streamlit as st
 
 from masis.schema.run import Run
-from masis.ui.compare import chosen_runs
-from masis.ui.comparison import compare, run_row, settings_words
-from masis.workbench import Workbench
+from masis.services import Workbench
+from masis.ui.review.compare import chosen_runs
+from masis.ui.review.comparison import compare, run_row, settings_words
 from tests.ui.conftest import OpenPage, texts
 
 CASE = "strategy-01-fabricated"

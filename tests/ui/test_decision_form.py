@@ -9,9 +9,9 @@ import pytest
 from masis import Case, run_audit
 from masis.schema.review import Decision, LogEntry
 from masis.schema.run import Run
-from masis.ui import decision_form as forms
-from masis.ui.decision_form import FormFields, read_fields
-from masis.ui.keys import GROUPS, key_map
+from masis.ui.review import decision_form as forms
+from masis.ui.review.decision_form import FormFields, read_fields
+from masis.ui.shell.keys import GROUPS, key_map
 
 CASE = Case.model_validate(
     {

@@ -9,12 +9,12 @@ import pytest
 import streamlit as st
 
 from masis.schema.review import Decision, LogEntry, TargetLabel
+from masis.services import Workbench
 from masis.store import Store
 from masis.store.records import DecisionFilter
-from masis.ui import decisions
-from masis.ui.decisions import around, log_filter
-from masis.ui.entries import entry_detail, entry_row
-from masis.workbench import Workbench
+from masis.ui.review import decisions
+from masis.ui.review.decisions import around, log_filter
+from masis.ui.review.entries import entry_detail, entry_row
 from tests.ui.conftest import OpenPage, texts
 
 CASE = "docs-02-altered"

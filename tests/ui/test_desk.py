@@ -11,7 +11,7 @@ from masis import run_audit
 from masis.schema.base import Unscored
 from masis.schema.case import Case
 from masis.schema.run import ReviewReason, Run, RunWarning
-from masis.ui.desk import (
+from masis.ui.review.answer_view import (
     EVIDENCE_SHOWN,
     FINDINGS_SHOWN,
     LONGEST_SENTENCE,
@@ -20,9 +20,9 @@ from masis.ui.desk import (
     for_browser,
     unaudited_desk,
 )
-from masis.ui.scores import chart, score_table
-from masis.ui.story import OFFLINE_SAYS, asks_for_a_person, nothing_found, story
-from masis.ui.words import SCORE
+from masis.ui.review.scores import chart, score_table
+from masis.ui.review.story import OFFLINE_SAYS, asks_for_a_person, nothing_found, story
+from masis.ui.shell.wording import SCORE
 
 
 def a_case(answer: str | None, **keys: object) -> Case:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from masis.ui.diff import word_changes
+from masis.ui.review.diff import word_changes
 
 
 def sides(before: str, after: str) -> tuple[str, str]:

@@ -6,7 +6,7 @@ from masis import run_audit
 from masis.schema.audit import Issue
 from masis.schema.case import Case
 from masis.schema.run import Iteration, Run
-from masis.ui.follow import course_at, follow, follow_table
+from masis.ui.review.issue_history import course_at, follow, follow_table
 
 CASE = Case.model_validate(
     {

@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 import streamlit as st
 
-from masis import passes
-from masis.review.submission import submit
+from masis.api import stepwise
 from masis.schema.case import Case
 from masis.schema.review import Decision
+from masis.services import Workbench
+from masis.services.outcome import outcome
+from masis.services.reviews import submit
 from masis.settings import Settings
 from masis.store.records import CaseFilter
-from masis.ui import place
-from masis.workbench import Workbench
-from masis.workbench.outcome import outcome
+from masis.ui.shell import served_database
 from tests.ui.conftest import OpenPage
 
 WRONG = "The Halden bridge is 90 metres long [chunk_1]. It cost 4 million crowns [chunk_9]."
@@ -38,13 +38,13 @@ CASE = Case.model_validate(
 @pytest.fixture
 def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workbench]:
     path = tmp_path / "graph.db"
-    monkeypatch.setattr(place, "_served", [path])
+    monkeypatch.setattr(served_database, "_served", [path])
     st.cache_resource.clear()
     opened = Workbench.open(path)
-    run = passes.audit_once(CASE, Settings())
-    run = passes.audit_once(CASE, Settings(), before=run, answer=BETTER)
+    run = stepwise.audit_once(CASE, Settings())
+    run = stepwise.audit_once(CASE, Settings(), before=run, answer=BETTER)
     opened.import_cases([CASE])
-    opened.store_run(CASE, passes.evaluate_once(CASE, run, Settings()))
+    opened.store_run(CASE, stepwise.evaluate_once(CASE, run, Settings()))
     yield opened
     st.cache_resource.clear()
     opened.store.close()

@@ -12,11 +12,11 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 from streamlit.testing.v1 import AppTest
 
+from masis.services import HealthItem, HealthReport, Workbench, app_root
 from masis.store import Store
-from masis.ui import health_page, health_reports
-from masis.ui.health_reports import HealthReports, look_at
-from masis.ui.health_routes import health_routes
-from masis.workbench import HealthItem, HealthReport, Workbench, app_root
+from masis.ui.admin import health_page, health_reports
+from masis.ui.admin.health_reports import HealthReports, look_at
+from masis.ui.shell.serve import health_routes
 from tests.ui.conftest import OpenPage, texts
 
 SOUND = HealthReport((HealthItem("database", True, "m.db"),))
@@ -90,7 +90,7 @@ def test_the_frame_of_every_page_says_what_is_wrong_and_leads_to_what_to_do(
 
 
 def test_a_disk_that_fills_up_is_said_at_once(audited_bench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("masis.workbench.health.LEAST_FREE_BYTES", 10**18)
+    monkeypatch.setattr("masis.services.health.LEAST_FREE_BYTES", 10**18)
     assert "**Not in order:** disk." in texts(in_the_frame())
 
 

@@ -12,9 +12,9 @@ import pytest
 
 from masis.errors import UnknownRecord
 from masis.schema.case import Case
+from masis.services import Workbench, demo_cases
 from masis.settings import Settings
-from masis.ui.jobs import AuditJobs
-from masis.workbench import Workbench, demo_cases
+from masis.ui.jobs.audit_jobs import AuditJobs
 
 PATIENCE_S = 60.0
 

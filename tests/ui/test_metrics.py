@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from masis.services import Workbench
+from masis.services.metrics import SPREADS, report
 from masis.store import MeasureFilter, Pick
-from masis.ui.metrics_view import duration, figure, percent, period_name, period_of, picked_words, run_rows, view
-from masis.workbench import Workbench
-from masis.workbench.metrics import SPREADS, report
+from masis.ui.metrics.view import duration, figure, percent, period_name, period_of, picked_words, run_rows, view
 from tests.ui.conftest import AUDITED, OpenPage, texts
 
 
@@ -95,9 +95,9 @@ def test_filters_that_nothing_matches_are_told(audited_bench: Workbench, open_pa
 def test_without_an_audit_the_page_says_what_will_be_here(
     audited_bench: Workbench, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
 ) -> None:
-    from masis.ui import place
+    from masis.ui.shell import served_database
 
-    monkeypatch.setattr(place, "_served", [tmp_path / "empty.db"])
+    monkeypatch.setattr(served_database, "_served", [tmp_path / "empty.db"])
     assert "No audit has finished yet" in texts(open_page("metrics"))
 
 

@@ -12,10 +12,11 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from masis.errors import UnknownRecord
-from masis.store.drafts import NOBODY_YET
-from masis.ui import example, place
-from masis.ui.new_audit_draft import SUBJECT
-from masis.workbench import Workbench, app_root, demo_cases
+from masis.services import Workbench, app_root, demo_cases
+from masis.store.reviews.drafts import NOBODY_YET
+from masis.ui.new_audit import draft as draft_module
+from masis.ui.new_audit.draft import SUBJECT
+from masis.ui.shell import served_database
 
 EVIDENCE = "[1] The bridge is 120 metres long.\n[2] It was opened in 1931."
 
@@ -23,7 +24,7 @@ EVIDENCE = "[1] The bridge is 120 metres long.\n[2] It was opened in 1931."
 @pytest.fixture
 def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workbench]:
     path = tmp_path / "pages.db"
-    monkeypatch.setattr(place, "_served", [path])
+    monkeypatch.setattr(served_database, "_served", [path])
     st.cache_resource.clear()
     bench = Workbench.open(path)
     bench.import_cases([case for case, _ in zip(demo_cases(), range(12), strict=False)])
@@ -91,8 +92,8 @@ def _is_finished(bench: Workbench, run_id: str) -> bool:
 def test_the_example_fills_the_form_and_is_kept_as_a_draft(bench: Workbench) -> None:
     app = page()
     press(app, "Fill in an example")
-    assert draft(bench)["question"] == example.QUESTION
-    assert draft(bench)["answer"] == example.ANSWER
+    assert draft(bench)["question"] == draft_module.QUESTION
+    assert draft(bench)["answer"] == draft_module.ANSWER
 
 
 def test_a_draft_is_there_again_in_a_new_session_and_can_be_discarded(bench: Workbench) -> None:

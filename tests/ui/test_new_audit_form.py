@@ -8,8 +8,8 @@ from masis import run_audit
 from masis.datasets.readers.pasted import read_pasted
 from masis.errors import InputError, SettingsError
 from masis.settings import Settings
-from masis.ui import example
-from masis.ui.new_audit_form import CHOICES, case_of, changed, settings_of, understood, where_it_runs
+from masis.ui.new_audit import draft
+from masis.ui.new_audit.form import CHOICES, case_of, changed, settings_of, understood, where_it_runs
 
 EVIDENCE = read_pasted("[1] The bridge is 120 metres long.\n[2] It was opened in 1931.")
 
@@ -107,7 +107,7 @@ def test_many_chunks_are_counted_and_some_shown() -> None:
 
 
 def test_the_example_shows_what_an_audit_is_for() -> None:
-    run = run_audit(case_of(example.QUESTION, read_pasted(example.EVIDENCE), example.ANSWER))
+    run = run_audit(case_of(draft.QUESTION, read_pasted(draft.EVIDENCE), draft.ANSWER))
     rules = {issue.rule for issue in run.iterations[0].issues}
     assert {"fabricated_reference", "contradicted_claim", "uncited_sentence", "unsupported_claim"} <= rules
     assert len(run.iterations) >= 2

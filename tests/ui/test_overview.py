@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from masis.schema.review import Decision
-from masis.ui.overview import headline, nothing_waits, state_counts
-from masis.workbench import Workbench
+from masis.services import Workbench
+from masis.ui.queue.overview import headline, nothing_waits, state_counts
 from tests.ui.conftest import OpenPage, texts
 
 

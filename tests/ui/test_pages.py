@@ -10,15 +10,15 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
-from masis.ui import place
-from masis.ui.words import FLAG, RULE, STATE, STATES, spoken
-from masis.workbench import Workbench, app_root
+from masis.services import Workbench, app_root
+from masis.ui.shell import served_database
+from masis.ui.shell.wording import FLAG, RULE, STATE, STATES, spoken
 
 
 @pytest.fixture
 def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     path = tmp_path / "pages.db"
-    monkeypatch.setattr(place, "_served", [path])
+    monkeypatch.setattr(served_database, "_served", [path])
     st.cache_resource.clear()
     yield path
     st.cache_resource.clear()
@@ -90,7 +90,7 @@ def test_a_page_that_fails_says_so_in_words_and_the_log_says_why(
     def broken(*_: object) -> None:
         raise ZeroDivisionError("a secret of the case")
 
-    monkeypatch.setattr("masis.ui.overview.show_overview", broken)
+    monkeypatch.setattr("masis.ui.queue.overview.show_overview", broken)
     app = AppTest.from_file(str(app_root() / "app.py"), default_timeout=30).run()
     assert "This page could not be drawn" in texts(app)
     assert "changes nothing that is kept" in texts(app)
@@ -113,11 +113,11 @@ def test_trouble_with_the_file_is_told_in_words_on_a_page_and_in_the_decision_pa
     def troubled(*_: object) -> None:
         raise sqlite3.OperationalError(trouble)
 
-    monkeypatch.setattr("masis.ui.overview.show_overview", troubled)
+    monkeypatch.setattr("masis.ui.queue.overview.show_overview", troubled)
     overview = page()
     assert "The database can't be used" in texts(overview)
     assert said in texts(overview)
-    monkeypatch.setattr("masis.ui.decision._draw", troubled)
+    monkeypatch.setattr("masis.ui.review.decision._draw", troubled)
     desk = page(case="docs-02-altered")
     assert "What you typed is kept in this browser" in desk.error[0].value
     assert said in texts(desk)

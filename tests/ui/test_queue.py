@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 import streamlit as st
 
+from masis.services import Workbench
 from masis.store.records import CaseFilter
-from masis.ui import address
-from masis.ui.cases import ORDER_SAYS, case_row
-from masis.workbench import Workbench
+from masis.ui.queue.case_list import ORDER_SAYS, case_row
+from masis.ui.shell import address
 from tests.ui.conftest import OpenPage, texts
 
 

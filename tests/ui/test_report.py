@@ -10,8 +10,8 @@ import pytest
 
 from masis.schema.case import Case
 from masis.schema.review import Decision, TargetLabel
-from masis.ui.report import case_report, report_name
-from masis.workbench import Workbench, demo_cases
+from masis.services import Workbench, demo_cases
+from masis.ui.review.report import case_report, report_name
 
 FABRICATED = "strategy-01-fabricated"
 HOSTILE = (

@@ -9,11 +9,11 @@ from streamlit.testing.v1 import AppTest
 
 from masis.schema.retention import PurgePlan, RetentionRule
 from masis.schema.review import Decision
-from masis.ui import retention_page
-from masis.ui.comparison import run_row
-from masis.ui.retention_page import plan_data
-from masis.workbench import Workbench
-from masis.workbench.retention import planned, purge, rule_of
+from masis.services import Workbench
+from masis.services.retention import planned, purge, rule_of
+from masis.ui.admin import retention_page
+from masis.ui.admin.retention_page import plan_data
+from masis.ui.review.comparison import run_row
 from tests.ui.conftest import AUDITED, OpenPage, texts
 
 DECIDED, WAITS = AUDITED[0], AUDITED[1]

@@ -10,14 +10,14 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
-from masis.store.drafts import NOBODY_YET
-from masis.ui import place
-from masis.workbench import POLICY_REVIEWER, Workbench
+from masis.services import POLICY_REVIEWER, Workbench
+from masis.store.reviews.drafts import NOBODY_YET
+from masis.ui.shell import served_database
 
 
 @pytest.fixture
 def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workbench]:
-    monkeypatch.setattr(place, "_served", [tmp_path / "names.db"])
+    monkeypatch.setattr(served_database, "_served", [tmp_path / "names.db"])
     st.cache_resource.clear()
     yield Workbench.open(tmp_path / "names.db")
     st.cache_resource.clear()
@@ -29,8 +29,8 @@ def named(given: Any) -> str | None:
     def script(given: object) -> None:
         import streamlit as st
 
-        from masis.ui.place import workbench
-        from masis.ui.reviewer import name_reviewer, reviewer, reviewer_badge
+        from masis.ui.shell.reviewer import name_reviewer, reviewer, reviewer_badge
+        from masis.ui.shell.served_database import workbench
 
         name_reviewer(workbench(), given)
         reviewer_badge(workbench())

@@ -11,10 +11,10 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from masis.screening.demo import CORPUS, demo_abstracts, demo_questions
-from masis.screening_desk import ScreeningDesk
-from masis.ui import place
-from masis.ui.screening_jobs import ScreeningJobs, screening_jobs
-from masis.workbench import Workbench, app_root
+from masis.services import Workbench, app_root
+from masis.services.screening import ScreeningDesk
+from masis.ui.jobs.screening_jobs import ScreeningJobs, screening_jobs
+from masis.ui.shell import served_database
 from tests.ui.conftest import texts
 
 ASKED = {each.id: each for each in demo_questions()}
@@ -49,7 +49,7 @@ def empty_bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Wor
 
 
 def _served(path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workbench]:
-    monkeypatch.setattr(place, "_served", [path])
+    monkeypatch.setattr(served_database, "_served", [path])
     st.cache_resource.clear()
     bench = Workbench.open(path)
     yield bench

@@ -17,9 +17,10 @@ from streamlit.testing.v1 import AppTest
 from masis.datasets.readers.abstracts import read_abstracts
 from masis.errors import InputError
 from masis.schema.screening import Abstract
-from masis.ui import place, screening_import
-from masis.ui.screening_import import CorpusUpload, NamedFile
-from masis.workbench import Workbench, app_root
+from masis.services import Workbench, app_root
+from masis.ui.screening import import_files
+from masis.ui.screening.import_files import CorpusUpload, NamedFile
+from masis.ui.shell import served_database
 from tests.ui.conftest import texts
 
 
@@ -41,7 +42,7 @@ class Stalled:
 @pytest.fixture
 def reader(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stalled]:
     stalled = Stalled()
-    monkeypatch.setattr(screening_import, "read_abstracts", stalled)
+    monkeypatch.setattr(import_files, "read_abstracts", stalled)
     yield stalled
     stalled.let_go.set()
 
@@ -55,7 +56,7 @@ def lines(records: int) -> bytes:
 @pytest.fixture
 def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workbench]:
     path = tmp_path / "import.db"
-    monkeypatch.setattr(place, "_served", [path])
+    monkeypatch.setattr(served_database, "_served", [path])
     st.cache_resource.clear()
     yield Workbench.open(path)
     st.cache_resource.clear()
@@ -90,7 +91,7 @@ def test_a_file_that_breaks_in_an_unforeseen_way_is_told_and_the_others_are_kept
 def test_the_page_shows_an_import_under_way_and_takes_what_it_brought(bench: Workbench, reader: Stalled) -> None:
     upload = CorpusUpload(bench, "mine", [NamedFile("b.jsonl", io.BytesIO(lines(4_000)))])
     app = AppTest.from_file(str(app_root() / "app.py"), default_timeout=30)
-    app.session_state[screening_import._UNDER_WAY] = upload
+    app.session_state[import_files._UNDER_WAY] = upload
     app.switch_page("pages/screening.py").run()
     assert any("Importing b.jsonl: " in each.value for each in app.info)
     assert app.button(key="screening-import").disabled

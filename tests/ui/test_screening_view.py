@@ -23,12 +23,12 @@ from masis.schema.screening import (
     ScreeningVersions,
     Words,
 )
-from masis.screening.ruling import DEFAULT, ruling
-from masis.ui.screening_abstract import abstract_data, pieces
-from masis.ui.screening_charts import AVERAGE, REQUIRED, convergence
-from masis.ui.screening_over import agreement_words
-from masis.ui.screening_view import abstract_row, counts, flow_steps, listed, round_rows
-from masis.ui.screening_words import value_words
+from masis.screening.rounds.ruling import DEFAULT, ruling
+from masis.ui.screening.abstract import abstract_data, pieces
+from masis.ui.screening.charts import AVERAGE, REQUIRED, convergence
+from masis.ui.screening.finished import agreement_words
+from masis.ui.screening.view import abstract_row, counts, flow_steps, listed, round_rows
+from masis.ui.screening.wording import value_words
 
 TEXT = "We randomised 412 patients to velotarine or placebo. Blood pressure fell."
 ABSTRACT = Abstract(

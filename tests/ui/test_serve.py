@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from masis.ui import serve
-from masis.workbench import app_root
+from masis.services import app_root
+from masis.ui.shell import serve
 
 
 @pytest.fixture
@@ -78,10 +78,10 @@ def test_every_response_is_dressed_with_the_security_headers() -> None:
 
 
 def test_the_database_named_at_the_start_is_the_one_that_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    from masis.ui import place
+    from masis.ui.shell import served_database
 
-    monkeypatch.setattr(place, "_served", [])
+    monkeypatch.setattr(served_database, "_served", [])
     monkeypatch.setenv("MASIS_DB", "/somewhere/else.db")
-    assert place.served_database() == Path("/somewhere/else.db")
-    place.serve_database(Path("named.db"))
-    assert place.served_database() == Path("named.db")
+    assert served_database.served_database() == Path("/somewhere/else.db")
+    served_database.serve_database(Path("named.db"))
+    assert served_database.served_database() == Path("named.db")

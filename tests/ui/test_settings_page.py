@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from masis.errors import SettingsError
+from masis.services import Workbench
 from masis.settings import load
-from masis.ui.settings_page import setting_groups
-from masis.workbench import Workbench
+from masis.ui.admin.settings_page import setting_groups
 from tests.ui.conftest import OpenPage, texts
 
 

@@ -8,11 +8,11 @@ import pytest
 
 from masis.llm.prices import dollars
 from masis.schema.calls import Usage
+from masis.services import Workbench
 from masis.settings import ROLES, Settings
-from masis.ui.overview import batch_costs
-from masis.ui.spending import spent, spent_so_far
-from masis.workbench import Workbench
-from tests.test_loop_waiting import TellingCritic, audited, waiting
+from masis.ui.queue.overview import batch_costs
+from masis.ui.review.spending import spent, spent_so_far
+from tests.audit.test_loop_waiting import TellingCritic, audited, waiting
 
 
 def test_money_is_told_as_exactly_as_it_matters() -> None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from masis import loop, run_audit
-from masis.auditor import drained
+from masis import run_audit
+from masis.api.audits import drained
+from masis.audit import loop
 from masis.schema.base import Unscored
 from masis.schema.case import Case
 from masis.schema.run import Event
+from masis.services import demo_cases
 from masis.settings import Settings
-from masis.ui.timeline import STEP, Timeline, timeline, waiting
-from masis.workbench import demo_cases
+from masis.ui.new_audit.timeline import STEP, Timeline, timeline, waiting
 from tests.scripted import ScriptedCritic, roles
 
 CASE = next(case for case in demo_cases() if case.id == "strategy-01-fabricated")

@@ -15,9 +15,8 @@ from typing import Any, BinaryIO
 from masis.datasets.writers.json_lines import write_line
 from masis.errors import Removed, StoreError
 from masis.schema.case import Case
-from masis.schema.review import CaseState, Decision, LogEntry
+from masis.schema.review import CaseState, Decision, LogEntry, settled_answer
 from masis.schema.run import Run
-from masis.schema.settled import settled_answer
 from masis.store import Store
 from masis.store.records import CaseFilter, CaseSummary, DecisionFilter
 

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 
 from masis.datasets.writers.decided import inert
 from masis.schema.screening import Abstract, Grade, Recommendation, Screening
-from masis.screening import rubric
+from masis.screening.grading import rubric
 
 _REASONS = ("relevance_score", "methodology_score", "sample_size_adequate", "study_type", "recommendation")
 

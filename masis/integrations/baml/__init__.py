@@ -4,7 +4,8 @@
 
 The parser reads what strict reading refuses: quotes of the wrong kind, commas too many or missing, comments, ``True``.
 It also guesses: it fills in what is missing, takes the first of several objects, closes what was cut off, drops what
-it can't place. Each of its readings is therefore held against the text (``masis/llm/as_written.py``), and a reply that
+it can't place. Each of its readings is therefore held against the text (``masis/integrations/baml/json_repair.py``),
+and a reply that
 does not say for certain what was read stays unread. No client is generated, no server asked and no file written: the
 form of a reply is handed to BAML's runtime as a text, which is all that its parser needs.
 """
@@ -19,13 +20,20 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ValidationError
 
+from masis.audit.context import AuditContext
+from masis.audit.output_validation import PydanticValidator, Rescued
 from masis.errors import InvalidRevision, MissingExtra
-from masis.integrations.baml.aligning import aligned_as_written
-from masis.integrations.baml.shapes import AS_WRITTEN, FUNCTION, class_names, field_names, words, written
-from masis.llm.as_written import Borne, NotAsWritten, borne_out
+from masis.integrations.baml.json_repair import Borne, NotAsWritten, borne_out
+from masis.integrations.baml.shapes import (
+    AS_WRITTEN,
+    FUNCTION,
+    aligned_as_written,
+    class_names,
+    field_names,
+    words,
+    written,
+)
 from masis.schema.audit import Revision
-from masis.steps.context import AuditContext
-from masis.steps.validation import PydanticValidator, Rescued
 
 try:
     from baml_py import BamlRuntime

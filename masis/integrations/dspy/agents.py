@@ -12,22 +12,87 @@ from typing import Any
 
 import dspy
 
-from masis import auditor
+from masis.api import audits
+from masis.audit import issues
+from masis.audit.context import AuditContext
+from masis.audit.critique import CritiqueJudgement, ruled
+from masis.audit.run_control import Conduct
 from masis.errors import BadReply, CriticFailed, InvalidCritique, InvalidRevision, ReviserFailed, StepError
-from masis.integrations.dspy.agent import CONTEXT, Agent, Chunks, read_of
 from masis.integrations.dspy.asking import asked, asked_async
 from masis.integrations.dspy.contracts import CriticAgentOutput, critique_of, evidence_of, revision_of
+from masis.integrations.dspy.engine import language_model
 from masis.integrations.dspy.signatures import CRITIC_PROMPT, REVISER_PROMPT, critique_task, revision_task
-from masis.llm.critic import judgement
-from masis.llm.replies import CritiqueReply, RevisionReply
-from masis.llm.reviser import revision, told
-from masis.schema.audit import Critique, Issue, Revision
+from masis.llm import registry
+from masis.llm.client.model import Retries
+from masis.llm.roles.critic import judgement
+from masis.llm.roles.prompting import load
+from masis.llm.roles.replies import CritiqueReply, RevisionReply
+from masis.llm.roles.reviser import revision, told
+from masis.schema.audit import Critique, Issue, JudgedBy, Revision
 from masis.schema.base import Unscored
 from masis.settings import Settings
-from masis.steps import issues
-from masis.steps.conduct import Conduct
-from masis.steps.context import AuditContext
-from masis.steps.critique import CritiqueJudgement, ruled
+
+# What critic and reviser share as DSPy modules: a model, how it is asked, who the record says it was.
+
+Chunks = Iterable[Any]
+CONTEXT = "context"
+"""In place of a model: whatever ``dspy.context`` or ``dspy.configure`` names when the agent is asked."""
+
+
+class Agent(dspy.Module):
+    """An agent and its model."""
+
+    role = ""
+    prompt = ""
+    temperature = 0.0
+
+    def __init__(self, llm_provider: str, model_name: str, lm: Any, settings: Settings | None) -> None:
+        super().__init__()
+        self.model_string = f"{llm_provider}:{model_name}"
+        self.settings = settings or Settings()
+        self.llm = lm
+        self.version = f"{load(self.prompt).version} by DSPy"
+
+    @property
+    def model(self) -> str:
+        """The model that is asked, as records name it."""
+        lm = self._own_lm()
+        if lm == CONTEXT:
+            lm = dspy.settings.lm
+        return str(getattr(lm, "model", None) or self.model_string)
+
+    def for_run(self, conduct: Conduct) -> Any:
+        """The model for one run: the one given, else ``llm_provider:model_name``, reached as settings say.
+
+        Raises SettingsError for one that can't be asked.
+        """
+        if (lm := self._own_lm()) is not None:
+            return None if lm == CONTEXT else lm
+        model = registry.asker(self.model_string, self.role, conduct, self.settings)
+        return language_model(model, self.version, temperature=self.temperature)
+
+    def _own_lm(self) -> Any:
+        return next((each.lm for each in self.predictors() if each.lm is not None), self.llm)
+
+    def _about(self) -> str:
+        return f"{self.role} {self.version}"
+
+    def _conduct(self) -> Conduct:
+        return Conduct(call_s=self.settings.call_deadline_s)
+
+    def _retries(self) -> Retries:
+        return Retries(self.settings.max_retries, self.settings.retry_base_s, self.settings.retry_cap_s)
+
+    @property
+    def judged_by(self) -> JudgedBy:
+        """Model and version, for the record."""
+        return JudgedBy(model=self.model, version=self.version)
+
+
+def read_of(found: Any, shape: Any) -> Any:
+    """The prediction as the record it was read from: validated when it was parsed."""
+    return shape.model_construct(**{name: getattr(found, name) for name in shape.model_fields})
+
 
 __all__ = ["CONTEXT", "Chunks", "CriticAgent", "RevisionAgent"]
 
@@ -109,7 +174,7 @@ class CriticAgent(Agent):
     ) -> AuditContext:
         """What a critic sees, with the citations audited by code."""
         evidence = evidence_of(evidence_chunks)
-        cited = auditor.audit_citations(answer, evidence, self.settings)
+        cited = audits.audit_citations(answer, evidence, self.settings)
         found = issues.merged(cited, (), (), self.settings)
         steps = tuple(reasoning_steps or ())
         return AuditContext(original_query, answer, evidence, cited, (), (), found, iteration_number, steps)
@@ -210,7 +275,7 @@ class RevisionAgent(Agent):
         self, answer: str, critique: Any, query: str, chunks: Chunks, number: int
     ) -> tuple[AuditContext, tuple[Issue, ...], dict[str, Any]]:
         evidence = evidence_of(chunks)
-        cited = auditor.audit_citations(answer, evidence, self.settings)
+        cited = audits.audit_citations(answer, evidence, self.settings)
         context = AuditContext(query, answer, evidence, cited, (), (), (), number)
         if (verdict := _given(critique, "verdict")) is not None:
             found = tuple(_given(critique, "found") or ())

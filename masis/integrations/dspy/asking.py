@@ -1,8 +1,8 @@
 """A predictor asked within what a run allows: tries, deadlines and the record of the call are the run's.
 
 A model of ours (``engine.py``) keeps to all that itself. Any other ``dspy.LM`` is asked here, with DSPy's own retries
-and cache off, under the same rules as ``masis.llm.model``: at most ``max_retries`` more tries where that may help, once
-more for a reply that can't be read.
+and cache off, under the same rules as ``masis.llm.client.model``: at most ``max_retries`` more tries where that may
+help, once more for a reply that can't be read.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from typing import Any
 
 import dspy
 
+from masis.audit.run_control import Conduct
 from masis.errors import BadReply, ProviderFailed, StepError
 from masis.integrations.dspy.engine import OurEngine
 from masis.integrations.dspy.fenced import Fenced, takes_schema
-from masis.llm.model import RAW_KEPT, Retries
+from masis.llm.client.model import RAW_KEPT, Retries
 from masis.llm.prices import cost
 from masis.llm.providers.base import Tokens
 from masis.schema.calls import CallOutcome, ModelCall
-from masis.steps.conduct import Conduct
 
 
 def asked(predictor: Any, inputs: dict[str, Any], lm: Any, conduct: Conduct, retries: Retries, about: str) -> Any:

@@ -6,27 +6,178 @@ ours, so that its tokens are counted, a limit on cost holds, and a person can st
 
 from __future__ import annotations
 
+import contextlib
+import importlib
+import io
+import logging
+import random
+import threading
 from collections.abc import Callable, Sequence
 from statistics import fmean
 from typing import Any
 
 import dspy
 import numpy as np
+import tqdm  # type: ignore[import-untyped]
 
 from masis import version
-from masis.errors import ProviderFailed, StepError
+from masis.audit.run_control import together
+from masis.errors import MissingExtra, ProviderFailed, StepError
 from masis.integrations.dspy import labelled, metric, programs
 from masis.integrations.dspy.agents import CONTEXT, CriticAgent, RevisionAgent
 from masis.integrations.dspy.engine import Stopped
 from masis.integrations.dspy.fenced import plain
 from masis.integrations.dspy.labelled import Labelled, Parts, Role
-from masis.integrations.dspy.optimisers import graded, inputs_of, optimised
-from masis.integrations.dspy.quiet import QUIET
 from masis.integrations.dspy.session import Plan, Session, Watched
-from masis.llm.prompting import load
+from masis.llm.roles.prompting import load
 from masis.schema.base import utc_now
 from masis.settings import Settings
-from masis.steps.conduct import together
+
+# Optimisers without their noise.
+
+
+class _Silent(tqdm.tqdm):
+    """A bar that is not shown."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **(options | {"disable": True}))
+
+
+class _Quiet:
+    """Without the bars and banners that optimisers print: stdout is for data, and progress is told in our own words.
+
+    They print to what the whole process shares, so that of several sessions at once the last to end brings all back.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._sessions = 0
+        self._undo = contextlib.ExitStack()
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self._sessions += 1
+            if self._sessions == 1:
+                self._hush()
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._sessions -= 1
+            if not self._sessions:
+                self._undo.close()
+
+    def _hush(self) -> None:
+        gepa_engine: Any = importlib.import_module("gepa.core.engine")
+        log, bar = logging.getLogger("dspy"), tqdm.tqdm
+        self._undo.callback(log.setLevel, log.level)
+        log.setLevel(logging.CRITICAL)
+        for module in (tqdm, gepa_engine):
+            self._undo.callback(setattr, module, "tqdm", bar)
+            module.tqdm = _Silent
+        self._undo.enter_context(contextlib.redirect_stdout(io.StringIO()))
+
+
+QUIET = _Quiet()
+"""Entered while an optimiser works."""
+
+
+# DSPy's optimisers at work on our agents: how each is asked, and what it is told a reply is worth.
+
+
+def graded(role: Role, case: Labelled, prediction: Any) -> metric.Graded:
+    """A prediction beside what was labelled."""
+    if role == "critic":
+        unscored = getattr(prediction, "unscored", "no critique")
+        return metric.of_critique(case, getattr(prediction, "objections", ()), unscored)
+    return metric.of_revision(case, getattr(prediction, "revised_answer", None))
+
+
+def inputs_of(role: Role, case: Labelled) -> dict[str, Any]:
+    """What the agent is given of a labelled answer."""
+    shared = {"original_query": case.query, "evidence_chunks": list(case.evidence)}
+    if role == "critic":
+        return {**shared, "answer": case.answer, "reasoning_steps": list(case.reasoning_steps)}
+    told = labelled.reviser_inputs(case)
+    critique = {"issues": told["issues"], "critique_reasoning": ""}
+    return {**shared, "original_answer": case.answer, "critique": critique}
+
+
+def _example(role: Role, case: Labelled) -> Any:
+    inputs = inputs_of(role, case)
+    return dspy.Example(**inputs, labelled=case).with_inputs(*inputs)
+
+
+def optimised(session: Session, student: Any, cases: Sequence[Labelled]) -> Any:
+    """The program that the optimiser of the plan makes of the student. Raises Stopped and MissingExtra."""
+    plan, examples = session.plan, [_example(session.plan.role, case) for case in cases]
+
+    def score(example: Any, prediction: Any, trace: Any = None) -> float:
+        return graded(plan.role, example.labelled, prediction).score
+
+    def with_feedback(example: Any, prediction: Any, trace: Any = None, name: Any = None, step: Any = None) -> Any:
+        found = graded(plan.role, example.labelled, prediction)
+        return dspy.Prediction(score=found.score, feedback=found.feedback)
+
+    if plan.optimizer == "bootstrap":
+        teacher = {} if session.teacher_lm is session.lm else {"lm": session.teacher_lm}
+        optimizer = dspy.BootstrapFewShot(
+            metric=score,
+            metric_threshold=plan.accept,
+            teacher_settings=teacher,
+            max_bootstrapped_demos=plan.demonstrations,
+            max_labeled_demos=0,
+            max_errors=len(examples) + 1,
+        )
+        return optimizer.compile(student, trainset=examples)
+    learn, check = _halves(examples, plan.seed)
+    if plan.optimizer == "gepa":
+        gepa = dspy.GEPA(
+            metric=with_feedback,
+            max_full_evals=plan.trials,
+            reflection_lm=session.writer_lm,
+            num_threads=session.concurrency,
+            seed=plan.seed,
+            warn_on_score_mismatch=False,
+        )
+        return gepa.compile(student, trainset=learn, valset=check)
+    return _mipro(session, score, student, learn, check)
+
+
+def _mipro(session: Session, score: Any, student: Any, learn: list[Any], check: list[Any]) -> Any:
+    plan = session.plan
+    mipro = dspy.MIPROv2(
+        metric=score,
+        prompt_model=session.writer_lm,
+        task_model=session.lm,
+        max_bootstrapped_demos=plan.demonstrations,
+        max_labeled_demos=0,
+        auto=None,
+        num_candidates=max(2, plan.trials // 2),
+        num_threads=session.concurrency,
+        max_errors=len(learn) + len(check) + 1,
+        metric_threshold=plan.accept,
+        seed=plan.seed,
+    )
+    try:
+        return mipro.compile(
+            student,
+            trainset=learn,
+            valset=check,
+            num_trials=plan.trials,
+            minibatch=False,
+            program_aware_proposer=False,
+        )
+    except ImportError as error:
+        raise MissingExtra(f"MIPROv2 needs a package more: pip install 'dspy[optuna]' ({error})") from error
+
+
+def _halves(examples: Sequence[Any], seed: int) -> tuple[list[Any], list[Any]]:
+    """What instructions are written from, and what the optimiser itself chooses by."""
+    drawn = list(examples)
+    random.Random(seed).shuffle(drawn)
+    cut = max(1, len(drawn) // 2)
+    return drawn[:cut], drawn[cut:] or drawn[:cut]
+
 
 __all__ = ["Plan", "Session", "Stopped", "Watched", "agent_for", "compiled", "measured", "state_of"]
 

@@ -12,12 +12,12 @@ from typing import Any, Literal
 from pydantic import Field
 
 from masis import schema
+from masis.audit.issues import CRITIC_LOOP_TYPE
 from masis.schema import case
 from masis.schema.audit import Critique, Revision
 from masis.schema.base import Record, Share
 from masis.schema.case import Evidence, Severity
 from masis.schema.run import Iteration, Run, TerminationReason
-from masis.steps.issues import CRITIC_LOOP_TYPE
 
 LoopIssueType = Literal["logical", "factual", "safety", "ambiguity", "missing_info", "incomplete_reasoning"]
 

@@ -1,6 +1,6 @@
 """``MultiAgentCriticLoop``: the loop of every audit, with a ``CriticAgent`` and a ``RevisionAgent`` in their roles.
 
-There is one order of steps, ``masis.loop``'s (``specs/critic-loop.md``, 2.3): citations and claims are checked,
+There is one order of steps, ``masis.audit.loop``'s (``specs/critic-loop.md``, 2.3): citations and claims are checked,
 penalties laid on and the best answer chosen as in any audit. Wrapped as a module (REQ-CRITIC-029), so that an optimiser
 reaches both agents through it.
 """
@@ -10,20 +10,70 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from typing import Any
 
 import dspy
 from pydantic import ValidationError
 
-from masis import auditor, loop
+from masis.api import audits
+from masis.audit import loop
+from masis.audit.context import AuditContext
+from masis.audit.critique import CritiqueJudgement
+from masis.audit.run_control import Conduct
 from masis.errors import SettingsError
 from masis.integrations.dspy.agents import Chunks, CriticAgent, RevisionAgent
 from masis.integrations.dspy.contracts import evidence_of, loop_output_of
-from masis.integrations.dspy.roles import DspyCritic, DspyReviser
+from masis.schema.audit import Critique, Issue, JudgedBy, Revision
+from masis.schema.base import Unscored
 from masis.schema.case import Case
 from masis.schema.run import Event, Run
 from masis.settings import OFFLINE, Settings
+
+# The agents in the roles that the loop asks for, within one run.
+
+
+@dataclass(frozen=True)
+class DspyCritic:
+    """A ``CriticAgent`` as the critic of a run; ``lm`` the model it asks there.
+
+    ``traced``: DSPy may keep what is asked and replied for an optimiser. In an audit nobody reads it, and it would be
+    kept as long as the process lives.
+    """
+
+    agent: CriticAgent
+    lm: Any
+    conduct: Conduct
+    judged_by: JudgedBy
+    traced: bool = True
+
+    def critique(self, context: AuditContext) -> CritiqueJudgement | Unscored:
+        """The agent's judgement."""
+        with _tracing(self.traced):
+            return self.agent.judge(context, self.conduct, self.lm)
+
+
+@dataclass(frozen=True)
+class DspyReviser:
+    """A ``RevisionAgent`` as the reviser of a run."""
+
+    agent: RevisionAgent
+    lm: Any
+    conduct: Conduct
+    judged_by: JudgedBy
+    traced: bool = True
+
+    def revise(self, context: AuditContext, critique: Critique, issues: Sequence[Issue]) -> Revision:
+        """The agent's revision. Raises StepError where there is none."""
+        with _tracing(self.traced):
+            made = self.agent.revise(context, critique, issues, self.conduct, self.lm)
+        return made.model_copy(update={"judged_by": self.judged_by})
+
+
+def _tracing(wanted: bool) -> AbstractContextManager[None]:
+    return nullcontext() if wanted else dspy.context(trace=None)
 
 
 class MultiAgentCriticLoop(dspy.Module):
@@ -104,7 +154,7 @@ class MultiAgentCriticLoop(dspy.Module):
         on_event: Callable[[Event], None] | None,
         cancelled: Callable[[], bool],
     ) -> Run:
-        return auditor.drained(
+        return audits.drained(
             loop.audit(
                 case,
                 self._roles(settings),
@@ -117,7 +167,7 @@ class MultiAgentCriticLoop(dspy.Module):
         )
 
     def _roles(self, settings: Settings) -> loop.Roles:
-        roles = auditor.roles_for(settings)
+        roles = audits.roles_for(settings)
         conduct, critic, reviser = roles.conduct, self.critic_agent, self.revision_agent
         return dataclasses.replace(
             roles,

@@ -1,7 +1,7 @@
 """A model of ours as DSPy sees it: a ``dspy.LM`` whose calls go the way of all our calls.
 
 Addresses, keys, turns, retries, deadlines, the form of replies and the record of each call with its tokens are
-``masis.llm.model``'s; DSPy's own retries and its cache are off.
+``masis.llm.client.model``'s; DSPy's own retries and its cache are off.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ import dspy
 from dspy import lm15
 
 from masis.errors import StepError
-from masis.llm import schemas
-from masis.llm.model import Model
-from masis.llm.prompting import Prompt
-from masis.llm.replies import CritiqueReply, Reply, RevisionReply
+from masis.llm.client import schemas
+from masis.llm.client.model import Model
+from masis.llm.roles.prompting import Prompt
+from masis.llm.roles.replies import CritiqueReply, Reply, RevisionReply
 
 TOKENS_MOST = 8_000
 PLAIN_FRAME = "You are a careful assistant."

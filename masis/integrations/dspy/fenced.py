@@ -18,10 +18,10 @@ from pydantic import BaseModel
 from masis.errors import InputError
 from masis.integrations.dspy.contracts import evidence_of
 from masis.integrations.dspy.signatures import CRITIC_PROMPT, REVISER_PROMPT, shape_of
-from masis.llm import schemas
-from masis.llm.prompting import FRAME, Section, answer, fenced, load, question_and_evidence, rows, unforgeable
-from masis.llm.reading import Unreadable, read
-from masis.llm.replies import CritiqueReply, Reply
+from masis.llm.client import schemas
+from masis.llm.client.reply_parsing import Unreadable, read
+from masis.llm.roles.prompting import FRAME, Section, answer, fenced, load, question_and_evidence, rows, unforgeable
+from masis.llm.roles.replies import CritiqueReply, Reply
 
 EXAMPLE = "EXAMPLE_"
 """What the names of fences around a demonstration begin with."""

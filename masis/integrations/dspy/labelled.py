@@ -12,8 +12,8 @@ import random
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
-from masis.auditor import audit_citations
-from masis.datasets.bench.rows import groups
+from masis.api.audits import audit_citations
+from masis.bench.rows import groups
 from masis.errors import InputError, StoreError
 from masis.schema.case import Case, Evidence, Labels
 from masis.schema.review import Decision

@@ -15,11 +15,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from masis.auditor import audit_citations
+from masis.api.audits import audit_citations
+from masis.audit.issues import CRITIC_LOOP_TYPE
+from masis.audit.quotes import located
 from masis.integrations.dspy.labelled import Expected, Labelled
 from masis.schema.audit import Issue
-from masis.steps.issues import CRITIC_LOOP_TYPE
-from masis.steps.quotes import located
 
 NAME = "labelled-faults/1"
 OTHER_KIND = 0.5

@@ -8,15 +8,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
+from masis.audit.run_control import Conduct
 from masis.errors import SettingsError
 from masis.integrations.dspy.agents import CriticAgent
 from masis.integrations.dspy.engine import Stopped, language_model
 from masis.integrations.dspy.labelled import Role
 from masis.llm import registry
-from masis.llm.prompting import load
+from masis.llm.roles.prompting import load
 from masis.schema.calls import Usage
 from masis.settings import Settings
-from masis.steps.conduct import Conduct
 
 Optimizer = Literal["bootstrap", "mipro", "gepa"]
 

@@ -1,7 +1,7 @@
 """The two tasks as typed signatures: what goes in, what a model is to hand in, and the instructions that stand.
 
-The instructions are those of ``masis/llm/prompts``, so that a critic which nobody compiled asks what the built-in one
-asks; an optimiser puts others in their place, or demonstrations before them.
+The instructions are those of ``masis/llm/roles/prompts``, so that a critic which nobody compiled asks what the
+built-in one asks; an optimiser puts others in their place, or demonstrations before them.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import Any
 import dspy
 
 from masis.integrations.dspy.contracts import EvidenceChunk
-from masis.llm.prompting import load
-from masis.llm.replies import ChangeMade, CritiqueReply, RaisedIssue, Reply, RevisionReply
+from masis.llm.roles.prompting import load
+from masis.llm.roles.replies import ChangeMade, CritiqueReply, RaisedIssue, Reply, RevisionReply
 
 CRITIC_PROMPT, REVISER_PROMPT = "critic", "reviser"
 

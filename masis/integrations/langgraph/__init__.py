@@ -7,7 +7,8 @@
     graph.add_node("critic", critic_node(settings))
     graph.add_node("evaluator", evaluator_node(settings))
 
-The nodes hold no rule: they read the state, call ``masis.passes``, ``masis.screening`` and the workbench, and write the
+The nodes hold no rule: they read the state, call ``masis.api.stepwise``, ``masis.screening`` and the workbench, and
+write the
 fields of the specs (``specs/masis-critic.md``, ``specs/masis-evaluator.md``, ``specs/aesop-evidence-critic.md``). They
 keep nothing between two calls, run in sync and in async graphs, and write nothing that JSON can't hold. Needs the extra
 ``langgraph``. See ``docs/langgraph.md``.

@@ -1,4 +1,6 @@
-"""Synthesizer, critic and evaluator as nodes: each reads the state, lets ``masis.passes`` work, writes what is new."""
+"""Synthesizer, critic and evaluator as nodes: each reads the state, lets ``masis.api.stepwise`` work,
+writes what is new.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +14,14 @@ from typing import Any
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langgraph.config import get_stream_writer
 
-from masis import auditor, passes
+from masis.api import audits, stepwise
+from masis.audit import step_events
+from masis.audit.run_control import begun
 from masis.integrations.langgraph.reading import case_of, evidence_of, given, run_of, same_case, text_of
 from masis.schema.audit import Critique
 from masis.schema.case import Case
 from masis.schema.run import Event, Iteration, Run
 from masis.settings import Settings
-from masis.steps import telemetry
-from masis.steps.conduct import begun
 
 Json = dict[str, Any]
 Cancelled = Callable[[], bool]
@@ -50,7 +52,7 @@ def critic_node(settings: Settings | None = None) -> Runnable[Any, Any]:
         case = same_case(state, before, thread)
         if case is None or _decided(state, case):
             case, before = case_of(state, draft, thread), None
-        run = passes.audit_once(case, settings, before=before, answer=draft, on_event=tell, cancelled=cancelled)
+        run = stepwise.audit_once(case, settings, before=before, answer=draft, on_event=tell, cancelled=cancelled)
         return _criticised(run, _ms_since(began))
 
     return _node("critic", work)
@@ -70,7 +72,7 @@ def evaluator_node(settings: Settings | None = None) -> Runnable[Any, Any]:
         case = same_case(state, known, thread)
         if case is None or known is None or known.iterations[-1].answer != answer:
             return _judged_apart(case_of(state, answer, thread), state, settings, began, tell, cancelled)
-        run = passes.evaluate_once(case, known, settings, on_event=tell, cancelled=cancelled)
+        run = stepwise.evaluate_once(case, known, settings, on_event=tell, cancelled=cancelled)
         return _evaluated(run, _ms_since(began))
 
     return _node("evaluator", work)
@@ -88,9 +90,9 @@ def synthesizer_node(settings: Settings | None = None) -> Runnable[Any, Any]:
         known = run_of(state)
         case = same_case(state, known, thread)
         if case is not None and known is not None and known.iterations[-1].answer == given(state, "draft_answer"):
-            draft = passes.revise_once(case, known, settings).revised_answer
+            draft = stepwise.revise_once(case, known, settings).revised_answer
         else:
-            draft = passes.draft_once(text_of(state, "user_query"), evidence_of(state), settings).answer
+            draft = stepwise.draft_once(text_of(state, "user_query"), evidence_of(state), settings).answer
         ms = _ms_since(began)
         told = {"node": "synthesizer", "characters": len(draft), "duration_ms": ms}
         return {"draft_answer": draft, "metrics": {"node_latency_ms": {"synthesizer": ms}}, "trace": [told]}
@@ -100,7 +102,7 @@ def synthesizer_node(settings: Settings | None = None) -> Runnable[Any, Any]:
 
 def _checked(settings: Settings | None) -> Settings:
     settings = settings or Settings()
-    auditor.check_models(settings)
+    audits.check_models(settings)
     return settings
 
 
@@ -150,7 +152,7 @@ def _decided(state: Any, case: Case) -> bool:
 def _criticised(run: Run, ms: float) -> Json:
     last = run.iterations[-1]
     audit, critique = last.citation_audit, last.critique
-    told = telemetry.of_critique(critique, audit, last.issues, ms)
+    told = step_events.of_critique(critique, audit, last.issues, ms)
     return {
         "critique": critique.model_dump(mode="json"),
         "confidence": critique.confidence,
@@ -181,7 +183,7 @@ def _evaluated(run: Run, ms: float) -> Json:
 
 def _scored(last: Iteration, ms: float) -> Json:
     assert last.evaluation is not None  # the pass before was told to evaluate
-    told = telemetry.of_evaluation(last.evaluation, ms)
+    told = step_events.of_evaluation(last.evaluation, ms)
     return {
         "metrics": {
             "evaluation": last.evaluation.model_dump(mode="json"),
@@ -205,19 +207,19 @@ def _judged_apart(
         critique_confidence=None,
         critique_reasoning="",
         has_major_issues=False,
-        judged_by=passes.HOST,
+        judged_by=stepwise.HOST,
     )
-    run = passes.audit_once(case, settings, critique=critique, on_event=tell, cancelled=cancelled)
-    run = passes.evaluate_once(case, passes.told_too(run, found), settings, on_event=tell, cancelled=cancelled)
+    run = stepwise.audit_once(case, settings, critique=critique, on_event=tell, cancelled=cancelled)
+    run = stepwise.evaluate_once(case, stepwise.told_too(run, found), settings, on_event=tell, cancelled=cancelled)
     return _scored(run.iterations[-1], _ms_since(began))
 
 
-def _found(state: Any, answer: str) -> passes.Found:
+def _found(state: Any, answer: str) -> stepwise.Found:
     """What the critic told of the citations; nothing where that was told of another answer."""
     told = given(state, "metrics", {}).get("last_citation_audit") or {}
     if told.get("answer_digest") not in (None, _digest(answer)):
-        return passes.Found()
-    return passes.Found(
+        return stepwise.Found()
+    return stepwise.Found(
         tuple(map(str, told.get("invalid_citations") or ())),
         int(told.get("uncited_claim_count") or 0),
         bool(told.get("hallucination_detected") or given(state, "critique", {}).get("hallucination_detected")),

@@ -20,8 +20,8 @@ from langgraph.types import Command, StateSnapshot, interrupt
 from masis.errors import InputError
 from masis.integrations.langgraph.reading import given, run_of, same_case
 from masis.schema.run import Run
-from masis.workbench import Workbench
-from masis.workbench.outcome import Outcome, outcome
+from masis.services import Workbench
+from masis.services.outcome import Outcome, outcome
 
 Json = dict[str, Any]
 

@@ -16,7 +16,7 @@ from masis.errors import InputError
 from masis.schema.case import Case, Evidence
 from masis.schema.run import Run
 from masis.schema.screening import Abstract
-from masis.screening.records import abstract_of, validated
+from masis.screening.sources.records import abstract_of, validated
 
 Model = TypeVar("Model", bound=BaseModel)
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from masis.errors import InputError
 from masis.integrations.mcp.quoting import named, quoted_json
+from masis.integrations.mcp.tool_handlers import Desk
 
 _MOST = 100_000
 
@@ -94,3 +95,27 @@ def prompt_named(name: str) -> Prompt:
     near = difflib.get_close_matches(name[:60], BY_NAME, n=1)
     hint = f" (did you mean {near[0]}?)" if near else ""
     raise InputError(f"there is no prompt {named(name)}{hint}", cure=f"There are: {', '.join(BY_NAME)}.", field="name")
+
+
+# Ids completed as somebody types them: of the templates of resources, and of the arguments of prompts.
+
+MOST = 100
+"""Values that the protocol takes in one completion."""
+
+_KINDS: dict[str, Literal["case", "run"]] = {"case_id": "case", "run_id": "run"}
+
+
+class Completed(NamedTuple):
+    """The ids that begin so, newest first, and how many there are in all."""
+
+    values: tuple[str, ...]
+    total: int
+
+
+def completed(desk: Desk, argument: str, begun: str) -> Completed:
+    """Ids of the kind that an argument of this name takes; none for an argument that takes no id."""
+    kind = _KINDS.get(argument)
+    if kind is None or any("\ud800" <= char <= "\udfff" for char in begun):  # half a character begins no id
+        return Completed((), 0)
+    found = desk.store.evidence.ids_beginning(kind, begun, MOST)
+    return Completed(found.ids, found.total)

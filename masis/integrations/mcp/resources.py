@@ -7,9 +7,9 @@ from urllib.parse import unquote, urlsplit
 
 from masis.errors import InputError
 from masis.integrations.mcp.cursors import cursor, page_of
-from masis.integrations.mcp.desk import Desk
 from masis.integrations.mcp.quoting import quoted_json, visible
 from masis.integrations.mcp.reports import case_uri, run_uri
+from masis.integrations.mcp.tool_handlers import Desk
 from masis.schema.run import Run
 from masis.store.records import CaseFilter
 

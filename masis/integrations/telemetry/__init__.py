@@ -20,8 +20,8 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from masis import log_lines, watching
 from masis.errors import MissingExtra
+from masis.observers import log_records, observation
 from masis.settings import Settings
 
 if TYPE_CHECKING:
@@ -109,12 +109,12 @@ def _begun(settings: Settings, tracers: TracerProvider | None, meters: MeterProv
         except ImportError as error:
             raise _missing(error) from error
         tracers, meters, shut = sdk.providers(settings)
-    unregister = watching.register(Spans(tracers, meters, texts=settings.telemetry_texts))
-    log_lines.place.append(place)
+    unregister = observation.register(Spans(tracers, meters, texts=settings.telemetry_texts))
+    log_records.place.append(place)
 
     def leave() -> None:
         unregister()
-        log_lines.place.remove(place)
+        log_records.place.remove(place)
 
     return Telemetry(leave, shut)
 

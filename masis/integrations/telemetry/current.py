@@ -45,7 +45,7 @@ class CurrentSpan:
 
 
 def place() -> dict[str, str]:
-    """The current span, for a line of the log (``masis/log_lines.py``)."""
+    """The current span, for a line of the log (``masis/observers/log_records.py``)."""
     here = trace.get_current_span().get_span_context()
     return {"trace_id": f"{here.trace_id:032x}", "span_id": f"{here.span_id:016x}"} if here.is_valid else {}
 

@@ -1,4 +1,4 @@
-"""Spans: what is under way as OpenTelemetry sees it, told by ``masis.watching``.
+"""Spans: what is under way as OpenTelemetry sees it, told by ``masis.observers.observation``.
 
     caller's span > invoke_workflow audit > iteration > invoke_agent critic > chat gpt-4o
 
@@ -16,15 +16,15 @@ from opentelemetry import trace
 from opentelemetry.metrics import MeterProvider, get_meter_provider
 from opentelemetry.trace import TracerProvider
 
-from masis import version, watching
+from masis import version
+from masis.audit import run_metrics
 from masis.integrations.telemetry import names
-from masis.integrations.telemetry.calls import CallSpan
+from masis.integrations.telemetry.calls import CallSpan, Instruments
 from masis.integrations.telemetry.current import CurrentSpan, told
-from masis.integrations.telemetry.instruments import Instruments
+from masis.observers import observation
 from masis.schema.drafts import CritiqueResult
 from masis.schema.run import Event, Run
 from masis.schema.screening import Screening, ScreeningEvent
-from masis.steps import measures
 
 SCOPE = "masis"
 LONGEST_ID = 200
@@ -38,16 +38,16 @@ class Spans:
         self.instruments = Instruments((meters or get_meter_provider()).get_meter(SCOPE, version.APP))
         self.texts = texts
 
-    def begins(self, what: watching.Begins) -> watching.Watch:
+    def begins(self, what: observation.Begins) -> observation.Watch:
         """A span begins, and is the current one until it has ended."""
         match what:
-            case watching.AuditBegins():
+            case observation.AuditBegins():
                 return _Audit(self, what)
-            case watching.CallBegins():
+            case observation.CallBegins():
                 return CallSpan(self.tracer, self.instruments, self.texts, what)
-            case watching.DraftBegins():
+            case observation.DraftBegins():
                 return _Draft(self, what)
-            case watching.ScreeningBegins():
+            case observation.ScreeningBegins():
                 return _Screening(self, what)
 
 
@@ -58,7 +58,7 @@ def _workflow(name: str) -> tuple[str, dict[str, Any]]:
 class _Audit:
     """A run, with its iterations and their steps."""
 
-    def __init__(self, spans: Spans, what: watching.AuditBegins) -> None:
+    def __init__(self, spans: Spans, what: observation.AuditBegins) -> None:
         self.spans, self.what = spans, what
         name, attributes = _workflow("audit")
         self.run = CurrentSpan(spans.tracer, name, {**attributes, "masis.operation": what.operation})
@@ -69,7 +69,7 @@ class _Audit:
         self.models: dict[str, str] = {}
         self.number: int | None = None
 
-    def told(self, event: watching.Told) -> None:
+    def told(self, event: observation.Told) -> None:
         if not isinstance(event, Event):
             return
         match event.kind:
@@ -159,7 +159,7 @@ class _Audit:
             self.iteration.end()
             self.iteration, self.number = None, None
 
-    def ended(self, result: watching.Result | None, error: BaseException | None) -> None:
+    def ended(self, result: observation.Result | None, error: BaseException | None) -> None:
         if error is not None and self.step is not None:
             self.step.failed(type(error).__name__)
         self._end_step()
@@ -192,26 +192,26 @@ class _Audit:
         if run.termination_reason == "error":
             codes = [warning.code for warning in run.warnings if warning.code is not None]
             self.run.failed(codes[-1] if codes else "error")
-        self.spans.instruments.run(measures.of_run(run), run.models, self.what.operation)
+        self.spans.instruments.run(run_metrics.of_run(run), run.models, self.what.operation)
 
 
 class _Draft:
     """The critique of a draft."""
 
-    def __init__(self, spans: Spans, what: watching.DraftBegins) -> None:
+    def __init__(self, spans: Spans, what: observation.DraftBegins) -> None:
         self.spans = spans
         name, attributes = _workflow("critique_draft")
         self.draft = CurrentSpan(spans.tracer, name, {**attributes, "masis.sources": what.sources})
         if spans.texts:
             self.draft.put({"masis.question": what.query, "masis.answer": what.draft})
 
-    def told(self, event: watching.Told) -> None:
+    def told(self, event: observation.Told) -> None:
         """The audit within it has spans of its own."""
 
-    def ended(self, result: watching.Result | None, error: BaseException | None) -> None:
+    def ended(self, result: observation.Result | None, error: BaseException | None) -> None:
         try:
             if isinstance(result, CritiqueResult):
-                found = measures.of_draft(result)
+                found = run_metrics.of_draft(result)
                 self.draft.put(
                     {
                         "masis.is_valid": result.is_valid,
@@ -231,13 +231,13 @@ class _Draft:
 class _Screening:
     """A screening, with its rounds."""
 
-    def __init__(self, spans: Spans, what: watching.ScreeningBegins) -> None:
+    def __init__(self, spans: Spans, what: observation.ScreeningBegins) -> None:
         self.spans = spans
         name, attributes = _workflow("screen_abstracts")
         self.screening = CurrentSpan(spans.tracer, name, attributes)
         self.round: CurrentSpan | None = None
 
-    def told(self, event: watching.Told) -> None:
+    def told(self, event: observation.Told) -> None:
         if not isinstance(event, ScreeningEvent):
             return
         match event.kind:
@@ -260,7 +260,7 @@ class _Screening:
             self.round.end()
             self.round = None
 
-    def ended(self, result: watching.Result | None, error: BaseException | None) -> None:
+    def ended(self, result: observation.Result | None, error: BaseException | None) -> None:
         self._end_round()
         if isinstance(result, Screening):
             self.screening.put(

@@ -13,7 +13,7 @@ from typing import Any
 import anthropic
 
 from masis.llm.endpoints import Endpoint
-from masis.llm.providers import faults
+from masis.llm.providers import provider_errors
 from masis.llm.providers.base import (
     CONNECT_S,
     Call,
@@ -65,7 +65,7 @@ class Anthropic:
                 body = body_of(response.iter_bytes(), call.timeout_s)
             return self._reply(body, call)
         except anthropic.APIStatusError as error:
-            failed = faults.from_status(
+            failed = provider_errors.from_status(
                 error.status_code,
                 error.response.headers,
                 error.body,
@@ -74,7 +74,7 @@ class Anthropic:
                 key=self._key,
             )
         except (anthropic.APIConnectionError, _HTTP.RequestError, OSError) as error:
-            failed = faults.from_connection(error, self._endpoint.address)
+            failed = provider_errors.from_connection(error, self._endpoint.address)
         except anthropic.AnthropicError as error:
             failed = TryFailed("request", f"the SDK refused the call ({type(error).__name__})")
         raise failed  # outside the handler: the SDK's error holds the request, and with it the key

@@ -1,6 +1,7 @@
 """What a provider is: it makes one try over the wire and says what came of it.
 
-Everything that is not one try (waiting, trying again, asking in another form, counting) is ``masis.llm.model``'s.
+Everything that is not one try (waiting, trying again, asking in another form, counting) is
+``masis.llm.client.model``'s.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Literal, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
-from masis.llm.prompting import Prompt
-from masis.llm.schemas import ReplySchema
+from masis.llm.client.schemas import ReplySchema
+from masis.llm.roles.prompting import Prompt
 from masis.schema.calls import ReplyMode
 
 CONNECT_S = 5.0

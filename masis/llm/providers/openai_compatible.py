@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import openai
 
 from masis.llm.endpoints import Endpoint
-from masis.llm.providers import faults
+from masis.llm.providers import provider_errors
 from masis.llm.providers.base import (
     CONNECT_S,
     Call,
@@ -67,7 +67,7 @@ class OpenAICompatible:
         except openai.APIStatusError as error:
             failed = self._status(error.status_code, error.response.headers, error.body, call)
         except (openai.APIConnectionError, _HTTP.RequestError, OSError) as error:
-            failed = faults.from_connection(error, self._endpoint.address)
+            failed = provider_errors.from_connection(error, self._endpoint.address)
         except openai.OpenAIError as error:
             failed = TryFailed("request", f"the SDK refused the call ({type(error).__name__})")
         raise failed  # outside the handler: the SDK's error holds the request, and with it the key
@@ -104,7 +104,7 @@ class OpenAICompatible:
         return {"model": call.model, "messages": messages, "extra_body": more}
 
     def _status(self, status: int, headers: Any, body: Any, call: Call) -> TryFailed:
-        return faults.from_status(
+        return provider_errors.from_status(
             status, headers, body, key_name=self._endpoint.key_name, model=call.model, key=self._key
         )
 

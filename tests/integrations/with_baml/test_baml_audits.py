@@ -13,20 +13,20 @@ import pytest
 from pydantic import BaseModel
 
 import masis
-from masis import auditor
+from masis.api import audits
+from masis.audit import output_validation
 from masis.errors import InvalidRevision
 from masis.integrations.baml import BamlValidator
 from masis.schema.audit import JudgedBy, Revision
 from masis.schema.case import Case
 from masis.schema.run import Event, Run
+from masis.services import Workbench
 from masis.settings import ROLES, Settings
-from masis.steps import validation
-from masis.ui.spending import spent
-from masis.ui.timeline import timeline
-from masis.workbench import Workbench
+from masis.ui.new_audit.timeline import timeline
+from masis.ui.review.spending import spent
+from tests.audit.factories import context
 from tests.served_replies import Behaviour, Request, says, sensible
 from tests.serving_models import ModelServer
-from tests.steps.factories import context
 
 ROOT = Path(__file__).resolve().parents[3]
 CASE = Case.model_validate(
@@ -163,9 +163,9 @@ def test_an_answer_in_a_teams_own_form_is_mended_into_it_or_refused() -> None:
 
 
 def test_the_validator_is_found_by_its_name() -> None:
-    validation.chosen.cache_clear()
-    assert isinstance(validation.chosen("baml"), BamlValidator)
-    assert isinstance(auditor.roles_for(Settings(output_validator="baml")).validator, BamlValidator)
+    output_validation.chosen.cache_clear()
+    assert isinstance(output_validation.chosen("baml"), BamlValidator)
+    assert isinstance(audits.roles_for(Settings(output_validator="baml")).validator, BamlValidator)
 
 
 def test_importing_masis_imports_nothing_of_baml() -> None:

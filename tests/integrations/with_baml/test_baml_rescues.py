@@ -21,8 +21,9 @@ from pydantic import BaseModel
 
 from masis.integrations.baml import DEEPEST, LONGEST, MOST_BRACKETS, rescued
 from masis.integrations.baml.shapes import class_names, written
-from masis.llm import one_form, replies
-from masis.llm.reading import Unreadable, read
+from masis.llm.client import shared_schema
+from masis.llm.client.reply_parsing import Unreadable, read
+from masis.llm.roles import replies
 from tests.llm.canned import ALL, PROMPT_OF, critique, raised, revision, verdict
 
 SHAPE: dict[str, type[BaseModel]] = {prompt: shape for shape, prompt in PROMPT_OF.items()}
@@ -261,11 +262,11 @@ def outline(value: Any) -> Any:
 
 @pytest.mark.parametrize("role", ["critic", "reviser", "evaluator", "claims_verify", "completeness"])
 def test_the_common_form_is_read_too(role: str) -> None:
-    shape = one_form.holding(SHAPE[role])
+    shape = shared_schema.holding(SHAPE[role])
     field = next(iter(shape.model_fields))
     found = rescued(json.dumps({field: FULL[role]})[:-1] + ",}", shape)
     assert found is not None
-    assert one_form.held(shape.model_validate(found.value), SHAPE[role]) == SHAPE[role].model_validate(FULL[role])
+    assert shared_schema.held(shape.model_validate(found.value), SHAPE[role]) == SHAPE[role].model_validate(FULL[role])
 
 
 def test_numbers_in_quotes_and_one_in_place_of_a_list_are_aligned_and_said() -> None:
@@ -315,7 +316,8 @@ HOSTILE = {
 def test_hostile_replies_of_a_hundred_thousand_characters_do_no_harm(name: str) -> None:
     """In a process of their own: BAML's parser would take it with it, or keep it for minutes."""
     script = (
-        "import sys, time; from masis.integrations.baml import rescued; from masis.llm.replies import CritiqueReply\n"
+        "import sys, time; from masis.integrations.baml import rescued; "
+        "from masis.llm.roles.replies import CritiqueReply\n"
         "rescued('{}', CritiqueReply); text = sys.stdin.read(); began = time.process_time()\n"
         "assert rescued(text, CritiqueReply) is None; print(time.process_time() - began)"
     )

@@ -19,8 +19,8 @@ from click.testing import CliRunner
 from masis.cli import main
 from masis.schema.case import Case
 from masis.schema.review import Decision
+from masis.services import Workbench
 from masis.settings import Settings
-from masis.workbench import Workbench
 from tests.serving_models import ModelServer
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -1,4 +1,4 @@
-"""The critic loop as a DSPy module: masis.loop with the agents in their roles."""
+"""The critic loop as a DSPy module: masis.audit.loop with the agents in their roles."""
 
 from __future__ import annotations
 

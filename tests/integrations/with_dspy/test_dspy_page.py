@@ -15,8 +15,8 @@ from streamlit.testing.v1 import AppTest
 from masis.errors import UnknownRecord
 from masis.integrations.dspy import compiling, labelled, programs
 from masis.schema.case import Case
-from masis.ui import place
-from masis.workbench import Workbench, app_root
+from masis.services import Workbench, app_root
+from masis.ui.shell import served_database
 from tests.serving_models import ModelServer
 
 
@@ -34,7 +34,7 @@ def served(learning: ModuleType, settings_at: Any, tmp_path: Path) -> Iterator[M
 @pytest.fixture
 def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workbench]:
     path = tmp_path / "pages.db"
-    monkeypatch.setattr(place, "_served", [path])
+    monkeypatch.setattr(served_database, "_served", [path])
     st.cache_resource.clear()
     bench = Workbench.open(path)
     yield bench

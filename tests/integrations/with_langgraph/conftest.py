@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from masis.llm import habits
-from masis.workbench import Workbench
+from masis.llm.client import server_capabilities
+from masis.services import Workbench
 from tests.llm.asking import KEY
 
 
@@ -23,4 +23,4 @@ def bench(tmp_path: Path) -> Iterator[Workbench]:
 @pytest.fixture(autouse=True)
 def _a_key_and_no_habits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SCRIPTED_KEY", KEY)
-    habits.forget()
+    server_capabilities.forget()

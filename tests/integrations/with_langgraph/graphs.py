@@ -7,8 +7,8 @@ from typing import Any
 from langgraph.graph import END, START, StateGraph
 
 from masis.integrations.langgraph import MasisState, critic_node, evaluator_node, keep_node, person_node
+from masis.services import Workbench
 from masis.settings import Settings
-from masis.workbench import Workbench
 
 EVIDENCE = (
     {"id": "chunk_1", "text": "The Halden bridge is 120 metres long. It is made of steel."},

@@ -28,9 +28,9 @@ from masis.schema.audit import JudgedBy
 from masis.schema.calls import Usage
 from masis.schema.screening import Abstract, Grade
 from masis.screening.demo import demo_abstracts, demo_folder
-from masis.screening.in_hand import InHand
-from masis.screening.offline_grader import offline_grader
-from masis.screening.rounds import drained, new_screening_id, screen
+from masis.screening.grading.offline_grader import offline_grader
+from masis.screening.rounds.round_loop import drained, new_screening_id, screen
+from masis.screening.sources.in_memory import InHand
 from masis.settings import Settings
 
 QUESTIONS = json.loads((demo_folder() / "questions.json").read_text(encoding="utf-8"))

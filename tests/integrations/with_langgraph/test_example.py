@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from masis.review.submission import submit
 from masis.schema.review import Decision
-from masis.workbench import Workbench
+from masis.services import Workbench
+from masis.services.reviews import submit
 
 ROOT = Path(__file__).resolve().parents[3]
 EXAMPLE = ROOT / "examples" / "langgraph"

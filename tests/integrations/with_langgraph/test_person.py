@@ -25,9 +25,9 @@ from masis.integrations.langgraph import (
     resume,
     waiting,
 )
-from masis.review.submission import submit, take_back
 from masis.schema.review import Decision
-from masis.workbench import Workbench
+from masis.services import Workbench
+from masis.services.reviews import submit, take_back
 from tests.integrations.with_langgraph.graphs import EVIDENCE, RIGHT, WRONG, asked, reviewed, thread
 
 

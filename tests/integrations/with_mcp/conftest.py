@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from masis.schema.case import Case
-from masis.workbench import Workbench
+from masis.services import Workbench
 from tests.integrations.with_mcp.door import BRIDGE, Door
 
 _numbers = itertools.count()

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from mcp import Client, StdioServerParameters, stdio_client
 from mcp.types import CallToolResult
 
-from masis.workbench import Workbench
+from masis.services import Workbench
 
 T = TypeVar("T")
 ROOT = Path(__file__).resolve().parents[3]

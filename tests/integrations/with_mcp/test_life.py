@@ -17,7 +17,7 @@ import pytest
 from mcp import Client
 
 from masis.integrations.mcp.transports import MOST_MESSAGE
-from masis.workbench import Workbench
+from masis.services import Workbench
 from tests.integrations.with_mcp.door import BRIDGE, ROOT, Door, developers, ended, eventually, found
 from tests.served_replies import Behaviour, Request
 from tests.serving_models import ModelServer

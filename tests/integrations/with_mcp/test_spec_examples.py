@@ -9,7 +9,7 @@ import pytest
 from mcp import Client
 
 from masis.schema.case import Case
-from masis.workbench import Workbench
+from masis.services import Workbench
 from tests.integrations.with_mcp.door import Door, found
 
 UPLOADS = {

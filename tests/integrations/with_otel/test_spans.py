@@ -13,11 +13,12 @@ from opentelemetry import trace
 from opentelemetry.trace import SpanKind, StatusCode
 
 import masis
-from masis import Case, Settings, loop
-from masis.auditor import drained, run_audit, run_audit_async
-from masis.draft_critique import critique_draft
+from masis import Case, Settings
+from masis.api.audits import drained, run_audit, run_audit_async
+from masis.api.draft_critique import critique_draft
+from masis.audit import loop
 from masis.errors import ReviserFailed
-from masis.log_lines import JsonLine
+from masis.observers.log_records import JsonLine
 from masis.schema.screening import Abstract
 from tests.integrations.with_otel.conftest import Seen, Watch, served
 from tests.scripted import MAJOR, ScriptedCritic, ScriptedReviser, roles, said

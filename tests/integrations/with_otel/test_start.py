@@ -19,13 +19,14 @@ import pytest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from masis import Case, Settings, run_audit, watching
+from masis import Case, Settings, run_audit
 from masis.errors import SettingsError
 from masis.integrations import telemetry
-from masis.screening_desk import ScreeningDesk
-from masis.ui.screening_worker import ScreeningJob, ScreeningProcess
-from masis.ui.worker import Job, Worker
-from masis.workbench import Workbench
+from masis.observers import observation
+from masis.services import Workbench
+from masis.services.screening import ScreeningDesk
+from masis.ui.jobs.audit_worker import Job, Worker
+from masis.ui.jobs.screening_worker import ScreeningJob, ScreeningProcess
 
 ROOT = Path(__file__).resolve().parents[3]
 CASE = Case.model_validate(
@@ -105,7 +106,7 @@ def test_off_means_that_nothing_is_made(monkeypatch: pytest.MonkeyPatch) -> None
     with telemetry.start(Settings()) as off:
         run_audit(CASE)
     assert not off.on
-    assert not watching.anyone()
+    assert not observation.anyone()
 
 
 def test_off_means_that_opentelemetry_is_not_imported() -> None:
@@ -132,7 +133,7 @@ def test_spans_and_metrics_reach_a_collector_over_http(collector: Collector, mon
     told = {each.key: each.value for each in audit.attributes}
     assert told["masis.run.id"].string_value == run.id
     assert told["masis.total_iterations"].int_value == run.total_iterations
-    (point,) = collector.metrics["masis.loop.iterations"].histogram.data_points
+    (point,) = collector.metrics["masis.audit.loop.iterations"].histogram.data_points
     assert (point.count, point.sum) == (1, run.total_iterations)
     assert collector.metrics["critique_latency_ms"].unit == "ms"
     resource = collector.resources[0]
@@ -231,7 +232,7 @@ def test_after_ctrl_c_what_was_measured_is_sent(tmp_path: Path, collector: Colle
         under_way.communicate(timeout=60)
     assert under_way.returncode == 130
     assert [span for span in collector.spans if span.name == "invoke_workflow audit"]
-    assert "masis.loop.duration" in collector.metrics
+    assert "masis.audit.loop.duration" in collector.metrics
 
 
 def test_the_console_gets_one_object_a_line_on_stderr(tmp_path: Path) -> None:
@@ -265,7 +266,7 @@ def test_a_worker_of_the_page_sends_what_it_measured(
         worker.close()
     (run,) = [span for span in collector.spans if span.name == "invoke_workflow audit"]
     assert {each.key: each.value.string_value for each in run.attributes}["masis.run.id"] == "run-1"
-    assert "masis.loop.duration" in collector.metrics
+    assert "masis.audit.loop.duration" in collector.metrics
 
 
 def test_a_screening_of_the_page_sends_what_it_measured(
@@ -289,7 +290,7 @@ def test_a_variable_of_opentelemetry_that_makes_no_sense_is_wrong_use(
     monkeypatch.setenv(variable, value)
     with pytest.raises(SettingsError, match="OTEL_"):
         telemetry.start(Settings(telemetry="otlp"))
-    assert not watching.anyone()
+    assert not observation.anyone()
     monkeypatch.delenv(variable)
     telemetry.start(Settings(telemetry="otlp")).end(0.1)  # and it can be begun once that is put right
 

@@ -20,7 +20,7 @@ from masis.datasets.readers.abstracts.ris import read_ris
 from masis.datasets.readers.lines import open_lines, refuse_other_formats
 from masis.errors import InputError
 from masis.schema.screening import Abstract
-from masis.screening.pubmed_xml import read_articles
+from masis.screening.sources.pubmed_xml import read_articles
 
 AbstractFormat = Literal["jsonl", "ris", "bibtex", "pubmed_xml", "medline"]
 FORMATS: tuple[AbstractFormat, ...] = get_args(AbstractFormat)

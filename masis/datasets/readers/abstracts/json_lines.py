@@ -14,7 +14,7 @@ from masis.datasets.readers.lines import MAX_LINE_BYTES, Line, read_lines
 from masis.datasets.readers.strict_json import kind_of, parse_object
 from masis.errors import InputError
 from masis.schema.screening import Abstract
-from masis.screening.records import abstract_of, validated, year_of
+from masis.screening.sources.records import abstract_of, validated, year_of
 
 _ALSO_CALLED = {
     "text": ("abstract", "abstract_text", "summary"),

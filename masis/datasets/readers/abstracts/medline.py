@@ -14,7 +14,7 @@ from typing import BinaryIO
 from masis.datasets.readers.abstracts.text_lines import Block, read_text_lines
 from masis.errors import InputError
 from masis.schema.screening import Abstract
-from masis.screening.records import abstract_of
+from masis.screening.sources.records import abstract_of
 
 _TAG = re.compile(r"([A-Z][A-Z0-9]{1,3}) {0,2}- ?(.*)", re.DOTALL)
 _STRAY_CURE = "Save the records from PubMed in the format PubMed; each begins with a line `PMID- `."

@@ -11,7 +11,7 @@ from rispy import RisParser  # type: ignore[import-untyped]
 from masis.datasets.readers.abstracts.text_lines import Block, read_text_lines
 from masis.errors import InputError
 from masis.schema.screening import Abstract
-from masis.screening.records import abstract_of
+from masis.screening.sources.records import abstract_of
 
 _BEGINS, _ENDS = re.compile(r"TY  -"), re.compile(r"ER  -")
 _STRAY_CURE = "Begin each record with a line `TY  - JOUR` and end it with `ER  - `."

@@ -1,0 +1,355 @@
+"""Critique of drafts: the entry points of ``specs/draft-critique.md``, over the steps that stand.
+
+    from masis.api.draft_critique import critique_draft
+    found = critique_draft("What is the timeout?", "It is 30 seconds.", [{"id": "1", "content": "Timeout: 60 seconds"}])
+    found.is_valid, found.issues, found.model_dump(by_alias=True)      # as the spec writes it: isValid, relatedSource
+
+A draft is audited by the loop with the roles of the settings, and each revision is audited anew. What differs from an
+audit is what becomes of the findings: a draft need not cite, any finding is worth a revision, and the result speaks the
+spec's words. No judge is asked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from statistics import fmean
+from typing import Any
+
+from pydantic import ValidationError
+
+from masis.api.audits import drained, roles_for
+from masis.audit import issues as findings
+from masis.audit import loop, run_metrics
+from masis.audit.claims import passes
+from masis.audit.context import AuditContext
+from masis.audit.critique import Critic, CritiqueJudgement
+from masis.audit.issues import DRAFT_CRITIQUE_SEVERITY, DRAFT_CRITIQUE_TYPE
+from masis.audit.loop.inputs import Clock, Roles
+from masis.audit.run_control import begun
+from masis.errors import InputError, StepError
+from masis.observers import observation
+from masis.schema.audit import Issue, JudgedBy
+from masis.schema.base import Unscored
+from masis.schema.case import Case, Evidence
+from masis.schema.drafts import (
+    CritiqueIssue,
+    CritiqueMetadata,
+    CritiqueOptions,
+    CritiqueResult,
+    DraftCritiqueRequest,
+    DraftMetrics,
+    SourceDocument,
+    options_of,
+)
+from masis.schema.run import Iteration, Run
+from masis.settings import Settings
+
+# What an audit found about a draft, in the words of ``specs/draft-critique.md`` (compileIssues).
+
+ASSUMED = "assumed_condition"
+"""The rule of a finding that a claim holds under a condition it does not name."""
+_SUPERSEDED = {"unsupported_claim", "partly_supported_claim", "contradicted_claim"}
+
+
+def compiled(issues: Sequence[Issue], options: CritiqueOptions) -> Iterator[CritiqueIssue]:
+    """The findings in the spec's words, filtered by strictness and by which checks are on.
+
+    A draft need not cite. A claim that the sources contradict fails two checks: they do not bear it (factual), and they
+    say otherwise (contradictions). Where a claim leaves out the condition it holds under, that is the finding, not that
+    no source says it without.
+    """
+    assumed = [issue for issue in issues if _tells_what_is_left_out(issue)]
+    for issue in issues:
+        if issue.rule == "uncited_sentence" or _superseded(issue, assumed):
+            continue
+        for type_ in _types(issue):
+            severity = DRAFT_CRITIQUE_SEVERITY[issue.severity]
+            if _wanted(issue, type_, options) and passes(issue.severity, options.strictness):
+                yield CritiqueIssue.model_validate(
+                    {
+                        "type": type_,
+                        "severity": severity,
+                        "description": _described(issue, type_),
+                        "location": issue.quote,
+                        "suggestion": issue.suggestion or None,
+                        "related_source": issue.evidence_ids[0] if issue.evidence_ids else None,
+                    }
+                )
+
+
+def _tells_what_is_left_out(issue: Issue) -> bool:
+    incomplete = DRAFT_CRITIQUE_TYPE[issue.type] == "incomplete"
+    return incomplete and issue.source == "critic" and issue.major and issue.start is not None
+
+
+def _superseded(issue: Issue, assumed: Sequence[Issue]) -> bool:
+    if issue.source != "claims" or issue.rule not in _SUPERSEDED or issue.start is None or issue.end is None:
+        return False
+    return any(
+        (other.rule == ASSUMED or issue.rule != "contradicted_claim")
+        and (other.start or 0) < issue.end
+        and issue.start < (other.end or 0)
+        for other in assumed
+    )
+
+
+def _types(issue: Issue) -> tuple[str, ...]:
+    if issue.rule == "contradicted_claim":
+        return ("unsupported", "contradiction")
+    return (DRAFT_CRITIQUE_TYPE[issue.type],)
+
+
+def _described(issue: Issue, type_: str) -> str:
+    if issue.rule == "contradicted_claim" and type_ == "unsupported":
+        return f"Claim not supported by sources: “{issue.quote}”"
+    return issue.description
+
+
+def _wanted(issue: Issue, type_: str, options: CritiqueOptions) -> bool:
+    """Whether the check that the finding comes from is on; made-up references and unsafe advice always are told."""
+    if issue.type in ("hallucination", "safety"):
+        return True
+    if type_ == "incomplete":
+        return options.check_completeness
+    return options.check_contradictions if type_ == "contradiction" else options.check_factual
+
+
+Sources = Iterable[SourceDocument | Mapping[str, Any]]
+Options = CritiqueOptions | Mapping[str, Any] | None
+
+
+def critique_draft(
+    query: str,
+    draft: str,
+    sources: Sources,
+    options: Options = None,
+    settings: Settings | None = None,
+    roles: Roles | None = None,
+    *,
+    clock: Clock | None = None,
+    cancelled: Callable[[], bool] = lambda: False,
+) -> CritiqueResult:
+    """Hold a draft against its sources; with ``autoRevise``, revise it and hold the revision against them too.
+
+    Options that are not given are those of the settings. Raises InputError for an empty draft or no sources, StepError
+    if ``cancelled`` says so before anything was checked. A step that fails is told in ``unscored``, never raised, and
+    never makes a draft valid.
+    """
+    settings = settings or Settings()
+    chosen = _options(options, settings)
+    case = _case(query, draft, sources)
+    clock = clock or Clock()
+    with observation.watched(observation.DraftBegins(query, draft, len(case.evidence))) as under_way:
+        began = clock.seconds()
+        told = settings.model_copy(update=_loop_settings(chosen))
+        judges = roles or roles_for(told)
+        judges = replace(judges, critic=_Asking(judges.critic, chosen))
+        work = loop.audit(case, judges, told, run_id=loop.new_run_id(), clock=clock, cancelled=cancelled)
+        run = drained(work, begins=observation.AuditBegins(case, "critique_draft"))
+        result = _result(run, chosen, (clock.seconds() - began) * 1000)
+        under_way.result = result
+    return result
+
+
+async def critique_draft_async(
+    query: str,
+    draft: str,
+    sources: Sources,
+    options: Options = None,
+    settings: Settings | None = None,
+    roles: Roles | None = None,
+) -> CritiqueResult:
+    """``critique_draft`` for code that is async, on a thread of its own. Cancelling the task stops it."""
+    stop = threading.Event()
+
+    def work() -> CritiqueResult:
+        return critique_draft(query, draft, sources, options, settings, roles, cancelled=stop.is_set)
+
+    try:
+        return await asyncio.wrap_future(begun(work, "critique"))
+    finally:
+        stop.set()
+
+
+def critique_request(
+    request: DraftCritiqueRequest, settings: Settings | None = None, roles: Roles | None = None
+) -> CritiqueResult:
+    """``critique_draft`` for a request as one value."""
+    return critique_draft(request.query, request.draft, request.sources, request.options, settings, roles)
+
+
+def metrics(results: Iterable[CritiqueResult]) -> DraftMetrics:
+    """The spec's metrics ("Metrics to Track") over these critiques.
+
+    A draft hallucinates where a grave finding says that sources do not bear it; it needed a revision where anything was
+    found.
+    """
+    known = tuple(run_metrics.of_draft(result) for result in results)
+    return DraftMetrics(
+        critique_hallucination_rate=_mean(draft.hallucination for draft in known),
+        critique_revision_rate=_mean(draft.revision for draft in known),
+        critique_latency_ms=_mean(draft.latency_ms for draft in known),
+        critique_confidence_avg=_mean(draft.confidence for draft in known),
+        claims_per_draft=_mean(draft.claims for draft in known),
+    )
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None
+
+
+def _options(given: Options, settings: Settings) -> CritiqueOptions:
+    """The options given over those of the settings (``{...defaultOptions, ...request.options}``)."""
+    usual = {
+        "strictness": settings.strictness,
+        "check_factual": settings.check_factual,
+        "check_completeness": settings.check_completeness,
+        "check_contradictions": settings.check_contradictions,
+        "auto_revise": settings.draft_auto_revise,
+        "max_revisions": settings.draft_max_revisions,
+    }
+    if given is None:
+        return CritiqueOptions.model_validate(usual)
+    read = options_of(CritiqueOptions, given)
+    return CritiqueOptions.model_validate(usual | {name: getattr(read, name) for name in read.model_fields_set})
+
+
+def _loop_settings(options: CritiqueOptions) -> dict[str, Any]:
+    """The loop as this spec wants it: a revision for any finding, audited anew, and no judge.
+
+    A claim that fails one of the two checks of claims may fail the other: both are told apart in what is reported.
+    """
+    return {
+        "strictness": options.strictness,
+        "check_factual": options.check_factual or options.check_contradictions,
+        "check_completeness": options.check_completeness,
+        "check_contradictions": options.check_factual or options.check_contradictions,
+        "max_iterations": 1 + (options.max_revisions if options.auto_revise else 0),
+        "improvement_threshold": 0.0,
+        "evaluate": "never",
+    }
+
+
+def _case(query: str, draft: str, sources: Sources) -> Case:
+    read = [_source(source, place) for place, source in enumerate(sources)]
+    if not draft.strip():
+        raise InputError("is empty", cure="Give the draft to be critiqued.", field="draft")
+    if not read:
+        raise InputError("is empty", cure="Give at least one source to hold the draft against.", field="sources")
+    return Case(id="draft", query=query, answer=draft, evidence=_evidence(read))
+
+
+def _source(given: SourceDocument | Mapping[str, Any], place: int) -> SourceDocument:
+    try:
+        return SourceDocument.model_validate(given)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise InputError(
+            "is no source" if not first["loc"] else first["msg"].removeprefix("Input "),
+            cure='Give {"id": "1", "content": "..."}, with type, path and relevanceScore where known.',
+            field=".".join((f"sources[{place}]", *map(str, first["loc"]))),
+        ) from error
+
+
+def _evidence(sources: Iterable[SourceDocument]) -> tuple[Evidence, ...]:
+    return tuple(
+        Evidence.model_validate({"id": source.id, "text": source.content, "source": source.path, "type": source.type})
+        for source in sources
+    )
+
+
+class _Asking:
+    """The critic, asking for a revision wherever anything is found that this spec would report."""
+
+    def __init__(self, critic: Critic, options: CritiqueOptions) -> None:
+        self._critic, self._options = critic, options
+
+    @property
+    def judged_by(self) -> JudgedBy:
+        return self._critic.judged_by
+
+    def critique(self, context: AuditContext) -> CritiqueJudgement | Unscored:
+        judgement = self._critic.critique(context)
+        if isinstance(judgement, Unscored):
+            return judgement
+        own = findings.raised(judgement.objections, context.answer, context.issues).issues
+        found = any(compiled((*context.issues, *own), self._options))
+        return judgement._replace(needs_retry=found)
+
+
+def _result(run: Run, options: CritiqueOptions, ms: float) -> CritiqueResult:
+    if not run.iterations:
+        raise StepError("The critique was stopped before anything was checked.")
+    first = run.iterations[0]
+    found = tuple(compiled(first.issues, options))
+    report = first.claim_report
+    unscored = (*_unscored(first), *_cut_short(run))
+    result = CritiqueResult(
+        is_valid=_is_valid(first, found),
+        confidence=report.confidence,
+        issues=found,
+        suggestions=tuple(dict.fromkeys(issue.suggestion for issue in found if issue.suggestion)),
+        unscored=unscored,
+        metadata=CritiqueMetadata(
+            facts_checked=report.facts_checked,
+            facts_verified=report.facts_verified,
+            facts_unscored=sum(check.support is None for check in first.claims),
+            sources_used=report.sources_used,
+            critique_time_ms=ms,
+        ),
+    )
+    best = min(_eligible(run.iterations, result.is_valid), key=lambda iteration: _faults(iteration, options))
+    if not options.auto_revise or best is first:
+        return result
+    left = tuple(compiled(best.issues, options))
+    revised = {"revised_draft": best.answer, "revised_is_valid": _is_valid(best, left), "remaining_issues": left}
+    return result.model_copy(update=revised)
+
+
+def _eligible(iterations: Sequence[Iteration], valid: bool) -> Iterator[Iteration]:
+    """The draft and the revisions that were judged; one that asserts nothing any more only for a draft not valid."""
+    yield iterations[0]
+    for revised in iterations[1:]:
+        unscored = revised.critique.unscored
+        if unscored is None or (unscored.code is None and not valid):
+            yield revised
+
+
+def _faults(iteration: Iteration, options: CritiqueOptions) -> tuple[bool, int, int, float]:
+    """What makes one version of a draft worse than another: not valid, grave findings, findings, less quality."""
+    found = tuple(compiled(iteration.issues, options))
+    grave = sum(issue.severity == "high" for issue in found)
+    return (not _is_valid(iteration, found), grave, len(found), -(iteration.quality_score or 0.0))
+
+
+def _is_valid(iteration: Iteration, found: Sequence[CritiqueIssue]) -> bool:
+    """No grave finding, and no claim without a verdict."""
+    checked = all(check.support is not None for check in iteration.claims)
+    return iteration.claim_report.unscored is None and checked and all(issue.severity != "high" for issue in found)
+
+
+def _cut_short(run: Run) -> Iterator[str]:
+    """Why there is no revision, or no further one, where that is nobody's verdict."""
+    for warning in run.warnings:
+        if warning.step == "revision" or (warning.step is None and warning.code is None):
+            yield warning.message
+    if run.termination_reason == "cancelled":
+        yield "The critique was stopped before it ended."
+
+
+def _unscored(iteration: Iteration) -> Iterator[str]:
+    report = iteration.claim_report
+    if report.unscored:
+        yield f"The claims could not be checked: {report.unscored.reason}"
+    without = [check for check in iteration.claims if check.support is None]
+    if without:
+        reasons = dict.fromkeys(check.unscored.reason if check.unscored else check.issue or "" for check in without)
+        yield f"{len(without)} of {len(iteration.claims)} claims have no verdict: {'; '.join(reasons)}"
+    if report.completeness_unscored:
+        yield f"Completeness could not be checked: {report.completeness_unscored.reason}"
+    if iteration.critique.unscored:
+        yield f"The critique is unscored: {iteration.critique.unscored.reason}"

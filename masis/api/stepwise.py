@@ -1,0 +1,217 @@
+"""One answer audited at a time, for a host that brings a loop of its own: a graph, an agent, a notebook.
+
+    first = passes.audit_once(case, settings)                                  # the case's answer: iteration 1
+    again = passes.audit_once(case, settings, before=first, answer=better)     # the host's next draft: iteration 2
+    judged = passes.evaluate_once(case, again, settings)                       # four scores for the last answer
+
+A pass is an iteration of the loop, with the same roles and rules; who writes the next answer, and whether there is one,
+is the host's affair. What comes back is a run that has grown by the pass, and that a workbench keeps like any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from masis.api.audits import roles_for
+from masis.audit import loop
+from masis.audit.context import AuditContext
+from masis.audit.loop.inputs import Progress
+from masis.audit.output_validation import passed
+from masis.errors import MAX_ITERATIONS_WARNING, InputError
+from masis.observers import observation
+from masis.schema.audit import Critique, Draft, JudgedBy, Revision
+from masis.schema.calls import Usage
+from masis.schema.case import Case, Evidence
+from masis.schema.run import Event, Iteration, Run, StepsDone
+from masis.settings import Settings
+
+HOST = JudgedBy(model="host", version="1")
+"""Who wrote an answer, or gave a critique, that came from outside."""
+
+Telling = Callable[[Event], None]
+
+
+def audit_once(
+    case: Case,
+    settings: Settings,
+    *,
+    before: Run | None = None,
+    answer: str | None = None,
+    critique: Critique | None = None,
+    on_event: Telling | None = None,
+    cancelled: Callable[[], bool] = lambda: False,
+) -> Run:
+    """Audit the case's answer, or the next ``answer`` after those of the run ``before``: citations, claims, critique.
+
+    Nothing is revised and no judge is asked. With a ``critique`` that somebody gave, no critic is asked either. Raises
+    InputError for an answer that is empty or a run of another case; a step that fails is recorded, never raised.
+    """
+    known = _iterations(case, before)
+    text = answer if before is not None else case.answer
+    if text is None or not text.strip():
+        raise InputError("is empty", cure="Write a draft before it is audited.", field="answer")
+    if known:
+        known = (*known[:-1], known[-1].model_copy(update={"revision": _written_anew(text)}))
+    number = len(known) + 1
+    steps = StepsDone(iteration_number=number, critique=critique) if critique else None
+    told = settings.model_copy(update={"max_iterations": number, "evaluate": "never"})
+    return _continued(case, told, before, Progress(iterations=known, steps=steps), on_event, cancelled)
+
+
+def evaluate_once(
+    case: Case,
+    run: Run,
+    settings: Settings,
+    *,
+    on_event: Telling | None = None,
+    cancelled: Callable[[], bool] = lambda: False,
+) -> Run:
+    """The run with the judge's scores for its last answer; scored again where it was. Raises as ``audit_once`` does."""
+    known = _iterations(case, run)
+    if not known:
+        raise InputError("has no iteration", cure="Audit an answer before it is judged.", field="run")
+    last = known[-1].model_copy(update={"evaluation": None, "revision": None})
+    told = settings.model_copy(update={"max_iterations": len(known), "evaluate": "final"})
+    return _continued(case, told, run, Progress(iterations=(*known[:-1], last)), on_event, cancelled)
+
+
+def draft_once(query: str, evidence: Sequence[Evidence], settings: Settings) -> Draft:
+    """A first answer from the evidence, citing it. Raises StepError where the drafter fails."""
+    roles = roles_for(settings)
+    roles.conduct.begin_loop(settings, loop.Clock().seconds)
+    roles.conduct.at("drafting", None)
+    return roles.drafter.draft(query, evidence)
+
+
+def revise_once(case: Case, run: Run, settings: Settings) -> Revision:
+    """A better answer than the run's last, made from what was found in it, to be audited next.
+
+    Raises InputError as ``audit_once`` does, and StepError where the reviser fails or its answer
+    does not pass the output validator.
+    """
+    known = _iterations(case, run)
+    if not known:
+        raise InputError("has no iteration", cure="Audit an answer before it is revised.", field="run")
+    last, roles = known[-1], roles_for(settings)
+    roles.conduct.begin_loop(settings, loop.Clock().seconds)
+    roles.conduct.at("revision", last.iteration_number)
+    context = AuditContext(
+        case.query,
+        last.answer,
+        case.evidence,
+        last.citation_audit,
+        last.claims,
+        last.claim_report.missing,
+        last.issues,
+        last.iteration_number,
+        case.reasoning_steps,
+    )
+    return passed(roles.validator, roles.reviser.revise(context, last.critique, last.issues), context)
+
+
+class Found(NamedTuple):
+    """What another critic found in an answer's citations (``specs/masis-evaluator.md``, ``last_citation_audit``)."""
+
+    invalid_citations: tuple[str, ...] = ()
+    uncited_claim_count: int = 0
+    hallucination_detected: bool = False
+
+
+UNNAMED = "(a sentence without a citation that the critic counted)"
+
+
+def told_too(run: Run, found: Found) -> Run:
+    """The run, its last answer's citations bound by what another critic found in them as well: the worse of both holds.
+
+    So a judge's score can't contradict a critic of another make (``specs/masis-evaluator.md``, Problems 4 and 5).
+    """
+    last = run.iterations[-1]
+    audit = last.citation_audit
+    lacking = max(0, found.uncited_claim_count - len(audit.uncited_claims))
+    invalid = tuple(dict.fromkeys((*audit.invalid_citations, *found.invalid_citations)))
+    worse = audit.model_copy(
+        update={
+            "invalid_citations": invalid,
+            "uncited_claims": (*audit.uncited_claims, *(UNNAMED,) * lacking),
+            "hallucination_detected": audit.hallucination_detected or found.hallucination_detected or bool(invalid),
+        }
+    )
+    return run.model_copy(
+        update={"iterations": (*run.iterations[:-1], last.model_copy(update={"citation_audit": worse}))}
+    )
+
+
+def _iterations(case: Case, run: Run | None) -> tuple[Iteration, ...]:
+    if run is None:
+        return ()
+    if run.case_digest != case.digest():
+        raise InputError(
+            f"run {run.id!r} is of another case than {case.id!r}, or of other content of it",
+            cure="Audit this case from its first answer.",
+            field="run",
+        )
+    return run.iterations
+
+
+def _written_anew(answer: str) -> Revision:
+    return Revision(
+        revised_answer=answer,
+        changes_explanation="Written anew outside of the audit.",
+        updated_confidence=None,
+        judged_by=HOST,
+    )
+
+
+def _continued(
+    case: Case,
+    settings: Settings,
+    before: Run | None,
+    progress: Progress,
+    on_event: Telling | None,
+    cancelled: Callable[[], bool],
+) -> Run:
+    """The loop goes on from ``progress`` and stops after one pass; the limit is told once, not after every pass."""
+    warnings = tuple(each for each in before.warnings if each.code != MAX_ITERATIONS_WARNING) if before else ()
+    work = loop.audit(
+        case,
+        roles_for(settings),
+        settings,
+        run_id=before.id if before else loop.new_run_id(),
+        case_digest=case.digest(),
+        cancelled=cancelled,
+        progress=Progress(iterations=progress.iterations, steps=progress.steps, warnings=warnings),
+    )
+    known = len(progress.iterations)
+    with observation.watched(observation.AuditBegins(case, operation="pass")) as under_way:
+        run = _drained(work, under_way, on_event)
+        under_way.result = _alone(run) if len(run.iterations) > known else None
+    return run.model_copy(update={"started_at": before.started_at}) if before else run
+
+
+def _drained(work: loop.Audit, under_way: observation.Watched, on_event: Telling | None) -> Run:
+    while True:
+        try:
+            event = next(work)
+        except StopIteration as finished:
+            run: Run = finished.value
+            return run
+        under_way.tell(event)
+        if on_event is not None:
+            on_event(event)
+
+
+def _alone(run: Run) -> Run:
+    """The pass by itself, for whoever watches: the passes before it have been told of and are not counted again."""
+    last = run.iterations[-1]
+    return run.model_copy(
+        update={
+            "iterations": (last,),
+            "total_iterations": 1,
+            "best": 0,
+            "final_answer": last.answer,
+            "final_quality_score": last.quality_score,
+            "improvement_percentage": None,
+            "usage": Usage.of(last.calls),
+        }
+    )

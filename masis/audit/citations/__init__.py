@@ -1,0 +1,5 @@
+"""The citation engine: grammar, resolution, sentences, exemptions, penalties. See ``docs/citations.md``."""
+
+from masis.audit.citations.engine import COVERED_BY_LEAD_IN, audit_citations
+
+__all__ = ["COVERED_BY_LEAD_IN", "audit_citations"]

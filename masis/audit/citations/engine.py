@@ -1,0 +1,175 @@
+"""The citation engine: which markers of an answer point at real evidence, which sentences carry none.
+
+Deterministic code, no model (``specs/masis-critic.md``, Problems 3, 4 and 6; DESIGN.md, 4.1).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Literal
+
+from masis.audit.citations.exemptions import source_list_opens, why_exempt
+from masis.audit.citations.grammar import Marker, find_markers
+from masis.audit.citations.literal import literal_audit
+from masis.audit.citations.records import trusted
+from masis.audit.citations.resolution import index_of
+from masis.audit.sentences import Unit, split_units
+from masis.schema.audit import Citation, CitationAudit, Sentence, SentenceStatus
+from masis.schema.case import Evidence
+
+# What the citations cost the critic's confidence (``specs/masis-critic.md``, Problems 3, 4 and 6).
+
+
+def finished(
+    mode: Literal["standard", "literal"],
+    citations: Sequence[Citation],
+    sentences: Sequence[Sentence],
+    invalid_penalty: float,
+    uncited_penalty: float,
+) -> CitationAudit:
+    """The audit with its verdict: any invalid reference forces hallucination and retry.
+
+    Uncited sentences count only if the answer cites at all; an invalid reference counts as citing.
+    """
+    invalid = tuple([citation.reference for citation in citations if citation.status == "invalid"])
+    uncited = tuple([sentence.text for sentence in sentences if sentence.status == "uncited"])
+    factor = 1.0
+    if invalid:
+        factor *= invalid_penalty
+    if uncited and citations:
+        factor *= uncited_penalty
+    return trusted(
+        CitationAudit,
+        mode=mode,
+        citations=tuple(citations),
+        sentences=tuple(sentences),
+        invalid_citations=invalid,
+        uncited_claims=uncited,
+        hallucination_detected=bool(invalid),
+        needs_retry=bool(invalid),
+        penalty_factor=factor,
+    )
+
+
+COVERED_BY_LEAD_IN = "the citation of the list's lead-in covers it"
+"""Why a list item may go uncited although it asserts something."""
+
+_LISTS = ("item", "row", "code")
+_ANNOUNCES = re.compile(r":[\s*_]*(?:[\[(【][^\n]{0,60}[\])】][\s*_]*)?\Z|[\])】][\s*_]*:[\s*_]*\Z")
+_SEPARATOR_ROW = re.compile(r"[\s|:+-]+")
+_ENTRY = re.compile(r"\s*(?:[-*+•]\s+)?(?:\[\^?[^\[\]]{1,60}\]|\d{1,3}[.)]|https?://)")
+
+
+def audit_citations(
+    answer: str,
+    evidence: Sequence[Evidence],
+    *,
+    mode: Literal["standard", "literal"] = "standard",
+    invalid_penalty: float = 0.5,
+    uncited_penalty: float = 0.9,
+) -> CitationAudit:
+    """Every reference of the answer with what it names, every sentence with whether it carries one, and the penalty.
+
+    ``literal`` applies the two rules of ``specs/masis-critic.md`` as written. The penalties multiply the critic's
+    confidence: for any invalid reference, and for any uncited sentence of an answer that cites at all.
+    """
+    if mode == "literal":
+        citations, sentences = literal_audit(answer, evidence)
+    else:
+        citations, sentences = _standard_audit(answer, evidence)
+    return finished(mode, citations, sentences, invalid_penalty, uncited_penalty)
+
+
+def _standard_audit(answer: str, evidence: Sequence[Evidence]) -> tuple[list[Citation], list[Sentence]]:
+    index = index_of(tuple([chunk.id for chunk in evidence]), tuple([chunk.source for chunk in evidence]))
+    units = split_units(answer)
+    code = [(unit.start, unit.end) for unit in units if unit.kind == "code"]
+    citations: list[Citation] = []
+    by_unit: dict[int, list[Citation]] = {}
+    at = 0
+    for marker in find_markers(answer, index, code):
+        while at + 1 < len(units) and units[at + 1].start <= marker.start:
+            at += 1
+        made = _citations(answer, marker, at)
+        citations += made
+        by_unit.setdefault(at, []).extend(made)
+    return citations, _judge(answer, units, by_unit)
+
+
+def _citations(answer: str, marker: Marker, sentence: int) -> list[Citation]:
+    start, end, references = marker
+    return [
+        trusted(
+            Citation,
+            start=reference.start,
+            end=reference.end,
+            text=answer[reference.start : reference.end],
+            reference=reference.name,
+            marker_start=start,
+            marker_end=end,
+            evidence_id=reference.evidence_id,
+            status="valid" if reference.evidence_id is not None else "invalid",
+            resolved_by=reference.how,
+            sentence=sentence,
+        )
+        for reference in references
+    ]
+
+
+def _judge(answer: str, units: Sequence[Unit], by_unit: dict[int, list[Citation]]) -> list[Sentence]:
+    sentences: list[Sentence] = []
+    in_sources = False
+    lead = ""  # the cited sentence before a list
+    for number, unit in enumerate(units):
+        start, end, kind, opens = unit
+        text = answer[start:end]
+        cited = by_unit.get(number, ())
+        listing = source_list_opens(text, kind) if opens else None
+        if listing == "heading":
+            in_sources = True
+        elif in_sources and (kind == "heading" or (opens and not _ENTRY.match(text) and kind not in ("item", "note"))):
+            in_sources = False
+        ids = tuple(dict.fromkeys([c.evidence_id for c in cited if c.evidence_id is not None])) if cited else ()
+        status: SentenceStatus
+        if listing or in_sources or (kind == "note" and cited):
+            status, why = "exempt", "a list of sources"
+        elif cited:
+            status, why = "cited", _why_cited(cited)
+        else:
+            status, why = _uncited(text, units, number, lead, answer)
+        if kind != "item":
+            lead = text if ids else ""
+        sentences.append(trusted(Sentence, start=start, end=end, text=text, citation_ids=ids, status=status, why=why))
+    return sentences
+
+
+def _why_cited(cited: Sequence[Citation]) -> str:
+    valid = sum([citation.status == "valid" for citation in cited])
+    if valid == len(cited):
+        return "carries a citation"
+    return (
+        "carries citations, one of which names no evidence" if valid else "carries a citation, but it names no evidence"
+    )
+
+
+def _uncited(
+    text: str, units: Sequence[Unit], number: int, lead: str, answer: str
+) -> tuple[Literal["uncited", "exempt"], str]:
+    unit = units[number]
+    following = units[number + 1] if number + 1 < len(units) else None
+    if unit.kind == "item" and lead and _ANNOUNCES.search(lead):
+        return "exempt", COVERED_BY_LEAD_IN
+    if unit.kind == "row":
+        if _SEPARATOR_ROW.fullmatch(text):
+            return "exempt", "a rule of a table"
+        if following and following.kind == "row" and _SEPARATOR_ROW.fullmatch(answer, following.start, following.end):
+            return "exempt", "the head of a table"
+    why = why_exempt(
+        text,
+        unit.kind,
+        alone=unit.opens and (following is None or following.opens),
+        list_follows=following is not None and following.opens and following.kind in _LISTS,
+        more_follows=following is not None,
+    )
+    return ("exempt", why) if why else ("uncited", "asserts something and carries no citation")

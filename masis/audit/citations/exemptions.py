@@ -1,0 +1,170 @@
+"""Sentences that need no citation, each with the reason in plain words.
+
+The aim is the reader's: a sentence that asserts something about the world and carries no citation is uncited; one that
+asks, announces, greets, labels, lists its sources or says what is not known is exempt. In doubt a sentence is uncited.
+"""
+
+from __future__ import annotations
+
+import re
+
+from masis.audit.citations.hedges import hedges
+from masis.audit.sentences import BlockKind
+
+_BULLET = re.compile(r"\A(?:[-*+•‣▪◦●○·–]\s+|[(]?(?:\d{1,3}|[a-zA-Z]|[ivxIVX]{1,4})[.)]\s+|>\s*|#{1,6}\s+)+")
+_EMPHASIS = re.compile(r"[*_`~]+")
+_WORD = re.compile(r"[^\W_]+(?:['’.-][^\W_]+)*")
+
+_SOURCE_LINE = re.compile(
+    r"(?:sources?|references?|citations?|bibliography|works cited|quellen?|quellenangaben|literatur|références|"
+    r"fuentes|bibliografía)"
+    r"(?: (?:used|cited|consulted))?\s*(?::|$)"
+)
+_SOURCE_HEADING = re.compile(
+    r"(?:sources?|references?|citations?|bibliography|works cited|footnotes|notes|quellen|literatur|références|"
+    r"fuentes|further reading)"
+    r"(?: (?:used|cited|consulted))?\s*:?\s*$"
+)
+_GREETING = re.compile(
+    r"(?:hello|hi|hey|dear \w+|thanks|thank you|you['’]re welcome|welcome|sure|certainly|of course|absolutely|"
+    r"okay|ok|great question|"
+    r"good question|great|hope (?:this|that)|i hope|glad to|happy to|best regards|kind regards|hallo|danke|gerne|"
+    r"bonjour|merci|hola|gracias)\b"
+)
+_META = re.compile(
+    r"(?:i hope (?:this|that|it)|let me know|feel free|please (?:let me|feel free|note that (?:this|these|i)|"
+    r"provide|clarify)|"
+    r"if you (?:have|need|want|would like) (?:\w+ ){0,3}(?:question|information|help|detail|clarif|more)|"
+    r"as an ai\b|i(?:['’]m| am) (?:an ai|a language model|glad|happy|sorry|afraid)|"
+    r"i (?:have )?(?:searched|looked|found some|will|can|would|['’]ll|need)\b|i['’]ll\b|"
+    r"(?:below|here|following|the following) (?:is|are)\b|here['’]s\b|let['’]s\b|"
+    r"these are (?:just |only )?(?:some|a few) (?:of the )?(?:\w+ ){0,3}(?:points|examples|ways|options|tips|"
+    r"suggestions|ideas)\b|this (?:is|was) (?:only |just )?(?:a (?:brief |short |simplified |"
+    r"general )*(?:summary|overview|answer|list|outline)|based on)|"
+    r"(?:some |more |further |additional )?(?:information|details?) (?:\w+ ){0,8}(?:can be found|(?:is|are) "
+    r"(?:provided|given|available|found|listed)) (?:in|below|above)|"
+    r"(?:however,? |but )?(?:it is (?:also )?important to |please )?note that (?:this|these|the) (?:\w+ "
+    r")?(?:suggestions?|recommendations?|"
+    r"summary|answer|response|list|algorithm|overview|information|advice|guide(?:lines)?|examples?)\b|"
+    r"i['’]?d (?:be happy|recommend asking)|to (?:answer|summari[sz]e)(?: \w+){0,4}[:,]?$|in summary[:,]?$|in "
+    r"conclusion[:,]?$)"
+)
+_LIST_NOUN = (
+    r"(?:ways?|reasons?|methods?|factors?|steps?|strateg(?:y|ies)|options?|types?|kinds?|points?|examples?|"
+    r"aspects?|things|approaches|tips|"
+    r"benefits|advantages|disadvantages|challenges|causes?|effects?|differences|similarities|features|key \w+|"
+    r"considerations|techniques|measures|"
+    r"arguments|results|findings|suggestions|recommendations|possibilities|theories|criteria|components|elements|"
+    r"stages|phases)"
+)
+_SEVERAL = (
+    r"(?:several|some|a few|a number of|many|various|different|multiple|numerous|a variety of|two|three|four|five|six)"
+)
+_ANNOUNCING = re.compile(
+    rf"(?:(?:however|overall|additionally|in addition|also|in general|generally),? )?(?:there (?:are|is|were|could "
+    rf"be|may be)|here are|consider|we can (?:list|name)) "
+    rf"(?:also )?{_SEVERAL} (?:\w+ ){{0,3}}{_LIST_NOUN}\b"
+)
+_TRANSITION = re.compile(
+    r"(?:(?:first|second|third)(?:ly)?|finally|next|in other words|that (?:being )?said|with that in mind|to "
+    r"begin with|"
+    r"on the (?:one|other) hand|(?:but )?(?:it|that) depends|this raises (?:a|the|another) (?:\w+ )?question|as "
+    r"follows|"
+    r"(?:moving on|turning|now)(?: to(?: \w+){1,4})?|let us (?:\w+ ){0,4}\w+|"
+    r"as (?:noted|mentioned|discussed|stated|described) (?:above|earlier|before|below))\W*"
+)
+_ADVICE = re.compile(
+    r"(?:please |always |so |therefore,? |you should (?:always )?|you may want to |we recommend (?:that you )?|i "
+    r"recommend (?:that you )?|"
+    r"(?:it is|it['’]s) (?:\w+ )?(?:important|best|advisable|recommended|essential|crucial|wise|a good idea)(?: "
+    r"to)? |if (?:in doubt|unsure),? |for \w+ advice,? )?"
+    r"(?:to )?(?:always )?(?:consult|see|speak (?:to|with)|talk (?:to|with)|contact|ask|seek|check "
+    r"with)\b(?:\W+\w+){0,8}\W+"
+    r"(?:doctors?|physicians?|professionals?|lawyers?|attorneys?|pharmacists?|experts?|advis[oe]rs?|providers?|"
+    r"specialists?|counsel|veterinarian|"
+    r"help|advice|accountant)\b"
+)
+_LABEL = re.compile(r"\s*(?:\*\*|__)[^*_]{1,80}(?:\*\*|__):?\s*")
+_FIGURE = re.compile(r"\d ?%|\b(?:1[5-9]|20)\d\d\b|[$€£]\d")  # an announcement with a figure asserts it
+_BARE_ANSWER = frozenset({"yes", "no", "maybe", "true", "false", "ja", "nein", "oui", "non", "sí", "si"})
+_QUESTION_END = "?？؟"
+_STOPS = ".!?…。！？｡:।؟"
+
+_FIXED_KINDS: dict[BlockKind, str] = {
+    "code": "a code block",
+    "heading": "a heading",
+    "rule": "a rule between parts",
+    "note": "a source list entry",
+}
+
+
+def bare_text(sentence: str) -> str:
+    """The sentence without its bullet and its emphasis."""
+    text = (
+        _BULLET.sub("", sentence)
+        if sentence[:1] in "-*+•‣▪◦●○·–>#(" or sentence[1:4].find(")") >= 0 or "." in sentence[:4]
+        else sentence
+    )
+    return _EMPHASIS.sub("", text).strip() if ("*" in text or "_" in text or "`" in text) else text.strip()
+
+
+def source_list_opens(sentence: str, kind: BlockKind) -> str | None:
+    """``line`` if the sentence is a list of sources, ``heading`` if one follows, else None."""
+    low = bare_text(sentence[:200]).casefold()
+    if kind in ("heading", "prose", "item") and _SOURCE_HEADING.match(low):
+        return "heading"
+    return "line" if _SOURCE_LINE.match(low) else None
+
+
+def why_exempt(sentence: str, kind: BlockKind, *, alone: bool, list_follows: bool, more_follows: bool) -> str | None:
+    """Why an uncited sentence needs no citation, or None if it does.
+
+    ``alone``: it is the whole of its block; ``list_follows``: the next block is a list, a table or code;
+    ``more_follows``: it is not the answer's last sentence.
+    """
+    if kind in _FIXED_KINDS:
+        return _FIXED_KINDS[kind]
+    text = bare_text(sentence)
+    words = len(_WORD.findall(text[:2000]))
+    if words == 0 or (words == 1 and text.strip(" .)(").isdecimal()):
+        return "no words"
+    low = text.casefold().strip("\"'“”‘’ ")
+    last = text.rstrip("\"'”’)»* ")[-1:]
+    if last in _QUESTION_END:
+        return "a question"
+    if why := _says_nothing(low, words, more_follows):
+        return why
+    if (last == ":" and more_follows and not _FIGURE.search(low)) or (
+        list_follows and low.endswith(("following", "as follows", "include", "are"))
+    ):
+        return "announces what follows"
+    if _ANNOUNCING.match(low) and (list_follows or words <= 14) and not any(map(str.isdecimal, low)):
+        return "announces what follows"
+    if more_follows and words <= 6 and _LABEL.fullmatch(_BULLET.sub("", sentence)):
+        return "a title"
+    if (
+        alone
+        and more_follows
+        and kind != "row"
+        and last not in _STOPS
+        and words <= 8
+        and (kind != "item" or sentence.rstrip().endswith("**"))
+    ):
+        return "a title"
+    if len(text) <= 1500 and hedges(text):
+        return "says what is not known"
+    return None
+
+
+def _says_nothing(low: str, words: int, more_follows: bool) -> str | None:
+    if words <= 2 and more_follows and low.strip(".!, ") in _BARE_ANSWER:
+        return "a bare answer, which the next sentences carry"
+    if words <= 8 and _GREETING.match(low):
+        return "a greeting"
+    if words <= 40 and _META.match(low):
+        return "speaks about the answer itself"
+    if words <= 8 and _TRANSITION.fullmatch(low):
+        return "a transition"
+    if words <= 30 and _ADVICE.match(low) and not _FIGURE.search(low):
+        return "advises to ask a professional"
+    return None

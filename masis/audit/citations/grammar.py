@@ -1,0 +1,375 @@
+"""Finds the markers of an answer: the stretches that point at evidence, and the references each holds.
+
+Parsed: ``[chunk_1]`` ``[1]`` ``[1, 2]`` ``[1; 2]`` ``[1][2]`` ``[1-3]`` ``[1 and 3]`` ``【1†source】``
+``【1:0†source】`` ``[^1]`` ``[Source 1]`` ``(Source 1)`` ``(Sources 1 and 2)`` ``(chunk_1)`` and links. What is in
+brackets and shaped neither like one of the case's ids nor like a common marker is no citation; ``docs/citations.md``
+lists both with examples.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from masis.audit.citations.references import Reference, read_references
+from masis.audit.citations.resolution import EvidenceIndex
+
+# Stretches of an answer in which brackets are no markers: code, mathematics, definitions of footnotes.
+
+_CODE_SPAN = re.compile(r"(?<!`)(`{1,2})(?!`)[^`\n]{1,500}\1(?!`)")
+_MATHS = re.compile(
+    r"\$\$[^$]{1,2000}\$\$|\\\([^\n]{1,500}?\\\)|\\\[[^$]{1,1000}?\\\]|"
+    r"(?<![\w$\\])\$(?=[^$\n]{0,200}[\\^_={}])[^\s$][^$\n]{0,200}\$(?!\d)"
+)
+_DEFINITION = re.compile(r"^[ \t]{0,3}\[\^?([\w.-]{1,40})\]:[ \t]*(.{0,500})", re.MULTILINE)
+
+
+class Mask:
+    """Stretches that do not overlap, looked up by position."""
+
+    def __init__(self, spans: Sequence[tuple[int, int]]) -> None:
+        spans = sorted(spans)
+        self._starts = [start for start, _ in spans]
+        self._ends = [end for _, end in spans]
+
+    def covers(self, position: int) -> bool:
+        """Whether the position lies in one of the stretches."""
+        at = bisect_right(self._starts, position) - 1
+        return at >= 0 and position < self._ends[at]
+
+
+def masked(answer: str, code: Sequence[tuple[int, int]]) -> Mask | None:
+    """The stretches of the answer that hold no markers, ``code`` among them; None if there are none."""
+    spans = list(code)
+    if "`" in answer:
+        spans += _outside(spans, ((match.start(), match.end()) for match in _CODE_SPAN.finditer(answer)))
+    if "$" in answer or "\\(" in answer or "\\[" in answer:
+        spans += _outside(spans, ((match.start(), match.end()) for match in _MATHS.finditer(answer)))
+    return Mask(spans) if spans else None
+
+
+def footnote_definitions(answer: str) -> dict[str, str]:
+    """What ``[^1]: ...`` and ``[1]: ...`` lines say, by label; the first one holds."""
+    found: dict[str, str] = {}
+    for match in _DEFINITION.finditer(answer):
+        found.setdefault(match.group(1), match.group(2))
+    return found
+
+
+def _outside(taken: Sequence[tuple[int, int]], spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    mask = Mask(taken)
+    return [span for span in spans if not mask.covers(span[0])]
+
+
+# Tells citations from what only looks like one: years, intervals, indices, isotopes, checkboxes.
+
+_NUMBERS_ONLY = re.compile(r"[\d\s,;–—-]+")
+_INTERVAL_BEFORE = re.compile(
+    r"(?:\b(?:CI|CrI|IQR)\b\)?|[∈=≈±]|"
+    r"\b(?:in|within|from|over|on) (?:the |a )?(?:\w+ )?(?:interval|range|scale|domain)|"
+    r"\b(?:range|scale|interval)(?: of|:))\s*(?:of|from|was|is)?\s*[:=,]?\s*\Z"
+)
+_STATISTIC_BEFORE = re.compile(r"\b(?:median|mean|average|IQR|range|versus|vs)\b[^.;!?]{0,40}\d[\w%°/ .-]{0,12}\s\Z")
+_POWER_BEFORE = re.compile(
+    r"(?:[^\w\]][kcdmµμn]?m|\b[Rr]|(?<!War )(?<!ype )(?<!ase )(?<!age )(?<!ass )(?<!art )\bI|[χη]|[×x·*] ?10)\Z"
+)
+_POWER_ENDS = frozenset("mRrIχη0")
+_NAME_BEFORE = re.compile(r"[A-Za-z_][\w.]*\Z")
+_ARRAY_NAMES = frozenset(
+    {"arr", "array", "list", "args", "argv", "data", "dict", "items", "matrix", "vec", "row", "rows", "col", "cols"}
+    | {"nums", "values", "str", "params", "idx", "buf", "tmp"}
+)
+_CODE_AFTER = re.compile(r"\.\w+\(|\s{0,2}[-+*/]?=")
+_ELEMENT_AFTER = re.compile(r"[A-Z][a-z]?(?![A-Za-z])")
+_FIRST_YEAR, _LAST_YEAR = 1500, 2100
+
+
+def reads_as_something_else(
+    answer: str, start: int, end: int, body: str, references: Sequence[Reference], index: EvidenceIndex
+) -> bool:
+    """Whether a bracket that could be a marker is likely no citation, by what it says and stands next to."""
+    if not _NUMBERS_ONLY.fullmatch(body):
+        return (body in "xX" and _is_checkbox(answer, start)) or _is_locant(answer, start, end)
+    if _follows_interval_word(answer, start, len(references)) or _is_power(answer, start, body):
+        return True
+    if answer[end : end + 1] == "=" and answer[start - 1 : start].isalnum():
+        return True  # ?ids[1]=7
+    if answer[start - 1 : start] == "[" and _ELEMENT_AFTER.match(answer, end):
+        return True  # [[3]H]ketanserin
+    if all(reference.evidence_id is not None for reference in references):
+        return False
+    return (
+        _is_year(references, index)
+        or _from_zero(references)
+        or _is_index(answer, start, end, references)
+        or (len(references) > 1 and _STATISTIC_BEFORE.search(answer[max(0, start - 70) : start]) is not None)
+        or _is_isotope(answer, start, end)
+    )
+
+
+def _is_checkbox(answer: str, start: int) -> bool:
+    return answer[max(0, start - 2) : start] in ("- ", "* ", "+ ")
+
+
+def _is_locant(answer: str, start: int, end: int) -> bool:
+    """``pyrazolo[1,5-a]pyrimidine``: letters touch both brackets."""
+    return answer[start - 1 : start].islower() and answer[end : end + 1].islower()
+
+
+def _is_year(references: Sequence[Reference], index: EvidenceIndex) -> bool:
+    """``Smith et al. [2004]``, ``[1914-1918]``: four digits, and no evidence is numbered so high."""
+    if index.highest_number >= 1000:
+        return False
+    return all(len(reference.name) == 4 and _FIRST_YEAR <= int(reference.name) < _LAST_YEAR for reference in references)
+
+
+def _from_zero(references: Sequence[Reference]) -> bool:
+    """``[0, 1]``, ``[0-35]``: an interval or a scale. A lone ``[0]`` is a reference that names nothing."""
+    return len(references) > 1 and references[0].name == "0" and references[0].evidence_id is None
+
+
+def _follows_interval_word(answer: str, start: int, members: int) -> bool:
+    """``95% CI [2, 8]``."""
+    return members > 1 and _INTERVAL_BEFORE.search(answer[max(0, start - 24) : start]) is not None
+
+
+def _is_power(answer: str, start: int, body: str) -> bool:
+    """``mm[2]``, ``R[2]``, ``5 × 10[7]``: a power whose raised digit came in brackets."""
+    return (
+        answer[start - 1 : start] in _POWER_ENDS
+        and len(body) <= 2
+        and _POWER_BEFORE.search(answer[max(0, start - 6) : start]) is not None
+    )
+
+
+def _is_index(answer: str, start: int, end: int, references: Sequence[Reference]) -> bool:
+    """``x[3]``, ``rows[0].name``: an index, in text that does not mark its code."""
+    if len(references) > 2:
+        return False
+    name = _NAME_BEFORE.search(answer[max(0, start - 40) : start])
+    if name is None:
+        return False
+    word = name.group()
+    return (
+        (len(word) == 1 and word.islower())
+        or "_" in word
+        or word.casefold() in _ARRAY_NAMES
+        or _CODE_AFTER.match(answer, end) is not None
+    )
+
+
+def _is_isotope(answer: str, start: int, end: int) -> bool:
+    """``[125]I-labelled``, ``[99][m]Tc``: a mass number before its element."""
+    if answer.startswith("[m]", end):
+        return True
+    return _ELEMENT_AFTER.match(answer, end) is not None and answer[start - 1 : start] not in (".", "!", "?")
+
+
+class Marker(NamedTuple):
+    """A stretch of the answer that points at evidence, and what it points with."""
+
+    start: int
+    end: int
+    references: tuple[Reference, ...]
+
+
+_SQUARE = re.compile(r"\[([^\[\]]{1,300})\]|［([^［］]{1,300})］")
+_LENS = re.compile(r"【([^【】\n]{1,300})】")
+_LENS_BODY = re.compile(r"(?:(?:source|ref|doc)\w*\s*)?(\d{1,9})(?::(\d{1,9}))?(?:†[^†]*)?\Z", re.IGNORECASE)
+_ROUND = re.compile(r"\(([^()\[\]]{2,200})\)")
+_ROUND_LEAD = re.compile(r"(?:see(?:\s+also)?|cf\.?|from|per|in|e\.g\.,?|according to|siehe|vgl\.)\s+", re.IGNORECASE)
+_ROUND_WORDS = re.compile(
+    r"\(\s*(?:[a-z. ]{2,14}\s)?(?:sources?|src|docs?|documents?|refs?|references?|chunks?|passages?|evidence|"
+    r"citations?|"
+    r"snippets?|contexts?|excerpts?|quellen?|fuentes?)\b",
+    re.IGNORECASE,
+)
+_TARGET = re.compile(
+    r"\]?\(\s*<?([^()\s<>]{1,800}(?:\([^()\s]{0,200}\)[^()\s<>]{0,200})?)>?(?:\s+[\"'][^\"'\n]{0,200}[\"'])?\s*\)"
+)
+_DEFINES = re.compile(r"(?:\A|\n)[ \t]{0,3}\[\^?[\w.-]{1,40}\]:[^\n]*\Z")
+_SOURCE_LINE = re.compile(
+    r"^[ \t*_]{0,8}(?:sources?|references?|citations?|quellen?)[*_]{0,3}:[*_ \t]{0,6}([^\s\[\]【(][^\[\]【\n]{0,300})$",
+    re.IGNORECASE | re.MULTILINE,
+)
+_CLAUSE_END = re.compile(r"\s*(?:[.,;:!?)\[]|\Z|\n)")
+_BARE_ADDRESS = re.compile(r"https?://[^\s<>\[\]{}\"'`|]{3,800}")
+
+
+def find_markers(answer: str, index: EvidenceIndex, code: Sequence[tuple[int, int]] = ()) -> list[Marker]:
+    """All markers in order. ``code`` names stretches, such as code blocks, in which there are none."""
+    mask = masked(answer, code)
+    found: list[Marker] = []
+    if "[" in answer or "［" in answer:
+        found += _bracketed_ids(answer, index, mask)
+        found += _square(answer, index, mask, {marker.start for marker in found})
+    if ":" in answer:
+        found += _source_lines(answer, index, mask)
+    if "【" in answer:
+        found += _lens(answer, index, mask)
+    if "(" in answer and (_ROUND_WORDS.search(answer) or index.worded):
+        found += _round(answer, index, mask)
+    if "://" in answer and index.has_addresses:
+        found += _bare_addresses(answer, index, mask)
+    if len(found) > 1:
+        found.sort(key=lambda marker: (marker.start, -marker.end))
+        found = list(_without_overlaps(found))
+    return found
+
+
+def _square(answer: str, index: EvidenceIndex, mask: Mask | None, taken: Iterable[int]) -> Iterator[Marker]:
+    definitions: dict[str, tuple[str, ...]] | None = None
+    skip_until = -1
+    for match in _SQUARE.finditer(answer):
+        start, end = match.span()
+        if start < skip_until or start in taken or (mask and mask.covers(start)):
+            continue
+        if answer[start - 1 : start] == "\\" or answer[end - 2] == "\\":
+            continue  # LaTeX, or brackets that stand for themselves
+        if answer[end : end + 1] == "(" or answer[end : end + 2] == "](":
+            link = _TARGET.match(answer, end)
+            if link and _is_target(link.group(1)):
+                skip_until = link.end()
+                yield from _link(answer, match, link, index)
+                continue
+        group = 1 if match.group(1) is not None else 2
+        body, offset = match.group(group), match.start(group)
+        if body[0] == "^":
+            if definitions is None:
+                definitions = {label: _named_by(text, index) for label, text in footnote_definitions(answer).items()}
+            if answer[end : end + 1] == ":" and _opens_line(answer, start):
+                continue
+            references = _footnote(body, offset, index, definitions)
+        else:
+            references = read_references(body.partition("†")[0] or body, offset, index)
+            if not references and index.slug(body) and _CLAUSE_END.match(answer, end):
+                references = [Reference(offset, offset + len(body), body, None, None)]
+        if references and not reads_as_something_else(answer, start, end, body, references, index):
+            yield Marker(start, end, tuple(references))
+
+
+def _is_target(target: str) -> bool:
+    return "://" in target or target.startswith(("www.", "/", "#", "mailto:"))
+
+
+def _link(answer: str, match: re.Match[str], link: re.Match[str], index: EvidenceIndex) -> Iterator[Marker]:
+    """A link cites the chunks of its address; one labelled like a marker is a citation whatever its address."""
+    start, end = match.start(), link.end()
+    if answer[start - 1 : start] == "!":
+        return
+    target = link.group(1)
+    span = link.span(1)
+    if ids := index.resolve_source(target):
+        yield Marker(start, end, tuple(Reference(*span, target, id_, "source") for id_ in ids))
+        return
+    body = match.group(1) or match.group(2)
+    labelled = read_references(body.lstrip("^"), match.start() + 1 + (body[0] == "^"), index)
+    if labelled:
+        yield Marker(start, end, tuple(labelled))
+    elif index.has_addresses and target.startswith(("http://", "https://", "www.")):
+        yield Marker(start, end, (Reference(*span, target, None, None),))
+
+
+def _footnote(body: str, offset: int, index: EvidenceIndex, definitions: dict[str, tuple[str, ...]]) -> list[Reference]:
+    """``[^1]`` names what its definition names, else the evidence of that number."""
+    label = body[1:].strip()
+    start = offset + 1 + (len(body[1:]) - len(body[1:].lstrip()))
+    end = start + len(label)
+    if named := definitions.get(label):
+        return [Reference(start, end, label, id_, "source") for id_ in named]
+    if label.isdecimal() or index.resolve(label).evidence_id or index.shaped(label):
+        return read_references(label, start, index)
+    return []
+
+
+def _named_by(definition: str, index: EvidenceIndex) -> tuple[str, ...]:
+    text = definition.strip().strip("[]().")
+    if not text.isdecimal() and (found := index.resolve(text).evidence_id):
+        return (found,)
+    if ids := index.resolve_source(text):
+        return ids
+    for address in _BARE_ADDRESS.finditer(definition):
+        if ids := index.resolve_source(_trimmed_address(address.group())):
+            return ids
+    return ()
+
+
+def _lens(answer: str, index: EvidenceIndex, mask: Mask | None) -> Iterator[Marker]:
+    for match in _LENS.finditer(answer):
+        if mask and mask.covers(match.start()):
+            continue
+        body, offset = match.group(1), match.start(1)
+        plain = _LENS_BODY.match(body)
+        if plain is None:
+            references = read_references(body.partition("†")[0].rstrip(), offset, index)
+        else:
+            # 【4:0†source】 names source 4 and a place in it, unless 4:0 is an id of the case
+            references = read_references(plain.group(1), offset + plain.start(1), index)
+            whole = body.partition("†")[0].strip()
+            if plain.group(2) and (found := index.resolve(whole)).evidence_id:
+                references = [Reference(offset, offset + len(whole), whole, *found)]
+        if references:
+            yield Marker(match.start(), match.end(), tuple(references))
+
+
+def _round(answer: str, index: EvidenceIndex, mask: Mask | None) -> Iterator[Marker]:
+    for match in _ROUND.finditer(answer):
+        if mask and mask.covers(match.start()):
+            continue
+        body, offset = match.group(1), match.start(1)
+        if lead := _ROUND_LEAD.match(body):
+            body, offset = body[lead.end() :], offset + lead.end()
+        if body and not body[0].isdecimal() and (references := read_references(body, offset, index, round_=True)):
+            yield Marker(match.start(), match.end(), tuple(references))
+
+
+def _source_lines(answer: str, index: EvidenceIndex, mask: Mask | None) -> Iterator[Marker]:
+    """``Sources: chunk_1, chunk_9``: a list without brackets, if it names any evidence at all."""
+    for match in _SOURCE_LINE.finditer(answer):
+        references = read_references(match.group(1), match.start(1), index)
+        if any(reference.evidence_id for reference in references) and not (mask and mask.covers(match.start(1))):
+            yield Marker(references[0].start, references[-1].end, tuple(references))
+
+
+def _bracketed_ids(answer: str, index: EvidenceIndex, mask: Mask | None) -> Iterator[Marker]:
+    """Ids that hold brackets themselves: ``[report[2]]``."""
+    for id_ in index.bracketed:
+        at = answer.find(f"[{id_}]")
+        while at >= 0:
+            end = at + len(id_) + 2
+            if not (mask and mask.covers(at)):
+                yield Marker(at, end, (Reference(at + 1, end - 1, id_, id_, "exact"),))
+            at = answer.find(f"[{id_}]", end)
+
+
+def _bare_addresses(answer: str, index: EvidenceIndex, mask: Mask | None) -> Iterator[Marker]:
+    """An address standing in the text cites the chunks that come from it; one that names none is only an address."""
+    for match in _BARE_ADDRESS.finditer(answer):
+        address = _trimmed_address(match.group())
+        start, end = match.start(), match.start() + len(address)
+        if (mask and mask.covers(start)) or _DEFINES.search(answer[max(0, start - 60) : start]):
+            continue
+        if ids := index.resolve_source(address):
+            yield Marker(start, end, tuple(Reference(start, end, address, id_, "source") for id_ in ids))
+
+
+def _trimmed_address(address: str) -> str:
+    address = address.rstrip(".,;:!?*_")
+    while address.endswith(")") and address.count("(") < address.count(")"):
+        address = address[:-1].rstrip(".,;:!?*_")
+    return address
+
+
+def _without_overlaps(markers: Iterable[Marker]) -> Iterator[Marker]:
+    last = -1
+    for marker in markers:
+        if marker.start >= last:
+            yield marker
+            last = marker.end
+
+
+def _opens_line(answer: str, start: int) -> bool:
+    before = answer[max(0, start - 8) : start]
+    return not before.rpartition("\n")[2].strip() and (start <= 8 or "\n" in before)

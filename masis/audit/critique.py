@@ -1,0 +1,130 @@
+"""Critique: what a demanding reader objects to, and the rules in code around it.
+
+``specs/masis-critic.md``: confidence normalised (Problem 5), hallucination and retry forced by fabricated references
+(Problem 3), confidence times the penalty factor (Problem 6). ``specs/critic-loop.md``, 4.1: issues, quality score,
+confidence in the critique, ``has_major_issues``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
+
+from masis.audit.context import AuditContext
+from masis.audit.scores import multiplied, normalised, sampled
+from masis.schema.audit import CitationAudit, Critique, Issue, IssueType, JudgedBy, Measurement, Score
+from masis.schema.base import Unscored
+from masis.schema.case import Severity
+
+
+class Objection(NamedTuple):
+    """One issue as the critic raises it; ``quote`` is looked for in the answer, word for word."""
+
+    type: IssueType
+    rule: str
+    severity: Severity
+    description: str
+    reason: str
+    suggestion: str
+    quote: str | None = None
+    evidence_ids: tuple[str, ...] = ()
+
+
+class CritiqueJudgement(NamedTuple):
+    """What the critic says, before any rule in code. Numbers come as given: 0.85, 85 or nonsense."""
+
+    confidence: Any
+    hallucination_detected: bool
+    needs_retry: bool
+    overall_quality_score: Any
+    critique_confidence: Any
+    critique_reasoning: str
+    objections: tuple[Objection, ...] = ()
+    unsupported_claims: tuple[str, ...] = ()
+    logical_gaps: tuple[str, ...] = ()
+    conflicting_evidence: tuple[str, ...] = ()
+    measurements: dict[str, tuple[Measurement, ...]] = {}  # noqa: RUF012 - never mutated
+    notes: tuple[str, ...] = ()
+    samples: dict[str, tuple[float | None, ...]] = {}  # noqa: RUF012 - never mutated
+    hallucination_votes: tuple[int, int] | None = None
+
+
+class Critic(Protocol):
+    """Audits an answer strictly by the evidence; a failure is a value."""
+
+    @property
+    def judged_by(self) -> JudgedBy:
+        """Which model, and which version of its prompt or rules."""
+        ...
+
+    def critique(self, context: AuditContext) -> CritiqueJudgement | Unscored:
+        """A judgement, or why there is none."""
+        ...
+
+
+def ruled(
+    judgement: CritiqueJudgement | Unscored,
+    audit: CitationAudit,
+    issues: Sequence[Issue],
+    judged_by: JudgedBy,
+    notes: tuple[str, ...] = (),
+) -> Critique:
+    """The critique after the rules: penalties on confidence, forced hallucination and retry, major issues.
+
+    ``issues`` is the merged list of citations, claims and critic. A critic that failed leaves what the citations prove.
+    """
+    major = any(issue.major for issue in issues)
+    if isinstance(judgement, Unscored):
+        return Critique(
+            confidence=None,
+            hallucination_detected=audit.hallucination_detected,
+            needs_retry=audit.needs_retry,
+            overall_quality_score=None,
+            critique_confidence=None,
+            critique_reasoning="",
+            has_major_issues=major,
+            notes=notes,
+            judged_by=judged_by,
+            unscored=judgement,
+        )
+    measured = judgement.measurements
+
+    def score(name: str) -> Score:
+        given = normalised(name, getattr(judgement, name), measured.get(name, ()))
+        return sampled(given, judgement.samples.get(name, ()))
+
+    confidence = _tempered(score("confidence"), audit)
+    quality, own = score("overall_quality_score"), score("critique_confidence")
+    return Critique(
+        confidence=confidence.value,
+        hallucination_detected=judgement.hallucination_detected or audit.hallucination_detected,
+        unsupported_claims=judgement.unsupported_claims,
+        logical_gaps=judgement.logical_gaps,
+        conflicting_evidence=judgement.conflicting_evidence,
+        needs_retry=judgement.needs_retry or audit.needs_retry,
+        overall_quality_score=quality.value,
+        critique_confidence=own.value,
+        critique_reasoning=judgement.critique_reasoning,
+        has_major_issues=major,
+        notes=(*judgement.notes, *notes),
+        scores=(confidence, quality, own),
+        hallucination_votes=judgement.hallucination_votes,
+        judged_by=judged_by,
+    )
+
+
+def quality_score(critique: Critique, audit: CitationAudit) -> float | None:
+    """An iteration's quality: the critic's own score times the penalty factor (DESIGN.md, 4.2)."""
+    if critique.overall_quality_score is None:
+        return None
+    return critique.overall_quality_score * audit.penalty_factor
+
+
+def _tempered(confidence: Score, audit: CitationAudit) -> Score:
+    causes = []
+    if audit.invalid_citations:
+        causes.append(f"{len(audit.invalid_citations)} fabricated reference(s)")
+    if audit.uncited_claims:
+        causes.append(f"{len(audit.uncited_claims)} uncited sentence(s)")
+    why = f"times {audit.penalty_factor:g} for " + " and ".join(causes)
+    return multiplied(confidence, audit.penalty_factor, rule="citation_penalty", why=why)

@@ -1,0 +1,120 @@
+"""Evaluation: four scores, clamped by what the citations prove (``specs/masis-evaluator.md``).
+
+Normalised first (Problem 6), then clamped (Problem 5), then the weighted mean is recomputed and rounded to 3 decimals.
+Faithfulness is bounded by uncited sentences whether or not the answer cites; the lowest bound wins (DESIGN.md, 4.2).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol
+
+from masis.audit.context import AuditContext
+from masis.audit.scores import capped, normalised, sampled
+from masis.schema.audit import CitationAudit, Critique, Evaluation, FiredRule, JudgedBy, Measurement, Score
+from masis.schema.base import Unscored
+from masis.settings import Settings
+
+DIMENSIONS = ("faithfulness", "relevance", "completeness", "reasoning_quality")
+
+
+class EvaluationJudgement(NamedTuple):
+    """What the judge says, before any rule in code; numbers come as given."""
+
+    faithfulness: Any
+    relevance: Any
+    completeness: Any
+    reasoning_quality: Any
+    overall_score: Any = None
+    improvement_suggestions: tuple[str, ...] = ()
+    measurements: dict[str, tuple[Measurement, ...]] = {}  # noqa: RUF012 - never mutated
+    samples: dict[str, tuple[float | None, ...]] = {}  # noqa: RUF012 - never mutated
+    notes: tuple[str, ...] = ()
+
+
+class Evaluator(Protocol):
+    """Scores an answer on four dimensions; a failure is a value."""
+
+    @property
+    def judged_by(self) -> JudgedBy:
+        """Which model, and which version of its prompt or rules."""
+        ...
+
+    def evaluate(self, context: AuditContext, critique: Critique) -> EvaluationJudgement | Unscored:
+        """A judgement, or why there is none."""
+        ...
+
+
+def ruled(
+    judgement: EvaluationJudgement | Unscored,
+    audit: CitationAudit,
+    critique: Critique,
+    settings: Settings,
+    judged_by: JudgedBy,
+) -> Evaluation:
+    """The evaluation after the rules. One dimension without a score leaves the overall score unscored too."""
+    if isinstance(judgement, Unscored):
+        return Evaluation(
+            faithfulness=None,
+            relevance=None,
+            completeness=None,
+            reasoning_quality=None,
+            overall_score=None,
+            judged_by=judged_by,
+            unscored=judgement,
+        )
+    scores = {
+        name: sampled(
+            normalised(name, getattr(judgement, name), judgement.measurements.get(name, ())),
+            judgement.samples.get(name, ()),
+        )
+        for name in DIMENSIONS
+    }
+    scores["faithfulness"] = _bounded(scores["faithfulness"], audit, critique, settings)
+    overall = _overall(judgement, scores, settings)
+    lacking = [name for name in DIMENSIONS if scores[name].value is None]
+    return Evaluation(
+        faithfulness=scores["faithfulness"].value,
+        relevance=scores["relevance"].value,
+        completeness=scores["completeness"].value,
+        reasoning_quality=scores["reasoning_quality"].value,
+        overall_score=overall.value,
+        improvement_suggestions=judgement.improvement_suggestions,
+        scores=(*scores.values(), overall),
+        notes=judgement.notes,
+        judged_by=judged_by,
+        unscored=Unscored(reason=f"the judge gave no number for {', '.join(lacking)}") if lacking else None,
+    )
+
+
+def _bounded(score: Score, audit: CitationAudit, critique: Critique, settings: Settings) -> Score:
+    uncited = len(audit.uncited_claims)
+    if audit.invalid_citations or audit.hallucination_detected or critique.hallucination_detected:
+        score = capped(
+            score,
+            settings.hallucination_faithfulness_cap,
+            rule="hallucination_cap",
+            why="fabricated reference" if audit.invalid_citations else "the critique found a hallucination",
+        )
+    if uncited >= settings.many_uncited_cap_from:
+        cap, rule = settings.many_uncited_faithfulness_cap, "many_uncited_cap"
+    elif uncited >= settings.uncited_cap_from:
+        cap, rule = settings.uncited_faithfulness_cap, "uncited_cap"
+    else:
+        return score
+    return capped(score, cap, rule=rule, why=f"{uncited} sentences carry no citation")
+
+
+def _overall(judgement: EvaluationJudgement, scores: dict[str, Score], settings: Settings) -> Score:
+    weights = {
+        "faithfulness": settings.faithfulness_weight,
+        "relevance": settings.relevance_weight,
+        "completeness": settings.completeness_weight,
+        "reasoning_quality": settings.reasoning_weight,
+    }
+    given = normalised("overall_score", judgement.overall_score)
+    values = {name: scores[name].value for name in DIMENSIONS}
+    if any(value is None for value in values.values()):
+        return Score(name="overall_score", raw=given.raw, value=None)
+    mean = round(sum(weights[name] * (values[name] or 0.0) for name in DIMENSIONS), 3)
+    rule = FiredRule(rule="weighted_mean", before=given.raw, after=mean, why="recomputed from the four scores")
+    return Score(name="overall_score", raw=given.raw, value=min(mean, 1.0), rules=(rule,))

@@ -1,0 +1,262 @@
+"""One list of issues from citations, claims and critic (DESIGN.md, 4.2).
+
+Types are the union of both specs' lists; ``CRITIC_LOOP_TYPE`` and ``DRAFT_CRITIQUE_TYPE`` map each onto the words that
+``specs/critic-loop.md`` (4.1) and ``specs/draft-critique.md`` (CritiqueIssue) have for it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from itertools import count
+from typing import NamedTuple
+
+from masis.audit.claims import passes, severity
+from masis.audit.critique import Objection
+from masis.audit.quotes import Located, located
+from masis.schema.audit import CitationAudit, ClaimCheck, Issue, IssueSource, IssueType, MissingPoint
+from masis.schema.case import Severity
+from masis.settings import Settings
+
+CRITIC_LOOP_TYPE: dict[IssueType, str] = {
+    "logical": "logical",
+    "factual": "factual",
+    "safety": "safety",
+    "ambiguity": "ambiguity",
+    "missing_info": "missing_info",
+    "incomplete_reasoning": "incomplete_reasoning",
+    "hallucination": "factual",
+    "unsupported": "factual",
+    "incomplete": "missing_info",
+    "contradiction": "factual",
+    "outdated": "factual",
+}
+DRAFT_CRITIQUE_TYPE: dict[IssueType, str] = {
+    "hallucination": "hallucination",
+    "unsupported": "unsupported",
+    "incomplete": "incomplete",
+    "contradiction": "contradiction",
+    "outdated": "outdated",
+    "logical": "contradiction",
+    "factual": "unsupported",
+    "safety": "unsupported",
+    "ambiguity": "incomplete",
+    "missing_info": "incomplete",
+    "incomplete_reasoning": "incomplete",
+}
+DRAFT_CRITIQUE_SEVERITY: dict[Severity, str] = {"critical": "high", "high": "high", "medium": "medium", "low": "low"}
+
+
+def merged(
+    audit: CitationAudit,
+    checks: Sequence[ClaimCheck],
+    missing: Sequence[MissingPoint],
+    settings: Settings,
+    dropped: Sequence[ClaimCheck] = (),
+) -> tuple[Issue, ...]:
+    """What citations and claims object to, citations first, in the order of the answer, numbered ``i1``, ``i2``...
+
+    ``dropped`` holds the claims that a revision lost though the evidence bears them (``masis/audit/revision.py``).
+    """
+    found = [*_from_citations(audit), *_from_claims(checks, missing, settings), *_from_revision(dropped, settings)]
+    return tuple(_numbered(found, 1))
+
+
+class RaisedIssues(NamedTuple):
+    """The critic's objections as issues, and as notes those whose quote the answer does not hold."""
+
+    issues: tuple[Issue, ...]
+    notes: tuple[str, ...]
+
+
+def raised(objections: Iterable[Objection], answer: str, before: Sequence[Issue]) -> RaisedIssues:
+    """The critic's objections, numbered after the issues before; a quote not in the answer gives no span."""
+    issues, notes = [], []
+    for objection in objections:
+        place = located(objection.quote, answer) if objection.quote else None
+        if objection.quote and place is None:
+            notes.append(f"{objection.description} (quoted, but not in the answer: {objection.quote})")
+        issues.append(
+            _issue(
+                "critic",
+                objection.type,
+                objection.rule,
+                objection.severity,
+                objection.description,
+                objection.reason,
+                objection.suggestion,
+                place=place,
+                quote=answer[place.start : place.end] if place else None,
+                evidence_ids=objection.evidence_ids,
+            )
+        )
+    return RaisedIssues(tuple(_numbered(issues, len(before) + 1)), tuple(notes))
+
+
+def _from_citations(audit: CitationAudit) -> Iterable[Issue]:
+    for citation in audit.citations:
+        if citation.status == "invalid":
+            yield _issue(
+                "citations",
+                "hallucination",
+                "fabricated_reference",
+                "critical",
+                f"The reference {citation.reference!r} names no evidence of this case.",
+                "No chunk has this id, neither to the letter nor by number or position.",
+                "Cite the chunk that says this, or drop the sentence.",
+                place=Located(citation.marker_start, citation.marker_end),
+                quote=citation.text,
+            )
+    for sentence in audit.sentences:
+        if sentence.status == "uncited":
+            yield _issue(
+                "citations",
+                "unsupported",
+                "uncited_sentence",
+                "medium",
+                "This sentence asserts something and cites nothing.",
+                sentence.why,
+                "Cite the chunk that says this, or drop the sentence.",
+                place=Located(sentence.start, sentence.end),
+                quote=sentence.text,
+            )
+
+
+def _from_claims(checks: Sequence[ClaimCheck], missing: Sequence[MissingPoint], settings: Settings) -> Iterable[Issue]:
+    for check in checks:
+        grade = severity(check)
+        wanted = settings.check_contradictions if check.verdict == "contradicted" else settings.check_factual
+        if grade is not None and wanted and passes(grade, settings.strictness):
+            yield _unverified(check, grade)
+        yield from _reference_issues(check, settings)
+    if settings.check_completeness and passes("medium", settings.strictness):
+        for point in missing:
+            yield _issue(
+                "claims",
+                "incomplete",
+                "missing_information",
+                "medium",
+                f"Missing information: {point.description}",
+                "The question asks for it and the evidence says it; the answer does not.",
+                f"Consider adding: {point.description}",
+                evidence_ids=(point.evidence_id,) if point.evidence_id else (),
+            )
+
+
+def _from_revision(dropped: Sequence[ClaimCheck], settings: Settings) -> Iterable[Issue]:
+    if not passes("medium", settings.strictness):
+        return
+    for check in dropped:
+        yield _issue(
+            "claims",
+            "missing_info",
+            "dropped_content",
+            "medium",
+            f"The revision left this out: “{check.claim.text}”",
+            "The evidence bears it, and no finding called for its removal.",
+            "Put it back with its citation.",
+            evidence_ids=check.sources,
+        )
+
+
+def _unverified(check: ClaimCheck, grade: Severity) -> Issue:
+    contradicted = check.verdict == "contradicted"
+    rule = {
+        "contradicted": "contradicted_claim",
+        "partial": "partly_supported_claim",
+        "unverifiable": "unverifiable_claim",
+        "unscored": "unscored_claim",
+    }.get(check.verdict, "unsupported_claim")
+    return _issue(
+        "claims",
+        "contradiction" if contradicted else "unsupported",
+        rule,
+        grade,
+        f"{'The evidence contradicts' if contradicted else 'Claim not supported by sources'}: “{check.claim.text}”",
+        check.issue or "No evidence bears this claim.",
+        _cure(check),
+        place=_place(check),
+        quote=check.claim.text,
+        evidence_ids=check.sources,
+    )
+
+
+def _cure(check: ClaimCheck) -> str:
+    if check.contradictions:
+        first = check.contradictions[0]
+        return f"The evidence says {first.evidence_text!r}, not {first.claim_text!r}: correct it."
+    if check.verdict == "unverifiable":
+        return "Get evidence with text for this claim, or let a person who knows judge it."
+    return "Remove or verify this claim."
+
+
+def _reference_issues(check: ClaimCheck, settings: Settings) -> Iterable[Issue]:
+    for reference in check.references:
+        if reference.finding == "misattributed":
+            yield _issue(
+                "claims",
+                "factual",
+                "misattributed_reference",
+                "high",
+                f"{reference.evidence_id} does not say this; {reference.better} does.",
+                reference.reason,
+                f"Cite {reference.better} instead of {reference.evidence_id}.",
+                place=_place(check),
+                quote=check.claim.text,
+                evidence_ids=(reference.evidence_id, *([reference.better] if reference.better else [])),
+            )
+        elif reference.finding == "needless" and passes("low", settings.strictness):
+            yield _issue(
+                "claims",
+                "ambiguity",
+                "needless_reference",
+                "low",
+                f"{reference.evidence_id} does not bear this; the other references do without it.",
+                reference.reason,
+                f"Drop the reference to {reference.evidence_id}.",
+                place=_place(check),
+                quote=check.claim.text,
+                evidence_ids=(reference.evidence_id,),
+            )
+
+
+def _place(check: ClaimCheck) -> Located | None:
+    if check.claim.start is None or check.claim.end is None:
+        return None
+    return Located(check.claim.start, check.claim.end)
+
+
+def _issue(
+    source: IssueSource,
+    type_: IssueType,
+    rule: str,
+    grade: Severity,
+    description: str,
+    reason: str,
+    suggestion: str,
+    *,
+    place: Located | None = None,
+    quote: str | None = None,
+    evidence_ids: tuple[str, ...] = (),
+) -> Issue:
+    words = " ".join((quote or description).casefold().split())
+    return Issue(
+        id="",
+        key=hashlib.sha256(f"{rule}\0{words}".encode()).hexdigest()[:16],
+        source=source,
+        type=type_,
+        rule=rule,
+        severity=grade,
+        description=description,
+        reason=reason,
+        suggestion=suggestion,
+        start=place.start if place else None,
+        end=place.end if place else None,
+        quote=quote,
+        evidence_ids=evidence_ids,
+    )
+
+
+def _numbered(issues: Iterable[Issue], first: int) -> Iterable[Issue]:
+    for number, issue in zip(count(first), issues, strict=False):
+        yield issue.model_copy(update={"id": f"i{number}"})

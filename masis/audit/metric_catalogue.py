@@ -1,0 +1,181 @@
+"""Every metric of the specs, once: its name, its kind, its unit, where the spec asks for it, and how it is taken.
+
+Where a spec gives a name it is that name; where a spec only describes ("CriticAgent execution time (histogram)") the
+name is chosen here. The instruments of OpenTelemetry, the table in ``docs/telemetry.md`` and the tests come from here.
+
+A rate is a histogram of 0 and 1: its mean, the sum divided by the count, is the share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Literal, NamedTuple
+
+from masis.audit.run_metrics import CritiqueMeasures, IterationMeasures, RunMeasures
+
+SECONDS = (0.01, 0.05, 0.1, 0.5, 1, 2, 5, 10, 15, 20, 35, 60, 90, 120, 300)
+MILLISECONDS = tuple(1000 * each for each in SECONDS)
+SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+COUNTS = (0, 1, 2, 3, 5, 8, 13, 21, 34, 55)
+NO_OR_YES = (0, 1)
+DELTAS = (-0.5, -0.2, -0.1, -0.05, 0, 0.05, 0.1, 0.2, 0.5)
+PERCENTAGES = (-50, -20, -10, 0, 5, 10, 20, 50, 100, 200)
+CALL_SECONDS = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
+"""Buckets that the GenAI semantic conventions ask for, as ``TOKENS`` are."""
+TOKENS = (1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864)
+
+LOOP = "critic-loop.md, REQ-CRITIC-OBS-001"
+DRAFT = "draft-critique.md, Metrics to Track"
+CRITIC = "masis-critic.md, Telemetry Emitted"
+EVALUATOR = "masis-evaluator.md, Telemetry Emitted"
+GEN_AI = "GenAI semantic conventions"
+
+
+class Metric(NamedTuple):
+    """One metric; ``bounds`` are the upper bounds of a histogram's buckets, none for a counter."""
+
+    name: str
+    kind: Literal["histogram", "counter"]
+    unit: str
+    description: str
+    spec: str
+    bounds: tuple[float, ...] = ()
+
+
+OfRun = Callable[[RunMeasures], float | None]
+OfIteration = Callable[[IterationMeasures], float | None]
+OfCritique = Callable[[CritiqueMeasures], float | None]
+Recorded = tuple[str, float]
+
+
+def _s(ms: float | None) -> float | None:
+    return None if ms is None else ms / 1000
+
+
+def _yes(known: bool | None) -> float | None:
+    return None if known is None else float(known)
+
+
+def _histogram(name: str, unit: str, description: str, spec: str, bounds: tuple[float, ...]) -> Metric:
+    return Metric(name, "histogram", unit, description, spec, bounds)
+
+
+OF_RUN: dict[Metric, OfRun] = {
+    _histogram(
+        "masis.audit.loop.duration", "s", "Total refinement loop duration, by the clock on the wall", LOOP, SECONDS
+    ): lambda run: _s(run.loop_ms),
+    _histogram("masis.audit.loop.iterations", "{iteration}", "Number of iterations per query", LOOP, (1, 2, 3, 4, 5)): (
+        lambda run: len(run.iterations)
+    ),
+    _histogram(
+        "masis.audit.loop.improvement_percentage",
+        "%",
+        "Improvement percentage, from the first score to the best one",
+        LOOP,
+        PERCENTAGES,
+    ): lambda run: run.improvement_percentage,
+    _histogram(
+        "masis.audit.loop.convergence_rate",
+        "1",
+        "Convergence rate: the share of queries whose loop ended by convergence",
+        LOOP,
+        NO_OR_YES,
+    ): lambda run: _yes(run.converged),
+    _histogram(
+        "masis.audit.loop.needs_review_rate",
+        "1",
+        "The share of runs that a person should look at",
+        "DESIGN.md, 4.3",
+        NO_OR_YES,
+    ): lambda run: _yes(run.needs_review),
+}
+"""Taken of each run of the loop."""
+
+OF_ITERATION: dict[Metric, OfIteration] = {
+    _histogram("masis.critic.duration", "s", "CriticAgent execution time", LOOP, SECONDS): lambda it: _s(it.critic_ms),
+    _histogram("masis.reviser.duration", "s", "RevisionAgent execution time", LOOP, SECONDS): (
+        lambda it: _s(it.reviser_ms)
+    ),
+    _histogram(
+        "masis.audit.loop.improvement_delta",
+        "1",
+        "Quality score improvement delta, between two iterations",
+        LOOP,
+        DELTAS,
+    ): lambda it: it.improvement_delta,
+    _histogram("masis.audit.loop.issues", "{issue}", "Issue identification rate: issues per answer", LOOP, COUNTS): (
+        lambda it: it.issues
+    ),
+    _histogram("masis.critic.confidence", "1", "Confidence in the answer, after the penalties", CRITIC, SHARES): (
+        lambda it: it.confidence
+    ),
+    _histogram("masis.critic.conflicts", "{conflict}", "Conflicts between sources", CRITIC, COUNTS): (
+        lambda it: it.conflicts
+    ),
+    _histogram("masis.critic.invalid_citations", "{citation}", "References to no evidence", CRITIC, COUNTS): (
+        lambda it: it.invalid_citations
+    ),
+    _histogram("masis.critic.uncited_claims", "{claim}", "Sentences that should cite and don't", CRITIC, COUNTS): (
+        lambda it: it.uncited_claims
+    ),
+    _histogram("masis.evaluator.duration", "s", "The evaluator's execution time", EVALUATOR, SECONDS): (
+        lambda it: _s(it.evaluator_ms)
+    ),
+    _histogram("masis.evaluator.overall_score", "1", "The evaluator's overall score", EVALUATOR, SHARES): (
+        lambda it: it.overall
+    ),
+    _histogram("masis.evaluator.faithfulness", "1", "Faithfulness, after the clamps", EVALUATOR, SHARES): (
+        lambda it: it.faithfulness
+    ),
+    _histogram("masis.evaluator.relevance", "1", "Relevance", EVALUATOR, SHARES): lambda it: it.relevance,
+    _histogram("masis.evaluator.completeness", "1", "Completeness", EVALUATOR, SHARES): lambda it: it.completeness,
+}
+"""Taken of each iteration of a run, which is one audited answer."""
+
+OF_CRITIQUE: dict[Metric, OfCritique] = {
+    _histogram("critique_hallucination_rate", "1", "Share of drafts with hallucinations", DRAFT, NO_OR_YES): (
+        lambda draft: _yes(draft.hallucination)
+    ),
+    _histogram("critique_revision_rate", "1", "Share of answers that needed revision", DRAFT, NO_OR_YES): (
+        lambda draft: _yes(draft.revision)
+    ),
+    _histogram("critique_latency_ms", "ms", "Time for full critique cycle", DRAFT, MILLISECONDS): (
+        lambda draft: draft.latency_ms
+    ),
+    _histogram("critique_confidence_avg", "1", "Average confidence score, of the claims", DRAFT, SHARES): (
+        lambda draft: draft.confidence
+    ),
+    _histogram("claims_per_draft", "{claim}", "Average claims extracted", DRAFT, COUNTS): lambda draft: draft.claims,
+}
+"""Taken of each answer or draft as it came."""
+
+LOOP_TOKENS = Metric("masis.audit.loop.tokens", "counter", "{token}", "LLM token usage for critic loop", LOOP)
+COST = Metric(
+    "masis.audit.loop.cost", "counter", "{USD}", "Cost of calls to models, where a price is known", "DESIGN.md, 5"
+)
+CALL_DURATION = _histogram("gen_ai.client.operation.duration", "s", "GenAI operation duration.", GEN_AI, CALL_SECONDS)
+CALL_TOKENS = _histogram(
+    "gen_ai.client.token.usage", "{token}", "Number of input and output tokens used.", GEN_AI, TOKENS
+)
+OF_CALL = (LOOP_TOKENS, COST, CALL_DURATION, CALL_TOKENS)
+"""Recorded at each call to a model."""
+
+METRICS: tuple[Metric, ...] = (*OF_RUN, *OF_ITERATION, *OF_CRITIQUE, *OF_CALL)
+
+
+def of_run(measures: RunMeasures) -> Iterator[Recorded]:
+    """What is recorded of a run, metric by metric; what is not known is left out."""
+    for metric, value in OF_RUN.items():
+        if (found := value(measures)) is not None:
+            yield metric.name, found
+    for iteration in measures.iterations:
+        for of_answer, figure in OF_ITERATION.items():
+            if (found := figure(iteration)) is not None:
+                yield of_answer.name, found
+
+
+def of_critique(measures: CritiqueMeasures) -> Iterator[Recorded]:
+    """What is recorded of an answer or a draft as it came."""
+    for metric, value in OF_CRITIQUE.items():
+        if (found := value(measures)) is not None:
+            yield metric.name, found

@@ -1,0 +1,164 @@
+"""The figures of a run, an iteration, a draft: what telemetry sends, the store keeps and the metrics page shows.
+
+Numbers alone, never a text, so that they may be sent and may outlast the texts they are about. What was not measured or
+not scored is None, and is counted nowhere: neither as 0 nor as a rate's "no".
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import NamedTuple
+
+from masis.schema.drafts import CritiqueResult
+from masis.schema.run import Iteration, Run
+
+FALSE = ("hallucination", "unsupported", "contradiction")
+"""Findings about a draft that say the sources do not bear it; a grave one makes the draft a hallucination."""
+
+
+class IterationMeasures(NamedTuple):
+    """One audited answer. ``critic_ms``, ``reviser_ms``, ``evaluator_ms`` are those steps' milliseconds without waits
+    in a queue, ``iteration_ms`` that of all its steps; scores are 0..1.
+    """
+
+    number: int
+    critic_ms: float | None
+    reviser_ms: float | None
+    evaluator_ms: float | None
+    iteration_ms: float
+    quality: float | None
+    improvement_delta: float | None
+    issues: int
+    major_issues: int
+    confidence: float | None
+    conflicts: int
+    invalid_citations: int
+    uncited_claims: int
+    overall: float | None
+    faithfulness: float | None
+    relevance: float | None
+    completeness: float | None
+    reasoning: float | None
+
+
+class CritiqueMeasures(NamedTuple):
+    """An answer as it came: ``specs/draft-critique.md``, "Metrics to Track"."""
+
+    hallucination: bool | None
+    revision: bool | None
+    latency_ms: float
+    confidence: float | None
+    claims: int | None
+
+
+class RunMeasures(NamedTuple):
+    """One run of the loop: ``specs/critic-loop.md``, REQ-CRITIC-OBS-001. ``confidence``, ``quality`` and ``overall``
+    are those of its best iteration, ``critique`` is about the answer as it came.
+    """
+
+    loop_ms: float
+    iterations: tuple[IterationMeasures, ...]
+    converged: bool
+    termination: str
+    needs_review: bool
+    improvement_percentage: float | None
+    quality: float | None
+    confidence: float | None
+    overall: float | None
+    calls: int
+    tries: int
+    input_tokens: int
+    cached_tokens: int
+    output_tokens: int
+    cost_usd: float | None
+    critique: CritiqueMeasures
+
+
+def of_run(run: Run) -> RunMeasures:
+    """The figures of a finished run."""
+    iterations = tuple(of_iteration(each) for each in run.iterations)
+    best, first = run.best_iteration, run.iterations[0] if run.iterations else None
+    loop_ms = max(_between_ms(run.started_at, run.finished_at), sum(each.iteration_ms for each in iterations))
+    return RunMeasures(
+        loop_ms=loop_ms,
+        iterations=iterations,
+        converged=run.converged,
+        termination=run.termination_reason,
+        needs_review=run.needs_review,
+        improvement_percentage=run.improvement_percentage,
+        quality=run.final_quality_score,
+        confidence=best.critique.confidence if best else None,
+        overall=best.evaluation.overall_score if best and best.evaluation else None,
+        calls=run.usage.calls,
+        tries=run.usage.tries,
+        input_tokens=run.usage.prompt_tokens,
+        cached_tokens=run.usage.cached_tokens,
+        output_tokens=run.usage.completion_tokens,
+        cost_usd=run.usage.cost_usd,
+        critique=CritiqueMeasures(
+            hallucination=_hallucinated(first) if first else None,
+            revision=_needed_revision(first) if first else None,
+            latency_ms=loop_ms,
+            confidence=first.claim_report.confidence if first else None,
+            claims=None if first is None or first.claim_report.unscored else first.claim_report.facts_checked,
+        ),
+    )
+
+
+def of_iteration(iteration: Iteration) -> IterationMeasures:
+    """The figures of a finished iteration."""
+    ms, judged = iteration.step_ms, iteration.evaluation
+    return IterationMeasures(
+        number=iteration.iteration_number,
+        critic_ms=ms.get("critique"),
+        reviser_ms=ms.get("revision"),
+        evaluator_ms=ms.get("evaluation"),
+        iteration_ms=sum(ms.values()),
+        quality=iteration.quality_score,
+        improvement_delta=iteration.improvement_delta,
+        issues=len(iteration.issues),
+        major_issues=sum(issue.major for issue in iteration.issues),
+        confidence=iteration.critique.confidence,
+        conflicts=len(iteration.critique.conflicting_evidence),
+        invalid_citations=len(iteration.citation_audit.invalid_citations),
+        uncited_claims=len(iteration.citation_audit.uncited_claims),
+        overall=judged.overall_score if judged else None,
+        faithfulness=judged.faithfulness if judged else None,
+        relevance=judged.relevance if judged else None,
+        completeness=judged.completeness if judged else None,
+        reasoning=judged.reasoning_quality if judged else None,
+    )
+
+
+def of_draft(result: CritiqueResult) -> CritiqueMeasures:
+    """The figures of a critique of a draft; the same as ``masis.api.draft_critique.metrics`` takes the means of."""
+    return CritiqueMeasures(
+        hallucination=any(issue.type in FALSE and issue.severity == "high" for issue in result.issues),
+        revision=bool(result.issues),
+        latency_ms=result.metadata.critique_time_ms,
+        confidence=result.confidence,
+        claims=result.metadata.facts_checked,
+    )
+
+
+def _between_ms(began: str, ended: str) -> float:
+    spent = datetime.fromisoformat(ended) - datetime.fromisoformat(began)
+    return max(0.0, spent.total_seconds() * 1000)
+
+
+def _failed(iteration: Iteration) -> bool:
+    """Whether the critic failed, so that what it would have said is not known."""
+    return iteration.critique.unscored is not None and iteration.critique.unscored.code is not None
+
+
+def _hallucinated(first: Iteration) -> bool | None:
+    if first.critique.hallucination_detected or first.citation_audit.hallucination_detected:
+        return True
+    return None if _failed(first) else False
+
+
+def _needed_revision(first: Iteration) -> bool | None:
+    """Whether the loop had something to revise, whether or not it could (``specs/critic-loop.md``, REQ-CRITIC-017)."""
+    if first.critique.has_major_issues or first.critique.needs_retry:
+        return True
+    return None if _failed(first) else False

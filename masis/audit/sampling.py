@@ -1,0 +1,146 @@
+"""Judge variance: a judge asked several times, so that its own noise shows.
+
+A model that scores the same answer twice need not give the same score. With ``judge_samples`` above 1 the critic and
+the evaluator are asked that often side by side; the mean counts, the spread (highest less lowest) is kept with each
+score, and a spread above ``max_judge_spread`` or a split vote on hallucination sends the run to a person
+(``masis/audit/routing.py``). Samples that failed are left out of the mean and told; where all failed there is no score.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import fmean
+from typing import Any, NamedTuple, TypeVar
+
+from masis.audit.context import AuditContext
+from masis.audit.critique import Critic, CritiqueJudgement, Objection
+from masis.audit.evaluation import DIMENSIONS, EvaluationJudgement, Evaluator
+from masis.audit.run_control import together
+from masis.audit.scores import normalised
+from masis.errors import StepError
+from masis.schema.audit import Critique, JudgedBy
+from masis.schema.base import Unscored
+
+CRITIC_SCORES = ("confidence", "overall_quality_score", "critique_confidence")
+
+J = TypeVar("J", CritiqueJudgement, EvaluationJudgement)
+
+
+class SampledCritic(NamedTuple):
+    """A critic asked ``times`` times."""
+
+    critic: Critic
+    times: int
+
+    @property
+    def judged_by(self) -> JudgedBy:
+        """The critic that is asked."""
+        return self.critic.judged_by
+
+    def critique(self, context: AuditContext) -> CritiqueJudgement | Unscored:
+        """The mean of the samples; objections of all of them, each once."""
+        found, failed = _scored(together([lambda: self.critic.critique(context)] * self.times))
+        if not found:
+            return failed[0]
+        return _merged_critique(found, failed)
+
+
+class SampledEvaluator(NamedTuple):
+    """An evaluator asked ``times`` times."""
+
+    evaluator: Evaluator
+    times: int
+
+    @property
+    def judged_by(self) -> JudgedBy:
+        """The evaluator that is asked."""
+        return self.evaluator.judged_by
+
+    def evaluate(self, context: AuditContext, critique: Critique) -> EvaluationJudgement | Unscored:
+        """The mean of the samples, score by score."""
+        found, failed = _scored(together([lambda: self.evaluator.evaluate(context, critique)] * self.times))
+        if not found:
+            return failed[0]
+        suggestions = dict.fromkeys(text for judgement in found for text in judgement.improvement_suggestions)
+        means: dict[str, Any] = {
+            name: _mean(name, [getattr(judgement, name) for judgement in found]) for name in DIMENSIONS
+        }
+        return found[0]._replace(
+            **means,
+            overall_score=_mean("overall_score", [judgement.overall_score for judgement in found]),
+            improvement_suggestions=tuple(suggestions),
+            measurements={name: _nearest_to_mean(name, found).measurements.get(name, ()) for name in DIMENSIONS},
+            samples={name: _values(name, [getattr(j, name) for j in found]) for name in DIMENSIONS},
+            notes=_failures(failed, len(found) + len(failed)),
+        )
+
+
+def _scored(outcomes: Sequence[J | Unscored | StepError]) -> tuple[list[J], list[Unscored]]:
+    found: list[J] = []
+    failed: list[Unscored] = []
+    for outcome in outcomes:
+        if isinstance(outcome, StepError):
+            failed.append(Unscored(reason=str(outcome), code=outcome.code, raw=outcome.raw))
+        elif isinstance(outcome, Unscored):
+            failed.append(outcome)
+        else:
+            found.append(outcome)
+    return found, failed
+
+
+def _merged_critique(found: Sequence[CritiqueJudgement], failed: Sequence[Unscored]) -> CritiqueJudgement:
+    nearest = _nearest_to_mean("overall_quality_score", found)
+    votes = sum(judgement.hallucination_detected for judgement in found)
+    means: dict[str, Any] = {name: _mean(name, [getattr(given, name) for given in found]) for name in CRITIC_SCORES}
+    return nearest._replace(
+        **means,
+        hallucination_detected=2 * votes >= len(found),
+        needs_retry=2 * sum(judgement.needs_retry for judgement in found) >= len(found),
+        objections=_each_once([objection for judgement in (nearest, *found) for objection in judgement.objections]),
+        unsupported_claims=_all(found, "unsupported_claims"),
+        logical_gaps=_all(found, "logical_gaps"),
+        conflicting_evidence=_all(found, "conflicting_evidence"),
+        samples={name: _values(name, [getattr(judgement, name) for judgement in found]) for name in CRITIC_SCORES},
+        hallucination_votes=(votes, len(found)),
+        notes=(*nearest.notes, *_failures(failed, len(found) + len(failed))),
+    )
+
+
+def _nearest_to_mean(name: str, found: Sequence[J]) -> J:
+    """The sample whose words stand for all: the one with this score nearest to the mean, the first on a tie."""
+    values = _values(name, [getattr(judgement, name) for judgement in found])
+    known = [value for value in values if value is not None]
+    if not known:
+        return found[0]
+    mean = fmean(known)
+    distances = [abs(value - mean) if value is not None else 2.0 for value in values]
+    return found[distances.index(min(distances))]
+
+
+def _each_once(objections: Sequence[Objection]) -> tuple[Objection, ...]:
+    """Objections with the same type on the same words are one, the gravest of them."""
+    grades = ("critical", "high", "medium", "low")
+    kept: dict[tuple[str, str], Objection] = {}
+    for objection in objections:
+        key = (objection.type, " ".join((objection.quote or objection.description).casefold().split()))
+        known = kept.get(key)
+        if known is None or grades.index(objection.severity) < grades.index(known.severity):
+            kept[key] = objection
+    return tuple(kept.values())
+
+
+def _all(found: Sequence[CritiqueJudgement], name: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(text for judgement in found for text in getattr(judgement, name)))
+
+
+def _values(name: str, given: Sequence[object]) -> tuple[float | None, ...]:
+    return tuple(normalised(name, number).value for number in given)
+
+
+def _mean(name: str, given: Sequence[object]) -> float | None:
+    known = [value for value in _values(name, given) if value is not None]
+    return round(fmean(known), 12) if known else None  # so that thrice 0.8 is 0.8
+
+
+def _failures(failed: Sequence[Unscored], asked: int) -> tuple[str, ...]:
+    return (f"{len(failed)} of {asked} samples failed: {failed[0].reason}",) if failed else ()

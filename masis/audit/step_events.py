@@ -1,0 +1,92 @@
+"""What each step tells whoever watches: counts, scores and times, never a text (the specs' "Telemetry Emitted").
+
+``specs/masis-critic.md`` and ``specs/masis-evaluator.md`` name the fields of the critic's and the evaluator's entries;
+``specs/critic-loop.md``, 6.2, what is logged of an iteration and of the loop.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from masis.audit.evaluation import DIMENSIONS
+from masis.schema.audit import CitationAudit, ClaimCheck, Critique, Evaluation, Issue, MissingPoint, Revision
+from masis.schema.run import Iteration, Run
+
+Told = dict[str, Any]
+
+
+def of_citations(audit: CitationAudit) -> Told:
+    """References, how many are fabricated, how many sentences are uncited, and what that costs."""
+    return {
+        "references": len(audit.citations),
+        "invalid_citations": len(audit.invalid_citations),
+        "uncited_claims": len(audit.uncited_claims),
+        "penalty_factor": audit.penalty_factor,
+    }
+
+
+def of_claims(checks: Sequence[ClaimCheck], missing: Sequence[MissingPoint]) -> Told:
+    """Claims by verdict, and points left out."""
+    return {
+        "claims": len(checks),
+        "verdicts": dict(Counter(check.verdict for check in checks)),
+        "missing": len(missing),
+    }
+
+
+def of_critique(verdict: Critique, audit: CitationAudit, issues: Sequence[Issue], milliseconds: float) -> Told:
+    """The critic's entry (``specs/masis-critic.md``, Telemetry Emitted)."""
+    return {
+        "node": "critic",
+        "confidence": verdict.confidence,
+        "hallucination": verdict.hallucination_detected,
+        "needs_retry": verdict.needs_retry,
+        "conflicts": len(verdict.conflicting_evidence),
+        "invalid_citations": len(audit.invalid_citations),
+        "uncited_claims": len(audit.uncited_claims),
+        "issues": len(issues),
+        "duration_ms": round(milliseconds, 3),
+    }
+
+
+def of_evaluation(evaluation: Evaluation, milliseconds: float) -> Told:
+    """The evaluator's entry (``specs/masis-evaluator.md``, Telemetry Emitted)."""
+    scores = {name: getattr(evaluation, name) for name in ("overall_score", *DIMENSIONS)}
+    return {"node": "evaluator", **scores, "duration_ms": round(milliseconds, 3)}
+
+
+def of_revision(revision: Revision, milliseconds: float) -> Told:
+    """Edits made, issues they address, and the reviser's time."""
+    return {
+        "node": "reviser",
+        "changes": len(revision.changes),
+        "issues_addressed": len(revision.issues_addressed),
+        "duration_ms": round(milliseconds, 3),
+    }
+
+
+def of_iteration(iteration: Iteration) -> Told:
+    """Scores of a finished iteration, and how they moved."""
+    return {
+        "quality_score": iteration.quality_score,
+        "improvement_delta": iteration.improvement_delta,
+        "confidence": iteration.critique.confidence,
+        "overall_score": iteration.evaluation.overall_score if iteration.evaluation else None,
+        "issues": len(iteration.issues),
+        "major_issues": sum(issue.major for issue in iteration.issues),
+    }
+
+
+def of_run(run: Run) -> Told:
+    """How the loop ended (``specs/critic-loop.md``, REQ-CRITIC-COMP-001)."""
+    return {
+        "termination_reason": run.termination_reason,
+        "total_iterations": run.total_iterations,
+        "best": run.best,
+        "final_quality_score": run.final_quality_score,
+        "improvement_percentage": run.improvement_percentage,
+        "needs_review": run.needs_review,
+        "review_reasons": [reason.code for reason in run.review_reasons],
+    }

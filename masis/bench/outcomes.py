@@ -1,0 +1,257 @@
+"""What the loop reaches, beside the quality and latency that ``specs/critic-loop.md`` asks for (NFR-001 to 008).
+
+Shares and 95th percentiles come with intervals from resampling cases. What they mean, and what they don't, is told in
+docs/bench.md.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from masis.audit.issues import CRITIC_LOOP_TYPE
+from masis.bench.metrics import Figure
+from masis.schema.audit import Issue
+from masis.schema.run import Run
+
+# The issues an audit raises held against the gold findings of a case: which were found, which issues are right.
+#
+# An issue finds a finding where it points at the same words of the answer and is of its kind: a fabricated,
+# misattributed
+# or missing citation is found by the issue of that name, what is wrong with the content by any issue about content. A
+# finding about the whole answer (something left out) is found by an issue that says something is left out. What a
+# language model objects to has no such name, so that its issues count for every kind.
+
+REFERENCE_RULES = {
+    "fabricated_reference": "fabricated_citation",
+    "misattributed_reference": "misattributed",
+    "uncited_sentence": "uncited",
+}
+"""The issues about citations, by rule, and the gold finding of each."""
+REFERENCE_TYPES = frozenset(REFERENCE_RULES.values())
+LEFT_OUT = frozenset({"missing_info", "incomplete", "incomplete_reasoning"})
+_BY_A_MODEL = "critic_"
+
+
+class Hit(NamedTuple):
+    """A finding, and whether an issue found it; or an issue, and whether a finding bears it out."""
+
+    case: str
+    content: bool
+    hit: bool
+
+
+class Held(NamedTuple):
+    """The issues of one answer held against its gold."""
+
+    found: tuple[Hit, ...]
+    right: tuple[Hit, ...]
+
+
+class _Finding(NamedTuple):
+    kind: str
+    span: tuple[int, int] | None
+
+
+def held(case: Mapping[str, Any], issues: Sequence[Issue]) -> Held:
+    """Each gold finding with whether it was found, and each issue with whether it is right."""
+    answer, labels = case.get("answer") or "", case.get("labels") or {}
+    findings = [_Finding(label["type"], _span(answer, label.get("text"))) for label in labels.get("findings", ())]
+    needless = [_span(answer, label.get("sentence")) for label in _needless(labels)]
+    name = str(case["id"])
+    return Held(
+        tuple(
+            Hit(name, finding.kind not in REFERENCE_TYPES, any(_finds(issue, finding) for issue in issues))
+            for finding in findings
+        ),
+        tuple(
+            Hit(
+                name,
+                issue.rule not in REFERENCE_RULES and issue.rule != "needless_reference",
+                any(_finds(issue, finding) for finding in findings)
+                or (issue.rule == "needless_reference" and any(_overlap(issue, span) for span in needless)),
+            )
+            for issue in issues
+        ),
+    )
+
+
+def _needless(labels: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [label for label in labels.get("citations", ()) if label["status"] == "needless"]
+
+
+def _span(answer: str, text: str | None) -> tuple[int, int] | None:
+    at = answer.find(text) if text else -1
+    return (at, at + len(text or "")) if at >= 0 else None
+
+
+def _finds(issue: Issue, finding: _Finding) -> bool:
+    by_model = issue.rule.startswith(_BY_A_MODEL)
+    if finding.span is None:
+        told = issue.type in LEFT_OUT or CRITIC_LOOP_TYPE[issue.type] == finding.kind
+        return told and (issue.source != "citations")
+    if not _overlap(issue, finding.span):
+        return False
+    if by_model:
+        return True
+    if finding.kind in REFERENCE_TYPES or issue.rule in REFERENCE_RULES:
+        return REFERENCE_RULES.get(issue.rule) == finding.kind
+    return issue.rule != "needless_reference"
+
+
+def _overlap(issue: Issue, span: tuple[int, int] | None) -> bool:
+    if span is None or issue.start is None or issue.end is None:
+        return False
+    return issue.start < span[1] and span[0] < issue.end
+
+
+FOUND, IMPROVED, CONVERGED = 0.80, 0.70, 0.80
+"""The shares asked for: REQ-CRITIC-NFR-006, 007 and 008."""
+IMPROVED_BY = 10.0
+"""Percent of the quality score (REQ-CRITIC-NFR-007)."""
+WITHIN = 3
+"""Iterations (REQ-CRITIC-NFR-008)."""
+CRITIC_MS, REVISER_MS, ITERATION_MS, LOOP_MS = 15_000.0, 15_000.0, 35_000.0, 90_000.0
+"""Limits for the 95th percentile: REQ-CRITIC-NFR-001 to 004."""
+_CALM = frozenset({"no_issues", "convergence"})
+
+Values = Sequence[tuple[str, float]]
+"""A value, and the case it comes from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One figure beside what is asked for: a share (at least ``target``) or milliseconds (at most ``target``).
+
+    ``n`` counts what the figure is over, ``cases`` the cases these come from; ``rule`` is the spec's number, empty for
+    a second reading that no rule asks for.
+    """
+
+    name: str
+    rule: str
+    unit: str
+    n: int
+    cases: int
+    figure: Figure
+    target: float | None
+
+    @property
+    def met(self) -> bool | None:
+        """Whether the figure reaches its target; None where there is no figure or no target."""
+        if self.figure.value is None or self.target is None:
+            return None
+        return self.figure.value >= self.target if self.unit == "share" else self.figure.value <= self.target
+
+
+def outcomes(runs: Sequence[Run], cases: Sequence[Mapping[str, Any]], bootstrap: int, seed: int) -> tuple[Outcome, ...]:
+    """Every figure that these runs allow; those on findings where ``cases`` holds the gold of some of them."""
+
+    def share(name: str, rule: str, values: Values, target: float | None) -> Outcome:
+        return _outcome(name, rule, "share", values, target, _mean, bootstrap, seed)
+
+    def p95(name: str, rule: str, values: Values, limit: float) -> Outcome:
+        return _outcome(name, rule, "ms", values, limit, _p95, bootstrap, seed)
+
+    return (
+        *_on_findings(runs, cases, share),
+        share("improved by 10% or more, of cases revised", "REQ-CRITIC-NFR-007", _improved(_revised(runs)), IMPROVED),
+        share("improved by 10% or more, of all cases", "", _improved(runs), None),
+        share("converged within 3 iterations", "REQ-CRITIC-NFR-008", _converged(runs), CONVERGED),
+        p95("critic, 95th percentile", "REQ-CRITIC-NFR-001", _steps(runs, "critique"), CRITIC_MS),
+        p95("reviser, 95th percentile", "REQ-CRITIC-NFR-002", _steps(runs, "revision"), REVISER_MS),
+        p95("iteration, 95th percentile", "REQ-CRITIC-NFR-003", _iterations(runs), ITERATION_MS),
+        p95("loop, 95th percentile", "REQ-CRITIC-NFR-004", _loops(runs), LOOP_MS),
+    )
+
+
+def _on_findings(
+    runs: Sequence[Run], cases: Sequence[Mapping[str, Any]], share: Callable[..., Outcome]
+) -> Iterable[Outcome]:
+    by_case = {run.case_id: run for run in runs if run.iterations}
+    known = [
+        held(case, run.iterations[0].issues)
+        for case in cases
+        if case.get("answer") and (run := by_case.get(str(case["id"])))
+    ]
+    if not known:
+        return
+    found = [hit for each in known for hit in each.found]
+    right = [hit for each in known for hit in each.right]
+    yield share("planted issues found", "REQ-CRITIC-NFR-006", _hits(found), FOUND)
+    yield share("planted issues found, citations left out", "", _hits(hit for hit in found if hit.content), None)
+    yield share("issues that are right", "", _hits(right), None)
+    yield share("issues that are right, citations left out", "", _hits(hit for hit in right if hit.content), None)
+
+
+def _hits(hits: Iterable[Hit]) -> Values:
+    return [(hit.case, float(hit.hit)) for hit in hits]
+
+
+def _revised(runs: Sequence[Run]) -> list[Run]:
+    return [run for run in runs if any(iteration.revision is not None for iteration in run.iterations)]
+
+
+def _improved(runs: Sequence[Run]) -> Values:
+    return [(run.case_id, float((run.improvement_percentage or 0.0) >= IMPROVED_BY)) for run in runs]
+
+
+def _converged(runs: Sequence[Run]) -> Values:
+    return [
+        (run.case_id, float(run.termination_reason in _CALM and run.total_iterations <= WITHIN))
+        for run in runs
+        if run.termination_reason != "cancelled"
+    ]
+
+
+def _steps(runs: Sequence[Run], step: str) -> Values:
+    return [(run.case_id, it.step_ms[step]) for run in runs for it in run.iterations if step in it.step_ms]
+
+
+def _iterations(runs: Sequence[Run]) -> Values:
+    return [(run.case_id, sum(it.step_ms.values())) for run in runs for it in run.iterations]
+
+
+def _loops(runs: Sequence[Run]) -> Values:
+    return [(run.case_id, sum(sum(it.step_ms.values()) for it in run.iterations)) for run in runs if run.iterations]
+
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+def _mean(values: Array) -> float:
+    return float(values.mean())
+
+
+def _p95(values: Array) -> float:
+    return float(np.percentile(values, 95))
+
+
+def _outcome(
+    name: str,
+    rule: str,
+    unit: str,
+    values: Values,
+    target: float | None,
+    of: Callable[[Array], float],
+    bootstrap: int,
+    seed: int,
+) -> Outcome:
+    by_case: dict[str, list[float]] = {}
+    for case, value in values:
+        by_case.setdefault(case, []).append(value)
+    groups = [np.array(each) for each in by_case.values()]
+    figure = Figure(None, None, None)
+    if groups:
+        draws = np.random.default_rng(seed)
+        samples = [
+            of(np.concatenate([groups[i] for i in draws.integers(0, len(groups), len(groups))]))
+            for _ in range(bootstrap)
+        ]
+        low, high = np.percentile(samples, (2.5, 97.5)) if samples else (None, None)
+        figure = Figure(_rounded(of(np.concatenate(groups))), _rounded(low), _rounded(high))
+    return Outcome(name, rule, unit, len(values), len(groups), figure, target)
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(float(value), 4)

@@ -1,0 +1,113 @@
+"""What a measurement found, as values, and as a table to read."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from masis.bench.metrics import FIGURES, Figure
+from masis.bench.outcomes import Outcome
+from masis.bench.rows import Half
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One judge's figures on one reading of a set."""
+
+    judge: str
+    figures: dict[str, Figure]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One question put to a set: what counts as positive, how many rows and positives, and how each judge fared."""
+
+    name: str
+    positive: str
+    n: int
+    positives: int
+    groups: int
+    judges: tuple[Measured, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BenchReport:
+    """The measurement of one file: its task, the half reported, its readings, plain counts where a task has some, and
+    what whole audits reach, where there are any.
+    """
+
+    task: str
+    half: Half
+    bootstrap: int
+    seed: int
+    weights: str
+    readings: tuple[Reading, ...]
+    counts: dict[str, int]
+    notes: tuple[str, ...] = ()
+    outcomes: tuple[Outcome, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as plain values, figures as {value, low, high}."""
+        plain = asdict(self)
+        for reading in plain["readings"]:
+            for judge in reading["judges"]:
+                judge["figures"] = {name: Figure(*figure)._asdict() for name, figure in judge["figures"].items()}
+        for outcome, told in zip(self.outcomes, plain["outcomes"], strict=True):
+            told |= {"figure": outcome.figure._asdict(), "met": outcome.met}
+        return plain
+
+
+def render(report: BenchReport) -> str:
+    """The report as a plain table, intervals in brackets."""
+    lines = [
+        f"{report.task}: {report.half} half, weights {report.weights}, {report.bootstrap} resamples, seed {report.seed}"
+    ]
+    for reading in report.readings:
+        lines += [
+            "",
+            f"  {reading.name}: n {reading.n}, groups {reading.groups}",
+            f"  positive ({reading.positive}): {reading.positives}",
+        ]
+        width = max(len(measured.judge) for measured in reading.judges)
+        lines.append(
+            "  " + " " * width + "".join(f"{name.replace('balanced_accuracy', 'bal_acc'):>18}" for name in FIGURES)
+        )
+        for measured in reading.judges:
+            cells = "".join(f"{_cell(measured.figures[name]):>18}" for name in FIGURES)
+            lines.append(f"  {measured.judge:<{width}}{cells}")
+    lines += _outcome_lines(report.outcomes)
+    if report.counts:
+        lines += ["", *(f"  {name}: {count}" for name, count in report.counts.items())]
+    lines += [f"  note: {note}" for note in report.notes]
+    return "\n".join(lines) + "\n"
+
+
+def _cell(figure: Figure) -> str:
+    if figure.value is None:
+        return "-"
+    if figure.low is None or figure.high is None:
+        return f"{figure.value:.3f}"
+    return f"{figure.value:.3f} [{figure.low:.2f},{figure.high:.2f}]"
+
+
+def _outcome_lines(outcomes: Sequence[Outcome]) -> list[str]:
+    if not outcomes:
+        return []
+    width = max(len(outcome.name) for outcome in outcomes)
+    lines = ["", "  whole audits" + " " * (width - 10) + f"{'figure':>24}{'n':>7}{'cases':>7}  asked for"]
+    for outcome in outcomes:
+        asked = ""
+        if outcome.target is not None:
+            verdict = {True: "met", False: "missed", None: "-"}[outcome.met]
+            bound = f"at least {outcome.target:.2f}" if outcome.unit == "share" else f"at most {outcome.target:.0f} ms"
+            asked = f"{bound} ({outcome.rule}): {verdict}"
+        cell = _cell(outcome.figure) if outcome.unit == "share" else _milliseconds(outcome.figure)
+        lines.append(f"  {outcome.name:<{width}}  {cell:>24}{outcome.n:>7}{outcome.cases:>7}  {asked}".rstrip())
+    return lines
+
+
+def _milliseconds(figure: Figure) -> str:
+    if figure.value is None:
+        return "-"
+    if figure.low is None or figure.high is None:
+        return f"{figure.value:.0f} ms"
+    return f"{figure.value:.0f} [{figure.low:.0f},{figure.high:.0f}] ms"

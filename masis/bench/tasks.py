@@ -1,0 +1,320 @@
+"""The sets that can be measured: how each is recognised, and how its rows become claims with evidence and a label.
+
+HAGRID, SummEdits, WiCE and ExpertQA are read in the form they are published or exchanged in; nothing of them is part of
+this project. Our own cases come with gold labels (`data/README.md`). A further set is one more reading and one more
+`Task`.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from pydantic import ValidationError
+
+from masis.api.audits import run_audit
+from masis.audit.citations import audit_citations
+from masis.bench.metrics import Judged
+from masis.bench.rows import BenchRow
+from masis.errors import InputError
+from masis.offline.inference.support_classifier import denial
+from masis.offline.matching.alignment import Assessment, EvidenceIndex
+from masis.schema.audit import Sentence
+from masis.schema.case import Case, Evidence
+from masis.schema.run import Run
+from masis.settings import Settings
+
+# Whole audits to measure: made here without a model, or read from a file of runs (`masis audit --out`).
+
+
+def audited(cases: Sequence[Mapping[str, Any]]) -> list[Run]:
+    """An audit of each case that has an answer, without a model and with the settings as they come."""
+    settings = Settings()
+    return [run_audit(Case.model_validate(case), settings) for case in cases if case.get("answer")]
+
+
+def is_run(row: Mapping[str, Any]) -> bool:
+    """Whether a row is a run."""
+    return {"case_id", "iterations", "termination_reason"} <= row.keys()
+
+
+def read_runs(rows: Iterable[tuple[str, int, Mapping[str, Any]]]) -> list[Run]:
+    """The runs of a file; of several of one case the last. Raises InputError with file and line."""
+    runs: dict[str, Run] = {}
+    for file, line, row in rows:
+        try:
+            run = Run.model_validate(row)
+        except ValidationError as error:
+            first = error.errors()[0]
+            raise InputError(
+                f"is no run of this version ({first['msg']})",
+                cure="Give what masis audit --out wrote.",
+                file=file,
+                line=line,
+                field=".".join(str(part) for part in first["loc"]),
+            ) from error
+        runs[run.case_id] = run
+    return list(runs.values())
+
+
+# The citation engine measured: fabricated references in our own cases, exemptions on ExpertQA's uncited claims.
+
+Row = Mapping[str, Any]
+
+
+def fabricated(cases: Sequence[Row]) -> list[Judged]:
+    """Each reference of the gold labels, and each the engine flags beyond them: fabricated, and so called?"""
+    found: list[Judged] = []
+    for case in cases:
+        engine = Counter(audit_citations(case.get("answer") or "", _evidence(case)).invalid_citations)
+        for label in case["labels"].get("citations", ()):
+            flagged = engine[label["reference"]] > 0
+            engine[label["reference"]] -= flagged
+            found.append(Judged(label["status"] == "invalid", flagged, float(flagged), case["id"]))
+        found += [Judged(False, True, 1.0, case["id"])] * sum(engine.values())
+    return found
+
+
+def exemptions(cases: Sequence[Row]) -> dict[str, int]:
+    """Of the claims without a marker: how many experts found (not) worth a citation, and how many of them are
+    exempt.
+    """
+    counts = {"not worth citing": 0, "of these exempt": 0, "worth citing": 0, "of these not exempt": 0}
+    for case in cases:
+        sentences = audit_citations(case["answer"], _evidence(case)).sentences
+        for claim in case["labels"]["claims"]:
+            status = _status(case["answer"], claim["text"], sentences)
+            if claim.get("cite_worthy") == "No" and status is not None:
+                counts["not worth citing"] += 1
+                counts["of these exempt"] += status == "exempt"
+            elif claim.get("cite_worthy") == "Yes" and status is not None:
+                counts["worth citing"] += 1
+                counts["of these not exempt"] += status != "exempt"
+    return counts
+
+
+def _evidence(case: Row) -> list[Evidence]:
+    return [Evidence(id=chunk["id"], text=chunk.get("text", "")) for chunk in case["evidence"]]
+
+
+def _status(answer: str, claim: str, sentences: Sequence[Sentence]) -> str | None:
+    """The status of the sentence that holds most of an uncited claim; None for a cited one or one not found."""
+    start = answer.find(claim)
+    if start < 0:
+        return None
+    end = start + len(claim)
+    holder = max(sentences, key=lambda sentence: min(end, sentence.end) - max(start, sentence.start), default=None)
+    if holder is None or min(end, holder.end) <= max(start, holder.start) or holder.status == "cited":
+        return None
+    return holder.status
+
+
+# Who is measured: the offline auditor, and two baselines that every auditor must beat.
+
+Judgement = tuple[bool | None, float]
+"""What was said (not supported? None: abstained) and how strongly (0..1)."""
+_WORD = re.compile(r"\w{3,}")
+
+
+def assessed(rows: Sequence[BenchRow]) -> list[Assessment]:
+    """The auditor's assessment of each row; the evidence of rows that share it is indexed once."""
+    found, evidence, index = [], None, None
+    for row in rows:
+        if index is None or row.evidence != evidence:
+            evidence, index = row.evidence, EvidenceIndex(row.evidence)
+        found.append(index.assess(row.claim))
+    return found
+
+
+def auditor(row: BenchRow, assessment: Assessment, *, rule: bool = True) -> Judgement:
+    """Not supported unless the verdict is "supported". What cites nothing is attributed to nothing: with `rule` that
+    is a decision.
+    """
+    if row.cites_nothing and rule:
+        return True, 1.0
+    if assessment.support is None:
+        return None, 0.5
+    return assessment.verdict != "supported", 1.0 - assessment.support
+
+
+def contradictions(_: BenchRow, assessment: Assessment) -> Judgement:
+    """Only what the evidence contradicts; ranked by the strength of the contradiction, then by the lack of support."""
+    if assessment.support is None:
+        return None, 0.5
+    return assessment.verdict == "contradicted", 0.9 * denial(assessment.features) + 0.1 * (1 - assessment.support)
+
+
+def always(_: BenchRow) -> Judgement:
+    """The baseline that always says "not supported"."""
+    return True, 0.5
+
+
+def overlap(row: BenchRow) -> float:
+    """The share of the claim's words that are nowhere in the evidence, 0..1."""
+    words = set(_WORD.findall(row.claim.lower()))
+    evidence = set(_WORD.findall(" ".join(text for _, text in row.evidence).lower()))
+    return len(words - evidence) / len(words) if words else 1.0
+
+
+def overlap_threshold(rows: Sequence[BenchRow], positive: Callable[[BenchRow], bool]) -> float:
+    """The share from which word overlap says "not supported", where it does best (balanced accuracy) on these rows:
+    the baseline
+    is fitted to each set by itself, which the auditor is not.
+    """
+    scored = [(overlap(row), positive(row)) for row in rows]
+    positives = sum(truth for _, truth in scored) or 1
+    negatives = len(scored) - positives or 1
+
+    def quality(cut: float) -> float:
+        hit = sum(truth and score >= cut for score, truth in scored) / positives
+        quiet = sum(not truth and score < cut for score, truth in scored) / negatives
+        return hit + quiet
+
+    return max((step / 50 for step in range(1, 50)), key=quality)
+
+
+def judged(
+    rows: Sequence[tuple[BenchRow, str]], said: Sequence[Judgement], positive: Callable[[BenchRow], bool]
+) -> list[Judged]:
+    """The rows with what was said of them, ready to be counted."""
+    return [
+        Judged(positive(row), answer, score, group) for (row, group), (answer, score) in zip(rows, said, strict=True)
+    ]
+
+
+_MARKER = re.compile(r"\s?\[\d{1,3}(?:\s?(?:,|;|-|–|and)\s?\d{1,3})*\]")
+_REFERENCE = re.compile(r"\s*\[(\d+)\]\s*")
+_BULLET = re.compile(r"\s*(?:[-*•–]|\d{1,2}[.)])\s+")
+
+
+class Task(NamedTuple):
+    """A kind of file: its name, how a row of it is known, how a row is read, and what its positive class means."""
+
+    name: str
+    recognises: Callable[[Row], bool]
+    rows: Callable[[Row], Iterable[BenchRow]]
+    positive: str
+
+
+def hagrid_rows(row: Row) -> Iterable[BenchRow]:
+    """One claim with the references it cites; not attributable is positive."""
+    evidence: list[tuple[str, str]] = []
+    for text in row["references"]:
+        found = _REFERENCE.match(text)
+        evidence.append((found[1] if found else str(len(evidence) + 1), text[found.end() :] if found else text))
+    plain = without_markers(row["claim"])
+    yield BenchRow(
+        id=str(row["id"]),
+        claim=plain,
+        evidence=tuple(evidence),
+        positive=row["attribution_label"] != "attributable",
+        keys=(row["question"], *(text for _, text in evidence)),
+        cites_nothing=not evidence,
+    )
+
+
+def wice_rows(row: Row) -> Iterable[BenchRow]:
+    """One sentence with the page it cites; anything but full support is positive, no support at all the strict
+    reading.
+    """
+    document = "\n\n".join(row["evidence"])
+    meta = row.get("meta", {})
+    yield BenchRow(
+        id=str(meta.get("id", "")),
+        claim=row["claim"],
+        evidence=(("document", document),),
+        positive=row["label"] != "supported",
+        keys=(f"title:{meta.get('claim_title', '')}", document),
+        strict=row["label"] == "not_supported",
+    )
+
+
+def summedits_rows(row: Row) -> Iterable[BenchRow]:
+    """A summary with its document; an inconsistent one is positive."""
+    evidence = (("document", row["doc"]),)
+    yield BenchRow(str(row["id"]), row["summary"], evidence, row["label"] == 0, (row["doc"],))
+
+
+def expertqa_rows(row: Row) -> Iterable[BenchRow]:
+    """The cited claims of an answer whose cited passages all have text; what an expert found less than complete is
+    positive.
+    """
+    texts = {evidence["id"]: evidence.get("text", "") for evidence in row["evidence"]}
+    keys = (row["query"], *(text for text in texts.values() if text))
+    for number, claim in enumerate(row["labels"]["claims"]):
+        cited = [name for name in dict.fromkeys(re.findall(r"\[(\d+)\]", claim["text"])) if name in texts]
+        if claim["support"] in ("Complete", "Partial", "Incomplete") and cited and all(texts[name] for name in cited):
+            yield BenchRow(
+                id=f"{row['id']}#{number}",
+                claim=without_markers(claim["text"]),
+                evidence=tuple((name, texts[name]) for name in cited),
+                positive=claim["support"] != "Complete",
+                keys=keys,
+            )
+
+
+def demo_rows(row: Row) -> Iterable[BenchRow]:
+    """The labelled claims of a case of ours, held against all its evidence; anything but supported is positive."""
+    chunks = tuple((evidence["id"], evidence.get("text", "")) for evidence in row["evidence"])
+    for number, claim in enumerate(row["labels"].get("claims", ())):
+        yield BenchRow(
+            id=f"{row['id']}#{number}",
+            claim=_demo_claim(row, claim["text"]),
+            evidence=chunks,
+            positive=claim["verdict"] != "supported",
+            keys=(row["id"],),
+            planted=claim.get("planted"),
+        )
+
+
+def _demo_claim(row: Row, text: str) -> str:
+    # Markers come in many forms in our cases: the citation engine knows where they are.
+    answer = row.get("answer") or ""
+    start = answer.find(text)
+    if start < 0:
+        return without_markers(text)
+    evidence = [Evidence(id=chunk["id"], text=chunk.get("text", "")) for chunk in row["evidence"]]
+    spans = {(found.marker_start, found.marker_end) for found in audit_citations(answer, evidence).citations}
+    for begin, end in sorted(spans, reverse=True):
+        if start <= begin and end <= start + len(text):
+            text = text[: begin - start] + text[end - start :]
+    bullet = _BULLET.match(text)
+    return text[bullet.end() if bullet else 0 :].strip()
+
+
+def without_markers(text: str) -> str:
+    """The text without its numeric citation markers."""
+    return _MARKER.sub("", text).strip()
+
+
+def _has(*keys: str) -> Callable[[Row], bool]:
+    return lambda row: all(key in row for key in keys)
+
+
+def _is_expertqa(row: Row) -> bool:
+    return _labelled(row, "cite_worthy")
+
+
+def _is_ours(row: Row) -> bool:
+    labels = row.get("labels") or {}
+    return "evidence" in row and isinstance(labels, Mapping) and ("clean" in labels or _labelled(row, "verdict"))
+
+
+def _labelled(row: Row, key: str) -> bool:
+    labels = row.get("labels")
+    claims = labels.get("claims") if isinstance(labels, Mapping) else None
+    return "evidence" in row and bool(claims) and isinstance(claims, list) and key in claims[0]
+
+
+TASKS: tuple[Task, ...] = (
+    Task(
+        "HAGRID",
+        _has("response", "claim", "references", "attribution_label"),
+        hagrid_rows,
+        "not attributable to what it cites",
+    ),
+    Task("WiCE", _has("claim", "evidence", "supporting_sentences", "label"), wice_rows, "not supported in full"),
+    Task("SummEdits", _has("doc", "summary", "label"), summedits_rows, "not consistent with the document"),
+    Task("ExpertQA", _is_expertqa, expertqa_rows, "support less than complete"),
+    Task("Demo gold", _is_ours, demo_rows, "not supported"),
+)

@@ -1,0 +1,87 @@
+"""``masis export``: what the database holds as JSON Lines."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, Literal
+
+import click
+
+from masis.cli.options import STDIO, database_option, opened_for_reading, out_option
+from masis.cli.output import counted, say
+from masis.datasets.archive import write_archive
+from masis.datasets.writers import write_case, write_run
+from masis.datasets.writers.json_lines import write_line
+from masis.services import Workbench
+
+
+@click.command()
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["jsonl", "cases", "runs", "executions"]),
+    default="jsonl",
+    show_default=True,
+    help="jsonl: everything, lossless. cases: the cases as they came in. runs: the newest finished run of each case. "
+    "executions: the log of executions, figures without texts.",
+)
+@out_option(default="-", show_default=True, help="The file to write; '-' for stdout.")
+@database_option
+def export(form: Literal["jsonl", "cases", "runs", "executions"], out: Path, db: Path | None) -> None:
+    """Write the database, its cases or its runs as JSON Lines.
+
+    The format jsonl is lossless: importing it into an empty database reproduces cases, runs and the decision log, and
+    exporting that again gives the same bytes. A file is replaced only once the new one is whole.
+
+    \b
+      masis export --out archive.jsonl
+      masis export --format runs --out runs.jsonl
+      masis export --format cases | head -1
+    """  # noqa: D301 (click reads the backspace)
+    workbench = opened_for_reading(db)
+    with whole_file(out) as stream:
+        written = _write(form, workbench, stream)
+    say(f"{counted(written, 'line')} written{'' if out == STDIO else f' to {out}'}.")
+
+
+def _write(form: str, workbench: Workbench, stream: BinaryIO) -> int:
+    if form == "jsonl":
+        return write_archive(workbench.store, stream)
+    written = 0
+    if form == "executions":
+        for written, execution in enumerate(workbench.store.executions.iterate(), 1):  # noqa: B007 (counts)
+            write_line(execution.model_dump_json(), stream)
+        return written
+    for case in workbench.store.cases.iterate():
+        if form == "cases":
+            write_case(case, stream)
+            written += 1
+        elif (run := workbench.open_case(case.id).run) is not None:
+            write_run(run, stream)
+            written += 1
+    return written
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[BinaryIO]:
+    """A stream whose content becomes ``path`` once it is whole; until then, and on failure, nothing changes."""
+    if path == STDIO:
+        yield sys.stdout.buffer
+        return
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.")
+    unfinished = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        unfinished.chmod(path.stat().st_mode & 0o777 if path.exists() else 0o644)
+        unfinished.replace(path)
+    except BaseException:
+        unfinished.unlink(missing_ok=True)
+        raise

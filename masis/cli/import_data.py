@@ -1,0 +1,89 @@
+"""``masis import``: cases of other makers, or an archive of ours, into the database."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from masis.cli.group import JobFailed
+from masis.cli.options import STDIO, database_option, input_argument, opened
+from masis.cli.output import Complaints, Progress, counted, say
+from masis.datasets.archive import is_archive, read_archive
+from masis.datasets.readers import read_case_lines
+from masis.errors import InputError
+from masis.schema.case import Case
+from masis.services import Workbench
+from masis.settings import database_path
+
+_BATCH = 500
+"""Cases a transaction at most."""
+
+_BATCH_BYTES = 4_000_000
+"""Bytes of the file a transaction at most, but for a single case that is larger."""
+
+
+@click.command("import")
+@input_argument("files", nargs=-1, required=True, metavar="FILE...")
+@database_option
+def import_files(files: tuple[Path, ...], db: Path | None) -> None:
+    """Read cases, or an archive, into the database, without auditing them.
+
+    A FILE holds cases, one a line ('-' for stdin), or is an archive that 'masis export' wrote; an archive goes into an
+    empty database only, which it then reproduces. A case that is there already is left alone; another case under an id
+    that is taken is an error, for decisions refer to ids.
+
+    \b
+      masis import cases.jsonl more-cases.jsonl
+      masis import archive.jsonl --db copy.db
+
+    Exit code 0: everything was read. 1: some of it was not; the rest is kept. 2: wrong use.
+    """  # noqa: D301 (click reads the backspace)
+    database = database_path(db)
+    workbench = opened(database)
+    complaints = Complaints()
+    for file in files:
+        if file != STDIO and is_archive(file):
+            say(f"{file}: {read_archive(file, workbench.store)}")
+        else:
+            _import_cases(file, workbench, complaints)
+    say(f"Database: {database}")
+    if complaints.count:
+        raise JobFailed(f"{counted(complaints.count, 'error')}, named above. Everything else is kept.")
+
+
+def _import_cases(file: Path, workbench: Workbench, complaints: Complaints) -> None:
+    progress = Progress("Importing", None if file == STDIO else file.stat().st_size)
+    added = unchanged = 0
+    try:
+        with progress:
+            for batch in _batches(file, complaints, progress):
+                report = workbench.import_cases(batch)
+                added, unchanged = added + report.added, unchanged + report.unchanged
+                complaints.add_all(f"{file}: {error}" for error in report.conflicts)
+    finally:
+        there = f", {counted(unchanged, 'case')} there already" if unchanged else ""
+        say(f"{file}: {counted(added, 'case')} imported{there}.")
+
+
+def _batches(file: Path, complaints: Complaints, progress: Progress) -> Iterator[list[Case]]:
+    """The cases that can be read, as many at a time as fit in little memory; the rest is complained about."""
+    batch: list[Case] = []
+    begun = 0
+    try:
+        lines = read_case_lines(sys.stdin.buffer if file == STDIO else file)
+        for number, line in enumerate(lines, 1):
+            progress.move(line.end, f"{number:,} read")
+            if isinstance(line.found, InputError):
+                complaints.add(line.found)
+                continue
+            batch.append(line.found)
+            if len(batch) >= _BATCH or line.end - begun >= _BATCH_BYTES:
+                yield batch
+                batch, begun = [], line.end
+    except InputError as error:  # of another format, or broken off: what was read before is kept
+        complaints.add(error)
+    if batch:
+        yield batch

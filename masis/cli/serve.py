@@ -1,0 +1,104 @@
+"""``masis demo`` and ``masis serve``: the workbench in the browser."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from masis.cli.log import measured
+from masis.cli.options import database_option, opened
+from masis.cli.output import Progress, counted, say
+from masis.services import Workbench, demo_cases
+from masis.settings import database_path, demo_database_path
+
+_port = click.option("--port", type=click.IntRange(1, 65535), help="Default: 8501, or the next free one.")
+
+
+@click.command()
+@click.option("--reset", is_flag=True, help="Start anew: forget every run and decision of the demo.")
+@_port
+@click.option("--no-browser", is_flag=True, help="Don't open a browser.")
+@click.option(
+    "--db", type=click.Path(path_type=Path), help="The demo's database. Default: demo.db in your data folder."
+)
+def demo(reset: bool, port: int | None, no_browser: bool, db: Path | None) -> None:
+    """Open the workbench on cases written to show it: no key, no network, nothing to set up.
+
+    The demo has a database of its own; yours is not touched.
+
+    \b
+      masis demo
+      masis demo --reset --port 9000
+    """  # noqa: D301 (click reads the backspace)
+    database = db or demo_database_path()
+    if reset and db is not None:
+        raise click.UsageError(
+            f"--reset forgets only the demo's own database. Remove {db} yourself, or leave --db out."
+        )
+    if reset:
+        _forget(database)
+    _prepare_demo(opened(database))
+    _open(database, port, "127.0.0.1", browser=not no_browser)
+
+
+@click.command()
+@_port
+@click.option(
+    "--address",
+    default="127.0.0.1",
+    show_default=True,
+    help="Where to listen. Anything but 127.0.0.1 lets others in who can reach this machine: there is no login.",
+)
+@click.option("--browser/--no-browser", default=False, help="Open a browser.  [default: no-browser]")
+@database_option
+def serve(port: int | None, address: str, browser: bool, db: Path | None) -> None:
+    """Open the workbench on your own cases.
+
+    \b
+      masis serve
+      masis serve --db review.db --port 9000
+
+    With the setting retention_auto, what is past its time is removed at the start and once a day (docs/retention.md).
+    GET /healthz and /health.json say how the server is (docs/health.md).
+    """  # noqa: D301 (click reads the backspace)
+    from masis.services.retention import ByItself
+
+    database = database_path(db)
+    workbench = opened(database)
+    retention = ByItself.begun(workbench)
+    if retention is not None:
+        say(f"Retention works by itself: what ended over {workbench.settings.retention_days} days ago goes.")
+    try:
+        _open(database, port, address, browser=browser)
+    finally:
+        if retention is not None:
+            retention.end()
+
+
+def _prepare_demo(workbench: Workbench) -> None:
+    """Bring demo cases and abstracts in, and audit what isn't audited yet: seconds the first time, then nothing."""
+    from masis.services.screening import ScreeningDesk  # --help need not wait for it
+
+    workbench.load_demo()
+    ScreeningDesk(workbench).load_demo()
+    new = [case for case in demo_cases() if workbench.needs_audit(case)]
+    with measured(workbench.settings), Progress("Auditing the demo cases", len(new)) as progress:
+        for done, case in enumerate(new, 1):
+            workbench.audit(case)
+            progress.move(done, case.id)
+    say(f"{counted(len(new), 'demo case')} audited now, {workbench.overview().cases:,} in {workbench.database}.")
+
+
+def _forget(database: Path) -> None:
+    """Remove the database with the files SQLite keeps beside it."""
+    for suffix in ("", "-wal", "-shm"):
+        database.with_name(database.name + suffix).unlink(missing_ok=True)
+
+
+def _open(database: Path, port: int | None, address: str, *, browser: bool) -> None:
+    from masis.ui.shell.serve import launch  # Streamlit takes a second to import, and --help must not wait for it
+
+    status = launch(database, port, address, open_browser=browser)
+    if status:
+        click.get_current_context().exit(status)

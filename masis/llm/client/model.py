@@ -1,0 +1,365 @@
+"""A model in a role: asks until there is a reply that can be read, or no more to be done.
+
+The only place that waits for a turn, tries again, asks in another form, keeps to deadlines and counts (DESIGN.md, 4.3;
+``specs/critic-loop.md``, REQ-CRITIC-032). A provider makes one try; what a run allows is its ``Conduct``'s to say.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from pydantic import BaseModel
+
+from masis.audit.output_validation import Rescued
+from masis.audit.run_control import Conduct
+from masis.errors import BadReply, ProviderFailed, StepError
+from masis.llm.client import schemas, shared_schema
+from masis.llm.client.limits import Limiter
+from masis.llm.client.reply_parsing import Unreadable, read, validated
+from masis.llm.client.server_capabilities import Habits
+from masis.llm.prices import cost
+from masis.llm.providers.base import Call, Provider, Reply, Tokens, Trouble, TryFailed, whole_characters
+from masis.llm.roles.prompting import Prompt
+from masis.observers import observation
+from masis.schema.calls import CallOutcome, ModelCall, ReplyMode
+from masis.schema.providers import Price
+
+R = TypeVar("R", bound=BaseModel)
+S = TypeVar("S", bound=BaseModel)
+log = logging.getLogger(__name__)
+
+RAW_KEPT = 20_000
+"""Characters of an unreadable reply that are kept with the record."""
+
+AGAIN: frozenset[Trouble] = frozenset({"rate", "server", "unreachable", "reset"})
+"""What may be over when the same is asked once more."""
+ONCE_MORE: frozenset[Trouble] = frozenset({"malformed", "empty"})
+"""What a second try may put right, and a third hardly."""
+OUTCOMES: dict[Trouble, CallOutcome] = {
+    "refused": "refused",
+    "cut_off": "cut_off",
+    "empty": "empty",
+    "malformed": "malformed",
+    "timeout": "out_of_time",
+}
+
+
+@dataclass(frozen=True)
+class Retries:
+    """How often a call is tried again, and how long is waited before: ``base_s``, twice that ..., at most ``cap_s``.
+
+    Half of each wait is left to ``chance`` (0..1), so that calls that failed together don't come back together.
+    """
+
+    most: int = 2
+    base_s: float = 0.5
+    cap_s: float = 8.0
+    chance: Callable[[], float] = random.random
+
+    def wait_s(self, retry: int, asked_for: float | None) -> float:
+        """Seconds before the ``retry``-th retry, counted from 1; what the server asks for, if that is longer."""
+        own = min(self.cap_s, self.base_s * 2.0 ** (retry - 1)) * (0.5 + 0.5 * self.chance())
+        return max(own, asked_for or 0.0)
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model string in a role, for one run. Safe to use from several threads."""
+
+    name: str
+    model: str
+    role: str
+    conduct: Conduct
+    provider: Provider
+    limiter: Limiter
+    habits: Habits
+    retries: Retries = field(default_factory=Retries)
+    price: Price | None = None
+    rescue: Callable[[str, type[BaseModel]], Rescued | None] = lambda text, shape: None
+    """Reads a reply that strict reading refused,
+    where what it says is certain (``masis/audit/output_validation.py``).
+    """
+    log_texts: bool = False
+    """Whether what is asked and replied goes to the log at DEBUG; at INFO it never does (REQ-CRITIC-SEC-003)."""
+
+    def ask(self, prompt: Prompt, shape: type[R], *, max_tokens: int, temperature: float | None = None) -> R:
+        """The model's reply in the form of ``shape``.
+
+        Raises ProviderFailed where the model could not be reached, refused to work or had no time left, and BadReply
+        where it replied with something else; either way the call is on record with all its tries.
+        """
+        return _Asking(self, prompt, shape, max_tokens, temperature).run()
+
+    def say(self, prompt: Prompt, *, max_tokens: int, temperature: float | None = None) -> str:
+        """The model's reply as it comes, in words, for a prompt that asks for no record. Raises as ``ask`` does."""
+        return _Asking(self, prompt, Words, max_tokens, temperature).run().text
+
+
+class Words(BaseModel):
+    """A reply in words: the form of what is asked for in no form."""
+
+    text: str
+
+
+class _Stop(Exception):
+    """No further try: what came of the call, and why."""
+
+    def __init__(self, outcome: CallOutcome, why: str) -> None:
+        super().__init__(why)
+        self.outcome: CallOutcome = outcome
+        self.why = why
+
+
+class _Asking(Generic[R]):
+    """One question under way."""
+
+    def __init__(
+        self, model: Model, prompt: Prompt, shape: type[R], max_tokens: int, temperature: float | None
+    ) -> None:
+        self.model, self.conduct, self.shape = model, model.conduct, shape
+        self.prompt = Prompt(*(whole_characters(part) for part in prompt))
+        self.max_tokens, self.temperature = max_tokens, temperature
+        self.began = self.conduct.seconds()
+        self.until: float | None = None
+        self.tries = self.retries = 0
+        self.tokens = Tokens()
+        self.mode: ReplyMode = model.habits.mode
+        self.answered_by: str | None = None
+        self.failed: TryFailed | None = None
+        self.unread = ""
+        self.asked_once_more = False
+        self.repaired: tuple[str, ...] = ()
+        self.under_way = observation.Watched()
+
+    def run(self) -> R:
+        """Try until there is a reply that can be read, or a reason to stop."""
+        with observation.watched(self._begins()) as self.under_way:
+            return self._answered()
+
+    def _begins(self) -> observation.CallBegins:
+        provider, _, _ = self.model.name.partition(":")
+        place = self.conduct.place
+        return observation.CallBegins(
+            provider=provider,
+            model=self.model.model,
+            role=self.model.role,
+            step=place.step,
+            iteration=place.iteration,
+            prompt=self.prompt.version,
+            max_tokens=self.max_tokens,
+            temperature=self.temperature,
+            system=self.prompt.frame,
+            question="\n\n".join((self.prompt.shared, self.prompt.task)),
+        )
+
+    def _answered(self) -> R:
+        try:
+            while True:
+                call = self._next_call()
+                try:
+                    answer = self._read(self._try(call), call)
+                except TryFailed as failed:
+                    self.failed = failed
+                    self._spend(failed.answered_by, failed.tokens)
+                else:
+                    self._record("answered", "")
+                    return answer
+                self._before_next(self.failed, call)
+        except _Stop as stop:
+            why = stop.why if self.tries < 2 else f"{stop.why} (after {self.tries} tries)"
+            outcome = stop.outcome
+        self._record(outcome, why)
+        raise self._error(outcome, f"{self.model.name}: {why}") from self.failed
+
+    def _next_call(self) -> Call:
+        habits, correction = self.model.habits, ""
+        self.mode = "text" if self.shape is Words else habits.mode
+        if self.unread:
+            self.mode = habits.plainer_if_unproven(self.mode)
+            correction = f"A reply before this one could not be read: {self.unread}. Keep to the form asked for."
+        common = self.mode == "json_schema" and shared_schema.pays(self.prompt, self.shape)
+        return Call(
+            self.model.model,
+            shared_schema.asked_in(self.prompt, self.shape) if common else self.prompt,
+            schemas.of(shared_schema.CommonReply if common else self.shape),
+            self.mode,
+            self.max_tokens,
+            self.temperature,
+            self._left_s(),
+            habits.without,
+            habits.room,
+            correction,
+        )
+
+    def _try(self, call: Call) -> Reply:
+        """One try, when its turn comes."""
+        self._wait_for_turn()
+        try:
+            self._may_go_on()
+            if self.until is None:
+                self.until = self.conduct.seconds() + self.conduct.left_s()
+            self.tries += 1
+            if self.model.log_texts:
+                log.debug("%s is asked: %s", self.model.name, "\n\n".join((*self.prompt[:2], call.task())))
+            reply = self.model.provider.answer(call._replace(timeout_s=self._left_s()))
+        finally:
+            self.model.limiter.give()
+        self._spend(reply.answered_by, reply.tokens)
+        self.under_way.tell(observation.Replied(reply.text))
+        if self.model.log_texts:
+            log.debug("%s replies: %s", self.model.name, reply.text[:RAW_KEPT])
+        return reply
+
+    def _wait_for_turn(self) -> None:
+        """Time spent in the queue is taken from no deadline."""
+        if self.model.limiter.take_at_once():
+            return
+        began = self.conduct.seconds()
+        with self.conduct.queued():
+            taken = self.model.limiter.take(lambda: not self.conduct.stopped)
+        if self.until is not None:
+            self.until += self.conduct.seconds() - began
+        if not taken:
+            raise _Stop("stopped", "stopped before it was asked")
+
+    def _read(self, reply: Reply, call: Call) -> R:
+        habits = self.model.habits
+        if self.shape is Words:
+            return self.shape(text=reply.text)
+        try:
+            common = call.schema is schemas.of(shared_schema.CommonReply)
+            answer = shared_schema.read_from(reply.text, self.shape) if common else read(reply.text, self.shape)
+        except Unreadable as error:
+            habits.read_badly(call.mode)
+            if (mended := self._mended(reply.text, common)) is not None:
+                return mended
+            self.unread = str(error)
+            failed = TryFailed("malformed", self.unread, raw=reply.text)
+        else:
+            if changed := habits.read_well(call.mode):
+                self._tell_again(changed, "malformed", 0.0)
+            return answer
+        raise failed
+
+    def _mended(self, text: str, common: bool) -> R | None:
+        """The record in a reply out of form, where the output validator can tell it for certain."""
+        if common and (held := self._rescued(text, shared_schema.holding(self.shape))) is not None:
+            return shared_schema.held(held, self.shape)
+        return self._rescued(text, self.shape)
+
+    def _rescued(self, text: str, shape: type[S]) -> S | None:
+        found = self.model.rescue(text, shape)
+        if found is None:
+            return None
+        try:
+            answer = validated(found.value, text, shape)
+        except Unreadable:
+            return None
+        self.repaired = found.repairs
+        words = ", ".join(found.repairs)
+        log.warning("%s %s: a reply was mended: %s", self.model.role, self.model.name, words)
+        self.conduct.tell(
+            "call_repaired",
+            f"{self.model.role}: the reply was mended before it was read: {words}",
+            role=self.model.role,
+            model=self.model.name,
+            repaired=list(found.repairs),
+        )
+        return answer
+
+    def _before_next(self, failed: TryFailed, call: Call) -> None:
+        """Get ready for another try, or stop."""
+        learned = self.model.habits.learn(failed, call)
+        if learned is not None:  # asking in another form is no retry of the same
+            if learned:
+                self._tell_again(learned, failed.trouble, 0.0)
+            return
+        if failed.trouble == "rate" and failed.retry_after_s:
+            self.model.limiter.hold(failed.retry_after_s)
+        outcome = OUTCOMES.get(failed.trouble, "failed")
+        again = failed.trouble in AGAIN or (failed.trouble in ONCE_MORE and not self.asked_once_more)
+        if not again or self.retries >= self.model.retries.most:
+            raise _Stop(outcome, failed.message)
+        self.retries += 1
+        wait_s = 0.0
+        if failed.trouble in AGAIN:
+            wait_s = self.model.retries.wait_s(self.retries, failed.retry_after_s)
+        else:
+            self.asked_once_more = True
+        if wait_s >= self._left_s():
+            raise _Stop("out_of_time", f"{failed.message}; no time is left to wait {wait_s:.1f} s and try again")
+        self._tell_again(f"{failed.message}; trying again in {wait_s:.1f} s", failed.trouble, wait_s)
+        if not self.conduct.pause(wait_s):
+            raise _Stop("stopped", f"stopped while it waited to try again: {failed.message}")
+
+    def _may_go_on(self) -> None:
+        if self.conduct.stopped:
+            raise _Stop("stopped", "stopped before it was asked")
+        if self._left_s() <= 0:
+            raise _Stop("out_of_time", self.failed.message if self.failed else "no time was left to ask")
+
+    def _left_s(self) -> float:
+        """Seconds left for all tries together; they count from the first turn on."""
+        return self.conduct.left_s() if self.until is None else self.until - self.conduct.seconds()
+
+    def _spend(self, answered_by: str | None, tokens: Tokens) -> None:
+        self.answered_by = answered_by or self.answered_by
+        self.tokens = self.tokens.plus(tokens)
+
+    def _tell_again(self, message: str, trouble: Trouble, wait_s: float) -> None:
+        model = self.model
+        told = {"event": "try_failed", "role": model.role, "model": model.name, "tries": self.tries, "trouble": trouble}
+        log.warning("%s %s: try %d: %s", model.role, model.name, self.tries, trouble, extra={"fields": told})
+        self.conduct.tell(
+            "call_retried",
+            f"{model.role}: {message}",
+            role=model.role,
+            model=model.name,
+            trouble=trouble,
+            tries=self.tries,
+            wait_s=round(wait_s, 3),
+        )
+
+    def _record(self, outcome: CallOutcome, error: str) -> None:
+        model, place = self.model, self.conduct.place
+        call = ModelCall(
+            role=model.role,
+            step=place.step,
+            iteration=place.iteration,
+            model=model.name,
+            answered_by=self.answered_by,
+            prompt=self.prompt.version,
+            mode=self.mode,
+            outcome=outcome,
+            tries=self.tries,
+            ms=(self.conduct.seconds() - self.began) * 1000,
+            prompt_tokens=self.tokens.prompt,
+            cached_tokens=self.tokens.cached,
+            completion_tokens=self.tokens.completion,
+            cost_usd=cost(self.tokens, model.price),
+            error=error,
+            repaired=self.repaired,
+        )
+        self.conduct.record(call)
+        self.under_way.result = call
+        log.info(
+            "%s %s, %s: %s after %d %s, %.0f ms, %d + %d tokens",
+            *(call.role, call.model, call.prompt, outcome, call.tries, "try" if call.tries == 1 else "tries", call.ms),
+            *self.tokens[::3],
+            extra={"fields": {"event": "call_finished", **call.model_dump(mode="json", exclude={"error"})}},
+        )
+        self.conduct.tell(
+            "call_finished",
+            f"{model.role}: {outcome.replace('_', ' ')} in {call.ms / 1000:.1f} s",
+            **call.model_dump(mode="json", exclude={"step", "iteration", "error"}),
+        )
+
+    def _error(self, outcome: CallOutcome, message: str) -> StepError:
+        if outcome in ("refused", "cut_off", "empty", "malformed"):
+            raw = self.failed.raw if self.failed else None
+            return BadReply(message, kind=outcome, raw=None if raw is None else raw[:RAW_KEPT])
+        return ProviderFailed(message)

@@ -1,0 +1,93 @@
+"""Critics and revisers that another package brings, by the name it gives them: ``dspy:careful``.
+
+A package names them by an entry point of the group ``masis.critics`` or ``masis.revisers``, whose name is what stands
+before the colon and whose object is a ``Shelf``. What is brought judges with a model of ours: it is handed one, and the
+calls, limits and records of it are those of every other role.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, Protocol
+
+from masis.errors import MasisError
+from masis.llm.client.model import Model
+from masis.llm.endpoints import KNOWN
+from masis.settings import Settings
+
+GROUPS = {"critic": "masis.critics", "reviser": "masis.revisers"}
+"""The roles that can be brought, and the group of entry points for each."""
+
+
+class Brought(Protocol):
+    """A critic or reviser, found by its name."""
+
+    @property
+    def string(self) -> str:
+        """Its full name, as a run records it: ``dspy:careful@2``."""
+        ...
+
+    @property
+    def asks(self) -> str:
+        """The model string of the model that it asks."""
+        ...
+
+    @property
+    def recorded(self) -> str:
+        """The version of what it asks, recorded among the versions of the prompts."""
+        ...
+
+    @property
+    def characters(self) -> int:
+        """How long the instructions are that go with every question."""
+        ...
+
+    def check(self) -> None:
+        """Raise MissingExtra where it can't be filled here."""
+        ...
+
+    def filled(self, model: Model, settings: Settings) -> Any:
+        """The role itself, for one run: a ``Critic`` or a ``Reviser``. Raises MissingExtra."""
+        ...
+
+
+class Shelf(Protocol):
+    """What an entry point gives."""
+
+    def named(self, name: str, settings: Settings) -> Brought:
+        """The one of this name. Raises SettingsError, with the nearest there is."""
+        ...
+
+    def offered(self, settings: Settings) -> tuple[str, ...]:
+        """The full names of those that could be asked for."""
+        ...
+
+
+def brought(string: str, role: str, settings: Settings) -> Brought | None:
+    """Who fills the role by this name; None for a model string. Raises what the shelf raises."""
+    prefix, colon, name = (part.strip() for part in string.partition(":"))
+    if not colon or prefix in KNOWN or prefix in settings.providers or prefix not in _entry_points(role):
+        return None
+    return _shelf(role, prefix).named(name, settings)
+
+
+def offered(role: str, settings: Settings) -> tuple[str, ...]:
+    """All names that the role could be filled by."""
+    found: list[str] = []
+    for prefix in _entry_points(role):
+        try:
+            found += _shelf(role, prefix).offered(settings)
+        except (MasisError, OSError):  # what can't be read is said where somebody asks for it by name
+            continue
+    return tuple(found)
+
+
+def _shelf(role: str, prefix: str) -> Shelf:
+    shelf: Shelf = _entry_points(role)[prefix].load()
+    return shelf
+
+
+@cache
+def _entry_points(role: str) -> dict[str, EntryPoint]:
+    return {point.name: point for point in entry_points(group=GROUPS[role])} if role in GROUPS else {}

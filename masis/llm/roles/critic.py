@@ -1,0 +1,108 @@
+"""The critic with a model: one call that gives the fields of both critic specs.
+
+It sees question, evidence, answer and reasoning steps, and nothing of what code found in citations and claims: its
+reading is its own, and the penalties are laid on afterwards (``specs/masis-critic.md``, Problems 1 and 6).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from masis.audit.context import AuditContext
+from masis.audit.critique import CritiqueJudgement, Objection
+from masis.audit.quotes import located
+from masis.errors import BadReply, CriticFailed, InvalidCritique, StepError
+from masis.llm.roles.prompting import Asker, Prompt, answer, compose, load, question_and_evidence, rows
+from masis.llm.roles.quotes import Chunks
+from masis.llm.roles.replies import CritiqueReply, RaisedIssue
+from masis.schema.audit import JudgedBy
+from masis.schema.base import Unscored
+
+PROMPT = "critic"
+TOKENS_LEAST, TOKENS_MOST = 3_000, 8_000
+
+
+@dataclass(frozen=True)
+class ModelCritic:
+    """Audits an answer strictly by the evidence."""
+
+    asker: Asker
+    temperature: float = 0.0
+
+    @property
+    def judged_by(self) -> JudgedBy:
+        """The model, and the version of the prompt."""
+        return JudgedBy(model=self.asker.name, version=load(PROMPT).version)
+
+    def critique(self, context: AuditContext) -> CritiqueJudgement | Unscored:
+        """The judgement as the model gave it.
+
+        Unscored where there is none: CRITIC-ERR-003 where the provider failed, 001 where the model refused, 005 where
+        its reply is no critique.
+        """
+        most = min(TOKENS_MOST, TOKENS_LEAST + len(context.answer) // 2)
+        try:
+            reply = self.asker.ask(
+                prompt(context, self.asker.conduct.fence),
+                CritiqueReply,
+                max_tokens=most,
+                temperature=self.temperature,
+            )
+        except BadReply as error:
+            code = CriticFailed.code if error.kind == "refused" else InvalidCritique.code
+            return Unscored(reason=str(error), code=code, raw=error.raw)
+        except StepError as error:
+            return Unscored(reason=str(error), code=error.code, raw=error.raw)
+        return judgement(reply, context)
+
+
+def prompt(context: AuditContext, mark: str) -> Prompt:
+    """What the critic is sent."""
+    judged = [answer(context.answer)]
+    if context.reasoning_steps:
+        steps = enumerate(context.reasoning_steps, 1)
+        judged.append(rows("REASONING", ({"step": number, "text": text} for number, text in steps)))
+    return compose(PROMPT, mark, question_and_evidence(context.query, context.evidence), judged)
+
+
+def judgement(reply: CritiqueReply, context: AuditContext) -> CritiqueJudgement:
+    """The reply as a judgement: numbers as given, quotes as the answer has them, chunks by their ids."""
+    chunks = Chunks(context.evidence)
+    markers = [(citation.marker_start, citation.marker_end) for citation in context.citation_audit.citations]
+    return CritiqueJudgement(
+        confidence=reply.confidence,
+        hallucination_detected=reply.hallucination_detected,
+        needs_retry=reply.needs_retry,
+        overall_quality_score=reply.overall_quality_score,
+        critique_confidence=reply.critique_confidence,
+        critique_reasoning=reply.critique_reasoning,
+        objections=tuple(dict.fromkeys(_objection(raised, context.answer, markers, chunks) for raised in reply.issues)),
+        unsupported_claims=tuple(reply.unsupported_claims),
+        logical_gaps=tuple(reply.logical_gaps),
+        conflicting_evidence=tuple(reply.conflicting_evidence),
+        notes=tuple(_unknown(reply, chunks)),
+    )
+
+
+def _objection(raised: RaisedIssue, text: str, markers: list[tuple[int, int]], chunks: Chunks) -> Objection:
+    quote = raised.location or None
+    if quote and (place := located(quote, text, markers)):
+        quote = text[place.start : place.end]
+    return Objection(
+        type=raised.type,
+        rule=f"critic_{raised.type}",
+        severity=raised.severity,
+        description=raised.description,
+        reason=raised.reasoning,
+        suggestion=raised.suggestion,
+        quote=quote,
+        evidence_ids=chunks.ids_of(raised.evidence_ids),
+    )
+
+
+def _unknown(reply: CritiqueReply, chunks: Chunks) -> Iterator[str]:
+    """What the critic rests on that is not there."""
+    named = dict.fromkeys(name for raised in reply.issues for name in raised.evidence_ids)
+    if unknown := [name for name in named if chunks.id_of(name) is None]:
+        yield f"The critic names evidence that this case does not have: {', '.join(unknown)}"

@@ -1,0 +1,208 @@
+"""Prompts: versioned files, and fences around every text from outside.
+
+A prompt has three parts, so that providers can cache what calls of one run share: ``frame`` (the same for all roles),
+``shared`` (question and evidence) and ``task`` (the role's instructions, then the answer and what else it is to judge).
+
+A prompt file in ``prompts/`` opens with ``version: N``; a line ``{{sections}}`` says where the fenced texts stand. Our
+words never hold a text from outside, so that they are the same, byte for byte, whatever such texts say.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Sequence
+from functools import cache
+from pathlib import Path
+from string import Template
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+from pydantic import BaseModel
+
+from masis.audit.run_control import Conduct
+from masis.schema.case import Evidence
+
+R = TypeVar("R", bound=BaseModel)
+
+FOLDER = Path(__file__).parent / "prompts"
+FRAME = "frame"
+ORIGIN = ("title", "type", "path", "section", "page", "author", "date", "published", "updated")
+"""Keys of a chunk, beside id and source, that are told with it where it has them."""
+ORIGIN_MOST = 300
+"""Characters of each that are told."""
+_VERSION = re.compile(r"version: (\d+)\n\n")
+_SECTIONS = "\n{{sections}}\n"
+_JOINER = "\u2060"
+_CONTROL_WORD = re.compile(
+    r"""[<\[](?=
+        \|[^|<>\n]{1,60}\|> | ｜[^｜<>\n]{1,60}｜>
+      | /?(?:s|bos|eos|pad|unk|start_of_turn|end_of_turn|think|tool_call|tool_response)>
+      | <SYS>> | </SYS>>
+      | /?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\]
+    )""",
+    re.VERBOSE,
+)
+"""Words by which chat templates of local models tell whose turn it is: ``<|im_start|>``, ``[INST]``, ``</s>``."""
+_DISARMED = re.compile(rf"([<\[]){_JOINER}")
+_LINE_BREAKS = str.maketrans({"\x85": "\\u0085", "\u2028": "\\u2028", "\u2029": "\\u2029"})
+
+
+class Prompt(NamedTuple):
+    """What a model is sent; ``version`` names the prompt file, its version and a digest of its text."""
+
+    frame: str
+    shared: str
+    task: str
+    version: str
+
+
+class Asker(Protocol):
+    """Whoever puts a prompt to a model and reads the reply: all that a role knows of models."""
+
+    @property
+    def name(self) -> str:
+        """The model string of the settings, ``openai:gpt-4o``."""
+        ...
+
+    @property
+    def conduct(self) -> Conduct:
+        """The run's limits; its ``fence`` is the mark of all fences."""
+        ...
+
+    def ask(self, prompt: Prompt, shape: type[R], *, max_tokens: int, temperature: float | None = None) -> R:
+        """The reply as a record. Raises ProviderFailed (API, deadline, stop) or BadReply (no such record came)."""
+        ...
+
+
+class PromptFile(NamedTuple):
+    """One file of instructions: what stands before the texts to judge, and what behind them."""
+
+    name: str
+    version: str
+    before: str
+    after: str
+
+
+class Section(NamedTuple):
+    """A text from outside, to stand in a fence of this name."""
+
+    name: str
+    text: str
+
+
+@cache
+def load(name: str) -> PromptFile:
+    """A prompt by the name of its file. Its version is ``critic/1+3f2a9c1b``: the number, and what the text digests to.
+
+    The digest takes in the frame, which every prompt is sent with. Raises ValueError for a file without a version line.
+    """
+    number, text = _read(name)
+    whole = text if name == FRAME else f"{_read(FRAME)[1]}\0{text}"
+    digest = hashlib.sha256(whole.encode()).hexdigest()[:8]
+    before, _, after = text.partition(_SECTIONS)
+    return PromptFile(name, f"{name}/{number}+{digest}", before.strip(), after.strip())
+
+
+def _read(name: str) -> tuple[str, str]:
+    text = (FOLDER / f"{name}.md").read_text(encoding="utf-8")
+    found = _VERSION.match(text)
+    if found is None:
+        raise ValueError(f"prompts/{name}.md does not open with a line 'version: N' and an empty one")
+    return found.group(1), text[found.end() :]
+
+
+def compose(
+    name: str, mark: str, shared: Sequence[Section], judged: Sequence[Section], constants: dict[str, Any] | None = None
+) -> Prompt:
+    """The prompt of this file around these texts, all of them fenced.
+
+    ``mark`` closes the fences; it is replaced by another where a text holds it. ``constants`` fills the ``$names`` of
+    the file: values of ours, never a text from outside.
+    """
+    file = load(name)
+    mark = unforgeable(mark, [section.text for section in (*shared, *judged)])
+    before = Template(file.before).substitute(constants) if constants else file.before
+    opening = f"The mark of all fences below: {mark}"
+    return Prompt(
+        frame=load(FRAME).before,
+        shared="\n\n".join([opening, *(fenced(section, mark) for section in shared)]),
+        task="\n\n".join([before, *(fenced(section, mark) for section in judged), file.after]),
+        version=file.version,
+    )
+
+
+def unforgeable(mark: str, texts: Sequence[str]) -> str:
+    """The mark, or one made from it that stands in none of the texts, whatever the case of its letters.
+
+    A run's mark is not to be guessed, but a model that was sent it can write it into an answer.
+    """
+    tries, folded = 0, [text.casefold() for text in texts]
+    chosen = mark
+    while any(chosen.casefold() in text for text in folded):
+        tries += 1
+        chosen = hashlib.sha256(f"{mark}\0{tries}".encode()).hexdigest()[:32]
+    return chosen
+
+
+def fenced(section: Section, mark: str) -> str:
+    """A text between a line that opens a fence and one that closes it."""
+    return f"<<<{section.name} {mark}>>>\n{disarmed(section.text)}\n<<<END {section.name} {mark}>>>"
+
+
+def disarmed(text: str) -> str:
+    """The text with an invisible joiner in each control word of a chat template.
+
+    A server that fills its template first and tokenises then would take such a word for the end of our message and the
+    beginning of somebody else's. Quotes are found with the joiner as without (``masis/audit/quotes.py``).
+    """
+    return _CONTROL_WORD.sub(lambda found: found.group() + _JOINER, text)
+
+
+def rearmed(text: str) -> str:
+    """A text that a model copied from a fence, as it was before."""
+    return _DISARMED.sub(r"\1", text)
+
+
+def question(query: str) -> Section:
+    """What was asked."""
+    return Section("QUESTION", query)
+
+
+def chunks(evidence: Iterable[Evidence]) -> tuple[Section, ...]:
+    """Each chunk in a fence of its own: a line with its id and origin, then its text."""
+    return tuple(Section("EVIDENCE", f"{_row(_origin(chunk))}\n{chunk.text}") for chunk in evidence)
+
+
+def _origin(chunk: Evidence) -> dict[str, Any]:
+    """What a reader must know of a chunk to understand it: who speaks, of what, when; nothing of how it was found."""
+    known = chunk.model_extra or {}
+    told = {name: known[name] for name in ORIGIN if isinstance(known.get(name), str | int) and known[name] != ""}
+    return {"id": chunk.id, "source": chunk.source, **{name: str(value)[:ORIGIN_MOST] for name, value in told.items()}}
+
+
+def question_and_evidence(query: str, evidence: Iterable[Evidence]) -> tuple[Section, ...]:
+    """What all calls of one audit share."""
+    return (question(query), *chunks(evidence))
+
+
+def answer(text: str) -> Section:
+    """What is to be judged."""
+    return Section("ANSWER", text)
+
+
+def rows(name: str, values: Iterable[dict[str, Any]]) -> Section:
+    """Values as JSON, one a line: no text in them can begin a line of its own."""
+    return Section(name, "\n".join(_row(value) for value in values))
+
+
+def _row(value: dict[str, Any]) -> str:
+    return json.dumps(value, ensure_ascii=False).translate(_LINE_BREAKS)
+
+
+_ECHOED_FENCE = re.compile(r"^[ \t]*<<<(?:END )?[A-Z_]{1,40} [0-9a-f]{16,64}>>>[ \t]*(?:\n|\Z)", re.MULTILINE)
+
+
+def without_fences(text: str) -> str:
+    """A text that a model wrote, less the fence lines and joiners it may have copied along."""
+    return rearmed(_ECHOED_FENCE.sub("", text)).strip()

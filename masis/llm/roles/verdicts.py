@@ -1,0 +1,304 @@
+"""A model's verdicts on a batch of claims, matched to the claims and held against the evidence they name.
+
+Verdicts go by the claim's number: a missing one leaves its claim unscored, the last one on a number binds,
+one on a number that was not given is left out. A verdict that credits the evidence must name a chunk of it that does;
+one that denies support can't give more of it than half.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, get_args
+
+from masis.audit.quotes import located
+from masis.audit.scores import normalised
+from masis.errors import StepError
+from masis.llm.roles.quotes import Chunks
+from masis.llm.roles.replies import Conflict, Stance, Verdict
+from masis.schema.audit import Claim, ClaimCheck, Contradiction, Quote, ReferenceCheck, ReferenceFinding
+from masis.schema.base import Unscored
+from masis.schema.case import ClaimVerdict
+
+log = logging.getLogger(__name__)
+
+UNSUPPORTED_MOST = 0.5
+"""The support that an unsupported or contradicted claim can have, whatever number came with the verdict."""
+RAW_MOST = 4_000
+_NONE = Unscored(reason="the verifier gave no verdict on this claim", code=StepError.code)
+_SCORE: dict[Stance, float] = {"supports": 1.0, "partly": 0.5, "contradicts": 1.0}
+_STANCES: dict[str, Stance] = {word: word for word in get_args(Stance)}
+_VERDICTS: dict[str, ClaimVerdict] = {word: word for word in get_args(ClaimVerdict) if word != "unscored"}
+
+
+class Judged(NamedTuple):
+    """A claim's check, and what the verifier said of each chunk it spoke of."""
+
+    check: ClaimCheck
+    stances: Mapping[str, Stance] = {}
+
+
+def judged(batch: Sequence[Claim], verdicts: Sequence[Verdict], chunks: Chunks, judged_by: str) -> tuple[Judged, ...]:
+    """One for each claim of the batch, in its order; claims are numbered from 1."""
+    by_number: dict[int, Verdict] = {}
+    for verdict in verdicts:
+        number = _number(verdict.number)
+        if number is not None:
+            by_number[number] = verdict
+    surplus = len(verdicts) - len(by_number.keys() & set(range(1, len(batch) + 1)))
+    if surplus:
+        log.info("%d verdicts for %d claims: %d are left out", len(verdicts), len(batch), surplus)
+    return tuple(
+        _judged(claim, by_number[number], chunks, judged_by)
+        if number in by_number
+        else unscored(claim, _NONE, judged_by)
+        for number, claim in enumerate(batch, 1)
+    )
+
+
+def failed(batch: Sequence[Claim], error: StepError, judged_by: str) -> tuple[Judged, ...]:
+    """The claims of a batch that no verdicts came for."""
+    why = Unscored(reason=str(error), code=error.code, raw=error.raw)
+    return tuple(unscored(claim, why, judged_by) for claim in batch)
+
+
+def unverifiable(claims: Sequence[Claim], judged_by: str) -> tuple[Judged, ...]:
+    """Claims where no chunk has text: there is nothing to ask a model about."""
+    issue = "There is nothing to check this against."
+    return tuple(
+        Judged(
+            ClaimCheck(
+                claim=claim,
+                verdict="unverifiable",
+                support=None,
+                confidence=None,
+                issue=issue,
+                judged_by=judged_by,
+            )
+        )
+        for claim in claims
+    )
+
+
+def unscored(claim: Claim, why: Unscored, judged_by: str) -> Judged:
+    """A claim without a verdict."""
+    issue = f"{why.reason[:1].upper()}{why.reason[1:]}."
+    return Judged(
+        ClaimCheck(
+            claim=claim,
+            verdict="unscored",
+            support=None,
+            confidence=None,
+            issue=issue,
+            judged_by=judged_by,
+            unscored=why,
+        )
+    )
+
+
+def _number(given: object) -> int | None:
+    """The claim's number as a model may write it: 2, 2.0, "2"."""
+    if isinstance(given, str) and given.strip().isdecimal() and len(given) < 10:
+        return int(given)
+    if isinstance(given, bool) or not isinstance(given, int | float) or given != given // 1:
+        return None
+    return int(given)
+
+
+def _judged(claim: Claim, given: Verdict, chunks: Chunks, judged_by: str) -> Judged:
+    word = _VERDICTS.get(str(given.verdict))
+    stances = _stances(given, chunks)
+    if word is None:
+        return unscored(claim, _without(given, "the verifier's word is no verdict"), judged_by)
+    if word in ("supported", "partial") and not {"supports", "partly"} & set(stances.values()):
+        why = "the verifier credits the evidence but names no chunk that bears the claim"
+        return unscored(claim, _without(given, why), judged_by)
+    quotes, unquoted = _quotes(given, stances, chunks)
+    contradictions = tuple(
+        found for conflict in given.contradictions if (found := _contradiction(claim, conflict, chunks, given))
+    )
+    return Judged(
+        ClaimCheck(
+            claim=claim,
+            verdict=word,
+            support=_support(word, given),
+            confidence=normalised("confidence", given.confidence).value,
+            sources=_sources(word, given, stances, chunks),
+            quotes=quotes,
+            contradictions=contradictions if word == "contradicted" else (),
+            issue=_issue(word, given, unquoted),
+            judged_by=judged_by,
+        ),
+        stances,
+    )
+
+
+def _without(given: Verdict, reason: str) -> Unscored:
+    return Unscored(reason=reason, code=StepError.code, raw=given.model_dump_json()[:RAW_MOST])
+
+
+def _stances(given: Verdict, chunks: Chunks) -> dict[str, Stance]:
+    """What the verdict says of each chunk; where it speaks of one twice, the later word binds."""
+    found: dict[str, Stance] = {}
+    for bearing in given.evidence:
+        chunk, stance = chunks.id_of(bearing.evidence_id), _STANCES.get(str(bearing.stance))
+        if chunk is not None and stance is not None:
+            found[chunk] = stance
+    return found
+
+
+def _support(word: ClaimVerdict, given: Verdict) -> float | None:
+    support = normalised("support", given.support).value
+    if word == "unverifiable" or support is None:
+        return None
+    return min(support, UNSUPPORTED_MOST) if word in ("unsupported", "contradicted") else support
+
+
+def _quotes(given: Verdict, stances: Mapping[str, Stance], chunks: Chunks) -> tuple[tuple[Quote, ...], list[str]]:
+    """The quotes that stand in their chunks, and the chunks that don't say what is quoted from them."""
+    found: dict[tuple[str, int, int], Quote] = {}
+    unquoted = []
+    for bearing in given.evidence:
+        chunk = chunks.id_of(bearing.evidence_id)
+        stance = stances.get(chunk) if chunk else None
+        if chunk is None or stance is None or stance == "silent":
+            continue
+        quotes = chunks.quotes(chunk, bearing.quote, _SCORE[stance])
+        found.update({(quote.evidence_id, quote.start, quote.end): quote for quote in quotes})
+        if bearing.quote.strip() and not quotes:
+            unquoted.append(chunk)
+    return tuple(found.values()), unquoted
+
+
+def _contradiction(claim: Claim, conflict: Conflict, chunks: Chunks, given: Verdict) -> Contradiction | None:
+    """The two places that contradict each other; None unless claim and chunk both have the words."""
+    chunk = chunks.id_of(conflict.evidence_id)
+    if chunk is None:
+        return None
+    mine = located(conflict.claim_words, claim.text, claim.markers)
+    theirs = located(conflict.evidence_words, chunks.texts[chunk])
+    if mine is None or theirs is None:
+        return None
+    sure = normalised("confidence", given.confidence).value
+    return Contradiction(
+        kind="stated",
+        claim_start=mine.start,
+        claim_end=mine.end,
+        claim_text=claim.text[mine.start : mine.end],
+        evidence_id=chunk,
+        evidence_start=theirs.start,
+        evidence_end=theirs.end,
+        evidence_text=chunks.texts[chunk][theirs.start : theirs.end],
+        reason=conflict.explanation.strip(),
+        strength=1.0 if sure is None else sure,
+    )
+
+
+def _sources(word: ClaimVerdict, given: Verdict, stances: Mapping[str, Stance], chunks: Chunks) -> tuple[str, ...]:
+    if word in ("supported", "partial"):
+        return tuple(chunk for chunk, stance in stances.items() if stance in ("supports", "partly"))
+    if word == "contradicted":
+        named = chunks.ids_of(conflict.evidence_id for conflict in given.contradictions)
+        denying = (chunk for chunk, stance in stances.items() if stance == "contradicts")
+        return tuple(dict.fromkeys([*denying, *named]))
+    return ()
+
+
+def _issue(word: ClaimVerdict, given: Verdict, unquoted: Sequence[str]) -> str | None:
+    parts = []
+    if word != "supported":
+        parts.append((given.issue or given.reasoning).strip())
+    if unquoted:
+        parts.append(f"The words quoted from {', '.join(dict.fromkeys(unquoted))} are not there.")
+    return " ".join(filter(None, parts)) or None
+
+
+# Whether each reference of a sentence bears it, from what the verifier said of the chunks (DESIGN.md, 4.1).
+#
+# A sentence may be judged in several claims: one chunk then bears one of them, another chunk another, and neither is
+# needless. So each reference is judged once a sentence, and recorded with the claim it has most to do with.
+
+_CLOSEST: tuple[Stance | None, ...] = ("supports", "contradicts", "partly", "silent", None)
+"""Which of several stances on the claims of a sentence tells most of a reference."""
+
+
+class _Finding(NamedTuple):
+    name: ReferenceFinding
+    support: float | None
+    reason: str
+    better: str | None = None
+
+
+def with_references(judged: Sequence[Judged], chunks: Chunks) -> tuple[ClaimCheck, ...]:
+    """The checks, with what can be said of the references of their sentences."""
+    sentences: dict[object, list[int]] = defaultdict(list)
+    for at, each in enumerate(judged):
+        number = each.check.claim.sentence
+        sentences[("alone", at) if number is None else number].append(at)
+    found: dict[int, list[ReferenceCheck]] = defaultdict(list)
+    for members in sentences.values():
+        group = [judged[at] for at in members]
+        for cited in dict.fromkeys(chunk for each in group for chunk in each.check.claim.cited):
+            finding = _finding(cited, group, chunks)
+            found[members[_owner(cited, group)]].append(
+                ReferenceCheck(
+                    evidence_id=cited,
+                    finding=finding.name,
+                    support=finding.support,
+                    better=finding.better,
+                    reason=finding.reason,
+                )
+            )
+    return tuple(
+        each.check.model_copy(update={"references": tuple(found[at])}) if at in found else each.check
+        for at, each in enumerate(judged)
+    )
+
+
+def _owner(cited: str, group: Sequence[Judged]) -> int:
+    """The place in the group of the claim that the reference has most to do with."""
+    return min(range(len(group)), key=lambda at: (_CLOSEST.index(group[at].stances.get(cited)), at))
+
+
+def _finding(cited: str, group: Sequence[Judged], chunks: Chunks) -> _Finding:
+    if not chunks.texts.get(cited, "").strip():
+        return _Finding("unchecked", None, "This chunk has no text to check against.")
+    owner = group[_owner(cited, group)]
+    stances = {each.stances.get(cited) for each in group}
+    if "supports" in stances:
+        return _Finding("bears", owner.check.support, "It says this.")
+    if "contradicts" in stances:
+        return _Finding("contradicts", 0.0, owner.check.issue or "It says otherwise.")
+    if others := _others_suffice(cited, group):
+        return _Finding("needless", 0.0, f"{' and '.join(others)} bear this without it.")
+    if "partly" in stances:
+        return _Finding("partly_bears", owner.check.support, "It says part of this.")
+    if None in stances:
+        return _Finding("unchecked", None, "The verifier did not say whether it bears this.")
+    if better := _better(group):
+        return _Finding("misattributed", 0.0, f"{cited} does not say this; {better} does.", better)
+    return _Finding("unsupported", 0.0, "It does not say this.")
+
+
+def _others_suffice(cited: str, group: Sequence[Judged]) -> tuple[str, ...]:
+    """The other cited chunks that bear every claim of the sentence whole; empty where they don't."""
+    bearing: list[str] = []
+    for each in group:
+        others = [c for c in each.check.claim.cited if c != cited and each.stances.get(c) == "supports"]
+        if not others:
+            return ()
+        bearing.extend(others[:1])
+    return tuple(dict.fromkeys(bearing))
+
+
+def _better(group: Sequence[Judged]) -> str | None:
+    """A chunk that the sentence doesn't cite and that bears a claim of it that nothing cited bears."""
+    for each in group:
+        cited = each.check.claim.cited
+        if each.check.verdict != "supported" or any(each.stances.get(c) in ("supports", "partly") for c in cited):
+            continue
+        for chunk, stance in each.stances.items():
+            if stance == "supports" and chunk not in cited:
+                return chunk
+    return None

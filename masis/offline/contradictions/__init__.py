@@ -1,0 +1,1 @@
+"""Rules that find where evidence contradicts a claim, one kind of conflict a file."""

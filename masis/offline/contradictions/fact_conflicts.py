@@ -1,0 +1,379 @@
+"""Numbers, dates and names that the evidence has otherwise.
+
+The rule: a passage covers the words around the claim's fact and has a comparable fact of its own in its place, while no
+passage covers them as well that has the claim's. A number or date that stands nowhere in the evidence needs less
+around it
+than one that does; one that looks like the rival (41.2 and 14.2, million and billion, the same day of another year)
+less still.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+
+from masis.offline.contradictions.derivations import follows
+from masis.offline.contradictions.name_conflicts import name_signal
+from masis.offline.contradictions.signals import signal
+from masis.offline.matching.assessment import Signal
+from masis.offline.matching.fact_table import FactTable
+from masis.offline.matching.overlap import Match
+from masis.offline.matching.passages import Passage
+from masis.offline.parsing.facts import Fact, agree, comparable, compared, likeness
+from masis.offline.parsing.parsed_sentence import Said
+from masis.offline.parsing.units import MAGNITUDES
+from masis.offline.text.tokens import STOPWORDS, Token
+
+# Numbers and dates that stand nowhere in the evidence, where the evidence has another in their place.
+#
+# What is nowhere is suspect by itself: a claim takes its figures from the evidence. The rival is looked for in the
+# passages that bear the claim and beside them, among the facts that nothing else in the claim accounts for. What
+# follows from the evidence by counting or reckoning (`derivations`) is no conflict.
+
+_NEAR = 4
+_LEAST = 0.3
+_COUNTED = 12
+"""Up to here a bare number may count what the evidence lists."""
+
+
+def absent_signal(found: Match, fact: Fact, facts: Sequence[Fact]) -> Signal | None:
+    """The fact of the evidence in whose place the claim has one that no evidence holds, and that follows from none."""
+    near = found.around(fact.start, fact.end, _NEAR) & ~found.mask(fact.start, fact.end)
+    best: tuple[float, Passage, Fact] | None = None
+    rivals = [(i, other) for i in found.region for other in _rivals(found, fact, facts, i)]
+    sole = len({(other.value, other.dimension) for _, other in rivals}) == 1
+    for i, other in rivals:
+        passage = found.passages[i]
+        alike, covered = likeness(fact, other), found.share(i, near)
+        slot = surroundings(found.said, fact, passage, other)
+        counts = _counts_the_same(found.said, fact, passage, other)
+        alone = sole and fact.kind == "date" and alike >= 0.4 and found.share(found.top[0], near) >= 0.4
+        if alike < 0.8 and covered < _LEAST and slot < _LEAST and not alone:
+            continue
+        if not comparable(fact, other) and not counts and not (sole and slot >= 0.5):
+            continue
+        if _may_count(fact) and not counts and slot < 0.6:
+            continue
+        strength = 0.4 + 0.3 * covered + 0.25 * slot + 0.35 * alike + (0.08 if sole else 0.0) + (0.08 if counts else 0)
+        strength += 0.15 if alone else 0.0
+        if best is None or strength > best[0]:
+            best = (strength, passage, other)
+    if best is None:
+        return None
+    strength, passage, other = best
+    reason = f"the evidence has {other.text!r} where the claim has {fact.text!r}, which stands nowhere in it"
+    return signal(fact.kind, (fact.start, fact.end, fact.text), passage, (other.start, other.end), reason, strength)
+
+
+def holds(passage: Passage, fact: Fact) -> bool:
+    """Whether the passage has a fact saying the same, and in earnest: "three roads" doesn't hold "3%"."""
+    return any(
+        agree(fact, other) and not (fact.dimension and not other.dimension and _may_count(other))
+        for other in passage.facts
+        if other.kind == fact.kind
+    )
+
+
+def _rivals(found: Match, fact: Fact, facts: Sequence[Fact], i: int) -> list[Fact]:
+    return [
+        other
+        for other in found.passages[i].facts
+        if other.kind == fact.kind
+        and other.dimension == fact.dimension
+        and not compared(found.passages[i].text, other)
+        and not any(mate is not fact and agree(mate, other) for mate in facts)
+    ]
+
+
+def _may_count(fact: Fact) -> bool:
+    return fact.kind == "number" and not fact.dimension and not fact.digits and float(fact.value) <= _COUNTED  # type: ignore[arg-type]
+
+
+def surroundings(said: Said, fact: Fact, passage: Passage, other: Fact) -> float:
+    """The share of the three content words on either side of the claim's fact that stand near the other, 0..1."""
+    mine = _beside(said, fact.start, fact.end, 3)
+    theirs = {word.stem for word in _beside(passage, other.start, other.end, 4)}
+    weight = sum(word.weight for word in mine)
+    return sum(word.weight for word in mine if word.stem in theirs) / weight if weight else 0.0
+
+
+def _beside(said: Said, start: int, end: int, near: int) -> list[Token]:
+    return [*said.content_before(start, near), *said.content_after(end, near)]
+
+
+def _counts_the_same(said: Said, fact: Fact, passage: Passage, other: Fact) -> bool:
+    # "2,000 long-term unemployed people", "two thousand people": one of the next four words is the same noun.
+    mine = [word.stem for word in said.content_after(fact.end, 3)]
+    theirs = [word.stem for word in passage.content_after(other.end, 3)]
+    return bool(set(mine) & set(theirs)) or bool(
+        mine and theirs and min(len(mine[0]), len(theirs[0])) >= 4 and mine[0][:5] == theirs[0][:5]
+    )
+
+
+_SAME_THING = 0.5
+_SAME_THING_ABSENT = 0.34
+_MARGIN = 0.1
+_ELSEWHERE = 0.75
+_FACT_CONFLICTS_NEAR, _LEAD = 4, 3
+_PREPOSITIONS = frozenset(
+    "from to until till between and before after than by over under above below versus against".split()
+)
+
+
+def fact_signals(found: Match, table: FactTable) -> Iterator[Signal]:
+    """A signal for each fact of the claim that the evidence has otherwise."""
+    facts, clauses = found.said.facts, found.said.clauses
+    for fact in facts:
+        bits = found.mask(fact.start, fact.end)
+        contexts = _contexts(found, bits, clauses)
+        if fact.kind == "name":
+            holders = _named(found, fact, bits) if contexts else []
+            signals = [_conflict(found, fact, mask, facts, holders) for mask in contexts]
+            signals.append(name_signal(found, fact, table))
+        else:
+            holders = table.holders(fact, found.allowed)
+            nowhere = not any(holds(found.passages[i], fact) for i in holders)
+            derived = nowhere and follows(found, fact)
+            compared_with = contexts if holders or not derived else []
+            signals = [_conflict(found, fact, mask, facts, holders) for mask in compared_with]
+            signals.append(absent_signal(found, fact, facts) if nowhere and not derived else None)
+            signals += [_exchanged(found, fact, facts), _swapped(found, fact, facts)]
+        strongest = max((s for s in signals if s is not None), key=lambda s: s.strength, default=None)
+        if strongest is not None:
+            yield strongest
+
+
+def _contexts(found: Match, bits: int, clauses: Sequence[int]) -> list[int]:
+    # What surrounds the fact: the rest of its clause if that says enough, and the rest of the sentence.
+    whole = (1 << len(found.bits)) - 1 & ~bits
+    own = 0
+    for mask in clauses:
+        if mask & bits:
+            own |= mask
+    own &= ~bits
+    if own != whole and found.value(own) >= 2.0:
+        return [own, whole]
+    return [whole] if found.value(whole) >= 1.0 else []
+
+
+def _conflict(found: Match, fact: Fact, context: int, facts: Sequence[Fact], holders: Sequence[int]) -> Signal | None:
+    held = max((found.share(i, context) for i in holders), default=0.0)
+    absent = not holders and fact.kind != "name"
+    best: tuple[float, Passage, Fact] | None = None
+    for covered, i in found.best_passages(context):
+        if i in holders or covered < (_SAME_THING_ABSENT if absent else _SAME_THING) or covered < held + _MARGIN:
+            continue
+        passage = found.passages[i]
+        for other in passage.facts:
+            if other.kind != fact.kind or compared(passage.text, other) or (fact.kind == "name" and _same(fact, other)):
+                continue
+            if not comparable(fact, other) and not (absent and _counts_alike(found.said, fact, passage, other)):
+                continue
+            slot, alike = _slot(found.said, fact, passage, other), likeness(fact, other)
+            mates = [mate for mate in facts if mate is not fact and _same(mate, other)]
+            if any(fact.kind != "name" or found.mask(mate.start, mate.end) & context for mate in mates):
+                continue
+            if mates and not (_alike_in_form(fact, other) and _both_lead(found, fact, context, passage, other)):
+                continue
+            if mates:
+                slot = max(slot, 0.7)  # two names of the claim in each other's place
+            elif fact.kind == "name" and not alike and not _may_replace(found.said, fact, passage, other):
+                if covered < _ELSEWHERE or held > covered - 0.4 or not _stands_for(found, fact, other, i, holders):
+                    continue
+                slot = max(slot, 0.5)
+            score = _strength(covered, slot, alike, held, absent)
+            if best is None or score > best[0]:
+                best = (score, passage, other)
+    if best is None:
+        return None
+    score, passage, other = best
+    reason = f"the evidence has {other.text!r} where the claim has {fact.text!r}"
+    return signal(fact.kind, (fact.start, fact.end, fact.text), passage, (other.start, other.end), reason, score)
+
+
+def _counts_alike(said: Said, fact: Fact, passage: Passage, other: Fact) -> bool:
+    """Whether two bare numbers stand behind the same word, or before the same: "aged 11", "week 58", "84/7"."""
+    if fact.kind != "number" or other.kind != "number" or fact.dimension or other.dimension or agree(fact, other):
+        return False
+    if _role(said, fact, passage, other) >= 0.6:
+        return True
+    mine, theirs = said.after(fact.end, 1), passage.after(other.end, 1)
+    return bool(mine and theirs) and mine[0].stem == theirs[0].stem and mine[0].stem not in STOPWORDS
+
+
+def _strength(covered: float, slot: float, alike: float, held: float, absent: bool) -> float:
+    if absent:
+        return 0.33 + 0.5 * covered + 0.3 * slot + 0.4 * alike
+    return 0.6 * covered + 0.4 * slot + 0.2 * alike - 0.3 * held
+
+
+def _named(found: Match, fact: Fact, bits: int) -> list[int]:
+    """The passages that have the claim's name."""
+    holders = []
+    for i, mask in found.exact.items():
+        if mask & bits and (mask & bits == bits or any(_same(fact, other) for other in found.passages[i].facts)):
+            holders.append(i)
+    if holders or len(fact.text) > 6 or not fact.text.isupper():
+        return holders
+    return [i for i in found.top if any(_same(fact, other) for other in found.passages[i].facts)]
+
+
+def _same(fact: Fact, other: Fact) -> bool:
+    if fact.kind == "name" and _joined(fact.text).startswith(_joined(other.text)):
+        return True  # "Greyfriars", "Grey friars"; "US Navy", "U.S. Navy"
+    return agree(fact, other) and not (fact.kind == "name" and likeness(fact, other))
+
+
+@lru_cache(maxsize=8192)
+def _joined(text: str) -> str:
+    return text.replace(" ", "").replace(".", "").casefold()
+
+
+def _slot(said: Said, fact: Fact, passage: Passage, other: Fact, near: int = _FACT_CONFLICTS_NEAR) -> float:
+    """How alike the surroundings of the two facts are: share of the claim's nearest words that stand near the rival,
+    0..1.
+    """
+    mine = (*said.before(fact.start, near), *said.after(fact.end, near))
+    theirs = {word.stem for word in (*passage.before(other.start, near), *passage.after(other.end, near))}
+    weight = sum(max(word.weight, 0.2) for word in mine)
+    return sum(max(word.weight, 0.2) for word in mine if word.stem in theirs) / weight if weight else 0.0
+
+
+def _may_replace(said: Said, fact: Fact, passage: Passage, other: Fact) -> bool:
+    # A name replaces another only between the same neighbours, if both are written alike, and if the claim doesn't
+    # speak of it.
+    if not isinstance(other.value, tuple) or any(part in said.positions for part in other.value):
+        return False
+    if _shape(fact.text) != _shape(other.text) or len(other.text) == 1:
+        return False
+    return _slot(said, fact, passage, other, near=2) >= 0.5
+
+
+def _stands_for(found: Match, fact: Fact, other: Fact, i: int, holders: Sequence[int]) -> bool:
+    """Whether the passage tells what the claim tells, of somebody else: the claim's name is neither in it nor next to
+    it.
+    """
+    if not isinstance(other.value, tuple) or any(part in found.said.positions for part in other.value):
+        return False
+    near = any(
+        abs(i - holder) <= 1 and found.passages[holder].document == found.passages[i].document for holder in holders
+    )
+    return not near and _alike_in_form(fact, other)
+
+
+def _shape(text: str) -> bool:
+    letters = [character for character in text if character.isalpha()]
+    return all(character.isupper() for character in letters)
+
+
+def _alike_in_form(fact: Fact, other: Fact) -> bool:
+    return _shape(fact.text) == _shape(other.text) and len(fact.text.split()) == len(other.text.split()) >= 2
+
+
+def _both_lead(found: Match, fact: Fact, context: int, passage: Passage, other: Fact) -> bool:
+    """Whether both names open what they are said in, as subjects do."""
+    first = next((found.words[i] for b, i in enumerate(found.bits) if context >> b & 1), None)
+    if first is None or first.start < fact.start:
+        return False
+    return not any(word.weight >= 1.0 and word.end <= other.start for word in passage.words)
+
+
+def _exchanged(found: Match, fact: Fact, facts: Sequence[Fact]) -> Signal | None:
+    """A fact the passage has, but in another role: "paid on" one date, "on the register on" the other."""
+    for i in found.top[:2]:
+        passage = found.passages[i]
+        covered = found.coverage((i,))
+        own = [other for other in passage.facts if agree(fact, other)]
+        if covered < 0.6 or not own:
+            continue
+        mine = max(_role(found.said, fact, passage, other) for other in own)
+        if mine > 0.6 or _followed_alike(found.said, fact, passage, own):
+            continue
+        for other in passage.facts:
+            if other in own or not comparable(fact, other):
+                continue
+            role = _role(found.said, fact, passage, other)
+            if role < 0.6 or role - mine < 0.4:
+                continue
+            taken = max(
+                (_role(found.said, there, passage, other) for there in facts if agree(there, other)), default=0.0
+            )
+            if taken < role and not _at_home(found, fact, passage, own, other):
+                reason = f"the evidence has {other.text!r} in the place of {fact.text!r}, which it has elsewhere"
+                strength = 0.5 * covered + 0.5 * role
+                return signal(
+                    fact.kind, (fact.start, fact.end, fact.text), passage, (other.start, other.end), reason, strength
+                )
+    return None
+
+
+def _at_home(found: Match, fact: Fact, passage: Passage, own: Sequence[Fact], other: Fact) -> bool:
+    """Whether the claim speaks of the stretch that has its fact: "treated ones lost 9%, untreated ones 26%"."""
+    piece = next(
+        (p.words for p in found.said.stretches if any(found.words[i].start == fact.start for i in p.words)), ()
+    )
+    wanted = {found.words[i].stem: found.words[i].weight for i in piece if found.words[i].start != fact.start}
+
+    def told(facts: Sequence[Fact]) -> set[str]:
+        starts = {one.start for one in facts}
+        words = passage.words
+        return {
+            words[i].stem for p in passage.stretches if any(words[k].start in starts for k in p.words) for i in p.words
+        }
+
+    ours, theirs = told(own), told([other])
+    mine = sum(weight for root, weight in wanted.items() if root in ours - theirs)
+    return mine >= 1.0 and mine > sum(weight for root, weight in wanted.items() if root in theirs - ours)
+
+
+def _followed_alike(said: Said, fact: Fact, passage: Passage, own: Sequence[Fact]) -> bool:
+    """Whether the fact is followed by the same words as where the passage has it: its place is the right one."""
+    mine = [word.stem for word in said.content_after(fact.end, 2)]
+    return bool(mine) and any([word.stem for word in passage.content_after(other.end, 2)] == mine for other in own)
+
+
+def _role(said: Said, fact: Fact, passage: Passage, other: Fact) -> float:
+    """How alike what leads up to two facts is, 0..1: the word before each, and the content word before each."""
+    mine, theirs = said.before(fact.start, _LEAD), passage.before(other.start, _LEAD)
+    if not mine or not theirs:
+        return 0.0
+    before, their_before = _last_content(mine), _last_content(theirs)
+    return 0.4 * (mine[-1].stem == theirs[-1].stem) + 0.6 * (bool(before) and before == their_before)
+
+
+def _last_content(words: Sequence[Token]) -> str:
+    for word in reversed(words):
+        if word.weight >= 0.4 and not word.stem[0].isdigit() and word.text.lower() not in MAGNITUDES:
+            return word.stem
+    return ""
+
+
+def _swapped(found: Match, fact: Fact, facts: Sequence[Fact]) -> Signal | None:
+    """Two facts of the claim that have changed places: "from 30 April to 1 September" for "from 1 September to 30
+    April".
+    """
+    for i in found.top[:2]:
+        passage, covered = found.passages[i], found.coverage((i,))
+        own = next((other for other in passage.facts if agree(fact, other)), None)
+        if own is None or covered < 0.5:
+            continue
+        mine = _preposition(found.said, fact.start)
+        for mate in facts:
+            place = next((other for other in passage.facts if agree(mate, other)), None)
+            if mate is fact or place is None or place == own or mate.kind != fact.kind:
+                continue
+            if fact.dimension != place.dimension:
+                continue
+            leads = (
+                _preposition(found.said, mate.start),
+                _preposition(passage, own.start),
+                _preposition(passage, place.start),
+            )
+            if mine and leads[0] and mine != leads[0] and leads == (leads[0], leads[0], mine):
+                reason = f"the evidence has {place.text!r} and {own.text!r} the other way round"
+                span = (fact.start, fact.end, fact.text)
+                return signal(fact.kind, span, passage, (place.start, place.end), reason, 0.5 + 0.5 * covered)
+    return None
+
+
+def _preposition(said: Said, start: int) -> str:
+    before = said.before(start, 1)
+    return before[-1].stem if before and before[-1].text.lower() in _PREPOSITIONS else ""

@@ -1,0 +1,242 @@
+"""Stretches of evidence that give a value, and the words that part one from another.
+
+"80 km/h by day and 60 km/h at night" is one passage and two stretches: each has a value of the same kind, and "day" and
+"night" part them. What follows from that for an answer that names neither is in ``conditions``; for a claim that names
+one, in ``contradictions``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import cached_property, lru_cache
+from itertools import islice, pairwise
+
+from masis.offline.matching.passages import Passage
+from masis.offline.parsing.facts import Fact, agree, comparable
+from masis.offline.text.lexicon import loose_keys
+from masis.offline.text.tokens import Token, tokens
+
+LABEL_WORDS = 6
+MOST_UNITS = 200
+"""Stretches with a comparable value that are looked at for one claim."""
+MOSTLY_TOLD, LABELS_TELL = 0.6, 0.5
+"""The share of a claim's words that two stretches must have for a value to count as taken from the wrong one; labels
+say little.
+"""
+
+_COMPARING = frozenset(
+    """under over above below more less least most before after until within without outside inside not other others
+    otherwise elsewhere first second only except unless each every all any both no between during through""".split()
+)
+"""Function words that make a condition."""
+OPENERS = frozenset(
+    """for in within to under over above below during from at by if when on after before outside inside elsewhere with
+    without until through across among per as between since of compared versus vs against""".split()
+)
+_JOINING = frozenset("compared versus vs against".split())
+PRONOUNS = frozenset("it its they their this these those that".split())
+_CUTS = (re.compile(r"[;|]|\s[-–—]\s"), re.compile(r","), re.compile(r"\b(?:and|but|while|whereas)\b"))
+LABEL = re.compile(r"[\s|>*•+-]*[^:|\n]{1,60}[:|]")
+_REACH = 5
+"""Words behind an opener that belong to its phrase."""
+
+
+class Unit:
+    """A stretch of a passage with the value it gives and its other words, as far as they tell conditions apart."""
+
+    def __init__(self, passage: Passage, start: int, end: int, value: Fact) -> None:
+        self.at, self.passage, self.start, self.end, self.value = passage.at, passage, start, end, value
+        self.text = passage.text[start:end].strip(" \t\n,;|")
+        self.words = [
+            word
+            for word in passage.words
+            if start <= word.start < end
+            and not (value.start <= word.start < value.end)
+            and (word.weight > 0 or word.text.lower() in _COMPARING or (_letter(word) and word.start > start))
+            and word.text.lower() not in _JOINING
+        ]
+        self.keys = {word.stem: word for word in self.words}
+
+    @cached_property
+    def labelled(self) -> bool:
+        """Whether it reads "label: value", with few words beside."""
+        return len(self.words) <= LABEL_WORDS and bool(LABEL.match(self.text))
+
+    @cached_property
+    def conditional(self) -> frozenset[str]:
+        """The words in a label, or in a phrase that a preposition opens."""
+        if self.labelled:
+            return frozenset(self.keys)
+        found, left = set(), 0
+        previous_end = self.start
+        for word in self.passage.words:
+            if not self.start <= word.start < self.end:
+                continue
+            broken = any(mark in ",;:()" for mark in self.passage.text[previous_end : word.start])
+            previous_end = word.end
+            lower = word.text.lower()
+            if broken or lower in PRONOUNS or self.value.start <= word.start < self.value.end:
+                left = 0
+            if left or lower in _COMPARING:
+                found.add(word.stem)
+            left = _REACH if lower in OPENERS else max(0, left - 1)
+        return frozenset(found)
+
+    @cached_property
+    def leans(self) -> bool:
+        """Whether its subject is a pronoun, so that it takes over what was said before."""
+        return any(word.text.lower() in PRONOUNS for word in self.passage.words if self.start <= word.start < self.end)
+
+
+def units(fact: Fact, passages: Sequence[Passage]) -> Iterator[Unit]:
+    """The stretches of the evidence that give a value of this kind."""
+    for passage in passages:
+        values = [other for other in passage.facts if other.kind == fact.kind and _alike(fact, other, passage)]
+        if not values:
+            continue
+        cuts = (cut for a, b in pairwise(values) if (cut := _cut(passage, a, b)))
+        for start, end in pairwise([0, *cuts, len(passage.text)]):
+            inside = [value for value in values if start <= value.start < end]
+            if inside:
+                yield _unit(passage, start, end, _value(fact, inside))
+
+
+def _unit(passage: Passage, start: int, end: int, value: Fact) -> Unit:
+    """The stretch as kept by its passage: many claims ask for it."""
+    known = passage.units.get((start, end, value.start))
+    if known is None:
+        known = passage.units[start, end, value.start] = Unit(passage, start, end, value)
+    assert isinstance(known, Unit)
+    return known
+
+
+def _alike(fact: Fact, other: Fact, passage: Passage) -> bool:
+    if comparable(fact, other) or says(other, fact):
+        return True
+    # A bare number may stand behind a label for the same thing: "Free: 10" beside "The limit is 100."
+    bare = fact.kind == "number" and not fact.dimension and not other.dimension
+    return bare and len(passage.words) <= LABEL_WORDS and bool(LABEL.match(passage.text))
+
+
+def _value(fact: Fact, inside: Sequence[Fact]) -> Fact:
+    """The fact that the stretch gives: the claim's, else the last one written in the claim's unit, else the last."""
+    same = [value for value in inside if says(value, fact)]
+    unit = [value for value in inside if _written_unit(value) == _written_unit(fact)]
+    return (same or unit or list(inside))[-1]
+
+
+def _written_unit(fact: Fact) -> str:
+    return re.sub(r"[\d.,\s]+", "", fact.text).lower()
+
+
+def says(one: Fact, other: Fact) -> bool:
+    """Whether two facts give the same value, as far as both go."""
+    return agree(one, other) or agree(other, one)
+
+
+def _cut(passage: Passage, a: Fact, b: Fact) -> int:
+    """Where between two values one stretch ends and the next begins; 0 where nothing parts them."""
+    between = passage.text[a.end : b.start]
+    for mark in _CUTS:
+        if found := mark.search(between):
+            return a.end + found.start()
+    return 0
+
+
+def met(words: Iterable[Token], said: Collection[str]) -> list[Token]:
+    """The words that are said, to the letter or by a relative."""
+    return [word for word in words if word.stem in said or any(key in said for key in loose_keys(word.stem))]
+
+
+def _letter(word: Token) -> bool:
+    return len(word.text) == 1 and word.text.isupper()
+
+
+@lru_cache(maxsize=1024)
+def letters(text: str) -> frozenset[str]:
+    """The single capitals that name something ("zone A"), as stems; one that opens the text may be an article."""
+    return frozenset(word.stem for word in tokens(text) if _letter(word) and word.start > 0)
+
+
+def in_place_of(one: Unit, other: Unit) -> frozenset[str]:
+    """The words before the same word in both stretches, each in the other's place: "small loaves", "large loaves"."""
+    mine, theirs = _before_shared(one, other), _before_shared(other, one)
+    both = mine.keys() & theirs.keys()
+    return frozenset(root for shared in both for root in (mine[shared], theirs[shared]))
+
+
+def _before_shared(one: Unit, other: Unit) -> dict[str, str]:
+    apart = {word.start: word.stem for word in difference(one, other)}
+    words = [word for word in one.passage.words if one.start <= word.start < one.end]
+    return {b.stem: a.stem for a, b in pairwise(words) if a.start in apart and b.stem in other.keys}
+
+
+def difference(one: Unit, other: Unit) -> list[Token]:
+    """The words of one stretch that the other lacks."""
+    return [word for root, word in one.keys.items() if root not in other.keys]
+
+
+def misplaced(fact: Fact, words: Sequence[Token], passages: Sequence[Passage]) -> tuple[Unit, Unit] | None:
+    """The stretch that has the claim's value and the one whose condition the claim names, where those are two.
+
+    "The Pro tier has a limit of 10MB" takes its value from the first of "Free tier: 10MB limit", "Pro tier: 100MB
+    limit". ``words`` are the claim's; None where the claim names no condition, or the one its value has.
+    """
+    said = {word.stem for word in words if word.weight > 0 or word.text.lower() in _COMPARING}
+    rest_of_claim = {word.stem for word in words if word.weight > 0 and not fact.start <= word.start < fact.end}
+    known = list(islice(units(fact, passages), MOST_UNITS))
+    right = [unit for unit in known if says(unit.value, fact)]
+    for mine in right:
+        for other in known:
+            if other in right or not _side_by_side(mine, other):
+                continue
+            told = sum(root in mine.keys or root in other.keys for root in rest_of_claim)
+            least = LABELS_TELL if mine.labelled and other.labelled else MOSTLY_TOLD
+            if _names_the_other(mine, other, said) and told >= least * len(rest_of_claim):
+                return None if _alike_elsewhere(other, right, said) else (mine, other)
+    return None
+
+
+def _names_the_other(mine: Unit, other: Unit, said: Collection[str]) -> bool:
+    """Whether all that makes the other's condition is said, and nothing of mine."""
+    own = [word for word in difference(mine, other) if word.stem in mine.conditional]
+    rest = [word for word in difference(other, mine) if word.stem in other.conditional]
+    return bool(own) and not met(own, said) and 0 < len(rest) == len(met(rest, said))
+
+
+def _side_by_side(one: Unit, other: Unit) -> bool:
+    if one.at == other.at or (one.labelled and other.labelled):
+        return True
+    first, second = sorted((one, other), key=lambda unit: unit.at)
+    same = first.passage.document == second.passage.document
+    return same and second.passage.start - first.passage.end <= 2 and second.leans
+
+
+def _alike_elsewhere(other: Unit, right: Sequence[Unit], said: Collection[str]) -> bool:
+    """Whether some stretch has the claim's value under all that the claim says."""
+    named = {word.stem for word in met(other.words, said)}
+    return any(named <= unit.keys.keys() for unit in right)
+
+
+def told_of_its_own(fact: Fact, said: Collection[str], passage: Passage, rival: int) -> bool:
+    """Whether the passage gives the claim's value too, in a stretch that the claim names, and not the rival's.
+
+    "At night it is 60 km/h" is not denied by "80 km/h by day and 60 km/h at night". ``said`` are the stems of the
+    claim, ``rival`` is where the passage has the other value. What parts the claim's stretch must all be said; of what
+    parts the rival's, nothing may be said, but for what the later stretch takes over from an earlier one.
+    """
+    known = list(units(fact, [passage]))
+    theirs = [unit for unit in known if unit.start <= rival < unit.end and not says(unit.value, fact)]
+    for mine in (unit for unit in known if says(unit.value, fact)):
+        for other in theirs:
+            own, rest = difference(mine, other), difference(other, mine)
+            named, strange = met(own, said), met(rest, said)
+            if (
+                named
+                and len(named) == len(own)
+                and len(strange) < len(rest)
+                and not (strange and other.start > mine.start)
+            ):
+                return True
+    return False

@@ -1,0 +1,115 @@
+"""How sure a signal of contradiction is, from what surrounds it: a small fitted judge behind the rules.
+
+The rules see words in places. Long passages, words around the two places that differ, and values that the evidence has
+elsewhere make it likelier that a passage speaks of something else. A signal that is not sure enough is kept, and shown,
+but no longer decides. Fitted by `tools/fit_offline.py` on claims known to be true and claims known to be altered.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from masis.offline.matching.assessment import Signal
+from masis.offline.matching.overlap import Match
+from masis.offline.matching.passages import Passage
+from masis.offline.parsing.polarity import tentative
+
+KINDS = ("number", "date", "name", "negation", "direction")
+NAMES = (
+    "strength",
+    "covered",
+    "margin",
+    "near",
+    "shared",
+    "modal_passage",
+    "modal_claim",
+    "known",
+    "passage_words",
+    "evidence_length",
+    "tentative",
+    *(f"is_{kind}" for kind in KINDS),
+)
+FAINT = 0.6
+"""What is left at most of the strength of a signal that is not sure enough."""
+REACH = 4.0
+"""How many standard deviations from the mean a measurement counts."""
+_NEAR, _AROUND = 3, 4
+_MODALS = frozenset("may might could should would can".split())
+
+
+@dataclass(frozen=True, slots=True)
+class Sureness:
+    """Fitted weights, one a measurement of `NAMES`; a signal is sure from the probability `least` on."""
+
+    centre: tuple[float, ...]
+    spread: tuple[float, ...]
+    weights: tuple[float, ...]
+    base: float
+    least: float
+
+    @classmethod
+    def read(cls, raw: Mapping[str, Any]) -> "Sureness":
+        """From the plain values of the weights' file; raises KeyError where one is missing."""
+        centre, spread, weights = (tuple(raw[name]) for name in ("centre", "spread", "weights"))
+        return cls(centre, spread, weights, raw["base"], raw["least"])
+
+    def probability(self, measured: Mapping[str, float]) -> float:
+        """That the claim says something else than the passage, 0..1."""
+        odds = self.base
+        for name, centre, spread, weight in zip(NAMES, self.centre, self.spread, self.weights, strict=True):
+            odds += weight * max(-REACH, min(REACH, (measured[name] - centre) / spread))
+        return 1.0 / (1.0 + math.exp(-odds))
+
+    def weighed(self, signal: Signal, found: Match) -> Signal:
+        """The signal, its strength held down where it is not sure enough."""
+        if signal.strength <= FAINT or signal.kind not in KINDS:
+            return signal
+        measured = circumstances(signal, found)
+        if measured is None or self.probability(measured) >= self.least:
+            return signal
+        return signal.with_strength(FAINT)
+
+
+def circumstances(signal: Signal, found: Match) -> dict[str, float] | None:
+    """What surrounds a signal, by the `NAMES`; None where its passage isn't among those that share a word with the
+    claim.
+    """
+    at = _place(signal, found)
+    if at is None:
+        return None
+    passage, said = found.passages[at], found.said
+    whole = (1 << len(found.bits)) - 1
+    own = found.share(at, whole)
+    start, end = signal.claim_span
+    begin, finish = signal.evidence_start - passage.start, signal.evidence_end - passage.start
+    mine = (*said.content_before(start, _NEAR), *said.content_after(end, _NEAR))
+    theirs = {
+        word.stem for word in (*passage.content_before(begin, _AROUND), *passage.content_after(finish, _AROUND))
+    } | {word.stem for word in passage.weighty if begin <= word.start < finish}
+    inside = [word.stem for word in said.weighty if word.start < end and start < word.end]
+    measured = {
+        "strength": signal.strength,
+        "covered": own,
+        "margin": max((found.share(i, whole) for i in found.top), default=0.0) - own,
+        "near": sum(word.stem in theirs for word in mine) / len(mine) if mine else 0.0,
+        "shared": len(said.content & passage.content) / max(1, len(passage.content)),
+        "modal_passage": _modals(passage.lowers),
+        "modal_claim": _modals(said.lowers),
+        "known": float(all(any(root in found.passages[i].positions for i in found.score) for root in inside)),
+        "passage_words": math.log1p(len(passage.content)),
+        "evidence_length": math.log1p(len(signal.evidence_text)),
+        "tentative": float(tentative(passage.text)),
+    }
+    return measured | {f"is_{kind}": float(signal.kind == kind) for kind in KINDS}
+
+
+def _modals(words: list[str]) -> float:
+    return float(sum(word in _MODALS for word in words))
+
+
+def _place(signal: Signal, found: Match) -> int | None:
+    def holds(passage: Passage) -> bool:
+        return passage.evidence_id == signal.evidence_id and passage.start <= signal.evidence_start < passage.end
+
+    return next((i for i in (*found.top, *found.score) if holds(found.passages[i])), None)

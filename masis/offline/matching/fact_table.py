@@ -1,0 +1,112 @@
+"""The numbers, dates and names of all evidence, each value once with the passages that have it."""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Hashable, Iterable, Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+from masis.offline.matching.passages import Passage
+from masis.offline.parsing.facts import OPENING, Day, Fact, agree, initials, number, reach, unpointed
+
+
+class _Held(NamedTuple):
+    """A value with the indices of the passages that have it."""
+
+    fact: Fact
+    where: list[int]
+
+
+class FactTable:
+    """Which passages say the same as a fact; what is asked once is remembered.
+
+    Values that can agree lie near each other or begin alike, so that few need to be compared.
+    """
+
+    def __init__(self, found: list[Passage]) -> None:
+        """`found` are the passages in order; the table speaks of them by index."""
+        self._passages = found
+        self._same: dict[Hashable, list[int]] = {}
+        self._named: dict[Hashable, frozenset[int]] = {}
+
+    def holders(self, fact: Fact, allowed: frozenset[int] | None) -> list[int]:
+        """The passages (of the allowed documents) that have a number or date saying the same."""
+        key = _essence(fact)
+        same = self._same.get(key)
+        if same is None:
+            near = self._near_number(fact) if fact.kind == "number" else self._near_date(fact)
+            same = self._same[key] = sorted(_agreeing(fact, near))
+        return same if allowed is None else [i for i in same if self._passages[i].document in allowed]
+
+    def named(self, fact: Fact) -> frozenset[int]:
+        """The passages that have the name, be it written together or apart."""
+        key = _essence(fact)
+        same = self._named.get(key)
+        if same is None:
+            held = _agreeing(fact, self._near_name(fact))
+            joined = fact.text.replace(" ", "").casefold()
+            if len(joined) > 5:
+                held.update(i for i, passage in enumerate(self._passages) if joined in passage.joined)
+            same = self._named[key] = frozenset(held)
+        return same
+
+    @cached_property
+    def _values(self) -> dict[str, list[_Held]]:
+        told: dict[Hashable, _Held] = {}
+        for i, passage in enumerate(self._passages):
+            for fact in passage.facts:
+                told.setdefault(_essence(fact), _Held(fact, [])).where.append(i)
+        return {kind: [held for held in told.values() if held.fact.kind == kind] for kind in ("number", "date", "name")}
+
+    @cached_property
+    def _numbers(self) -> tuple[list[float], list[_Held]]:
+        ordered = sorted(self._values["number"], key=lambda held: number(held.fact))
+        return [number(held.fact) for held in ordered], ordered
+
+    def _near_number(self, fact: Fact) -> Sequence[_Held]:
+        values, ordered = self._numbers
+        value = number(fact)
+        return ordered[bisect_left(values, value - reach(value)) : bisect_right(values, value + reach(value))]
+
+    @cached_property
+    def _dates(self) -> dict[int, list[_Held]]:
+        by_year: dict[int, list[_Held]] = {}
+        for held in self._values["date"]:
+            by_year.setdefault(_year(held.fact), []).append(held)
+        return by_year
+
+    def _near_date(self, fact: Fact) -> Sequence[_Held]:
+        year = _year(fact)
+        return [*self._dates.get(year, ()), *self._dates.get(0, ())] if year else self._values["date"]
+
+    @cached_property
+    def _names(self) -> dict[Hashable, list[_Held]]:
+        by_key: dict[Hashable, list[_Held]] = {}
+        for held in self._values["name"]:
+            text = held.fact.text
+            for key in (*_openings(held.fact), ("written", unpointed(text)), ("short", initials(text))):
+                by_key.setdefault(key, []).append(held)
+        return by_key
+
+    def _near_name(self, fact: Fact) -> Iterable[_Held]:
+        keys = (*_openings(fact), ("written", initials(fact.text)), ("short", unpointed(fact.text)))
+        return [held for key in keys for held in self._names.get(key, ())]
+
+
+def _agreeing(fact: Fact, near: Iterable[_Held]) -> set[int]:
+    return {i for other, where in near if agree(fact, other) for i in where}
+
+
+def _essence(fact: Fact) -> Hashable:
+    """What of a fact matters for whether another says the same."""
+    return (fact.kind, fact.text, fact.value, fact.dimension, fact.digits)
+
+
+def _year(fact: Fact) -> int:
+    assert isinstance(fact.value, Day)
+    return fact.value.year
+
+
+def _openings(fact: Fact) -> set[tuple[str, str]]:
+    """How the parts of a name begin: names that agree by a part share one of these."""
+    assert isinstance(fact.value, tuple)
+    return {("begins", str(part)[:OPENING]) for part in fact.value}

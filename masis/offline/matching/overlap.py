@@ -1,0 +1,272 @@
+"""Which words of a claim which passages hold: the measured overlap that every later judgement starts from.
+
+Matches are kept as bit masks, one bit a content word of the claim, so that the coverage of a window of passages is
+the union of its masks.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from heapq import nsmallest
+from itertools import pairwise
+
+from masis.offline.matching.passages import Passage
+from masis.offline.parsing.parsed_sentence import Said
+from masis.offline.text.lexicon import loose_keys
+from masis.offline.text.tokens import Token
+
+LOOSE = 0.65
+"""What a match by prefix or synonym counts, against 1 for the same stem."""
+_TOP, _REACH = 5, 2
+_COMPARED, _KEPT = 8, 4
+
+
+@dataclass
+class Match:
+    """A part of a claim laid beside the passages.
+
+    `bits` are the word indices behind the bits of the masks; `exact` and `loose` map passage index -> mask; `top` are
+    the best passages, best first; `window` the run of up to three passages that together cover most. `allowed` are the
+    documents whose passages count, None for all. What depends on the claim alone is shared with the matches that
+    `within` makes of this one.
+    """
+
+    said: Said
+    bits: list[int]
+    weights: list[float]
+    total: float
+    passages: Sequence[Passage]
+    exact: dict[int, int] = field(default_factory=dict)
+    loose: dict[int, int] = field(default_factory=dict)
+    score: dict[int, float] = field(default_factory=dict)
+    top: list[int] = field(default_factory=list)
+    window: tuple[int, ...] = ()
+    allowed: frozenset[int] | None = None
+    known: dict[tuple[int, int], float] = field(default_factory=dict)
+    spans: dict[tuple[int, int], int] = field(default_factory=dict)
+    ranked: dict[int, list[tuple[float, int]]] = field(default_factory=dict)
+
+    @cached_property
+    def words(self) -> Sequence[Token]:
+        """The claim's words."""
+        return self.said.words
+
+    @cached_property
+    def held(self) -> list[tuple[int, int, float]]:
+        """Each passage that has a word of the claim, with the mask of those words and its score."""
+        exact, loose = self.exact, self.loose
+        return [(i, exact.get(i, 0) | loose.get(i, 0), score) for i, score in self.score.items()]
+
+    @cached_property
+    def polar(self) -> frozenset[str]:
+        """The stems with an opposite in all passages that have a word of the claim."""
+        return frozenset().union(*(self.passages[i].polar for i in self.score))
+
+    @cached_property
+    def region(self) -> list[int]:
+        """The passages that bear the claim best, and their neighbours in the same document."""
+        best = self.score[self.top[0]] if self.top else 0.0
+        wanted: dict[int, None] = {}
+        for i in self.top[:3]:
+            if self.score[i] < 0.5 * best:
+                continue
+            for k in range(max(0, i - _REACH), min(len(self.passages), i + _REACH + 1)):
+                if self.passages[k].document == self.passages[i].document:
+                    wanted[k] = None
+        return list(wanted)
+
+    def value(self, exact: int, loose: int = 0) -> float:
+        """The weight of the words in the masks."""
+        loose &= ~exact
+        key = (exact, loose)
+        total = self.known.get(key)
+        if total is None:
+            total = self.known[key] = self._sum(exact) + LOOSE * self._sum(loose)
+        return total
+
+    def _sum(self, mask: int) -> float:
+        weights, total = self.weights, 0.0
+        while mask:
+            low = mask & -mask
+            total += weights[low.bit_length() - 1]
+            mask ^= low
+        return total
+
+    def covered(self, window: Sequence[int]) -> tuple[int, int]:
+        """The masks of several passages together."""
+        exact = loose = 0
+        for i in window:
+            exact |= self.exact.get(i, 0)
+            loose |= self.loose.get(i, 0)
+        return exact, loose
+
+    def coverage(self, window: Sequence[int], without: int = 0) -> float:
+        """The share of the claim's content that the window covers, 0..1; bits in `without` are left out of both
+        sides.
+        """
+        exact, loose = self.covered(window)
+        if not without:
+            return self.value(exact, loose) / self.total
+        rest = self.total - self.value(without)
+        return self.value(exact & ~without, loose & ~without) / rest if rest > 0 else 0.0
+
+    def mask(self, start: int, end: int) -> int:
+        """The bits of the content words inside a span of the claim."""
+        known = self.spans.get((start, end))
+        if known is None:
+            words = self.words
+            inside = [1 << b for b, i in enumerate(self.bits) if words[i].start < end and start < words[i].end]
+            known = self.spans[start, end] = sum(inside)
+        return known
+
+    def around(self, start: int, end: int, near: int) -> int:
+        """The mask of the span and of the `near` content words on either side of it."""
+        words, bits = self.words, self.bits
+        first = next((b for b, i in enumerate(bits) if words[i].end > start), len(bits))
+        last = first
+        while last < len(bits) and words[bits[last]].start < end:
+            last += 1
+        return ((1 << min(len(bits), last + near)) - 1) & ~((1 << max(0, first - near)) - 1)
+
+    def share(self, passage: int, mask: int) -> float:
+        """The share of the words in the mask that the passage covers, 0..1."""
+        whole = self.value(mask)
+        if not whole:
+            return 0.0
+        return self.value(self.exact.get(passage, 0) & mask, self.loose.get(passage, 0) & mask) / whole
+
+    def best_passages(self, mask: int) -> list[tuple[float, int]]:
+        """The few passages that cover most of the mask, with their shares, best first."""
+        known = self.ranked.get(mask)
+        if known is None:
+            known = self.ranked[mask] = self._covering(mask)
+        return known
+
+    def _covering(self, mask: int) -> list[tuple[float, int]]:
+        least = 2 if mask.bit_count() > 2 else 1
+        near = [(-count, -score, i) for i, held, score in self.held if (count := (held & mask).bit_count()) >= least]
+        if len(near) > _COMPARED:
+            near = nsmallest(_COMPARED, near)
+        return [(-less, i) for less, i in sorted((-self.share(i, mask), i) for _, _, i in near)[:_KEPT]]
+
+
+def match(said: Said, passages: Sequence[Passage], exact: dict[str, list[int]], loose: dict[str, list[int]]) -> Match:
+    """Lay what a claim says beside all passages."""
+    words = said.words
+    bits = [i for i, word in enumerate(words) if word.weight > 0]
+    weights = [words[i].weight for i in bits]
+    found = Match(said, bits, weights, sum(weights), passages)
+    for b, i in enumerate(bits):
+        _count(found, 1 << b, weights[b], words[i].stem, exact, loose)
+    return _ranked(found)
+
+
+def within(whole: Match, allowed: frozenset[int]) -> Match:
+    """The same beside the passages of the `allowed` documents alone."""
+    passages = whole.passages
+    score = {i: s for i, s in whole.score.items() if passages[i].document in allowed}
+    return _ranked(
+        Match(
+            whole.said,
+            whole.bits,
+            whole.weights,
+            whole.total,
+            passages,
+            exact={i: m for i, m in whole.exact.items() if i in score},
+            loose={i: m for i, m in whole.loose.items() if i in score},
+            score=score,
+            allowed=allowed,
+            known=whole.known,
+            spans=whole.spans,
+        )
+    )
+
+
+def _ranked(found: Match) -> Match:
+    score = found.score
+    found.top = (
+        nsmallest(_TOP, score, key=lambda i: (-score[i], i))
+        if len(score) > 50
+        else sorted(score, key=lambda i: (-score[i], i))[:_TOP]
+    )
+    found.window = _best_window(found)
+    return found
+
+
+def _count(
+    found: Match, bit: int, weight: float, root: str, exact: dict[str, list[int]], loose: dict[str, list[int]]
+) -> None:
+    masks, score = found.exact, found.score
+    for i in exact.get(root, ()):
+        masks[i] = masks.get(i, 0) | bit
+        score[i] = score.get(i, 0.0) + weight
+    near = found.loose
+    for key in loose_keys(root):
+        for i in loose.get(key, ()):
+            mask = near.get(i, 0)
+            if not mask & bit and not masks.get(i, 0) & bit:
+                near[i] = mask | bit
+                score[i] = score.get(i, 0.0) + LOOSE * weight
+
+
+def _best_window(found: Match) -> tuple[int, ...]:
+    best: tuple[int, ...] = ()
+    best_value = -1.0
+    for i in found.top[:3]:
+        for window in neighbourhoods(found.passages, i):
+            # A wider window must earn its width.
+            value = found.value(*found.covered(window)) - 0.02 * found.total * len(window)
+            if value > best_value:
+                best, best_value = window, value
+    return best
+
+
+def neighbourhoods(passages: Sequence[Passage], i: int) -> list[tuple[int, ...]]:
+    """The passage alone, with its neighbours in the same document on either side, and with both."""
+    document = passages[i].document
+    before = i > 0 and passages[i - 1].document == document
+    after = i + 1 < len(passages) and passages[i + 1].document == document
+    windows: list[tuple[int, ...]] = [(i,)]
+    if before:
+        windows.append((i - 1, i))
+    if after:
+        windows.append((i, i + 1))
+    if before and after:
+        windows.append((i - 1, i, i + 1))
+    return windows
+
+
+def runs(words: Sequence[Token], passages: Sequence[Passage]) -> tuple[int, int, int]:
+    """Of the claim's words beside these passages: the longest common run, words in a run of two or more, words in one
+    of three.
+    """
+    longest = in_two = in_three = 0
+    best_here = [0] * len(words)
+    for passage in passages:
+        positions = passage.positions
+        previous: dict[int, int] = {}
+        for i, word in enumerate(words):
+            current = {p: previous.get(p - 1, 0) + 1 for p in positions.get(word.stem, ())}
+            if current:
+                best_here[i] = max(best_here[i], max(current.values()))
+            previous = current
+    covered_two, covered_three = [False] * len(words), [False] * len(words)
+    for i, length in enumerate(best_here):
+        longest = max(longest, length)
+        if length >= 2:
+            covered_two[i] = covered_two[i - 1] = True
+        if length >= 3:
+            covered_three[i] = covered_three[i - 1] = covered_three[i - 2] = True
+    in_two, in_three = sum(covered_two), sum(covered_three)
+    return longest, in_two, in_three
+
+
+def inversions(words: Sequence[Token], passage: Passage) -> float:
+    """Share of neighbouring matched words whose order the passage reverses, 0..1."""
+    places = [
+        positions[0]
+        for word in words
+        if word.weight > 0 and len(positions := passage.positions.get(word.stem, [])) == 1
+    ]
+    pairs = list(pairwise(places))
+    return sum(a > b for a, b in pairs) / len(pairs) if pairs else 0.0

@@ -1,0 +1,81 @@
+"""The evidence of a case, cut into passages and indexed once, so that every claim can be held against it quickly.
+
+A passage is a sentence, or a stretch of one that runs on (a table, a transcript): nothing is truncated. Passages know
+their words at once and their facts when first asked.
+"""
+
+from collections.abc import Iterable
+from functools import cached_property
+
+from masis.audit.sentences import split_sentences
+from masis.offline.parsing.parsed_sentence import Said
+from masis.offline.text.lexicon import loose_keys
+from masis.offline.text.tokens import Token, tokens
+
+LONGEST_PASSAGE = 80
+"""Words; a longer sentence is cut into several passages, which windows join again."""
+
+
+class Passage(Said):
+    """One sentence of one piece of evidence; `start` and `end` are offsets into that evidence's text, `at` is its place
+    among all passages of the case.
+    """
+
+    def __init__(self, document: int, evidence_id: str, text: str, start: int, words: list[Token]) -> None:
+        """`words` have offsets into `text`, the passage's own; `document` is the position of the evidence in the
+        case.
+        """
+        super().__init__(text, words)
+        self.document, self.evidence_id = document, evidence_id
+        self.start, self.end = start, start + len(text)
+        self.at = 0
+
+    @cached_property
+    def units(self) -> dict[tuple[int, int, int], object]:
+        """Kept by `variants`: its stretches by offsets and where their value stands."""
+        return {}
+
+    @cached_property
+    def joined(self) -> str:
+        """Its text in lower case without blanks, for names that are written together or apart."""
+        return self.text.replace(" ", "").casefold()
+
+
+def passages(document: int, evidence_id: str, text: str) -> Iterable[Passage]:
+    """The passages of one text, in order."""
+    for span in split_sentences(text):
+        sentence = text[span.start : span.end]
+        words = tokens(sentence)
+        if len(words) <= LONGEST_PASSAGE:
+            if words:
+                yield Passage(document, evidence_id, sentence, span.start, words)
+            continue
+        for first in range(0, len(words), LONGEST_PASSAGE):
+            part = words[first : first + LONGEST_PASSAGE]
+            begin, end = part[0].start, part[-1].end
+            shifted = [word._replace(start=word.start - begin, end=word.end - begin) for word in part]
+            yield Passage(document, evidence_id, sentence[begin:end], span.start + begin, shifted)
+
+
+def postings(found: list[Passage]) -> tuple[dict[str, list[int]], dict[str, list[int]]]:
+    """For each content stem, and for each looser key, the indices of the passages that hold it."""
+    exact: dict[str, list[int]] = {}
+    for i, passage in enumerate(found):
+        for root in passage.content:
+            exact.setdefault(root, []).append(i)
+    loose: dict[str, list[int]] = {}
+    for root, where in exact.items():
+        for key in loose_keys(root):
+            loose.setdefault(key, []).extend(where)
+    return exact, loose
+
+
+def names_in(found: list[Passage]) -> frozenset[str]:
+    """Words written with a capital inside a sentence, or before a colon as a speaker: names wherever they stand."""
+    names = set()
+    for passage in found:
+        text = passage.text
+        for i, word in enumerate(passage.words):
+            if word.weight >= 1.3 and word.text[0].isupper() and (i > 0 or text[word.end : word.end + 1] == ":"):
+                names.add(word.text)
+    return frozenset(names)

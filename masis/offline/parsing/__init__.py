@@ -1,0 +1,1 @@
+"""What one sentence says: its facts, units, polarity, modality and predicates."""

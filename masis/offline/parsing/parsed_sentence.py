@@ -1,0 +1,218 @@
+"""A sentence as both sides see it, claim and evidence alike: its words at once, what is read off them when first asked.
+
+Reading is what costs; whoever holds a claim against each of many chunks reads it once.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Sequence
+from functools import cached_property
+from operator import attrgetter
+from typing import NamedTuple
+
+from masis.offline.parsing.facts import Fact, extract
+from masis.offline.parsing.modality import Modal, modes
+from masis.offline.parsing.polarity import limited, negated, negation_cues, universal
+from masis.offline.parsing.predicates import Stretch, Telling, phrased, segments, stretches, tellings
+from masis.offline.text.lexicon import antonyms, loose_keys, phrases
+from masis.offline.text.tokens import Token
+
+# The clauses of a sentence, as bit masks over its content words: what is asserted together is compared together.
+
+_MARKS = frozenset(",;:()–—")
+_WORDS = frozenset("and but which who while whereas because although that including with whose where since".split())
+LEAST = 2.0
+"""The least weight a clause must have to stand alone."""
+
+
+def clauses(text: str, words: Sequence[Token]) -> list[int]:
+    """The masks of the clauses of a sentence in order; one too light to stand alone joins its neighbour."""
+    masks: list[int] = []
+    mask, weight, b, last = 0, 0.0, 0, -1
+    for i, word in enumerate(words):
+        if word.weight <= 0:
+            continue
+        if weight >= LEAST and _breaks(text, words, last, i):
+            masks.append(mask)
+            mask, weight = 0, 0.0
+        mask |= 1 << b
+        weight += word.weight
+        b, last = b + 1, i
+    if mask and weight < 1.0 and masks:
+        masks[-1] |= mask
+    elif mask:
+        masks.append(mask)
+    return masks
+
+
+def _breaks(text: str, words: Sequence[Token], left: int, right: int) -> bool:
+    between = text[words[left].end : words[right].start]
+    if not between.isspace() and any(mark in _MARKS for mark in between):
+        return True
+    return right - left > 1 and any(words[k].text in _WORDS for k in range(left + 1, right))
+
+
+_START, _END = attrgetter("start"), attrgetter("end")
+
+
+class Segment(NamedTuple):
+    """Part of a sentence between two clause marks: its words, the names in it, its content stems and their looser
+    keys.
+    """
+
+    words: Sequence[Token]
+    names: Sequence[Fact]
+    stems: frozenset[str]
+    keys: frozenset[str]
+
+
+class Said:
+    """A sentence, or a stretch of one that runs on; `words` have offsets into `text`.
+
+    `known_names` are words that are names even where a sentence starts.
+    """
+
+    def __init__(self, text: str, words: Sequence[Token], known_names: Collection[str] = ()) -> None:
+        self.text, self.words, self.known_names = text, words, known_names
+        self.content = frozenset(word.stem for word in words if word.weight > 0)
+
+    @cached_property
+    def keys(self) -> frozenset[str]:
+        """The looser keys of its content words."""
+        return frozenset(key for root in self.content for key in loose_keys(root))
+
+    @cached_property
+    def facts(self) -> list[Fact]:
+        """Its numbers, dates and names, with offsets into the text."""
+        return extract(self.text, self.known_names, self.words)
+
+    @cached_property
+    def names(self) -> list[Fact]:
+        """Its names alone."""
+        return [fact for fact in self.facts if fact.kind == "name"]
+
+    @cached_property
+    def lowers(self) -> list[str]:
+        """Its words in lower case."""
+        return [word.text.lower() for word in self.words]
+
+    @cached_property
+    def positions(self) -> dict[str, list[int]]:
+        """Where each stem stands, as word indices."""
+        found: dict[str, list[int]] = {}
+        for i, word in enumerate(self.words):
+            found.setdefault(word.stem, []).append(i)
+        return found
+
+    @cached_property
+    def cues(self) -> list[int]:
+        """Word indices of the negations themselves."""
+        return negation_cues(self.words)
+
+    @cached_property
+    def negated(self) -> dict[int, int]:
+        """Word indices in the scope of a negation, each with its cue."""
+        return negated(self.text, self.words, self.cues)
+
+    @cached_property
+    def universal(self) -> list[int]:
+        """Word indices of what leaves no exception."""
+        return universal(self.words)
+
+    @cached_property
+    def limited(self) -> list[int]:
+        """Word indices of what leaves exceptions."""
+        return limited(self.words)
+
+    def before(self, start: int, near: int) -> Sequence[Token]:
+        """The last words that end before the offset, at most `near`."""
+        i = bisect_right(self.words, start, key=_END)
+        return self.words[max(0, i - near) : i]
+
+    def after(self, end: int, near: int) -> Sequence[Token]:
+        """The first words that begin at the offset or behind it, at most `near`."""
+        i = bisect_left(self.words, end, key=_START)
+        return self.words[i : i + near]
+
+    def within(self, start: int, end: int) -> range:
+        """The indices of the words that begin between the offsets."""
+        return range(bisect_left(self.words, start, key=_START), bisect_left(self.words, end, key=_START))
+
+    @cached_property
+    def weighty(self) -> list[Token]:
+        """Its content words."""
+        return [word for word in self.words if word.weight > 0]
+
+    def content_before(self, start: int, near: int) -> list[Token]:
+        """The last content words that end before the offset, at most `near`."""
+        i = bisect_right(self.weighty, start, key=_END)
+        return self.weighty[max(0, i - near) : i]
+
+    def content_after(self, end: int, near: int) -> list[Token]:
+        """The first content words that begin at the offset or behind it, at most `near`."""
+        i = bisect_left(self.weighty, end, key=_START)
+        return self.weighty[i : i + near]
+
+    @cached_property
+    def clauses(self) -> list[int]:
+        """Its clauses, as masks over its content words."""
+        return clauses(self.text, self.words)
+
+    @cached_property
+    def stretches(self) -> tuple[Stretch, ...]:
+        """What it says of one subject after the other."""
+        return stretches(self.text, self.words)
+
+    @cached_property
+    def tellings(self) -> tuple[Telling, ...]:
+        """Its stretches with what each tells."""
+        return tellings(self.words, self.stretches)
+
+    @cached_property
+    def told_facts(self) -> list[tuple[Telling, Fact]]:
+        """Its facts, each with what is told around it."""
+        pieces = tellings(self.words, phrased(self.words, self.stretches)) if self.facts else ()
+        return [
+            (piece, fact)
+            for piece in pieces
+            for fact in self.facts
+            if any(self.words[i].start == fact.start for i in piece.stretch.words)
+        ]
+
+    @cached_property
+    def segments(self) -> list[int]:
+        """The number of the segment each word stands in."""
+        return segments(self.text, self.words)
+
+    @cached_property
+    def beside(self) -> dict[tuple[int, int], frozenset[str]]:
+        """Kept by `exchanges`: the stems of the content words beside a span."""
+        return {}
+
+    @cached_property
+    def by_segment(self) -> list[Segment]:
+        """Its segments with what they hold."""
+        result: list[Segment] = []
+        inside: list[list[Token]] = [[] for _ in range(self.segments[-1] + 1)] if self.segments else []
+        for word, number in zip(self.words, self.segments, strict=True):
+            inside[number].append(word)
+        for words in inside:
+            names = [name for name in self.names if words[0].start <= name.start < words[-1].end]
+            stems = frozenset(word.stem for word in words if word.weight > 0)
+            result.append(Segment(words, names, stems, frozenset(key for root in stems for key in loose_keys(root))))
+        return result
+
+    @cached_property
+    def phrases(self) -> dict[int, str]:
+        """Verbs with a particle, as indices of the verb, and the stem of the word they stand for."""
+        return phrases(self.words)
+
+    @cached_property
+    def polar(self) -> frozenset[str]:
+        """The stems in it that have an opposite."""
+        opposed = antonyms()
+        return frozenset(root for root in (*self.positions, *self.phrases.values()) if root in opposed)
+
+    @cached_property
+    def modes(self) -> tuple[Modal, ...]:
+        """What it grants, forbids, demands or waives."""
+        return modes(self.text, self.words, self.stretches)

@@ -1,0 +1,1 @@
+"""The roles without a language model: drafter, verifier, critic, reviser, evaluator."""

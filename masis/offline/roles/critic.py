@@ -1,0 +1,291 @@
+"""The critic without a model: what a demanding reader would object to, found by rule and measured.
+
+Citations and claims have spoken before; the critic adds what neither sees: unsafe advice, statements wider than their
+evidence, sources that disagree, conclusions without ground, vagueness.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+
+from masis.audit.claims import HIGH_BELOW
+from masis.audit.context import AuditContext
+from masis.audit.critique import CritiqueJudgement, Objection
+from masis.offline.matching.alignment import EvidenceIndex, Signal
+from masis.offline.matching.evidence_index import JUDGED_BY, index_of, mean, plain
+from masis.offline.roles.conditions import Assumption, assumptions, of_other_conditions
+from masis.offline.roles.evaluator import completeness, groundedness, relevance
+from masis.offline.roles.reasoning import unsupported_conclusions
+from masis.schema.audit import ClaimCheck, JudgedBy, Measurement
+from masis.schema.base import Unscored
+from masis.schema.case import Severity
+
+UNSAFE = re.compile(
+    r"""\b(?:
+      (?:stop|quit|discontinue|cease|skip)(?:ping|ting|ing)?\s+(?:taking\s+)?(?:\w+\s+){0,3}
+        (?:medication|medicine|treatment|insulin|antibiotics?|dose|tablets?|warfarin|lithium)
+    | (?:double|triple|increase)\s+(?:the|your|their)\s+(?:\w+\s+)?(?:dose|dosage)
+    | without\s+(?:consulting|asking|telling|seeing|informing)\s+(?:\w+\s+){0,2}
+        (?:doctor|physician|pharmacist|clinician|lawyer|engineer|electrician)
+    | (?:no|not)\s+need\s+(?:to\s+(?:see|consult|call|tell|ask)|for)\s+(?:\w+\s+){0,2}
+        (?:doctor|physician|medical|professional|lawyer|emergency)
+    | (?:bypass|disable|override|remove|defeat|ignore|bridge)\s+(?:the|any|all|this|its|your)?\s*(?:\w+\s+){0,2}
+        (?:safety|interlock|alarm|guard|relief\s+valve|fuse|warnings?|breaker|lockout|smoke\s+detectors?)
+    | (?:mix|combin)(?:e|ing)\s+(?:\w+\s+){0,2}bleach
+    | guaranteed\s+(?:returns?|profits?)
+    | (?:destroy|delete|shred|backdate)\s+(?:the\s+|any\s+|all\s+)?(?:\w+\s+)?(?:records|evidence|emails|logs|documents)
+    | (?:work|working)\s+(?:on\s+)?(?:\w+\s+){0,2}(?:live|energi[sz]ed)\s+(?:circuit|wir|equipment|panel)
+    )""",
+    re.IGNORECASE | re.VERBOSE,
+)
+FORBIDS = re.compile(
+    r"\b(?:never|do not|don['’]t|must not|should not|avoid|not to|warn(?:s|ed|ing)? against|instead of)\b",
+    re.IGNORECASE,
+)
+ABSOLUTE = re.compile(
+    r"\b(?:all|every|always|never|none|no one|nobody|everyone|any|completely|entirely|guarantee[sd]?|proves?|proven|"
+    r"definitely|certainly|universally|in all cases|without exception|eliminates?|cures?)\b",
+    re.IGNORECASE,
+)
+GUARDED = re.compile(
+    r"\b(?:some|may|might|can|could|often|most|many|usually|sometimes|typically|generally|likely|suggests?|appears?|"
+    r"in this (?:trial|study|cohort|sample|series)|among|preliminary|limited|subgroup|up to|at least|about|"
+    r"approximately|in \w+ patients|not (?:all|every|necessarily))\b",
+    re.IGNORECASE,
+)
+VAGUE = re.compile(
+    r"\b(?:some (?:experts|people|sources)|many (?:believe|say|argue)|it is (?:said|believed|thought)|and so on|"
+    r"various factors)\b",
+    re.IGNORECASE,
+)
+
+
+class OfflineCritic:
+    """Objects by rule; its numbers are measured on the claims and the question."""
+
+    @property
+    def judged_by(self) -> JudgedBy:
+        """No language model."""
+        return JUDGED_BY
+
+    def critique(self, context: AuditContext) -> CritiqueJudgement | Unscored:
+        """A judgement; unscored where not one claim could be checked."""
+        grounded = groundedness(context.claims)
+        if grounded is None:
+            return Unscored(reason="no claim of the answer could be checked against text")
+        assumed = tuple(assumptions(context))
+        conflicts = tuple(source_conflicts(context, {found.check.claim.text for found in assumed}))
+        objections = (
+            *unsafe(context),
+            *wider_than_evidence(context),
+            *conflicts,
+            *assumed_conditions(assumed),
+            *gaps(context),
+            *vague(context),
+        )
+        contradicted = [check for check in context.claims if check.verdict == "contradicted"]
+        baseless = [c for c in context.claims if c.verdict == "unsupported" and (c.support or 0.0) < HIGH_BELOW]
+        quality = _quality(context, grounded, objections)
+        return CritiqueJudgement(
+            confidence=grounded,
+            hallucination_detected=bool(contradicted or baseless),
+            needs_retry=bool(contradicted or baseless) or any(o.severity in ("critical", "high") for o in objections),
+            overall_quality_score=quality[-1].value,
+            critique_confidence=mean(check.confidence or 0.0 for check in context.claims),
+            critique_reasoning=_reasoning(context, grounded, len(contradicted), len(baseless), objections),
+            objections=objections,
+            unsupported_claims=tuple(
+                c.claim.text for c in context.claims if c.verdict in ("unsupported", "contradicted")
+            ),
+            logical_gaps=tuple(check.claim.text for check in unsupported_conclusions(context.claims)),
+            conflicting_evidence=tuple(objection.reason for objection in conflicts),
+            measurements={
+                "confidence": (
+                    Measurement(
+                        name="score", value=grounded, meaning="mean share of each claim that the evidence bears"
+                    ),
+                ),
+                "overall_quality_score": quality,
+            },
+        )
+
+
+def unsafe(context: AuditContext) -> Iterator[Objection]:
+    """Advice that can harm; critical where no evidence bears it, medium where the evidence itself gives it."""
+    verdicts = {check.claim.sentence: check for check in context.claims}
+    for number, sentence in enumerate(context.citation_audit.sentences):
+        found = UNSAFE.search(sentence.text)
+        if found is None or FORBIDS.search(sentence.text[: found.start()]):
+            continue
+        check = verdicts.get(number)
+        borne = check is not None and check.verdict == "supported"
+        grade: Severity = "medium" if borne else "critical"
+        yield Objection(
+            "safety",
+            "unsafe_advice",
+            grade,
+            f"This advice can do harm: “{found.group().strip()}”.",
+            "The evidence gives this advice; a person should still weigh it."
+            if borne
+            else "No evidence bears this advice.",
+            "Leave the advice out, or say what the evidence says and whom to ask.",
+            sentence.text,
+        )
+
+
+def wider_than_evidence(context: AuditContext) -> Iterator[Objection]:
+    """Absolute words where the evidence that bears the claim is guarded."""
+    for check in context.claims:
+        said = plain(check.claim)
+        found = ABSOLUTE.search(said)
+        if found is None or not check.quotes or GUARDED.search(said):
+            continue
+        quote = check.quotes[0]
+        guarded = GUARDED.search(quote.text)
+        if guarded and not ABSOLUTE.search(quote.text):
+            yield Objection(
+                "factual",
+                "overgeneral_claim",
+                "medium",
+                f"“{found.group()}” goes further than the evidence.",
+                f"{quote.evidence_id} is guarded: “{guarded.group()}”.",
+                f"Say it as {quote.evidence_id} does.",
+                check.claim.text,
+                (quote.evidence_id,),
+            )
+
+
+def source_conflicts(context: AuditContext, conditional: Collection[str] = ()) -> Iterator[Objection]:
+    """Claims that one chunk bears and another contradicts; ``conditional`` are those that hold under a condition."""
+    index = index_of(context.evidence)
+    for check in context.claims:
+        if check.verdict not in ("supported", "contradicted") or len(context.evidence) < 2:
+            continue
+        if check.claim.text in conditional:
+            continue
+        said = plain(check.claim)
+        near = dict.fromkeys([q.evidence_id for q in check.quotes] + [c.evidence_id for c in check.contradictions])
+        opposed = _opposed(index, said, tuple(near))
+        if opposed is None:
+            continue
+        bears, denies, signal = opposed
+        if not of_other_conditions(context.evidence, said, bears, denies):
+            yield Objection(
+                "contradiction",
+                "source_conflict",
+                "medium",
+                "The sources disagree on this, and the answer does not say so.",
+                f"{bears} bears “{signal.claim_text}”, {denies} has “{signal.evidence_text}”.",
+                "Say that the sources disagree, and what each of them says.",
+                check.claim.text,
+                (bears, denies),
+            )
+
+
+def _opposed(index: EvidenceIndex, said: str, chunks: Sequence[str]) -> tuple[str, str, Signal] | None:
+    """The first of the chunks that bears the claim and the first that denies it, with what it denies; None where one
+    of the two is missing.
+
+    What a chunk denies is looked for only where another bears the claim, which is rare.
+    """
+    if len(chunks) < 2:
+        return None
+    denied = {chunk for chunk in chunks if index.plainly_denied(said, only=(chunk,))}
+    found = {chunk: index.assess(said, only=(chunk,)) for chunk in chunks if chunk not in denied}
+    bears = next((chunk for chunk, alone in found.items() if alone.verdict == "supported"), None)
+    denies = next((chunk for chunk in chunks if chunk in denied or found[chunk].verdict == "contradicted"), None)
+    if bears is None or denies is None:
+        return None
+    signals = index.assess(said, only=(denies,)).signals
+    return (bears, denies, signals[0]) if signals else None
+
+
+def assumed_conditions(assumed: Iterable[Assumption]) -> Iterator[Objection]:
+    """Values given as if they held always, which the evidence gives under one of several conditions."""
+    for found in assumed:
+        yield Objection(
+            "incomplete",
+            "assumed_condition",
+            "high",
+            f"The answer assumes “{found.chosen.condition}” without saying so.",
+            f"The evidence has {_under(found)}.",
+            f"Say that the value depends on the {found.by or 'condition'}: {_under(found)}.",
+            found.check.claim.text,
+            tuple(dict.fromkeys(variant.evidence_id for variant in (found.chosen, *found.others))),
+        )
+
+
+def _under(found: Assumption) -> str:
+    each = [
+        f"{variant.value} under “{variant.condition}”" if variant.condition else f"{variant.value} without a condition"
+        for variant in (found.chosen, *found.others)
+    ]
+    return ", ".join(each)
+
+
+def gaps(context: AuditContext) -> Iterator[Objection]:
+    """Conclusions that the evidence does not bear."""
+    for check in unsupported_conclusions(context.claims):
+        yield Objection(
+            "incomplete_reasoning",
+            "conclusion_without_ground",
+            "medium",
+            "This conclusion does not follow from the evidence.",
+            check.issue or "No passage of the evidence bears it.",
+            "Give the evidence that leads to it, or leave the conclusion out.",
+            check.claim.text,
+        )
+
+
+def vague(context: AuditContext) -> Iterator[Objection]:
+    """Words that hide who says what."""
+    for sentence in context.citation_audit.sentences:
+        if sentence.status != "exempt" and (found := VAGUE.search(sentence.text)):
+            yield Objection(
+                "ambiguity",
+                "vague_attribution",
+                "low",
+                f"“{found.group()}” does not say who or what.",
+                "A reader can't check a statement without a subject.",
+                "Name the source or the quantity.",
+                sentence.text,
+            )
+
+
+def _quality(context: AuditContext, grounded: float, objections: tuple[Objection, ...]) -> tuple[Measurement, ...]:
+    answered, complete = relevance(context)[-1].value, completeness(context)[-1].value
+    harm = 0.3 if any(o.severity == "critical" for o in objections) else 0.0
+    doubts = min(0.15, 0.05 * sum(o.severity == "medium" for o in objections))
+    score = max(0.0, 0.7 * grounded + 0.15 * answered + 0.15 * complete - harm - doubts)
+    return (
+        Measurement(name="grounded claims", value=grounded, meaning="mean share of each claim that the evidence bears"),
+        Measurement(name="relevance", value=answered, meaning="whether the answer speaks of what is asked"),
+        Measurement(name="completeness", value=complete, meaning="share of the key points told"),
+        Measurement(name="harm", value=harm, meaning="0.3 off for unsafe advice without evidence"),
+        Measurement(name="doubts", value=doubts, meaning="0.05 off for each medium objection, at most 0.15"),
+        Measurement(
+            name="score",
+            value=min(1.0, score),
+            meaning="0.7 x grounded + 0.15 x relevance + 0.15 x completeness, less harm and doubts",
+        ),
+    )
+
+
+def _reasoning(
+    context: AuditContext, grounded: float, contradicted: int, baseless: int, objections: tuple[Objection, ...]
+) -> str:
+    checked: list[ClaimCheck] = [check for check in context.claims if check.support is not None]
+    verified = sum(check.verified for check in checked)
+    parts = [
+        f"{verified} of {_counted(len(checked), 'claim')} borne by the evidence (mean {grounded:.2f})",
+        f"{contradicted} contradicted, {baseless} without any ground",
+        _counted(len(context.citation_audit.invalid_citations), "fabricated reference"),
+        _counted(len(context.citation_audit.uncited_claims), "uncited sentence"),
+        _counted(len(objections), "further objection"),
+    ]
+    return "; ".join(parts) + ". Measured by rules; no language model was involved."
+
+
+def _counted(count: int, one: str) -> str:
+    return f"{count} {one}" if count == 1 else f"{count} {one}s"

@@ -1,0 +1,114 @@
+"""The judge without a model: four scores from measured quantities, each kept with its measurements."""
+
+from __future__ import annotations
+
+from masis.audit.context import AuditContext
+from masis.audit.evaluation import EvaluationJudgement
+from masis.offline.matching.evidence_index import JUDGED_BY, asked, index_of, key_points, mean, share_met, stems, told
+from masis.offline.roles.reasoning import flaws
+from masis.offline.roles.verifier import TOLD
+from masis.schema.audit import ClaimCheck, Critique, JudgedBy, Measurement
+from masis.schema.base import Unscored
+
+PARTLY = 0.5
+BORNE = 0.5
+"""A passage bears on a claim from this share of its words on."""
+
+
+class OfflineEvaluator:
+    """Measures; where nothing can be measured it leaves the answer unscored."""
+
+    @property
+    def judged_by(self) -> JudgedBy:
+        """No language model."""
+        return JUDGED_BY
+
+    def evaluate(self, context: AuditContext, critique: Critique) -> EvaluationJudgement | Unscored:
+        """Faithfulness from the claims, relevance and completeness from the question, reasoning from form."""
+        faithful = faithfulness(context)
+        if faithful is None:
+            return Unscored(reason="no claim of the answer could be checked against text")
+        relevant, complete, sound = relevance(context), completeness(context), reasoning_quality(context)
+        return EvaluationJudgement(
+            faithfulness=_value(faithful),
+            relevance=_value(relevant),
+            completeness=_value(complete),
+            reasoning_quality=_value(sound),
+            improvement_suggestions=tuple(dict.fromkeys(issue.suggestion for issue in context.issues))[:8],
+            measurements={
+                "faithfulness": faithful,
+                "relevance": relevant,
+                "completeness": complete,
+                "reasoning_quality": sound,
+            },
+        )
+
+
+def groundedness(checks: tuple[ClaimCheck, ...]) -> float | None:
+    """The mean over the claims that could be checked: how far the evidence bears each, 0 if contradicted."""
+    known = [check for check in checks if check.support is not None]
+    return mean(bearing(check) for check in known) if known else None
+
+
+def bearing(check: ClaimCheck) -> float:
+    """1 for a supported claim, at least half for a part, at most half for an unsupported one, 0 if contradicted."""
+    if check.verdict == "supported":
+        return 1.0
+    if check.verdict == "contradicted":
+        return 0.0
+    support = check.support or 0.0
+    return max(PARTLY, support) if check.verdict == "partial" else min(PARTLY, support)
+
+
+def faithfulness(context: AuditContext) -> tuple[Measurement, ...] | None:
+    """Every claim directly supported by cited evidence is 1 (``specs/masis-evaluator.md``, Problem 3)."""
+    grounded = groundedness(context.claims)
+    if grounded is None:
+        return None
+    references = [reference for check in context.claims for reference in check.references]
+    checked = [r for r in references if r.finding != "unchecked"]
+    right = mean((r.finding in ("bears", "needless", "partly_bears") for r in checked), empty=1.0)
+    return (
+        Measurement(name="grounded claims", value=grounded, meaning="mean share of each claim that the evidence bears"),
+        Measurement(name="right references", value=right, meaning="share of references whose chunk bears the sentence"),
+        Measurement(name="score", value=0.85 * grounded + 0.15 * right, meaning="0.85 x grounded + 0.15 x references"),
+    )
+
+
+def relevance(context: AuditContext) -> tuple[Measurement, ...]:
+    """Whether the answer speaks of what is asked: in its words, or by what the evidence found for the question says."""
+    met = share_met(asked(context.query), stems(context.answer))
+    topic = stems(context.query)
+    on_topic = mean(
+        bool(topic & stems(check.claim.text)) or any(quote.score >= BORNE for quote in check.quotes)
+        for check in context.claims
+    )
+    return (
+        Measurement(name="question met", value=met, meaning="share of the question's content words in the answer"),
+        Measurement(name="on topic", value=on_topic, meaning="share of claims that speak of what is asked"),
+        Measurement(name="score", value=0.3 * met + 0.7 * on_topic, meaning="0.3 x question met + 0.7 x on topic"),
+    )
+
+
+def completeness(context: AuditContext) -> tuple[Measurement, ...]:
+    """How much of what the evidence says on the question the answer tells."""
+    said = stems(context.answer)
+    points = key_points(context.query, index_of(context.evidence))
+    weights = [point.relevance for point in points]
+    parts = [min(1.0, told(point.passage, said) / TOLD) * point.relevance for point in points]
+    covered = sum(parts) / sum(weights) if weights else share_met(asked(context.query), said)
+    return (
+        Measurement(name="key points", value=float(len(points)), meaning="passages that the question asks for"),
+        Measurement(name="score", value=covered, meaning="share of the key points told, by relevance"),
+    )
+
+
+def reasoning_quality(context: AuditContext) -> tuple[Measurement, ...]:
+    """1 less what mars the form: repeats, unsupported conclusions, run-on sentences, self-contradiction."""
+    found = flaws(context)
+    lost = sum(flaw.value for flaw in found)
+    return (*found, Measurement(name="score", value=max(0.0, 1.0 - lost), meaning="1 less the shares above"))
+
+
+def _value(measured: tuple[Measurement, ...]) -> float:
+    return min(1.0, measured[-1].value)

@@ -1,0 +1,528 @@
+"""The reviser without a model: it re-attributes, corrects, hedges or drops, and says for each what and why.
+
+It works on the sentences that something is wrong with and leaves every other character of the answer as it was. What it
+puts in stands in the evidence: the value that a chunk has, a passage word for word, the id of the chunk that bears it.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+from masis.audit.assertions import citations_by_sentence, sentence_claim
+from masis.audit.citations import audit_citations
+from masis.audit.claims import HIGH_BELOW
+from masis.audit.context import AuditContext
+from masis.offline.matching.alignment import EvidenceIndex
+from masis.offline.matching.evidence_index import JUDGED_BY, index_of, lead_of, plain
+from masis.offline.parsing.facts import Day, extract
+from masis.offline.roles.conditions import Assumption, assumptions, said_of
+from masis.offline.roles.drafter import NOTHING_FOUND, cited_sentence
+from masis.offline.roles.verifier import OfflineVerifier
+from masis.offline.text.tokens import STOPWORDS
+from masis.schema.audit import (
+    Change,
+    ChangeKind,
+    Citation,
+    CitationAudit,
+    ClaimCheck,
+    Contradiction,
+    Critique,
+    Issue,
+    Revision,
+    Sentence,
+)
+from masis.schema.case import Evidence
+
+# Edits to an answer: applied together, and clauses that can go.
+
+_LEAD = re.compile(r"[ \t]*(?:[-*•–+]|\d{1,3}[.)]|[a-z][.)])[ \t]+$")
+_JOINTS = re.compile(r"[,;]\s+|\s+[–—]\s+|\s+(?=\()|\s+(?:while|whereas|because|although)\s+")
+_IN_OR_ON = re.compile(r"\b(in|on)\s+$", re.IGNORECASE)
+MOST_JOINTS = 12
+LEAST_LEFT = 6
+"""Words that must be left of a sentence for a cut to be worth it."""
+
+
+class Edit(NamedTuple):
+    """``answer[start:end]`` becomes ``text``; ``sentences`` are the numbers of the sentences it touches."""
+
+    start: int
+    end: int
+    text: str
+    sentences: tuple[int, ...]
+
+
+def applied(answer: str, edits: Iterable[Edit]) -> str:
+    """The answer with all edits made, the blanks and bullets around removed sentences gone with them."""
+    for edit in sorted(edits, key=lambda e: (e.start, e.end), reverse=True):
+        start, end = (
+            (edit.start, edit.end) if edit.text or edit.start == edit.end else _room(answer, edit.start, edit.end)
+        )
+        answer = answer[:start] + edit.text + answer[end:]
+    return re.sub(r"\n{3,}", "\n\n", answer).strip()
+
+
+def _room(answer: str, start: int, end: int) -> tuple[int, int]:
+    """A removed sentence takes its bullet and one of the blanks around it along."""
+    line = answer.rfind("\n", 0, start) + 1
+    alone = end >= len(answer) or answer[end] == "\n"
+    if alone and (not answer[line:start].strip() or _LEAD.fullmatch(answer[line:start])):
+        return line, min(end + 1, len(answer))
+    while end < len(answer) and answer[end] in " \t":
+        end += 1
+    if end >= len(answer) or answer[end] == "\n":
+        while start > line and answer[start - 1] in " \t":
+            start -= 1
+    return start, end
+
+
+def without(check: ClaimCheck, bears: Callable[[str], bool]) -> str | None:
+    """The claim less what follows one of its commas, if that holds all that is bare and the evidence bears the rest.
+
+    None where no cut helps. Only ends are cut: what is left begins as the sentence began.
+    """
+    said = plain(check.claim)
+    if not check.uncovered:
+        return None
+    first_bare = check.uncovered[0][0]
+    for joint in list(_JOINTS.finditer(said))[:MOST_JOINTS]:
+        kept = said[: joint.start()].rstrip()
+        if joint.end() <= first_bare and len(kept.split()) >= LEAST_LEFT and bears(kept):
+            return kept + "."
+    return None
+
+
+def with_values(text: str, values: Sequence[Contradiction]) -> str:
+    """The text with what the evidence has in the place of each denied value."""
+    for value in sorted(values, key=lambda v: -v.claim_start):
+        text = _led(text[: value.claim_start], value) + value.evidence_text + text[value.claim_end :]
+    return text
+
+
+def _led(before: str, value: Contradiction) -> str:
+    """What stands before a value, with the preposition that the new one asks for: "in 1887", "on 31 March 1889"."""
+    lead = _IN_OR_ON.search(before) if value.kind == "date" else None
+    days = [fact.value for fact in extract(value.evidence_text) if isinstance(fact.value, Day)] if lead else []
+    if lead is None or not days:
+        return before
+    wanted = "on" if days[0].day else "in"
+    return before[: lead.start(1)] + (wanted.capitalize() if lead[1][0].isupper() else wanted) + before[lead.end(1) :]
+
+
+# Writing citations in the manner of the answer they go into.
+
+Shape = Literal["square", "lenticular", "round", "footnote"]
+_DIGITS = re.compile(r"\d+$")
+
+
+class MarkerStyle(NamedTuple):
+    """How an answer cites: the shape of its markers, and how it names each chunk."""
+
+    shape: Shape
+    names: dict[str, str]
+
+    def write(self, evidence_ids: Iterable[str]) -> str:
+        """One marker for these chunks, in this style; empty for none."""
+        names = [self.names[evidence_id] for evidence_id in evidence_ids]
+        if not names:
+            return ""
+        if self.shape == "lenticular":
+            return "".join(f"【{name}†source】" for name in names)
+        if self.shape == "footnote":
+            return "".join(f"[^{name}]" for name in names)
+        if self.shape == "round":
+            return f"(Source {names[0]})" if len(names) == 1 else f"(Sources {', '.join(names)})"
+        return f"[{', '.join(names)}]"
+
+
+def style_of(answer: str, audit: CitationAudit, evidence: Sequence[Evidence]) -> MarkerStyle:
+    """The style most of the answer's valid markers have; ``[id]`` where there is none or it would not be understood."""
+    valid = [citation for citation in audit.citations if citation.status == "valid"]
+    shapes = Counter(_shape(answer, citation) for citation in valid)
+    numbered = Counter(c.resolved_by for c in valid if c.reference.strip().isdigit())
+    by_position = numbered.get("position", 0) > 0
+    plain = MarkerStyle("square", {chunk.id: chunk.id for chunk in evidence})
+    if not valid:
+        return plain
+    names = {
+        chunk.id: _number(chunk.id, place, by_position) if numbered else chunk.id
+        for place, chunk in enumerate(evidence, 1)
+    }
+    style = MarkerStyle(shapes.most_common(1)[0][0], names)
+    return style if _understood(style, evidence) else plain
+
+
+def _shape(answer: str, citation: Citation) -> Shape:
+    marker = answer[citation.marker_start : citation.marker_end]
+    if marker.startswith("【"):
+        return "lenticular"
+    if marker.startswith("[^"):
+        return "footnote"
+    return "round" if marker.startswith("(") else "square"
+
+
+def _number(evidence_id: str, place: int, by_position: bool) -> str:
+    ending = _DIGITS.search(evidence_id)
+    return ending.group() if ending and not by_position else str(place)
+
+
+def _understood(style: MarkerStyle, evidence: Sequence[Evidence]) -> bool:
+    for chunk in evidence:
+        read = audit_citations(f"It is so {style.write([chunk.id])}.", evidence)
+        if [citation.evidence_id for citation in read.citations] != [chunk.id]:
+            return False
+    return True
+
+
+HEDGE = "There is insufficient evidence that"
+LONGEST_PASSAGE = 60
+"""Words; a longer passage of evidence is not put into an answer."""
+ADDED_MOST = 2
+DROPPED_BELOW = 0.5
+HEDGED_BELOW = 0.7
+"""A sentence of which a passage covers less is dropped or hedged; of which it covers more, is left for a person."""
+
+
+class OfflineReviser:
+    """Revises by rule; never says what no chunk says."""
+
+    def revise(self, context: AuditContext, critique: Critique, issues: Sequence[Issue]) -> Revision:
+        """The answer with its faulty sentences mended; the same answer where nothing can be mended."""
+        work = _Mending(context, issues)
+        for number in range(len(context.citation_audit.sentences)):
+            work.mend(number)
+        work.add_missing()
+        answer = applied(context.answer, work.edits)
+        if not answer.strip():
+            answer = NOTHING_FOUND
+        touched = {number for edit in work.edits for number in edit.sentences}
+        return Revision(
+            revised_answer=answer,
+            changes_explanation=_explained(work.changes),
+            updated_confidence=None,
+            issues_addressed=tuple(dict.fromkeys(issue for change in work.changes for issue in change.issue_ids)),
+            preserved_content=tuple(
+                sentence.text for n, sentence in enumerate(context.citation_audit.sentences) if n not in touched
+            ),
+            changes=tuple(work.changes),
+            judged_by=JUDGED_BY,
+        )
+
+
+def hedged(said: str) -> str:
+    """A claim as something the evidence does not show; its first word loses its capital where that is no name's."""
+    words = " ".join(said.split()).rstrip(".!;: ")
+    first = words.split(" ", 1)[0]
+    lowered = words[:1].lower() + words[1:] if first.lower() in STOPWORDS and first != "I" else words
+    return f"{HEDGE} {lowered}."
+
+
+@dataclass
+class _Mending:
+    """The edits gathered so far, sentence by sentence."""
+
+    context: AuditContext
+    issues: Sequence[Issue]
+    edits: list[Edit] = field(default_factory=list)
+    changes: list[Change] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.index: EvidenceIndex = index_of(self.context.evidence)
+        audit = self.context.citation_audit
+        self.style: MarkerStyle = style_of(self.context.answer, audit, self.context.evidence)
+        self.inside = citations_by_sentence(audit)
+        self.checks = self._sentence_checks()
+        self.issues_at = _issues_by_sentence(self.issues, audit.sentences)
+        self.assumed = {found.check.claim.sentence: found for found in assumptions(self.context)}
+        self.readable = any(chunk.text.strip() for chunk in self.context.evidence)
+
+    def _sentence_checks(self) -> dict[int, ClaimCheck]:
+        """One check a sentence: as given where it is of the whole sentence, else our own of the whole.
+
+        A verifier may judge the parts of a sentence; what mends a part can't be put in the place of the sentence.
+        """
+        sentences = self.context.citation_audit.sentences
+        found: dict[int, ClaimCheck] = {}
+        for check in self.context.claims:
+            number = check.claim.sentence
+            if number is None or number in found:
+                continue
+            sentence = sentences[number]
+            if (check.claim.start, check.claim.end) == (sentence.start, sentence.end):
+                found[number] = check
+            else:
+                whole = sentence_claim(number, sentence, self.inside[number])
+                found[number] = OfflineVerifier().verify([whole], self.context.evidence)[0]
+        return found
+
+    def mend(self, number: int) -> None:
+        sentence = self.context.citation_audit.sentences[number]
+        check = self.checks.get(number)
+        if any(issue.rule == "unsafe_advice" and issue.severity == "critical" for issue in self.issues_at[number]):
+            self._drop(
+                number, sentence, "The evidence does not give this advice, and it can do harm.", ("unsafe_advice",)
+            )
+        elif check is None or check.support is None:
+            self._remove_fabricated(number, sentence)
+        elif (found := self._assumed(number)) is not None:
+            self._name_conditions(number, sentence, found)
+        elif check.verdict == "contradicted":
+            self._correct(number, sentence, check)
+        elif check.verdict == "unsupported" and check.support < HIGH_BELOW and _touched(check) < DROPPED_BELOW:
+            self._drop(number, sentence, check.issue or "No evidence bears this.", _BASELESS)
+        elif check.verdict == "unsupported" and _touched(check) < HEDGED_BELOW:
+            self._hedge(number, sentence, check)
+        elif check.verdict == "partial" and (shorter := without(check, self._bears)) is not None:
+            self._trim(number, sentence, check, shorter)
+        else:
+            self._recite(number, sentence, check)
+
+    def _assumed(self, number: int) -> Assumption | None:
+        """The condition that this sentence assumes, where an issue says that something is left out."""
+        if not any(issue.type in ("incomplete", "missing_info", "ambiguity") for issue in self.issues_at[number]):
+            return None
+        return self.assumed.get(number)
+
+    def _name_conditions(self, number: int, sentence: Sentence, found: Assumption) -> None:
+        """All values with their conditions, in the words of the evidence, in place of the one without."""
+        passages = {(variant.evidence_id, variant.sentence): None for variant in (found.chosen, *found.others)}
+        if any(len(text.split()) > LONGEST_PASSAGE for _, text in passages):
+            return
+        cited = [self._cited(text, evidence_id) for evidence_id, text in passages]
+        lead = lead_of(sentence.text)
+        if len(cited) == 1 or lead:
+            after = lead + " ".join(cited)
+        else:
+            after = f"{said_of(plain(found.check.claim), found)}:\n" + "\n".join(f"- {each}" for each in cited)
+        rest = self.context.answer[sentence.end :]
+        if "\n" in after and rest.strip():
+            after += "\n"
+        end = sentence.end + len(rest) - len(rest.lstrip(" "))
+        self._record(
+            Edit(sentence.start, end if "\n" in after else sentence.end, after, (number,)),
+            "rewritten",
+            f"The evidence has other values under other conditions than {found.chosen.condition}.",
+            (*_BASELESS, *_DENIED, *_LEFT_OUT),
+            before=sentence.text,
+            after=after.strip(),
+            issues=self.issues_at[number],
+        )
+
+    def add_missing(self) -> None:
+        """What the question asks for and no sentence tells, word for word from the evidence."""
+        end = len(self.context.answer.rstrip())
+        for point in self.context.missing[:ADDED_MOST]:
+            if point.evidence_id is None or len(point.description.split()) > LONGEST_PASSAGE:
+                continue
+            added = self._cited(point.description, point.evidence_id)
+            self._record(
+                Edit(end, end, f" {added}", ()),
+                "added",
+                "The question asks for it and the evidence says it.",
+                ("missing_information",),
+                before="",
+                after=added,
+                issues=[
+                    i for i in self.issues if i.rule == "missing_information" and point.description in i.description
+                ],
+            )
+
+    def _bears(self, text: str) -> bool:
+        return self.index.assess(text).verdict == "supported"
+
+    def _correct(self, number: int, sentence: Sentence, check: ClaimCheck) -> None:
+        """The evidence's values in place of the claim's; else the evidence's own sentence; else nothing."""
+        if values := self._correction(check):
+            whole, said = with_values(check.claim.text, values), with_values(plain(check.claim), values)
+            why = "; ".join(value.reason for value in values)
+            self._replace(number, sentence, self._recited(number, whole, said), "corrected", why, _DENIED)
+            return
+        why = check.issue or "The evidence says otherwise."
+        source = check.contradictions[0].evidence_id if check.contradictions else None
+        passage = next((quote for quote in check.quotes if quote.evidence_id == source), None)
+        if passage is not None and source is not None and len(passage.text.split()) <= LONGEST_PASSAGE:
+            after = lead_of(sentence.text) + self._cited(passage.text, source)
+            self._replace(number, sentence, after, "rewritten", why, _DENIED)
+        else:
+            self._drop(number, sentence, why, _DENIED)
+
+    def _correction(self, check: ClaimCheck) -> list[Contradiction]:
+        """The fewest values to change so that the evidence bears the claim; empty where none would do."""
+        said = plain(check.claim)
+        known = {(c.claim_start, c.claim_end): c for c in reversed(check.contradictions) if _replaceable(c)}
+        values = sorted(known.values(), key=lambda c: -c.strength)
+        tries = [[value] for value in values] + ([values] if len(values) > 1 else [])
+        partly: list[Contradiction] = []
+        for chosen in tries:
+            mended = with_values(said, chosen)
+            if len(chosen) < len(values) and self.index.plainly_denied(mended):
+                continue
+            after = self.index.assess(mended)
+            if (after.support or 0.0) <= (check.support or 0.0):
+                continue
+            if after.verdict == "supported":
+                return chosen
+            if after.verdict == "partial" and not partly:
+                partly = chosen
+        return partly
+
+    def _hedge(self, number: int, sentence: Sentence, check: ClaimCheck) -> None:
+        after = lead_of(sentence.text) + hedged(plain(check.claim))
+        self._replace(number, sentence, after, "hedged", check.issue or "", _BASELESS)
+
+    def _trim(self, number: int, sentence: Sentence, check: ClaimCheck, shorter: str) -> None:
+        whole = self._recited(number, shorter, shorter)
+        self._replace(number, sentence, whole, "dropped", check.issue or "No evidence has this part.", _BASELESS)
+
+    def _recite(self, number: int, sentence: Sentence, check: ClaimCheck) -> None:
+        """The sentence stays; its references are put right."""
+        wrong = {r.evidence_id for r in check.references if r.finding in ("misattributed", "needless")}
+        fabricated = self._fabricated(number)
+        uncited = sentence.status == "uncited" and check.verdict == "supported"
+        if not (wrong or fabricated or uncited):
+            return
+        after = self._recited(number, sentence.text, plain(check.claim))
+        kind: ChangeKind = "cited" if uncited and not fabricated else "reattributed"
+        reasons = [r.reason for r in check.references if r.evidence_id in wrong]
+        reasons += [f"{citation.reference} names no evidence" for citation in fabricated]
+        why = "; ".join(reasons) or "The evidence bears this; the sentence did not say which."
+        self._replace(number, sentence, after, kind, why, _REFERENCES)
+
+    def _recited(self, number: int, text: str, said: str) -> str:
+        """``text`` with one marker at its end, naming the chunks that bear what is said."""
+        return self._with_marker(self._bare(number, text), self._bearers(number, said))
+
+    def _bare(self, number: int, text: str) -> str:
+        lead = lead_of(text)
+        for marker in self._markers(number):
+            text = text.replace(f" {marker}", "").replace(marker, "")
+        return lead + " ".join(text.removeprefix(lead).split())
+
+    def _bearers(self, number: int, said: str) -> list[str]:
+        found = self.index.assess(said)
+        check = self.checks[number]
+        kept = [r.evidence_id for r in check.references if r.finding in ("bears", "partly_bears")]
+        kept = [chunk for chunk in kept if self.index.assess(said, only=(chunk,)).verdict in ("supported", "partial")]
+        if kept:
+            return kept
+        best = next(
+            (
+                b.evidence_id
+                for b in found.bearing
+                if self.index.assess(said, only=(b.evidence_id,)).verdict == "supported"
+            ),
+            None,
+        )
+        return [best] if best else [b.evidence_id for b in found.bearing[:2]]
+
+    def _remove_fabricated(self, number: int, sentence: Sentence) -> None:
+        if not self._fabricated(number):
+            return
+        valid = dict.fromkeys(c.evidence_id for c in self.inside[number] if c.evidence_id is not None)
+        after = self._with_marker(self._bare(number, sentence.text), list(valid))
+        self._replace(
+            number, sentence, after, "uncited_marker_removed", "The reference names no evidence.", _REFERENCES
+        )
+
+    def _with_marker(self, text: str, evidence_ids: list[str]) -> str:
+        marker = self.style.write(evidence_ids)
+        if not marker:
+            return text
+        bare = text.rstrip(".!?;: ")
+        stop = text[len(bare) :].strip() or "."
+        return f"{bare} {marker}{stop}"
+
+    def _cited(self, passage: str, evidence_id: str) -> str:
+        return cited_sentence(passage, evidence_id).replace(f"[{evidence_id}]", self.style.write([evidence_id]))
+
+    def _drop(self, number: int, sentence: Sentence, why: str, rules: tuple[str, ...]) -> None:
+        edit = Edit(sentence.start, sentence.end, "", (number,))
+        self._record(edit, "dropped", why, rules, before=sentence.text, after="", issues=self.issues_at[number])
+
+    def _replace(
+        self, number: int, sentence: Sentence, after: str, kind: ChangeKind, why: str, rules: tuple[str, ...]
+    ) -> None:
+        if after != sentence.text:
+            edit = Edit(sentence.start, sentence.end, after, (number,))
+            self._record(edit, kind, why, rules, before=sentence.text, after=after, issues=self.issues_at[number])
+
+    def _record(
+        self,
+        edit: Edit,
+        kind: ChangeKind,
+        why: str,
+        rules: tuple[str, ...],
+        *,
+        before: str,
+        after: str,
+        issues: Sequence[Issue],
+    ) -> None:
+        self.edits.append(edit)
+        ids = tuple(issue.id for issue in issues if kind == "dropped" or issue.rule in (*rules, *_REFERENCES))
+        self.changes.append(Change(kind=kind, before=before, after=after, why=why, issue_ids=ids))
+
+    def _fabricated(self, number: int) -> list[Citation]:
+        return [citation for citation in self.inside[number] if citation.status == "invalid"]
+
+    def _markers(self, number: int) -> list[str]:
+        answer = self.context.answer
+        return list(dict.fromkeys(answer[c.marker_start : c.marker_end] for c in self.inside[number]))
+
+
+def _issues_by_sentence(issues: Sequence[Issue], sentences: Sequence[Sentence]) -> dict[int, list[Issue]]:
+    """The issues that touch each sentence; sentences come in order and don't overlap."""
+    ends = [sentence.end for sentence in sentences]
+    found: dict[int, list[Issue]] = defaultdict(list)
+    for issue in issues:
+        if issue.start is None or issue.end is None:
+            continue
+        for number in range(bisect_right(ends, issue.start), len(sentences)):
+            if sentences[number].start >= issue.end:
+                break
+            found[number].append(issue)
+    return found
+
+
+_BASELESS = ("unsupported_claim", "partly_supported_claim", "uncited_sentence", "conclusion_without_ground")
+_DENIED = ("contradicted_claim",)
+_LEFT_OUT = ("assumed_condition", "missing_information")
+_REFERENCES = ("fabricated_reference", "misattributed_reference", "needless_reference", "uncited_sentence")
+
+
+def _touched(check: ClaimCheck) -> float:
+    """How much of the claim the best passage covers, 0..1."""
+    return max((quote.score for quote in check.quotes), default=0.0)
+
+
+def _replaceable(found: Contradiction) -> bool:
+    return bool(found.evidence_text) and found.kind in ("number", "unit", "date", "name")
+
+
+def _explained(changes: Sequence[Change]) -> str:
+    if not changes:
+        return "Nothing could be improved."
+    verbs = {
+        "reattributed": "cited another chunk for",
+        "corrected": "corrected",
+        "hedged": "hedged",
+        "dropped": "dropped",
+        "added": "added",
+        "cited": "added a citation to",
+        "uncited_marker_removed": "removed a fabricated reference from",
+        "rewritten": "replaced by what the evidence says",
+    }
+    lines = []
+    for number, change in enumerate(changes, 1):
+        words = _short(change.before or change.after)
+        lines.append(f"{number}. {verbs[change.kind].capitalize()} “{words}” ({change.why.rstrip('.')}).")
+    return "\n".join(lines)
+
+
+def _short(text: str) -> str:
+    words = " ".join(text.split())
+    return words if len(words) <= 120 else words[:117] + "..."

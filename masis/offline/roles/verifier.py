@@ -1,0 +1,194 @@
+"""The verifier without a model: each claim held against all evidence, and against the chunks it cites."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from masis.audit.assertions import asserts, citations_by_sentence, sentence_claim
+from masis.audit.claims import Checked, one_check_each
+from masis.offline.contradictions.code_claims import by_identifiers
+from masis.offline.matching.alignment import Assessment, EvidenceIndex
+from masis.offline.matching.evidence_index import OFFLINE, KeyPoint, aspects, index_of, key_points, plain, stems, told
+from masis.schema.audit import (
+    CitationAudit,
+    Claim,
+    ClaimCheck,
+    Contradiction,
+    MissingPoint,
+    Quote,
+    ReferenceCheck,
+    ReferenceFinding,
+)
+from masis.schema.case import Evidence
+
+TOLD = 0.45
+"""A passage is told by the answer from this share of its words on."""
+UNTOLD = 0.35
+MISSING_MOST = 3
+BETTER_BY = 0.15
+"""How much better (in support) another chunk must bear a sentence for the cited one to count as misattributed."""
+
+
+class OfflineVerifier:
+    """Judges by alignment and facts; see docs/offline.md."""
+
+    def extract(self, answer: str, audit: CitationAudit, query: str) -> tuple[Claim, ...]:
+        """Each sentence that asserts something is a claim."""
+        inside = citations_by_sentence(audit)
+        return tuple(
+            sentence_claim(number, sentence, inside[number])
+            for number, sentence in enumerate(audit.sentences)
+            if asserts(sentence)
+        )
+
+    def verify(self, claims: Sequence[Claim], evidence: Sequence[Evidence]) -> tuple[ClaimCheck, ...]:
+        """One check for each claim, in order."""
+        index = index_of(evidence)
+        texts = {chunk.id: chunk.text for chunk in evidence}
+        return tuple(by_identifiers(_check(claim, index, texts), evidence) for claim in claims)
+
+    def check(
+        self, claims: Sequence[Claim], query: str, answer: str, evidence: Sequence[Evidence], *, completeness: bool
+    ) -> Checked:
+        """Every claim, then what is left out beside them."""
+        checks = one_check_each(claims, self.verify(claims, evidence))
+        return Checked(checks, self.missing(query, answer, checks, evidence) if completeness else ())
+
+    def missing(
+        self, query: str, answer: str, claims: Sequence[ClaimCheck], evidence: Sequence[Evidence]
+    ) -> tuple[MissingPoint, ...]:
+        """Words of the question that the evidence takes up and the answer does not, each with the passage that does.
+
+        Names and numbers of the question don't count: an answer need not repeat them.
+        """
+        said = stems(answer)
+        bearing = {(quote.evidence_id, quote.start) for check in claims for quote in check.quotes}
+        points: dict[tuple[str, int], MissingPoint] = {}
+        for aspect in aspects(query):
+            if aspect.met_by(said):
+                continue
+            for point in key_points(query, index_of(evidence)):
+                passage = point.passage
+                place = (passage.evidence_id, passage.start)
+                if aspect.met_by(stems(passage.text)) and place not in bearing and told(passage, said) < UNTOLD:
+                    points.setdefault(place, _missing(point))
+                    break
+        return tuple(points.values())[:MISSING_MOST]
+
+
+def _missing(point: KeyPoint) -> MissingPoint:
+    passage = point.passage
+    return MissingPoint(
+        description=" ".join(passage.text.split()),
+        evidence_id=passage.evidence_id,
+        start=passage.start,
+        end=passage.end,
+        weight=round(point.relevance, 4),
+    )
+
+
+def _check(claim: Claim, index: EvidenceIndex, texts: dict[str, str]) -> ClaimCheck:
+    said = plain(claim)
+    whole = index.assess(said)
+    quotes = tuple(
+        Quote(
+            evidence_id=bearing.evidence_id,
+            start=bearing.start,
+            end=bearing.end,
+            text=texts[bearing.evidence_id][bearing.start : bearing.end],
+            score=bearing.score,
+        )
+        for bearing in whole.bearing
+    )
+    contradictions = tuple(
+        Contradiction(
+            kind=signal.kind,
+            claim_start=signal.claim_span[0],
+            claim_end=signal.claim_span[1],
+            claim_text=signal.claim_text,
+            evidence_id=signal.evidence_id,
+            evidence_start=signal.evidence_start,
+            evidence_end=signal.evidence_end,
+            evidence_text=signal.evidence_text,
+            reason=signal.reason,
+            strength=signal.strength,
+        )
+        for signal in whole.signals
+    )
+    return ClaimCheck(
+        claim=claim,
+        verdict=whole.verdict,
+        support=whole.support,
+        confidence=whole.confidence,
+        sources=_sources(whole),
+        quotes=quotes,
+        contradictions=contradictions,
+        references=tuple(_reference(cited, claim.cited, said, whole, index, texts) for cited in claim.cited),
+        uncovered=whole.uncovered,
+        issue=_issue(said, whole),
+        judged_by=OFFLINE,
+    )
+
+
+def _sources(whole: Assessment) -> tuple[str, ...]:
+    if whole.verdict == "contradicted":
+        return tuple(dict.fromkeys(signal.evidence_id for signal in whole.signals))
+    if whole.verdict in ("supported", "partial"):
+        return tuple(dict.fromkeys(bearing.evidence_id for bearing in whole.bearing))
+    return ()
+
+
+def _issue(said: str, whole: Assessment) -> str | None:
+    if whole.verdict == "supported":
+        return None
+    if whole.verdict == "contradicted":
+        return "; ".join(dict.fromkeys(signal.reason for signal in whole.signals[:3]))
+    if whole.verdict == "unverifiable":
+        return "There is nothing to check this against."
+    lacking = [said[start:end].strip() for start, end in whole.uncovered[:4]]
+    return f"No evidence has: {', '.join(lacking)}." if lacking else "No single passage of the evidence says this."
+
+
+def _reference(
+    cited: str,
+    all_cited: tuple[str, ...],
+    said: str,
+    whole: Assessment,
+    index: EvidenceIndex,
+    texts: dict[str, str],
+) -> ReferenceCheck:
+    """Whether this chunk bears the sentence; whether the others do without it; whether another one would."""
+
+    def finding(
+        name: ReferenceFinding, support: float | None, reason: str, better: str | None = None
+    ) -> ReferenceCheck:
+        return ReferenceCheck(evidence_id=cited, finding=name, support=support, better=better, reason=reason)
+
+    if not texts[cited].strip():
+        return finding("unchecked", None, "This chunk has no text to check against.")
+    alone = index.assess(said, only=(cited,))
+    if alone.verdict == "supported":
+        return finding("bears", alone.support, "It says this.")
+    others = tuple(other for other in all_cited if other != cited)
+    if others and index.assess(said, only=others).verdict == "supported":
+        return finding("needless", alone.support, f"{' and '.join(others)} bear this without it.")
+    if alone.verdict == "contradicted":
+        return finding("contradicts", alone.support, alone.signals[0].reason if alone.signals else "It says otherwise.")
+    better = _better(alone, said, whole, all_cited, index)
+    if better is not None:
+        return finding("misattributed", alone.support, f"{cited} does not say this; {better} does.", better)
+    if alone.verdict == "partial":
+        return finding("partly_bears", alone.support, "It says part of this.")
+    return finding("unsupported", alone.support, "It does not say this.")
+
+
+def _better(
+    alone: Assessment, said: str, whole: Assessment, cited: tuple[str, ...], index: EvidenceIndex
+) -> str | None:
+    for candidate in dict.fromkeys(bearing.evidence_id for bearing in whole.bearing):
+        if candidate in cited:
+            continue
+        other = index.assess(said, only=(candidate,))
+        if other.verdict == "supported" and (other.support or 0.0) >= (alone.support or 0.0) + BETTER_BY:
+            return candidate
+    return None

@@ -1,0 +1,93 @@
+"""Nothing graded twice: a grader that remembers what it said of an abstract, for a question, in this version."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from masis.schema.audit import JudgedBy
+from masis.schema.calls import Usage
+from masis.schema.screening import Abstract, Grade
+from masis.screening.grading import rubric
+from masis.screening.grading.grader import Grader
+
+
+class GradeCache(Protocol):
+    """Grades by key: in memory, or in a store."""
+
+    def get(self, key: str) -> Grade | None:
+        """The grade under a key; None where there is none."""
+        ...
+
+    def put(self, key: str, grade: Grade) -> None:
+        """Keep a grade under a key."""
+        ...
+
+
+@dataclass(frozen=True)
+class InMemory:
+    """Grades of this process; safe to be shared by several screenings."""
+
+    _grades: dict[str, Grade] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def get(self, key: str) -> Grade | None:
+        """The grade under a key; None where there is none."""
+        with self._lock:
+            return self._grades.get(key)
+
+    def put(self, key: str, grade: Grade) -> None:
+        """Keep a grade under a key."""
+        with self._lock:
+            self._grades[key] = grade
+
+
+@dataclass(frozen=True)
+class Remembering:
+    """Asks ``grader`` only for what ``cache`` doesn't hold. What could not be graded is not kept but tried again."""
+
+    grader: Grader
+    cache: GradeCache
+
+    @property
+    def judged_by(self) -> JudgedBy:
+        """Who grades."""
+        return self.grader.judged_by
+
+    @property
+    def usage(self) -> Usage:
+        """What the grader has spent; a remembered grade costs nothing."""
+        return self.grader.usage
+
+    def grade(self, question: str, abstracts: Sequence[Abstract]) -> tuple[Grade, ...]:
+        """One grade for each abstract, in the same order."""
+        keys = [key_of(question, abstract, self.judged_by) for abstract in abstracts]
+        known = {key: grade for key in keys if (grade := self.cache.get(key)) is not None}
+        asked = [(key, abstract) for key, abstract in zip(keys, abstracts, strict=True) if key not in known]
+        if asked:
+            given = {g.abstract_id: g for g in self.grader.grade(question, [abstract for _, abstract in asked])}
+            for key, abstract in asked:
+                grade = given.get(abstract.id)
+                if grade is not None:
+                    known[key] = grade
+                    if grade.unscored is None:
+                        self.cache.put(key, grade)
+        return tuple(known[key] for key in keys if key in known)
+
+
+def key_of(question: str, abstract: Abstract, judged_by: JudgedBy) -> str:
+    """What a grade depends on: the question, what the grader reads of the abstract, the grader and the rubric."""
+    content = [
+        question,
+        abstract.id,
+        abstract.title,
+        abstract.text,
+        judged_by.model,
+        judged_by.version,
+        rubric.VERSION,
+    ]
+    return hashlib.sha256(json.dumps(content, ensure_ascii=False).encode()).hexdigest()

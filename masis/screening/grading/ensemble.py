@@ -1,0 +1,225 @@
+"""Several graders as one: what each said, how far they agree, and the written rule that joins them.
+
+- **Scores**: the median of those who scored. One grader far off moves nothing.
+- **Study type, design, adequacy of size**: what most say; a tie goes to the design with the lower prior, and leaves the
+  adequacy open.
+- **Recommendation**: computed by the rules from the joined scores. It stands if more than half of those who scored say
+  the same and the qualities they give lie within ``MOST_SPREAD`` of each other; else the abstract needs more. A lone
+  voice, a tie or a wide spread is uncertainty, and uncertainty asks for more evidence.
+- A grader who couldn't score an abstract abstains. Where fewer than half scored, the abstract is unscored.
+
+Agreement on one abstract is the share of pairs of graders who recommend the same; over many it is Krippendorff's alpha
+for nominal data, which corrects for chance and allows for abstentions (Krippendorff 2011, "Computing Krippendorff's
+Alpha-Reliability").
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from statistics import median
+from typing import NamedTuple, TypeVar
+
+from masis.errors import SettingsError
+from masis.schema.audit import JudgedBy
+from masis.schema.base import Unscored
+from masis.schema.calls import Usage
+from masis.schema.screening import Abstract, Design, Grade, GradeField, Opinion, Reason
+from masis.screening.grading import rubric
+from masis.screening.grading.grader import Grader, ungraded
+from masis.screening.grading.hierarchy import asked_of
+from masis.screening.grading.recommendation import quality_of, recommended
+
+MOST_SPREAD = 0.30
+"""The widest spread of quality at which graders still count as agreed: twice the way from 0.70 to 0.55, the span in
+which the specification's required average moves.
+"""
+VERSION = "1"
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True)
+class Ensemble:
+    """Several graders who judge each abstract independently of each other."""
+
+    graders: tuple[Grader, ...]
+
+    def __post_init__(self) -> None:
+        """Refuse an ensemble of nobody."""
+        if not self.graders:
+            raise SettingsError("an ensemble needs at least one grader. Name one in screening_graders.")
+
+    @property
+    def judged_by(self) -> JudgedBy:
+        """All of them, joined by a plus sign."""
+        return JudgedBy(
+            model=" + ".join(grader.judged_by.model for grader in self.graders),
+            version=" + ".join([*(grader.judged_by.version for grader in self.graders), f"joined by {VERSION}"]),
+        )
+
+    @property
+    def usage(self) -> Usage:
+        """What all of them have spent."""
+        spent = [grader.usage for grader in self.graders]
+        costs = [each.cost_usd for each in spent if each.cost_usd is not None]
+        return Usage(
+            calls=sum(each.calls for each in spent),
+            tries=sum(each.tries for each in spent),
+            prompt_tokens=sum(each.prompt_tokens for each in spent),
+            cached_tokens=sum(each.cached_tokens for each in spent),
+            completion_tokens=sum(each.completion_tokens for each in spent),
+            cost_usd=sum(costs) if costs else None,
+        )
+
+    def grade(self, question: str, abstracts: Sequence[Abstract]) -> tuple[Grade, ...]:
+        """One joined grade for each abstract, in the same order."""
+        about = asked_of(question)
+        given = [{g.abstract_id: g for g in grader.grade(question, abstracts)} for grader in self.graders]
+        return tuple(
+            self._joined([grades[each.id] for grades in given if each.id in grades], each, about) for each in abstracts
+        )
+
+    def _joined(self, grades: Sequence[Grade], abstract: Abstract, about: frozenset[Design]) -> Grade:
+        return joined(grades, abstract.id, len(self.graders), self.judged_by, about)
+
+
+def joined(
+    grades: Sequence[Grade],
+    abstract_id: str,
+    graders: int,
+    judged_by: JudgedBy,
+    about: frozenset[Design] = frozenset(),
+) -> Grade:
+    """The opinions of ``graders`` graders on one abstract as one grade."""
+    scored = [grade for grade in grades if grade.unscored is None and grade.quality is not None]
+    opinions = tuple(_opinion(grade) for grade in grades)
+    agreement = pair_agreement([grade.recommendation for grade in scored])
+    if 2 * len(scored) < graders or not scored:
+        why = Unscored(reason=f"only {len(scored)} of {graders} graders scored it")
+        return ungraded(abstract_id, judged_by, why).model_copy(update={"opinions": opinions})
+    relevance, method = _median(scored, "relevance_score"), _median(scored, "methodology_score")
+    closest = min(scored, key=lambda grade: abs((grade.quality or 0) - median(g.quality or 0 for g in scored)))
+    design = _most((grade.design for grade in scored), _lower_prior)
+    study_type = next((g.study_type for g in scored if g.design == design), closest.study_type)
+    enough = _most((grade.sample_size_adequate for grade in scored), lambda tied: None)
+    advice = recommended(relevance, method, design, enough, about)
+    votes = Counter(grade.recommendation for grade in scored)
+    qualities = [grade.quality for grade in scored if grade.quality is not None]
+    spread = max(qualities) - min(qualities)
+    doubt = _doubt(votes[advice.recommendation], len(scored), spread)
+    said = ", ".join(f"{grade.judged_by.model} {grade.recommendation}" for grade in scored)
+    reasons: dict[GradeField, Reason] = {
+        **closest.reasons,
+        "recommendation": Reason(text=f"{doubt or advice.why} Said: {said}."),
+    }
+    return closest.model_copy(
+        update={
+            "relevance_score": relevance,
+            "methodology_score": method,
+            "methodology_raw": _median(scored, "methodology_raw"),
+            "prior": None if design is None else rubric.HIERARCHY[design].prior,
+            "quality": quality_of(relevance, method),
+            "sample_size_adequate": enough,
+            "study_type": study_type,
+            "design": design,
+            "recommendation": "needs_more" if doubt else advice.recommendation,
+            "rule": "disagreement" if doubt else advice.rule,
+            "reasons": reasons,
+            "judged_by": judged_by,
+            "opinions": opinions,
+            "agreement": agreement,
+        }
+    )
+
+
+def _doubt(agreeing: int, scored: int, spread: float) -> str:
+    """Why the joined recommendation doesn't stand; empty where it does."""
+    if 2 * agreeing <= scored:
+        return "The graders don't agree: no more than half recommend what the joined scores say."
+    if spread > MOST_SPREAD + 1e-9:
+        return f"The graders' qualities lie {spread:.2f} apart, more than {MOST_SPREAD:.2f}."
+    return ""
+
+
+def _opinion(grade: Grade) -> Opinion:
+    return Opinion(
+        judged_by=grade.judged_by,
+        relevance_score=grade.relevance_score,
+        methodology_score=grade.methodology_score,
+        study_type=grade.study_type,
+        recommendation=grade.recommendation,
+        unscored=grade.unscored,
+    )
+
+
+def _median(grades: Sequence[Grade], name: str) -> float | None:
+    values = [value for grade in grades if (value := getattr(grade, name)) is not None]
+    return median(values) if values else None
+
+
+def _most(values: Iterable[_T], of_tied: Callable[[list[_T]], _T]) -> _T:
+    """What most say; among tied values what ``of_tied`` makes of them."""
+    counts = Counter(values)
+    highest = max(counts.values())
+    tied = [value for value, count in counts.items() if count == highest]
+    return tied[0] if len(tied) == 1 else of_tied(tied)
+
+
+def _lower_prior(designs: list[Design | None]) -> Design | None:
+    return min(designs, key=lambda design: (-1.0, "") if design is None else (rubric.HIERARCHY[design].prior, design))
+
+
+def pair_agreement(said: Sequence[object]) -> float | None:
+    """The share of pairs that say the same; None where there is no pair."""
+    pairs = list(combinations(said, 2))
+    return sum(one == other for one, other in pairs) / len(pairs) if pairs else None
+
+
+class Agreement(NamedTuple):
+    """How far the graders of a screening agree on what to recommend, over all abstracts that two or more scored.
+
+    ``same`` is the mean share of pairs that say the same, ``alpha`` Krippendorff's; both None where nobody can be
+    compared, ``alpha`` also where all always said the same one thing.
+    """
+
+    graders: int
+    compared: int
+    same: float | None
+    alpha: float | None
+
+
+def agreement_of(grades: Iterable[Grade]) -> Agreement:
+    """The agreement behind these grades; grades of a single grader have none."""
+    voices = [grade.opinions for grade in grades if grade.opinions]
+    units = [[opinion.recommendation for opinion in opinions if opinion.unscored is None] for opinions in voices]
+    shares = [share for unit in units if (share := pair_agreement(unit)) is not None]
+    return Agreement(
+        graders=max(map(len, voices), default=0),
+        compared=len(shares),
+        same=sum(shares) / len(shares) if shares else None,
+        alpha=krippendorff_alpha(units),
+    )
+
+
+def krippendorff_alpha(units: Iterable[Sequence[object]]) -> float | None:
+    """Krippendorff's alpha for nominal data: 1 is agreement, 0 what chance gives.
+
+    A unit holds what each grader said of one abstract, abstentions left out. None where no two graders judged the same
+    abstract, or where all ever said the same one thing: then chance explains everything and nothing.
+    """
+    judged = [Counter(unit) for unit in units if len(unit) > 1]
+    totals: Counter[object] = Counter()
+    for unit in judged:
+        totals.update(unit)
+    everything = sum(totals.values())
+    if len(totals) < 2:
+        return None
+    observed = sum(
+        (sum(unit.values()) ** 2 - sum(count**2 for count in unit.values())) / (sum(unit.values()) - 1)
+        for unit in judged
+    )
+    expected = (everything**2 - sum(count**2 for count in totals.values())) / (everything - 1)
+    return 1.0 - observed / expected

@@ -1,0 +1,104 @@
+"""Grading, as a protocol: anyone who can judge an abstract against a question fills it; and the rules around it.
+
+What a grader judged goes through ``ruled``: the prior is a floor (``max(score, prior)``) and the recommendation follows
+from the written rules, never from the grader's mood.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from masis.schema.audit import JudgedBy
+from masis.schema.base import Unscored
+from masis.schema.calls import Usage
+from masis.schema.screening import Abstract, Design, Grade, GradeField, Reason, SampleSize, StudyType
+from masis.screening.grading import rubric
+from masis.screening.grading.recommendation import floored, quality_of, recommended
+
+
+class Grader(Protocol):
+    """Judges abstracts against a question."""
+
+    @property
+    def judged_by(self) -> JudgedBy:
+        """Who judges, with the version of rules or prompt."""
+        ...
+
+    @property
+    def usage(self) -> Usage:
+        """Calls and tokens spent so far; all zero where no language model is involved."""
+        ...
+
+    def grade(self, question: str, abstracts: Sequence[Abstract]) -> tuple[Grade, ...]:
+        """One grade for each abstract, in the same order. One that can't be graded is unscored, never left out."""
+        ...
+
+
+class Judgement(NamedTuple):
+    """What a grader found in one abstract, before the rules: scores as given (0 to 1, None for unscored), and why."""
+
+    relevance: float | None
+    methodology: float | None
+    study_type: StudyType | None
+    study_type_confidence: float | None
+    design: Design | None
+    adequate: bool | None
+    sizes: tuple[SampleSize, ...]
+    study_size: SampleSize | None
+    reasons: dict[GradeField, Reason]
+
+
+def ruled(
+    abstract_id: str, found: Judgement, judged_by: JudgedBy, about: frozenset[Design] = frozenset(), note: str = ""
+) -> Grade:
+    """The grade that follows from a judgement. ``about`` are designs that the question itself asks about; ``note`` is
+    added to the reason of the recommendation.
+    """
+    score = floored(found.methodology, found.design)
+    advice = recommended(found.relevance, score, found.design, found.adequate, about)
+    reasons: dict[GradeField, Reason] = {
+        **found.reasons,
+        "recommendation": Reason(text=f"{advice.why} {note}".strip()),
+    }
+    if "methodology_score" in reasons:
+        reasons["methodology_score"] = _with_floor(reasons["methodology_score"], found.methodology, found.design)
+    unscored = None
+    if advice.rule == "unscored":
+        silent: GradeField = "relevance_score" if found.relevance is None else "methodology_score"
+        unscored = Unscored(reason=reasons[silent].text if silent in reasons else f"it has no {silent}")
+    return Grade(
+        abstract_id=abstract_id,
+        relevance_score=found.relevance,
+        methodology_score=score,
+        methodology_raw=found.methodology,
+        prior=None if found.design is None else rubric.HIERARCHY[found.design].prior,
+        quality=quality_of(found.relevance, score),
+        sample_size_adequate=found.adequate,
+        sample_sizes=found.sizes,
+        study_size=found.study_size,
+        study_type=found.study_type,
+        study_type_confidence=found.study_type_confidence,
+        design=found.design,
+        recommendation=advice.recommendation,
+        rule=advice.rule,
+        reasons=reasons,
+        judged_by=judged_by,
+        unscored=unscored,
+    )
+
+
+def _with_floor(reason: Reason, raw: float | None, design: Design | None) -> Reason:
+    if raw is None or design is None or raw >= rubric.HIERARCHY[design].prior:
+        return reason
+    place = rubric.HIERARCHY[design]
+    text = f"{reason.text} Raised from {raw:.2f} to {place.prior:.2f}, the floor of a {place.name}."
+    return Reason(text=text, words=reason.words)
+
+
+def ungraded(abstract_id: str, judged_by: JudgedBy, why: Unscored) -> Grade:
+    """The grade of an abstract that couldn't be graded: no score, and more is needed."""
+    nothing = Judgement(None, None, None, None, None, None, (), None, {})
+    grade = ruled(abstract_id, nothing, judged_by)
+    said = {"recommendation": Reason(text=f"It could not be graded: {why.reason.rstrip('.')}.")}
+    return grade.model_copy(update={"unscored": why, "reasons": said})

@@ -1,0 +1,216 @@
+"""How rigorous and how openly reported a study is, from what its abstract says: one item after another, with its words.
+
+Items come from the reporting guidelines for abstracts: CONSORT for Abstracts (Hopewell et al., Lancet 2008;371:281) for
+trials, STROBE (von Elm et al., Lancet 2007;370:1453) for observational studies, PRISMA for Abstracts (Beller et al.,
+PLoS Med 2013;10:e1001419) for reviews, ARRIVE 2.0 (Percie du Sert et al., PLoS Biol 2020;18:e3000410) for animals. How
+much an item counts is ours: twice for what guards against bias (randomisation, blinding, adjustment, the search of a
+review), once or half for the rest.
+
+    score = ceiling of the design x min(1, points reported / ``WHOLE`` of the points a design can have)
+
+The ceiling says how far reporting alone can carry a design (GRADE: observational evidence starts low, however well it
+is told); the prior as a floor comes after, in ``recommendation.floored``.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from masis.schema.screening import Abstract, Design, Reason, SampleSize, Words
+from masis.screening.grading.wording import Wording, first
+
+WHOLE = 0.8
+"""The share of the points that counts as all: 250 words can't tell everything."""
+
+CEILING: dict[Design, float] = {
+    "meta_analysis": 0.95,
+    "systematic_review": 0.95,
+    "randomised_trial": 0.95,
+    "cohort_study": 0.80,
+    "non_randomised_study": 0.75,
+    "case_control_study": 0.70,
+    "cross_sectional_study": 0.60,
+    "other": 0.60,
+    "animal_study": 0.50,
+    "in_vitro_study": 0.45,
+    "case_series": 0.40,
+    "protocol": 0.40,
+    "narrative_review": 0.35,
+    "case_report": 0.25,
+}
+
+_ITEMS: dict[str, Wording] = {
+    "randomisation": Wording(r"\brandomi[sz](?:ed|ation)\b|\brandomly (?:assigned|allocated|divided|selected)\b"),
+    "allocation": Wording(
+        r"\ballocation (?:was )?conceal\w+|\bconcealed allocation\b|\bsealed envelopes?\b|\b(?:computer|centrally)[- ]"
+        r"(?:generated|randomi[sz]ed)|\b(?:block|stratified|central|cluster|permuted)[- ]?(?:block )?randomi[sz]\w+"
+        r"|\b[1-3] ?: ?[1-3]\b|\bminimi[sz]ation\b"
+    ),
+    "blinding": Wording(
+        r"\b(?:double|single|triple|assessor|observer|rater|evaluator|investigator|patient)s?[- ](?:blind\w*|masked)\b"
+        r"|\bblind(?:ed|ly)\b|\bmasked\b|\bblinding\b|\bdouble[- ]dummy\b"
+    ),
+    "control": Wording(
+        r"\bplacebo\b|\bcontrol(?:led)? (?:group|arm|trial|condition|study|subjects|animals)\b|\bcontrols\b|\bsham\b"
+        r"|\busual care\b|\bstandard (?:care|treatment|therapy)\b|\bwait(?:ing)?[- ]?list\b"
+        r"|\bcompar(?:ator|ison group)\b|\bcompared (?:with|to)\b|\bversus\b|\bvs\.? "
+    ),
+    "outcome": Wording(
+        r"\b(?:primary|main|principal|co-primary) (?:[\w-]+ ){0,2}?(?:outcome|end ?-?point|measure|variable)s?\b"
+        r"|\boutcome measures?\b"
+    ),
+    "registration": Wording(
+        r"\bNCT ?\d{6,8}\b|\bISRCTN ?\d{4,9}\b|\bCRD ?\d{8,14}\b|\bPROSPERO\b|\bEudraCT\b|\bChiCTR\b|\bACTRN ?\d+"
+        r"|\bUMIN ?\d+|\bclinicaltrials\.gov\b|\b(?:trial|protocol) (?:was )?(?:pre-?)?registr\w+|\bpre-?registered\b"
+    ),
+    "interval": Wording(
+        r"\b9[059] ?% ?(?:CI\b|CrI\b|confidence|credible)|\bconfidence intervals?\b|\bcredible intervals?\b"
+    ),
+    "test": Wording(r"\bp ?[<=>≤] ?0?\.\d+|\bp[- ]values?\b|\bstatistically significant\b"),
+    "effect": Wording(
+        r"\b(?:odds|hazard|risk|rate|incidence) ratios?\b|\brelative risks?\b|\b(?:[as]?OR|[as]?HR|RR|IRR|SMD|WMD|MD)"
+        r" ?[=:,]? ?-?\d|\bmean difference\b|\beffect sizes?\b|\bcohen'?s? d\b|\bnumber needed to treat\b"
+    ),
+    "model": Wording(
+        r"\bregression\b|\badjust(?:ed|ing|ment) for\b|\bmixed[- ](?:effects? |models?)|\bAN[C]?OVA\b"
+        r"|\bmultivaria(?:te|ble)\b|\bpropensity\b|\bCox\b|\bintention[- ]to[- ]treat\b|\bgenerali[sz]ed estimating\b"
+        r"|\brandom[- ]effects?\b|\bmeta-regression\b|\bmatched\b|\bKaplan\b|\bBayesian\b"
+    ),
+    "follow_up": Wording(
+        r"\bfollow(?:ed)?[- ]?up\b|\b(?:after|at|for|over) \d{1,3} (?:days?|weeks?|months?|years?)\b|\bbaseline\b"
+    ),
+    "harms": Wording(r"\b(?:adverse (?:events?|effects?|reactions?)|side[- ]effects?|tolerab\w+|safety)\b"),
+    "prospective": Wording(r"\bprospective(?:ly)?\b"),
+    "consecutive": Wording(
+        r"\bconsecutive(?:ly)?\b|\ball (?:patients|adults|children|women) (?:who|with|admitted|treated)\b"
+    ),
+    "eligibility": Wording(r"\b(?:inclusion|exclusion|eligibility|selection) criteria\b|\beligible\b|\baged? \d"),
+    "search": Wording(
+        r"\bsearched\b|\bliterature search\b|\bmedline\b|\bembase\b|\bpubmed\b|\bcochrane (?:library|central|database)"
+        r"|\bweb of science\b|\bpsycinfo\b|\bscopus\b"
+    ),
+    "selection": Wording(
+        r"\b(?:two|2|three|both) (?:[\w-]+ ){0,2}?(?:reviewers|authors|investigators)\b|\bindependently\b"
+    ),
+    "bias": Wording(
+        r"\brisk[- ]of[- ]bias\b|\bquality (?:assessment|appraisal|of (?:the )?(?:evidence|studies))"
+        r"|\bnewcastle[- ]ottawa|\bjadad\b|\bheterogeneity\b|\bpublication bias\b|\bfunnel plot\b"
+        r"|\bGRADE\b|\bI ?2 ?=|\bAMSTAR\b"
+    ),
+    "guideline": Wording(r"\b(?:PRISMA|CONSORT|STROBE|QUOROM|MOOSE|STARD|ARRIVE)\b"),
+}
+
+LABELS: dict[str, str] = {
+    "randomisation": "randomised",
+    "allocation": "how it was allocated",
+    "blinding": "blinded",
+    "control": "a control or comparison",
+    "outcome": "a main outcome",
+    "registration": "registered",
+    "interval": "a confidence interval",
+    "test": "a test of significance",
+    "effect": "a size of effect",
+    "model": "a model or adjustment",
+    "follow_up": "when it was measured",
+    "harms": "harms",
+    "prospective": "prospective",
+    "consecutive": "how people came in",
+    "eligibility": "who could take part",
+    "search": "where was searched",
+    "selection": "selection by two people",
+    "bias": "risk of bias or heterogeneity",
+    "guideline": "a reporting guideline",
+    "size": "how many were studied",
+}
+
+_TRIAL = {
+    **dict.fromkeys(("randomisation", "blinding"), 2.0),
+    **dict.fromkeys(("control", "outcome", "size"), 1.5),
+    **dict.fromkeys(("allocation", "interval", "effect", "model", "registration"), 1.0),
+    **dict.fromkeys(("test", "follow_up", "harms", "eligibility"), 0.5),
+}
+_OBSERVED = {
+    **dict.fromkeys(("model",), 2.0),
+    **dict.fromkeys(("control", "size"), 1.5),
+    **dict.fromkeys(("outcome", "interval", "effect", "follow_up", "prospective"), 1.0),
+    **dict.fromkeys(("test", "consecutive", "eligibility", "registration", "blinding"), 0.5),
+}
+_REVIEW = {
+    **dict.fromkeys(("search", "bias"), 2.0),
+    **dict.fromkeys(("size",), 1.5),
+    **dict.fromkeys(("eligibility", "selection", "effect", "interval", "model", "registration"), 1.0),
+    **dict.fromkeys(("guideline", "outcome"), 0.5),
+}
+_SERIES = {
+    **dict.fromkeys(("consecutive", "size", "follow_up", "outcome"), 1.0),
+    **dict.fromkeys(("prospective", "eligibility", "effect", "test", "control"), 0.5),
+}
+_BENCH = {
+    **dict.fromkeys(("control", "blinding"), 2.0),
+    **dict.fromkeys(("randomisation", "size"), 1.5),
+    **dict.fromkeys(("test", "model"), 1.0),
+    **dict.fromkeys(("interval", "effect", "guideline"), 0.5),
+}
+CHECKLIST: dict[Design, dict[str, float]] = {
+    "meta_analysis": _REVIEW,
+    "systematic_review": _REVIEW,
+    "narrative_review": _REVIEW,
+    "randomised_trial": _TRIAL,
+    "protocol": _TRIAL,
+    "non_randomised_study": _OBSERVED,
+    "cohort_study": _OBSERVED,
+    "case_control_study": _OBSERVED,
+    "cross_sectional_study": _OBSERVED,
+    "other": _OBSERVED,
+    "case_series": _SERIES,
+    "case_report": _SERIES,
+    "animal_study": _BENCH,
+    "in_vitro_study": _BENCH,
+}
+"""The points of each item, by design: what its reporting guideline asks for."""
+
+
+class Methodology(NamedTuple):
+    """A score before the prior's floor, the items reported and not, and why."""
+
+    score: float | None
+    reported: dict[str, tuple[Words, ...]]
+    absent: tuple[str, ...]
+    reason: Reason
+
+
+def methodology(abstract: Abstract, design: Design, sizes: tuple[SampleSize, ...] = ()) -> Methodology:
+    """What of its design's checklist an abstract reports. ``sizes`` are the sample sizes found in its text."""
+    if not abstract.text.strip():
+        return Methodology(None, {}, (), Reason(text="There is no abstract to read, only a title."))
+    checklist = CHECKLIST[design]
+    reported: dict[str, tuple[Words, ...]] = {}
+    for item in checklist:
+        found = _size(abstract, sizes) if item == "size" else first(_ITEMS[item], abstract)
+        if found:
+            reported[item] = found
+    points = sum(checklist[item] for item in reported)
+    share = min(1.0, points / (WHOLE * sum(checklist.values())))
+    absent = tuple(item for item in checklist if item not in reported)
+    score = round(CEILING[design] * share, 4)
+    return Methodology(score, reported, absent, _reason(design, reported, absent, points, checklist))
+
+
+def _size(abstract: Abstract, sizes: tuple[SampleSize, ...]) -> tuple[Words, ...]:
+    return tuple(Words(start=s.start, end=s.end, text=abstract.text[s.start : s.end]) for s in sizes[:1])
+
+
+def _reason(
+    design: Design,
+    reported: dict[str, tuple[Words, ...]],
+    absent: tuple[str, ...],
+    points: float,
+    checklist: dict[str, float],
+) -> Reason:
+    says = ", ".join(LABELS[item] for item in reported) or "nothing of what its design calls for"
+    lacks = ", ".join(LABELS[item] for item in sorted(absent, key=lambda item: -checklist[item])[:4])
+    text = f"Reports {says} ({points:g} of {sum(checklist.values()):g} points, at most {CEILING[design]:.2f} by design)"
+    return Reason(
+        text=f"{text}. Not told: {lacks}." if lacks else f"{text}.",
+        words=tuple(word for found in reported.values() for word in found),
+    )

@@ -1,0 +1,174 @@
+"""The grader with a model: one call an abstract; the rules around it are the same as without one.
+
+The model judges and quotes; code finds the quotes, reads the scores, applies the prior as a floor and decides by the
+written rules. What the model would have recommended stands in the reason where it differs. Sample sizes are those that
+the extractor finds: numbers are not left to a model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, get_args
+
+from pydantic import BeforeValidator, WithJsonSchema
+
+from masis.audit.quotes import located
+from masis.audit.run_control import together
+from masis.audit.scores import normalised
+from masis.errors import BadReply, StepError
+from masis.llm.roles.prompting import Asker, Prompt, Section, compose, load, question
+from masis.llm.roles.replies import Number, Reply, Text
+from masis.schema.audit import JudgedBy
+from masis.schema.base import Unscored
+from masis.schema.calls import Usage
+from masis.schema.screening import (
+    DESIGNS,
+    STUDY_TYPES,
+    Abstract,
+    Design,
+    Grade,
+    Reason,
+    Recommendation,
+    SampleSize,
+    StudyType,
+    Words,
+)
+from masis.screening.grading import rubric
+from masis.screening.grading.grader import Judgement, ruled, ungraded
+from masis.screening.grading.hierarchy import asked_of
+
+PROMPT = "grader"
+TOKENS_MOST = 1_800
+LONGEST_TEXT = 20_000
+"""Characters of an abstract that are sent: a record with more is no abstract."""
+_QUOTES = 8
+
+
+def _slug(value: Any) -> Any:
+    return value.strip().lower().replace("-", "_").replace(" ", "_") if isinstance(value, str) else value
+
+
+def _words(allowed: Iterable[str]) -> Any:
+    return WithJsonSchema({"type": "string", "enum": list(allowed)})
+
+
+class GradeReply(Reply):
+    """What the model answers about one abstract; reasons before the scores that rest on them."""
+
+    relevance_reason: Text
+    relevance_quotes: list[Text]
+    relevance_score: Number
+    design_reason: Text
+    design_quotes: list[Text]
+    study_type: Annotated[Any, BeforeValidator(_slug), _words(STUDY_TYPES)]
+    design: Annotated[Any, BeforeValidator(_slug), _words(DESIGNS)]
+    sample_size_quote: Text | None
+    sample_size_reason: Text
+    sample_size_adequate: Annotated[Any, BeforeValidator(_slug), _words(("yes", "no", "unclear"))]
+    methodology_reason: Text
+    methodology_quotes: list[Text]
+    methodology_score: Number
+    recommendation: Annotated[Any, BeforeValidator(_slug), _words(get_args(Recommendation))]
+
+
+@dataclass(frozen=True)
+class ModelGrader:
+    """Grades abstracts by asking a model; ``sizes`` and ``study_size`` read the sample sizes."""
+
+    asker: Asker
+    sizes: Callable[[str], tuple[SampleSize, ...]]
+    study_size: Callable[[str], SampleSize | None]
+    temperature: float = 0.0
+
+    @property
+    def judged_by(self) -> JudgedBy:
+        """The model, and the version of the prompt."""
+        return JudgedBy(model=self.asker.name, version=load(PROMPT).version)
+
+    @property
+    def usage(self) -> Usage:
+        """What its calls took."""
+        calls = self.asker.conduct.calls_since()
+        return Usage.of(call for call in calls if call.role == "grader" and call.model == self.asker.name)
+
+    def grade(self, question: str, abstracts: Sequence[Abstract]) -> tuple[Grade, ...]:
+        """One grade for each abstract, in the same order; all calls under way at once, as far as the provider's limit
+        lets them. One whose call failed is unscored.
+        """
+        about = asked_of(question)
+        found = together([self._task(question, abstract, about) for abstract in abstracts])
+        return tuple(
+            ungraded(abstract.id, self.judged_by, _why(each)) if isinstance(each, StepError) else each
+            for abstract, each in zip(abstracts, found, strict=True)
+        )
+
+    def _task(self, asked: str, abstract: Abstract, about: frozenset[Design]) -> Callable[[], Grade]:
+        def task() -> Grade:
+            if not (abstract.title.strip() or abstract.text.strip()):
+                return ungraded(abstract.id, self.judged_by, Unscored(reason="there is nothing to read"))
+            reply = self.asker.ask(
+                prompt(asked, abstract, self.asker.conduct.fence),
+                GradeReply,
+                max_tokens=TOKENS_MOST,
+                temperature=self.temperature,
+            )
+            judgement = self._judgement(reply, abstract)
+            grade = ruled(abstract.id, judgement, self.judged_by, about)
+            if reply.recommendation in (grade.recommendation, None):
+                return grade
+            note = f"The model itself said {str(reply.recommendation)[:20]}; the rules decide."
+            return ruled(abstract.id, judgement, self.judged_by, about, note)
+
+        return task
+
+    def _judgement(self, reply: GradeReply, abstract: Abstract) -> Judgement:
+        study_type: StudyType | None = reply.study_type if reply.study_type in STUDY_TYPES else None
+        design: Design | None = reply.design if reply.design in DESIGNS else None
+        if design is None and study_type is not None:
+            design = rubric.DESIGN_OF[study_type]
+        sizes = self.sizes(abstract.text)
+        size_quotes = [reply.sample_size_quote] if reply.sample_size_quote else []
+        return Judgement(
+            relevance=normalised("relevance", reply.relevance_score).value,
+            methodology=normalised("methodology", reply.methodology_score).value,
+            study_type=study_type,
+            study_type_confidence=None,
+            design=design,
+            adequate={"yes": True, "no": False}.get(reply.sample_size_adequate),
+            sizes=sizes,
+            study_size=self.study_size(abstract.text),
+            reasons={
+                "relevance_score": _reason(reply.relevance_reason, reply.relevance_quotes, abstract),
+                "methodology_score": _reason(reply.methodology_reason, reply.methodology_quotes, abstract),
+                "sample_size_adequate": _reason(reply.sample_size_reason, size_quotes, abstract),
+                "study_type": _reason(reply.design_reason, reply.design_quotes, abstract),
+                "design": _reason(reply.design_reason, reply.design_quotes, abstract),
+            },
+        )
+
+
+def prompt(asked: str, abstract: Abstract, mark: str) -> Prompt:
+    """What the grader is sent: the question, which all abstracts share, and this one."""
+    text = f"{abstract.title}\n\n{abstract.text[:LONGEST_TEXT]}"
+    return compose(PROMPT, mark, [question(asked)], [Section("ABSTRACT", text)])
+
+
+def _why(error: StepError) -> Unscored:
+    raw = error.raw if isinstance(error, BadReply) else None
+    return Unscored(reason=str(error), code=error.code, raw=raw)
+
+
+def _reason(text: str, quotes: Sequence[str], abstract: Abstract) -> Reason:
+    """The model's reason with the words it quotes, where the abstract has them; a quote it doesn't have is left out."""
+    found = [words for quote in quotes[:_QUOTES] if (words := _found(quote, abstract)) is not None]
+    return Reason(text=text.strip() or "No reason was given.", words=tuple(dict.fromkeys(found)))
+
+
+def _found(quote: str, abstract: Abstract) -> Words | None:
+    if place := located(quote, abstract.text):
+        return Words(start=place.start, end=place.end, text=abstract.text[place.start : place.end])
+    if place := located(quote, abstract.title):
+        text = abstract.title[place.start : place.end]
+        return Words(start=place.start, end=place.end, text=text, place="title")
+    return None

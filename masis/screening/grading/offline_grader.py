@@ -1,0 +1,187 @@
+"""The grader without a model: rules and measurements on what an abstract says. No key, no network, no chance."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+from masis.schema.audit import JudgedBy
+from masis.schema.calls import Usage
+from masis.schema.screening import Abstract, Design, Grade, Reason, SampleSize, StudyType, Words
+from masis.screening.grading import designs, rubric, sample_size
+from masis.screening.grading.grader import Judgement, ruled
+from masis.screening.grading.hierarchy import asked_of, placed
+from masis.screening.grading.methodology import methodology
+from masis.screening.grading.question import Question, read_question
+from masis.screening.grading.relevance import relevance
+from masis.settings import OFFLINE
+
+# Is the study large enough to be plausible? From what was counted and what its design needs.
+#
+# The sizes are ``rubric.ADEQUATE_SIZE``. None where size says nothing (one case, a review without a search), where none
+# is stated, or where the design is unknown: a number nobody gave is not a small number.
+
+_STUDIES = frozenset(
+    """study studies trial trials rct rcts article articles paper papers publication publications report reports
+    cohort cohorts review reviews""".split()
+)
+_REVIEWS: frozenset[Design] = frozenset({"meta_analysis", "systematic_review"})
+
+
+class Adequate(NamedTuple):
+    """Whether the size is adequate, None where it can't be said; and why."""
+
+    value: bool | None
+    reason: Reason
+
+
+def adequate(
+    abstract: Abstract, design: Design | None, sizes: Sequence[SampleSize], study_size: SampleSize | None
+) -> Adequate:
+    """Whether this many are plausible for this design. ``study_size`` is the size that the study rests on."""
+    if design is None:
+        return Adequate(None, Reason(text="The design is not known, and with it the size it needs."))
+    needed = rubric.ADEQUATE_SIZE[design]
+    if needed.least is None:
+        return Adequate(None, Reason(text=f"Size says nothing here: {needed.source}."))
+    if design in _REVIEWS:
+        return _of_review(abstract, sizes, study_size, needed.least, needed.source)
+    if study_size is None:
+        return Adequate(None, Reason(text=f"No number of {needed.of} is stated."))
+    counted = _whole(study_size, sizes)
+    return _judged(abstract, counted, (study_size,), needed.least, needed.of, needed.source)
+
+
+def _of_review(
+    abstract: Abstract, sizes: Sequence[SampleSize], study_size: SampleSize | None, least: int, source: str
+) -> Adequate:
+    """A review by its studies; where it names too few or none, by its participants."""
+    stated = sizes if study_size is None else (study_size, *sizes)
+    studies = [size for size in stated if _is_studies(size)]
+    people = [size for size in stated if not _is_studies(size)]
+    most = max(people, key=lambda size: size.value, default=None)
+    enough_people = most is not None and most.value >= rubric.OPTIMAL_INFORMATION
+    if studies and (studies[0].value >= least or not enough_people):
+        return _judged(abstract, studies[0].value, (studies[0],), least, "studies", source)
+    if most is None:
+        return Adequate(None, Reason(text="Neither a number of studies nor of participants is stated."))
+    return _judged(
+        abstract, most.value, (most,), rubric.OPTIMAL_INFORMATION, "participants", "GRADE, optimal information size"
+    )
+
+
+def _is_studies(size: SampleSize) -> bool:
+    words = size.unit.lower().split()
+    return bool(words) and words[-1] in _STUDIES
+
+
+def _whole(stated: SampleSize, sizes: Sequence[SampleSize]) -> int:
+    """The whole study's size from the size it rests on: "48 per group" are at least two groups."""
+    if stated.kind != "arm":
+        return stated.value
+    arms = [size.value for size in sizes if size.kind == "arm" and not _is_studies(size)]
+    return sum(arms) if len(arms) > 1 else 2 * stated.value
+
+
+def _judged(
+    abstract: Abstract, counted: int, sizes: Sequence[SampleSize], least: int, of: str, source: str
+) -> Adequate:
+    enough = counted >= least
+    text = f"{counted:,} {of}, {'at least' if enough else 'fewer than'} the {least:,} that are plausible ({source})."
+    words = tuple(Words(start=s.start, end=s.end, text=abstract.text[s.start : s.end]) for s in sizes)
+    return Adequate(enough, Reason(text=text, words=words))
+
+
+VERSION = "1"
+"""Raised whenever the rules of offline grading change; recorded with every grade."""
+
+
+class FoundType(Protocol):
+    """A recognised study type: how sure, and the words it rests on."""
+
+    @property
+    def study_type(self) -> StudyType | None:
+        """The likeliest type; None where the abstract has nothing to recognise one from."""
+        ...
+
+    @property
+    def confidence(self) -> float:
+        """Its share among the 14, 0 to 1."""
+        ...
+
+    @property
+    def words(self) -> tuple[Words, ...]:
+        """The words that told it."""
+        ...
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What reads an abstract: its study type, its sample sizes, and the size it rests on."""
+
+    study_type: Callable[[Abstract], FoundType]
+    sizes: Callable[[str], tuple[SampleSize, ...]]
+    study_size: Callable[[str], SampleSize | None]
+
+
+@dataclass(frozen=True)
+class OfflineGrader:
+    """Grades without a model; ``reading`` recognises study types and sample sizes."""
+
+    reading: Reading
+    judged_by: JudgedBy = field(default=JudgedBy(model=OFFLINE, version=VERSION))
+    usage: Usage = field(default=Usage())
+
+    def grade(self, question: str, abstracts: Sequence[Abstract]) -> tuple[Grade, ...]:
+        """One grade for each abstract, in the same order."""
+        asked, about = read_question(question), asked_of(question)
+        return tuple(self._grade(asked, about, abstract) for abstract in abstracts)
+
+    def _grade(self, question: Question, about: frozenset[Design], abstract: Abstract) -> Grade:
+        found = self.reading.study_type(abstract)
+        sizes = self.reading.sizes(abstract.text)
+        study_size = self.reading.study_size(abstract.text)
+        place = placed(found.study_type, abstract)
+        match = relevance(question, abstract)
+        method = methodology(abstract, place.design, sizes)
+        enough = adequate(abstract, place.design, sizes, study_size)
+        judgement = Judgement(
+            relevance=match.score,
+            methodology=method.score,
+            study_type=found.study_type,
+            study_type_confidence=found.confidence if found.study_type else None,
+            design=place.design,
+            adequate=enough.value,
+            sizes=sizes,
+            study_size=study_size,
+            reasons={
+                "relevance_score": match.reason,
+                "methodology_score": method.reason,
+                "sample_size_adequate": enough.reason,
+                "study_type": Reason(text=_said_type(found), words=found.words),
+                "design": Reason(text=place.why, words=place.words),
+            },
+        )
+        return ruled(abstract.id, judgement, self.judged_by, about)
+
+
+def offline_grader() -> OfflineGrader:
+    """The grader without a model, with the recogniser of study types and the extractor of sample sizes."""
+    reading = Reading(
+        study_type=designs.recognise,
+        sizes=sample_size.sample_sizes,
+        study_size=sample_size.study_size,
+    )
+    return OfflineGrader(reading, JudgedBy(model=OFFLINE, version=f"{VERSION}, study types {designs.version()}"))
+
+
+def study_types_version() -> str:
+    """The version of the weights that recognise study types."""
+    return designs.version()
+
+
+def _said_type(found: FoundType) -> str:
+    if found.study_type is None:
+        return "No study type was recognised."
+    return f"Reads like a {rubric.STUDY_TYPE_NAMES[found.study_type]} (share {found.confidence:.2f} of 14 types)."

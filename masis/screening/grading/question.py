@@ -1,0 +1,211 @@
+"""What a question asks about: its concepts, each with its part in the question and the words that stand for it.
+
+"Does metformin reduce mortality in patients with heart failure?" asks about *metformin* (what is done), *mortality*
+(what comes of it) and *heart failure* (in whom): the P, I, C and O of a clinical question, told by the words around
+them. It knows no grammar: a part it can't tell is ``topic``. How much a concept weighs follows from how rare its words
+are in medical abstracts (``rarity.json``, from ``tools/fit_term_rarity.py``).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from masis.offline.text.tokens import Token, stem, tokens
+
+Part = Literal["population", "intervention", "comparison", "outcome", "topic"]
+
+_HERE = Path(__file__).parent
+RARE = 0.75
+"""The rarity of a word that occurs in fewer than one of a hundred abstracts."""
+LEAST_WEIGHT = 0.3
+"""What a question names counts, however common the word."""
+LONGEST_QUESTION = 2_000
+"""Characters of a question: whoever pastes a page asks what its beginning asks."""
+_LONGEST_PHRASE = 5
+_LONGEST_CONCEPT = 3
+
+_FRAMING = frozenset(
+    map(
+        stem,
+        """patient patients person people subject participant study studies trial trials use treatment treat therapy
+        therapeutic effect effective effectiveness efficacy efficacious benefit beneficial compare compared comparison
+        comparing versus vs reduce lower improve increase decrease change affect influence cause prevent help impact
+        role associate associated association relation relationship risk outcome result evidence difference differ
+        better superior inferior safe suitable used useful value clinical management manage with without among work
+        randomised randomized systematic review meta-analysis cohort rate level levels reduction improvement prevention
+        short long term care human humans new novel current best optimal available know known good high low
+        happen enable see receive relieve lead exist wait worth adequate adequately enough necessary required need
+        essential feasible promise promising equal choice concern problem disaster offer protect matter consider
+        routine routinely predict predictor indicate indicator correlate relevant important really still always ever
+        well possible appropriate implement provide justify warrant explain depend involve play contribute exacerbate
+        attenuate enhance reflect reliable reliably valid measure method technique approach way experience early late
+        different distinct type form large small two three further should say call time year old whether
+        recognised recognized inevitably progress close open room improvement challenge update overview""".split(),
+    )
+)
+"""Words that frame a question and name nothing of it."""
+
+_TO_POPULATION = frozenset({"in", "among", "amongst"})
+_TO_COMPARISON = frozenset({"versus", "vs", "than", "against", "or", "compared"})
+_TO_OUTCOME = frozenset(
+    map(
+        stem,
+        """reduce improve increase decrease prevent affect influence lower change worsen raise predict cause accelerate
+        delay slow relieve reduction improvement prevention on""".split(),
+    )
+)
+
+
+class Phrase(NamedTuple):
+    """Words that stand for a concept, and their stems."""
+
+    text: str
+    stems: tuple[str, ...]
+
+
+class Concept(NamedTuple):
+    """One thing a question is about: its words, their stems, its weight, and other phrases that stand for it."""
+
+    name: str
+    part: Part
+    stems: tuple[str, ...]
+    rarities: tuple[float, ...]
+    weight: float
+    others: tuple[Phrase, ...]
+
+
+class Question(NamedTuple):
+    """A question and its concepts, in their order."""
+
+    text: str
+    concepts: tuple[Concept, ...]
+
+
+@cache
+def _rarities() -> dict[str, float]:
+    listed: dict[str, float] = json.loads((_HERE / "rarity.json").read_text(encoding="utf-8"))
+    return listed
+
+
+def rarity(root: str) -> float:
+    """How rare a stem is in medical abstracts: 0 in all of them, 1 in one."""
+    return _rarities().get(root, RARE)
+
+
+@cache
+def synonyms() -> dict[tuple[str, ...], tuple[Phrase, ...]]:
+    """For each phrase of ``synonyms.txt``, as stems, the phrases that meet a question about it."""
+    met: dict[tuple[str, ...], dict[tuple[str, ...], Phrase]] = {}
+    for line in (_HERE / "synonyms.txt").read_text(encoding="utf-8").splitlines():
+        if not line or line.startswith("#"):
+            continue
+        equal, _, kinds = line.partition(":")
+        same = [_phrase(text) for text in equal.split("=")]
+        under = [_phrase(text) for text in kinds.split(",") if text.strip()]
+        for phrase in same:
+            met.setdefault(phrase.stems, {}).update({other.stems: other for other in (*same, *under)})
+    return {roots: tuple(other for other in others.values() if other.stems != roots) for roots, others in met.items()}
+
+
+def _phrase(text: str) -> Phrase:
+    return Phrase(text.strip(), tuple(token.stem for token in tokens(text)))
+
+
+@lru_cache(maxsize=256)
+def read_question(text: str) -> Question:
+    """The concepts of a question. One without any that names something falls back to its framing words.
+
+    What stands behind ``LONGEST_QUESTION`` characters is not read.
+    """
+    text = text[:LONGEST_QUESTION]
+    concepts = tuple(_concepts(text, framing=False)) or tuple(_concepts(text, framing=True))
+    return Question(text, concepts)
+
+
+class _Piece(NamedTuple):
+    """A word of the question, or a known phrase of several; ``names`` where it says what the question is about."""
+
+    words: tuple[Token, ...]
+    known: bool
+    names: bool
+
+
+def _concepts(text: str, *, framing: bool) -> Iterator[Concept]:
+    seen: set[tuple[str, ...]] = set()
+    for words, part in _grouped(text, framing=framing):
+        roots = tuple(word.stem for word in words)
+        if roots in seen:
+            continue
+        seen.add(roots)
+        rarities = tuple(max(LEAST_WEIGHT, rarity(root)) for root in roots)
+        name = text[words[0].start : words[-1].end]
+        yield Concept(name, part, roots, rarities, max(rarities), synonyms().get(roots, ()))
+
+
+def _grouped(text: str, *, framing: bool) -> Iterator[tuple[tuple[Token, ...], Part]]:
+    """The words of each concept and its part: a known phrase, or up to three naming words that stand together."""
+    part: Part = "intervention"
+    run: list[Token] = []
+    before = 0
+    for piece in _pieces(tokens(text), framing=framing):
+        first = piece.words[0]
+        broken = any(character in ",;:?.()/" for character in text[before : first.start])
+        before = piece.words[-1].end
+        if run and (broken or piece.known or not piece.names):
+            yield from ((words, part) for words in _short(run))
+            run = []
+        if piece.known:
+            yield piece.words, part
+        elif piece.names:
+            run.append(first)
+        else:
+            part = _part_after(first, part)
+    yield from ((words, part) for words in _short(run))
+
+
+def _pieces(words: Sequence[Token], *, framing: bool) -> Iterator[_Piece]:
+    at = 0
+    while at < len(words):
+        length = _known(words, at)
+        word = words[at]
+        names = word.weight > 0 and (framing or not _frames(word))
+        if length > 1 or (length and names):
+            yield _Piece(tuple(words[at : at + length]), True, True)
+            at += length
+        else:
+            yield _Piece((word,), False, names)
+            at += 1
+
+
+def _frames(word: Token) -> bool:
+    """Whether a word frames the question: one of the list, or a bare number. Rats have the stem of a rate."""
+    frames = word.stem in _FRAMING or word.stem in _TO_OUTCOME
+    return word.text.isdigit() or (frames and word.text.lower() not in ("rat", "rats"))
+
+
+def _part_after(word: Token, part: Part) -> Part:
+    lower = word.text.lower()
+    if lower in _TO_POPULATION:
+        return "population"
+    if lower in _TO_COMPARISON:
+        return "comparison"
+    return "outcome" if word.stem in _TO_OUTCOME else part
+
+
+def _known(words: Sequence[Token], at: int) -> int:
+    """How many words from here on are a phrase of ``synonyms.txt``, the longest; 0 where none is."""
+    for length in range(min(_LONGEST_PHRASE, len(words) - at), 0, -1):
+        if tuple(word.stem for word in words[at : at + length]) in synonyms():
+            return length
+    return 0
+
+
+def _short(words: Sequence[Token]) -> Iterator[tuple[Token, ...]]:
+    if len(words) > _LONGEST_CONCEPT:
+        yield from ((word,) for word in words)
+    elif words:
+        yield tuple(words)

@@ -1,0 +1,122 @@
+"""What to do with one abstract: the written rules, in their order. Pure; constants in ``rubric``.
+
+| | holds when | recommendation |
+|---|---|---|
+| unscored | relevance or methodology has no score | needs_more |
+| off_topic | relevance under 0.30 | discard |
+| weak_method | methodology, after the prior's floor, under 0.25 | discard |
+| borderline_relevance | relevance under 0.50 | needs_more |
+| weak_design | the design bears no conclusion by itself: case series, narrative review, protocol, animals, cells | needs_more |
+| underpowered | fewer studied than the design needs | needs_more |
+| borderline_method | methodology under 0.45 | needs_more |
+| borderline_quality | the mean of both under 0.55 | needs_more |
+| strong | none of these | keep |
+
+The first that holds decides. So weak studies are rejected, borderline ones ask for more evidence, a relevant randomised
+trial of plausible size is kept whatever its abstract leaves out, and no number of case series makes a consensus.
+"""  # noqa: E501 (a table)
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from masis.schema.screening import Design, Recommendation, Rule
+from masis.screening.grading import rubric
+
+_EDGE = 1e-9
+
+
+class Recommended(NamedTuple):
+    """A recommendation, the rule it follows from, and why in a sentence."""
+
+    recommendation: Recommendation
+    rule: Rule
+    why: str
+
+
+def quality_of(relevance: float | None, methodology: float | None) -> float | None:
+    """The mean of relevance and methodology (DESIGN.md, 4.4); None where either has no score."""
+    return None if relevance is None or methodology is None else (relevance + methodology) / 2
+
+
+def floored(raw: float | None, design: Design | None) -> float | None:
+    """``max(score, prior)`` (specification, Evidence-Based Study Priors): a prior is a floor, never a cap."""
+    if raw is None:
+        return None
+    return raw if design is None else max(raw, rubric.HIERARCHY[design].prior)
+
+
+def recommended(
+    relevance: float | None,
+    methodology: float | None,
+    design: Design | None,
+    adequate: bool | None,
+    asked_of: frozenset[Design] = frozenset(),
+) -> Recommended:
+    """What to do with an abstract of these scores. ``asked_of`` are designs that the question itself is about (animals,
+    cells), so that they are no indirect evidence.
+    """
+    quality = quality_of(relevance, methodology)
+    if relevance is None or methodology is None or quality is None:
+        return Recommended("needs_more", "unscored", "It has no score, and no score is no reason to keep or discard.")
+    for rule, recommendation, holds, why in _rules(relevance, methodology, quality, design, adequate, asked_of):
+        if holds:
+            return Recommended(recommendation, rule, why)
+    return Recommended(
+        "keep", "strong", f"Relevance {relevance:.2f}, methodology {methodology:.2f}: quality {quality:.2f}."
+    )
+
+
+def _rules(
+    relevance: float,
+    methodology: float,
+    quality: float,
+    design: Design | None,
+    adequate: bool | None,
+    asked_of: frozenset[Design],
+) -> tuple[tuple[Rule, Recommendation, bool, str], ...]:
+    place = None if design is None else rubric.HIERARCHY[design]
+    inconclusive = place is not None and not place.concludes and design not in asked_of
+    return (
+        (
+            "off_topic",
+            "discard",
+            _under(relevance, rubric.DISCARD_RELEVANCE),
+            f"Relevance {relevance:.2f} is under {rubric.DISCARD_RELEVANCE:.2f}: about something else.",
+        ),
+        (
+            "weak_method",
+            "discard",
+            _under(methodology, rubric.DISCARD_METHODOLOGY),
+            f"Methodology {methodology:.2f} is under {rubric.DISCARD_METHODOLOGY:.2f}: too weak to use.",
+        ),
+        (
+            "borderline_relevance",
+            "needs_more",
+            _under(relevance, rubric.KEEP_RELEVANCE),
+            f"Relevance {relevance:.2f} is under {rubric.KEEP_RELEVANCE:.2f}: only partly about the question.",
+        ),
+        (
+            "weak_design",
+            "needs_more",
+            inconclusive,
+            f"A {place.name if place else 'study'} bears no conclusion by itself.",
+        ),
+        ("underpowered", "needs_more", adequate is False, "Fewer were studied than the design needs."),
+        (
+            "borderline_method",
+            "needs_more",
+            _under(methodology, rubric.KEEP_METHODOLOGY),
+            f"Methodology {methodology:.2f} is under {rubric.KEEP_METHODOLOGY:.2f}.",
+        ),
+        (
+            "borderline_quality",
+            "needs_more",
+            _under(quality, rubric.KEEP_QUALITY),
+            f"Quality {quality:.2f} is under {rubric.KEEP_QUALITY:.2f}.",
+        ),
+    )
+
+
+def _under(value: float, bound: float) -> bool:
+    return value < bound - _EDGE

@@ -1,0 +1,379 @@
+"""How many were studied: the sample sizes an abstract states, and the one the study rests on.
+
+What counts as a sample size is the codebook of docs/sample-sizes.md. Numbers of units are found in ``sample_mentions``;
+``sample_kinds`` decides which of them are sizes of the whole study (``total``), of a part of it (``arm``), or the
+larger number a part is counted in (``of``), and which only count those who had an outcome.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal, NamedTuple
+
+from masis.schema.screening import SampleSize
+from masis.screening.grading.numerals import Token, numerals, tokens_of
+from masis.screening.grading.sample_mentions import Family, Mention, family_of, mentions, tokens_lower
+
+# Which numbers of units are sample sizes: of the whole study, of a part of it, or what a part is counted in.
+#
+# The kinds are those of the codebook in docs/sample-sizes.md. Those who had an outcome are told from those who were
+# studied by the words around the number, and by the total that stands before it.
+
+Kind = Literal["total", "arm", "of"]
+
+_TAKEN_IN = frozenset(
+    """included enrolled recruited randomized randomised studied participated assigned allocated analyzed analysed
+    examined evaluated entered selected treated assessed followed investigated tested interviewed surveyed took
+    completed complete finished divided consented eligible identified found reviewed collected obtained
+    available comprised participating consecutive diagnosed admitted undergoing underwent received scanned
+    observed measured compared completing involving met""".split()
+)
+"""Words by a number that say these were taken into the study, or stayed in it."""
+_WHOLE = frozenset(
+    """included enrolled recruited randomized randomised analyzed analysed completed complete finished completing
+    entered participated available consented final total involving""".split()
+)
+"""Words by a number that is smaller than the study's own and yet of all: those left at the end."""
+_POOL = frozenset("screened invited approached contacted retrieved mailed returned yielded".split())
+"""Words behind a number that a sample was drawn from."""
+_POOL_OF_STUDIES = frozenset("screened retrieved yielded returned duplicates resulted initial initially".split())
+"""Words before a number of studies that those included were chosen from."""
+_OUTCOMES = frozenset(
+    """died developed experienced showed reported improved required exhibited relapsed recovered dropped withdrew
+    discontinued responded achieved suffered demonstrated remained became survived complained had have has were was
+    presented failed reached displayed needed deteriorated stopped fulfilled developing responding""".split()
+)
+"""Words behind a number of those who had something."""
+_SEEN = frozenset(
+    """found observed seen detected noted occurred present positive abnormal resolved improved reported evident achieved
+    identified obtained normal""".split()
+)
+"""Words before "in 12 patients" that say what was found in them."""
+_GROUPED = frozenset(
+    """group groups arm arms control controls healthy placebo sham versus vs received receiving assigned allocated
+    matched comparison either respectively randomized randomised intervention treated cohort compared normal normals
+    normotensive vehicle model models divided subgroup subgroups underwent""".split()
+)
+"""Words in the sentence of a number of one group."""
+_CONTROLS = frozenset("controls control healthy normal normals comparison unaffected".split())
+_REVIEWED = frozenset(
+    """review reviews reviewed meta systematic systematically literature search searched searches medline pubmed embase
+    databases cochrane pooled eligible inclusion""".split()
+)
+"""Words of an abstract whose studies are what it studies."""
+
+
+_JOINING = frozenset("and versus vs with to or , plus another".split())
+"""Words between the numbers of two groups."""
+
+
+class Sentence(NamedTuple):
+    """A sentence as the tokens from ``first`` up to ``after``."""
+
+    first: int
+    after: int
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """A mention that is a sample size, and of which kind."""
+
+    mention: Mention
+    kind: Kind
+    arm: str | None = None
+
+
+class Reader:
+    """Decides about the mentions of one abstract, in order: a later one is read in the light of the earlier."""
+
+    def __init__(self, text: str, tokens: Sequence[Token]) -> None:
+        self.tokens = tokens
+        self.sentences = _sentences(text, tokens)
+        self.is_review = sum(token.lower in _REVIEWED for token in tokens) >= 2
+        self.whole: dict[Family | None, int] = {}
+        """The greatest total so far, by family."""
+
+    def decide(self, found: Sequence[Mention]) -> tuple[Counted, ...]:
+        """What each mention is; those that are no sample size are left out."""
+        several_n = sum(mention.form == "n" and not mention.share for mention in found) > 1
+        counted: list[Counted] = []
+        known: set[tuple[int, Family | None]] = set()
+        for index, mention in enumerate(found):
+            if (mention.value, _shared(mention.family)) in known:
+                continue
+            kind = self._kind(mention, found, index, several_n)
+            if kind is None:
+                continue
+            known.add((mention.value, _shared(mention.family)))
+            counted.append(Counted(mention, kind, self._arm(mention) if kind == "arm" else None))
+            if kind == "total":
+                family = _shared(mention.family)
+                self.whole[family] = max(self.whole.get(family, 0), mention.value)
+                counted.extend(self._parts(mention, found))
+        return tuple(sorted(counted, key=lambda item: item.mention.first))
+
+    def _kind(self, mention: Mention, found: Sequence[Mention], index: int, several_n: bool) -> Kind | None:
+        if (mention.family == "studies" and not self.is_review) or (mention.family == "other" and mention.value < 3):
+            return None
+        if mention.form == "of":
+            return "of" if mention.value >= 3 else None
+        if mention.form == "groups":
+            return "arm"
+        if mention.form == "sample":
+            return "total"
+        if mention.form == "n":
+            return self._kind_of_n(
+                mention, several_n, [other.value for other in found[index + 1 :] if other.form == "n"]
+            )
+        if mention.form == "bare":
+            return "arm" if self._is_paired(mention, found, index, self._sentence(mention)) else None
+        return self._kind_of_noun(mention, found, index)
+
+    def _kind_of_n(self, mention: Mention, several: bool, later: Sequence[int]) -> Kind | None:
+        if mention.share or self._is_event(mention):
+            return None
+        ahead = self._words(max(0, mention.first - 4), mention.first)
+        if ahead & {"sample", "total", "overall"} and not ahead & _GROUPED:
+            return "total"
+        if any(sum(later[:count]) == mention.value for count in range(2, 6)):
+            return "total"
+        whole = max(self.whole.values(), default=0)
+        return "arm" if several or whole > mention.value else "total"
+
+    def _is_event(self, mention: Mention) -> bool:
+        """Whether "n = 19" stands behind an outcome and not behind a group: "deaths (n = 19)"."""
+        ahead = tokens_lower(self.tokens, mention.first - 2)
+        return ahead in ("deaths", "death", "rate", "events", "event", "complications", "strokes", "relapses")
+
+    def _kind_of_noun(self, mention: Mention, found: Sequence[Mention], index: int) -> Kind | None:
+        sentence = self._sentence(mention)
+        near = self._words(mention.after, min(sentence.after, mention.after + 10))
+        ahead = self._words(max(sentence.first, mention.first - 4), mention.first)
+        whole = self.whole.get(_shared(mention.family), 0)
+        verb = _first_verb(self.tokens, mention.after, sentence.after)
+        if verb in _POOL or (mention.family == "studies" and ahead & _POOL_OF_STUDIES):
+            return "of"
+        if whole and self._words(mention.first, mention.after) & _CONTROLS:
+            return "arm"
+        paired = self._is_paired(mention, found, index, sentence)
+        if mention.share and not near & _WHOLE:
+            return None
+        if whole == 0:
+            return "arm" if paired else "total"
+        if mention.value >= whole:
+            return "total" if mention.value > whole else "of" if "of" in ahead else "total"
+        if (near | ahead) & _WHOLE and not paired:
+            return "total"
+        if verb in _OUTCOMES and (verb not in ("was", "were") or not paired):
+            return None
+        if "in" in ahead and self._words(max(sentence.first, mention.first - 7), mention.first) & _SEEN:
+            return None
+        words = self._words(sentence.first, sentence.after)
+        if paired or words & _GROUPED:
+            return "arm"
+        return None
+
+    def _is_paired(self, mention: Mention, found: Sequence[Mention], index: int, sentence: Sentence) -> bool:
+        """Whether another number of the same sentence counts another group of the same kind."""
+        for other in (*found[max(0, index - 2) : index], *found[index + 1 : index + 3]):
+            if other.form not in ("noun", "bare") or other.share or not sentence.first <= other.first < sentence.after:
+                continue
+            if _shared(other.family) != _shared(mention.family):
+                continue
+            between = self._words(min(mention.after, other.after), max(mention.first, other.first))
+            inside = "(" in between and ")" not in between  # the parts of the one before: "five (three women, ...)"
+            if between & _JOINING and not between & _POOL and not inside:
+                return True
+        return False
+
+    def _parts(self, total: Mention, found: Sequence[Mention]) -> list[Counted]:
+        """The groups named in brackets behind a total: "259 patients (128 nimodipine, 131 placebo)"."""
+        opens = next(
+            (at for at in range(total.after, min(len(self.tokens), total.after + 12)) if self.tokens[at].lower == "("),
+            None,
+        )
+        if opens is None:
+            return []
+        closes = next(
+            (at for at in range(opens, min(len(self.tokens), opens + 40)) if self.tokens[at].lower == ")"), opens
+        )
+        known = {mention.first for mention in found}
+        parts = [
+            numeral
+            for numeral in numerals(self.tokens[opens:closes])
+            if tokens_lower(self.tokens, opens + numeral.after)[:1].isalpha() and numeral.value > 0
+        ]
+        if len(parts) < 2 or sum(part.value for part in parts) != total.value:
+            return []
+        return [
+            Counted(
+                Mention(part.value, "noun", opens + part.first, opens + part.after + 1, family=total.family),
+                "arm",
+                tokens_lower(self.tokens, opens + part.after),
+            )
+            for part in parts
+            if opens + part.first not in known
+        ]
+
+    def _arm(self, mention: Mention) -> str | None:
+        """What the abstract calls the group: the words between number and unit, or before "(n = 48)"."""
+        if mention.form == "groups":
+            return "per group"
+        if mention.form == "noun":
+            named = self.tokens[mention.first + 1 : mention.after]
+            return " ".join(token.lower for token in named) or None
+        opens = mention.first - 1
+        if tokens_lower(self.tokens, opens) not in ("(", "["):
+            return None
+        words: list[str] = []
+        for at in range(opens - 1, max(-1, opens - 4), -1):
+            lower = tokens_lower(self.tokens, at)
+            if not lower[:1].isalnum() or lower in ("and", "or", "the", "a", "of", "with", "in", "to", "versus", "vs"):
+                break
+            words.append(lower)
+        return " ".join(reversed(words)) or None
+
+    def _sentence(self, mention: Mention) -> Sentence:
+        return next(sentence for sentence in self.sentences if mention.first < sentence.after)
+
+    def _words(self, first: int, after: int) -> frozenset[str]:
+        return frozenset(token.lower for token in self.tokens[first:after])
+
+
+def _shared(family: Family | None) -> Family | None:
+    """People, animals and units not named are counted against one another; studies and things by themselves."""
+    return None if family in ("people", "animals") else family
+
+
+def _first_verb(tokens: Sequence[Token], at: int, limit: int) -> str:
+    """The first word of the lists that stands behind a number and its unit, within a few words."""
+    for token in tokens[at : min(limit, at + 8)]:
+        if token.lower in _TAKEN_IN or token.lower in _OUTCOMES or token.lower in _POOL:
+            return token.lower
+    return ""
+
+
+def _sentences(text: str, tokens: Sequence[Token]) -> tuple[Sentence, ...]:
+    """Where sentences end: a full stop, a question mark or a semicolon before a capital or the end."""
+    found: list[Sentence] = []
+    first = 0
+    for at, token in enumerate(tokens):
+        following = tokens[at + 1] if at + 1 < len(tokens) else None
+        ends = token.lower in (".", "?", "!") and (following is None or not text[following.start].islower())
+        if ends or following is None:
+            found.append(Sentence(first, at + 1))
+            first = at + 1
+    return tuple(found)
+
+
+# The sample of one: "a 49-year-old woman", "we report a patient", "the case of a child".
+
+_ONE = (
+    r"patient|man|woman|child|boy|girl|infant|adolescent|male|female|person|newborn|neonate|lady|gentleman|adult|"
+    r"teenager|baby|toddler|mother|veteran|student|soldier|case|fetus"
+)
+_OLD = r"(?:\d{1,3}|[a-z]{3,9})[-‐–\s](?:year|yr|month|week|day)s?[-‐–\s]old"
+_WORDS = r"(?: [\w'’-]{1,30})"
+_TELL = "report|describe|present|experienced|encountered|treated|observed|saw"
+_PATTERNS = tuple(
+    re.compile(pattern, re.I)
+    for pattern in (
+        rf"\b(?:an?|the|this|one|single|our){_WORDS}{{0,3}} {_OLD}\b(?:,?{_WORDS}){{0,4}}? (?:{_ONE})\b",
+        rf"\b(?:an?|the|this|one|our) {_OLD}\b",
+        rf"\b(?:{_TELL})\w{{0,3}}(?: here| on)? (?:an?|the|one){_WORDS}{{0,5}}? (?:{_ONE})\b",
+        rf"\b(?:an?|the){_WORDS}{{0,3}} case (?:report )?of\b",
+        rf"\bcase (?:report|history) of an?\b{_WORDS}{{0,4}}? (?:{_ONE})\b",
+        rf"\ban?{_WORDS}{{0,4}}? (?:{_ONE}) (?:is|was|who (?:was )?) ?(?:reported|described|presented|admitted)\b",
+    )
+)
+_SET_PHRASE = re.compile(r"\bcase[- ](?:control|series)|\bin the case of\b", re.I)
+
+
+def single(text: str, tokens: Sequence[Token]) -> Mention | None:
+    """The first place where an abstract speaks of the one it is about; None where it doesn't."""
+    found = [match for pattern in _PATTERNS if (match := _first(pattern, text))]
+    if not found:
+        return None
+    match = min(found, key=lambda match: match.start())
+    first = next(index for index, token in enumerate(tokens) if token.end > match.start())
+    after = next((index for index, token in enumerate(tokens) if token.start >= match.end()), len(tokens))
+    return Mention(1, "single", first, after, "patient", "people")
+
+
+def _first(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
+    """The first match that is not part of a set phrase."""
+    for match in pattern.finditer(text):
+        if not _SET_PHRASE.search(text[max(0, match.start() - 8) : match.end() + 8]):
+            return match
+    return None
+
+
+__all__ = ["family_of", "sample_sizes", "study_size"]
+
+READ = 20_000
+"""How many characters of an abstract are read."""
+
+
+def sample_sizes(text: str) -> tuple[SampleSize, ...]:
+    """All sample sizes that an abstract states, in order; offsets are characters of ``text``."""
+    return _read(text)[0]
+
+
+def study_size(text: str) -> SampleSize | None:
+    """The size that the study rests on; None where none is stated.
+
+    The first total of people or animals that is not the rest of a greater one; else the studies of a review; else the
+    largest arm or whole (``kind`` says so).
+    """
+    return _read(text)[1]
+
+
+@lru_cache(maxsize=256)
+def _read(text: str) -> tuple[tuple[SampleSize, ...], SampleSize | None]:
+    """Both answers from one reading: who asks for one asks for the other of the same text."""
+    text = text[:READ]
+    tokens = tokens_of(text)
+    found = mentions(tokens, numerals(tokens))
+    counted = Reader(text, tokens).decide(found)
+    one = single(text, tokens) if not _has_people(counted) else None
+    if one:
+        counted = (Counted(one, "total"), *counted)
+    sizes = tuple(_size(item, tokens) for item in counted)
+    rests = _rests_on(counted)
+    return sizes, None if rests is None else _size(rests, tokens)
+
+
+def _size(item: Counted, tokens: Sequence[Token]) -> SampleSize:
+    mention = item.mention
+    return SampleSize(
+        value=mention.value,
+        unit=mention.unit,
+        arm=item.arm,
+        kind=item.kind,
+        start=tokens[mention.first].start,
+        end=tokens[mention.after - 1].end,
+    )
+
+
+def _has_people(counted: Sequence[Counted]) -> bool:
+    return any(item.kind != "of" and item.mention.family in ("people", "animals", None) for item in counted)
+
+
+def _rests_on(counted: Sequence[Counted]) -> Counted | None:
+    wanted: tuple[tuple[Kind, tuple[Family | None, ...]], ...] = (
+        ("total", ("people", "animals", None)),
+        ("total", ("studies",)),
+        ("total", ("other",)),
+        ("arm", ("people", "animals", None)),
+        ("of", ("people", "animals", None)),
+        ("arm", ("studies", "other")),
+        ("of", ("studies", "other")),
+    )
+    for kind, among in wanted:
+        held = [item for item in counted if item.kind == kind and item.mention.family in among]
+        if held:
+            return max(held, key=lambda item: item.mention.value)
+    return None

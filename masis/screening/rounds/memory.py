@@ -1,0 +1,119 @@
+"""The acceptance memory: which designs were accepted, at what quality, in which round; and what follows from it.
+
+A screening that ends as sufficient leaves one entry for each abstract that it kept in its last round. Where memory is
+switched on (``screening_memory``, off by default), a later screening's required averages move by
+
+    shift = - mean over the newest entries of (quality - the average that was required of them) / 2
+
+that is, less is asked where what was accepted stood well above what was asked, so that decisions converge faster, and
+more where it stood below it. The shift is at most ``screening_memory_bound`` (0.05, one step of the specification's
+decay) either way; no round ever asks less than ``screening_required_least``; designs that bear no conclusion are left
+out, so that case series never soften anything; and nothing moves before ``rubric.MEMORY_NEEDS`` entries. Every
+screening records the thresholds it used and why.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import fmean
+from typing import NamedTuple, Protocol
+
+from masis.schema.screening import Acceptance, Design, Screening, Thresholds
+from masis.screening.grading import rubric
+from masis.screening.rounds.ruling import thresholds_of
+from masis.settings import Settings
+
+NEWEST = 200
+"""How many entries count: what was accepted long ago says little about today."""
+_SHARE = 0.5
+
+
+class Memory(Protocol):
+    """Where acceptances are kept: in memory, or in a store."""
+
+    def accepted(self) -> Sequence[Acceptance]:
+        """All entries since the last reset, oldest first."""
+        ...
+
+    def remember(self, acceptances: Iterable[Acceptance]) -> None:
+        """Add entries."""
+        ...
+
+
+class InProcess:
+    """A memory that ends with the process."""
+
+    def __init__(self) -> None:
+        self._entries: list[Acceptance] = []
+
+    def accepted(self) -> tuple[Acceptance, ...]:
+        """All entries since the last reset, oldest first."""
+        return tuple(self._entries)
+
+    def remember(self, acceptances: Iterable[Acceptance]) -> None:
+        """Add entries."""
+        self._entries.extend(acceptances)
+
+    def reset(self) -> None:
+        """Forget everything."""
+        self._entries.clear()
+
+
+def acceptances(screening: Screening) -> tuple[Acceptance, ...]:
+    """What a screening leaves to remember: the kept of the round that sufficed; nothing from one that did not."""
+    enough = next((each for each in screening.rounds if each.ruling.decision == "sufficient"), None)
+    if screening.outcome != "sufficient" or enough is None:
+        return ()
+    found = set(enough.retrieved)
+    return tuple(
+        Acceptance(
+            study_type=grade.study_type,
+            design=grade.design,
+            quality=grade.quality,
+            round=enough.number,
+            required=enough.ruling.required_average,
+            screening_id=screening.id,
+            at=screening.finished_at,
+        )
+        for grade in screening.grades
+        if grade.abstract_id in found and grade.recommendation == "keep" and grade.quality is not None
+    )
+
+
+def by_design(entries: Iterable[Acceptance]) -> Mapping[Design, tuple[Acceptance, ...]]:
+    """The entries of each design, in their order: what the page shows."""
+    found: dict[Design, list[Acceptance]] = defaultdict(list)
+    for entry in entries:
+        found[entry.design or "other"].append(entry)
+    return {design: tuple(mine) for design, mine in sorted(found.items())}
+
+
+class Shift(NamedTuple):
+    """By how much memory moves the required averages (negative asks less), and why, in a sentence."""
+
+    by: float
+    why: str
+
+
+def shift(entries: Sequence[Acceptance], bound: float) -> Shift:
+    """What these acceptances make of the required averages, before any bound of a single round."""
+    telling = [entry for entry in entries if entry.design is not None and rubric.HIERARCHY[entry.design].concludes]
+    if len(telling) < rubric.MEMORY_NEEDS:
+        return Shift(0.0, f"{len(telling)} acceptances, fewer than the {rubric.MEMORY_NEEDS} that memory needs.")
+    newest = telling[-NEWEST:]
+    above = fmean(entry.quality - entry.required for entry in newest)
+    moved = max(-bound, min(bound, -_SHARE * above))
+    stood = f"stood {abs(above):.3f} {'above' if above >= 0 else 'below'} what was asked"
+    return Shift(round(moved, 6), f"The newest {len(newest)} acceptances {stood} on average.")
+
+
+def adapted(settings: Settings, entries: Sequence[Acceptance]) -> Thresholds:
+    """The thresholds of a new screening: the settings' own, moved by memory where it is switched on."""
+    own = thresholds_of(settings)
+    if not settings.screening_memory:
+        return own
+    found = shift(entries, settings.screening_memory_bound)
+    least = min(settings.screening_required_least, *own.required_average)
+    moved = tuple(round(min(1.0, max(least, each + found.by)), 6) for each in own.required_average)
+    return own.model_copy(update={"required_average": moved, "adapted_by": found.by, "adapted_why": found.why})

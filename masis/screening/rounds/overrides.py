@@ -1,0 +1,174 @@
+"""What a person's word changes: the grade, and with it the round and the screening. Pure: grades in, grades out.
+
+The machine's grade is never overwritten: ``overridden`` makes a further one, in which the fields a person set are
+named, and what follows from them (the floor, the quality, the recommendation) is computed again by the same rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, cast
+
+from masis.errors import InputError
+from masis.schema.screening import (
+    DESIGNS,
+    STUDY_TYPES,
+    Abstract,
+    Design,
+    Grade,
+    GradeField,
+    Override,
+    Reason,
+    Recommendation,
+    Round,
+    Screening,
+    StudyType,
+)
+from masis.screening.grading import rubric
+from masis.screening.grading.hierarchy import asked_of, placed
+from masis.screening.grading.recommendation import floored, quality_of, recommended
+from masis.screening.rounds.prisma_flow import flow
+from masis.screening.rounds.ruling import ruling
+
+_CURE = "Choose another value."
+_SETTLE: frozenset[GradeField] = frozenset({"relevance_score", "methodology_score", "recommendation"})
+"""What a person sets to settle a disagreement of graders; their word on size or type alone leaves it open."""
+
+
+def checked(override: Override) -> Override:
+    """The override as it is, if its value is one that the field can have; else raises InputError."""
+    value, name = override.value, override.field
+    if value is None:
+        return override
+    if name in ("relevance_score", "methodology_score"):
+        fits = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
+    elif name == "sample_size_adequate":
+        fits = isinstance(value, bool)
+    else:
+        known: tuple[str, ...] = {
+            "study_type": STUDY_TYPES,
+            "design": DESIGNS,
+            "recommendation": ("keep", "discard", "needs_more"),
+        }[name]
+        fits = value in known
+    if not fits:
+        raise InputError(f"{value!r} is no {name.replace('_', ' ')}", cure=_CURE, field=name)
+    return override
+
+
+def standing(overrides: Iterable[Override]) -> dict[str, dict[GradeField, Override]]:
+    """For each abstract the override that stands on each field: the last word, unless it takes the others back."""
+    found: dict[str, dict[GradeField, Override]] = {}
+    for override in overrides:
+        fields = found.setdefault(override.abstract_id, {})
+        fields.pop(override.field, None)
+        if override.value is not None:
+            fields[override.field] = override
+    return {abstract_id: fields for abstract_id, fields in found.items() if fields}
+
+
+def overridden(
+    grade: Grade,
+    said: Mapping[GradeField, Override],
+    *,
+    question: str = "",
+    abstract: Abstract | None = None,
+) -> Grade:
+    """The grade with a person's words in it. Without any it is returned as it is.
+
+    A study type places the abstract anew in the hierarchy (by the words of ``abstract`` where given); a methodology
+    that a person sets is taken as it is, above or below the prior.
+    """
+    if not said:
+        return grade
+    study_type = cast("StudyType | None", _value(said, "study_type", grade.study_type))
+    design = _design(grade, said, study_type, abstract)
+    method = floored(grade.methodology_raw, design)
+    method = cast("float | None", _value(said, "methodology_score", method))
+    relevance = cast("float | None", _value(said, "relevance_score", grade.relevance_score))
+    enough = cast("bool | None", _value(said, "sample_size_adequate", grade.sample_size_adequate))
+    advice = recommended(relevance, method, design, enough, asked_of(question))
+    recommendation, rule, why = advice
+    if grade.rule == "disagreement" and not said.keys() & _SETTLE:
+        recommendation, rule, why = grade.recommendation, grade.rule, grade.reasons["recommendation"].text
+    if "recommendation" in said:
+        recommendation, rule = cast("Recommendation", said["recommendation"].value), "person"
+    changed: dict[str, Any] = {
+        "relevance_score": relevance,
+        "methodology_score": method,
+        "prior": None if design is None else rubric.HIERARCHY[design].prior,
+        "quality": quality_of(relevance, method),
+        "sample_size_adequate": enough,
+        "study_type": study_type,
+        "design": design,
+        "recommendation": recommendation,
+        "rule": rule,
+        "reasons": {**grade.reasons, "recommendation": Reason(text=why), **_reasons(said)},
+        "overridden": tuple(said),
+        "unscored": grade.unscored if rule == "unscored" else None,
+    }
+    return grade.model_copy(update=changed)
+
+
+def _value(said: Mapping[GradeField, Override], name: GradeField, machine: Any) -> Any:
+    return said[name].value if name in said else machine
+
+
+def _design(
+    grade: Grade, said: Mapping[GradeField, Override], study_type: StudyType | None, abstract: Abstract | None
+) -> Design | None:
+    if "design" in said:
+        return cast("Design", said["design"].value)
+    if "study_type" not in said or study_type is None:
+        return grade.design
+    return rubric.DESIGN_OF[study_type] if abstract is None else placed(study_type, abstract).design
+
+
+def _reasons(said: Mapping[GradeField, Override]) -> dict[GradeField, Reason]:
+    return {name: Reason(text=f"{override.reviewer}: {override.reason}") for name, override in said.items()}
+
+
+def reviewed(
+    screening: Screening, overrides: Iterable[Override], abstracts: Mapping[str, Abstract] | None = None
+) -> Screening:
+    """The screening as it stands with a person's words: grades, every round's ruling, what is kept, the outcome.
+
+    A round that would now have sufficed makes the screening sufficient, since it would have stopped there; one that no
+    longer suffices makes it insufficient. How it ended otherwise (cancelled, error) stays.
+    """
+    said = standing(overrides)
+    known = abstracts or {}
+    grades = tuple(
+        overridden(
+            grade, said.get(grade.abstract_id, {}), question=screening.question, abstract=known.get(grade.abstract_id)
+        )
+        for grade in screening.grades
+    )
+    by_id = {grade.abstract_id: grade for grade in grades}
+    rounds = tuple(_again(each, by_id, screening) for each in screening.rounds)
+    kept = tuple(grade.abstract_id for grade in grades if grade.recommendation == "keep")
+    outcome, reasons = screening.outcome, screening.reasons
+    if said and outcome in ("sufficient", "evidence_insufficient"):
+        enough = next((each for each in rounds if each.ruling.decision == "sufficient"), None)
+        outcome = "sufficient" if enough else "evidence_insufficient"
+        last = enough or (rounds[-1] if rounds else None)
+        changed = sum(len(fields) for fields in said.values())
+        reasons = (
+            f"With {changed} {'value' if changed == 1 else 'values'} set by a person.",
+            *((f"Round {last.number}: {last.ruling.why}",) if last else ()),
+        )
+    return screening.model_copy(
+        update={
+            "grades": grades,
+            "rounds": rounds,
+            "kept": kept,
+            "outcome": outcome,
+            "reasons": reasons,
+            "flow": flow(rounds, grades),
+        }
+    )
+
+
+def _again(each: Round, grades: Mapping[str, Grade], screening: Screening) -> Round:
+    votes = [grades[abstract_id] for abstract_id in each.retrieved if abstract_id in grades]
+    return each.model_copy(update={"ruling": ruling(each.number, votes, screening.thresholds)})

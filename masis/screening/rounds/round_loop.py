@@ -1,0 +1,352 @@
+"""The rounds of the evidence critic: retrieve, grade, decide, and retrieve again with what was missing.
+
+    queries -> search -> grade what is new -> ruling: sufficient? -> stop, or queries from what was missing -> [...]
+
+A round's votes are those of everything its searches brought, graded now or before; nothing is graded twice. The loop
+takes its sources and its grader as values, yields events and returns the screening; it never sees a store or a page,
+and holds no state between two screenings. What a cancelled round had graded is left out of the screening.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from masis import version
+from masis.errors import MasisError
+from masis.observers import observation
+from masis.schema.base import Unscored, utc_now
+from masis.schema.screening import (
+    Abstract,
+    Grade,
+    Outcome,
+    Query,
+    Round,
+    Screening,
+    ScreeningEvent,
+    ScreeningVersions,
+    Thresholds,
+)
+from masis.screening.grading import rubric
+from masis.screening.grading.grader import Grader, ungraded
+from masis.screening.rounds import queries, ruling
+from masis.screening.rounds.prisma_flow import flow
+from masis.screening.rounds.searching import Found, Pool, search
+from masis.screening.sources.protocol import Retriever
+from masis.settings import Settings
+
+BATCH = 10
+"""Abstracts graded between two looks at whether to stop."""
+
+Screened = Generator[ScreeningEvent, None, Screening]
+
+
+def new_screening_id() -> str:
+    """A fresh id for a screening."""
+    return uuid.uuid4().hex
+
+
+class Finished(NamedTuple):
+    """What one round left: itself, and the abstracts and grades that came with it for the first time."""
+
+    round: Round
+    abstracts: tuple[Abstract, ...]
+    grades: tuple[Grade, ...]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far an interrupted screening had come: its finished rounds, in order."""
+
+    finished: tuple[Finished, ...] = ()
+    events: int = 0
+
+
+def screen(
+    question: str,
+    retrievers: Sequence[Retriever],
+    grader: Grader,
+    settings: Settings,
+    *,
+    screening_id: str,
+    thresholds: Thresholds | None = None,
+    study_types_version: str | None = None,
+    limit: int | None = None,
+    read_on: bool = True,
+    cancelled: Callable[[], bool] = lambda: False,
+    progress: Progress | None = None,
+    keep: Callable[[Finished], None] = lambda finished: None,
+    now: Callable[[], str] = utc_now,
+) -> Screened:
+    """Screen one question, yielding an event as each thing happens, and return the screening.
+
+    ``thresholds`` are the settings' own unless memory adapted them; ``limit`` is how many abstracts a round takes from
+    each source, ``screening_retrieve`` unless given. ``read_on`` False asks the sources once: they hold nothing but
+    what the question's query brings, and records of one title count as several. ``cancelled`` is asked between searches
+    and batches; ``keep`` is handed each round as it is finished, and ``progress`` continues from what was kept. A
+    source or grader that fails is recorded, never raised.
+    """
+    work = _Work(
+        question,
+        tuple(retrievers),
+        grader,
+        settings,
+        screening_id,
+        thresholds or ruling.thresholds_of(settings),
+        study_types_version,
+        limit or settings.screening_retrieve,
+        read_on,
+        cancelled,
+        keep,
+        now,
+    )
+    return (yield from work.run(progress or Progress()))
+
+
+async def screen_async(work: Screened, on_event: Callable[[ScreeningEvent], None] | None = None) -> Screening:
+    """The same screening from a coroutine: each step runs in a thread, so that the event loop stays free.
+
+    ``on_event`` is called in the event loop. A coroutine that is cancelled stops between two steps.
+    """
+    with observation.watched(observation.ScreeningBegins()) as under_way:
+        while True:
+            event, result = await asyncio.to_thread(_step, work)
+            if result is not None:
+                under_way.result = result
+                return result
+            if event is not None:
+                under_way.tell(event)
+                if on_event is not None:
+                    on_event(event)
+
+
+def _step(work: Screened) -> tuple[ScreeningEvent | None, Screening | None]:
+    try:
+        return next(work), None
+    except StopIteration as finished:
+        return None, finished.value
+
+
+def drained(work: Screened, on_event: Callable[[ScreeningEvent], None] | None = None) -> Screening:
+    """Let a screening run to its end, handing each event on."""
+    with observation.watched(observation.ScreeningBegins()) as under_way:
+        while True:
+            event, result = _step(work)
+            if result is not None:
+                under_way.result = result
+                return result
+            if event is not None:
+                under_way.tell(event)
+                if on_event is not None:
+                    on_event(event)
+
+
+class _Cancelled(Exception):
+    """The person asked to stop."""
+
+
+@dataclass
+class _Work:
+    """One screening under way."""
+
+    question: str
+    retrievers: tuple[Retriever, ...]
+    grader: Grader
+    settings: Settings
+    screening_id: str
+    thresholds: Thresholds
+    study_types_version: str | None
+    limit: int
+    read_on: bool
+    cancelled: Callable[[], bool]
+    keep: Callable[[Finished], None]
+    now: Callable[[], str]
+    rounds: list[Round] = field(default_factory=list)
+    grades: dict[str, Grade] = field(default_factory=dict)
+    pool: Pool = field(default_factory=Pool)
+    warnings: list[str] = field(default_factory=list)
+    seq: int = 0
+
+    def run(self, progress: Progress) -> Screened:
+        started_at = self.now()
+        self.pool.by_title = self.read_on
+        self._resume(progress)
+        yield self._event(
+            "screening_started",
+            data={"graders": list(self._graders()), "resumed_after": len(self.rounds)},
+        )
+        try:
+            outcome, reasons = yield from self._rounds()
+        except _Cancelled:
+            outcome, reasons = "cancelled", ("Stopped by a person.",)
+            finished = {abstract_id for each in self.rounds for abstract_id in each.retrieved}
+            self.grades = {key: grade for key, grade in self.grades.items() if key in finished}
+        result = self._result(started_at, outcome, reasons)
+        data = {"outcome": outcome, "rounds": len(self.rounds), "kept": len(result.kept)}
+        yield self._event("screening_finished", data=data)
+        return result
+
+    def _resume(self, progress: Progress) -> None:
+        self.seq = progress.events
+        for finished in progress.finished:
+            self.rounds.append(finished.round)
+            self.warnings.extend(finished.round.warnings)
+            for abstract in finished.abstracts:
+                self.pool.add(abstract)
+            self.grades.update({grade.abstract_id: grade for grade in finished.grades})
+
+    def _rounds(self) -> Generator[ScreeningEvent, None, tuple[Outcome, tuple[str, ...]]]:
+        while True:
+            if self.rounds:
+                last = self.rounds[-1]
+                said = f"Round {last.number}: {last.ruling.why}"
+                if last.ruling.decision == "sufficient":
+                    return "sufficient", (said,)
+                if not self.read_on:
+                    return "evidence_insufficient", (said, "There is nothing else to retrieve.", *last.missing)
+                if len(self.rounds) >= self.settings.screening_max_rounds:
+                    limit = f"The limit of {len(self.rounds)} rounds was reached without sufficient evidence."
+                    return "evidence_insufficient", (said, limit, *last.missing)
+                if not last.retrieved and any(query.offset for query in last.queries):
+                    return "evidence_insufficient", (said, "Every search has been read to its end.", *last.missing)
+            failed = yield from self._round()
+            if failed:
+                return "error", ("No source could be asked.", *self.warnings[-len(self.retrievers) :])
+
+    def _round(self) -> Generator[ScreeningEvent, None, bool]:
+        number = len(self.rounds)
+        asked = self._queries()
+        self._stop_if_cancelled()
+        yield self._event("round_started", round=number, data={"queries": [query.text for query in asked]})
+        known = set(self.pool.by_id)
+        found = search(asked, self.retrievers, self.limit, self.pool, asked=self._stop_if_cancelled)
+        for warning in found.warnings:
+            self.warnings.append(warning)
+            yield self._event("warning", round=number, message=warning)
+        if found.failed:
+            return True
+        new = tuple(abstract for abstract in found.abstracts if abstract.id not in self.grades)
+        data = {"identified": found.identified, "retrieved": len(found.abstracts), "new": len(new)}
+        yield self._event("searched", round=number, data=data)
+        graded = yield from self._grade(new, number)
+        finished = Finished(
+            self._ruled(number, asked, found, new),
+            tuple(abstract for abstract in found.abstracts if abstract.id not in known),
+            graded,
+        )
+        self.rounds.append(finished.round)
+        self.keep(finished)
+        yield self._event("round_finished", round=number, data=_telling(finished.round))
+        return False
+
+    def _queries(self) -> tuple[Query, ...]:
+        if not self.rounds:
+            return queries.first_queries(self.question)
+        tried = [query for each in self.rounds for query in each.queries]
+        missing = queries.lacks(self.question, self._seen(self.rounds[-1].retrieved))
+        return queries.next_queries(self.question, missing, tried, self.limit)
+
+    def _seen(self, ids: Sequence[str]) -> tuple[queries.Seen, ...]:
+        return tuple(queries.Seen(self.pool.by_id[each], self.grades[each]) for each in ids)
+
+    def _grade(self, abstracts: Sequence[Abstract], number: int) -> Generator[ScreeningEvent, None, tuple[Grade, ...]]:
+        graded: list[Grade] = []
+        for start in range(0, len(abstracts), BATCH):
+            self._stop_if_cancelled()
+            batch = abstracts[start : start + BATCH]
+            found = one_grade_each(self.grader, self.question, batch)
+            graded.extend(found)
+            self.grades.update({grade.abstract_id: grade for grade in found})
+            data = {"done": len(graded), "of": len(abstracts)}
+            yield self._event("graded", round=number, data=data)
+        self._stop_if_cancelled()  # calls that were stopped left their abstracts unscored: no vote of theirs counts
+        return tuple(graded)
+
+    def _ruled(self, number: int, asked: tuple[Query, ...], found: Found, new: Sequence[Abstract]) -> Round:
+        ids = tuple(abstract.id for abstract in found.abstracts)
+        decided = ruling.ruling(number, [self.grades[each] for each in ids], self.thresholds)
+        missing: tuple[str, ...] = ()
+        if decided.decision == "retrieve_more":
+            missing = tuple(dict.fromkeys(lack.what for lack in queries.lacks(self.question, self._seen(ids))))
+        return Round(
+            number=number,
+            queries=asked,
+            identified=found.identified,
+            retrieved=ids,
+            new=tuple(abstract.id for abstract in new),
+            ruling=decided,
+            missing=missing,
+            warnings=found.warnings,
+        )
+
+    def _stop_if_cancelled(self) -> None:
+        if self.cancelled():
+            raise _Cancelled
+
+    def _graders(self) -> tuple[str, ...]:
+        return tuple(self.grader.judged_by.model.split(" + "))
+
+    def _event(
+        self, kind: Any, *, message: str = "", data: dict[str, Any] | None = None, **where: Any
+    ) -> ScreeningEvent:
+        self.seq += 1
+        return ScreeningEvent(
+            screening_id=self.screening_id,
+            seq=self.seq,
+            at=self.now(),
+            kind=kind,
+            message=message,
+            data=data or {},
+            **where,
+        )
+
+    def _result(self, started_at: str, outcome: Outcome, reasons: tuple[str, ...]) -> Screening:
+        grades = tuple(self.grades.values())
+        return Screening(
+            id=self.screening_id,
+            question=self.question,
+            started_at=started_at,
+            finished_at=self.now(),
+            retrievers=tuple(retriever.name for retriever in self.retrievers),
+            graders=self._graders(),
+            rounds=tuple(self.rounds),
+            grades=grades,
+            kept=tuple(grade.abstract_id for grade in grades if grade.recommendation == "keep"),
+            outcome=outcome,
+            reasons=tuple(dict.fromkeys(reasons)),
+            thresholds=self.thresholds,
+            flow=flow(self.rounds, grades),
+            settings=self.settings.of_screening(),
+            versions=ScreeningVersions(app=version.APP, rubric=rubric.VERSION, study_types=self.study_types_version),
+            usage=self.grader.usage,
+            warnings=tuple(dict.fromkeys(self.warnings)),
+        )
+
+
+def one_grade_each(grader: Grader, question: str, abstracts: Sequence[Abstract]) -> tuple[Grade, ...]:
+    """The grades matched to their abstracts by id; one without a grade is unscored, never kept or discarded."""
+    try:
+        given = {grade.abstract_id: grade for grade in grader.grade(question, abstracts)}
+        why = "the grader gave no grade for it"
+    except MasisError as error:
+        given, why = {}, str(error)
+    return tuple(
+        given.get(abstract.id) or ungraded(abstract.id, grader.judged_by, Unscored(reason=why))
+        for abstract in abstracts
+    )
+
+
+def _telling(each: Round) -> dict[str, Any]:
+    """What an event tells of a round: counts and the ruling, no text of an abstract."""
+    return {
+        "required_average": each.ruling.required_average,
+        "average": each.ruling.average,
+        "keep": each.ruling.tally.keep,
+        "discard": each.ruling.tally.discard,
+        "needs_more": each.ruling.tally.needs_more,
+        "consensus": each.ruling.consensus,
+        "decision": each.ruling.decision,
+    }

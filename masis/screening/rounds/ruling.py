@@ -1,0 +1,115 @@
+"""What follows from the votes of a round: consensus, average, decision. Pure rules of the specification.
+
+``specs/aesop-evidence-critic.md``, "Reviewer Confidence Decay" and "Disagreement-Aware CRAG"; DESIGN.md, 4.4: both the
+consensus and the average must hold to stop, and without a kept abstract nothing is sufficient.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from statistics import fmean
+
+from masis.schema.screening import Grade, Ruling, Sufficiency, Tally, Thresholds
+from masis.screening.grading import rubric
+from masis.settings import Settings
+
+_SAME = 1e-9
+"""What is equal on paper is equal here: 3 of 5 is 60%, whatever binary fractions make of it."""
+
+
+def thresholds_of(settings: Settings) -> Thresholds:
+    """The thresholds these settings ask for, before any memory."""
+    first, step, least = (
+        settings.screening_required_first,
+        settings.screening_required_step,
+        settings.screening_required_least,
+    )
+    required = [first]
+    while required[-1] > least + _SAME and step > 0 and len(required) < settings.screening_max_rounds:
+        required.append(round(max(least, first - step * len(required)), 6))
+    return Thresholds(
+        required_average=tuple(required),
+        keep_share=settings.screening_keep_share,
+        discard_share=settings.screening_discard_share,
+    )
+
+
+DEFAULT = Thresholds(
+    required_average=rubric.REQUIRED_AVERAGE, keep_share=rubric.KEEP_SHARE, discard_share=rubric.DISCARD_SHARE
+)
+"""The specification's own thresholds."""
+
+
+def tally(grades: Iterable[Grade]) -> Tally:
+    """The votes: one an abstract; an unscored one asks for more."""
+    votes = tuple(grades)
+    return Tally(
+        keep=sum(grade.recommendation == "keep" for grade in votes),
+        discard=sum(grade.recommendation == "discard" for grade in votes),
+        needs_more=sum(grade.recommendation == "needs_more" for grade in votes),
+        unscored=sum(grade.unscored is not None for grade in votes),
+    )
+
+
+def consensus(votes: Tally, thresholds: Thresholds = DEFAULT) -> Sufficiency:
+    """Half or more ``discard`` retrieves more; else three fifths or more ``keep`` suffice; anything mixed doesn't."""
+    if not votes.votes or votes.discard >= thresholds.discard_share * votes.votes - _SAME:
+        return "retrieve_more"
+    return "sufficient" if votes.keep >= thresholds.keep_share * votes.votes - _SAME else "retrieve_more"
+
+
+def average_quality(grades: Iterable[Grade]) -> float | None:
+    """Mean quality of the kept abstracts; None where none is kept or none of the kept has a quality.
+
+    One that a person keeps though it has no score has no quality to average.
+    """
+    qualities = [grade.quality for grade in grades if grade.recommendation == "keep" and grade.quality is not None]
+    return fmean(qualities) if qualities else None
+
+
+def decided(votes: Tally, average: float | None, number: int, thresholds: Thresholds = DEFAULT) -> Ruling:
+    """The ruling on a round that voted so and whose kept abstracts average so; ``number`` counts from 0."""
+    required = thresholds.required(number)
+    agreed = consensus(votes, thresholds)
+    reached = votes.keep > 0 and average is not None and average >= required - _SAME
+    return Ruling(
+        required_average=required,
+        average=average,
+        tally=votes,
+        consensus=agreed,
+        decision="sufficient" if agreed == "sufficient" and reached else "retrieve_more",
+        why=_why(votes, average, required, agreed, thresholds),
+    )
+
+
+def ruling(number: int, grades: Iterable[Grade], thresholds: Thresholds = DEFAULT) -> Ruling:
+    """The ruling on a round from the grades of what its searches brought."""
+    votes = tuple(grades)
+    return decided(tally(votes), average_quality(votes), number, thresholds)
+
+
+def _why(votes: Tally, average: float | None, required: float, agreed: Sufficiency, thresholds: Thresholds) -> str:
+    if not votes.votes:
+        return "Nothing was found, so there is nothing to agree on."
+    shares = (
+        f"{votes.keep} of {votes.votes} keep ({_percent(votes.keep, votes.votes)}), "
+        f"{votes.discard} discard ({_percent(votes.discard, votes.votes)}), {votes.needs_more} ask for more"
+    )
+    if agreed == "sufficient":
+        verdict = f"at least {thresholds.keep_share:.0%} keep: they agree"
+    elif votes.discard >= thresholds.discard_share * votes.votes - _SAME:
+        verdict = f"at least {thresholds.discard_share:.0%} discard: retrieve more"
+    else:
+        verdict = "mixed signals: retrieve more"
+    if not votes.keep:
+        quality = "nothing is kept, and without a kept abstract nothing is sufficient"
+    elif average is None:
+        quality = "what is kept carries no score to average"
+    else:
+        reached = "reaches" if average >= required - _SAME else "is under"
+        quality = f"the kept average {average:.3f} {reached} the required {required:.2f}"
+    return f"{shares}; {verdict}; {quality}."
+
+
+def _percent(part: int, whole: int) -> str:
+    return f"{part / whole:.0%}"

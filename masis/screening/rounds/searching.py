@@ -1,0 +1,84 @@
+"""One round's search: every query put to every source, hits taken in turn, a record reported twice taken once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import zip_longest
+from typing import NamedTuple
+
+from masis.errors import RetrievalFailed
+from masis.schema.screening import Abstract, Query
+from masis.screening.sources.duplicates import Marks, marks, sameness
+from masis.screening.sources.protocol import Retriever
+
+
+class Found(NamedTuple):
+    """What the searches of a round brought: hits with repeats counted, the abstracts once each, what went wrong."""
+
+    identified: int
+    abstracts: tuple[Abstract, ...]
+    warnings: tuple[str, ...]
+    failed: bool
+
+
+@dataclass
+class Pool:
+    """The abstracts of a screening so far, each once, by id and by what else a record is known by.
+
+    ``by_title`` False takes no likeness of titles for sameness: whoever gave the records gave them ids of their own.
+    """
+
+    by_title: bool = True
+    by_id: dict[str, Abstract] = field(default_factory=dict)
+    _marks: dict[str, Marks] = field(default_factory=dict)
+    _by_mark: dict[tuple[str, str], list[str]] = field(default_factory=dict)
+
+    def add(self, abstract: Abstract) -> Abstract:
+        """The abstract as the pool knows it: itself if it is new, else the one that came first."""
+        if abstract.id in self.by_id:
+            return self.by_id[abstract.id]
+        known = marks(abstract)
+        title = known.title if self.by_title else None
+        keys = [(kind, key) for kind, key in (("doi", known.doi), ("pmid", known.pmid), ("title", title)) if key]
+        for key in keys:
+            for other in self._by_mark.get(key, ()):
+                if sameness(known, self._marks[other]) is not None:
+                    return self.by_id[other]
+        self.by_id[abstract.id] = abstract
+        self._marks[abstract.id] = known
+        for key in keys:
+            self._by_mark.setdefault(key, []).append(abstract.id)
+        return abstract
+
+
+def search(
+    queries: Sequence[Query],
+    retrievers: Sequence[Retriever],
+    limit: int,
+    pool: Pool,
+    asked: Callable[[], None] = lambda: None,
+) -> Found:
+    """At most ``limit`` abstracts from each source. ``asked`` is called before each search, and may raise to stop.
+
+    A source that fails leaves a warning; ``failed`` says that every one did, every time.
+    """
+    hits: list[tuple[Abstract, ...]] = []
+    warnings: list[str] = []
+    for query in queries:
+        for retriever in retrievers:
+            asked()
+            try:
+                hits.append(tuple(retriever.search(query.text, limit, query.offset)))
+            except RetrievalFailed as error:
+                warnings.append(f"{retriever.name}: {error}")
+    identified = 0
+    taken: dict[str, Abstract] = {}
+    for place in zip_longest(*hits):
+        for hit in place:
+            if hit is None or len(taken) >= limit * len(retrievers):
+                continue
+            identified += 1
+            abstract = pool.add(hit)
+            taken[abstract.id] = abstract
+    return Found(identified, tuple(taken.values()), tuple(dict.fromkeys(warnings)), not hits)

@@ -1,0 +1,76 @@
+"""Abstracts in hand as a source: a list somebody brought, searched in memory."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from masis.offline.text.tokens import tokens
+from masis.schema.screening import Abstract
+
+_SATURATION = 1.2
+_LENGTH = 0.75
+_TITLE = 3
+"""A word of the title counts as so many of the text."""
+
+
+class InHand:
+    """Searches a list of abstracts by BM25 over word stems (Robertson and Zaragoza 2009, k1 = 1.2, b = 0.75).
+
+    What shares no word with a query comes last, in the order of the list, so that reading on reaches everything.
+    """
+
+    def __init__(self, abstracts: Iterable[Abstract], name: str = "abstracts in hand") -> None:
+        self.name = name
+        self._abstracts: tuple[Abstract, ...] = tuple(abstracts)
+        self._counts = [_counted(abstract) for abstract in self._abstracts]
+        self._lengths = [sum(counts.values()) for counts in self._counts]
+        self._holding: Counter[str] = Counter()
+        for counts in self._counts:
+            self._holding.update(counts.keys())
+
+    def __len__(self) -> int:
+        """How many abstracts it holds."""
+        return len(self._abstracts)
+
+    def search(self, query: str, limit: int, offset: int = 0) -> tuple[Abstract, ...]:
+        """At most ``limit`` abstracts from ``offset`` on, best first."""
+        roots = {token.stem for token in tokens(query) if token.weight}
+        mean = (sum(self._lengths) / len(self._lengths) if self._lengths else 0) or 1.0
+        scores = [
+            self._score(roots, counts, length / mean)
+            for counts, length in zip(self._counts, self._lengths, strict=True)
+        ]
+        order = sorted(range(len(scores)), key=lambda index: (-scores[index], index))
+        return tuple(self._abstracts[index] for index in order[offset : offset + limit])
+
+    def _score(self, roots: Iterable[str], counts: Counter[str], relative: float) -> float:
+        total = 0.0
+        for root in sorted(roots):
+            if times := counts.get(root, 0):
+                holding = self._holding[root]
+                rare = math.log(1 + (len(self._abstracts) - holding + 0.5) / (holding + 0.5))
+                damped = times + _SATURATION * (1 - _LENGTH + _LENGTH * relative)
+                total += rare * times * (_SATURATION + 1) / damped
+        return total
+
+
+class Given:
+    """A set that is all there is: any query brings the whole of it, in its order."""
+
+    def __init__(self, abstracts: Sequence[Abstract], name: str = "abstracts given") -> None:
+        self.name = name
+        self._abstracts = tuple(abstracts)
+
+    def search(self, query: str, limit: int, offset: int = 0) -> tuple[Abstract, ...]:
+        """The abstracts from ``offset`` on, as many as ``limit`` allows; the query doesn't matter."""
+        return self._abstracts[offset : offset + limit]
+
+
+def _counted(abstract: Abstract) -> Counter[str]:
+    counts = Counter(token.stem for token in tokens(abstract.text) if token.weight)
+    for token in tokens(abstract.title):
+        if token.weight:
+            counts[token.stem] += _TITLE
+    return counts

@@ -1,0 +1,145 @@
+"""PubMed's XML (``PubmedArticleSet``) as abstracts, one in memory at a time.
+
+Entity declarations are refused, external ones never fetched (defusedxml), so a file can neither grow in memory nor
+reach out. The document type that PubMed names in each file is not loaded. The elements:
+https://www.nlm.nih.gov/bsd/licensee/elements_descriptions.html
+"""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterator
+from typing import IO, NamedTuple
+
+from defusedxml import DefusedXmlException  # type: ignore[import-untyped]
+from defusedxml import ElementTree as SafeElementTree
+
+from masis.errors import InputError
+from masis.schema.screening import Abstract
+from masis.screening.sources.records import abstract_of, squeezed
+
+_RECORDS = ("PubmedArticle", "PubmedBookArticle")
+_CURE = "Export it from PubMed anew, or remove what stands behind the last good record."
+
+
+class ReadArticle(NamedTuple):
+    """One record of the file: its number from 1, and the abstract or what is wrong with it."""
+
+    number: int
+    found: Abstract | InputError
+
+
+def read_articles(stream: IO[bytes], *, source: str) -> Iterator[ReadArticle]:
+    """Every record, in order; the last is an error where the file breaks off or is no XML of PubMed.
+
+    Errors carry the line where the XML is broken and the record's number as ``field``, not the file's name.
+    """
+    number, root = 0, None
+    try:
+        for event, element in SafeElementTree.iterparse(stream, events=("start", "end"), forbid_dtd=False):
+            if root is None:
+                root = element
+                _refuse_other_documents(root)
+            if event == "end" and element.tag in _RECORDS:
+                number += 1
+                yield ReadArticle(number, _article(element, number, source))
+                root.clear()
+    except ElementTree.ParseError as error:
+        problem = f"is broken off or no XML ({str(error).split(':')[0]}, column {error.position[1] + 1})"
+        found = InputError(problem, cure=_CURE, line=error.position[0], field=f"after record {number}")
+        yield ReadArticle(number + 1, found)
+    except DefusedXmlException as error:
+        refused = InputError("declares entities of its own, which is refused", cure="Export it from PubMed anew.")
+        raise refused from error
+    if root is not None and not number:
+        yield ReadArticle(1, InputError("holds no record", cure="Export the records from PubMed as XML."))
+
+
+def _refuse_other_documents(root: ElementTree.Element) -> None:
+    if root.tag not in ("PubmedArticleSet", "PubmedBookArticleSet", *_RECORDS):
+        raise InputError(
+            f"is XML of another kind (<{str(root.tag)[:60]}>)", cure="Export the records from PubMed in the format XML."
+        )
+
+
+def _article(record: ElementTree.Element, number: int, source: str) -> Abstract | InputError:
+    body = record.find("MedlineCitation")
+    article = body.find("Article") if body is not None else None
+    if body is None or article is None:
+        body = article = record.find("BookDocument")
+    if body is None or article is None:
+        return InputError("holds no citation", cure="Remove the record.", field=f"record {number}")
+    try:
+        return abstract_of(
+            title=_title(article),
+            text=_abstract(article),
+            year=_date(article),
+            journal=_text(article.find("Journal/Title")) or _text(article.find("Book/BookTitle")),
+            authors=map(_author, article.iterfind("AuthorList/Author")),
+            doi=_doi(record, article),
+            pmid=_text(body.find("PMID")),
+            keywords=map(_text, body.iterfind("KeywordList/Keyword")),
+            source=source,
+            record=_record(body, article),
+        )
+    except InputError as error:
+        return InputError(error.problem, cure=error.cure, field=f"record {number}")
+
+
+def _text(element: ElementTree.Element | None) -> str:
+    """All text inside, markup such as <i> and <sup> taken off."""
+    return "" if element is None else squeezed("".join(element.itertext()))
+
+
+def _title(article: ElementTree.Element) -> str:
+    return (
+        _text(article.find("ArticleTitle"))
+        or _text(article.find("VernacularTitle"))
+        or _text(article.find("Book/BookTitle"))
+    )
+
+
+def _abstract(article: ElementTree.Element) -> str:
+    """Its sections, a line each, with their labels: ``METHODS: ...``."""
+    sections = []
+    for section in article.iterfind("Abstract/AbstractText"):
+        label = squeezed(section.get("Label") or "").rstrip(":")
+        text = _text(section)
+        sections.append(f"{label}: {text}" if label and text else text)
+    return "\n".join(sections)
+
+
+def _date(article: ElementTree.Element) -> str:
+    for path in ("Journal/JournalIssue/PubDate", "ArticleDate", "Book/PubDate"):
+        date = article.find(path)
+        if date is not None and (said := _text(date.find("Year")) or _text(date.find("MedlineDate"))):
+            return said
+    return ""
+
+
+def _author(author: ElementTree.Element) -> str:
+    """``Last, First`` or the name of a group."""
+    last, first = _text(author.find("LastName")), _text(author.find("ForeName")) or _text(author.find("Initials"))
+    return ", ".join(filter(None, (last, first))) or _text(author.find("CollectiveName"))
+
+
+def _doi(record: ElementTree.Element, article: ElementTree.Element) -> str:
+    for place in (
+        *article.iterfind("ELocationID[@EIdType='doi']"),
+        *record.iterfind("PubmedData/ArticleIdList/ArticleId[@IdType='doi']"),
+        *article.iterfind("ArticleIdList/ArticleId[@IdType='doi']"),
+    ):
+        if found := _text(place):
+            return found
+    return ""
+
+
+def _record(body: ElementTree.Element, article: ElementTree.Element) -> dict[str, list[str]]:
+    """What else tells of a study: publication types, MeSH terms, registry numbers."""
+    listed = {
+        "publication_types": article.iterfind("PublicationTypeList/PublicationType"),
+        "mesh": body.iterfind("MeshHeadingList/MeshHeading/DescriptorName"),
+        "registrations": article.iterfind("DataBankList/DataBank/AccessionNumberList/AccessionNumber"),
+    }
+    texts = {name: [text for element in elements if (text := _text(element))] for name, elements in listed.items()}
+    return {name: each for name, each in texts.items() if each}

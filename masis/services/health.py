@@ -1,0 +1,339 @@
+"""Whether everything an audit and a decision need is in order (``specs/critic-loop.md``, REQ-CRITIC-OBS-005)."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from masis import version
+from masis.api import audits
+from masis.audit import output_validation
+from masis.errors import MasisError, StoreError
+from masis.schema.case import Case
+from masis.schema.screening import Abstract
+from masis.screening.critic import screen_abstracts
+from masis.settings import OFFLINE, ROLES, Settings
+from masis.store import Store
+from masis.store.core.connections import RESTORE
+
+# Whether every module starts (``specs/critic-loop.md``, REQ-CRITIC-OBS-005): roles, evidence critic, doors.
+#
+# A door to another system needs a library that may be absent; that is no fault unless the settings ask for the door.
+# One
+# that is installed must import, which is tried in a process of its own: some of these libraries take seconds and much
+# memory, and change what they are imported into.
+
+IMPORT_WITHIN_S = 60.0
+
+
+class ModuleFound(NamedTuple):
+    """One module: whether it starts, what was found, what to do where it does not; or that it is not installed."""
+
+    name: str
+    ok: bool
+    message: str
+    cure: str = ""
+    absent: bool = False
+
+
+class Door(NamedTuple):
+    """A door to another system: its extra, the library it needs, and what is imported to try it."""
+
+    name: str
+    extra: str
+    library: str
+    imports: str
+
+
+DOORS = (
+    Door("MCP", "mcp", "mcp", "masis.integrations.mcp.server"),
+    Door("DSPy", "dspy", "dspy", "masis.integrations.dspy.agents"),
+    Door("LangGraph", "langgraph", "langgraph", "masis.integrations.langgraph"),
+    Door("BAML", "baml", "baml_py", "masis.integrations.baml"),
+    Door("OpenTelemetry", "otel", "opentelemetry.sdk", "masis.integrations.telemetry.sdk"),
+    Door("Anthropic", "anthropic", "anthropic", "masis.llm.providers.anthropic"),
+)
+
+
+def role_health(settings: Settings) -> Iterator[ModuleFound]:
+    """Each role as the settings fill it; nothing is asked over the network.
+
+    The output validator is looked at by itself, so that its fault is not told once a role.
+    """
+    alone = dict.fromkeys(ROLES, OFFLINE) | {"output_validator": output_validation.PYDANTIC}
+    for role in ROLES:
+        try:
+            filled = audits.roles_for(settings.model_copy(update=alone | {role: getattr(settings, role)}))
+        except MasisError as error:
+            yield ModuleFound(role, False, str(error), f"Choose another model for {role}, or put this right.")
+        except Exception as error:  # noqa: BLE001 (whatever happens as it starts is a finding here, not a crash)
+            yield ModuleFound(role, False, f"does not start: {type(error).__name__}: {error}", _REINSTALL)
+        else:
+            prompt = filled.prompts.get(role)
+            yield ModuleFound(role, True, f"starts: {filled.models[role]}{f', prompt {prompt}' if prompt else ''}")
+
+
+def output_validator(settings: Settings) -> ModuleFound:
+    """What an improved answer must pass (REQ-CRITIC-028)."""
+    name = settings.output_validator
+    try:
+        output_validation.chosen(name)
+    except MasisError as error:
+        return ModuleFound("output validator", False, str(error), "Put this right, or set output_validator = pydantic.")
+    except Exception as error:  # noqa: BLE001 (a team's own package may raise anything as it is imported)
+        why = f"{name} does not start: {type(error).__name__}: {error}"
+        return ModuleFound("output validator", False, why, "Put its package right, or set output_validator = pydantic.")
+    return ModuleFound("output validator", True, f"starts: {name}")
+
+
+_REINSTALL = "Install the workbench anew, or report this fault."
+_ABSTRACT = Abstract(
+    id="health",
+    title="Aspirin in acute headache: a randomised trial",
+    text="We randomised 400 adults with acute headache to aspirin or placebo. Aspirin relieved pain within two hours.",
+)
+
+
+def evidence_critic() -> ModuleFound:
+    """The evidence critic grades a small abstract by its offline grader."""
+    try:
+        screening = screen_abstracts("Does aspirin relieve headache?", [_ABSTRACT], Settings())
+    except Exception as error:  # noqa: BLE001 (as above)
+        return ModuleFound("evidence critic", False, f"does not start: {type(error).__name__}: {error}", _REINSTALL)
+    if not screening.grades:
+        return ModuleFound("evidence critic", False, "graded nothing of a small abstract", _REINSTALL)
+    return ModuleFound("evidence critic", True, "graded a small abstract")
+
+
+def doors(settings: Settings, *, try_them: bool) -> Iterator[ModuleFound]:
+    """Each optional door: not installed, or installed and, where it is tried, whether it imports.
+
+    One that is not installed is a fault where the settings ask for it by something that is no role: telemetry.
+    """
+    for door in DOORS:
+        install = f"pip install 'masis-workbench[{door.extra}]'"
+        if not _installed(door.library) and door.extra == "otel" and settings.telemetry != "off":
+            asked_for = f"not installed, and the setting telemetry = {settings.telemetry} asks for it"
+            yield ModuleFound(door.name, False, asked_for, f"{install}, or set telemetry = off.")
+        elif not _installed(door.library):
+            yield ModuleFound(door.name, True, f"not installed, and needed by nothing else ({install})", absent=True)
+        elif not try_them and door.imports not in _found_out:
+            yield ModuleFound(door.name, True, "installed; not tried now")
+        elif why := _tried(door.imports):
+            yield ModuleFound(door.name, False, f"installed, but does not import: {why}", f"Try {install} again.")
+        else:
+            yield ModuleFound(door.name, True, "installed, and imports")
+
+
+def _installed(library: str) -> bool:
+    try:
+        return importlib.util.find_spec(library) is not None
+    except ModuleNotFoundError:  # not even what it is a part of
+        return False
+
+
+_found_out: dict[str, str] = {}
+"""What trying each door came to: what is installed does not change while a process runs."""
+
+
+def _tried(module: str) -> str:
+    """Why a module does not import, in the words of Python; empty where it does."""
+    if module not in _found_out:
+        _found_out[module] = _import(module)
+    return _found_out[module]
+
+
+def _import(module: str) -> str:
+    code = f"import sys; sys.path[:] = {sys.path!r}; import {module}"
+    try:
+        tried = subprocess.run(  # noqa: S603 (our own interpreter and our own names)
+            [sys.executable, "-W", "ignore", "-c", code],
+            capture_output=True,
+            text=True,
+            timeout=IMPORT_WITHIN_S,
+            stdin=subprocess.DEVNULL,
+        )
+    except subprocess.TimeoutExpired:
+        return f"it takes longer than {IMPORT_WITHIN_S:g} s"
+    if tried.returncode == 0:
+        return ""
+    return (tried.stderr.strip().splitlines() or [f"it ended with {tried.returncode}"])[-1][:300]
+
+
+LEAST_FREE_BYTES = 100_000_000
+_MAKE_WRITABLE = "Make file and folder writable, make room on the disk, or name another database with --db or MASIS_DB."
+
+
+class HealthItem(NamedTuple):
+    """One thing that was looked at.
+
+    ``cure`` says what to do where it is not in order; ``absent`` that it is not installed, which is no fault.
+    """
+
+    name: str
+    ok: bool
+    message: str
+    cure: str = ""
+    absent: bool = False
+
+
+class HealthReport(NamedTuple):
+    """Whether everything the workbench needs is in order."""
+
+    items: tuple[HealthItem, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is wrong."""
+        return all(item.ok for item in self.items)
+
+    def to_json(self) -> dict[str, Any]:
+        """As ``masis health --json`` and ``/health.json`` give it (``docs/health.md``)."""
+        return {"ok": self.ok, "version": version.APP, "items": [item._asdict() for item in self.items]}
+
+
+def of_store(store: Store) -> Iterator[HealthItem]:
+    """The database, its guards, the decision log, the screening log."""
+    check = store.check()
+    kept = ", ".join(_counted(count, *_KEPT.get(name, (name, name))) for name, count in check.counts.items())
+    yield HealthItem("database", not check.problems, f"{check.path} ({check.bytes / 1e6:.1f} MB): {kept}")
+    for problem in check.problems:
+        yield HealthItem("database", False, problem, RESTORE)
+    yield HealthItem("schema", True, f"{check.schema_version}, the newest; SQLite {check.sqlite_version}")
+    yield of_writing(store)
+    for name, log in (("decision log", check.log), ("screening log", check.screening_log)):
+        message = (
+            f"{_counted(log.length, 'entry', 'entries')}, head {log.head[:12]}"
+            if log.whole
+            else "; ".join(log.broken[:5])
+        )
+        cure = "" if log.whole else "See what is wrong with `masis verify-log`, and compare with an archive."
+        yield HealthItem(name, log.whole, message, cure)
+
+
+_KEPT = {
+    "cases": ("case", "cases"),
+    "runs": ("run", "runs"),
+    "run_iterations": ("iteration", "iterations"),
+    "run_events": ("event of a run", "events of runs"),
+    "decision_log": ("entry of the decision log", "entries of the decision log"),
+    "corpora": ("corpus", "corpora"),
+    "screenings": ("screening", "screenings"),
+    "screening_log": ("entry of the screening log", "entries of the screening log"),
+}
+"""What the store counts, in words: one of it, and several."""
+
+
+def _counted(count: int, one: str, many: str) -> str:
+    return f"{count:,} {one if count == 1 else many}"
+
+
+def of_writing(store: Store) -> HealthItem:
+    """Whether the database takes a write: one is made, and stays."""
+    tried = store.try_writing()
+    return HealthItem("writing", tried.ok, tried.message, "" if tried.ok else _MAKE_WRITABLE)
+
+
+def of_modules(settings: Settings, *, try_doors: bool) -> Iterator[HealthItem]:
+    """Whether every module starts: each role, output validator, evidence critic, the doors to other systems."""
+    yield from (HealthItem(*found) for found in role_health(settings))
+    yield HealthItem(*output_validator(settings))
+    yield HealthItem(*evidence_critic())
+    yield from (HealthItem(*found) for found in doors(settings, try_them=try_doors))
+
+
+def unopened(error: StoreError, database: Path, settings: Settings, *, ask_models: bool) -> HealthReport:
+    """What can be looked at where the database can't be opened."""
+    asked = models_asked(settings) if ask_models else tuple(models_configured(settings))
+    parts = (*of_modules(settings, try_doors=ask_models), of_auditor(settings), *asked, of_disk(database))
+    return HealthReport((HealthItem("database", False, str(error)), *parts))
+
+
+def of_auditor(settings: Settings) -> HealthItem:
+    """Whether the roles on this machine start and judge a small case as they should."""
+    offline = settings.model_copy(
+        update=dict.fromkeys(ROLES, OFFLINE) | {"output_validator": output_validation.PYDANTIC}
+    )
+    try:
+        run = audits.run_audit(_SAMPLE, offline)
+    except MasisError as error:
+        return HealthItem("auditor", False, str(error))
+    works = run.best is not None and not run.warnings
+    return HealthItem(
+        "auditor",
+        works,
+        "a small case was audited from claims to scores" if works else "; ".join(w.message for w in run.warnings),
+    )
+
+
+def before_the_first_case(database: Path, settings: Settings, *, ask_models: bool) -> HealthReport:
+    """What can be looked at while there is no database yet: above all whether the models answer."""
+    message = f"There is no database yet; the first import or audit makes {database}."
+    models = models_asked(settings) if ask_models else tuple(models_configured(settings))
+    parts = (*of_modules(settings, try_doors=ask_models), of_auditor(settings), *models, of_disk(database))
+    return HealthReport((HealthItem("database", True, message), *parts))
+
+
+def of_disk(database: Path) -> HealthItem:
+    """Whether there is room to write, in the database's folder or the nearest one above it that is there."""
+    folder = next(folder for folder in database.resolve().parents if folder.is_dir())
+    free = shutil.disk_usage(folder).free
+    enough = free >= LEAST_FREE_BYTES
+    return HealthItem("disk", enough, f"{free / 1e9:.1f} GB free", "" if enough else f"Make room in {folder}.")
+
+
+def models_configured(settings: Settings) -> Iterator[HealthItem]:
+    """Whether each role's model can be asked, as far as that shows without asking it."""
+    for string, roles in _by_model(settings).items():
+        try:
+            full = {audits.resolved(string, role, settings) for role in roles}
+        except MasisError as error:
+            yield HealthItem("models", False, str(error), f"Name another model for {', '.join(roles)}.")
+            continue
+        asked = "on this machine" if string == OFFLINE else "not asked now"
+        yield HealthItem("models", True, f"{', '.join(sorted(full))} ({', '.join(roles)}): {asked}")
+
+
+def models_asked(settings: Settings) -> tuple[HealthItem, ...]:
+    """What each role's model answers to a word; offline roles audit a small case."""
+    items = []
+    for string, roles in _by_model(settings).items():
+        if string == OFFLINE:
+            here = of_auditor(settings)
+            items.append(HealthItem("models", here.ok, f"{OFFLINE}: {here.message} ({', '.join(roles)})"))
+            continue
+        for full in dict.fromkeys(_resolved_each(string, roles, settings)):
+            probed = audits.probed(full, settings)
+            cure = "" if probed.ok else "Put right what it says, or name another model (docs/models.md)."
+            items.append(HealthItem("models", probed.ok, f"{probed.message} ({', '.join(roles)})", cure))
+    return tuple(items)
+
+
+def _resolved_each(string: str, roles: list[str], settings: Settings) -> Iterator[str]:
+    for role in roles:
+        try:
+            yield audits.resolved(string, role, settings)
+        except MasisError:
+            yield string  # asking it says what is wrong
+
+
+def _by_model(settings: Settings) -> dict[str, list[str]]:
+    roles: dict[str, list[str]] = {}
+    for role, string in settings.models().items():
+        roles.setdefault(string, []).append(role)
+    return roles
+
+
+_SAMPLE = Case.model_validate(
+    {
+        "id": "health",
+        "query": "How long is the bridge?",
+        "answer": "The bridge is 120 metres long [chunk_1].",
+        "evidence": [{"id": "chunk_1", "text": "The bridge is 120 metres long and was opened in 1931."}],
+    }
+)

@@ -1,5 +1,0 @@
-"""The citation engine: grammar, resolution, sentences, exemptions, penalties. See ``docs/citations.md``."""
-
-from masis.steps.citations.audit import COVERED_BY_LEAD_IN, audit_citations
-
-__all__ = ["COVERED_BY_LEAD_IN", "audit_citations"]

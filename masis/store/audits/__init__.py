@@ -1,0 +1,1 @@
+"""Cases and runs: stored, queued, searched, counted."""

@@ -1,0 +1,223 @@
+"""Cases: kept as the JSON they came in, never changed once they are in."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import Any, Literal, NamedTuple
+
+from pydantic_core import PydanticSerializationError
+
+from masis.errors import CaseConflict, InputError, UnknownRecord
+from masis.schema.case import Case
+from masis.store.audits import navigation, queue
+from masis.store.core.connections import Database
+from masis.store.records import Added, CaseFilter, CasePage, CaseSummary, Facets
+
+BATCH = 500
+"""Cases a transaction: large enough to be fast, small enough (some 50 ms) not to keep other writers waiting."""
+
+
+_CONFLICTS_NAMED = 1000
+
+
+class _Prepared(NamedTuple):
+    case: Case
+    payload: str
+    digest: str
+
+
+def canonical_json(value: Any) -> str:
+    """JSON with sorted keys and no blanks: the same content gives the same text. Raises ValueError for NaN."""
+    return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def sha256(text: str) -> str:
+    """SHA-256 of a text, in hexadecimal digits."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _prepared(case: Case) -> _Prepared:
+    try:
+        payload = json.dumps(case.to_json_dict(), ensure_ascii=False)
+        return _Prepared(case, payload, case.digest())
+    except PydanticSerializationError as error:
+        raise InputError(
+            f"case {case.id!r} holds what JSON can't ({error})", cure="Use text, numbers, lists and objects."
+        ) from error
+
+
+class Cases:
+    """The cases of a store."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def digest(self, case: Case) -> str:
+        """SHA-256 over the content of a case, stored or not; the order of its keys doesn't matter."""
+        return case.digest()
+
+    def add(self, case: Case) -> Literal["added", "unchanged"]:
+        """Keep a case. Raises CaseConflict where the id belongs to a case with other content."""
+        prepared = _prepared(case)
+        with self._database.writing() as connection:
+            return _insert(connection, prepared, self._database.now())
+
+    def add_many(
+        self, cases: Iterable[Case], *, batch: int = BATCH, on_batch: Callable[[int], None] | None = None
+    ) -> Added:
+        """Keep many cases, in memory one batch at a time; a conflict leaves the others in.
+
+        ``on_batch`` hears how many cases have been dealt with. What was read before the iterable raised (or was
+        interrupted) is kept. Of the conflicts, the first 1,000 are named.
+        """
+        added = unchanged = 0
+        conflicts: list[CaseConflict] = []
+
+        def keep(prepared: list[_Prepared]) -> None:
+            nonlocal added, unchanged
+            with self._database.writing() as connection:
+                at = self._database.now()
+                for each in prepared:
+                    try:
+                        if _insert(connection, each, at) == "added":
+                            added += 1
+                        else:
+                            unchanged += 1
+                    except CaseConflict as conflict:
+                        if len(conflicts) < _CONFLICTS_NAMED:
+                            conflicts.append(conflict)
+            if on_batch is not None:
+                on_batch(len(prepared))
+
+        waiting: list[_Prepared] = []
+        try:
+            for case in cases:
+                waiting.append(_prepared(case))
+                if len(waiting) >= batch:
+                    full, waiting = waiting, []
+                    keep(full)
+        finally:
+            if waiting:
+                keep(waiting)
+        return Added(added, unchanged, tuple(conflicts))
+
+    def get(self, case_id: str) -> Case:
+        """The case, equal to what came in. Raises UnknownRecord."""
+        row = (
+            self._database.connection()
+            .execute("SELECT payload FROM cases JOIN case_payloads ON case_seq = seq WHERE id = ?", [case_id])
+            .fetchone()
+        )
+        if row is None:
+            raise UnknownRecord(f"there is no case {case_id!r}. `masis import` brings cases in.")
+        return Case.model_validate_json(row[0])
+
+    def summary(self, case_id: str) -> CaseSummary:
+        """One case as lists show it: state, figures, version. Raises UnknownRecord."""
+        found = queue.summaries(self._database.connection(), "id = ?", [case_id])
+        if not found:
+            raise UnknownRecord(f"there is no case {case_id!r}. `masis import` brings cases in.")
+        return found[0]
+
+    def count(self) -> int:
+        """How many cases there are."""
+        return int(self._database.connection().execute("SELECT count(*) FROM cases").fetchone()[0])
+
+    def iterate(self, *, after: str | None = None) -> Iterator[Case]:
+        """All cases in the order they came in, one in memory at a time; cases added meanwhile come too."""
+        connection = self._database.connection()
+        seq = case_seq(connection, after) if after is not None else 0
+        while rows := connection.execute(
+            "SELECT case_seq, payload FROM case_payloads WHERE case_seq > ? ORDER BY case_seq LIMIT 50", [seq]
+        ).fetchall():
+            for row in rows:
+                yield Case.model_validate_json(row["payload"])
+            seq = rows[-1]["case_seq"]
+
+    def search(self, wanted: CaseFilter) -> CasePage:
+        """One page of the cases that match, and how many match."""
+        with self._database.reading() as connection:
+            return queue.search(connection, wanted)
+
+    def count_matching(self, wanted: CaseFilter) -> int:
+        """How many cases match; page and order don't matter."""
+        with self._database.reading() as connection:
+            return queue.matching(connection, wanted).total
+
+    def beside(self, case_id: str, wanted: CaseFilter, *, forward: bool) -> str | None:
+        """The case behind one (or before it) in the order of a filter, whether the one matches itself or not.
+
+        None at the ends. Raises UnknownRecord.
+        """
+        with self._database.reading() as connection:
+            return navigation.beside(connection, wanted, case_seq(connection, case_id), forward=forward)
+
+    def following(self, case_id: str, wanted: CaseFilter, *, without: Collection[str] = ()) -> str | None:
+        """The next case of a queue that is none of ``without``; after the last one, from the first on again.
+
+        Raises UnknownRecord.
+        """
+        with self._database.reading() as connection:
+            return navigation.following(connection, wanted, case_seq(connection, case_id), without)
+
+    def facets(self) -> Facets:
+        """Which states, fields, datasets, models, flags, reasons and reviewers occur, and how often."""
+        with self._database.reading() as connection:
+            return queue.facets(connection)
+
+
+def case_seq(connection: sqlite3.Connection, case_id: str) -> int:
+    """The number of a case within the database. Raises UnknownRecord."""
+    row = connection.execute("SELECT seq FROM cases WHERE id = ?", [case_id]).fetchone()
+    if row is None:
+        raise UnknownRecord(f"there is no case {case_id!r}. `masis import` brings cases in.")
+    return int(row[0])
+
+
+def _insert(connection: sqlite3.Connection, prepared: _Prepared, at: str) -> Literal["added", "unchanged"]:
+    case = prepared.case
+    found = connection.execute("SELECT digest FROM cases WHERE id = ?", [case.id]).fetchone()
+    if found is not None:
+        if found[0] == prepared.digest:
+            return "unchanged"
+        raise CaseConflict(
+            f"case {case.id!r} is already here with other content. Runs and decisions refer to it, so it is not "
+            "replaced: give the new one another id."
+        )
+    insert_case(connection, case, prepared.payload, prepared.digest, at)
+    return "added"
+
+
+def insert_case(connection: sqlite3.Connection, case: Case, payload: str, digest: str, at: str) -> int:
+    """Write a new case and its words; returns its number."""
+    cursor = connection.execute(
+        """
+        INSERT INTO cases (id, digest, imported_at, updated_at, query_start, field, dataset)
+        VALUES (?, ?, ?, ?, ?, ?, ?)
+        """,
+        [
+            case.id,
+            digest,
+            at,
+            at,
+            case.query[: queue.QUERY_SHOWN + 1],
+            _word(case.metadata.get("field")),
+            _word(case.metadata.get("dataset")),
+        ],
+    )
+    seq = int(cursor.lastrowid or 0)
+    connection.execute("INSERT INTO case_payloads VALUES (?, ?)", [seq, payload])
+    evidence = "\n".join(chunk.text for chunk in case.evidence)
+    connection.execute(
+        "INSERT INTO case_words (rowid, id, query, answer, evidence) VALUES (?, ?, ?, ?, ?)",
+        [seq, case.id, case.query, case.answer or "", evidence],
+    )
+    return seq
+
+
+def _word(value: object) -> str | None:
+    """A value of the metadata to filter by; what isn't short text is none."""
+    return value.strip()[:100] or None if isinstance(value, str) else None

@@ -1,0 +1,119 @@
+"""The log of executions: what each execution of the loop came to, in figures only (REQ-CRITIC-COMP-001).
+
+A row is written in the transaction that ends the run, whether it was finished or cut short. The table only grows and is
+not touched by retention.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator, Sequence
+
+from masis import version
+from masis.audit import routing
+from masis.schema.retention import Execution, ExecutionPage
+from masis.schema.run import Iteration, Run
+from masis.store.core.connections import Database
+
+_COLUMNS = tuple(Execution.model_fields)
+
+
+class Executions:
+    """The log of executions of a store."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def count(self) -> int:
+        """How many executions there were."""
+        return int(self._database.connection().execute("SELECT count(*) FROM executions").fetchone()[0])
+
+    def page(self, number: int = 1, size: int = 50, *, case_id: str | None = None) -> ExecutionPage:
+        """One page of the log, newest first."""
+        where, values = ("WHERE case_id = ?", [case_id]) if case_id is not None else ("", [])
+        with self._database.reading() as connection:
+            total = connection.execute(f"SELECT count(*) FROM executions {where}", values).fetchone()[0]  # noqa: S608
+            rows = connection.execute(
+                f"SELECT * FROM executions {where} ORDER BY seq DESC LIMIT ? OFFSET ?",  # noqa: S608
+                [*values, size, (number - 1) * size],
+            )
+            return ExecutionPage(rows=tuple(map(execution_of, rows)), total=total)
+
+    def iterate(self) -> Iterator[Execution]:
+        """The whole log from its beginning, 500 rows in memory at a time."""
+        connection, seq = self._database.connection(), 0
+        while rows := connection.execute(
+            "SELECT * FROM executions WHERE seq > ? ORDER BY seq LIMIT 500", [seq]
+        ).fetchall():
+            yield from map(execution_of, rows)
+            seq = rows[-1]["seq"]
+
+    def of_run(self, run_id: str) -> tuple[Execution, ...]:
+        """The executions of one run, the first start first."""
+        rows = self._database.connection().execute("SELECT * FROM executions WHERE run_id = ? ORDER BY start", [run_id])
+        return tuple(map(execution_of, rows))
+
+
+def log_end(connection: sqlite3.Connection, run: Run, start: int) -> None:
+    """Log that a run was finished, by whatever reason its loop ended."""
+    write(
+        connection,
+        Execution(
+            at=run.finished_at,
+            run_id=run.id,
+            start=start,
+            case_id=run.case_id,
+            started_at=run.started_at,
+            iterations=run.total_iterations,
+            final_quality=run.final_quality_score,
+            improvement=run.improvement_percentage,
+            termination=run.termination_reason,
+            models=run.models,
+            app=run.versions.app,
+            rubric=run.versions.rubric,
+        ),
+    )
+
+
+def log_cut_short(
+    connection: sqlite3.Connection, run: sqlite3.Row, case_id: str, iterations: Sequence[Iteration], at: str
+) -> None:
+    """Log that a run was cut short, with what it had come to until then."""
+    write(connection, cut_short(run, case_id, iterations, at))
+
+
+def cut_short(run: sqlite3.Row, case_id: str, iterations: Sequence[Iteration], at: str) -> Execution:
+    """The execution of a run that ended without a result."""
+    best = routing.best_index(iterations)
+    final = None if best is None else iterations[best].quality_score
+    return Execution(
+        at=at,
+        run_id=run["id"],
+        start=run["starts"],
+        case_id=case_id,
+        started_at=run["started_at"],
+        iterations=len(iterations),
+        final_quality=final,
+        improvement=routing.improvement_percentage(iterations[0].quality_score if iterations else None, final),
+        termination="abandoned",
+        models=json.loads(run["models"]),
+        app=version.APP,
+        rubric=version.RUBRIC,
+    )
+
+
+def write(connection: sqlite3.Connection, execution: Execution) -> None:
+    """Append a row to the log. Inside a transaction."""
+    row = execution.model_dump() | {"models": json.dumps(execution.models, ensure_ascii=False)}
+    connection.execute(
+        f"""INSERT INTO executions (seq, {", ".join(_COLUMNS)})
+            SELECT coalesce(max(seq), 0) + 1, {", ".join(f":{name}" for name in _COLUMNS)} FROM executions""",  # noqa: S608
+        row,
+    )
+
+
+def execution_of(row: sqlite3.Row) -> Execution:
+    """A row of the log."""
+    fields = {name: row[name] for name in _COLUMNS}
+    return Execution.model_validate(fields | {"models": json.loads(row["models"])})

@@ -1,0 +1,332 @@
+"""The figures of finished runs: written as a run ends, added up in SQL, found again run by run.
+
+A run's figures stand in tables of their own that hold no text and name the run by its id, so that they outlast what
+retention removes. Times are UTC; a week begins on its Monday. Nothing is counted where nothing was measured.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, timedelta
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from masis.audit import run_metrics
+from masis.schema.run import Run
+from masis.settings import ROLES
+from masis.store.audits.metric_records import (
+    COLUMNS,
+    Bin,
+    Distribution,
+    Measure,
+    MeasuredRun,
+    MeasuredRuns,
+    MeasureFilter,
+    Period,
+    Pick,
+    Rates,
+)
+from masis.store.core.connections import Database
+
+_OF_RUN = (
+    *("loop_ms", "converged", "termination", "needs_review", "improvement_percentage"),
+    *("quality", "confidence", "overall"),
+    *("calls", "tries", "input_tokens", "cached_tokens", "output_tokens", "cost_usd"),
+)
+_OF_ITERATION = run_metrics.IterationMeasures._fields
+
+_SUMS = """
+    count(*) AS runs, count(hallucination) AS hallucination_known, total(hallucination) AS hallucinated,
+    count(revision) AS revision_known, total(revision) AS needed_revision,
+    sum(converged) AS converged, sum(needs_review) AS needs_review,
+    sum(termination = 'no_issues') AS no_issues, sum(termination = 'error') AS failed,
+    total(loop_ms) AS loop_ms, total(claim_confidence) AS claim_confidence,
+    count(claim_confidence) AS claim_confidence_known, total(claims) AS claims, count(claims) AS claims_known,
+    sum(iterations) AS iterations, total(improvement_percentage) AS improvement_percentage,
+    count(improvement_percentage) AS improvement_percentage_known, total(quality) AS quality,
+    count(quality) AS quality_known, total(confidence) AS confidence, count(confidence) AS confidence_known,
+    total(overall) AS overall, count(overall) AS overall_known, sum(calls) AS calls,
+    sum(input_tokens) AS input_tokens, sum(output_tokens) AS output_tokens,
+    count(cost_usd) AS cost_known, total(cost_usd) AS cost_usd
+"""
+_ROWS_AT_ONCE = 20_000
+
+
+class AddedUp(NamedTuple):
+    """The same runs in all, by period and by model."""
+
+    total: Rates
+    periods: tuple[Rates, ...]
+    models: tuple[Rates, ...]
+
+
+class Measures:
+    """The figures of the runs of a store."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def count(self) -> int:
+        """How many finished runs have figures."""
+        return int(self._connection().execute("SELECT count(*) FROM run_measures").fetchone()[0])
+
+    def newest(self) -> int:
+        """A number that changes when figures come in."""
+        return int(self._connection().execute("SELECT coalesce(max(seq), 0) FROM run_measures").fetchone()[0])
+
+    def span(self) -> tuple[str, str] | None:
+        """When the first and the last run finished; None where there is none."""
+        first, last = (
+            self._connection().execute("SELECT min(finished_at), max(finished_at) FROM run_measures").fetchone()
+        )
+        return None if first is None else (first, last)
+
+    def names(self, column: str) -> dict[str, int]:
+        """The models of a role, or the data sets, with how many runs each has, the most first."""
+        assert column in (*ROLES, "dataset")
+        rows = self._connection().execute(
+            f"SELECT {column}, count(*) FROM run_measures WHERE {column} IS NOT NULL GROUP BY 1 ORDER BY 2 DESC, 1"  # noqa: S608
+        )
+        return {str(name): int(runs) for name, runs in rows}
+
+    def total(self, wanted: MeasureFilter) -> Rates:
+        """All runs that match, added up."""
+        return self.added_up(wanted, "month").total
+
+    def by_period(self, wanted: MeasureFilter, period: Period) -> tuple[Rates, ...]:
+        """Added up by day, week or month, the oldest first; a period without a run is left out."""
+        return self.added_up(wanted, period).periods
+
+    def by_model(self, wanted: MeasureFilter) -> tuple[Rates, ...]:
+        """Added up by the model of the filter's role, the most used first."""
+        return self.added_up(wanted, "month").models
+
+    def added_up(self, wanted: MeasureFilter, period: Period) -> AddedUp:
+        """The runs that match, read once: added up in SQL by day and model, then to whatever is asked for."""
+        where, values = _where(wanted)
+        rows = self._connection().execute(
+            f"SELECT substr(finished_at, 1, 10) AS day, {wanted.role} AS model, {_SUMS} FROM run_measures {where} "  # noqa: S608
+            "GROUP BY 1, 2",
+            values,
+        )
+        total, periods, models = Counter[str](), dict[str, Counter[str]](), dict[str | None, Counter[str]]()
+        for row in rows:
+            sums = Counter({name: row[name] for name in row.keys() if name not in ("day", "model")})  # noqa: SIM118
+            for added in (
+                total,
+                periods.setdefault(_first_day(row["day"], period), Counter()),
+                models.setdefault(row["model"], Counter()),
+            ):
+                added.update(sums)
+        return AddedUp(
+            total=_rates("", total),
+            periods=tuple(_rates(first, periods[first]) for first in sorted(periods)),
+            models=tuple(
+                _rates(model, sums)
+                for model, sums in sorted(models.items(), key=lambda each: (-each[1]["runs"], each[0] or ""))
+            ),
+        )
+
+    def distribution(self, wanted: MeasureFilter, measure: Measure, bounds: Sequence[float]) -> Distribution:
+        """How one figure is spread; see ``distributions``."""
+        return self.distributions(wanted, {measure: bounds})[0]
+
+    def distributions(
+        self, wanted: MeasureFilter, asked: Mapping[Measure, Sequence[float]]
+    ) -> tuple[Distribution, ...]:
+        """How figures are spread: mean, percentiles (nearest rank) and how many values lie in each bin.
+
+        The bounds are the upper ones of the bins but the last, ascending; a value on a bound lies below it. Each table
+        is read once.
+        """
+        values: dict[Measure, NDArray[np.float64]] = {}
+        for table in ("run", "iteration"):
+            measures_there = [measure for measure in asked if COLUMNS[measure][0] == table]
+            if measures_there:
+                values |= self._values(wanted, table, measures_there)
+        return tuple(_spread(measure, values[measure], bounds) for measure, bounds in asked.items())
+
+    def _values(
+        self, wanted: MeasureFilter, table: str, asked: Sequence[Measure]
+    ) -> dict[Measure, NDArray[np.float64]]:
+        """The values of figures of one table that are known, ascending."""
+        where, bound = _where(wanted)
+        source = "run_measures"
+        if table == "iteration" and where:  # in this order: the runs that match are the fewer
+            source = "run_measures CROSS JOIN iteration_measures AS it ON it.measures_seq = run_measures.seq"
+        elif table == "iteration":
+            source = "iteration_measures AS it"
+        prefix = "it." if table == "iteration" else ""
+        columns = ", ".join(f"{prefix}{COLUMNS[measure][1]}" for measure in asked)
+        cursor = self._connection().cursor()
+        cursor.row_factory = None  # tuples are read faster
+        cursor.execute(f"SELECT {columns} FROM {source} {where}", bound)  # noqa: S608
+        parts = []
+        while rows := cursor.fetchmany(_ROWS_AT_ONCE):
+            parts.append(np.array(rows, dtype=np.float64))  # None becomes NaN
+        read = np.concatenate(parts) if parts else np.empty((0, len(asked)))
+        found = {}
+        for number, measure in enumerate(asked):
+            column = read[:, number]
+            found[measure] = np.sort(column[~np.isnan(column)])
+        return found
+
+    def runs(self, wanted: MeasureFilter, pick: Pick, *, page: int = 1, size: int = 20) -> MeasuredRuns:
+        """The runs behind a figure, newest first; one whose case is gone has no case and no question."""
+        where, values = _where(wanted)
+        conditions, more, value = _picked(pick)
+        if conditions:
+            where = f"{where} {'AND' if where else 'WHERE'} {conditions}"
+        values = [*values, *more]
+        with self._database.reading() as connection:
+            total = connection.execute(f"SELECT count(*) FROM run_measures {where}", values).fetchone()[0]  # noqa: S608
+            rows = connection.execute(
+                f"""SELECT found.*, cases.id AS case_id, cases.query_start AS query FROM (
+                        SELECT *, {value} AS value FROM run_measures {where}
+                        ORDER BY finished_at DESC, seq DESC LIMIT ? OFFSET ?
+                    ) AS found LEFT JOIN runs ON runs.id = found.run_id LEFT JOIN cases ON cases.seq = runs.case_seq
+                    ORDER BY found.finished_at DESC, found.seq DESC""",  # noqa: S608
+                [*values, size, (page - 1) * size],
+            ).fetchall()
+        return MeasuredRuns(rows=tuple(_measured(row) for row in rows), total=total)
+
+    def _connection(self) -> sqlite3.Connection:
+        return self._database.connection()
+
+
+def _first_day(day: str, period: Period) -> str:
+    """The first day of the period that a day lies in."""
+    if period == "day":
+        return day
+    if period == "month":
+        return f"{day[:7]}-01"
+    there = date.fromisoformat(day)
+    return (there - timedelta(days=there.weekday())).isoformat()
+
+
+def _spread(measure: Measure, values: NDArray[np.float64], bounds: Sequence[float]) -> Distribution:
+    """The distribution of ascending values."""
+    count = len(values)
+    ends = [0, *np.searchsorted(values, bounds, side="right").tolist(), count]
+    edges = (None, *bounds, None)
+
+    def ranked(percent: int) -> float | None:
+        return float(values[-(-count * percent // 100) - 1]) if count else None
+
+    return Distribution(
+        measure=measure,
+        count=count,
+        mean=float(values.mean()) if count else None,
+        least=float(values[0]) if count else None,
+        most=float(values[-1]) if count else None,
+        p50=ranked(50),
+        p95=ranked(95),
+        bins=tuple(
+            Bin(low=edges[number], high=edges[number + 1], count=ends[number + 1] - ends[number])
+            for number in range(len(bounds) + 1)
+        ),
+    )
+
+
+def write(connection: sqlite3.Connection, run: Run) -> None:
+    """Keep the figures of a finished run, in place of those it may have; in the transaction that ends it."""
+    found = run_metrics.of_run(run)
+    row = {name: getattr(found, name) for name in _OF_RUN}
+    row |= {role: run.models.get(role) for role in ROLES}
+    row |= {
+        "run_id": run.id,
+        "finished_at": run.finished_at,
+        "dataset": connection.execute("SELECT dataset FROM cases WHERE id = ?", [run.case_id]).fetchone()[0],
+        "iterations": len(found.iterations),
+        "hallucination": found.critique.hallucination,
+        "revision": found.critique.revision,
+        "claim_confidence": found.critique.confidence,
+        "claims": found.critique.claims,
+    }
+    connection.execute("DELETE FROM run_measures WHERE run_id = ?", [run.id])
+    seq = connection.execute(_insert("run_measures", row), list(row.values())).lastrowid
+    columns = ("measures_seq", *_OF_ITERATION)
+    connection.executemany(_insert("iteration_measures", columns), ([seq, *each] for each in found.iterations))
+
+
+def _insert(table: str, columns: Iterable[str]) -> str:
+    names = tuple(columns)
+    return f"INSERT INTO {table} ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})"  # noqa: S608
+
+
+def _where(wanted: MeasureFilter) -> tuple[str, list[Any]]:
+    conditions: list[str] = []
+    values: list[Any] = []
+    for sign, bound in ((">=", wanted.since), ("<", wanted.until)):
+        if bound:
+            conditions.append(f"finished_at {sign} ?")
+            values.append(bound)
+    for column, names in ((wanted.role, wanted.models), ("dataset", wanted.datasets)):
+        if names:
+            conditions.append(f"{column} IN ({', '.join('?' * len(names))})")
+            values += names
+    return (f"WHERE {' AND '.join(conditions)}" if conditions else ""), values
+
+
+def _picked(pick: Pick) -> tuple[str, list[Any], str]:
+    """What of the runs is meant: a condition, its values, and the figure to show beside each."""
+    conditions: list[str] = []
+    values: list[float | str] = []
+    shown = "NULL"
+    if pick.rate is not None:
+        conditions.append(f"{pick.rate} = ?")
+        values.append(int(pick.yes))
+    if pick.termination is not None:
+        conditions.append("termination = ?")
+        values.append(pick.termination)
+    if pick.measure is not None:
+        table, column = COLUMNS[pick.measure]
+        bounds = [(sign, bound) for sign, bound in ((">", pick.above), ("<=", pick.most)) if bound is not None]
+        asked = " AND ".join([f"{column} IS NOT NULL", *(f"{column} {sign} ?" for sign, _ in bounds)])
+        if table == "iteration":
+            asked = f"seq IN (SELECT measures_seq FROM iteration_measures WHERE {asked})"  # noqa: S608
+            shown = f"(SELECT max({column}) FROM iteration_measures WHERE measures_seq = run_measures.seq)"  # noqa: S608
+        else:
+            shown = column
+        conditions.append(asked)
+        values += [bound for _, bound in bounds]
+    return " AND ".join(conditions), values, shown
+
+
+def _rates(name: str | None, sums: Mapping[str, float]) -> Rates:
+    runs = int(sums["runs"]) if sums else 0
+
+    def over(what: str, known: str) -> float | None:
+        return sums[what] / sums[known] if sums.get(known) else None
+
+    return Rates(
+        name=name,
+        runs=runs,
+        critique_hallucination_rate=over("hallucinated", "hallucination_known"),
+        critique_revision_rate=over("needed_revision", "revision_known"),
+        critique_latency_ms=over("loop_ms", "runs"),
+        critique_confidence_avg=over("claim_confidence", "claim_confidence_known"),
+        claims_per_draft=over("claims", "claims_known"),
+        convergence_rate=over("converged", "runs"),
+        no_issues_rate=over("no_issues", "runs"),
+        error_rate=over("failed", "runs"),
+        needs_review_rate=over("needs_review", "runs"),
+        iterations=over("iterations", "runs"),
+        improvement_percentage=over("improvement_percentage", "improvement_percentage_known"),
+        quality=over("quality", "quality_known"),
+        confidence=over("confidence", "confidence_known"),
+        overall=over("overall", "overall_known"),
+        cost_usd=sums["cost_usd"] if sums.get("cost_known") else None,
+        **{total: int(sums.get(total, 0)) for total in ("calls", "input_tokens", "output_tokens")},
+    )
+
+
+def _measured(row: sqlite3.Row) -> MeasuredRun:
+    names = set(MeasuredRun.model_fields) - {"models"}
+    return MeasuredRun(
+        **{name: row[name] for name in names}, models={role: row[role] for role in ROLES if row[role] is not None}
+    )

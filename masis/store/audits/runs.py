@@ -1,0 +1,316 @@
+"""Runs: kept as they go, iteration by iteration, so that a killed one is taken up where it stopped.
+
+A run is ``running`` (its owner lives), ``interrupted`` (cut short, resumable) or ``finished``, for good.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Collection, Iterable
+from datetime import datetime
+from itertools import groupby
+from typing import Any
+
+from masis.errors import StoreError, UnknownRecord
+from masis.schema.audit import Draft
+from masis.schema.run import Event, Iteration, Run, StepsDone
+from masis.store.audits import executions
+from masis.store.audits.cases import canonical_json, case_seq, sha256
+from masis.store.audits.run_rows import (
+    assert_kept,
+    case_id_of,
+    insert,
+    pack,
+    read_iterations,
+    read_run,
+    read_steps,
+    row_of,
+    save_iteration,
+    summaries,
+    unfinished,
+    write_result,
+)
+from masis.store.core import process_owner
+from masis.store.core.connections import Database
+from masis.store.core.process_owner import Owner
+from masis.store.records import RunProgress, RunState, RunSummary
+from masis.store.reviews.states import refresh
+
+_UNDER_WAY = "runs.state != 'finished' AND runs.state = 'running'"
+"""Said twice, since only what an index says of its rows, word for word, has SQLite use it: all runs were read."""
+
+
+class Runs:
+    """The runs of a store."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def start(
+        self,
+        run_id: str,
+        *,
+        case_id: str,
+        case_digest: str,
+        models: dict[str, str],
+        settings: dict[str, Any],
+        started_at: str | None = None,
+        owner: Owner | None = None,
+    ) -> None:
+        """Note that a run begins, in this process unless an owner is named.
+
+        Raises UnknownRecord (no such case) and StoreError (the id is taken, the case has other content).
+        """
+        with self._database.writing() as connection:
+            if connection.execute("SELECT 1 FROM runs WHERE id = ?", [run_id]).fetchone():
+                raise StoreError(f"run {run_id!r} has been started before. Resume it, or start one with a new id.")
+            at = started_at or self._database.now()
+            insert(
+                connection, run_id, case_id, case_digest, models, settings, at, owner or process_owner.this_process()
+            )
+
+    def resume(self, run_id: str, *, owner: Owner | None = None) -> RunProgress:
+        """Take up an interrupted run in this process, and say how far it had come.
+
+        Raises StoreError where it is under way in a living process, or finished.
+        """
+        owner = owner or process_owner.this_process()
+        with self._database.writing() as connection:
+            run = row_of(connection, run_id)
+            assert_kept(connection, run)
+            if run["state"] == "finished":
+                raise StoreError(f"run {run_id!r} is finished: there is nothing to resume. Start a new one.")
+            if run["state"] == "running" and not self._lost(run):
+                holder = Owner.from_text(run["owner"])
+                raise StoreError(
+                    f"run {run_id!r} is under way in process {holder.pid} on {holder.host}. Wait for it, or cancel it."
+                )
+            connection.execute(
+                """UPDATE runs SET state = 'running', starts = starts + 1, owner = ?, seen_at = ?, ended_at = NULL,
+                   why = '', cancel_requested = 0 WHERE seq = ?""",
+                [owner.to_text(), self._database.now(), run["seq"]],
+            )
+            refresh(connection, run["case_seq"])
+        return self.progress(run_id)
+
+    def append_event(self, event: Event) -> Event:
+        """Keep an event; returned with the number it got, which follows the last one where its own was taken."""
+        return self.append_events([event])[0]
+
+    def append_events(self, events: Iterable[Event]) -> list[Event]:
+        """Keep events in one transaction."""
+        kept: list[Event] = []
+        with self._database.writing() as connection:
+            for run_id, of_run in groupby(events, key=lambda event: event.run_id):
+                run = row_of(connection, run_id)["seq"]
+                found = connection.execute("SELECT max(seq) FROM run_events WHERE run_seq = ?", [run]).fetchone()
+                last = found[0] or 0
+                for event in of_run:
+                    last = max(event.seq, last + 1)
+                    kept.append(event if event.seq == last else event.model_copy(update={"seq": last}))
+                    row = [run, last, kept[-1].model_dump_json()]
+                    connection.execute("INSERT INTO run_events VALUES (?, ?, ?)", row)
+                self._seen(connection, run)
+        return kept
+
+    def save_draft(self, run_id: str, draft: Draft) -> None:
+        """Keep the answer that was drafted for a case without one."""
+        with self._database.writing() as connection:
+            run = unfinished(connection, run_id)
+            connection.execute("UPDATE runs SET draft = ? WHERE seq = ?", [draft.model_dump_json(), run["seq"]])
+            self._seen(connection, run["seq"])
+
+    def save_steps(self, run_id: str, steps: StepsDone) -> None:
+        """Keep what an iteration under way has finished besides what it had before; earlier iterations' are dropped."""
+        with self._database.writing() as connection:
+            run = unfinished(connection, run_id)["seq"]
+            packed = pack(steps.model_dump_json(exclude_defaults=True), 1)
+            connection.execute("DELETE FROM run_steps WHERE run_seq = ? AND number <> ?", [run, steps.iteration_number])
+            row = [run, steps.iteration_number, packed]
+            connection.execute("INSERT INTO run_steps (run_seq, number, payload) VALUES (?, ?, ?)", row)
+            self._seen(connection, run)
+
+    def save_iteration(self, run_id: str, iteration: Iteration) -> None:
+        """Keep an iteration as it is now; the same number again replaces it while the run is under way."""
+        with self._database.writing() as connection:
+            run = unfinished(connection, run_id)
+            save_iteration(connection, run["seq"], iteration)
+            self._seen(connection, run["seq"])
+
+    def finish(self, run: Run, kept: Collection[int] = ()) -> None:
+        """Keep the result of a run, started here or computed elsewhere; the case's state follows at once.
+
+        ``kept`` are the numbers of iterations that ``save_iteration`` has been given just as they are in the run.
+        Finishing twice with the same result is harmless; with another one it is a StoreError.
+        """
+        with self._database.writing() as connection:
+            row = connection.execute("SELECT * FROM runs WHERE id = ?", [run.id]).fetchone()
+            if row is None:
+                seq = insert(
+                    connection,
+                    run.id,
+                    run.case_id,
+                    run.case_digest,
+                    run.models,
+                    run.settings,
+                    run.started_at,
+                    process_owner.this_process(),
+                )
+                row = row_of(connection, run.id)
+            seq = row["seq"]
+            if row["case_seq"] != case_seq(connection, run.case_id):
+                raise StoreError(f"run {run.id!r} was started for another case than {run.case_id!r}.")
+            assert_kept(connection, row)
+            if row["state"] == "finished":
+                if read_run(connection, row) != run:
+                    raise StoreError(f"run {run.id!r} is finished with another result, which stays as it is.")
+                return
+            write_result(connection, seq, run, kept)
+            executions.log_end(connection, run, row["starts"])
+            refresh(connection, row["case_seq"])
+
+    def abandon(self, run_id: str, why: str) -> None:
+        """Note that a run was cut short; it can be resumed. A finished run stays finished."""
+        with self._database.writing() as connection:
+            run = row_of(connection, run_id)
+            if run["state"] == "running":
+                self._interrupt(connection, run, why)
+
+    def mark_lost(self) -> tuple[str, ...]:
+        """Mark runs whose process is gone as interrupted, and return their ids; a living process keeps its runs."""
+        with self._database.reading() as connection:
+            found = connection.execute(f"SELECT * FROM runs WHERE {_UNDER_WAY}").fetchall()  # noqa: S608 (text of ours)
+        lost = [row["id"] for row in found if self._lost(row)]
+        if lost:
+            with self._database.writing() as connection:
+                for run_id in lost:
+                    run = row_of(connection, run_id)
+                    if run["state"] == "running" and self._lost(run):
+                        self._interrupt(connection, run, "The process that ran it ended before the run did.")
+        return tuple(lost)
+
+    def request_cancel(self, run_id: str) -> None:
+        """Ask whoever runs it to stop between two steps."""
+        with self._database.writing() as connection:
+            run = row_of(connection, run_id)
+            connection.execute("UPDATE runs SET cancel_requested = 1 WHERE seq = ?", [run["seq"]])
+
+    def cancel_requested(self, run_id: str) -> bool:
+        """Whether somebody asked the run to stop."""
+        return bool(row_of(self._database.connection(), run_id)["cancel_requested"])
+
+    def get(self, run_id: str) -> Run:
+        """A finished run, whole. Raises UnknownRecord, Removed, and StoreError where it is not finished."""
+        with self._database.reading() as connection:
+            row = row_of(connection, run_id)
+            assert_kept(connection, row)
+            if row["payload"] is None:
+                raise StoreError(f"run {run_id!r} is {row['state']}, not finished: only its progress can be read.")
+            return read_run(connection, row)
+
+    def progress(self, run_id: str) -> RunProgress:
+        """How far a run has come: what it was told, its draft, the iterations finished so far. Raises Removed."""
+        with self._database.reading() as connection:
+            row = row_of(connection, run_id)
+            assert_kept(connection, row)
+            last = connection.execute("SELECT max(seq) FROM run_events WHERE run_seq = ?", [row["seq"]]).fetchone()[0]
+            return RunProgress(
+                run_id=run_id,
+                case_id=case_id_of(connection, row),
+                case_digest=row["case_digest"],
+                state=row["state"],
+                models=json.loads(row["models"]),
+                settings=json.loads(row["settings"]),
+                started_at=row["started_at"],
+                draft=Draft.model_validate_json(row["draft"]) if row["draft"] else None,
+                iterations=read_iterations(connection, row["seq"]),
+                steps=read_steps(connection, row["seq"]),
+                last_event=last or 0,
+                cancel_requested=bool(row["cancel_requested"]),
+                why=row["why"],
+            )
+
+    def events(self, run_id: str, after: int = 0) -> tuple[Event, ...]:
+        """The events of a run with a number above ``after``, in order."""
+        with self._database.reading() as connection:
+            run = row_of(connection, run_id)
+            rows = connection.execute(
+                "SELECT payload FROM run_events WHERE run_seq = ? AND seq > ? ORDER BY seq", [run["seq"], after]
+            )
+            return tuple(Event.model_validate_json(row[0]) for row in rows)
+
+    def for_case(self, case_id: str) -> tuple[RunSummary, ...]:
+        """The runs of a case, newest first. Raises UnknownRecord."""
+        with self._database.reading() as connection:
+            return summaries(connection, "case_seq = ?", [case_seq(connection, case_id)])
+
+    def summary(self, run_id: str) -> RunSummary:
+        """One run as lists show it. Raises UnknownRecord."""
+        found = summaries(self._database.connection(), "runs.id = ?", [run_id])
+        if not found:
+            raise UnknownRecord(f"there is no run {run_id!r}.")
+        return found[0]
+
+    def cases_with_several(self, limit: int = 20) -> tuple[str, ...]:
+        """The ids of cases with more than one finished run, the one that ran last first."""
+        # the inner list comes from an index alone; what was removed is then asked of its few runs, not of all there are
+        rows = self._database.connection().execute(
+            """SELECT cases.id FROM (
+                   SELECT case_seq, max(seq) AS newest FROM runs
+                   WHERE state = 'finished' AND removed_by IS NULL AND case_seq IN (
+                       SELECT case_seq FROM runs WHERE state = 'finished' GROUP BY case_seq HAVING count(*) > 1
+                   )
+                   GROUP BY case_seq HAVING count(*) > 1 ORDER BY newest DESC LIMIT ?
+               ) JOIN cases ON cases.seq = case_seq ORDER BY newest DESC""",
+            [limit],
+        )
+        return tuple(row[0] for row in rows)
+
+    def find(self, case_id: str, state: RunState, case_digest: str, settings: dict[str, Any]) -> str | None:
+        """The newest run of a case in this state, over this content, with these settings; None if there is none."""
+        row = (
+            self._database.connection()
+            .execute(
+                """SELECT runs.id FROM runs JOIN cases ON cases.seq = case_seq
+                   WHERE cases.id = ? AND settings_digest = ? AND runs.state = ? AND case_digest = ?
+                       AND removed_by IS NULL
+                   ORDER BY runs.seq DESC LIMIT 1""",
+                [case_id, sha256(canonical_json(settings)), state, case_digest],
+            )
+            .fetchone()
+        )
+        return row[0] if row else None
+
+    def interrupted(self) -> tuple[RunSummary, ...]:
+        """Interrupted runs that no newer finished run of their case has made pointless, newest first."""
+        return summaries(
+            self._database.connection(),
+            """runs.state != 'finished' AND runs.state = 'interrupted' AND removed_by IS NULL
+               AND NOT EXISTS (SELECT 1 FROM runs AS later
+               WHERE later.case_seq = runs.case_seq AND later.state = 'finished' AND later.seq > runs.seq)""",
+            [],
+        )
+
+    def running(self) -> tuple[RunSummary, ...]:
+        """Runs under way, in any process, newest first."""
+        return summaries(self._database.connection(), _UNDER_WAY, [])
+
+    def _seen(self, connection: sqlite3.Connection, run_seq: int) -> None:
+        connection.execute("UPDATE runs SET seen_at = ? WHERE seq = ?", [self._database.now(), run_seq])
+
+    def _lost(self, run: sqlite3.Row) -> bool:
+        alive = process_owner.is_alive(Owner.from_text(run["owner"]))
+        if alive is not None:
+            return not alive
+        silence = datetime.fromisoformat(self._database.now()) - datetime.fromisoformat(run["seen_at"])
+        return silence.total_seconds() > process_owner.SILENCE_S
+
+    def _interrupt(self, connection: sqlite3.Connection, run: sqlite3.Row, why: str) -> None:
+        at = self._database.now()
+        connection.execute(
+            "UPDATE runs SET state = 'interrupted', ended_at = ?, why = ? WHERE seq = ?", [at, why, run["seq"]]
+        )
+        done = read_iterations(connection, run["seq"])
+        executions.log_cut_short(connection, run, case_id_of(connection, run), done, at)
+        refresh(connection, run["case_seq"])

@@ -1,0 +1,1 @@
+"""What every table stands on: connections, migrations, guards, the hash chain, archives, health."""

@@ -1,0 +1,105 @@
+"""The health of a database: what `masis health` shows."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import NamedTuple
+
+from masis.store.audits import queue
+from masis.store.core import connections, guards, migrations
+from masis.store.core.connections import Database
+from masis.store.records import StoreCheck
+from masis.store.reviews import states
+from masis.store.reviews.decisions import Decisions
+from masis.store.screening import corpus_search
+from masis.store.screening.log import ScreeningLog
+
+WRITE_WITHIN_MS = 2_000
+"""How long the trial of a write waits for other writers, who show by being there that it can be written."""
+
+
+class Tried(NamedTuple):
+    """What came of trying to write."""
+
+    ok: bool
+    message: str
+
+
+def try_writing(database: Database) -> Tried:
+    """Write the time into the database and commit it: a disk that is full refuses no earlier."""
+    connection = connections.connect(database.path)
+    try:
+        connection.execute(f"PRAGMA busy_timeout = {WRITE_WITHIN_MS}")
+        connection.execute("INSERT OR REPLACE INTO store_info VALUES ('tried_at', ?)", [database.now()])
+    except sqlite3.OperationalError as error:
+        if "locked" in str(error):
+            return Tried(True, "another program writes to it just now")
+        return Tried(False, f"can't be written ({error})")
+    finally:
+        connection.close()
+    return Tried(True, "a write was made")
+
+
+_COUNTED = ("cases", "runs", "run_iterations", "run_events", "decision_log", "corpora", "screenings", "screening_log")
+
+
+def check(database: Database) -> StoreCheck:
+    """Read the whole file once and say what is wrong with it; changes nothing."""
+    with database.reading() as connection:
+        problems = [
+            *_file_problems(connection),
+            *_state_problems(connection),
+            *_keeping_problems(connection),
+            *corpus_search.problems(connection),
+        ]
+        version = connection.execute("SELECT value FROM store_info WHERE key = 'app_version'").fetchone()
+        return StoreCheck(
+            path=str(database.path),
+            bytes=database.path.stat().st_size,
+            app_version=version[0] if version else "",
+            schema_version=migrations.applied(connection)[-1],
+            sqlite_version=sqlite3.sqlite_version,
+            counts={name: _count(connection, name) for name in _COUNTED},
+            log=Decisions(database).verify(),
+            screening_log=ScreeningLog(database).verify(),
+            problems=tuple(problems),
+        )
+
+
+def _count(connection: sqlite3.Connection, table: str) -> int:
+    return int(connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0])  # noqa: S608 (names of ours)
+
+
+def _file_problems(connection: sqlite3.Connection) -> list[str]:
+    damaged = [row[0] for row in connection.execute("PRAGMA quick_check(10)") if row[0] != "ok"]
+    dangling = connection.execute("PRAGMA foreign_key_check").fetchmany(10)
+    return [
+        *(f"the file is damaged: {text}" for text in damaged),
+        *(f"row {row[1]} of {row[0]} refers to a row of {row[2]} that is gone" for row in dangling),
+    ]
+
+
+def _keeping_problems(connection: sqlite3.Connection) -> list[str]:
+    """Logs that could be altered, runs that were never logged, and content that a purge says it removed."""
+    unlogged = _count(
+        connection, "runs WHERE state != 'running' AND (id, starts) NOT IN (SELECT run_id, start FROM executions)"
+    )
+    left = _count(connection, "run_iterations JOIN runs ON runs.seq = run_seq WHERE removed_by IS NOT NULL")
+    gone = [name for log in ("executions", "purges", "purged") for name in guards.missing(connection, log)]
+    return [
+        *([f"{unlogged} runs are not in the log of executions"] if unlogged else []),
+        *([f"{left} iterations are left of runs that retention removed"] if left else []),
+        *([f"logs have lost their guards: {', '.join(gone)}"] if gone else []),
+    ]
+
+
+def _state_problems(connection: sqlite3.Connection) -> list[str]:
+    """Cases whose stored state is not the one their runs and entries give, and counts that don't count them."""
+    wrong = states.mismatches(connection)
+    return [
+        *(
+            f"case {case_id!r} is marked {kept}, its runs and decisions say {derived}"
+            for case_id, kept, derived in wrong
+        ),
+        *(f"the counts of the cases' {name} are not what the cases say" for name in queue.miscounted(connection)),
+    ]

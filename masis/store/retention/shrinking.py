@@ -1,0 +1,90 @@
+"""Giving free space back to the disk: SQLite keeps the room of what was deleted, in whole pages and in parts of pages.
+
+The file is written anew without them (VACUUM). That needs as much room as what is left, twice: for the copy, and for
+the log it comes in through; it needs the write lock while it lasts, so that others wait; and the file itself gets
+shorter once nobody reads its old state any more.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from masis.schema.retention import Shrunk
+from masis.store.core.connections import BUSY_TIMEOUT_S, Database
+
+WORTHWHILE = 0.02
+"""The share of the file that must have become free for writing it anew to be worth the while."""
+
+SETTLED_WITHIN_MS = 2_000
+"""How long to wait for readers of an old state to end: pages read for some milliseconds, an archive for minutes."""
+
+_ROOM = 1.1
+_ASKED_EVERY = 1_000
+"""Steps of SQLite's machine between two looks whether to stop: far less than a millisecond's."""
+
+
+def shrink(database: Database, stopped: Callable[[], bool] | None = None, *, freed: int | None = None) -> Shrunk:
+    """Give free space back to the disk; where that can't be, say why, and leave everything as it was.
+
+    ``freed`` is how many bytes have just been removed, which free pages don't tell: None where nobody knows.
+    ``stopped`` is asked again and again: when it says so, the file is left as it was.
+    """
+    connection, path = database.connection(), database.path
+    before = path.stat().st_size
+    size, pages, free = (
+        connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_size", "page_count", "freelist_count")
+    )
+    if freed is not None and max(free * size, freed) < pages * size * WORTHWHILE:
+        return Shrunk(before=before, after=before, why_not="hardly any of it has become free")
+    if lacking := _lacking_room(path, (pages - free) * size):
+        return Shrunk(before=before, after=before, why_not=lacking)
+    try:
+        _vacuum(connection, stopped)
+    except sqlite3.OperationalError as error:
+        return Shrunk(before=before, after=path.stat().st_size, why_not=_in_words(error))
+    why = "" if settle(database) else "another program still reads its old state; it shrinks when that ends"
+    return Shrunk(before=before, after=path.stat().st_size, why_not=why)
+
+
+def settle(database: Database) -> bool:
+    """Carry the write-ahead log into the file and empty it: until then it holds pages as they were.
+
+    False where another program still reads an old state, which then lingers until that ends.
+    """
+    connection = database.connection()
+    connection.execute(f"PRAGMA busy_timeout = {SETTLED_WITHIN_MS}")
+    try:
+        busy, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    finally:
+        connection.execute(f"PRAGMA busy_timeout = {round(BUSY_TIMEOUT_S * 1000)}")
+    return not busy
+
+
+def _vacuum(connection: sqlite3.Connection, stopped: Callable[[], bool] | None) -> None:
+    if stopped is not None:
+        connection.set_progress_handler(stopped, _ASKED_EVERY)
+    try:
+        connection.execute("VACUUM")
+    finally:
+        connection.set_progress_handler(None, 0)
+
+
+def _lacking_room(path: Path, needed: int) -> str:
+    """Why there is no room; empty where there is."""
+    for folder in {path.resolve().parent, Path(tempfile.gettempdir())}:
+        if (free := shutil.disk_usage(folder).free) < needed * _ROOM:
+            return f"{folder} has {free / 1e6:,.0f} MB free, and {needed * _ROOM / 1e6:,.0f} MB are needed for a while"
+    return ""
+
+
+def _in_words(error: sqlite3.OperationalError) -> str:
+    told = str(error)
+    if "interrupted" in told:
+        return "it was stopped"
+    if "locked" in told or "busy" in told:
+        return "another program writes to it"
+    return told

@@ -1,0 +1,1 @@
+"""What people decide: the decision log, the state of a case, drafts."""

@@ -1,0 +1,102 @@
+"""What a person has typed and not yet submitted, field by field, so that nothing typed is ever lost.
+
+A draft belongs to a person and to a subject (``case:<id>``, ``new-audit``); its values are JSON. It is no record: it is
+overwritten as the person types, goes when what it led to is kept, and no export holds it. Who has not given a name yet
+drafts under the empty name.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from pydantic import JsonValue
+
+from masis.schema.base import Record
+from masis.store.core.connections import Database
+
+NOBODY_YET = ""
+"""The name under which a person drafts who has not said who they are."""
+
+
+class Draft(Record):
+    """The fields of one draft; ``saved_at`` is when the last of them was saved, None where there is none."""
+
+    values: dict[str, JsonValue]
+    saved_at: str | None
+
+
+class Drafts:
+    """The drafts of a store."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def save(self, reviewer: str, subject: str, field: str, value: JsonValue) -> None:
+        """Keep one field, in place of what it held before. Raises StoreError where the database can't be written."""
+        self.save_all(reviewer, subject, {field: value})
+
+    def save_all(self, reviewer: str, subject: str, values: Mapping[str, JsonValue]) -> None:
+        """Keep several fields at once; a field not named keeps what it held. What is the same is not written anew."""
+        # ASCII escapes carry what UTF-8 can't: half a surrogate pair, pasted from a broken page
+        dumped = {field: json.dumps(value) for field, value in values.items()}
+        with self._database.writing() as connection:
+            at = self._database.now()
+            connection.executemany(
+                """
+                INSERT INTO drafts (reviewer, subject, field, value, saved_at) VALUES (?, ?, ?, ?, ?)
+                ON CONFLICT (reviewer, subject, field)
+                DO UPDATE SET value = excluded.value, saved_at = excluded.saved_at
+                WHERE value IS NOT excluded.value
+                """,
+                [(reviewer, subject, field, value, at) for field, value in dumped.items()],
+            )
+
+    def load(self, reviewer: str, subject: str) -> dict[str, JsonValue]:
+        """The fields kept of one draft, empty where there is none."""
+        return self.get(reviewer, subject).values
+
+    def get(self, reviewer: str, subject: str) -> Draft:
+        """One draft with the time it was last saved."""
+        rows = (
+            self._database.connection()
+            .execute(
+                "SELECT field, value, saved_at FROM drafts WHERE reviewer = ? AND subject = ? ORDER BY field",
+                [reviewer, subject],
+            )
+            .fetchall()
+        )
+        return Draft(
+            values={row["field"]: json.loads(row["value"]) for row in rows},
+            saved_at=max((row["saved_at"] for row in rows), default=None),
+        )
+
+    def clear(self, reviewer: str, subject: str, *fields: str) -> None:
+        """Let a draft go, or only some fields of it."""
+        named = f" AND field IN ({', '.join('?' * len(fields))})" if fields else ""
+        with self._database.writing() as connection:
+            connection.execute(
+                f"DELETE FROM drafts WHERE reviewer = ? AND subject = ?{named}",  # noqa: S608 (only marks are put in)
+                [reviewer, subject, *fields],
+            )
+
+    def hand_over(self, giver: str, taker: str) -> None:
+        """Give all drafts of one name to another, as when a person says who they are; what the taker has stays."""
+        if giver == taker:
+            return
+        with self._database.writing() as connection:
+            connection.execute(
+                """
+                UPDATE drafts SET reviewer = ? WHERE reviewer = ?
+                AND subject NOT IN (SELECT subject FROM drafts WHERE reviewer = ?)
+                """,
+                [taker, giver, taker],
+            )
+
+    def subjects(self, reviewer: str) -> tuple[str, ...]:
+        """What a person has drafts about, the last one worked on first."""
+        rows = self._database.connection().execute(
+            "SELECT subject FROM drafts WHERE reviewer = ? GROUP BY subject ORDER BY max(saved_at) DESC, subject",
+            [reviewer],
+        )
+        return tuple(row["subject"] for row in rows)

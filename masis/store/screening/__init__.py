@@ -1,0 +1,1 @@
+"""Corpora, screenings, the screening log and the acceptance memory."""

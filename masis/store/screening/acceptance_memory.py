@@ -1,0 +1,103 @@
+"""The acceptance memory and the grades remembered: what screening learned, kept across restarts.
+
+A reset is an entry of the screening log. It deletes nothing: what was accepted before is marked as forgotten, no longer
+moves any threshold and stays for the charts of drift.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from masis.errors import UnknownRecord
+from masis.schema.screening import Acceptance, Grade, ScreeningDecision, ScreeningEntry
+from masis.store.audits.run_rows import pack, unpack
+from masis.store.core.connections import Database
+from masis.store.screening.log import append_entry
+from masis.store.screening.rows import row_of
+
+
+class Acceptances:
+    """The acceptance memory of a store: fills the protocol ``screening.memory.Memory``."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def accepted(self) -> tuple[Acceptance, ...]:
+        """All entries since the last reset, oldest first."""
+        return self._read("WHERE forgotten_by IS NULL")
+
+    def history(self) -> tuple[Acceptance, ...]:
+        """All entries, forgotten ones too, oldest first."""
+        return self._read("")
+
+    def remember(self, acceptances: Iterable[Acceptance]) -> None:
+        """Add entries, in place of what the same screening had left before (a person's override changes what it kept).
+
+        Entries that a reset has forgotten stay so. Raises UnknownRecord where one names no screening of this store.
+        """
+        by_screening: dict[str, list[Acceptance]] = {}
+        for each in acceptances:
+            by_screening.setdefault(each.screening_id, []).append(each)
+        with self._database.writing():
+            for screening_id, entries in by_screening.items():
+                self.replace(screening_id, entries)
+
+    def replace(self, screening_id: str, acceptances: Iterable[Acceptance]) -> None:
+        """What one screening leaves to remember, none included, in place of what it left before."""
+        with self._database.writing() as connection:
+            seq = row_of(connection, screening_id)["seq"]
+            connection.execute("DELETE FROM acceptances WHERE screening_seq = ? AND forgotten_by IS NULL", [seq])
+            if connection.execute("SELECT 1 FROM acceptances WHERE screening_seq = ?", [seq]).fetchone():
+                return  # forgotten: it is not learned again through a later override
+            for each in acceptances:
+                if each.screening_id != screening_id:
+                    raise UnknownRecord(f"the acceptance is of screening {each.screening_id!r}, not {screening_id!r}.")
+                connection.execute(
+                    "INSERT INTO acceptances (screening_seq, at, payload) VALUES (?, ?, ?)",
+                    [seq, each.at or self._database.now(), each.model_dump_json()],
+                )
+
+    def reset(self, *, by: str, reason: str, token: str | None = None) -> ScreeningEntry:
+        """Forget what was accepted so far; the entry says how many were forgotten."""
+        with self._database.writing() as connection:
+            forgotten = connection.execute("SELECT count(*) FROM acceptances WHERE forgotten_by IS NULL").fetchone()[0]
+            decision = ScreeningDecision(
+                kind="memory_reset",
+                reviewer=by,
+                screening_id=None,
+                reason=reason,
+                token=token,
+                extra={"forgotten": forgotten},
+            )
+            entry = append_entry(connection, decision, self._database.now(), None)
+            connection.execute("UPDATE acceptances SET forgotten_by = ? WHERE forgotten_by IS NULL", [entry.seq])
+        return entry
+
+    def _read(self, where: str) -> tuple[Acceptance, ...]:
+        rows = self._database.connection().execute(f"SELECT payload FROM acceptances {where} ORDER BY seq")  # noqa: S608
+        return tuple(Acceptance.model_validate_json(row[0]) for row in rows)
+
+
+class RememberedGrades:
+    """What graders said before: fills the protocol ``screening.cache.GradeCache``."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def get(self, key: str) -> Grade | None:
+        """The grade under a key; None where there is none."""
+        row = self._database.connection().execute("SELECT grade FROM remembered_grades WHERE key = ?", [key]).fetchone()
+        return Grade.model_validate_json(unpack(row[0])) if row else None
+
+    def put(self, key: str, grade: Grade) -> None:
+        """Keep a grade under a key, in place of the one that was there."""
+        with self._database.writing() as connection:
+            connection.execute(
+                "INSERT OR REPLACE INTO remembered_grades VALUES (?, ?, ?)",
+                [key, self._database.now(), pack(grade.model_dump_json())],
+            )
+
+    def clear(self) -> int:
+        """Forget them all; returns how many there were."""
+        with self._database.writing() as connection:
+            return connection.execute("DELETE FROM remembered_grades").rowcount

@@ -1,0 +1,1 @@
+"""Health, retention and settings pages."""

@@ -1,0 +1,112 @@
+"""The last look at the health of what is served: one for the pages, the frame and whoever asks over HTTP.
+
+Looking reads the whole database, so a report is kept for a while: five seconds, or twenty times as long as it took.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from masis.errors import SettingsError, StoreError
+from masis.schema.base import utc_now
+from masis.services import HealthItem, HealthReport, Workbench
+from masis.services.health import before_the_first_case, unopened
+from masis.settings import Settings, load
+from masis.ui.shell.served_database import served_database
+
+KEPT_AT_LEAST_S = 5.0
+KEPT_FOR = 20
+"""Times as long as it took: a server that is polled spends a twentieth of its time on it at most."""
+
+WATCHED_EVERY_S = 3600.0
+
+
+class Checked(NamedTuple):
+    """A report and when it was made."""
+
+    report: HealthReport
+    at: str
+
+    def to_json(self) -> dict[str, Any]:
+        """As ``/health.json`` gives it."""
+        return {**self.report.to_json(), "checked_at": self.at}
+
+
+class HealthReports:
+    """The reports of this process; no model is asked for one."""
+
+    def __init__(
+        self,
+        look: Callable[[Path], HealthReport],
+        of: Callable[[], Path],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._look, self._of, self._clock = look, of, clock
+        self._looking = threading.Lock()
+        self._last: tuple[Path, Checked] | None = None
+        self._until = 0.0
+
+    def latest(self) -> Checked | None:
+        """The last report on what is served now, however old; None where nobody has looked yet."""
+        last = self._last
+        return last[1] if last is not None and last[0] == self._of() else None
+
+    def current(self) -> Checked:
+        """A report that is young enough, else a new one; who asks while somebody looks waits for that one."""
+        with self._looking:
+            last = self.latest()
+            return last if last is not None and self._clock() < self._until else self._renew()
+
+    def renewed(self) -> Checked:
+        """A new report, whatever there is."""
+        with self._looking:
+            return self._renew()
+
+    def _renew(self) -> Checked:
+        begun, of = self._clock(), self._of()
+        made = Checked(self._look(of), utc_now())
+        self._last, ended = (of, made), self._clock()
+        self._until = ended + max(KEPT_AT_LEAST_S, KEPT_FOR * (ended - begun))
+        return made
+
+    def watch(self, every_s: float = WATCHED_EVERY_S) -> None:
+        """Look now and every hour, on a thread that ends with the process, so that the frame can say what is wrong."""
+
+        def work() -> None:
+            while True:
+                self.current()
+                time.sleep(every_s)
+
+        threading.Thread(target=work, daemon=True, name="health").start()
+
+
+def look_at(database: Path) -> HealthReport:
+    """The health of what lies here; what keeps it from being opened or set up is a finding too."""
+    try:
+        settings = load().settings
+    except SettingsError as error:
+        return HealthReport((HealthItem("settings", False, str(error), "Put the setting right and start again."),))
+    return _look_at(database, settings)
+
+
+def _look_at(database: Path, settings: Settings) -> HealthReport:
+    if not database.exists():
+        return before_the_first_case(database, settings, ask_models=False)
+    try:
+        bench = Workbench.open(database, settings, unguarded="open")
+    except StoreError as error:
+        return unopened(error, database, settings, ask_models=False)
+    try:
+        return bench.health()
+    except StoreError as error:
+        return unopened(error, database, settings, ask_models=False)
+    finally:
+        bench.store.close()
+
+
+REPORTS = HealthReports(look_at, served_database)
+"""Those of the database that this process serves."""

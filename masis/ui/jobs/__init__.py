@@ -1,0 +1,1 @@
+"""Work that runs beside the pages: audits and screenings in processes of their own."""

@@ -1,0 +1,168 @@
+"""What a session has typed into a new audit: kept in the store as it is typed, outliving page, browser and server."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import streamlit as st
+
+from masis.datasets.readers.pasted import Pasted, read_pasted, text_of
+from masis.errors import InputError
+from masis.services import Workbench
+from masis.ui.new_audit.form import LONGEST
+from masis.ui.shell.drafts import drafter
+from masis.ui.shell.served_database import workbench
+from masis.ui.shell.wording import spoken
+
+# The example that fills the form of a new audit: short, and wrong in the ways an audit is for.
+
+QUESTION = "What did the longer opening hours of the Ostergaard reading rooms change, and what did they cost?"
+
+EVIDENCE = """\
+[1] The city extended the opening hours of its four Ostergaard reading rooms from 40 to 63 hours a week in March 2021.
+The two rooms by the harbour kept their old hours and served as a comparison.
+
+[2] Visits to the four rooms rose from 212,000 in 2020 to 318,000 in 2022, an increase of 50%. The harbour rooms saw
+hardly any change.
+
+[3] Staff costs went up by 1.9 million kroner a year. Two thirds of this went to evening supplements; no new posts
+were created.
+
+[4] In the survey of autumn 2022, 71% of visitors under 25 said that they came mostly after 6 pm. Among visitors
+over 60 it was 9%.
+"""
+
+ANSWER = (
+    "In March 2021 the four Ostergaard reading rooms went from 40 to 63 hours a week [1]. Visits rose by 80% until "
+    "2022, while the harbour rooms saw hardly any change [2]. Younger visitors gained most: 71% of those under 25 came "
+    "mostly after 6 pm [4]. The extension cost 1.9 million kroner a year [3]. A later review found that the number of "
+    "loans doubled [7]. The city created twelve new posts for the evenings."
+)
+
+
+SUBJECT = "new-audit"
+_STATE = "new-audit-form"
+
+
+@dataclass
+class AuditForm:
+    """The form of one session, under the name its drafts are kept by.
+
+    ``large`` names an uploaded file too long for a field: its text is in the store only. ``version`` rises when the
+    fields are to show other text than was typed, ``uploads`` when an uploader is to be empty again. ``restored`` is the
+    time of a draft that was found, ``refused`` why the last start or upload was.
+    """
+
+    owner: str
+    question: str = ""
+    evidence: str = ""
+    answer: str = ""
+    large: str = ""
+    settings: dict[str, Any] = field(default_factory=dict)
+    version: int = 0
+    uploads: int = 0
+    restored: str | None = None
+    refused: InputError | None = None
+
+
+def current_form(bench: Workbench) -> AuditForm:
+    """The session's form; after a reload, and when a person's name becomes known, as it was kept."""
+    owner = drafter()
+    kept: AuditForm | None = st.session_state.get(_STATE)
+    if kept is not None and kept.owner == owner:
+        return kept
+    draft = bench.store.drafts.get(owner, SUBJECT)
+    values = draft.values
+    texts = {name: value for name in LONGEST if isinstance(value := values.get(name), str)}
+    large = values.get("large")
+    settings = values.get("settings")
+    form = AuditForm(
+        owner=owner,
+        large=str(large["name"]) if isinstance(large, dict) else "",
+        settings=dict(settings) if isinstance(settings, dict) else {},
+        version=(kept.version if kept else 0) + 1,
+        restored=draft.saved_at[:16].replace("T", " ") if draft.saved_at and (any(texts.values()) or large) else None,
+    )
+    for name, text in texts.items():
+        setattr(form, name, text)
+    st.session_state[_STATE] = form
+    return form
+
+
+def evidence_of(bench: Workbench, form: AuditForm) -> Pasted:
+    """The chunks the form holds, typed or in the file."""
+    if not form.large:
+        return _read(form.evidence)
+    large = bench.store.drafts.load(form.owner, SUBJECT).get("large")
+    return _read(str(large["text"]) if isinstance(large, dict) else "")
+
+
+@st.cache_resource(show_spinner=False, max_entries=8)
+def _read(text: str) -> Pasted:
+    return read_pasted(text)
+
+
+def keep(form: AuditForm, **values: Any) -> None:
+    """Take values into the form and keep them in the store."""
+    form.refused, form.restored = None, None
+    for name, value in values.items():
+        if name != "large":
+            setattr(form, name, value)
+    workbench().store.drafts.save_all(form.owner, SUBJECT, values)
+
+
+def take_text(name: str, text: str) -> None:
+    """What was typed into a field."""
+    form = current_form(workbench())
+    if text != getattr(form, name):
+        keep(form, **{name: text})
+
+
+def take_upload(name: str, key: str) -> None:
+    """The file given for a field: its text goes into the field, or beside it where no field takes so much."""
+    form = current_form(workbench())
+    file = st.session_state.get(key)
+    if file is None:
+        return
+    form.uploads += 1
+    shown = file.name[:120]
+    try:
+        text = text_of(file.getvalue(), shown)
+    except InputError as error:
+        form.refused = error
+        return
+    form.version += 1
+    if len(text) <= LONGEST[name]:
+        keep(form, **{name: text})
+    elif name == "evidence":
+        form.large = shown
+        keep(form, large={"name": shown, "text": text})
+    else:
+        form.refused = InputError(
+            f"The file {shown} holds {spoken(len(text), 'character')}", cure=f"This field takes {LONGEST[name]:,}."
+        )
+
+
+def drop_file() -> None:
+    """Let the uploaded file go; what was typed before it is there again."""
+    form = current_form(workbench())
+    form.large, form.refused = "", None
+    workbench().store.drafts.clear(form.owner, SUBJECT, "large")
+
+
+def fill_example() -> None:
+    """Put the example into the form."""
+    form = current_form(workbench())
+    drop_file()
+    keep(form, question=QUESTION, evidence=EVIDENCE, answer=ANSWER)
+    form.version += 1
+
+
+def empty_form() -> None:
+    """Empty the form; its settings stay."""
+    form = current_form(workbench())
+    workbench().store.drafts.clear(form.owner, SUBJECT, *LONGEST, "large")
+    st.session_state[_STATE] = AuditForm(
+        form.owner, settings=form.settings, version=form.version + 1, uploads=form.uploads + 1
+    )

@@ -1,0 +1,267 @@
+"""What was typed into a new audit, read: the case it makes, the settings it asks for, and what to say about both. Pure.
+
+The case gets its id from its question and its content, so that the same content is the same case, however often it is
+pasted.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, TypedDict
+from urllib.parse import urlsplit
+
+from pydantic import ValidationError
+
+from masis.api.audits import addresses, audit_citations
+from masis.datasets.readers.explain import explain
+from masis.datasets.readers.pasted import Form, Pasted
+from masis.errors import InputError
+from masis.schema.case import Case, Evidence
+from masis.settings import ROLES, Settings
+from masis.ui.shell.wording import spoken
+
+LONGEST: dict[str, int] = {"question": 20_000, "evidence": 200_000, "answer": 150_000}
+"""Characters a field takes; an upload of evidence may be longer. A text area gets slow past 200,000."""
+
+CHUNKS_SHOWN = 40
+EXCERPT = 240
+IDS_NAMED = 6
+ERRORS_SHOWN = 8
+LONGEST_CHECKED = 50_000
+DATASET = "pasted"
+"""The data set such cases belong to, by which they are found again."""
+
+
+class Choice(NamedTuple):
+    """A setting that is chosen from a few values: its words, and one line on what it does."""
+
+    name: str
+    text: str
+    meaning: str
+    values: Mapping[Any, str]
+
+
+CHOICES = (
+    Choice(
+        "strictness",
+        "Strictness",
+        "Lenient keeps grave findings only, moderate drops minor ones, strict keeps all.",
+        {"lenient": "Lenient", "moderate": "Moderate", "strict": "Strict"},
+    ),
+    Choice(
+        "max_iterations",
+        "Most iterations",
+        "How many versions of the answer are audited at most, the first included.",
+        {number: str(number) for number in range(1, 6)},
+    ),
+    Choice(
+        "improvement_threshold",
+        "Least improvement",
+        "The loop ends when a revision raises quality by less than this.",
+        {0.0: "0", 0.01: "0.01", 0.02: "0.02", 0.05: "0.05", 0.1: "0.10", 0.2: "0.20"},
+    ),
+    Choice(
+        "citation_mode",
+        "Citations",
+        "Standard resolves ranges, names and links; literal takes only the ids as they are written.",
+        {"standard": "Standard", "literal": "Literal"},
+    ),
+    Choice(
+        "evaluate",
+        "Evaluation",
+        "Scores for every iteration, or only for the last one.",
+        {"every": "Every iteration", "final": "Only the last"},
+    ),
+    Choice(
+        "judge_samples",
+        "Samples of a judge",
+        "How often critic and evaluator, where they are models, judge each answer; how far they lie apart is shown.",
+        {1: "1", 3: "3", 5: "5"},
+    ),
+)
+ROLE: dict[str, str] = {
+    "drafter": "Drafter",
+    "verifier": "Verifier",
+    "critic": "Critic",
+    "reviser": "Reviser",
+    "evaluator": "Evaluator",
+}
+
+
+class Line(TypedDict):
+    """One line of what was understood: what counts, then the rest."""
+
+    head: str
+    rest: str
+
+
+class Chunk(TypedDict):
+    """A chunk as the preview shows it."""
+
+    id: str
+    text: str
+
+
+class Wrong(TypedDict):
+    """An error with its place and its cure."""
+
+    place: str
+    problem: str
+    cure: str
+
+
+class Understood(TypedDict):
+    """What the panel beside the form shows."""
+
+    title: str
+    question: str
+    lines: list[Line]
+    notes: list[str]
+    errors: list[Wrong]
+    chunks: list[Chunk]
+    more: str
+
+
+_FORMS: dict[Form, str] = {
+    "blocks": "read as blocks between blank lines",
+    "labelled": "read by the [id] before each",
+    "csv": "read as CSV",
+    "json": "read as JSON",
+}
+
+
+def case_of(question: str, pasted: Pasted, answer: str) -> Case:
+    """The case that was typed. Raises InputError: what is missing or can't be kept, with the cure."""
+    if not question.strip():
+        raise InputError("The question is missing", cure="Write what the answer is meant to answer.")
+    if pasted.errors:
+        raise pasted.errors[0]
+    if not pasted.chunks:
+        raise InputError("There is no evidence", cure="Paste what the retrieval found, one chunk after the other.")
+    content: dict[str, Any] = {
+        "query": question.strip(),
+        "evidence": [chunk.model_dump(exclude_unset=True) for chunk in pasted.chunks],
+        "metadata": {"dataset": DATASET},
+    }
+    if answer.strip():
+        content["answer"] = answer.strip("\r\n")
+    try:
+        case = Case.model_validate({"id": "new", **content})
+    except ValidationError as error:
+        raise explain(error, content) from error
+    return Case.model_validate({"id": case_id(case), **content})
+
+
+def case_id(case: Case) -> str:
+    """An id from the first words of the question and a digest of the content."""
+    plain = unicodedata.normalize("NFKD", case.query[:200]).encode("ascii", "ignore").decode()
+    words = re.findall(r"[a-z0-9]+", plain.lower())
+    slug = "-".join(words[:6])[:48].strip("-") or "case"
+    return f"{slug}-{hashlib.sha256(case.digest().encode()).hexdigest()[:8]}"
+
+
+def settings_of(base: Settings, changes: Mapping[str, Any]) -> Settings:
+    """The settings with what was changed; a change that makes no sense is left out."""
+    known: dict[str, Any] = {name: list(values) for name, _, _, values in CHOICES}
+    kept = {name: value for name, value in changes.items() if value in known.get(name, ())}
+    kept |= {role: model for role in ROLES if isinstance(model := changes.get(role), str) and model.strip()}
+    return base.model_copy(update=kept)
+
+
+def where_it_runs(settings: Settings) -> str:
+    """What an audit with these settings sends, and where. Raises SettingsError for a model that can't be asked."""
+    found = addresses(settings)
+    if not found:
+        return "It runs on this machine, without a language model; nothing is sent anywhere."
+    hosts = " and ".join(urlsplit(address).netloc for address in found)
+    return f"Question, evidence and answer are sent to {hosts}."
+
+
+def changed(base: Settings, changes: Mapping[str, Any]) -> int:
+    """How many settings differ from those the workbench was told."""
+    chosen = settings_of(base, changes)
+    return sum(getattr(chosen, name) != getattr(base, name) for name in changes if name in Settings.model_fields)
+
+
+def understood(question: str, pasted: Pasted, answer: str, refused: InputError | None = None) -> Understood:
+    """What was understood of the form, with every error; ``refused`` is why the last start was refused."""
+    lines = [_evidence_line(pasted), _answer_line(answer, pasted)]
+    errors = [_wrong(error) for error in pasted.errors[:ERRORS_SHOWN]]
+    if len(pasted.errors) > ERRORS_SHOWN:
+        errors.append(
+            {"place": "", "problem": f"{len(pasted.errors) - ERRORS_SHOWN} more", "cure": "Mend these first."}
+        )
+    if refused is not None and not pasted.errors:
+        errors.insert(0, _wrong(refused))
+    return {
+        "title": "What was understood",
+        "question": question.strip()[:600],
+        "lines": lines,
+        "notes": list(pasted.notes),
+        "errors": errors,
+        "chunks": _preview(pasted.chunks),
+        "more": _more(pasted.chunks),
+    }
+
+
+def understood_case(case: Case, notes: Sequence[str]) -> Understood:
+    """The same for a stored case."""
+    return {
+        "title": "The case",
+        "question": case.query[:600],
+        "lines": [
+            {"head": spoken(len(case.evidence), "chunk", "chunks"), "rest": "of evidence"},
+            _answer_line(case.answer or "", Pasted(case.evidence, "blocks")),
+        ],
+        "notes": list(notes),
+        "errors": [],
+        "chunks": _preview(case.evidence),
+        "more": _more(case.evidence),
+    }
+
+
+def _preview(chunks: Sequence[Evidence]) -> list[Chunk]:
+    return [{"id": chunk.id, "text": chunk.text[:EXCERPT]} for chunk in chunks[:CHUNKS_SHOWN]]
+
+
+def _more(chunks: Sequence[Evidence]) -> str:
+    more = len(chunks) - CHUNKS_SHOWN
+    return f"and {spoken(more, 'more chunk', 'more chunks')}" if more > 0 else ""
+
+
+def _evidence_line(pasted: Pasted) -> Line:
+    if not pasted.chunks:
+        return {"head": "No evidence yet.", "rest": "" if pasted.errors else "Each chunk is shown here as it was read."}
+    ids = [chunk.id if len(chunk.id) <= 24 else chunk.id[:23] + "…" for chunk in pasted.chunks[:IDS_NAMED]]
+    named = ", ".join(ids) + (", …" if len(pasted.chunks) > IDS_NAMED else "")
+    form = _FORMS[pasted.form] if pasted.form else ""
+    return {"head": f"{spoken(len(pasted.chunks), 'chunk')}:", "rest": f"{named} ({form})"}
+
+
+def _answer_line(answer: str, pasted: Pasted) -> Line:
+    if not answer.strip():
+        return {"head": "No answer:", "rest": "one is drafted from the evidence first."}
+    if not pasted.chunks or len(answer) > LONGEST_CHECKED:
+        return {"head": f"An answer of {spoken(len(answer.strip()), 'character')}.", "rest": ""}
+    found = audit_citations(answer, pasted.chunks).citations
+    if not found:
+        return {"head": "An answer without citations.", "rest": "Its sentences will count as uncited."}
+    lost = list(dict.fromkeys(each.reference[:24] for each in found if each.status == "invalid"))
+    if not lost:
+        return {"head": f"An answer with {spoken(len(found), 'citation')};", "rest": "each names a chunk."}
+    if len(lost) == len({each.reference for each in found}):
+        rest = "none names a chunk. Are the ids the same in answer and evidence?"
+    else:
+        rest = f"no chunk is named {', '.join(lost[:IDS_NAMED])}{', …' if len(lost) > IDS_NAMED else ''}."
+    return {"head": f"An answer with {spoken(len(found), 'citation')};", "rest": rest}
+
+
+def _wrong(error: InputError) -> Wrong:
+    line = f"line {error.line}" if error.line else ""
+    place = ", ".join(part for part in (error.file or "", line, error.field or "") if part)
+    place = place[:1].upper() + place[1:] if not error.file else place
+    problem = error.problem.rstrip(".")
+    return {"place": place, "problem": problem, "cure": error.cure}

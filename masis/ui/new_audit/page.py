@@ -1,0 +1,368 @@
+"""A new audit: what to audit is pasted, uploaded or picked from the store; then the address leads to watching it."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+import streamlit as st
+
+from masis.api.audits import asked_model, check_models, offered_models
+from masis.errors import InputError, MasisError, UnknownRecord
+from masis.schema.case import Case
+from masis.services import Workbench
+from masis.settings import ROLES, Settings
+from masis.store.records import CaseFilter
+from masis.ui.components import registered
+from masis.ui.jobs.audit_jobs import audit_jobs
+from masis.ui.new_audit.draft import (
+    AuditForm,
+    current_form,
+    drop_file,
+    empty_form,
+    evidence_of,
+    fill_example,
+    keep,
+    take_text,
+    take_upload,
+)
+from masis.ui.new_audit.form import (
+    CHOICES,
+    LONGEST,
+    ROLE,
+    case_of,
+    changed,
+    settings_of,
+    understood,
+    understood_case,
+    where_it_runs,
+)
+from masis.ui.new_audit.watch import show_run
+from masis.ui.review.answer_view import state_label
+from masis.ui.shell import address
+from masis.ui.shell.served_database import workbench
+from masis.ui.shell.typing_area import typing_area
+from masis.ui.shell.wording import spoken
+
+HITS = 8
+PASTE, STORED = "Paste or upload", "Pick a stored case"
+UPLOADS = ["txt", "md", "csv", "tsv", "json", "jsonl"]
+_UNDERSTOOD = registered("understood")
+_PICKER = registered("picker")
+
+
+def show_new_audit(bench: Workbench) -> None:
+    """The page: the form, or the audit that the address names."""
+    if run_id := address.value("job"):
+        show_run(bench, run_id, address.value("case"))
+        return
+    audit_jobs().warm_up()
+    form = current_form(bench)
+    stored = address.value("case")
+    title, fill = st.columns([7, 2], vertical_alignment="bottom")
+    title.title("New audit")
+    with st.container():
+        way = _way(bool(stored))
+    if way == PASTE:
+        fill.button("Fill in an example", icon=":material/auto_awesome:", on_click=fill_example, width="stretch")
+        _typed(bench, form)
+    else:
+        _picked(bench, form, stored)
+
+
+def _way(stored: bool) -> str:
+    if "new-audit-way" not in st.session_state or stored:
+        st.session_state["new-audit-way"] = STORED if stored else PASTE
+    st.segmented_control(
+        "What to audit",
+        [PASTE, STORED],
+        key="new-audit-way",
+        label_visibility="collapsed",
+        required=True,
+        on_change=_change_way,
+    )
+    return str(st.session_state["new-audit-way"])
+
+
+def _change_way() -> None:
+    if st.session_state["new-audit-way"] == PASTE:
+        address.put("case", "")
+
+
+# pasted or uploaded
+
+
+_STYLE = """<style>
+[data-testid="stColumn"]:has(> div .st-key-new-audit-rail) { position: sticky; top: 4rem; align-self: flex-start; }
+</style>"""
+"""The start button and what was understood stay in sight beside the long form."""
+
+
+def _typed(bench: Workbench, form: AuditForm) -> None:
+    left, right = st.columns([62, 38], gap="large")
+    with left:
+        if form.restored:
+            _restored(form)
+        _field(form, "question", "Question", rows=2, placeholder="What was asked")
+        _field(
+            form,
+            "evidence",
+            "Evidence",
+            rows=11,
+            hint="What the retrieval found. Blank lines or [id] at the start of a line separate chunks; CSV and JSON "
+            "Lines are understood too.",
+            placeholder="[1] The first chunk.\n\n[2] The second one.",
+        )
+        _field(
+            form,
+            "answer",
+            "Answer",
+            rows=8,
+            hint="The draft to audit, with its citations. Without one, an answer is drafted from the evidence.",
+            placeholder="The answer as the model wrote it [1].",
+            optional=True,
+        )
+        _settings(bench, form)
+    pasted = evidence_of(bench, form)
+    st.html(_STYLE)
+    with right, st.container(key="new-audit-rail"):
+        st.button(
+            "Start the audit",
+            type="primary",
+            icon=":material/play_arrow:",
+            width="stretch",
+            shortcut="Ctrl+Enter",
+            on_click=_start_typed,
+            key="start-audit",
+        )
+        _where(settings_of(bench.settings, form.settings))
+        _UNDERSTOOD(data=understood(form.question, pasted, form.answer, form.refused), key="understood")
+
+
+def _field(
+    form: AuditForm, name: str, label: str, *, rows: int, placeholder: str, hint: str = "", optional: bool = False
+) -> None:
+    if name == "evidence" and form.large:
+        st.markdown("**Evidence**")
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.text(f"From the file {form.large}")
+            st.button("Remove the file", icon=":material/close:", type="tertiary", on_click=drop_file)
+        return
+    with st.container(gap="xsmall"):
+        _field_itself(form, name, label, rows, placeholder, hint, optional)
+
+
+def _field_itself(
+    form: AuditForm, name: str, label: str, rows: int, placeholder: str, hint: str, optional: bool
+) -> None:
+    typing_area(
+        label,
+        key=f"new-audit-{name}",
+        text=getattr(form, name),
+        version=form.version,
+        most=LONGEST[name],
+        rows=rows,
+        hint=hint,
+        placeholder=placeholder,
+        optional=optional,
+        on_text=lambda text: take_text(name, text),
+    )
+    with st.popover("From a file", icon=":material/upload_file:", type="tertiary"):
+        key = f"new-audit-upload-{name}-{form.uploads}"
+        st.file_uploader(
+            f"A file with the {label.lower()}",
+            type=UPLOADS if name == "evidence" else UPLOADS[:2],
+            key=key,
+            on_change=take_upload,
+            args=(name, key),
+        )
+
+
+def _restored(form: AuditForm) -> None:
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.caption(f"Your draft of {form.restored} UTC is back.")
+        st.button("Discard it", type="tertiary", icon=":material/delete:", on_click=empty_form)
+
+
+def _start_typed() -> None:
+    bench = workbench()
+    form = current_form(bench)
+    try:
+        case = case_of(form.question, evidence_of(bench, form), form.answer)
+        bench.import_cases([case])
+        _go(case, settings_of(bench.settings, form.settings))
+    except InputError as error:
+        form.refused = error
+    except MasisError as error:
+        form.refused = InputError(str(error), cure="What you typed is kept.")
+    else:
+        empty_form()
+
+
+# a stored case
+
+
+def _picked(bench: Workbench, form: AuditForm, case_id: str) -> None:
+    left, right = st.columns([62, 38], gap="large")
+    with left:
+        text = st.text_input(
+            "Search",
+            key="new-audit-search",
+            placeholder="Words in question, answer or evidence; or the id",
+            max_chars=address.LONGEST_QUERY,
+        )
+        page = bench.find_cases(CaseFilter(text=text, order="newest" if not text else "telling", size=HITS))
+        if not page.total:
+            st.markdown(
+                "**No case matches.** Take a word out of the search."
+                if text
+                else "**The store holds no case yet.** Paste one, or import some on the command line."
+            )
+        rows = [{"id": row.id, "question": row.query, "state": state_label(row.state)} for row in page.rows]
+        if rows:
+            picked = _PICKER(data={"rows": rows, "chosen": case_id}, key="picker", on_pick_change=_nothing).pick
+            if isinstance(picked, str) and picked != case_id:
+                address.put("case", picked)
+                st.rerun()
+            if (more := page.total - len(rows)) > 0:
+                st.caption(f"{spoken(more, 'more case', 'more cases')}; a search brings them up.")
+        _settings(bench, form)
+    with right:
+        _chosen(bench, form, case_id)
+
+
+def _chosen(bench: Workbench, form: AuditForm, case_id: str) -> None:
+    try:
+        case = bench.store.cases.get(case_id) if case_id else None
+    except UnknownRecord:
+        case = None
+    if case is None:
+        st.markdown("**That case is not here.** Pick one from the list." if case_id else "Pick a case from the list.")
+        return
+    settings = settings_of(bench.settings, form.settings)
+    notes = []
+    done = not bench.needs_audit(case, settings)
+    if done:
+        notes.append("It has been audited with exactly these settings.")
+    st.button(
+        "Audit it again" if done else "Start the audit",
+        type="primary",
+        icon=":material/play_arrow:",
+        width="stretch",
+        shortcut="Ctrl+Enter",
+        on_click=_start_stored,
+        args=(case_id,),
+        key="start-audit",
+    )
+    _where(settings)
+    if form.refused:
+        st.error("The audit could not be started.", icon=":material/error:")
+        st.text(str(form.refused))
+    _UNDERSTOOD(data=understood_case(case, notes), key="understood")
+
+
+def _start_stored(case_id: str) -> None:
+    bench = workbench()
+    form = current_form(bench)
+    form.refused = None
+    try:
+        _go(bench.store.cases.get(case_id), settings_of(bench.settings, form.settings))
+    except MasisError as error:
+        form.refused = InputError(str(error), cure="Nothing was started.")
+
+
+def _go(case: Case, settings: Settings) -> None:
+    check_models(settings)
+    run_id = audit_jobs().start(case.id, settings)
+    address.put("job", run_id)
+    address.put("case", case.id)
+
+
+# settings
+
+
+def _settings(bench: Workbench, form: AuditForm) -> None:
+    differ = changed(bench.settings, form.settings)
+    settings = settings_of(bench.settings, form.settings)
+    st.caption(f"{spoken(differ, 'setting')} changed" if differ else "Settings as the workbench has them")
+    with st.expander("Settings", icon=":material/tune:"):  # another label would be another expander, closed again
+        for start in range(0, len(CHOICES), 2):
+            for column, choice in zip(st.columns(2, gap="medium"), CHOICES[start : start + 2], strict=False):
+                with column, st.container(gap="xxsmall"):
+                    _select(choice.name, choice.text, dict(choice.values), getattr(settings, choice.name))
+                    st.caption(choice.meaning)
+        _models(bench, settings)
+
+
+def _models(bench: Workbench, settings: Settings) -> None:
+    """Who judges: one model for all roles at once, or another for each."""
+    with st.container(gap="xxsmall"):
+        st.markdown("**Who judges**")
+        st.caption(
+            "Offline means rules and measurements on this machine, no language model. Another model is written as "
+            "PROVIDER:MODEL, such as openai:gpt-4o, anthropic:claude-sonnet-5-5 or ollama:llama3.3. Keys come from the "
+            "environment or a secrets file, never from this page."
+        )
+    for start in range(0, len(ROLES), 3):
+        for column, role in zip(st.columns(3, gap="small"), ROLES[start : start + 3], strict=False):
+            with column:
+                _choose_model(role, offered_models(bench.settings, role), getattr(settings, role))
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.button("Critic's model for all", key="one-model", type="tertiary", on_click=_one_model)
+        wanted = st.button("Test these models", icon=":material/bolt:", key="test-these")
+    if wanted:  # here and not in a callback: what was chosen a moment before counts
+        with st.spinner("Asking each model for a word"):
+            st.session_state["these-models-tested"] = (settings.models(), bench.check_models(settings))
+    if (tested := st.session_state.get("these-models-tested")) is not None and tested[0] == settings.models():
+        for item in tested[1]:
+            st.text(f"{'✓' if item.ok else '✗'} {item.message}")
+
+
+def _choose_model(role: str, known: tuple[str, ...], chosen: str) -> None:
+    key = _model_key(role)
+    options = list(dict.fromkeys((*known, chosen)))
+    st.session_state[key] = chosen
+    st.selectbox(ROLE[role], options, key=key, accept_new_options=True, on_change=_set, args=(role, key))
+
+
+def _model_key(role: str) -> str:
+    return f"new-audit-model-{role}"
+
+
+def _one_model() -> None:
+    """One model for all roles; a compiled critic is for its own role alone, the model that it asks for all.
+
+    The field says which, not the page as it was drawn: it may have been chosen a moment before.
+    """
+    bench = workbench()
+    form = current_form(bench)
+    model = st.session_state.get(_model_key("critic")) or settings_of(bench.settings, form.settings).critic
+    with suppress(MasisError):  # what is wrong with the model is said beside the settings
+        model = asked_model(model, "critic", bench.settings)
+    keep(form, settings={**form.settings, **dict.fromkeys(ROLES, model)})
+
+
+def _where(settings: Settings) -> None:
+    """What leaves the machine, or why a model that was chosen can't be asked."""
+    try:
+        st.caption(where_it_runs(settings))
+    except MasisError as error:
+        st.warning("A model that was chosen can't be asked.", icon=":material/key_off:")
+        st.text(str(error))
+
+
+def _select(name: str, label: str, values: dict[Any, str], chosen: Any) -> None:
+    key = f"new-audit-setting-{name}"
+    if chosen not in values:  # set by hand in the file or the environment
+        values = {chosen: f"{chosen} (as set)", **values}
+    st.session_state[key] = chosen
+    st.selectbox(label, list(values), key=key, format_func=values.__getitem__, on_change=_set, args=(name, key))
+
+
+def _set(name: str, key: str) -> None:
+    form = current_form(workbench())
+    keep(form, settings={**form.settings, name: st.session_state[key]})
+
+
+def _nothing() -> None:
+    """A trigger is delivered only where a callback is named for it."""

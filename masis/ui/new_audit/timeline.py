@@ -1,0 +1,332 @@
+"""What an audit does as it does it: the events of a run as a timeline, iteration by iteration, step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Literal, TypedDict
+
+from masis.schema.run import Event
+from masis.store.records import RunState
+from masis.ui.components import registered
+from masis.ui.review.spending import spent_so_far
+from masis.ui.shell.wording import SCORE, STOPPED, VERDICT, Tone, Word, spoken
+
+_TIMELINE = registered("timeline")
+
+STEP: dict[str, Word] = {
+    "drafting": Word("Drafting", "calm", "Writes an answer from the evidence, for a case that came without one"),
+    "citations": Word("Citations", "calm", "Looks every reference up, and finds the sentences without one"),
+    "claims": Word("Claims", "calm", "Holds each claim against the evidence"),
+    "critique": Word("Critique", "calm", "Weighs what was found and says how far the answer can be trusted"),
+    "evaluation": Word("Evaluation", "calm", "Scores faithfulness, relevance, completeness and reasoning"),
+    "revision": Word("Revision", "calm", "Mends the answer; the next iteration audits what came of it"),
+}
+
+RETRIES_SHOWN = 4
+"""Calls tried again, and replies mended, that an iteration shows, the latest; all are in the record."""
+
+StepState = Literal["done", "unscored", "now", "cut", "failed"]
+
+
+class Step(TypedDict):
+    """One step: its name, how it stands, what it found in words, and the milliseconds it took."""
+
+    name: str
+    meaning: str
+    state: StepState
+    words: str
+    ms: float | None
+
+
+class Figure(TypedDict):
+    """A score of an iteration and what it gained or lost against the one before."""
+
+    name: str
+    meaning: str
+    value: float | None
+    delta: float | None
+
+
+class Group(TypedDict):
+    """An iteration (or the drafting before it): steps, calls tried again or mended, warnings; at its end, figures."""
+
+    title: str
+    note: str
+    chosen: bool
+    steps: list[Step]
+    retries: list[str]
+    warnings: list[str]
+    figures: list[Figure]
+    findings: str
+
+
+class End(TypedDict):
+    """How it ended."""
+
+    text: str
+    tone: Tone
+    details: list[str]
+
+
+class Timeline(TypedDict):
+    """Everything the timeline draws. ``live`` is the last thing that happened, for those who listen."""
+
+    groups: list[Group]
+    elapsed_ms: float
+    spent: str
+    waiting: str
+    live: str
+    end: End | None
+
+
+def show_timeline(data: Timeline, *, key: str) -> None:
+    """Draw a timeline; drawn again under the same key it changes where it stands."""
+    _TIMELINE(data=data, key=key)
+
+
+def waiting(words: str) -> Timeline:
+    """The timeline of an audit that has not begun."""
+    return {"groups": [], "elapsed_ms": 0, "spent": "", "waiting": words, "live": words, "end": None}
+
+
+def timeline(events: Sequence[Event], state: RunState, now: str, why: str = "") -> Timeline:
+    """The timeline of a run. ``now`` is the time (ISO 8601) that a run under way is measured to."""
+    groups: dict[int | None, Group] = {}
+    began: dict[tuple[int | None, str | None], str] = {}
+    taken_up = False
+    for event in events:
+        if event.kind == "run_started":
+            taken_up = bool(began)
+            _cut_short(groups)
+        elif event.kind == "step_started":
+            group = _group(groups, event, taken_up)
+            taken_up = False
+            began[event.iteration, event.step] = event.at
+            group["steps"].append(_step(event, "now", "", None))
+        elif event.kind == "step_finished":
+            start = began.get((event.iteration, event.step))
+            spent = _between(start, event.at) if start else None
+            _replace_step(_group(groups, event, False), _step(event, _finished(event), _words(event), spent))
+        elif event.kind in ("call_retried", "call_repaired"):
+            _tell_retry(groups, event)
+        elif event.kind == "warning":
+            _warn(groups, event)
+        elif event.kind == "iteration_finished":
+            _conclude(groups, event)
+    if state != "running":
+        _cut_short(groups)
+    last = events[-1].at if events and state != "running" else now
+    end = _end(events, state, why)
+    if end and (best := _outcome(events).get("best")) is not None and best + 1 in groups and len(groups) > 1:
+        groups[best + 1]["chosen"] = True
+    return {
+        "groups": list(groups.values()),
+        "elapsed_ms": _elapsed(events, last),
+        "spent": spent_so_far(events),
+        "waiting": "",
+        "live": end["text"] if end else _live(groups),
+        "end": end,
+    }
+
+
+def _group(groups: dict[int | None, Group], event: Event, again: bool) -> Group:
+    number = event.iteration
+    if number not in groups or (again and event.step in ("citations", "drafting")):
+        origin = "the answer as it came" if number == 1 and None not in groups else "the answer drafted here"
+        note = "an answer is written from the evidence" if number is None else origin if number == 1 else "revised"
+        groups[number] = {
+            "title": "Draft" if number is None else f"Iteration {number}",
+            "note": f"{note}, taken up again" if again else note,
+            "chosen": False,
+            "steps": [],
+            "retries": [],
+            "warnings": [],
+            "figures": [],
+            "findings": "",
+        }
+    return groups[number]
+
+
+def _step(event: Event, state: StepState, words: str, ms: float | None) -> Step:
+    word = STEP[event.step or ""]
+    return {"name": word.text, "meaning": word.meaning, "state": state, "words": words, "ms": ms}
+
+
+def _finished(event: Event) -> StepState:
+    """Whether a step that came to its end also came to a result."""
+    if event.step == "critique":
+        return "done" if event.data.get("confidence") is not None else "unscored"
+    if event.step == "evaluation":
+        return "done" if event.data.get("overall_score") is not None else "unscored"
+    return "unscored" if event.step == "claims" and event.data.get("verdicts", {}).get("unscored") else "done"
+
+
+def _replace_step(group: Group, step: Step) -> None:
+    for index in range(len(group["steps"]) - 1, -1, -1):
+        if group["steps"][index]["name"] == step["name"]:
+            group["steps"][index] = step
+            return
+    group["steps"].append(step)
+
+
+def _cut_short(groups: dict[int | None, Group]) -> None:
+    for group in groups.values():
+        for step in group["steps"]:
+            if step["state"] == "now":
+                step["state"] = "failed" if group["warnings"] else "cut"
+
+
+def _tell_retry(groups: dict[int | None, Group], event: Event) -> None:
+    if event.iteration in groups:
+        retries = groups[event.iteration]["retries"]
+        retries.append(event.message)
+        del retries[:-RETRIES_SHOWN]
+
+
+def _warn(groups: dict[int | None, Group], event: Event) -> None:
+    at = event.iteration if event.iteration in groups else next(reversed(groups), None)
+    if at in groups:
+        groups[at]["warnings"].append(event.message)
+
+
+def _conclude(groups: dict[int | None, Group], event: Event) -> None:
+    group = groups.get(event.iteration)
+    if group is None:
+        return
+    before = groups.get((event.iteration or 0) - 1)
+    gained = {figure["name"]: figure["value"] for figure in before["figures"]} if before else {}
+    for name in ("quality_score", "confidence", "overall_score"):
+        word, value = SCORE[name], event.data.get(name)
+        if name == "overall_score" and value is None and not _evaluated(group):
+            continue
+        earlier = gained.get(word.text)
+        delta = None if value is None or earlier is None else round(value - earlier, 4)
+        group["figures"].append({"name": word.text, "meaning": word.meaning, "value": value, "delta": delta})
+    issues, major = event.data.get("issues", 0), event.data.get("major_issues", 0)
+    group["findings"] = (
+        "Nothing found"
+        if not issues
+        else spoken(issues, "finding") + (f", {major} of them serious" if major else ", none of them serious")
+    )
+
+
+def _evaluated(group: Group) -> bool:
+    return any(step["name"] == STEP["evaluation"].text for step in group["steps"])
+
+
+def _words(event: Event) -> str:
+    say = _SAY.get(event.step or "")
+    return say(event.data) if say else ""
+
+
+def _citations(data: Mapping[str, Any]) -> str:
+    references, invalid, uncited = (data.get(k, 0) for k in ("references", "invalid_citations", "uncited_claims"))
+    words = [spoken(references, "citation") if references else "No citations"]
+    if invalid:
+        words.append(f"{invalid} fabricated")
+    words.append(f"{spoken(uncited, 'sentence')} uncited" if uncited else "no sentence left uncited")
+    if (factor := data.get("penalty_factor", 1.0)) < 1.0:
+        words.append(f"confidence × {factor:g}")
+    return ", ".join(words)
+
+
+def _claims(data: Mapping[str, Any]) -> str:
+    verdicts: Mapping[str, int] = data.get("verdicts", {})
+    told = [f"{verdicts[name]} {word.text}" for name, word in VERDICT.items() if verdicts.get(name)]
+    words = spoken(data.get("claims", 0), "claim") + (f": {', '.join(told)}" if told else "")
+    missing = data.get("missing", 0)
+    return f"{words}; {spoken(missing, 'point')} of the evidence missing" if missing else words
+
+
+def _critique(data: Mapping[str, Any]) -> str:
+    words = [spoken(data.get("issues", 0), "finding")]
+    if data.get("hallucination"):
+        words.append("hallucination")
+    if conflicts := data.get("conflicts"):
+        words.append(spoken(conflicts, "conflict") + " between sources")
+    confidence = data.get("confidence")
+    words.append("unscored" if confidence is None else f"confidence {confidence:.2f}")
+    return ", ".join(words)
+
+
+def _evaluation(data: Mapping[str, Any]) -> str:
+    names = ("overall_score", "faithfulness", "relevance", "completeness", "reasoning_quality")
+    told = [f"{SCORE[name].text.lower()} {data[name]:.2f}" for name in names if data.get(name) is not None]
+    return ", ".join(told) or "unscored"
+
+
+def _revision(data: Mapping[str, Any]) -> str:
+    changes, issues = data.get("changes", 0), data.get("issues_addressed", 0)
+    return f"{spoken(changes, 'change')} for {spoken(issues, 'finding')}" if changes else "nothing could be mended"
+
+
+def _drafting(data: Mapping[str, Any]) -> str:
+    return f"an answer of {spoken(data.get('characters', 0), 'character')}"
+
+
+_SAY: dict[str, Callable[[Mapping[str, Any]], str]] = {
+    "drafting": _drafting,
+    "citations": _citations,
+    "claims": _claims,
+    "critique": _critique,
+    "evaluation": _evaluation,
+    "revision": _revision,
+}
+
+
+def _outcome(events: Sequence[Event]) -> Mapping[str, Any]:
+    return events[-1].data if events and events[-1].kind == "run_finished" else {}
+
+
+def _end(events: Sequence[Event], state: RunState, why: str) -> End | None:
+    if state == "interrupted":
+        return {"text": "Interrupted", "tone": "warn", "details": [why] if why else []}
+    if state == "running":
+        return None
+    outcome = _outcome(events)
+    reason = outcome.get("termination_reason", "error")
+    chosen = outcome["best"] + 1 if outcome.get("best") else None
+    details = [f"It ended because {STOPPED[reason]}."]
+    if chosen is not None:
+        first, best = _quality(events, 1), _quality(events, chosen)
+        moved = f": quality {first:.2f} → {best:.2f}" if first is not None and best is not None else ""
+        details.append(f"Iteration {chosen} was chosen{moved}.")
+    details.append("A person should look at it." if outcome.get("needs_review") else "Nothing in it asks for a person.")
+    if reason == "cancelled":
+        return {"text": "Stopped", "tone": "warn", "details": details}
+    if reason == "error":
+        details[1:1] = [event.message for event in events if event.kind == "warning"][-1:]
+        return {"text": "Ended by an error", "tone": "bad", "details": details}
+    return {"text": "Finished", "tone": "good", "details": details}
+
+
+def _quality(events: Sequence[Event], iteration: int) -> float | None:
+    ends = (e.data for e in events if e.kind == "iteration_finished" and e.iteration == iteration)
+    return next((data.get("quality_score") for data in ends), None)
+
+
+def _live(groups: Mapping[int | None, Group]) -> str:
+    if not groups:
+        return "Beginning"
+    group = list(groups.values())[-1]
+    step = group["steps"][-1] if group["steps"] else None
+    if step is None:
+        return group["title"]
+    return f"{group['title']}, {step['name'].lower()}" + (f": {step['words']}" if step["words"] else "")
+
+
+def _elapsed(events: Sequence[Event], last: str) -> float:
+    """Milliseconds at work: from each start (a run taken up has several) to the last event before the next."""
+    spent, start, previous = 0.0, "", ""
+    for event in events:
+        if event.kind == "run_started":
+            spent += _between(start, previous) if start else 0.0
+            start = event.at
+        previous = event.at
+    return spent + (_between(start, last) if start else 0.0)
+
+
+def _between(start: str, end: str) -> float:
+    spent = datetime.fromisoformat(end) - datetime.fromisoformat(start)
+    return max(0.0, spent.total_seconds() * 1000)

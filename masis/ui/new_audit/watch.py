@@ -1,0 +1,158 @@
+"""Watching an audit: live while it runs, readable afterwards, found again by the address alone."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from masis.errors import UnknownRecord
+from masis.services import Workbench
+from masis.store import utc_now
+from masis.store.records import RunSummary
+from masis.ui.components import registered
+from masis.ui.jobs.audit_jobs import AuditJobs, audit_jobs
+from masis.ui.new_audit.timeline import show_timeline, timeline, waiting
+from masis.ui.shell import address
+from masis.ui.shell.frame import tab_title
+from masis.ui.shell.served_database import workbench
+
+LOOK_EVERY_S = 0.4
+_HEAD = registered("watch_head")
+
+
+def show_run(bench: Workbench, run_id: str, case_id: str) -> None:
+    """The audit named in the address. ``case_id`` is the case the address names, for a run that never began."""
+    jobs = audit_jobs()
+    job, run = jobs.job(run_id), _summary(bench, run_id)
+    if job is None and run is None:
+        _never_began(bench, jobs, run_id, case_id)
+        return
+    case_id = job.case_id if job else run.case_id if run else case_id
+    case = bench.store.cases.summary(case_id)
+    busy = job is not None or (run is not None and run.state == "running")
+    title = "Auditing" if busy else _title(run)
+    st.set_page_config(page_title=tab_title(title, case.query))
+    _HEAD(data={"title": title, "question": case.query, "case": case.id}, key="watch-head")
+    if busy:
+        _live(run_id, case_id)
+    elif run is not None:
+        _over(bench, jobs, run)
+
+
+def _summary(bench: Workbench, run_id: str) -> RunSummary | None:
+    try:
+        return bench.store.runs.summary(run_id)
+    except UnknownRecord:
+        return None
+
+
+def _title(run: RunSummary | None) -> str:
+    if run is not None and run.removed_at is not None:
+        return "Audit removed"
+    if run is not None and run.state == "interrupted":
+        return "Audit interrupted"
+    return "Audit stopped" if run is not None and run.termination == "cancelled" else "Audit finished"
+
+
+@st.fragment(run_every=LOOK_EVERY_S)
+def _live(run_id: str, case_id: str) -> None:
+    """What has happened so far; draws the whole page anew once the run is over."""
+    bench, jobs = workbench(), audit_jobs()
+    run = _summary(bench, run_id)
+    here = jobs.job(run_id) is not None
+    if run is not None and run.state == "running" and not here and run_id in bench.store.runs.mark_lost():
+        st.rerun()
+    if not here and (run is None or run.state != "running"):
+        st.rerun()
+    ahead = jobs.ahead(case_id)
+    if ahead:
+        shown = waiting(f"{ahead} {'audit is' if ahead == 1 else 'audits are'} made before this one.")
+    elif run is None or run.state != "running":
+        shown = waiting("A worker takes it up.")
+    else:
+        shown = timeline(bench.store.runs.events(run_id), "running", utc_now())
+    stopping = jobs.cancelling(run_id)
+    stop, says = st.columns([2, 7], vertical_alignment="center")
+    stop.button(
+        "Stopping" if stopping else "Stop",
+        icon=":material/stop_circle:",
+        disabled=stopping,
+        on_click=jobs.cancel,
+        args=(case_id,),
+        width="stretch",
+        key="stop-audit",
+    )
+    says.caption(
+        "It stops after the step under way; what is finished is kept."
+        if stopping
+        else "You can leave this page or close it: the audit goes on, and this address leads back to it."
+    )
+    show_timeline(shown, key="timeline")
+
+
+def _over(bench: Workbench, jobs: AuditJobs, run: RunSummary) -> None:
+    actions = st.container(horizontal=True)
+    with actions:
+        if run.state == "interrupted" and run.removed_at is None:
+            st.button(
+                "Resume",
+                type="primary",
+                icon=":material/play_arrow:",
+                help="Goes on after the last finished iteration.",
+                on_click=_resume,
+                args=(run.id, run.case_id),
+            )
+        elif (
+            run.iterations
+            and run.removed_at is None
+            and st.button("Review it", type="primary", icon=":material/rate_review:")
+        ):
+            st.switch_page("pages/review.py", query_params={"case": run.case_id, "run": run.id})
+        if st.button("Audit again with other settings", icon=":material/tune:"):
+            st.switch_page("pages/new.py", query_params={"case": run.case_id})
+        if st.button("New audit", icon=":material/add:", type="tertiary"):
+            st.switch_page("pages/new.py", query_params={})
+    if run.removed_at is not None:
+        st.info(f"Retention removed it on {run.removed_at[:10]}. Its figures are kept.", icon=":material/auto_delete:")
+        return
+    why = run.why if run.state == "interrupted" else ""
+    if failure := jobs.failure(run.case_id):
+        why = failure
+    show_timeline(timeline(bench.store.runs.events(run.id), run.state, utc_now(), why), key="timeline")
+
+
+def _never_began(bench: Workbench, jobs: AuditJobs, run_id: str, case_id: str) -> None:
+    """An address of a run that is in no store: taken out of the queue, or its server ended before its turn came."""
+    try:
+        known = bench.store.cases.summary(case_id).id if case_id else None
+    except UnknownRecord:
+        known = None
+    if known is None:
+        st.title("There is no such audit")
+        st.text(run_id[:200])
+        st.markdown("It may be in another database, or the address may be cut off.")
+        if st.button("New audit", type="primary", icon=":material/add:"):
+            st.switch_page("pages/new.py", query_params={})
+        return
+    st.title("This audit never began")
+    if why := jobs.failure(known):
+        st.error("It could not be made.", icon=":material/error:")
+        st.text(why)
+    else:
+        st.markdown("It was taken out of the queue, or the server ended before its turn came. The case is kept.")
+    with st.container(horizontal=True):
+        st.button("Start it again", type="primary", on_click=_start, args=(known,), icon=":material/play_arrow:")
+        if st.button("Open the case", icon=":material/rate_review:"):
+            st.switch_page("pages/review.py", query_params={"case": known})
+
+
+def _resume(run_id: str, case_id: str) -> None:
+    _go_to(audit_jobs().resume(run_id), case_id)
+
+
+def _start(case_id: str) -> None:
+    _go_to(audit_jobs().start(case_id), case_id)
+
+
+def _go_to(run_id: str, case_id: str) -> None:
+    address.put("job", run_id)
+    address.put("case", case_id)

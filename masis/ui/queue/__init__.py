@@ -1,0 +1,1 @@
+"""The overview and the queue of cases."""

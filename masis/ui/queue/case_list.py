@@ -1,0 +1,300 @@
+"""The queue: search, filters, orders, pages, and what to do when there is nothing to show."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import streamlit as st
+
+from masis.services import Workbench
+from masis.store.records import CaseFilter, CasePage, CaseSummary, Facets, QueueOrder
+from masis.ui.components import case_list
+from masis.ui.review.answer_view import label, state_label
+from masis.ui.shell import address
+from masis.ui.shell.served_database import command
+from masis.ui.shell.wording import FLAG, STATE, STATES, spoken
+
+FLAGS_SHOWN = 4
+ORDER_SAYS: dict[QueueOrder, str] = {
+    "telling": "Most telling first: where citation engine, critic and judge are furthest apart in what they think of "
+    "an answer. Cases without an audit come last.",
+    "least_confident": "Least confident first: unscored answers, then those the critic trusts least. Cases without an "
+    "audit come last.",
+    "newest": "Imported last comes first.",
+    "oldest": "In the order they were imported.",
+    "random": "Shuffled. The address keeps the draw, so that pages and the next case follow it.",
+}
+
+
+def show_cases(bench: Workbench) -> None:
+    """The page of all cases."""
+    facets = bench.store.cases.facets()
+    if not sum(facets.states.values()):
+        show_nothing_yet(bench)
+        return
+    st.title("Queue")
+    _controls(facets)
+    wanted = address.case_filter()
+    page = bench.find_cases(wanted)
+    pages = max(1, -(-page.total // wanted.size))
+    if wanted.page > pages:
+        address.put("page", str(pages) if pages > 1 else "")
+        st.rerun()
+    _narrowed(wanted)
+    if not page.total:
+        st.markdown("**No case matches.** Take a word out of the search, or choose fewer filters.")
+        st.button("Clear search and filters", on_click=_clear)
+        return
+    st.caption(f"**{_counted(page, wanted.page, wanted.size)}**  ·  {ORDER_SAYS[wanted.order]}")
+    opened = case_list({"rows": [case_row(summary) for summary in page.rows], "compact": False}, key="case-list")
+    if opened:
+        address.open_case(opened)
+    _paging(pages, wanted, page.total)
+
+
+def _controls(facets: Facets) -> None:
+    search, order, more = st.columns([6, 3, 2], vertical_alignment="bottom")
+    with search:
+        st.session_state["search"] = address.value("q")[: address.LONGEST_QUERY]
+        st.text_input(
+            "Search",
+            key="search",
+            placeholder="Words in id, question, answer or evidence",
+            max_chars=address.LONGEST_QUERY,
+            on_change=_search,
+        )
+    with order:
+        st.session_state["order"] = address.order()
+        st.selectbox(
+            "Order", list(address.ORDERS), key="order", format_func=address.ORDERS.__getitem__, on_change=_choose_order
+        )
+    with more:
+        hidden = sum(bool(address.value(name)) for name in _MORE)
+        title = f"Filters ({hidden})" if hidden else "Filters"
+        with st.popover(title, icon=":material/filter_list:", width="stretch"):
+            _more_filters(facets)
+    states = [state for state in STATES if facets.states.get(state)]
+    flags = [flag for flag in FLAG if facets.flags.get(flag)]
+    _pills("State", "state", {state: f"{STATE[state].text} {facets.states[state]:,}" for state in states})
+    if flags:
+        _pills(
+            "Found in the answer as it came",
+            "flag",
+            {flag: f"{FLAG[flag].text} {facets.flags[flag]:,}" for flag in flags},
+        )
+
+
+_MORE = ("field", "dataset", "model", "reviewer", "quality", "confidence")
+
+
+def _more_filters(facets: Facets) -> None:
+    _choice("Field", "field", facets.fields)
+    if len(facets.datasets) > 1 or address.value("dataset"):
+        _choice("Data set", "dataset", facets.datasets)
+    _choice("Model", "model", facets.models)
+    _choice("Reviewer", "reviewer", facets.reviewers)
+    _range("Quality", "quality")
+    _range("Confidence", "confidence")
+
+
+def _pills(title: str, name: str, options: dict[str, str]) -> None:
+    st.session_state[name] = address.several(name, list(options))
+    st.pills(
+        title,
+        list(options),
+        key=name,
+        selection_mode="multi",
+        format_func=options.__getitem__,
+        on_change=_choose_several,
+        args=(name,),
+    )
+
+
+def _choice(title: str, name: str, counts: dict[str, int]) -> None:
+    chosen = address.words(name)
+    options = [*counts, *(each for each in chosen if each not in counts)]
+    st.session_state[name] = chosen
+    st.multiselect(
+        title,
+        options,
+        key=name,
+        format_func=lambda each: f"{each} ({counts.get(each, 0):,})",
+        placeholder="Any" if options else "None yet",
+        disabled=not options,
+        on_change=_choose_several,
+        args=(name,),
+    )
+
+
+def _range(title: str, name: str) -> None:
+    low, high = address.bounds(name)
+    st.session_state[name] = (low or 0.0, 1.0 if high is None else high)
+    st.slider(title, 0.0, 1.0, step=0.05, key=name, format="%.2f", on_change=_choose_range, args=(name,))
+
+
+class _Chip(NamedTuple):
+    text: str
+    name: str
+    word: str | None
+
+
+def _narrowed(wanted: CaseFilter) -> None:
+    """What narrows the list beyond the pills in view, each to be taken out with a click."""
+    chips = [
+        _Chip(f"{title}: {word}", name, word)
+        for title, name in (("Field", "field"), ("Data set", "dataset"), ("Model", "model"), ("Reviewer", "reviewer"))
+        for word in address.words(name)
+    ]
+    chips += [
+        _Chip(f"{title} {low or 0:.2f} to {1 if high is None else high:.2f}", name, None)
+        for title, name in (("Quality", "quality"), ("Confidence", "confidence"))
+        for low, high in [address.bounds(name)]
+        if (low, high) != (None, None)
+    ]
+    if not any(address.value(name) for name in address.FILTERS):
+        return
+    with st.container(horizontal=True, gap="small"):
+        for place, chip in enumerate(chips[:12]):
+            st.button(
+                _plain(chip.text),
+                key=f"chip-{place}-{chip.name}-{chip.word}",
+                icon=":material/close:",
+                help="Take this filter out",
+                on_click=_take_out,
+                args=(chip.name, chip.word),
+            )
+        if wanted != CaseFilter(order=wanted.order, seed=wanted.seed, page=wanted.page, size=wanted.size):
+            st.button("Clear all", key="clear-all", type="tertiary", on_click=_clear)
+
+
+def _plain(text: str) -> str:
+    """Text from outside as a button's label, which is Markdown: its signs are escaped."""
+    shown = text if len(text) <= 60 else f"{text[:59]}…"
+    return "".join(f"\\{sign}" if sign in "\\`*_{}[]()<>#+!|~$:-." else sign for sign in shown)
+
+
+def _paging(pages: int, wanted: CaseFilter, total: int) -> None:
+    with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
+        if pages > 1:
+            st.session_state["page-number"] = wanted.page
+            st.pagination(pages, key="page-number", on_change=_turn_page)
+        if wanted.order == "random":
+            st.button("Shuffle again", icon=":material/shuffle:", on_click=_shuffle)
+        if total > min(address.PAGE_SIZES):
+            st.session_state["page-size"] = wanted.size
+            st.segmented_control(
+                "Cases on a page",
+                address.PAGE_SIZES,
+                key="page-size",
+                label_visibility="collapsed",
+                format_func=lambda size: f"{size} a page",
+                required=True,
+                on_change=_choose_size,
+            )
+
+
+def show_nothing_yet(bench: Workbench) -> None:
+    """What a person reads who has no case yet: what one is, and two ways to get some."""
+    st.title("No cases yet")
+    st.markdown(
+        "A case is a question, the evidence a retrieval system found for it, and the answer a model wrote from that "
+        "evidence. An audit checks every citation and every claim of the answer against the evidence; you decide what "
+        "becomes of it. There are three ways to begin:"
+    )
+    look, paste, bring = st.columns(3, gap="medium")
+    with look.container(border=True, height="stretch"):
+        st.markdown("**Look around**")
+        st.markdown("Prepared cases from ten fields, some sound, some with made-up citations, go into this database.")
+        if st.button("Load the demo cases", type="primary"):
+            bench.load_demo()
+            st.rerun()
+    with paste.container(border=True, height="stretch"):
+        st.markdown("**Audit one answer**")
+        st.markdown("Paste or upload a question, the evidence and, if you have one, the answer.")
+        st.page_link("pages/new.py", label="New audit", icon=":material/add_circle:")
+    with bring.container(border=True, height="stretch"):
+        st.markdown("**Bring many**")
+        st.markdown("From the command line, one JSON object a line:")
+        st.code(command("masis import cases.jsonl"), language=None, wrap_lines=True)
+        st.code(
+            '{"id": "1", "query": "...",\n "answer": "... [c1]",\n "evidence": [{"id": "c1", "text": "..."}]}',
+            language=None,
+            wrap_lines=True,
+        )
+    st.caption("This database")
+    st.text(str(bench.database))
+
+
+def case_row(summary: CaseSummary, parameters: dict[str, str] | None = None) -> dict[str, Any]:
+    """A case as the list draws it; ``parameters`` describe the list it stands in, the address's unless given."""
+    flags = [label(word) for flag, word in FLAG.items() if flag in summary.flags]
+    hidden = len(flags) - FLAGS_SHOWN
+    if hidden > 0:
+        flags = [*flags[:FLAGS_SHOWN], {"text": f"+{hidden}", "tone": "calm", "meaning": "More inside"}]
+    way = address.list_parameters() if parameters is None else parameters
+    return {
+        "id": summary.id,
+        "href": address.link("review", **way, case=summary.id),
+        "question": summary.query,
+        "field": summary.field or "",
+        "state": state_label(summary.state),
+        "reviewer": summary.reviewer or "",
+        "flags": flags,
+        "audited": summary.run_id is not None,
+        "quality": summary.quality,
+        "confidence": summary.confidence,
+    }
+
+
+def _counted(page: CasePage, number: int, size: int) -> str:
+    first = (number - 1) * size + 1
+    shown = f"{first:,} to {first + len(page.rows) - 1:,} of " if page.total > len(page.rows) else ""
+    return shown + spoken(page.total, "case")
+
+
+def _search() -> None:
+    address.put("q", st.session_state["search"].strip())
+    address.put("page", "")
+
+
+def _choose_order() -> None:
+    chosen = st.session_state["order"]
+    address.put("order", "" if chosen == "telling" else chosen)
+    address.put("page", "")
+
+
+def _choose_several(name: str) -> None:
+    address.put_words(name, st.session_state[name])
+    address.put("page", "")
+
+
+def _choose_range(name: str) -> None:
+    low, high = st.session_state[name]
+    address.put_bounds(name, low, high)
+    address.put("page", "")
+
+
+def _choose_size() -> None:
+    chosen = st.session_state["page-size"]
+    address.put("size", "" if chosen == address.PAGE_SIZE else str(chosen))
+    address.put("page", "")
+
+
+def _shuffle() -> None:
+    address.put("seed", str(address.number("seed", 0) % address.LARGEST_SEED + 1))
+    address.put("page", "")
+
+
+def _turn_page() -> None:
+    chosen = st.session_state["page-number"]
+    address.put("page", str(chosen) if chosen > 1 else "")
+
+
+def _take_out(name: str, word: str | None) -> None:
+    address.put_words(name, [each for each in address.words(name) if each != word] if word else [])
+    address.put("page", "")
+
+
+def _clear() -> None:
+    for name in (*address.FILTERS, "page"):
+        address.put(name, "")

@@ -1,0 +1,237 @@
+"""The overview: what is in the store, what waits for a person, where to begin."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+import streamlit as st
+
+from masis.api.audits import estimate, uses_models
+from masis.errors import MasisError, UnknownRecord
+from masis.llm.estimates import Estimate
+from masis.llm.prices import dollars
+from masis.services import Workbench, demo_cases
+from masis.store.records import CaseFilter, CaseSummary, DecisionFilter, Facets
+from masis.ui.components import case_list, decision_log, overview_head
+from masis.ui.jobs.audit_jobs import UNAUDITED, Batch, audit_jobs
+from masis.ui.new_audit.form import where_it_runs
+from masis.ui.queue.case_list import case_row, show_nothing_yet
+from masis.ui.review.answer_view import state_label
+from masis.ui.review.decisions import around
+from masis.ui.review.entries import entry_row
+from masis.ui.shell import address
+from masis.ui.shell.wording import STATES, spoken
+
+WAITING_SHOWN = 6
+DECISIONS_SHOWN = 5
+SAMPLED = 50
+"""Cases that an estimate of cost reads; the rest is taken to be like them."""
+WAITING = {"state": "needs_review"}
+"""The list that the cases shown here are the beginning of: kept on the way, so that Next leads along it."""
+
+
+def show_overview(bench: Workbench) -> None:
+    """The page a person comes in by."""
+    facets = bench.store.cases.facets()
+    total = sum(facets.states.values())
+    if not total:
+        show_nothing_yet(bench)
+        return
+    _head(facets, total)
+    st.space("small")
+    left, right = st.columns([65, 35], gap="large")
+    with left:
+        _waiting(bench, facets)
+    with right:
+        if not facets.reviewers:
+            _first_steps(bench)
+        _unaudited(bench, facets)
+        _recent(bench)
+        _place(bench)
+
+
+def headline(states: dict[str, int]) -> str:
+    """The one sentence that says what there is to do."""
+    waiting = states.get("needs_review", 0)
+    if waiting:
+        return f"{spoken(waiting, 'answer waits', 'answers wait')} for a person"
+    if unaudited := sum(states.get(state, 0) for state in UNAUDITED):
+        return f"{spoken(unaudited, 'case has', 'cases have')} not been audited"
+    return "Nothing waits for a person"
+
+
+def _head(facets: Facets, total: int) -> None:
+    decided = sum(facets.states.get(state, 0) for state in ("approved", "overridden", "rejected"))
+    parts = [f"{spoken(total, 'case')} in all"]
+    if decided:
+        parts.append(f"{decided:,} decided by people")
+    if accepted := facets.states.get("accepted", 0):
+        parts.append(f"{accepted:,} accepted by policy, since nothing in them asks for a person")
+    sub = f"{'; '.join(parts)}."
+    data = {"headline": headline(facets.states), "sub": sub, "states": state_counts(facets.states)}
+    if chosen := overview_head(data, key="overview"):
+        st.switch_page("pages/queue.py", query_params={"state": chosen})
+
+
+def state_counts(states: dict[str, int]) -> list[dict[str, Any]]:
+    """How many cases stand where, each with the way to them; states without a case are left out."""
+    return [
+        {
+            "state": state,
+            "label": state_label(state),
+            "count": states[state],
+            "href": address.link("queue", state=state),
+        }
+        for state in STATES
+        if states.get(state)
+    ]
+
+
+def nothing_waits(states: dict[str, int]) -> str:
+    """Why no case waits for a decision."""
+    if all(state in (*UNAUDITED, "running") for state, count in states.items() if count):
+        return "Nothing waits yet: no case has been audited. Those that need a person will stand here."
+    return "Nothing waits. What the audits found has been decided, or they found nothing."
+
+
+def _waiting(bench: Workbench, facets: Facets) -> None:
+    st.subheader("Waiting for a decision")
+    waiting = facets.states.get("needs_review", 0)
+    if not waiting:
+        st.markdown(nothing_waits(facets.states))
+        st.page_link("pages/queue.py", label="All cases", icon=":material/checklist:")
+        return
+    st.caption("Those where citation engine, critic and judge disagree most come first.")
+    page = bench.find_cases(CaseFilter(states=("needs_review",), size=WAITING_SHOWN))
+    rows = [case_row(summary, WAITING) for summary in page.rows]
+    if opened := case_list({"rows": rows, "compact": True}, key="waiting"):
+        st.switch_page("pages/review.py", query_params={**WAITING, "case": opened})
+    if waiting > len(page.rows):
+        st.page_link(
+            "pages/queue.py",
+            label=f"All {waiting:,} that wait",
+            icon=":material/arrow_forward:",
+            icon_position="right",
+            query_params=WAITING,
+        )
+
+
+def _first_steps(bench: Workbench) -> None:
+    """A short path into one telling case, for whoever has not decided anything yet."""
+    case = _telling_case(bench)
+    if case is None:
+        return
+    with st.container(border=True):
+        st.markdown("**New here? One case shows how it works**")
+        st.text(case.query)
+        st.markdown(
+            "1. The answer stands beside its evidence. A citation struck through names evidence that does not exist.\n"
+            "2. Click a mark: the sentence of the evidence that bears it, or speaks against it, lights up.\n"
+            "3. See what the loop changed, then decide: approve, override, reject or escalate."
+        )
+        if st.button("Open this case", type="primary", icon=":material/arrow_forward:", key="first-case"):
+            st.switch_page("pages/review.py", query_params={**WAITING, "case": case.id})
+
+
+def _telling_case(bench: Workbench) -> CaseSummary | None:
+    """The demo's telling case if it is here, else the most telling one that waits."""
+    for case_id in _telling_ids():
+        with contextlib.suppress(UnknownRecord):
+            case = bench.store.cases.summary(case_id)
+            if case.state == "needs_review":
+                return case
+    waiting = bench.find_cases(CaseFilter(states=("needs_review",), flags=("invalid_reference",), size=1)).rows
+    return waiting[0] if waiting else None
+
+
+@st.cache_data(show_spinner=False)
+def _telling_ids() -> tuple[str, ...]:
+    """The demo cases that show most, those with a fabricated citation first."""
+    ids = [case.id for case in demo_cases() if case.metadata.get("telling")]
+    return tuple(sorted(ids, key=lambda case_id: "fabricated" not in case_id))
+
+
+def _unaudited(bench: Workbench, facets: Facets) -> None:
+    batch = audit_jobs().batch()
+    unaudited = sum(facets.states.get(state, 0) for state in UNAUDITED)
+    if batch is not None and batch.under_way:
+        _batch_under_way()
+        return
+    if not unaudited:
+        return
+    with st.container(border=True):
+        st.markdown(f"**{spoken(unaudited, 'case has', 'cases have')} not been audited**")
+        st.caption("The audits run in the background, one after the other. You can leave this page meanwhile.")
+        if said := batch_costs(bench, unaudited):
+            st.text(said)
+        if batch is not None:
+            st.caption(_ended(batch))
+        st.button(
+            "Audit this case" if unaudited == 1 else f"Audit all {unaudited:,}",
+            icon=":material/fact_check:",
+            on_click=audit_jobs().audit_all_new,
+            key="audit-all",
+        )
+
+
+def batch_costs(bench: Workbench, unaudited: int) -> str:
+    """Where the unaudited cases would be sent and what that takes at most, reckoned from the first of them."""
+    if not uses_models(bench.settings):
+        return ""
+    try:
+        where = where_it_runs(bench.settings)
+        ids = bench.find_cases(CaseFilter(states=UNAUDITED, order="oldest", size=SAMPLED)).rows
+        whole = Estimate()
+        for row in ids:
+            whole = whole.plus(estimate(bench.store.cases.get(row.id), bench.settings))
+    except MasisError as error:
+        return f"A model of the settings can't be asked. {error}"
+    scale = unaudited / max(1, len(ids))
+    cost = "cost unknown" if whole.cost_usd is None else f"at most about {dollars(whole.cost_usd * scale)}"
+    return f"{where} Up to {round(whole.calls * scale):,} calls, {cost}."
+
+
+@st.fragment(run_every=1.0)
+def _batch_under_way() -> None:
+    """How far "audit everything" has come; draws the whole page anew once it is over."""
+    batch = audit_jobs().batch()
+    if batch is None or not batch.under_way:
+        st.rerun()
+    with st.container(border=True):
+        st.markdown("**Stopping after the audits under way**" if batch.stopping else "**Auditing**")
+        st.progress(min(1.0, batch.done / max(1, batch.total)), text=f"{batch.done:,} of {batch.total:,}")
+        if batch.failed:
+            st.caption(_failures(batch))
+        st.button("Stop", key="stop-batch", disabled=batch.stopping, on_click=audit_jobs().cancel_batch)
+
+
+def _ended(batch: Batch) -> str:
+    said = f"The last time, {spoken(batch.done, 'case was', 'cases were')} audited."
+    return f"{said} {_failures(batch)}" if batch.failed else said
+
+
+def _failures(batch: Batch) -> str:
+    return f"{spoken(batch.failed, 'case', 'cases')} could not be audited; each says why on its desk."
+
+
+def _recent(bench: Workbench) -> None:
+    st.subheader("Decided last")
+    page = bench.store.decisions.entries(
+        DecisionFilter(kinds=("decision", "undo", "redaction"), size=DECISIONS_SHOWN, newest_first=True)
+    )
+    if not page.rows:
+        st.caption("No person has decided anything yet. Whatever is decided stands here and in the log, with its why.")
+        return
+    rows = [entry_row(entry, around(bench, entry)) for entry in page.rows]
+    clicked = decision_log({"brief": True, "rows": rows}, key="recent")
+    if clicked.case:
+        st.switch_page("pages/review.py", query_params={"case": clicked.case})
+    st.page_link("pages/decisions.py", label="The whole log", icon=":material/arrow_forward:", icon_position="right")
+
+
+def _place(bench: Workbench) -> None:
+    st.subheader("Where it lies")
+    st.caption("Cases, audits and decisions are in this one file:")
+    st.text(str(bench.database))
+    st.page_link("pages/settings.py", label="Settings and health", icon=":material/tune:")

@@ -1,0 +1,294 @@
+"""What the reading desk shows, as plain data: the answer cut into marked pieces, the findings, the evidence.
+
+Pure: a case and one iteration of a run in, JSON-ready values out. Python counts characters as code points, JavaScript
+as UTF-16 units: so texts are cut here (``marks.py``) and travel as pieces, never as offsets.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from typing import NotRequired, TypedDict, get_args
+
+from masis.schema.audit import Issue
+from masis.schema.case import Case, Severity
+from masis.schema.run import Iteration, Run
+from masis.ui.review.diff import ChangeKind, word_changes
+from masis.ui.review.issue_history import Course, Followed, course_at, follow
+from masis.ui.review.marks import Bearing, EvidencePiece, Piece, Span, answer_pieces, evidence_pieces, reference_marks
+from masis.ui.review.story import nothing_found
+from masis.ui.review.verdicts import ClaimData, ReferenceData, claims, references
+from masis.ui.shell.wording import COURSE, REFERENCE, SENTENCE, STATE, VERDICT, rule_word
+from masis.ui.shell.wording import LabelData as LabelData
+from masis.ui.shell.wording import label as label
+
+EVIDENCE_SHOWN = 200
+"""Chunks drawn at once. Those cited or bearing a claim come first where there are more."""
+
+FINDINGS_SHOWN = 300
+"""Findings the browser is given; the most severe ones where there are more."""
+
+SEVERITIES = get_args(Severity)
+LONGEST_SENTENCE = 700
+"""Characters of a finding's words; the answer beside it has the rest."""
+
+CLAIM_RULES = {
+    "contradicted_claim",
+    "unsupported_claim",
+    "partly_supported_claim",
+    "unverifiable_claim",
+    "unscored_claim",
+    "misattributed_reference",
+    "needless_reference",
+}
+
+
+class Finding(TypedDict):
+    """One objection with its number in the answer."""
+
+    number: int
+    label: LabelData
+    severity: str
+    description: str
+    reason: str
+    suggestion: str
+    evidence: list[str]
+    claim: NotRequired[int]
+    course: NotRequired[LabelData]
+    placed: bool
+
+
+class Fixed(TypedDict):
+    """A finding of the iteration before that is gone."""
+
+    label: LabelData
+    description: str
+
+
+class Difference(TypedDict):
+    """The answer of one iteration against that of another, word by word; numbers count iterations from 1."""
+
+    left: int
+    right: int
+    changes: list[tuple[ChangeKind, str]]
+    words_out: int
+    words_in: int
+
+
+class EvidenceCard(TypedDict):
+    """One chunk of evidence, cut where claims bear on it."""
+
+    id: str
+    source: str
+    pieces: list[EvidencePiece]
+    cited: int
+    bearing: list[int]
+
+
+class ChangeData(TypedDict):
+    """One edit that led to this answer."""
+
+    kind: str
+    before: str
+    after: str
+    why: str
+
+
+class LegendEntry(TypedDict):
+    """One kind of mark, how often it stands in this answer, and the name its style goes by."""
+
+    mark: str
+    label: LabelData
+    count: int
+
+
+class DeskData(TypedDict):
+    """Everything the reading desk draws."""
+
+    version: str
+    question: str
+    iteration: int
+    pieces: list[Piece]
+    claims: list[ClaimData]
+    references: list[ReferenceData]
+    findings: list[Finding]
+    findings_total: int
+    nothing_found: str
+    fixed: list[Fixed]
+    difference: Difference | None
+    evidence: list[EvidenceCard]
+    evidence_total: int
+    changes: list[ChangeData]
+    changes_made: str
+    legend: list[LegendEntry]
+    audited: bool
+
+
+def unaudited_desk(case: Case, version: str, *, shown: int = EVIDENCE_SHOWN) -> DeskData:
+    """The desk of a case that no audit has looked at: plain answer, plain evidence, ``shown`` chunks of it."""
+    return {
+        "version": f"{version}/{shown}",
+        "question": case.query,
+        "iteration": 0,
+        "pieces": [{"text": case.answer}] if case.answer else [],
+        "claims": [],
+        "references": [],
+        "findings": [],
+        "findings_total": 0,
+        "nothing_found": "",
+        "fixed": [],
+        "difference": None,
+        "evidence": [_card(chunk.id, chunk.source, chunk.text, [], 0) for chunk in case.evidence[:shown]],
+        "evidence_total": len(case.evidence),
+        "changes": [],
+        "changes_made": "",
+        "legend": [],
+        "audited": False,
+    }
+
+
+def desk(case: Case, run: Run, index: int, *, against: int | None = None, shown: int = EVIDENCE_SHOWN) -> DeskData:
+    """The desk of iteration ``index`` (from 0) of a run of the case, ``shown`` chunks of evidence drawn.
+
+    ``against`` is another iteration whose answer is compared with this one's, the earlier one first.
+    """
+    iteration = run.iterations[index]
+    followed = follow(run.iterations)
+    findings, spans = _findings(iteration, course_at(followed, index) if index else {})
+    marks = reference_marks(iteration)
+    revision = run.iterations[index - 1].revision if index else None
+    return {
+        "version": f"{run.id}/{index}/{against}/{shown}",
+        "question": case.query,
+        "iteration": index + 1,
+        "pieces": list(answer_pieces(iteration, marks, spans)),
+        "claims": claims(iteration),
+        "references": references(iteration, marks),
+        "findings": findings,
+        "findings_total": len(findings),
+        "nothing_found": "" if findings else nothing_found(iteration),
+        "fixed": list(_fixed(followed, index)),
+        "difference": None if against is None else difference(run, index, against),
+        "evidence": _evidence(case, iteration, shown),
+        "evidence_total": len(case.evidence),
+        "changes": [
+            {"kind": change.kind.replace("_", " "), "before": change.before, "after": change.after, "why": change.why}
+            for change in (revision.changes if revision else ())
+        ],
+        "changes_made": iteration.changes_made,
+        "legend": _legend(iteration, marks),
+        "audited": True,
+    }
+
+
+def for_browser(data: DeskData) -> DeskData:
+    """The desk without the least severe of very many findings, of which no page can show all; numbers stay."""
+    if len(data["findings"]) <= FINDINGS_SHOWN:
+        return data
+    by_weight = sorted(data["findings"], key=lambda finding: SEVERITIES.index(finding["severity"]))
+    kept = {finding["number"] for finding in by_weight[:FINDINGS_SHOWN]}
+    return {**data, "findings": [finding for finding in data["findings"] if finding["number"] in kept]}
+
+
+def difference(run: Run, index: int, other: int) -> Difference:
+    """What changed between the answers of two iterations (from 0), whichever comes first."""
+    left, right = sorted((index, other))
+    changes = word_changes(run.iterations[left].answer, run.iterations[right].answer)
+    return {
+        "left": left + 1,
+        "right": right + 1,
+        "changes": [(change.kind, change.text) for change in changes],
+        "words_out": sum(len(change.text.split()) for change in changes if change.kind == "out"),
+        "words_in": sum(len(change.text.split()) for change in changes if change.kind == "in"),
+    }
+
+
+def _fixed(followed: Iterable[Followed], index: int) -> Iterator[Fixed]:
+    for each in followed:
+        if each.courses[index] == "fixed" and (issue := each.issues[index - 1]):
+            yield {"label": label(rule_word(issue.rule)), "description": _shortened(issue.description)}
+
+
+def _findings(iteration: Iteration, courses: dict[str, Course]) -> tuple[list[Finding], list[Span | None]]:
+    """The issues numbered from 1: those with a place in the order of the answer, then those about the whole of it."""
+    length = len(iteration.answer)
+
+    def place(issue: Issue) -> tuple[int, int]:
+        # By the end, where the number stands in the answer; the narrower of two that end together comes first.
+        return (length + 1, 0) if issue.end is None or issue.start is None else (issue.end, -issue.start)
+
+    places = {(check.claim.start, check.claim.end): index for index, check in enumerate(iteration.claims)}
+    findings: list[Finding] = []
+    spans: list[Span | None] = []
+    for number, issue in enumerate(sorted(iteration.issues, key=place), 1):
+        span = Span(issue.start, issue.end) if issue.start is not None and issue.end is not None else None
+        finding: Finding = {
+            "number": number,
+            "label": label(rule_word(issue.rule)),
+            "severity": issue.severity,
+            "description": _shortened(issue.description),
+            "reason": _shortened(issue.reason),
+            "suggestion": _shortened(issue.suggestion),
+            "evidence": list(issue.evidence_ids),
+            "placed": span is not None,
+        }
+        if issue.rule in CLAIM_RULES and (claim := places.get((issue.start, issue.end))) is not None:
+            finding["claim"] = claim
+        if course := courses.get(issue.id):
+            finding["course"] = label(COURSE[course])
+        findings.append(finding)
+        spans.append(span)
+    return findings, spans
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= LONGEST_SENTENCE else f"{text[:LONGEST_SENTENCE]} …"
+
+
+def _evidence(case: Case, iteration: Iteration, shown: int) -> list[EvidenceCard]:
+    marked: dict[str, list[Bearing]] = defaultdict(list)
+    for index, check in enumerate(iteration.claims):
+        for quote in check.quotes:
+            marked[quote.evidence_id].append(Bearing(Span(quote.start, quote.end), index, False))
+        for contradiction in check.contradictions:
+            span = Span(contradiction.evidence_start, contradiction.evidence_end)
+            marked[contradiction.evidence_id].append(Bearing(span, index, True))
+    cited: dict[str, set[int | None]] = defaultdict(set)
+    for citation in iteration.citation_audit.citations:
+        if citation.evidence_id is not None:
+            cited[citation.evidence_id].add(citation.sentence)
+    chunks = list(case.evidence)
+    if len(chunks) > shown:
+        chunks.sort(key=lambda chunk: not (chunk.id in cited or chunk.id in marked))
+    return [
+        _card(chunk.id, chunk.source, chunk.text, marked[chunk.id], len(cited[chunk.id])) for chunk in chunks[:shown]
+    ]
+
+
+def _card(name: str, source: str | None, text: str, marked: list[Bearing], cited: int) -> EvidenceCard:
+    spans = [mark for mark in marked if 0 <= mark.span.start < mark.span.end <= len(text)]
+    return {
+        "id": name,
+        "source": source or "",
+        "pieces": list(evidence_pieces(text, spans)),
+        "cited": cited,
+        "bearing": sorted({mark.claim for mark in spans}),
+    }
+
+
+def _legend(iteration: Iteration, marks: dict[int, str]) -> list[LegendEntry]:
+    """The kinds of marks with how often each stands in this answer; kinds that don't occur are left out."""
+    references = list(marks.values())
+    verdicts = [check.verdict for check in iteration.claims]
+    statuses = [sentence.status for sentence in iteration.citation_audit.sentences]
+    entries = [
+        *((f"ref-{kind}", word, references.count(kind)) for kind, word in REFERENCE.items()),
+        *((f"sentence-{kind}", word, statuses.count(kind)) for kind, word in SENTENCE.items()),  # type: ignore[arg-type]
+        *((f"claim-{kind}", word, verdicts.count(kind)) for kind, word in VERDICT.items()),  # type: ignore[arg-type]
+    ]
+    return [{"mark": mark, "label": label(word), "count": count} for mark, word, count in entries if count]
+
+
+def state_label(state: str) -> LabelData:
+    """The label of a case's state."""
+    return label(STATE[state])

@@ -1,0 +1,331 @@
+"""The review desk of one case: where it stands, the answer with its marks beside the evidence, iterations, scores."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+from masis.errors import UnknownRecord
+from masis.schema.run import Run
+from masis.services import CaseView, Workbench
+from masis.services.reviews import waiting_in
+from masis.store.records import CaseFilter, RunSummary
+from masis.ui.components import HERE, case_head, follow_list, loop_story, reading_desk, score_table
+from masis.ui.jobs.audit_jobs import audit_jobs
+from masis.ui.review import scores
+from masis.ui.review.answer_view import EVIDENCE_SHOWN, DeskData, desk, for_browser, label, state_label, unaudited_desk
+from masis.ui.review.decision import MACHINE_SHOWN, decision_panel
+from masis.ui.review.issue_history import follow_table
+from masis.ui.review.report_button import report_button
+from masis.ui.review.story import asks_for_a_person, moment, run_name, story
+from masis.ui.shell import address, keys
+from masis.ui.shell.frame import tab_title
+from masis.ui.shell.served_database import workbench
+from masis.ui.shell.wording import FLAG, spoken
+
+_LAYOUT = f"<style>{(HERE / 'review.css').read_text(encoding='utf-8')}</style>"
+
+
+def show_case(bench: Workbench, case_id: str) -> None:
+    """The page of one case."""
+    try:
+        view = bench.open_case(case_id)
+    except UnknownRecord:
+        _unknown(case_id)
+        return
+    st.set_page_config(page_title=tab_title(view.case.query))
+    st.html(_LAYOUT)
+    run, wanted = _chosen_run(bench, view)
+    index = min(address.number("iteration"), len(run.iterations)) - 1 if run and run.iterations else 0
+    busy = audit_jobs().under_way(case_id) or any(each.state == "running" for each in view.runs)
+    _bar(view, run, busy=busy)
+    _head(view, run, running=busy)
+    if wanted and (run is None or run.id != wanted):
+        _other_run(view, wanted)
+    if why := audit_jobs().failure(case_id):
+        st.error("The last audit could not be made.", icon=":material/error:")
+        st.text(why)
+    if busy:
+        _progress(case_id)
+    audited = run is not None and bool(run.iterations)
+    against = _view_bar(run, index) if run and audited else None
+    with st.container(key="review"):
+        reading, deciding, after = st.columns(3)
+        with reading:
+            if not audited and not busy:
+                _not_audited(run, view.runs)
+            _desk(view, run if audited else None, index, against)
+        with deciding:
+            shown = MACHINE_SHOWN if against is None else tuple(each for each in MACHINE_SHOWN if each != "marks")
+            decision_panel(bench, view, run, index, machine_shown=shown)
+        with after:
+            if run and audited:
+                _measures(run, index)
+
+
+def _unknown(case_id: str) -> None:
+    if st.button("Queue", icon=":material/arrow_back:", type="tertiary"):
+        address.leave_case()
+    st.title("There is no such case")
+    st.text(case_id[:500])
+    st.markdown("It may be in another database, or its id may be cut off in the address you followed.")
+
+
+def show_no_case(bench: Workbench) -> None:
+    """The desk without a case: what it is for, and the shortest way to one."""
+    st.title("No case is open")
+    st.markdown(
+        "Here one answer is judged: every citation and claim is marked, the evidence stands beside it, "
+        "and your decision is kept with the reasons."
+    )
+    found = bench.find_cases(waiting_in(CaseFilter(size=1)))
+    first = next(iter(found.rows), None)
+    with st.container(horizontal=True):
+        if first and st.button(
+            f"Open the first of {spoken(found.total, 'case')} that wait"
+            if found.total > 1
+            else "Open the one that waits",
+            type="primary",
+            icon=":material/rate_review:",
+        ):
+            address.open_case(first.id)
+        if st.button("Choose one in the queue", icon=":material/checklist:"):
+            address.leave_case()
+
+
+# --- which run, which iteration -----------------------------------------------------------------------------------
+
+
+def _chosen_run(bench: Workbench, view: CaseView) -> tuple[Run | None, str]:
+    """The run the address names if it is a finished one of this case, else the newest; and the id it names."""
+    wanted = address.value("run")
+    if not wanted or (view.run and view.run.id == wanted):
+        return view.run, wanted
+    known = any(run.id == wanted and run.readable for run in view.runs)
+    return bench.store.runs.get(wanted) if known else view.run, wanted
+
+
+def _other_run(view: CaseView, wanted: str) -> None:
+    """The address names a run that can't be shown: say why, and what is shown in its place."""
+    named = next((run for run in view.runs if run.id == wanted), None)
+    instead = "The newest finished audit is shown." if view.run else ""
+    if named is None:
+        st.info(f"The audit in the address is none of this case. {instead}", icon=":material/info:")
+    elif named.removed_at is not None:
+        st.info(f"{removed_words(named)} {instead}", icon=":material/auto_delete:")
+    elif named.state == "running":
+        st.info(f"The audit in the address is under way. {instead}", icon=":material/info:")
+    else:
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.warning(f"The audit in the address was interrupted. {instead}", icon=":material/warning:")
+            st.button("Resume it", icon=":material/play_arrow:", on_click=_resume, args=(wanted,))
+
+
+def removed_words(run: RunSummary) -> str:
+    """That retention has removed an audit, and when."""
+    return f"The audit of {moment(run.started_at)} was removed on {(run.removed_at or '')[:10]} by retention."
+
+
+def _resume(run_id: str) -> None:
+    audit_jobs().resume(run_id)
+
+
+def _bar(view: CaseView, run: Run | None, *, busy: bool) -> None:
+    """The way back, which audit is shown, the report, a new audit."""
+    case_id = view.case.id
+    with st.container(key="review-bar", horizontal=True, vertical_alignment="center"):
+        if st.button("Queue", icon=":material/arrow_back:", type="tertiary"):
+            address.leave_case()
+        st.space("stretch")
+        finished = [each for each in view.runs if each.readable]
+        if run and len(finished) > 1:
+            _run_choice(finished, run, case_id)
+        report_button(view, run)
+        st.button(
+            "Audit again" if view.runs else "Audit now",
+            icon=":material/fact_check:",
+            type="secondary" if view.run else "primary",
+            disabled=busy,
+            on_click=_audit,
+            args=(case_id,),
+        )
+
+
+def _run_choice(finished: list[RunSummary], run: Run, case_id: str) -> None:
+    names = {each.id: run_name(each) for each in finished}
+    st.session_state["run"] = run.id
+    st.selectbox(
+        "Audit shown",
+        list(names),
+        key="run",
+        format_func=lambda each: names.get(each, each),
+        label_visibility="collapsed",
+        on_change=_choose_run,
+        args=(finished[0].id,),
+        width=320,
+    )
+    if st.button("Compare", icon=":material/compare:"):
+        other = next(each.id for each in finished if each.id != run.id)
+        st.switch_page("pages/compare.py", query_params={"case": case_id, "left": other, "right": run.id})
+
+
+def _choose_run(newest: str) -> None:
+    chosen = st.session_state["run"]
+    address.put("run", "" if chosen == newest else chosen)
+    address.put("iteration", "")
+    address.put("against", "")
+
+
+def _audit(case_id: str) -> None:
+    audit_jobs().start(case_id)
+    for name in ("run", "iteration", "against"):
+        address.put(name, "")
+
+
+def _view_bar(run: Run, index: int) -> int | None:
+    """Choose the iteration, and whether its marks are shown or its changes; returns what it is compared with."""
+    count = len(run.iterations)
+    names = [_iteration_name(run, each) for each in range(count)]
+    against = _against(count, index)
+    with st.container(key="view-bar", horizontal=True, vertical_alignment="bottom"):
+        st.session_state["iteration"] = index
+        if count > 5:
+            st.selectbox("Iteration", range(count), key="iteration", format_func=names.__getitem__, **_ON_ITERATION)
+        else:
+            st.segmented_control(
+                "Iteration",
+                range(count),
+                key="iteration",
+                format_func=names.__getitem__,
+                required=True,
+                width="content",
+                **_ON_ITERATION,
+            )
+        if count > 1:
+            st.button(
+                "Show marks" if against is not None else "Show changes",
+                icon=":material/ink_highlighter:" if against is not None else ":material/difference:",
+                shortcut=keys.DIFF.shortcut,
+                on_click=_toggle_changes,
+                args=(index, against),
+            )
+        if against is not None and count > 2:
+            st.session_state["against"] = against
+            st.selectbox(
+                "Compared with",
+                [each for each in range(count) if each != index],
+                key="against",
+                format_func=lambda each: f"iteration {each + 1}",
+                on_change=lambda: address.put("against", str(st.session_state["against"] + 1)),
+                width=160,
+            )
+    return against
+
+
+def _against(count: int, index: int) -> int | None:
+    """The iteration (from 0) the address compares with, None where it compares with none."""
+    if not address.value("against") or count < 2:
+        return None
+    other = min(address.number("against"), count) - 1
+    return other if other != index else max(index - 1, 0) if index else 1
+
+
+def _toggle_changes(index: int, against: int | None) -> None:
+    other = index - 1 if index else 1
+    address.put("against", "" if against is not None else str(other + 1))
+
+
+def _choose_iteration() -> None:
+    chosen = st.session_state["iteration"]
+    address.put("iteration", str(chosen + 1) if chosen else "")
+
+
+_ON_ITERATION: dict[str, Any] = {"on_change": _choose_iteration}
+
+
+def _iteration_name(run: Run, index: int) -> str:
+    origin = "revised" if index else "drafted here" if run.draft else "as it came"
+    name = f"{index + 1} · {origin}"
+    return f"{name}, chosen" if index == run.best and len(run.iterations) > 1 else name
+
+
+# --- what is on the desk ------------------------------------------------------------------------------------------
+
+
+def _head(view: CaseView, run: Run | None, *, running: bool) -> None:
+    case = view.case
+    summary = next((each for each in view.runs if run and each.id == run.id), None)
+    flags = [label(word) for flag, word in FLAG.items() if summary and flag in summary.flags]
+    facts = [str(case.metadata["field"])] if case.metadata.get("field") else []
+    facts += [case.id, spoken(len(case.evidence), "chunk of evidence", "chunks of evidence")]
+    data: dict[str, Any] = {
+        "question": case.query,
+        "state": state_label("running" if running else view.state),
+        "flags": flags,
+        "facts": facts,
+        "reasons": asks_for_a_person(run) if run else [],
+    }
+    case_head(data, key="head")
+
+
+def _not_audited(run: Run | None, runs: tuple[RunSummary, ...]) -> None:
+    if run is None and (gone := next((each for each in runs if each.removed_at), None)) is not None:
+        st.info(
+            f"{removed_words(gone)} **Audit again** makes it anew; the case and every decision on it are kept.",
+            icon=":material/auto_delete:",
+        )
+        return
+    if run is None:
+        st.markdown(
+            "This case has not been audited. **Audit now** checks its citations and claims against the evidence."
+        )
+        return
+    st.warning("The last audit ended before it had finished one iteration.", icon=":material/warning:")
+    for warning in run.warnings:
+        st.text(warning.message)
+
+
+def _desk(view: CaseView, run: Run | None, index: int, against: int | None) -> None:
+    place = f"evidence/{view.case.id}"
+    shown: int = st.session_state.get(place, EVIDENCE_SHOWN)
+    data: DeskData = (
+        desk(view.case, run, index, against=against, shown=shown)
+        if run
+        else unaudited_desk(view.case, f"{view.case.id}/plain", shown=shown)
+    )
+    more = reading_desk(for_browser(data), key="desk")
+    if more is not None and more >= shown:
+        st.session_state[place] = shown + EVIDENCE_SHOWN
+        st.rerun()
+
+
+def _measures(run: Run, index: int) -> None:
+    """How the iterations went: the findings followed, the scores and where they come from, why the loop stopped."""
+    loop_story(story(run, index), key="story")
+    if len(run.iterations) > 1:
+        st.subheader("Findings across iterations")
+        follow_list(follow_table(run, index), key="follow")
+    st.subheader("Scores")
+    if len(run.iterations) > 1:
+        st.vega_lite_chart(scores.chart(run, index), width="stretch")
+    score_table(scores.score_table(run, index), key="scores")
+
+
+@st.fragment(run_every=1.0)
+def _progress(case_id: str) -> None:
+    """What the running audit has done so far; draws the whole page anew once it is over."""
+    bench, jobs = workbench(), audit_jobs()
+    running: RunSummary | None = next(
+        (run for run in bench.store.runs.for_case(case_id) if run.state == "running"), None
+    )
+    if running is None and not jobs.under_way(case_id):
+        st.rerun()
+    with st.container(border=True):
+        st.markdown("**Auditing.** The page shows the result when it is there; you can leave it meanwhile.")
+        for event in bench.store.runs.events(running.id)[-6:] if running else ():
+            st.text(event.message or event.kind.replace("_", " "))
+        with st.container(horizontal=True):
+            if running and st.button("Watch it", icon=":material/timeline:"):
+                st.switch_page("pages/new.py", query_params={"job": running.id})
+            st.button("Stop after this step", on_click=jobs.cancel, args=(case_id,))

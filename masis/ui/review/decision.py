@@ -1,0 +1,383 @@
+"""The decision on one case: the form, what stands already, the log of the case, and the way to the next one.
+
+The form lives in a component of our own, so that keys act at once and what is typed is kept as it rests, not only when
+a field is left. It runs as a fragment: typing draws nothing else anew. Rules of the form are in ``decision_form.py``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import streamlit as st
+
+from masis.errors import MasisError, StaleVersion, StoreError
+from masis.schema.review import Decision
+from masis.schema.run import Run
+from masis.services import CaseView, Workbench
+from masis.services.reviews import OTHER, next_waiting, reasons_for, submit, take_back, waiting_in
+from masis.store.core.connections import damage_told
+from masis.store.records import CaseFilter
+from masis.ui.components import registered
+from masis.ui.review import decision_form as forms
+from masis.ui.review.decision_form import FormFields
+from masis.ui.shell import address, keys
+from masis.ui.shell.drafts import drafter, drop_form, keep_form, kept_form
+from masis.ui.shell.reviewer import name_reviewer, reviewer
+from masis.ui.shell.served_database import served_database
+from masis.ui.shell.wording import spoken
+
+MACHINE_SHOWN = ("marks", "findings", "verdicts", "scores")
+"""What of the machine's verdict the desk shows unless its caller says otherwise; kept with every decision."""
+
+_FORM = "decision-form"
+_SKIPPED = "skipped-cases"
+_COMPONENT = registered("decision")
+
+
+@dataclass
+class _Message:
+    """Something to say above the form; ``where`` names the field that wants attention."""
+
+    text: str
+    tone: str
+    where: str = ""
+    id: str = field(default_factory=lambda: uuid.uuid4().hex)
+
+
+@dataclass
+class _Form:
+    """What a session knows about the form it has open.
+
+    ``token`` goes with every submit of it: the same token twice is one decision. ``ack`` names the last post that was
+    kept, ``handled`` the last submit that was answered, ``done`` the tokens of decisions made here.
+    """
+
+    case_id: str
+    reviewer: str
+    restored: str | None
+    token: str = field(default_factory=lambda: uuid.uuid4().hex)
+    message: _Message | None = None
+    ack: dict[str, Any] | None = None
+    handled: dict[str, Any] | None = None
+    done: list[str] = field(default_factory=list)
+
+    def renew(self) -> None:
+        """A fresh form, as after a submit."""
+        self.token, self.restored = uuid.uuid4().hex, None
+
+
+class _Place(NamedTuple):
+    """Where the case stands in the queue the address describes."""
+
+    wanted: CaseFilter
+    waiting: int
+
+
+class _Desk(NamedTuple):
+    """What the panel is about; fixed for one run of the page."""
+
+    bench: Workbench
+    view: CaseView
+    run: Run | None
+    at: int
+    shown: tuple[str, ...]
+    place: _Place
+
+    @property
+    def case_id(self) -> str:
+        return self.view.case.id
+
+    @property
+    def answer(self) -> str:
+        """The answer on the desk."""
+        return self.run.iterations[self.at].answer if self.run else self.view.case.answer or ""
+
+
+def decision_panel(
+    bench: Workbench, view: CaseView, run: Run | None, index: int, *, machine_shown: tuple[str, ...] = MACHINE_SHOWN
+) -> None:
+    """The decision on iteration ``index`` (from 0) of ``run``, or on a case that was not audited (``run`` is None)."""
+    wanted = address.case_filter()
+    place = _Place(wanted, bench.store.cases.count_matching(waiting_in(wanted)))
+    run = run if run and run.iterations else None
+    _panel(_Desk(bench, view, run, index if run else 0, machine_shown, place))
+
+
+@st.fragment
+def _panel(desk: _Desk) -> None:
+    """The panel, drawn again by itself; then nobody but it can say that the database is out of reach."""
+    try:
+        with damage_told(served_database()):
+            _draw(desk)
+    except StoreError as error:
+        st.error(
+            "The database can't be used just now. What you typed is kept in this browser.", icon=":material/error:"
+        )
+        st.text(str(error))
+
+
+def _draw(desk: _Desk) -> None:
+    form = _open_form(desk)
+    key = f"decision-{hashlib.sha256(desk.case_id.encode()).hexdigest()[:16]}"
+    _keep(desk, form, st.session_state.get(key, {}).get("draft"))
+    posted = _COMPONENT(
+        data=_data(desk, form),
+        key=key,
+        on_draft_change=_nothing,
+        on_submit_change=_nothing,
+        on_act_change=_nothing,
+    )
+    # a page that outlived its server posts again what this session has not seen yet
+    kept_late = _keep(desk, form, posted.draft)
+    if isinstance(posted.submit, dict):
+        _say_errors(form, lambda: _submit(desk, form, posted.submit))
+        st.rerun()
+    if isinstance(posted.act, dict):
+        _say_errors(form, lambda: _act(desk, form, posted.act))
+        st.rerun()
+    if kept_late:
+        st.rerun()
+
+
+def _open_form(desk: _Desk) -> _Form:
+    """The form of this case and person, opened anew where the session had another one open."""
+    form: _Form | None = st.session_state.get(_FORM)
+    if form is None or (form.case_id, form.reviewer) != (desk.case_id, drafter()):
+        kept = kept_form(desk.bench, desk.case_id)
+        message = form.message if form and form.case_id == desk.case_id else None
+        ack = form.ack if form and form.case_id == desk.case_id else None
+        form = _Form(desk.case_id, drafter(), kept.saved_at, message=message, ack=ack)
+        st.session_state[_FORM] = form
+    return form
+
+
+def _keep(desk: _Desk, form: _Form, posted: object) -> bool:
+    """Keep what the page posted, once; returns whether it was new."""
+    if not isinstance(posted, dict) or posted.get("case") != desk.case_id:
+        return False
+    ack = {"mount": posted.get("mount"), "seq": posted.get("seq")}
+    if ack == form.ack or posted.get("token") in _decided(desk, form):
+        return False
+    try:
+        keep_form(desk.bench, desk.case_id, forms.read_fields(posted.get("fields")))
+    except MasisError as error:
+        form.message = _Message(f"The draft could not be saved: {error}", "bad")
+        return False
+    form.ack, form.message = ack, None
+    return True
+
+
+def _decided(desk: _Desk, form: _Form) -> list[str]:
+    """Tokens of decisions that are in the log: what is still posted under them is past."""
+    return [
+        *form.done,
+        *(entry.decision.token for entry in desk.view.history if entry.decision and entry.decision.token),
+    ]
+
+
+def _say_errors(form: _Form, do: Callable[[], None]) -> None:
+    try:
+        do()
+    except StaleVersion:
+        form.message = _Message(
+            "This case has changed since you opened it; what stands now is shown. Nothing of yours is lost: look "
+            "again, then submit once more.",
+            "warn",
+        )
+    except MasisError as error:
+        form.message = _Message(str(error), "bad")
+
+
+def _submit(desk: _Desk, form: _Form, posted: dict[str, Any]) -> None:
+    if posted.get("case") != desk.case_id:
+        return
+    form.handled = {"mount": posted.get("mount"), "sends": posted.get("sends")}
+    token = forms.clean(posted.get("token"), 64) or form.token
+    if token in _decided(desk, form):
+        return
+    fields = forms.read_fields(posted.get("fields"))
+    if reviewer() is None:
+        name_reviewer(desk.bench, posted.get("reviewer"))
+        form.reviewer = drafter()
+    keep_form(desk.bench, desk.case_id, fields)
+    form.ack = {"mount": posted.get("mount"), "seq": posted.get("seq")}
+    if missing := forms.problem(fields, desk.answer, reviewer() or ""):
+        form.message = _Message(missing.message, "warn", missing.field)
+        return
+    seen = posted.get("seen")
+    entry = submit(
+        desk.bench.store,
+        forms.decision_of(
+            fields,
+            case_id=desk.case_id,
+            run=desk.run,
+            index=desk.at,
+            reviewer=reviewer() or "",
+            token=token,
+            machine_shown=desk.shown,
+        ),
+        seen_version=seen if isinstance(seen, int) else desk.view.summary.version,
+    )
+    form.done.append(token)
+    form.renew()
+    form.message = _Message(f"{_verb(entry.decision)}. Undo (U) · Next case (N)", "good")
+
+
+def _verb(decision: Decision | None) -> str:
+    return forms.DECIDED[decision.verdict].text if decision and decision.verdict else "Decided"
+
+
+def _act(desk: _Desk, form: _Form, posted: dict[str, Any]) -> None:
+    """What a key or a button asked for, other than to submit."""
+    if posted.get("case") != desk.case_id:
+        return
+    if reviewer() is None and posted.get("reviewer"):
+        name_reviewer(desk.bench, posted["reviewer"])
+        form.reviewer = drafter()
+    match posted.get("kind"):
+        case "undo":
+            _undo(desk, form, forms.clean(posted.get("entry"), 64))
+        case "discard":
+            drop_form(desk.bench, desk.case_id)
+            form.ack = {"mount": posted.get("mount"), "seq": posted.get("seq")}
+            form.renew()
+            form.message = _Message("The draft is discarded.", "calm")
+        case "iteration":
+            _turn_iteration(desk, 1 if posted.get("step") == 1 else -1)
+        case "next" | "skip" as how:
+            _next_waiting(desk, form, skip=how == "skip")
+        case "forward":
+            _open(form, _beside(desk, forward=True), "This is the last case of the list.")
+        case "back":
+            _open(form, _beside(desk, forward=False), "This is the first case of the list.")
+        case _:
+            return
+
+
+def _undo(desk: _Desk, form: _Form, entry_id: str) -> None:
+    if reviewer() is None:
+        form.message = _Message("Type your name first: an undo is kept with it too.", "warn", "reviewer")
+        return
+    entry = desk.bench.store.decisions.get(entry_id)
+    take_back(desk.bench.store, entry, reviewer() or "")
+    restored = entry.decision is not None and entry.decision.reviewer == reviewer() and _restore(desk, entry.decision)
+    form.renew()
+    form.message = _Message(
+        "Taken back; that is in the log too." + (" What you had entered is in the form again." if restored else ""),
+        "calm",
+    )
+
+
+def _restore(desk: _Desk, undone: Decision) -> bool:
+    """Put an undone decision of one's own back into the form, unless something new has been begun there."""
+    if not kept_form(desk.bench, desk.case_id).fields.empty:
+        return False
+    code = undone.extra.get("reason_code", "")
+    known = undone.verdict is not None and code in {reason.code for reason in reasons_for(undone.verdict)}
+    keep_form(
+        desk.bench,
+        desk.case_id,
+        FormFields(
+            verdict=undone.verdict,
+            reason=code if known else "",
+            other=undone.reason if code == OTHER else "",
+            note=undone.note,
+            corrected=undone.corrected_answer,
+        ),
+    )
+    return True
+
+
+def _turn_iteration(desk: _Desk, step: int) -> None:
+    if desk.run is None:
+        return
+    turned = min(max(desk.at + step, 0), len(desk.run.iterations) - 1)
+    address.put("iteration", str(turned + 1) if turned else "")
+
+
+def _next_waiting(desk: _Desk, form: _Form, *, skip: bool) -> None:
+    skipped: list[str] = st.session_state.setdefault(_SKIPPED, [])
+    if skip and desk.case_id not in skipped:
+        skipped.append(desk.case_id)
+    found = next_waiting(desk.bench.store, desk.case_id, desk.place.wanted, skipped)
+    if found is None and skipped:
+        nothing = f"Nothing else waits in this queue but what you skipped ({spoken(len(skipped), 'case')})."
+        skipped.clear()
+        _open(form, None, f"{nothing} N goes through those again.")
+        return
+    _open(form, found, "Nothing is left in this queue. Choose other filters in the queue, or import more cases.")
+
+
+def _beside(desk: _Desk, *, forward: bool) -> str | None:
+    return desk.bench.store.cases.beside(desk.case_id, desk.place.wanted, forward=forward)
+
+
+def _open(form: _Form, case_id: str | None, nothing: str) -> None:
+    if case_id is None:
+        form.message = _Message(nothing, "calm")
+        return
+    address.open_case(case_id)
+
+
+def _data(desk: _Desk, form: _Form) -> dict[str, Any]:
+    """Everything the component draws."""
+    bench, view = desk.bench, desk.view
+    kept = kept_form(bench, desk.case_id)
+    iteration = desk.run.iterations[desk.at] if desk.run else None
+    history = forms.history(view.history)
+    override = kept.fields.verdict == "override"
+    corrected = desk.answer if kept.fields.corrected is None else kept.fields.corrected
+    return {
+        "case": desk.case_id,
+        "form": form.token,
+        "reviewer": reviewer() or "",
+        "done": _decided(desk, form)[:50],
+        "ack": form.ack,
+        "handled": form.handled,
+        "seen": view.summary.version,
+        "draft": kept.fields.model_dump(mode="json"),
+        "saved_at": kept.saved_at,
+        "restored": form.restored,
+        "message": vars(form.message) if form.message else None,
+        "answer": desk.answer,
+        "longest": max(forms.LONGEST_ANSWER, len(desk.answer)),
+        "verdicts": [
+            {"code": code, "text": word.text, "tone": word.tone, "meaning": word.meaning}
+            for code, word in forms.VERDICTS.items()
+        ],
+        "reasons": forms.reasons(iteration),
+        "check": forms.check(corrected, view.case.evidence, bench.settings) if override else None,
+        "labels": {
+            "base": forms.label_base(desk.run, desk.at),
+            "rows": forms.label_rows(iteration) if iteration else [],
+            "choices": forms.choices(),
+        },
+        "standing": _standing(desk, history),
+        "history": history,
+        "go": {
+            "waiting": desk.place.waiting > 0,
+            "says": f"{desk.place.waiting:,} waiting in this queue"
+            if desk.place.waiting
+            else "Nothing waits in this queue",
+        },
+        "keys": keys.key_map(),
+    }
+
+
+def _standing(desk: _Desk, history: list[forms.HistoryRow]) -> dict[str, Any] | None:
+    """The entry that decides the case now; a person can undo what a person decided."""
+    entry = desk.view.decision
+    row = next((row for row in history if entry and row["id"] == entry.id), None)
+    if entry is None or row is None or entry.decision is None:
+        return None
+    if entry.decision.kind != "decision":
+        return None
+    return {**row, "undoable": True}
+
+
+def _nothing() -> None:
+    """A trigger is delivered only where a callback is named for it."""

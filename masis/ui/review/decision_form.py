@@ -1,0 +1,341 @@
+"""The decision form as plain data: what the component is shown, and what it posts read back. Pure.
+
+What a browser posts is from outside: it is read field by field, and what makes no sense in it is dropped.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple, TypedDict, cast, get_args
+
+from pydantic import Field
+
+from masis.api.audits import audit_citations
+from masis.schema.base import Record
+from masis.schema.case import Evidence
+from masis.schema.review import Decision, LogEntry, TargetLabel, Verdict
+from masis.schema.run import Iteration, Run
+from masis.services.reviews import OTHER, reason_text, reasons_for, suggested
+from masis.settings import Settings
+from masis.ui.review.answer_view import LabelData, label
+from masis.ui.review.marks import reference_marks
+from masis.ui.shell.wording import REFERENCE, VERDICT, Word
+
+LONGEST_NAME = 80
+LONGEST_NOTE = 4_000
+LONGEST_ANSWER = 150_000
+"""Characters; a text area gets slow past 200,000."""
+
+ROWS_LABELLED = 120
+EXCERPT = 220
+OFFENDERS_NAMED = 5
+
+VERDICTS: dict[Verdict, Word] = {
+    "approve": Word("Approve", "good", "The answer shown can be vouched for"),
+    "override": Word("Override", "busy", "Correct the answer yourself"),
+    "reject": Word("Reject", "bad", "The answer must not be used"),
+    "escalate": Word("Escalate", "warn", "It needs more evidence or another reviewer"),
+}
+DECIDED: dict[Verdict, Word] = {
+    "approve": Word("Approved", "good"),
+    "override": Word("Overridden", "busy"),
+    "reject": Word("Rejected", "bad"),
+    "escalate": Word("Escalated", "warn"),
+}
+CLAIM_CHOICES = ("supported", "partial", "contradicted", "unsupported", "unverifiable")
+REFERENCE_CHOICES = ("valid", "fabricated", "misattributed", "needless", "unsupported", "contradicts")
+
+_UNKEPT = re.compile("[\x00\ud800-\udfff]")
+
+
+class FormFields(Record):
+    """What stands in the form. ``corrected`` is None while the answer is untouched; ``labels`` by iteration."""
+
+    verdict: Verdict | None = None
+    reason: str = ""
+    other: str = ""
+    note: str = ""
+    corrected: str | None = None
+    labels: dict[str, dict[str, str]] = Field(default_factory=dict)
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing has been put in."""
+        return self == FormFields()
+
+
+class Problem(NamedTuple):
+    """Why a form can't be submitted yet, and the field that wants attention."""
+
+    field: str
+    message: str
+
+
+class CheckData(TypedDict):
+    """The citations of the corrected answer, checked."""
+
+    valid: int
+    fabricated: list[str]
+    fabricated_count: int
+    uncited: list[str]
+    uncited_count: int
+
+
+class ReasonData(TypedDict):
+    """A reason as the form offers it."""
+
+    code: str
+    text: str
+    suggested: bool
+
+
+class LabelRow(TypedDict):
+    """One claim or reference that can be labelled; ``key`` names its place in the answer."""
+
+    key: str
+    kind: str
+    text: str
+    where: str
+    machine: LabelData
+    verdict: str
+
+
+class HistoryRow(TypedDict):
+    """One entry of the log in words."""
+
+    id: str
+    at: str
+    who: str
+    what: str
+    tone: str
+    why: str
+    note: str
+    undone: bool
+    corrected: bool
+    labels: int
+
+
+def clean(value: object, longest: int) -> str:
+    """Text as it can be kept: no null byte, no half of a surrogate pair, not longer than allowed."""
+    return _UNKEPT.sub("", value)[:longest] if isinstance(value, str) else ""
+
+
+def read_fields(posted: object) -> FormFields:
+    """The fields a browser posted, or a draft held; what is not a known value is left out."""
+    if not isinstance(posted, dict):
+        return FormFields()
+    verdict = posted.get("verdict")
+    corrected = posted.get("corrected")
+    return FormFields(
+        verdict=cast("Verdict", verdict) if verdict in get_args(Verdict) else None,
+        reason=clean(posted.get("reason"), 60),
+        other=clean(posted.get("other"), 300),
+        note=clean(posted.get("note"), LONGEST_NOTE),
+        corrected=clean(corrected, LONGEST_ANSWER) if isinstance(corrected, str) else None,
+        labels=_read_labels(posted.get("labels")),
+    )
+
+
+def _read_labels(posted: object) -> dict[str, dict[str, str]]:
+    if not isinstance(posted, dict):
+        return {}
+    known = {*CLAIM_CHOICES, *REFERENCE_CHOICES}
+    read = {
+        clean(base, 200): {clean(key, 60): chosen for key, chosen in labels.items() if chosen in known}
+        for base, labels in list(posted.items())[:20]
+        if isinstance(labels, dict)
+    }
+    return {base: labels for base, labels in read.items() if labels}
+
+
+def problem(fields: FormFields, answer: str, reviewer: str) -> Problem | None:
+    """What is still missing, None where the decision is complete."""
+    if fields.verdict is None:
+        return Problem("verdict", "Choose a verdict first: approve, override, reject or escalate.")
+    if fields.verdict == "override":
+        corrected = answer if fields.corrected is None else fields.corrected
+        if not corrected.strip():
+            return Problem("corrected", "An override needs the corrected answer.")
+        if corrected == answer:
+            return Problem(
+                "corrected", "Nothing in the answer has been changed yet. Correct it, or approve it as it is."
+            )
+    if fields.reason == OTHER and not fields.other.strip():
+        return Problem("other", "Say the reason in your own words.")
+    if fields.verdict in ("override", "reject") and not _reason(fields):
+        return Problem("reason", f"Give a reason: {fields.verdict} needs one.")
+    if not reviewer.strip():
+        return Problem("reviewer", "Type your name: it is kept with every decision.")
+    return None
+
+
+def _reason(fields: FormFields) -> str:
+    known = {reason.code for reason in reasons_for(fields.verdict)} if fields.verdict else set()
+    return reason_text(fields.reason, fields.other) if fields.reason in known else ""
+
+
+def decision_of(
+    fields: FormFields,
+    *,
+    case_id: str,
+    run: Run | None,
+    index: int,
+    reviewer: str,
+    token: str,
+    machine_shown: tuple[str, ...],
+) -> Decision:
+    """The decision a complete form makes (``problem`` found none)."""
+    base = label_base(run, index)
+    reason = _reason(fields)
+    return Decision(
+        reviewer=reviewer.strip(),
+        case_id=case_id,
+        run_id=run.id if run else None,
+        iteration=index + 1 if run else None,
+        verdict=fields.verdict,
+        reason=reason,
+        note=fields.note.strip(),
+        corrected_answer=fields.corrected if fields.verdict == "override" else None,
+        labels=tuple(target_labels(run.iterations[index], fields.labels.get(base, {}))) if run else (),
+        machine_shown=machine_shown if run else (),
+        token=token,
+        extra={"reason_code": fields.reason} if reason else {},
+    )
+
+
+def label_base(run: Run | None, index: int) -> str:
+    """The name under which labels of one iteration are drafted: they are about its words only."""
+    return f"{run.id}/{index + 1}" if run else ""
+
+
+def check(answer: str, evidence: Iterable[Evidence], settings: Settings | None = None) -> CheckData:
+    """What the citation engine says about an answer being corrected."""
+    audit = audit_citations(answer, evidence, settings)
+    fabricated = list(dict.fromkeys(audit.invalid_citations))
+    return {
+        "valid": sum(citation.status == "valid" for citation in audit.citations),
+        "fabricated": [_shortened(each, 60) for each in fabricated[:OFFENDERS_NAMED]],
+        "fabricated_count": len(audit.invalid_citations),
+        "uncited": [_shortened(each, 160) for each in audit.uncited_claims[:OFFENDERS_NAMED]],
+        "uncited_count": len(audit.uncited_claims),
+    }
+
+
+def reasons(iteration: Iteration | None) -> dict[str, list[ReasonData]]:
+    """The reasons for each verdict, with those that the findings of an iteration speak for."""
+    rules = {issue.rule for issue in iteration.issues} if iteration else set()
+    return {
+        verdict: [
+            {"code": reason.code, "text": reason.text, "suggested": reason.code in suggested(verdict, rules)}
+            for reason in reasons_for(verdict)
+        ]
+        for verdict in VERDICTS
+    }
+
+
+class _Target(NamedTuple):
+    key: str
+    kind: str
+    start: int
+    end: int
+    verdict: str
+
+
+def _targets(iteration: Iteration) -> list[_Target]:
+    """Claims and references that have a place in the answer, in its order, each place once."""
+    found: dict[str, _Target] = {}
+    for claim_check in iteration.claims:
+        start, end = claim_check.claim.start, claim_check.claim.end
+        if start is not None and end is not None and start < end:
+            key = f"claim:{start}-{end}"
+            found.setdefault(key, _Target(key, "claim", start, end, claim_check.verdict))
+    marks = reference_marks(iteration)
+    for number, citation in enumerate(iteration.citation_audit.citations):
+        key = f"reference:{citation.start}-{citation.end}"
+        found.setdefault(key, _Target(key, "reference", citation.start, citation.end, marks[number]))
+    return sorted(found.values(), key=lambda target: (target.start, target.end))
+
+
+def label_rows(iteration: Iteration) -> list[LabelRow]:
+    """What of an iteration can be labelled, with the machine's verdict on each."""
+    return [
+        {
+            "key": target.key,
+            "kind": target.kind,
+            "text": _shortened(iteration.answer[target.start : target.end], EXCERPT),
+            "where": _before(iteration.answer, target.start) if target.kind == "reference" else "",
+            "machine": label((VERDICT if target.kind == "claim" else REFERENCE)[target.verdict]),
+            "verdict": target.verdict,
+        }
+        for target in _targets(iteration)[:ROWS_LABELLED]
+    ]
+
+
+def target_labels(iteration: Iteration, chosen: dict[str, str]) -> Iterable[TargetLabel]:
+    """The labels given, each with the words it is about taken from the answer itself."""
+    for target in _targets(iteration):
+        if (given := chosen.get(target.key)) is not None:
+            yield TargetLabel(
+                target="claim" if target.kind == "claim" else "reference",
+                start=target.start,
+                end=target.end,
+                text=iteration.answer[target.start : target.end],
+                label=given,
+                note="agrees with the audit" if given == target.verdict else f"the audit says {target.verdict}",
+            )
+
+
+def _before(answer: str, start: int) -> str:
+    """The last words before a reference, so that one ``[1]`` can be told from another."""
+    words = answer[max(0, start - 60) : start].rstrip("[( ").replace("\n", " ")
+    return words if start <= 60 else "…" + words.partition(" ")[2]
+
+
+def choices() -> dict[str, list[tuple[str, str]]]:
+    """The labels that can be given, by what they are given to."""
+    return {
+        "claim": [(code, VERDICT[code].text) for code in CLAIM_CHOICES],
+        "reference": [(code, REFERENCE[code].text) for code in REFERENCE_CHOICES],
+    }
+
+
+def history(entries: Sequence[LogEntry]) -> list[HistoryRow]:
+    """The log of a case in words, in the order given."""
+    undone = {entry.decision.undoes for entry in entries if entry.decision and entry.decision.undoes}
+    words = {entry.id: _what(entry, {}) for entry in entries}
+    return [_history_row(entry, _what(entry, words), entry.id in undone) for entry in entries]
+
+
+def _history_row(entry: LogEntry, what: Word, undone: bool) -> HistoryRow:
+    decision = entry.decision
+    return {
+        "id": entry.id,
+        "at": entry.at,
+        "who": decision.reviewer if decision else "",
+        "what": what.text,
+        "tone": what.tone,
+        "why": decision.reason if decision else "",
+        "note": decision.note if decision else "",
+        "undone": undone,
+        "corrected": bool(decision and decision.corrected_answer),
+        "labels": len(decision.labels) if decision else 0,
+    }
+
+
+def _what(entry: LogEntry, words: dict[str, Word]) -> Word:
+    decision: Any = entry.decision
+    if decision is None:
+        return Word("Redacted", "calm")
+    if decision.kind == "undo":
+        taken_back = words.get(decision.undoes)
+        return Word(f"Took back “{taken_back.text}”" if taken_back else "Took a decision back", "calm")
+    if decision.kind == "policy_accept":
+        return Word("Accepted by policy", "good")
+    if decision.kind == "redaction":
+        return Word("Redacted an entry", "calm")
+    return DECIDED[decision.verdict]
+
+
+def _shortened(text: str, longest: int) -> str:
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"

@@ -1,0 +1,314 @@
+"""The decision log: who decided what, when and why; whether the log is whole; what was decided, to take elsewhere."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from datetime import date, timedelta
+from typing import BinaryIO, get_args
+
+import streamlit as st
+
+from masis.datasets.writers import DECIDED, write_decided, write_log_csv
+from masis.errors import StoreError, UnknownRecord
+from masis.schema.review import CaseState, EntryKind, EntrySource, LogCheck, LogEntry, Verdict
+from masis.services import Workbench
+from masis.store.records import CaseSummary, DecisionFilter
+from masis.ui.components import decision_log
+from masis.ui.review.diff import word_changes
+from masis.ui.review.entries import KIND_WORD, SOURCE_WORD, VERDICT_WORD, Around, DiffPiece, entry_detail, entry_row
+from masis.ui.shell import address
+from masis.ui.shell.served_database import told_command
+from masis.ui.shell.wording import spoken
+
+CHECKED_AT_ONCE = 2_000
+"""Entries that are checked whenever the page opens; a longer log is checked when asked."""
+
+KINDS: tuple[EntryKind, ...] = get_args(EntryKind)
+SOURCES: tuple[EntrySource, ...] = get_args(EntrySource)
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
+FILTERS = ("case", "reviewer", "verdict", "kind", "source", "since", "until")
+
+
+def show_decisions(bench: Workbench) -> None:
+    """The page of the log."""
+    title, export = st.columns([5, 1], vertical_alignment="bottom")
+    title.title("Decisions")
+    head = bench.store.decisions.head()
+    if not head.length:
+        _show_none_yet()
+        return
+    with export.popover("Export", icon=":material/download:", width="stretch"):
+        _exports(bench)
+    _chain(bench, head.length, head.digest)
+    _controls(bench.store.decisions.reviewers())
+    wanted = log_filter()
+    page = bench.store.decisions.entries(wanted)
+    pages = max(1, -(-page.total // wanted.size))
+    if wanted.page > pages:
+        address.put("page", str(pages) if pages > 1 else "")
+        st.rerun()
+    if not page.total:
+        st.markdown("**No entry matches.** Choose fewer filters.")
+        st.button("Clear filters", on_click=_clear)
+        return
+    _counted(page.total, narrowed=any(address.value(name) for name in FILTERS))
+    _log(bench, page.rows)
+    if pages > 1:
+        st.session_state["log-page"] = wanted.page
+        st.pagination(pages, key="log-page", on_change=_turn_page)
+
+
+def log_filter() -> DecisionFilter:
+    """The entries the address asks for."""
+    until = _day("until")
+    return DecisionFilter(
+        case_id=address.value("case") or None,
+        reviewers=tuple(address.words("reviewer")),
+        kinds=tuple(address.several("kind", KINDS)),
+        sources=tuple(address.several("source", SOURCES)),
+        verdicts=tuple(address.several("verdict", VERDICTS)),
+        since=since.isoformat() if (since := _day("since")) else None,
+        until=(until + timedelta(days=1)).isoformat() if until and until < date.max else None,
+        newest_first=address.value("order") != "oldest",
+        page=address.number("page"),
+        size=address.PAGE_SIZE,
+    )
+
+
+def _day(name: str) -> date | None:
+    try:
+        return date.fromisoformat(address.value(name))
+    except ValueError:
+        return None
+
+
+def around(bench: Workbench, entry: LogEntry) -> Around:
+    """What belongs to an entry, asked of the store."""
+    decision = entry.decision
+    if decision is None:
+        return Around()
+    store = bench.store
+    named = decision.undoes or decision.extra.get("redacts")
+    undone = store.decisions.get(named) if isinstance(named, str) else None
+    undos = store.decisions.entries(DecisionFilter(case_id=decision.case_id, kinds=("undo",), size=200)).rows
+    by = next((undo for undo in undos if undo.decision and undo.decision.undoes == entry.id), None)
+    return Around(_case(bench, decision.case_id), undone, by)
+
+
+def _case(bench: Workbench, case_id: str) -> CaseSummary | None:
+    try:
+        return bench.store.cases.summary(case_id)
+    except UnknownRecord:
+        return None
+
+
+def _log(bench: Workbench, entries: tuple[LogEntry, ...]) -> None:
+    opened = next((entry for entry in entries if entry.id == address.value("entry")), None)
+    clicked = decision_log(
+        {
+            "brief": False,
+            "rows": [entry_row(entry, around(bench, entry)) for entry in entries],
+            "opened": opened.id if opened else "",
+            "detail": entry_detail(opened, _correction(bench, opened)) if opened else None,
+        },
+        key="decision-log",
+    )
+    if clicked.entry is not None:
+        address.put("entry", clicked.entry)
+        st.rerun()
+    if clicked.case:
+        st.switch_page("pages/review.py", query_params={"case": clicked.case})
+    if clicked.href and opened and opened.decision:
+        st.switch_page("pages/review.py", query_params=_run_parameters(opened))
+
+
+def _run_parameters(entry: LogEntry) -> dict[str, str]:
+    decision = entry.decision
+    if decision is None:
+        return {}
+    given = {"case": decision.case_id, "run": decision.run_id or "", "iteration": str(decision.iteration or "")}
+    return {name: text for name, text in given.items() if text}
+
+
+def _correction(bench: Workbench, entry: LogEntry) -> list[DiffPiece]:
+    """The corrected answer against the one that was shown; empty where either is unknown."""
+    decision = entry.decision
+    if decision is None or decision.corrected_answer is None or decision.run_id is None:
+        return []
+    try:
+        run = bench.store.runs.get(decision.run_id)
+    except StoreError:  # not finished: what was shown can't be told
+        return []
+    at = decision.iteration
+    shown = run.iterations[at - 1].answer if at is not None and at <= len(run.iterations) else run.final_answer
+    return [{"text": change.text, "kind": change.kind} for change in word_changes(shown, decision.corrected_answer)]
+
+
+def _counted(total: int, *, narrowed: bool) -> None:
+    left, right = st.columns([4, 1], vertical_alignment="center")
+    newest = address.value("order") != "oldest"
+    order = "newest first" if newest else "oldest first"
+    left.caption(f"**{spoken(total, 'entry', 'entries')}**{' match' if narrowed else ''}, {order}")
+    with right.container(horizontal=True, horizontal_alignment="right"):
+        if narrowed:
+            st.button("Clear", type="tertiary", key="clear-log", help="Clear all filters", on_click=_clear)
+        st.button(
+            "Oldest first" if newest else "Newest first",
+            type="tertiary",
+            key="turn-log",
+            icon=":material/swap_vert:",
+            on_click=_turn_order,
+        )
+
+
+def _controls(reviewers: dict[str, int]) -> None:
+    who, since, until, case = st.columns([4, 2, 2, 3], vertical_alignment="bottom")
+    with who:
+        chosen = address.words("reviewer")
+        st.session_state["log-reviewer"] = chosen
+        options = [*reviewers, *(each for each in chosen if each not in reviewers)]
+        st.multiselect(
+            "Who",
+            options,
+            key="log-reviewer",
+            format_func=lambda each: f"{each} ({reviewers.get(each, 0):,})",
+            placeholder="Anyone",
+            on_change=_choose_several,
+            args=("reviewer",),
+        )
+    for place, name, title in ((since, "since", "From"), (until, "until", "To")):
+        with place:
+            st.session_state[f"log-{name}"] = _day(name)
+            st.date_input(title, key=f"log-{name}", format="YYYY-MM-DD", on_change=_choose_day, args=(name,))
+    with case:
+        st.session_state["log-case"] = address.value("case")[:500]
+        st.text_input("Case", key="log-case", placeholder="Its id", max_chars=500, on_change=_choose_case)
+    with st.container(horizontal=True, gap="medium"):
+        _pills("Verdict", "verdict", {name: VERDICT_WORD[name].text for name in VERDICTS})
+        _pills("Kind of entry", "kind", {name: KIND_WORD[name].text for name in KINDS})
+        _pills("By", "source", {name: SOURCE_WORD[name].text for name in SOURCES})
+
+
+def _pills(title: str, name: str, options: dict[str, str]) -> None:
+    st.session_state[f"log-{name}"] = address.several(name, list(options))
+    st.pills(
+        title,
+        list(options),
+        key=f"log-{name}",
+        selection_mode="multi",
+        format_func=options.__getitem__,
+        on_change=_choose_several,
+        args=(name,),
+    )
+
+
+def _chain(bench: Workbench, length: int, head: str) -> None:
+    """Whether every entry fits the one before, with the figures to hold against it later."""
+    asked = st.session_state.get("log-checked") == head
+    if length > CHECKED_AT_ONCE and not asked:
+        line, button = st.columns([5, 1], vertical_alignment="center")
+        line.markdown(f":material/link: {spoken(length, 'entry', 'entries')}, head `{head[:12]}…`: not checked yet.")
+        button.button("Check the log", on_click=_remember_check, args=(head,), width="stretch")
+        return
+    check = bench.verify_log()
+    if check.whole:
+        st.markdown(chain_words(check))
+        return
+    st.error("The decision log is not whole: an entry was changed or taken away.", icon=":material/link_off:")
+    st.text("\n".join(check.broken[:20]))
+    st.caption("`masis verify-log` lists everything that is wrong.")
+
+
+def chain_words(check: LogCheck) -> str:
+    """A whole log in a line."""
+    redacted = f", {check.redacted} of them redacted" if check.redacted else ""
+    return (
+        f":green[:material/verified:] The log is whole: {spoken(check.length, 'entry', 'entries')}{redacted}, "
+        f"head `{check.head[:12]}…`. Every entry fits the one before it."
+    )
+
+
+def _exports(bench: Workbench) -> None:
+    counts = bench.store.cases.facets().states
+    too = st.checkbox("With those accepted by policy", key="export-accepted", persist_state="session")
+    states: tuple[CaseState, ...] = (*DECIDED, "accepted") if too else DECIDED
+    number = sum(counts.get(state, 0) for state in states)
+    st.download_button(
+        f"{spoken(number, 'decided case')}, JSON Lines",
+        lambda: _written(lambda out: write_decided(bench.store, out, states)),
+        file_name="decided-cases.jsonl",
+        mime="application/jsonl",
+        icon=":material/data_object:",
+        disabled=not number,
+        on_click="ignore",
+        width="stretch",
+        help="Each case as it came in, the decision that stands, the answer that may be used, and what judged it.",
+    )
+    wanted = log_filter()
+    st.download_button(
+        "The log as listed, CSV",
+        lambda: _written(lambda out: write_log_csv(bench.store, out, wanted)),
+        file_name="decision-log.csv",
+        mime="text/csv",
+        icon=":material/table:",
+        on_click="ignore",
+        width="stretch",
+        help="The entries that match the filters, all pages of them.",
+    )
+    st.caption(f"Everything, lossless: {told_command('masis export --out archive.jsonl')}")
+
+
+def _written(write: Callable[[BinaryIO], int]) -> io.BytesIO:
+    out = io.BytesIO()
+    write(out)
+    return out
+
+
+def _show_none_yet() -> None:
+    st.markdown(
+        "**Nothing has been decided yet.** Whoever approves, overrides, rejects or escalates a case on the review desk "
+        "leaves an entry here, and so does the policy that accepts an audit without findings. Entries are only ever "
+        "added: a change of mind is an entry of its own, and each carries a digest of the one before."
+    )
+    st.page_link(
+        "pages/queue.py",
+        label="To the cases that wait for a decision",
+        icon=":material/checklist:",
+        query_params={"state": "needs_review"},
+    )
+
+
+def _remember_check(head: str) -> None:
+    st.session_state["log-checked"] = head
+
+
+def _choose_several(name: str) -> None:
+    address.put_words(name, st.session_state[f"log-{name}"])
+    address.put("page", "")
+
+
+def _choose_day(name: str) -> None:
+    chosen = st.session_state[f"log-{name}"]
+    address.put(name, chosen.isoformat() if chosen else "")
+    address.put("page", "")
+
+
+def _choose_case() -> None:
+    address.put("case", st.session_state["log-case"].strip())
+    address.put("page", "")
+
+
+def _turn_page() -> None:
+    chosen = st.session_state["log-page"]
+    address.put("page", str(chosen) if chosen > 1 else "")
+
+
+def _turn_order() -> None:
+    address.put("order", "" if address.value("order") == "oldest" else "oldest")
+    address.put("page", "")
+
+
+def _clear() -> None:
+    for name in (*FILTERS, "page", "entry"):
+        address.put(name, "")

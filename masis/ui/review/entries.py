@@ -1,0 +1,176 @@
+"""Entries of the decision log as the pages show them: who, when, what, why, and what became of it. Pure.
+
+What the store has to be asked for comes in as ``Around``, so that nothing here reads anything.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, NotRequired, TypedDict
+
+from masis.schema.review import Decision, LogEntry
+from masis.store.records import CaseSummary
+from masis.ui.review.answer_view import LabelData, label
+from masis.ui.shell.address import link
+from masis.ui.shell.wording import Word
+
+VERDICT_WORD: dict[str, Word] = {
+    "approve": Word("Approved", "good", "A person found the answer fit for use"),
+    "override": Word("Overridden", "good", "A person corrected the answer"),
+    "reject": Word("Rejected", "bad", "A person found the answer unfit for use"),
+    "escalate": Word("Escalated", "warn", "A person wants more evidence or another reviewer"),
+}
+KIND_WORD: dict[str, Word] = {
+    "decision": Word("Decision", "calm", "A verdict on a case"),
+    "undo": Word("Taken back", "calm", "Takes an earlier entry back"),
+    "policy_accept": Word("Accepted by policy", "calm", "Nothing in the run asked for a person"),
+    "redaction": Word("Redaction", "warn", "Removes what was written in an earlier entry"),
+}
+SOURCE_WORD: dict[str, Word] = {
+    "HUMAN": Word("person", "calm"),
+    "LLM_JUDGE": Word("model", "calm"),
+    "CODE": Word("rule", "calm"),
+}
+REMOVED = Word("Redacted", "warn", "What was written in this entry was removed; a later entry says by whom and why")
+
+
+class Around(NamedTuple):
+    """What belongs to an entry: its case, the entry it takes back or redacts, the one that took it back."""
+
+    case: CaseSummary | None = None
+    undone: LogEntry | None = None
+    undone_by: LogEntry | None = None
+
+
+class CaseLink(TypedDict):
+    """A case to open."""
+
+    id: str
+    question: str
+    href: str
+
+
+class LabelGiven(TypedDict):
+    """A person's label on a part of the answer."""
+
+    target: str
+    text: str
+    label: str
+    note: str
+
+
+class DiffPiece(TypedDict):
+    """A stretch of a correction: kept, taken out or put in."""
+
+    text: str
+    kind: str
+
+
+class EntryRow(TypedDict):
+    """One entry as the list draws it."""
+
+    id: str
+    seq: int
+    at: str
+    who: str
+    source: str
+    label: LabelData
+    about: str
+    taken_back: str
+    case: NotRequired[CaseLink]
+    reason: str
+    note: str
+    more: list[str]
+
+
+class EntryDetail(TypedDict):
+    """What is shown under an entry that was opened."""
+
+    labels: list[LabelGiven]
+    correction: list[DiffPiece]
+    corrected: str
+    facts: list[tuple[str, str]]
+    run: NotRequired[CaseLink]
+
+
+def entry_row(entry: LogEntry, around: Around) -> EntryRow:
+    """One entry with what belongs to it."""
+    decision = entry.decision
+    row: EntryRow = {
+        "id": entry.id,
+        "seq": entry.seq,
+        "at": entry.at,
+        "who": decision.reviewer if decision else "",
+        "source": SOURCE_WORD[decision.source].text if decision else "",
+        "label": label(entry_word(entry)),
+        "about": _about(decision, around),
+        "taken_back": _taken_back(around.undone_by),
+        "reason": decision.reason if decision and decision.kind != "policy_accept" else "",
+        "note": decision.note if decision else "",
+        "more": _more(decision),
+    }
+    if around.case is not None:
+        row["case"] = {
+            "id": around.case.id,
+            "question": around.case.query,
+            "href": link("review", case=around.case.id),
+        }
+    return row
+
+
+def entry_word(entry: LogEntry) -> Word:
+    """What an entry says, in a word."""
+    decision = entry.decision
+    if decision is None:
+        return REMOVED
+    return VERDICT_WORD[decision.verdict or ""] if decision.kind == "decision" else KIND_WORD[decision.kind]
+
+
+def _about(decision: Decision | None, around: Around) -> str:
+    if decision is None:
+        return "what was written here was removed"
+    if decision.kind == "redaction":
+        return f"the text of entry {around.undone.seq}" if around.undone else ""
+    undone = around.undone
+    if undone is None:
+        return ""
+    who = f" by {undone.decision.reviewer}" if undone.decision else ""
+    return f"“{entry_word(undone).text}”{who}, entry {undone.seq}"
+
+
+def _taken_back(by: LogEntry | None) -> str:
+    if by is None:
+        return ""
+    return f"taken back by {by.decision.reviewer}" if by.decision else "taken back"
+
+
+def _more(decision: Decision | None) -> list[str]:
+    if decision is None:
+        return []
+    more = ["corrected answer"] if decision.corrected_answer is not None else []
+    if decision.labels:
+        more.append(f"{len(decision.labels)} {'label' if len(decision.labels) == 1 else 'labels'}")
+    return more
+
+
+def entry_detail(entry: LogEntry, correction: list[DiffPiece]) -> EntryDetail:
+    """Everything else an entry holds; ``correction`` is the corrected answer against the one that was shown."""
+    decision = entry.decision
+    facts = [("Entry", f"{entry.seq} · {entry.id}"), ("Time", entry.at), ("Digest", entry.digest)]
+    detail: EntryDetail = {"labels": [], "correction": correction, "corrected": "", "facts": facts}
+    if decision is None:
+        return detail
+    detail["labels"] = [
+        {"target": each.target, "text": each.text, "label": each.label, "note": each.note} for each in decision.labels
+    ]
+    detail["corrected"] = decision.corrected_answer or ""
+    if decision.machine_shown:
+        facts.append(("The machine showed", ", ".join(word.replace("_", " ") for word in decision.machine_shown)))
+    facts += [(f"Version of {name}", text) for name, text in decision.versions.items()]
+    if decision.run_id:
+        at = f", iteration {decision.iteration}" if decision.iteration else ""
+        detail["run"] = {
+            "id": decision.run_id,
+            "question": f"{decision.run_id}{at}",
+            "href": link("review", case=decision.case_id, run=decision.run_id, iteration=str(decision.iteration or "")),
+        }
+    return detail

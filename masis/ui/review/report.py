@@ -1,0 +1,109 @@
+"""The audit report of one case: a page of HTML that needs nothing else, to print or to hand on.
+
+No script, no image, no font from elsewhere; every text is escaped by the template. The same store gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from masis.schema.review import LogEntry
+from masis.schema.run import Run
+from masis.services import CaseView
+from masis.settings import Settings
+from masis.store.records import LogHead
+from masis.ui.review import scores
+from masis.ui.review.answer_view import EVIDENCE_SHOWN, desk, unaudited_desk
+from masis.ui.shell.wording import FLAG, STATE, STOPPED, spoken
+
+VERDICT_SAYS = {"approve": "Approved", "override": "Overridden", "reject": "Rejected", "escalate": "Escalated"}
+
+_TEMPLATES = Environment(
+    loader=PackageLoader("masis.ui", "."),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+
+
+def case_report(view: CaseView, head: LogHead, run: Run | None = None) -> str:
+    """The report of a case as HTML; of its newest finished run unless another one of the case is given.
+
+    ``head`` is the log's length and last digest, so that the report can be held against the log later.
+    """
+    run = run or view.run
+    return _TEMPLATES.get_template("report.html").render(
+        case=view.case,
+        digest=view.case.digest(),
+        state=STATE[view.state],
+        standing=_standing(view),
+        run=run,
+        stopped=STOPPED[run.termination_reason] if run else "",
+        flags=[word for flag, word in FLAG.items() if run and flag in view.summary.flags],
+        desks=_desks(view, run),
+        plain=unaudited_desk(view.case, ""),
+        table=scores.score_table(run, run.best or 0) if run and run.iterations else None,
+        settings=_changed_settings(run) if run else [],
+        history=[_entry(entry) for entry in reversed(view.history)],
+        head=head,
+        evidence_left_out=max(0, len(view.case.evidence) - EVIDENCE_SHOWN),
+        spoken=spoken,
+        at=_at,
+    )
+
+
+def report_name(case_id: str) -> str:
+    """A file name for a case's report: letters, digits and hyphens, whatever the id holds."""
+    return f"audit-{re.sub(r'[^A-Za-z0-9]+', '-', case_id).strip('-')[:80] or 'case'}.html"
+
+
+def _desks(view: CaseView, run: Run | None) -> list[dict[str, Any]]:
+    """Every iteration as the desk shows it."""
+    if run is None:
+        return []
+    return [
+        {
+            "title": f"Iteration {iteration.iteration_number}",
+            "origin": "revised by the loop" if index else "drafted here" if run.draft else "as it came",
+            "best": index == run.best,
+            "desk": desk(view.case, run, index),
+            "rules": scores.score_table(run, index)["rules"],
+        }
+        for index, iteration in enumerate(run.iterations)
+    ]
+
+
+def _standing(view: CaseView) -> dict[str, Any] | None:
+    return _entry(view.decision) if view.decision else None
+
+
+def _entry(entry: LogEntry) -> dict[str, Any]:
+    decision = entry.decision
+    if decision is None:
+        said = "Redacted: what was written here was removed; the log says when and by whom"
+    elif decision.kind == "policy_accept":
+        said = "Accepted by policy"
+    elif decision.kind == "undo":
+        said = f"Took back entry {decision.undoes}"
+    elif decision.kind == "redaction":
+        said = f"Redacted entry {decision.extra.get('redacts', '')}"
+    else:
+        said = VERDICT_SAYS[decision.verdict or ""]
+    return {"entry": entry, "decision": decision, "said": said, "at": _at(entry.at)}
+
+
+def _at(time: str) -> str:
+    """A time of the store as people read it, in UTC."""
+    return f"{time[:10]} {time[11:16]} UTC" if len(time) >= 16 else time
+
+
+def _changed_settings(run: Run) -> list[tuple[str, Any, Any]]:
+    """Settings of the run that are not the default, with the default beside each."""
+    default = Settings().model_dump(mode="json")
+    return [
+        (name, value, default.get(name)) for name, value in sorted(run.settings.items()) if value != default.get(name)
+    ]

@@ -1,0 +1,60 @@
+"""What calls to models took, in words: tokens, how many of them from a cache, dollars. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from masis.llm.prices import dollars
+from masis.schema.calls import Usage
+from masis.schema.run import Event, Run
+from masis.ui.shell.wording import spoken
+
+
+def spent(usage: Usage) -> str:
+    """``12 calls, 34,120 tokens (40% from a cache), $0.1200``."""
+    words = [spoken(usage.calls, "call"), _tokens(usage)]
+    if usage.tries > usage.calls:
+        words.insert(1, spoken(usage.tries - usage.calls, "retry", "retries"))
+    if usage.repaired:
+        words.append(f"{spoken(usage.repaired, 'reply', 'replies')} mended")
+    words.append("cost unknown" if usage.cost_usd is None else dollars(usage.cost_usd))
+    return ", ".join(words)
+
+
+def _tokens(usage: Usage) -> str:
+    tokens = usage.prompt_tokens + usage.completion_tokens
+    if not usage.cached_tokens:
+        return f"{tokens:,} tokens"
+    return f"{tokens:,} tokens ({usage.cached_tokens / usage.prompt_tokens:.0%} of those sent came from a cache)"
+
+
+def spent_so_far(events: Iterable[Event]) -> str:
+    """What the calls of a run under way have taken; "" where none has ended."""
+    calls = [event.data for event in events if event.kind == "call_finished"]
+    if not calls:
+        return ""
+    costs = [call["cost_usd"] for call in calls if call.get("cost_usd") is not None]
+    return spent(
+        Usage(
+            calls=len(calls),
+            tries=_sum(calls, "tries"),
+            prompt_tokens=_sum(calls, "prompt_tokens"),
+            cached_tokens=_sum(calls, "cached_tokens"),
+            completion_tokens=_sum(calls, "completion_tokens"),
+            cost_usd=sum(costs) if costs else None,
+            repaired=sum(bool(call.get("repaired")) for call in calls),
+        )
+    )
+
+
+def spent_by_role(run: Run) -> list[str]:
+    """What each role took, the whole run first; empty where no model was asked."""
+    if not run.calls:
+        return []
+    roles = [f"{role.capitalize()}: {spent(usage)}" for role, usage in run.usage_by_role().items()]
+    return [f"{spent(run.usage)}.", *roles]
+
+
+def _sum(calls: Iterable[Mapping[str, Any]], name: str) -> int:
+    return sum(int(call.get(name) or 0) for call in calls)

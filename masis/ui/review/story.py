@@ -1,0 +1,118 @@
+"""What a reader must know about a run as a whole: what was chosen and why, why it stopped, what went wrong. Pure."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypedDict
+
+from masis.schema.run import Iteration, Run
+from masis.settings import OFFLINE
+from masis.store.records import RunSummary
+from masis.ui.review.spending import spent_by_role
+from masis.ui.shell.wording import STOPPED, spoken
+
+OFFLINE_SAYS = "No language model was involved: rules and measurements judged this answer."
+MOST_WARNINGS = 12
+
+
+class StoryRow(NamedTuple):
+    """One thing to say: what it is about, the lines, how it feels ("" or "warning")."""
+
+    title: str
+    lines: list[str]
+    tone: str = ""
+
+
+class Story(TypedDict):
+    """Everything there is to say."""
+
+    rows: list[StoryRow]
+
+
+def story(run: Run, shown: int) -> Story:
+    """What happened in a run; the critic's words are those on iteration ``shown`` (from 0)."""
+    critique = run.iterations[shown].critique
+    said = f"Unscored: {critique.unscored.reason}" if critique.unscored else critique.critique_reasoning
+    rows = [
+        StoryRow("Chosen", [chosen(run)]),
+        StoryRow("Ended", [ended(run)]),
+        StoryRow("Judged by", [judges(run)]),
+        StoryRow("Spent", spent_by_role(run)) if run.calls else None,
+        StoryRow(f"The critic on iteration {shown + 1}", [said, *critique.notes]) if said else None,
+        StoryRow("Not as it should be", _warnings(run), "warning") if run.warnings else None,
+    ]
+    return {"rows": [row for row in rows if row]}
+
+
+def asks_for_a_person(run: Run) -> list[str]:
+    """Why a person should look; where the audit ended with an error, what went wrong is said with it."""
+    why = f" {run.warnings[-1].message}" if run.warnings else ""
+    return [reason.message + (why if reason.code == "error" else "") for reason in run.review_reasons]
+
+
+def nothing_found(iteration: Iteration) -> str:
+    """What it means that an iteration has no findings: that all is well only where something was looked at."""
+    if iteration.critique.unscored is not None and iteration.claims:
+        return "Nothing was found, but the critique came to no result: what it would have objected to is not known."
+    if not any(check.verdict not in ("unverifiable", "unscored") for check in iteration.claims):
+        return "Nothing was found, because nothing could be checked: no claim of the answer could be held to evidence."
+    return "Nothing was found: every checked sentence is cited, and its evidence bears it."
+
+
+def chosen(run: Run) -> str:
+    """Which iteration's answer is the final one, and why."""
+    best = run.best_iteration
+    if best is None:
+        return "No iteration was finished, so there is no answer to choose."
+    number = best.iteration_number
+    if len(run.iterations) == 1:
+        return "Iteration 1: there is no other."
+    if best.quality_score is None:
+        return f"Iteration {number}, the original: no iteration could be scored."
+    others = [
+        f"{_figure(it.quality_score)} in iteration {it.iteration_number}" for it in run.iterations if it is not best
+    ]
+    tied = [it for it in run.iterations if it is not best and it.quality_score == best.quality_score]
+    why = "the earliest of those with the highest quality" if tied else "it has the highest quality"
+    return f"Iteration {number}: {why}, {_figure(best.quality_score)} against {' and '.join(others)}."
+
+
+def ended(run: Run) -> str:
+    """Why the loop went no further."""
+    return f"After {spoken(len(run.iterations), 'iteration')}, because {STOPPED[run.termination_reason]}."
+
+
+def judges(run: Run) -> str:
+    """Who judged."""
+    roles: dict[str, list[str]] = {}
+    for role, model in run.models.items():
+        roles.setdefault(model, []).append(role)
+    if set(roles) == {OFFLINE}:
+        return OFFLINE_SAYS
+    return "; ".join(f"{model} ({', '.join(filled)})" for model, filled in roles.items()) + "."
+
+
+def run_name(run: RunSummary) -> str:
+    """A run in a list: ``12 Nov 14:02, offline, 3 iterations``."""
+    models = sorted({model for model in run.models.values() if model != OFFLINE}) or [OFFLINE]
+    facts = [spoken(run.iterations, "iteration")] if run.iterations else []
+    return ", ".join([moment(run.started_at), *models, *facts])
+
+
+def moment(at: str) -> str:
+    """An ISO time as people read it, in UTC: ``12 Nov 2025 14:02``."""
+    months = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+    return f"{int(at[8:10])} {months[int(at[5:7]) - 1]} {at[:4]} {at[11:16]}"
+
+
+def _warnings(run: Run) -> list[str]:
+    told = []
+    for warning in run.warnings[:MOST_WARNINGS]:
+        where = [warning.step or "", f"iteration {warning.iteration}" if warning.iteration else "", warning.code or ""]
+        place = ", ".join(part for part in where if part)
+        told.append(f"{warning.message} ({place})" if place else warning.message)
+    more = len(run.warnings) - MOST_WARNINGS
+    return [*told, f"and {more} more"] if more > 0 else told
+
+
+def _figure(value: float | None) -> str:
+    return "unscored" if value is None else f"{value:.2f}"

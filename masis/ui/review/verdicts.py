@@ -1,0 +1,123 @@
+"""Why each sentence, reference and claim of an answer is marked as it is, in words. Pure."""
+
+from __future__ import annotations
+
+from typing import NotRequired, TypedDict
+
+from masis.schema.audit import Citation, ClaimCheck, ReferenceCheck, ResolvedBy
+from masis.schema.run import Iteration
+from masis.settings import OFFLINE
+from masis.ui.shell.wording import REFERENCE, VERDICT, LabelData, label
+
+LONGEST_CLAIM = 300
+
+RESOLVED: dict[ResolvedBy, str] = {
+    "exact": "It names {id} to the letter.",
+    "normalised": "It names {id}, but for case and blanks.",
+    "suffix": "A bare number, and {id} is the one id that ends in it.",
+    "position": "A bare number: {id} has this place in the list of evidence.",
+    "source": "It names the source of {id}.",
+}
+BEARS = {
+    "bears": "{id} bears the sentence",
+    "partly_bears": "{id} bears part of the sentence",
+    "misattributed": "{id} does not say this",
+    "needless": "{id} adds nothing to the other references",
+    "unsupported": "{id} does not say this",
+    "contradicts": "{id} says otherwise",
+    "unchecked": "{id} could not be checked",
+}
+
+
+class ReferenceData(TypedDict):
+    """One reference of the answer and what became of it."""
+
+    text: str
+    label: LabelData
+    evidence: str
+    says: list[str]
+
+
+class ClaimData(TypedDict):
+    """One claim of the answer with its verdict. ``says`` is why, ``by`` who judged it (empty: rules)."""
+
+    text: str
+    label: LabelData
+    says: list[str]
+    by: str
+    support: NotRequired[float]
+
+
+def references(iteration: Iteration, marks: dict[int, str]) -> list[ReferenceData]:
+    """Every reference of an answer, in its order; ``marks`` say what each is."""
+    checks = {
+        (check.claim.sentence, reference.evidence_id): reference
+        for check in iteration.claims
+        for reference in check.references
+    }
+    return [
+        {
+            "text": citation.text,
+            "label": label(REFERENCE[marks[index]]),
+            "evidence": citation.evidence_id or "",
+            "says": _reference_says(citation, checks.get((citation.sentence, citation.evidence_id or ""))),
+        }
+        for index, citation in enumerate(iteration.citation_audit.citations)
+    ]
+
+
+def _reference_says(citation: Citation, check: ReferenceCheck | None) -> list[str]:
+    if citation.evidence_id is None:
+        return [f"No evidence of this case goes by “{_shortened(citation.reference, 80)}”."]
+    says = [RESOLVED[citation.resolved_by].format(id=citation.evidence_id)] if citation.resolved_by else []
+    return [*says, *_check_says(check)] if check else says
+
+
+def _check_says(check: ReferenceCheck) -> list[str]:
+    said = BEARS[check.finding].format(id=check.evidence_id)
+    if check.better:
+        said += f"; {check.better} does"
+    if check.support is not None:
+        said += f" (support {check.support:.2f})"
+    return [f"{said}.", *([_sentence(check.reason)] if check.reason else [])]
+
+
+def claims(iteration: Iteration) -> list[ClaimData]:
+    """Every claim of an answer, in its order."""
+    return [_claim(check) for check in iteration.claims]
+
+
+def _claim(check: ClaimCheck) -> ClaimData:
+    data: ClaimData = {
+        "text": _shortened(check.claim.text, LONGEST_CLAIM),
+        "label": label(VERDICT[check.verdict]),
+        "says": list(_claim_says(check)),
+        "by": "" if check.judged_by == OFFLINE else check.judged_by,
+    }
+    if check.support is not None:
+        data["support"] = check.support
+    return data
+
+
+def _claim_says(check: ClaimCheck) -> list[str]:
+    if check.unscored:
+        return [_sentence(check.unscored.reason)]
+    says = [_sentence(each.reason) for each in check.contradictions if each.reason]
+    if not says and check.issue:
+        says = [_sentence(check.issue)]
+    if not says or check.verified:
+        says = [f"{VERDICT[check.verdict].meaning}.", *says]
+    if check.claim.statement:
+        says.insert(0, f"Read as “{_shortened(check.claim.statement, LONGEST_CLAIM)}”")
+    missing = [words for start, end in check.uncovered if (words := check.claim.text[start:end].strip())]
+    if missing and not check.issue and check.verdict in ("partial", "unsupported"):
+        says.append("No evidence covers: " + ", ".join(f"“{_shortened(words, 80)}”" for words in missing[:4]) + ".")
+    return list(dict.fromkeys(says))
+
+
+def _sentence(text: str) -> str:
+    return _shortened(text[:1].upper() + text[1:], LONGEST_CLAIM)
+
+
+def _shortened(text: str, longest: int) -> str:
+    return text if len(text) <= longest else f"{text[:longest].rstrip()} …"

@@ -1,0 +1,282 @@
+"""A screening that is over: what came of it, handing the kept abstracts on, taking the log elsewhere, overriding."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from typing import Any, BinaryIO
+
+import streamlit as st
+
+from masis.errors import MasisError
+from masis.schema.screening import DESIGNS, STUDY_TYPES, Grade, GradeField, Override
+from masis.screening.grading.ensemble import agreement_of
+from masis.screening.rounds.overrides import standing
+from masis.services import Workbench
+from masis.services.screening import OpenedScreening, ScreeningDesk
+from masis.ui.jobs.audit_jobs import audit_jobs
+from masis.ui.review.decision_form import LONGEST_NAME
+from masis.ui.screening.result import abstracts, head, opened_abstract, rounds
+from masis.ui.screening.wording import FIELD, OUTCOME, RECOMMENDATION, RECOMMENDATIONS, SUFFICIENCY, value_words
+from masis.ui.shell.reviewer import name_reviewer, reviewer
+from masis.ui.shell.served_database import workbench
+from masis.ui.shell.wording import spoken
+
+# A person's word on one grade: set a field with a reason, see at once what follows, take it back.
+
+LONGEST_REASON = 1_000
+Record = Callable[[str, GradeField, float | bool | str | None, str, str], None]
+"""Keeps an override: abstract, field, value (None takes back), reason, reviewer."""
+
+
+def override_panel(opened: OpenedScreening, grade: Grade, record: Record) -> None:
+    """The form, what is in force on this abstract, and what follows for the screening."""
+    said = standing(opened.overrides).get(grade.abstract_id, {})
+    with st.container(border=True, key="override-panel"):
+        st.markdown("**Set it yourself**")
+        if reviewer() is None:
+            st.text_input("Your name", key="override-name", max_chars=LONGEST_NAME, width=320)
+        field_at, value_at, why_at, go_at = st.columns([2.2, 3.4, 3.6, 1.4], vertical_alignment="bottom")
+        with field_at:
+            field: GradeField = st.selectbox(
+                "Field",
+                list(FIELD),
+                key="override-field",
+                format_func=lambda name: FIELD[name].text,
+            )
+        with value_at:
+            _value(grade, field)
+        why_at.text_input(
+            "Reason", key="override-reason", max_chars=LONGEST_REASON, placeholder="Why the grade should be another"
+        )
+        go_at.button(
+            "Record",
+            key="override-record",
+            type="primary",
+            width="stretch",
+            on_click=_record,
+            args=(grade.abstract_id, field, record),
+        )
+        if problem := st.session_state.pop("override-problem", ""):
+            st.warning(problem, icon=":material/error:")
+        for name, override in said.items():
+            _in_force(name, override, record)
+        _what_follows(opened)
+
+
+def _key(grade: Grade, field: GradeField) -> str:
+    return f"override-{grade.abstract_id}-{field}"
+
+
+def _value(grade: Grade, field: GradeField) -> None:
+    """A widget for the field, standing at what the grade says now."""
+    key, current = _key(grade, field), getattr(grade, field)
+    if field == "recommendation":
+        st.segmented_control(
+            "Value",
+            RECOMMENDATIONS,
+            default=current,
+            key=key,
+            required=True,
+            format_func=lambda each: RECOMMENDATION[each].text,
+        )
+    elif field in ("relevance_score", "methodology_score"):
+        st.slider("Value", 0.0, 1.0, value=float(current or 0.0), step=0.01, key=key)
+    elif field == "sample_size_adequate":
+        st.segmented_control(
+            "Value",
+            [True, False],
+            default=current,
+            key=key,
+            format_func=lambda each: value_words("sample_size_adequate", each),
+        )
+    else:
+        known: list[str] = list(STUDY_TYPES if field == "study_type" else DESIGNS)
+        index = known.index(current) if current in known else 0
+        st.selectbox("Value", known, index=index, key=key, format_func=lambda each: value_words(field, each))
+
+
+def _record(abstract_id: str, field: GradeField, record: Record) -> None:
+    reason = str(st.session_state.get("override-reason", "")).strip()
+    value: Any = st.session_state.get(f"override-{abstract_id}-{field}")
+    if reviewer() is None:
+        name_reviewer(workbench(), st.session_state.get("override-name", ""))
+    if reviewer() is None:
+        st.session_state["override-problem"] = "Type your name first: it is kept with what you set."
+    elif value is None:
+        st.session_state["override-problem"] = "Choose a value first."
+    elif not reason:
+        st.session_state["override-problem"] = "Say why: the reason is kept with it."
+    else:
+        _keep(abstract_id, field, value, reason, record)
+        if "override-problem" not in st.session_state:
+            st.session_state["override-reason"] = ""
+
+
+def _keep(abstract_id: str, field: GradeField, value: Any, reason: str, record: Record) -> None:
+    try:
+        record(abstract_id, field, value, reason, reviewer() or "")
+    except MasisError as error:
+        st.session_state["override-problem"] = str(error)
+
+
+def _in_force(field: GradeField, override: Override, record: Record) -> None:
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.text(
+            f"{FIELD[field].text} set to {value_words(field, override.value)} by {override.reviewer}, "
+            f"{override.at[:16].replace('T', ' ')} UTC: {override.reason}",
+            width="stretch",
+        )
+        st.button(
+            "Undo",
+            key=f"undo-override-{field}",
+            icon=":material/undo:",
+            type="tertiary",
+            on_click=_take_back,
+            args=(override.abstract_id, field, record),
+        )
+
+
+def _take_back(abstract_id: str, field: GradeField, record: Record) -> None:
+    st.session_state.pop(f"override-{abstract_id}-{field}", None)
+    if reviewer() is None:
+        st.session_state["override-problem"] = "Type your name first: an undo is kept with it too."
+        return
+    _keep(abstract_id, field, None, "", record)
+
+
+def _what_follows(opened: OpenedScreening) -> None:
+    """The screening as it stands, and as the critic left it where that differs."""
+    now, machine = opened.screening, opened.machine
+    last = now.rounds[-1].ruling if now.rounds else None
+    said = f"The screening stands at **{OUTCOME[now.outcome].text.lower()}**, {len(now.kept)} kept"
+    if last is not None:
+        said += f", last round: {SUFFICIENCY[last.decision].text}"
+    if now.outcome != machine.outcome:
+        said += f". The critic had said {OUTCOME[machine.outcome].text.lower()}"
+    st.markdown(f"{said}.")
+
+
+def show_over(bench: Workbench, screening_id: str) -> None:
+    """The page of one screening."""
+    if handed := st.session_state.pop("screening-handed", None):
+        st.switch_page("pages/new.py", query_params=handed)
+    desk = ScreeningDesk(bench)
+    opened = _opened(str(bench.database), screening_id, bench.store.screenings.summary(screening_id).version)
+    screening = opened.screening
+    head(screening)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        _hand_over(opened)
+        with st.popover("Export", icon=":material/download:"):
+            _exports(desk, opened)
+        if words := agreement_words(screening.grades):
+            st.text(words)
+    if problem := st.session_state.pop("screening-problem", ""):
+        st.error(problem, icon=":material/error:")
+    for warning in screening.warnings[:5]:
+        st.warning("A source or a grader failed; what it left out is not in the counts.", icon=":material/warning:")
+        st.text(warning)
+    rounds(screening)
+    abstracts(opened)
+
+    def record(abstract_id: str, field: GradeField, value: float | bool | str | None, reason: str, by: str) -> None:
+        ScreeningDesk(workbench()).override(
+            screening_id,
+            abstract_id,
+            field,
+            value,
+            reason=reason,
+            reviewer=by,
+            machine_shown=("grades", "reasons", "words"),
+            seen_version=opened.summary.version,
+        )
+
+    opened_abstract(opened, lambda shown, grade: override_panel(shown, grade, record))
+
+
+@st.cache_resource(show_spinner=False, max_entries=16)
+def _opened(database: str, screening_id: str, version: int) -> OpenedScreening:
+    """The screening as it stood at this version, which rises with whatever anybody says about it."""
+    return ScreeningDesk(workbench()).open(screening_id)
+
+
+def agreement_words(grades: tuple[Grade, ...]) -> str:
+    """How far several graders agree; empty where there was one."""
+    found = agreement_of(grades)
+    if found.same is None:
+        return ""
+    alpha = f", Krippendorff's alpha {found.alpha:.2f}" if found.alpha is not None else ""
+    return f"{found.graders} graders agree on {found.same:.0%} of {spoken(found.compared, 'abstract')}{alpha}"
+
+
+def _hand_over(opened: OpenedScreening) -> None:
+    kept = len(opened.screening.kept)
+    if not kept:
+        st.button("Audit with these abstracts", disabled=True, help="None is kept.", icon=":material/fact_check:")
+        return
+    label = f"Audit with {'this abstract' if kept == 1 else f'these {kept} abstracts'}"
+    if reviewer() is None:
+        st.text_input(
+            "Your name",
+            key="hand-over-name",
+            max_chars=LONGEST_NAME,
+            placeholder="Your name",
+            label_visibility="collapsed",
+            width=220,
+        )
+    st.button(
+        label,
+        type="primary",
+        icon=":material/fact_check:",
+        key="hand-over",
+        help="The kept abstracts become the evidence of a case; an answer is drafted from them and audited.",
+        on_click=_go_on,
+        args=(opened.screening.id,),
+    )
+
+
+def _go_on(screening_id: str) -> None:
+    bench = workbench()
+    if reviewer() is None and name_reviewer(bench, st.session_state.get("hand-over-name", "")) is None:
+        st.session_state["screening-problem"] = "Type your name first: it is kept with the hand-over."
+        return
+    try:
+        case = ScreeningDesk(bench).hand_over(screening_id, reviewer=reviewer() or "")
+        done = bench.finished_run(case)
+        run_id = done.id if done else audit_jobs().start(case.id)
+    except MasisError as error:
+        st.session_state["screening-problem"] = str(error)
+        return
+    st.session_state["screening-handed"] = {"job": run_id, "case": case.id}
+
+
+def _exports(desk: ScreeningDesk, opened: OpenedScreening) -> None:
+    screening = opened.screening
+    kept = len(screening.kept)
+    st.download_button(
+        f"The screening log, CSV ({spoken(len(screening.grades), 'abstract')})",
+        lambda: _written(lambda out: desk.write_csv(screening.id, out)),
+        file_name=f"screening-{screening.id[:8]}.csv",
+        mime="text/csv",
+        icon=":material/table:",
+        on_click="ignore",
+        width="stretch",
+        help="Every abstract screened with its grade, its reasons and the round it came in.",
+    )
+    st.download_button(
+        f"The kept abstracts, RIS ({kept})",
+        lambda: _written(lambda out: desk.write_ris(screening.id, out)),
+        file_name=f"screening-{screening.id[:8]}.ris",
+        mime="application/x-research-info-systems",
+        icon=":material/library_books:",
+        disabled=not kept,
+        on_click="ignore",
+        width="stretch",
+        help="For a reference manager, each with its grade as notes.",
+    )
+
+
+def _written(write: Callable[[BinaryIO], int]) -> io.BytesIO:
+    out = io.BytesIO()
+    write(out)
+    return out

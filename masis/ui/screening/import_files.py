@@ -1,0 +1,117 @@
+"""Files of abstracts on their way into a corpus: on a thread of their own, so that no click cuts an import short."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Sequence
+from typing import BinaryIO, NamedTuple
+
+import streamlit as st
+
+from masis.datasets.readers.abstracts import read_abstracts
+from masis.errors import InputError, MasisError
+from masis.services import Workbench
+from masis.store.screening.corpora import CorpusImport
+from masis.ui.screening.form import ScreeningForm, corpus_source, keep
+from masis.ui.shell.wording import spoken
+
+log = logging.getLogger(__name__)
+SOON_S = 0.4
+"""So long the click waits for the import: most are done by then, and nothing has to be drawn in between."""
+
+LOOK_EVERY_S = 0.5
+LONGEST_NAME = 120
+_UNDER_WAY = "screening-import-under-way"
+
+
+class NamedFile(NamedTuple):
+    """A file by the name it was uploaded with."""
+
+    name: str
+    stream: BinaryIO
+
+
+class CorpusUpload:
+    """One import: what it has come to so far, readable while it goes on."""
+
+    def __init__(self, bench: Workbench, corpus: str, files: Sequence[NamedFile]) -> None:
+        self._bench, self.corpus, self._files = bench, corpus.strip(), tuple(files)
+        self.done: list[CorpusImport] = []
+        self.faults: list[InputError] = []
+        self._records, self._at = 0, 0
+        self._thread = threading.Thread(target=self._work, daemon=True, name="corpus-import")
+        self._thread.start()
+
+    @property
+    def over(self) -> bool:
+        """Whether all files have been dealt with."""
+        return not self._thread.is_alive()
+
+    def wait(self, seconds: float | None = None) -> None:
+        """Until it is over, or so long."""
+        self._thread.join(seconds)
+
+    def says(self) -> str:
+        """How far it has come: ``Importing b.ris (file 2 of 3): 1,500 records so far.``"""
+        of_files = f" (file {self._at + 1} of {len(self._files)})" if len(self._files) > 1 else ""
+        name = self._files[self._at].name[:LONGEST_NAME]
+        return f"Importing {name}{of_files}: {spoken(self._records, 'record')} so far."
+
+    def _work(self) -> None:
+        for at, file in enumerate(self._files):
+            self._at = at
+            self._take(file.name[:LONGEST_NAME], file.stream)
+
+    def _take(self, name: str, stream: BinaryIO) -> None:
+        try:
+            found = read_abstracts(stream, name=name)
+            kept = self._bench.store.corpora.add_many(
+                self.corpus, found, source=name, on_batch=self._dealt_with, on_error=self.faults.append
+            )
+            self.done.append(kept)
+        except InputError as error:
+            self.faults.append(error)
+        except MasisError as error:
+            self.faults.append(InputError(str(error), cure="The files before it are kept."))
+        except Exception as error:
+            log.exception("A file of abstracts could not be imported")
+            why = f"{name} could not be imported ({type(error).__name__})"
+            self.faults.append(InputError(why, cure="The log of the server says more."))
+
+    def _dealt_with(self, records: int) -> None:
+        self._records += records
+
+
+def import_files(bench: Workbench, form: ScreeningForm, corpus: str, files: Sequence[NamedFile]) -> None:
+    """Begin to add the abstracts of uploaded files to a corpus; small ones are there when this returns."""
+    upload = CorpusUpload(bench, corpus, files)
+    st.session_state[_UNDER_WAY] = upload
+    upload.wait(SOON_S)
+    take_finished(form)
+
+
+def importing() -> bool:
+    """Whether files of this session are on their way."""
+    return _UNDER_WAY in st.session_state
+
+
+def take_finished(form: ScreeningForm) -> None:
+    """Put into the form what an import that is over has brought; the corpus becomes one of its sources."""
+    upload: CorpusUpload | None = st.session_state.get(_UNDER_WAY)
+    if upload is None or not upload.over:
+        return
+    del st.session_state[_UNDER_WAY]
+    form.imported, form.faults = tuple(upload.done), tuple(upload.faults)
+    if any(each.added or each.duplicates for each in upload.done):
+        keep(form, sources=tuple(dict.fromkeys((*form.sources, corpus_source(upload.corpus)))))
+
+
+@st.fragment(run_every=LOOK_EVERY_S)
+def show_import() -> None:
+    """How far the import has come; draws the whole page anew once it is over."""
+    upload: CorpusUpload | None = st.session_state.get(_UNDER_WAY)
+    if upload is None or upload.over:
+        st.rerun()
+    st.info(upload.says(), icon=":material/upload_file:")
+    st.caption("You can go on with the form or leave the page: the import goes on.")

@@ -1,0 +1,294 @@
+"""A new screening: the question, where to look, what to hold to; and the way to screenings made before."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+from masis.api.audits import offered_models
+from masis.errors import InputError, MasisError
+from masis.schema.screening import Abstract
+from masis.screening.demo import CORPUS, demo_questions
+from masis.services import Workbench
+from masis.services.screening import CORPUS as CORPUS_PREFIX
+from masis.services.screening import PUBMED, ScreeningDesk
+from masis.settings import Settings
+from masis.store.screening.corpora import CorpusSummary
+from masis.ui.components import registered
+from masis.ui.jobs.screening_jobs import screening_jobs
+from masis.ui.screening.form import (
+    GRADERS,
+    LONGEST_QUESTION,
+    MEMORY,
+    MOST_FAULTS,
+    TUNABLE,
+    ScreeningForm,
+    chosen_sources,
+    corpus_source,
+    current_form,
+    import_words,
+    keep,
+    settings_of,
+    source_words,
+    understood,
+    where_it_grades,
+)
+from masis.ui.screening.import_files import NamedFile, import_files, importing, show_import, take_finished
+from masis.ui.shell import address
+from masis.ui.shell.served_database import told_command, workbench
+from masis.ui.shell.typing_area import typing_area
+from masis.ui.shell.wording import spoken
+
+FIRST_SHOWN = 10
+FORMATS = ["jsonl", "json", "ris", "bib", "xml", "nbib", "txt"]
+_UNDERSTOOD = registered("understood")
+_STYLE = """<style>
+[data-testid="stColumn"]:has(> div .st-key-screening-rail) { position: sticky; top: 4rem; align-self: flex-start; }
+:is(.st-key-screening-sources, .st-key-screening-graders) {
+  span[title] { color: light-dark(#fff, #101417); }
+  button[aria-label="Clear all"] { min-width: 24px; min-height: 24px; } }
+</style>"""
+"""What was chosen stands in the primary colour, where Streamlit's white has too little contrast in the dark."""
+
+
+def show_form(bench: Workbench) -> None:
+    """The form with the start button and what the first search would bring beside it."""
+    form = current_form(bench)
+    take_finished(form)
+    corpora = bench.store.corpora.list_all()
+    left, right = st.columns([62, 38], gap="large")
+    sources = chosen_sources(form, corpora)
+    with left:
+        typing_area(
+            "Question",
+            key="screening-question",
+            text=form.question,
+            version=form.version,
+            most=LONGEST_QUESTION,
+            rows=3,
+            hint="As a review would ask it: who, what is done, what comes of it.",
+            placeholder="Does velotarine lower blood pressure in adults with resistant hypertension?",
+            on_text=_take_question,
+        )
+        if any(each.name == CORPUS for each in corpora):
+            _demo_questions()
+        _sources(form, corpora, sources)
+        _settings(bench, form)
+    st.html(_STYLE)
+    with right, st.container(key="screening-rail"):
+        if corpora or PUBMED in sources:
+            st.button(
+                "Screen the evidence",
+                type="primary",
+                icon=":material/play_arrow:",
+                width="stretch",
+                shortcut="Ctrl+Enter",
+                on_click=_start,
+                key="start-screening",
+            )
+            _where(settings_of(bench.settings, form.settings), sources)
+        else:
+            _no_corpus()
+        _UNDERSTOOD(data=understood(form, _first(bench, form, sources)), key="screening-understood")
+
+
+def _where(settings: Settings, sources: tuple[str, ...]) -> None:
+    """What leaves the machine, or why a grader that was chosen can't be asked."""
+    try:
+        said = where_it_grades(settings)
+    except MasisError as error:
+        st.warning("A grader that was chosen can't be asked.", icon=":material/key_off:")
+        st.text(str(error))
+        return
+    st.caption(f"{said} The queries go to PubMed." if PUBMED in sources else said)
+
+
+def _no_corpus() -> None:
+    with st.container(border=True):
+        st.markdown("**There are no abstracts yet**")
+        st.markdown(
+            "Load those written for the demo, import a file of your own, or choose PubMed as a source. On the command "
+            f"line: {told_command('masis corpus NAME FILE')}"
+        )
+        st.button(
+            "Load the demo abstracts",
+            type="primary",
+            icon=":material/library_add:",
+            on_click=_load_demo,
+            width="stretch",
+            key="load-demo-abstracts",
+        )
+
+
+def _first(bench: Workbench, form: ScreeningForm, sources: tuple[str, ...]) -> tuple[Abstract, ...] | None:
+    """What the question brings from the corpora; None where only the network could say."""
+    if not form.question.strip():
+        return ()
+    names = [each.removeprefix(CORPUS_PREFIX) for each in sources if each != PUBMED]
+    if not names:
+        return None
+    return bench.store.corpora.search(names[0], form.question, FIRST_SHOWN)
+
+
+def _demo_questions() -> None:
+    questions = {each.question: each for each in demo_questions()}
+    st.session_state["screening-demo-question"] = None
+    st.selectbox(
+        "A question of the demo",
+        list(questions),
+        key="screening-demo-question",
+        index=None,
+        format_func=lambda text: f"{questions[text].kind}: {text}",
+        placeholder="Fill in a question that the demo abstracts are about",
+        label_visibility="collapsed",
+        on_change=_take_demo_question,
+    )
+
+
+def _sources(form: ScreeningForm, corpora: tuple[CorpusSummary, ...], sources: tuple[str, ...]) -> None:
+    known = [*(corpus_source(each.name) for each in corpora), PUBMED]
+    where, add = st.columns([3, 1], vertical_alignment="bottom")
+    with where:
+        st.session_state["screening-sources"] = list(sources)
+        st.multiselect(
+            "Where to look",
+            known,
+            key="screening-sources",
+            format_func=lambda each: source_words(each, corpora),
+            placeholder="Choose one or more",
+            on_change=_take_sources,
+        )
+    with add.popover("Import", icon=":material/upload_file:", width="stretch"):
+        _import(form, corpora)
+    if importing():
+        show_import()
+    for line in import_words(form):
+        st.text(line)
+    if form.faults:
+        st.warning(f"{spoken(len(form.faults), 'record')} could not be taken.", icon=":material/error:")
+        st.text("\n".join(str(fault) for fault in form.faults[:MOST_FAULTS]))
+
+
+def _import(form: ScreeningForm, corpora: tuple[CorpusSummary, ...]) -> None:
+    st.markdown("**Abstracts of your own**")
+    st.caption("JSON Lines, RIS, BibTeX, PubMed XML or MEDLINE text. Each study is kept once.")
+    st.text_input("Into the corpus", key="screening-corpus-name", value="my abstracts", max_chars=100)
+    key = f"screening-upload-{form.uploads}"
+    st.file_uploader("Files", type=FORMATS, accept_multiple_files=True, key=key)
+    st.button(
+        "Import",
+        key="screening-import",
+        icon=":material/upload_file:",
+        on_click=_import_chosen,
+        args=(key,),
+        disabled=importing(),
+    )
+    if not any(each.name == CORPUS for each in corpora):
+        st.button("Load the demo abstracts", key="load-demo-too", type="tertiary", on_click=_load_demo)
+
+
+def _settings(bench: Workbench, form: ScreeningForm) -> None:
+    settings = settings_of(bench.settings, form.settings)
+    changed = sum(getattr(settings, name) != getattr(bench.settings, name) for name in form.settings)
+    st.caption(f"{spoken(changed, 'setting')} changed" if changed else "Settings as the workbench has them")
+    with st.expander("Settings", icon=":material/tune:"):  # another label would be another expander, closed again
+        for column, each in zip(st.columns(len(TUNABLE), gap="medium"), TUNABLE, strict=True):
+            with column, st.container(gap="xxsmall"):
+                key = f"screening-setting-{each.name}"
+                st.session_state[key] = min(max(getattr(settings, each.name), each.least), each.most)
+                st.number_input(
+                    each.text, each.least, each.most, step=1, key=key, on_change=_set, args=(each.name, key)
+                )
+                st.caption(each.meaning)
+        _graders(bench, settings)
+        key = f"screening-setting-{MEMORY}"
+        st.session_state[key] = settings.screening_memory
+        st.toggle("Let the acceptance memory adapt what is required", key=key, on_change=_set, args=(MEMORY, key))
+        st.caption(
+            f"Off unless switched on, and bounded: at most {settings.screening_memory_bound:.2f} either way. Every "
+            "screening records the thresholds it used."
+        )
+
+
+def _graders(bench: Workbench, settings: Settings) -> None:
+    """One grader, or several whose agreement is shown."""
+    chosen = [name.strip() for name in settings.screening_graders.split(",") if name.strip()]
+    st.session_state["screening-graders"] = chosen
+    st.multiselect(
+        "Who grades",
+        list(dict.fromkeys((*offered_models(bench.settings), *chosen))),
+        key="screening-graders",
+        accept_new_options=True,
+        on_change=_take_graders,
+    )
+    st.caption(
+        "Offline means rules and measurements on this machine. A model is written as PROVIDER:MODEL; several graders "
+        "judge independently, and a written rule joins them."
+    )
+
+
+def _take_graders() -> None:
+    form = current_form(workbench())
+    keep(form, settings={**form.settings, GRADERS: ", ".join(st.session_state["screening-graders"])})
+
+
+def _take_question(text: str) -> None:
+    form = current_form(workbench())
+    if text != form.question:
+        keep(form, question=text)
+
+
+def _take_demo_question() -> None:
+    chosen: Any = st.session_state["screening-demo-question"]
+    found = next((each for each in demo_questions() if each.question == chosen), None)
+    if found is not None:
+        form = current_form(workbench())
+        form.version += 1
+        keep(
+            form,
+            question=found.question,
+            sources=(corpus_source(CORPUS),),
+            settings={**form.settings, "screening_retrieve": found.retrieve},
+        )
+
+
+def _take_sources() -> None:
+    keep(current_form(workbench()), sources=tuple(st.session_state["screening-sources"]))
+
+
+def _set(name: str, key: str) -> None:
+    form = current_form(workbench())
+    keep(form, settings={**form.settings, name: st.session_state[key]})
+
+
+def _load_demo() -> None:
+    bench = workbench()
+    ScreeningDesk(bench).load_demo()
+    keep(current_form(bench), sources=(corpus_source(CORPUS),))
+
+
+def _import_chosen(key: str) -> None:
+    bench = workbench()
+    form = current_form(bench)
+    files = st.session_state.get(key) or []
+    if not files:
+        form.faults = (InputError("There is no file", cure="Choose one first."),)
+        return
+    import_files(bench, form, st.session_state["screening-corpus-name"], [NamedFile(file.name, file) for file in files])
+    form.uploads += 1
+
+
+def _start() -> None:
+    bench = workbench()
+    form = current_form(bench)
+    sources = chosen_sources(form, bench.store.corpora.list_all())
+    if not form.question.strip():
+        form.refused = InputError("The question is missing", cure="Write what the evidence is to answer.")
+        return
+    try:
+        settings = settings_of(bench.settings, form.settings)
+        where_it_grades(settings)  # what can't be asked is told here, with the form in sight
+        address.put("screening", screening_jobs().start(form.question.strip(), sources, settings))
+    except MasisError as error:
+        form.refused = InputError(str(error), cure="What you typed is kept.")

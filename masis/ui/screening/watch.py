@@ -1,0 +1,145 @@
+"""Watching a screening: live while it runs, found again by the address alone; taken up where it was interrupted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from masis.errors import UnknownRecord
+from masis.schema.screening import ScreeningEvent
+from masis.services import Workbench
+from masis.store.screening.records import ScreeningProgress, ScreeningSummary
+from masis.ui.components import case_head
+from masis.ui.jobs.screening_jobs import ScreeningJobs, screening_jobs
+from masis.ui.screening.components import screening_rounds
+from masis.ui.screening.view import round_rows
+from masis.ui.screening.wording import INTERRUPTED, REMOVED, UNDER_WAY
+from masis.ui.shell.frame import tab_title
+from masis.ui.shell.served_database import workbench
+from masis.ui.shell.wording import Word, label, spoken
+
+LOOK_EVERY_S = 0.5
+
+
+def summary_of(bench: Workbench, screening_id: str) -> ScreeningSummary | None:
+    """The screening as the store has it; None where it has none."""
+    try:
+        return bench.store.screenings.summary(screening_id)
+    except UnknownRecord:
+        return None
+
+
+def under_way(jobs: ScreeningJobs, summary: ScreeningSummary | None, screening_id: str) -> bool:
+    """Whether a screening waits or runs, here or in another process."""
+    return jobs.job(screening_id) is not None or (summary is not None and summary.state == "running")
+
+
+def show_live(question: str, screening_id: str) -> None:
+    """A screening under way, drawn anew until it is over."""
+    _head(question, UNDER_WAY, [])
+    _live(screening_id)
+
+
+def show_interrupted(bench: Workbench, summary: ScreeningSummary) -> None:
+    """A screening that stopped in the middle: what it had finished, and the way on."""
+    _head(summary.question, INTERRUPTED, [summary.why] if summary.why else [])
+    st.button(
+        "Resume",
+        type="primary",
+        icon=":material/play_arrow:",
+        help="Goes on after the last finished round.",
+        on_click=_resume,
+        args=(summary.id,),
+    )
+    _rounds(bench.store.screenings.progress(summary.id), "")
+
+
+def show_removed(summary: ScreeningSummary) -> None:
+    """A screening that retention has removed: its question and outcome, and the way to another one."""
+    at = (summary.removed_at or "")[:10]
+    _head(summary.question, REMOVED, [f"Its rounds and grades were removed on {at} by retention."])
+    st.page_link("pages/screening.py", label="Screen it again", icon=":material/biotech:")
+
+
+def _resume(screening_id: str) -> None:
+    screening_jobs().resume(screening_id)
+
+
+def show_never_began(screening_id: str, why: str | None) -> None:
+    """The address names a screening that is not here."""
+    if why:
+        st.title("The screening could not be made")
+        st.text(why)
+        st.markdown("What you asked is still in the form: put right what is named here and start it again.")
+    else:
+        st.title("There is no such screening")
+        st.text(screening_id[:200])
+        st.markdown("It may be in another database, or its id may be cut off in the address you followed.")
+
+
+def _head(question: str, state: Word, reasons: list[str]) -> None:
+    st.set_page_config(page_title=tab_title(state.text, question))
+    case_head(
+        {"question": question, "state": label(state), "flags": [], "facts": [], "reasons": reasons},
+        key="screening-head",
+    )
+
+
+@st.fragment(run_every=LOOK_EVERY_S)
+def _live(screening_id: str) -> None:
+    """What has happened so far; draws the whole page anew once the screening is over."""
+    bench, jobs = workbench(), screening_jobs()
+    here, summary = jobs.job(screening_id), summary_of(bench, screening_id)
+    if here is None and summary is not None and summary.state == "running":
+        bench.store.screenings.mark_lost()
+        summary = summary_of(bench, screening_id)
+    if here is None and (summary is None or summary.state != "running"):
+        st.rerun()
+    stopping = jobs.cancelling(screening_id)
+    stop, says = st.columns([2, 7], vertical_alignment="center")
+    stop.button(
+        "Stopping" if stopping else "Stop",
+        icon=":material/stop_circle:",
+        disabled=stopping,
+        on_click=jobs.cancel,
+        args=(screening_id,),
+        width="stretch",
+        key="stop-screening",
+    )
+    says.caption(
+        "It stops after the step under way; the rounds that are finished are kept."
+        if stopping
+        else "You can leave this page or close it: the screening goes on, and this address leads back to it."
+    )
+    ahead = jobs.ahead(screening_id)
+    if ahead:
+        st.text(f"{spoken(ahead, 'screening is', 'screenings are')} made before this one.")
+    elif summary is None:
+        st.text("A worker takes it up.")
+    else:
+        _rounds(bench.store.screenings.progress(screening_id), now_words(bench.store.screenings.events(screening_id)))
+
+
+def _rounds(told: ScreeningProgress, waiting: str) -> None:
+    keep_share = told.thresholds.keep_share if told.thresholds else workbench().settings.screening_keep_share
+    rounds = [finished.round for finished in told.progress.finished]
+    screening_rounds(
+        {"rounds": round_rows(rounds), "keep_share": keep_share, "waiting": waiting}, key="screening-rounds-live"
+    )
+
+
+def now_words(events: Sequence[ScreeningEvent]) -> str:
+    """What is being done, from the last event."""
+    last = events[-1] if events else None
+    if last is None or last.kind in ("screening_started", "round_finished"):
+        return "The next round begins."
+    number = f"Round {last.round}" if last.round is not None else "It"
+    if last.kind == "round_started":
+        queries = last.data.get("queries")
+        return f"{number}: searching ({spoken(len(queries) if isinstance(queries, list) else 1, 'query', 'queries')})."
+    if last.kind == "searched":
+        return f"{number}: {last.data.get('retrieved')} found, {last.data.get('new')} to grade."
+    if last.kind == "graded":
+        return f"{number}: {last.data.get('done')} of {last.data.get('of')} graded."
+    return last.message or f"{number} goes on."

@@ -1,0 +1,1 @@
+"""What all pages share: frame, address, keys, wording, the served database, the reviewer, drafts."""

@@ -1,0 +1,152 @@
+"""What the page's address says, read and written in one place.
+
+Addresses come from outside: what makes no sense in one is ignored.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import NamedTuple, NoReturn, TypeVar, get_args
+from urllib.parse import quote, unquote, urlencode
+
+import streamlit as st
+
+from masis.store.records import CaseFilter, QueueOrder
+from masis.ui.shell.wording import FLAG, STATES
+
+PAGE_SIZE = 20
+PAGE_SIZES = (20, 50, 100)
+LONGEST_QUERY = 400
+LONGEST_WORD = 200
+MOST_WORDS = 50
+LARGEST_SEED = 9_999_999
+Known = TypeVar("Known", bound=str)
+ORDERS: dict[QueueOrder, str] = {
+    "telling": "Most telling first",
+    "least_confident": "Least confident first",
+    "newest": "Newest first",
+    "oldest": "Oldest first",
+    "random": "In random order",
+}
+
+LIST_PARAMETERS = (
+    *("q", "state", "flag", "field", "dataset", "model", "reviewer", "quality", "confidence"),
+    *("order", "seed", "page", "size"),
+)
+"""What describes the list a case was opened from: kept on the way, so that back and next lead along the same list."""
+
+FILTERS = LIST_PARAMETERS[:9]
+"""Those that leave cases out."""
+
+
+class Bounds(NamedTuple):
+    """A range of scores; None leaves a side open."""
+
+    low: float | None
+    high: float | None
+
+
+def value(name: str) -> str:
+    """The value of a parameter, empty where it is absent."""
+    return st.query_params.get(name, "")
+
+
+def put(name: str, text: str) -> None:
+    """Set a parameter, or drop it where ``text`` is empty."""
+    if text:
+        st.query_params[name] = text
+    elif name in st.query_params:
+        del st.query_params[name]
+
+
+def order() -> QueueOrder:
+    """The order asked for, else the most telling first."""
+    return next((known for known in get_args(QueueOrder) if known == value("order")), "telling")
+
+
+def several(name: str, known: Iterable[Known]) -> list[Known]:
+    """The known values of a parameter that holds several, separated by commas."""
+    wanted = set(words(name))
+    return [each for each in known if each in wanted]
+
+
+def words(name: str) -> list[str]:
+    """The values of a parameter that holds several, whatever they are; a comma inside one is written ``%2C``."""
+    found = (unquote(each).strip()[:LONGEST_WORD] for each in value(name).split(",")[:MOST_WORDS])
+    return list(dict.fromkeys(each for each in found if each))
+
+
+def put_words(name: str, chosen: Iterable[str]) -> None:
+    """Set a parameter that holds several values, or drop it where there are none."""
+    put(name, ",".join(quote(each, safe=" /:@+&=") for each in chosen))
+
+
+def number(name: str, default: int = 1) -> int:
+    """A parameter as a whole number from 1 on."""
+    text = value(name)
+    return max(1, int(text)) if text.isascii() and text.isdigit() and len(text) < 8 else default
+
+
+def bounds(name: str) -> Bounds:
+    """A parameter as a range of scores: ``0.2-0.8``, ``0.5-`` or ``-0.5``."""
+    low, _, high = value(name).partition("-")
+    found = Bounds(_share(low), _share(high))
+    return Bounds(None, None) if None not in found and found.low > found.high else found  # type: ignore[operator]
+
+
+def put_bounds(name: str, low: float, high: float) -> None:
+    """Set a range of scores; the whole range is no filter and is dropped."""
+    put(name, "" if (low, high) == (0.0, 1.0) else f"{low:g}-{high:g}")
+
+
+def _share(text: str) -> float | None:
+    try:
+        found = float(text) if len(text) < 10 else math.nan
+    except ValueError:
+        return None
+    return found if 0 <= found <= 1 else None
+
+
+def case_filter() -> CaseFilter:
+    """The filter the address describes; a value that no case has leaves none."""
+    quality, confidence = bounds("quality"), bounds("confidence")
+    size = number("size", PAGE_SIZE)
+    return CaseFilter(
+        text=value("q")[:LONGEST_QUERY],
+        states=tuple(several("state", STATES)),
+        flags=tuple(several("flag", FLAG)),
+        fields=tuple(words("field")),
+        datasets=tuple(words("dataset")),
+        models=tuple(words("model")),
+        reviewers=tuple(words("reviewer")),
+        quality_from=quality.low,
+        quality_to=quality.high,
+        confidence_from=confidence.low,
+        confidence_to=confidence.high,
+        order=order(),
+        seed=number("seed", 0),
+        page=number("page"),
+        size=size if size in PAGE_SIZES else PAGE_SIZE,
+    )
+
+
+def open_case(case_id: str) -> NoReturn:
+    """Go to the desk of a case."""
+    st.switch_page("pages/review.py", query_params={**list_parameters(), "case": case_id})
+
+
+def leave_case() -> NoReturn:
+    """Go back to the list the case was opened from."""
+    st.switch_page("pages/queue.py", query_params=list_parameters())
+
+
+def list_parameters() -> dict[str, str]:
+    """The filter of the address."""
+    return {name: value(name) for name in LIST_PARAMETERS if value(name)}
+
+
+def link(page: str, /, **parameters: str) -> str:
+    """The address of a page within the workbench; empty parameters are left out."""
+    given = {name: text for name, text in parameters.items() if text}
+    return f"{page}?{urlencode(given)}" if given else page or "."

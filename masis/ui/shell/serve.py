@@ -1,0 +1,207 @@
+"""Start the workbench: a local server for ``app.py``, on this machine only unless told otherwise.
+
+Streamlit's settings come from the ``.streamlit/config.toml`` beside ``app.py``, wherever the command was given; headers
+that keep a page from reaching anything but its own server are added to every response.
+"""
+
+from __future__ import annotations
+
+import errno
+import socket
+import sys
+import threading
+import time
+import tomllib
+import urllib.request
+import webbrowser
+from collections.abc import Awaitable, Callable, Iterator, MutableMapping
+from pathlib import Path
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse
+from starlette.routing import Route
+
+from masis.errors import MasisError
+from masis.ui.admin.health_reports import REPORTS, HealthReports
+from masis.ui.jobs.audit_worker import show_log
+from masis.ui.shell import served_database
+
+# Health over HTTP, for whoever watches the server: is it there, and is all in order?
+#
+# GET /healthz        200 as long as the process answers; nothing is looked at
+# GET /health.json    200 or 503 with the whole report (docs/health.md); no model is asked, no key is told
+
+_FRESH = {"cache-control": "no-store"}
+
+
+def health_routes(reports: HealthReports = REPORTS) -> list[Route]:
+    """The routes, to be served beside the pages."""
+
+    async def alive(request: Request) -> PlainTextResponse:
+        return PlainTextResponse("ok", headers=_FRESH)
+
+    def report(request: Request) -> JSONResponse:  # not async: Starlette then gives it a thread of its own
+        checked = reports.current()
+        return JSONResponse(checked.to_json(), status_code=200 if checked.report.ok else 503, headers=_FRESH)
+
+    return [Route("/healthz", alive), Route("/health.json", report)]
+
+
+FIRST_PORT = 8501
+PORTS_TRIED = 100
+
+# Streamlit's own scripts need 'unsafe-inline' and 'unsafe-eval' (charts are compiled in the page). What matters is that
+# nothing a model wrote can load from or send to another host: no remote image, frame, form target or connection.
+SECURITY_HEADERS = {
+    "content-security-policy": "; ".join(
+        (
+            "default-src 'self'",
+            "script-src 'self' 'unsafe-inline' 'unsafe-eval' blob:",
+            "style-src 'self' 'unsafe-inline'",
+            "img-src 'self' data: blob:",
+            "media-src 'self' data: blob:",
+            "font-src 'self' data:",
+            "connect-src 'self' ws: wss:",
+            "worker-src 'self' blob:",
+            "frame-src 'self'",
+            "frame-ancestors 'self'",
+            "form-action 'self'",
+            "base-uri 'self'",
+            "object-src 'none'",
+        )
+    ),
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "same-origin",
+}
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+
+class PortTaken(MasisError):
+    """The port asked for serves something else already."""
+
+
+class SecurityHeaders:
+    """ASGI middleware that adds ``SECURITY_HEADERS`` to every HTTP response."""
+
+    def __init__(self, app: Callable[[Scope, Receive, Send], Awaitable[None]]) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request, its response dressed with the headers."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+
+        async def send_dressed(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = [(key.encode("latin-1"), value.encode("latin-1")) for key, value in SECURITY_HEADERS.items()]
+                message = {**message, "headers": [*message.get("headers", []), *headers]}
+            await send(message)
+
+        await self.app(scope, receive, send_dressed)
+
+
+def launch(db: Path, port: int | None = None, address: str = "127.0.0.1", open_browser: bool = False) -> int:
+    """Serve the workbench on the database ``db`` until interrupted; returns the exit status.
+
+    Without ``port`` the first free one from 8501 on is taken. Raises PortTaken where ``port`` is not free.
+    """
+    import streamlit
+    from starlette.middleware import Middleware
+    from streamlit.runtime.pages_manager import PagesManager
+
+    from masis.services import app_root
+    from masis.ui.admin.health_reports import REPORTS
+
+    root = app_root()
+    port = chosen_port(address, port)
+    # A folder pages/ beside app.py makes Streamlit take it for an application of the old kind until app.py has run
+    # once, and a deep link would then show its page without the frame. This says beforehand that it is not.
+    PagesManager.uses_pages_directory = False
+    served_database.serve_database(db)
+    url = f"http://{_shown_host(address)}:{port}"
+    print(f"MASIS Workbench: {url}\nDatabase: {db}\nStop it with Ctrl-C.", flush=True)
+    if open_browser:
+        threading.Thread(target=_open_when_up, args=(url,), daemon=True).start()
+    # Streamlit takes sys.argv[0] for the script it runs, and its folder for the place of its settings.
+    sys.argv = [str(root / "app.py")]
+    app = streamlit.App(root / "app.py", middleware=[Middleware(SecurityHeaders)], routes=health_routes())
+    REPORTS.watch()
+    try:
+        show_log()
+        app.run(config={**streamlit_settings(root), "server.address": address, "server.port": port})
+    except KeyboardInterrupt:
+        return 0
+    return 0
+
+
+def chosen_port(address: str, port: int | None) -> int:
+    """``port`` if it is free, else PortTaken; without one the first free port from 8501 on."""
+    if port is not None:
+        if not _free(address, port):
+            raise PortTaken(f"port {port} on {address} is taken. Name another with --port, or leave it out.")
+        return port
+    for candidate in range(FIRST_PORT, FIRST_PORT + PORTS_TRIED):
+        if _free(address, candidate):
+            return candidate
+    last = FIRST_PORT + PORTS_TRIED - 1
+    raise PortTaken(f"no port from {FIRST_PORT} to {last} on {address} is free. Name one with --port.")
+
+
+def streamlit_settings(root: Path) -> dict[str, Any]:
+    """What ``.streamlit/config.toml`` under ``root`` sets, keyed ``section.option`` as Streamlit names it."""
+    parsed = tomllib.loads((root / ".streamlit" / "config.toml").read_text(encoding="utf-8"))
+    return dict(_flattened(parsed))
+
+
+def _flattened(table: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in table.items():
+        if isinstance(value, dict):
+            yield from _flattened(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
+def _free(address: str, port: int) -> bool:
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    with socket.socket(family) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((address, port))
+        except OSError as error:
+            if error.errno in (errno.EADDRINUSE, errno.EACCES):
+                return False
+            raise MasisError(f"{address} can't be served on ({error.strerror}). Use --address 127.0.0.1.") from error
+    return True
+
+
+def _shown_host(address: str) -> str:
+    if address in ("0.0.0.0", "::"):  # noqa: S104 (compared, not bound)
+        return "localhost"
+    return f"[{address}]" if ":" in address else address
+
+
+def _open_when_up(url: str, patience_s: float = 20.0) -> None:
+    deadline = time.monotonic() + patience_s
+    while time.monotonic() < deadline:
+        try:
+            with urllib.request.urlopen(f"{url}/_stcore/health", timeout=1):  # noqa: S310 (our own http address)
+                _open_window(url)
+                return
+        except OSError:
+            time.sleep(0.2)
+
+
+def _open_window(url: str) -> None:
+    try:
+        browser = webbrowser.get()
+    except webbrowser.Error:
+        return
+    # A plain GenericBrowser is one of the text kind, which would take over the terminal.
+    if type(browser) is not webbrowser.GenericBrowser:
+        browser.open(url)

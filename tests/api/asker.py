@@ -1,0 +1,63 @@
+"""The five roles as a model fills them, one that answers as a test tells it; and what it may say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from masis.audit.loop import Roles
+from masis.llm.roles.critic import ModelCritic
+from masis.llm.roles.drafter import ModelDrafter
+from masis.llm.roles.evaluator import ModelEvaluator
+from masis.llm.roles.reviser import ModelReviser
+from masis.llm.roles.verifier import Extractions, ModelVerifier
+from masis.settings import Settings
+from tests.llm import canned
+from tests.llm.scripted_asker import ScriptedAsker
+
+
+def roles(asker: ScriptedAsker) -> Roles:
+    """The five roles as a model fills them, this one asked."""
+    settings = Settings()
+    return Roles(
+        drafter=ModelDrafter(asker),
+        verifier=ModelVerifier(asker, settings, extractions=Extractions()),
+        critic=ModelCritic(asker),
+        reviser=ModelReviser(asker),
+        evaluator=ModelEvaluator(asker, settings),
+        models={"critic": asker.name},
+        conduct=asker.conduct,
+    )
+
+
+def claims(*quotes: str) -> dict[str, Any]:
+    """What the model finds asserted."""
+    return {"claims": [{"quote": quote, "claim": quote} for quote in quotes]}
+
+
+def verdict(number: int, word: str, support: float, *sources: tuple[str, str, str], issue: str = "") -> dict[str, Any]:
+    """A verdict on a claim; ``sources`` are id, stance and quote."""
+    evidence = [canned.bearing(*source) for source in sources]
+    return canned.verdict(number, evidence=evidence, verdict=word, support=support, issue=issue or None)
+
+
+def verdicts(*each: Mapping[str, Any]) -> dict[str, Any]:
+    """The verdicts on one batch."""
+    return {"verdicts": list(each)}
+
+
+def critique(*issues: Mapping[str, Any], quality: float = 0.9) -> dict[str, Any]:
+    """What the model objects to."""
+    return canned.critique(issues=list(issues), confidence=quality, overall_quality_score=quality)
+
+
+def issue(type_: str, severity: str, description: str, suggestion: str, location: str, *ids: str) -> dict[str, Any]:
+    """One objection."""
+    return canned.raised(
+        type=type_,
+        severity=severity,
+        description=description,
+        suggestion=suggestion,
+        location=location,
+        evidence_ids=list(ids),
+    )

@@ -1,0 +1,359 @@
+"""What becomes of a draft: options, strictness, failures, revisions, the pipeline around it, the metrics."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from masis.api.draft_critique import critique_draft, critique_draft_async, critique_request, metrics
+from masis.audit.critique import CritiqueJudgement, Objection
+from masis.errors import InputError, ProviderFailed, ReviserFailed, StepError
+from masis.pipeline import query_with_critique
+from masis.schema.audit import Claim, ClaimCheck
+from masis.schema.base import Unscored
+from masis.schema.case import Evidence
+from masis.schema.drafts import CritiqueOptions, CritiqueResult, DraftCritiqueRequest, PipelineOptions, SourceDocument
+from masis.settings import Settings
+from tests import scripted
+from tests.api import asker as script
+from tests.llm import canned
+from tests.llm.scripted_asker import ScriptedAsker
+
+SOURCES = [{"id": "1", "content": "Timeout: 60 seconds", "type": "doc"}]
+QUERY = "What is the timeout?"
+RIGHT, WRONG = "The timeout is 60 seconds.", "The timeout is 30 seconds."
+BRIDGE = [{"id": "chunk_1", "content": "The bridge is 120 metres long.", "type": "doc"}]
+
+
+def objection(severity: str, type_: str = "factual", quote: str | None = None) -> Objection:
+    return Objection(type_, "test", severity, f"{severity} fault", "Because.", "Mend it.", quote)  # type: ignore[arg-type]
+
+
+def criticised(*objections: Objection, options: dict[str, object] | None = None) -> CritiqueResult:
+    """A draft whose claims hold, with these objections of a critic."""
+    roles = scripted.roles(critic=scripted.ScriptedCritic([scripted.said(objections=objections)]))
+    return critique_draft(QUERY, RIGHT, SOURCES, options, roles=roles)
+
+
+@pytest.mark.spec("DRAFT-CRITIQUE-STRICTNESS")
+@pytest.mark.parametrize(
+    ("strictness", "kept"),
+    [
+        ("lenient", ["high", "high"]),
+        ("moderate", ["high", "high", "medium"]),
+        ("strict", ["high", "high", "medium", "low"]),
+    ],
+)
+def test_strictness_filters_what_is_told(strictness: str, kept: list[str]) -> None:
+    grades = [objection(grade) for grade in ("critical", "high", "medium", "low")]
+    found = criticised(*grades, options={"strictness": strictness})
+    assert [issue.severity for issue in found.issues] == kept
+
+
+@pytest.mark.spec("DRAFT-CRITIQUE-VALID")
+def test_a_draft_is_valid_where_no_issue_is_high() -> None:
+    assert criticised(objection("medium"), objection("low")).is_valid
+    assert not criticised(objection("high")).is_valid
+    assert not criticised(objection("critical")).is_valid
+
+
+@pytest.mark.spec("DRAFT-CRITIQUE-OPTIONS")
+@pytest.mark.parametrize(
+    ("options", "types"),
+    [
+        ({}, ["unsupported", "contradiction"]),
+        ({"checkContradictions": False}, ["unsupported"]),
+        ({"checkFactual": False}, ["contradiction"]),
+        ({"checkFactual": False, "checkContradictions": False}, []),
+    ],
+)
+def test_a_contradicted_claim_fails_the_checks_that_are_on(options: dict[str, bool], types: list[str]) -> None:
+    found = critique_draft(QUERY, WRONG, SOURCES, options)
+    assert [issue.type for issue in found.issues] == types
+    assert found.is_valid is (not types)
+
+
+@pytest.mark.spec("DRAFT-CRITIQUE-OPTIONS", "DRAFT-CRITIQUE-COMPLETENESS")
+def test_what_is_left_out_is_told_only_where_completeness_is_checked() -> None:
+    left_out = objection("medium", "missing_info")
+    assert [issue.type for issue in criticised(left_out).issues] == ["incomplete"]
+    assert criticised(left_out, options={"checkCompleteness": False}).issues == ()
+
+
+def test_made_up_references_and_unsafe_advice_are_told_whatever_is_off() -> None:
+    off = {"checkFactual": False, "checkCompleteness": False, "checkContradictions": False, "strictness": "lenient"}
+    found = critique_draft(QUERY, "The timeout is 60 seconds [99].", [*SOURCES, {"id": "2", "content": "Rain."}], off)
+    assert [(issue.type, issue.severity) for issue in found.issues] == [("hallucination", "high")]
+    assert criticised(objection("critical", "safety"), options=off).issues != ()
+
+
+def test_a_draft_need_not_cite() -> None:
+    found = critique_draft(QUERY, RIGHT, SOURCES, {"strictness": "strict"})
+    assert found.issues == ()
+
+
+@pytest.mark.spec("DRAFT-CRITIQUE-CONFIG", "DRAFT-CRITIQUE-OPTIONS")
+def test_options_that_are_not_given_are_those_of_the_settings() -> None:
+    settings = Settings(strictness="lenient", draft_auto_revise=True, draft_max_revisions=2)
+    assert critique_draft(QUERY, WRONG, SOURCES, settings=settings).revised_draft is not None
+    assert critique_draft(QUERY, WRONG, SOURCES, {"autoRevise": False}, settings).revised_draft is None
+    given = CritiqueOptions(check_factual=False, check_contradictions=False)
+    assert critique_draft(QUERY, WRONG, SOURCES, given, settings).issues == ()
+
+
+@pytest.mark.spec("DRAFT-CRITIQUE-CONFIG")
+def test_the_defaults_are_those_of_the_spec() -> None:
+    assert CritiqueOptions().model_dump(by_alias=True) == {
+        "strictness": "moderate",
+        "checkFactual": True,
+        "checkCompleteness": True,
+        "checkContradictions": True,
+        "autoRevise": False,
+        "maxRevisions": 1,
+    }
+    settings = Settings()
+    assert (settings.draft_critique, settings.draft_auto_revise, settings.draft_max_revisions) == (True, False, 1)
+    assert settings.draft_min_length == 50
+
+
+def test_names_are_read_in_both_spellings_and_written_in_the_spec_s() -> None:
+    request = {"query": QUERY, "draft": RIGHT, "sources": [SOURCES[0] | {"relevanceScore": 0.5, "path": "a/b.md"}]}
+    read = DraftCritiqueRequest.model_validate_json(json.dumps(request | {"options": {"auto_revise": True}}))
+    assert (read.sources[0].relevance_score, read.options and read.options.auto_revise) == (0.5, True)
+    written = critique_request(read).model_dump(by_alias=True)
+    assert {"isValid", "confidence", "issues", "suggestions", "revisedDraft", "metadata"} <= written.keys()
+    assert {"factsChecked", "factsVerified", "sourcesUsed", "critiqueTimeMs"} <= written["metadata"].keys()
+    with pytest.raises(ValidationError):
+        CritiqueOptions.model_validate({"strictnes": "strict"})
+
+
+@pytest.mark.parametrize(
+    ("sources", "told"),
+    [
+        ("The timeout is 60 seconds.", r"sources\[0\]: is no source\. Give \{"),
+        ([SOURCES[0], {"id": "2"}], r"sources\[1\]\.content: Field required"),
+    ],
+)
+def test_what_is_no_source_is_named_with_its_place(sources: Any, told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        critique_draft(QUERY, RIGHT, sources)
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"strictnes": "strict"}, "options: there is no option strictnes (did you mean strictness?). There are: "),
+        ({"strictness": "hard"}, "options: strictness: input should be 'lenient', 'moderate' or 'strict'"),
+        ({"maxRevisions": 9, "x": 1}, "maxRevisions: input should be less than or equal to 4; there is no option x."),
+    ],
+)
+def test_a_wrong_option_is_told_the_nearest_right_one(options: dict[str, Any], told: str) -> None:
+    with pytest.raises(InputError, match=re.escape(told)):
+        critique_draft(QUERY, RIGHT, SOURCES, options)
+    with pytest.raises(InputError, match="critiqueOptions"):
+        query_with_critique(QUERY, lambda query: SOURCES, {"critiqueOptions": options})
+
+
+def test_a_wrong_option_of_the_pipeline_is_told_the_nearest_right_one() -> None:
+    with pytest.raises(InputError, match=r"no option enablecritique \(did you mean enableCritique\?\)"):
+        query_with_critique(QUERY, lambda query: SOURCES, {"enablecritique": True})
+    with pytest.raises(InputError, match=r"no option critiqueOptions.autorevise \(did you mean autoRevise\?\)"):
+        query_with_critique(QUERY, lambda query: SOURCES, {"critiqueOptions": {"autorevise": True}})
+
+
+class Silent(scripted.ContentVerifier):
+    """Gives no verdict on any claim."""
+
+    def verify(self, claims: Sequence[Claim], evidence: Sequence[Evidence]) -> tuple[ClaimCheck, ...]:
+        return ()
+
+
+class Failing(scripted.ContentVerifier):
+    """Can't find the claims."""
+
+    def verify(self, claims: Sequence[Claim], evidence: Sequence[Evidence]) -> tuple[ClaimCheck, ...]:
+        raise ProviderFailed("the provider can't be reached")
+
+
+@pytest.mark.spec("DRAFT-CRITIQUE-VALID", "DRAFT-CRITIQUE-VERIFY")
+@pytest.mark.parametrize("strictness", ["lenient", "moderate", "strict"])
+def test_a_draft_whose_claims_have_no_verdict_is_not_valid_and_says_so(strictness: str) -> None:
+    silent = critique_draft(QUERY, RIGHT, SOURCES, {"strictness": strictness}, roles=scripted.roles(verifier=Silent()))
+    assert not silent.is_valid
+    assert silent.metadata.facts_unscored == silent.metadata.facts_checked == 1
+    assert "1 of 1 claims have no verdict" in silent.unscored[0]
+    failed = critique_draft(QUERY, RIGHT, SOURCES, roles=scripted.roles(verifier=Failing()))
+    assert (failed.is_valid, failed.confidence) == (False, None)
+    assert "the provider can't be reached" in failed.unscored[0]
+
+
+def test_sources_without_text_leave_a_draft_unchecked_and_not_valid() -> None:
+    found = critique_draft(QUERY, RIGHT, [{"id": "1", "content": ""}])
+    assert not found.is_valid
+    assert any("no verdict" in reason for reason in found.unscored)
+
+
+def test_a_critic_that_fails_is_told_and_the_claims_still_decide() -> None:
+    critic = scripted.ScriptedCritic([Unscored(reason="it refused", code="CRITIC-ERR-001")])
+    found = critique_draft(QUERY, RIGHT, SOURCES, roles=scripted.roles(critic=critic))
+    assert found.is_valid
+    assert found.unscored == ("The critique is unscored: it refused",)
+
+
+@pytest.mark.spec("DRAFT-CRITIQUE-REVISE")
+def test_any_finding_is_worth_a_revision_and_none_is_made_where_nothing_is_found() -> None:
+    reviser = scripted.ScriptedReviser(["The bridge is 120 metres long."])
+    judgements = [scripted.said(0.6, objections=(objection("medium"),)), scripted.said(0.9)]
+    roles = scripted.roles(critic=scripted.ScriptedCritic(judgements), reviser=reviser)
+    found = critique_draft("How long?", "It is long.", BRIDGE, {"autoRevise": True}, roles=roles)
+    assert (found.is_valid, found.revised_draft, found.remaining_issues) == (True, "The bridge is 120 metres long.", ())
+    content = scripted.roles(reviser=reviser)
+    assert critique_draft("How long?", "It is long.", BRIDGE, {"autoRevise": True}, roles=content).revised_draft is None
+    assert len(reviser.seen) == 1
+
+
+@pytest.mark.spec("DRAFT-CRITIQUE-REVISE")
+@pytest.mark.parametrize("most", [1, 2, 3])
+def test_at_most_so_many_revisions_are_made_and_the_best_is_kept(most: int) -> None:
+    grades = ["high", "medium", "high", "high"]
+    judgements = [scripted.said(0.5 + n / 10, objections=(objection(grade),)) for n, grade in enumerate(grades)]
+    reviser = scripted.ScriptedReviser([f"Revision {n} of it." for n in (1, 2, 3)])
+    roles = scripted.roles(critic=scripted.ScriptedCritic(judgements), reviser=reviser)
+    options = {"autoRevise": True, "maxRevisions": most}
+    found = critique_draft("How long?", "It is long.", BRIDGE, options, roles=roles)
+    assert len(reviser.seen) == most
+    assert found.revised_draft == "Revision 1 of it."
+    assert [issue.severity for issue in found.remaining_issues] == ["medium"]
+
+
+def test_a_revision_that_makes_it_worse_or_can_t_be_judged_is_not_given() -> None:
+    worse = [scripted.said(0.6, objections=(objection("medium"),)), scripted.said(0.9, objections=(objection("high"),))]
+    roles = scripted.roles(critic=scripted.ScriptedCritic(worse))
+    assert critique_draft("How long?", "It is long.", BRIDGE, {"autoRevise": True}, roles=roles).revised_draft is None
+    failing: list[CritiqueJudgement | Unscored] = [worse[0], Unscored(reason="it refused", code="CRITIC-ERR-001")]
+    roles = scripted.roles(critic=scripted.ScriptedCritic(failing))
+    assert critique_draft("How long?", "It is long.", BRIDGE, {"autoRevise": True}, roles=roles).revised_draft is None
+
+
+def test_a_reviser_that_fails_leaves_the_findings_and_is_told() -> None:
+    roles = scripted.roles(
+        critic=scripted.ScriptedCritic([scripted.said(objections=(objection("high"),))]),
+        reviser=scripted.ScriptedReviser([ReviserFailed("it refused")]),
+    )
+    found = critique_draft("How long?", "It is long.", BRIDGE, {"autoRevise": True}, roles=roles)
+    assert (found.is_valid, found.revised_draft) == (False, None)
+    assert found.unscored == ("it refused",)
+
+
+def test_a_critique_can_be_stopped_and_says_so() -> None:
+    with pytest.raises(StepError):
+        critique_draft(QUERY, WRONG, SOURCES, cancelled=lambda: True)
+    reviser = scripted.ScriptedReviser()
+    critic = scripted.ScriptedCritic([scripted.said(objections=(objection("high"),))])
+    found = critique_draft(
+        QUERY,
+        WRONG,
+        SOURCES,
+        {"autoRevise": True},
+        roles=scripted.roles(critic=critic, reviser=reviser),
+        cancelled=lambda: bool(critic.seen),
+    )
+    assert (found.is_valid, found.revised_draft, reviser.seen) == (False, None, [])
+    assert found.unscored == ("The critique was stopped before it ended.",)
+
+
+def test_a_loop_that_passes_its_deadline_gives_the_findings_and_says_so() -> None:
+    critic = scripted.ScriptedCritic([scripted.said(objections=(objection("high"),))])
+    settings = Settings(loop_deadline_s=0.5)
+    roles, clock = scripted.roles(critic=critic), scripted.ticking(1.0)
+    found = critique_draft(QUERY, WRONG, SOURCES, {"autoRevise": True}, settings, roles, clock=clock)
+    assert (found.is_valid, found.revised_draft) == (False, None)
+    assert "deadline" in found.unscored[0]
+
+
+@pytest.mark.parametrize(
+    ("draft", "sources", "field"),
+    [("  ", SOURCES, "draft"), (RIGHT, [], "sources")],
+)
+def test_an_empty_draft_and_no_sources_are_refused(draft: str, sources: list[dict[str, str]], field: str) -> None:
+    with pytest.raises(InputError) as caught:
+        critique_draft(QUERY, draft, sources)
+    assert caught.value.field == field
+
+
+def test_a_draft_can_be_critiqued_from_a_coroutine() -> None:
+    async def both() -> list[CritiqueResult]:
+        return await asyncio.gather(*(critique_draft_async(QUERY, draft, SOURCES) for draft in (RIGHT, WRONG)))
+
+    assert [found.is_valid for found in asyncio.run(both())] == [True, False]
+
+
+DOCUMENTS = (SourceDocument(id="1", content="The timeout of the gateway is 60 seconds, by default.", type="doc"),)
+
+
+def search(query: str) -> Sequence[SourceDocument]:
+    return DOCUMENTS
+
+
+@pytest.mark.spec("DRAFT-CRITIQUE-PIPELINE")
+def test_a_query_is_searched_drafted_and_critiqued_in_one_call() -> None:
+    found = query_with_critique("What is the timeout of the gateway?", search)
+    assert found.search_results == DOCUMENTS
+    assert "60 seconds" in found.context
+    assert found.draft is not None
+    assert "60 seconds" in found.draft
+    assert found.critique is not None
+    assert found.critique.is_valid
+
+
+@pytest.mark.spec("DRAFT-CRITIQUE-PIPELINE")
+def test_a_pipeline_returns_the_revision_in_place_of_the_draft() -> None:
+    drafter = scripted.ScriptedDrafter("The timeout of the gateway is 30 seconds, by default, says the manual.")
+    options = PipelineOptions(critique_options=CritiqueOptions(auto_revise=True))
+    critic = scripted.ScriptedCritic([scripted.said(0.4, objections=(objection("high"),)), scripted.said(0.9)])
+    reviser = scripted.ScriptedReviser(["It is 60 seconds."])
+    roles = scripted.roles(drafter=drafter, critic=critic, reviser=reviser)
+    found = query_with_critique(QUERY, search, options, roles=roles)
+    assert found.draft == "It is 60 seconds."
+
+
+@pytest.mark.spec("DRAFT-CRITIQUE-CONFIG", "DRAFT-CRITIQUE-PIPELINE")
+def test_a_pipeline_passes_short_drafts_and_does_only_what_it_is_asked() -> None:
+    drafter = scripted.ScriptedDrafter("x" * 49)
+    roles = scripted.roles(drafter=drafter)
+    short = query_with_critique(QUERY, search, roles=roles)
+    assert (short.draft, short.critique) == ("x" * 49, None)
+    assert short.not_critiqued == "The draft is shorter than 50 characters."
+    drafter.answer = "x" * 50
+    assert query_with_critique(QUERY, search, roles=roles).critique is not None
+    off = query_with_critique(QUERY, search, settings=Settings(draft_critique=False), roles=roles)
+    assert (off.critique, off.not_critiqued) == (None, "Critique is switched off.")
+    assert query_with_critique(QUERY, search, PipelineOptions(generate_answer=False), roles=roles).draft is None
+    assert query_with_critique(QUERY, lambda query: (), roles=roles).draft is None
+
+
+@pytest.mark.spec("DRAFT-CRITIQUE-METRICS")
+def test_the_metrics_of_the_spec_have_its_names_and_are_computed_over_critiques() -> None:
+    results = [critique_draft(QUERY, draft, SOURCES) for draft in (RIGHT, WRONG, WRONG, RIGHT)]
+    found = metrics(results).model_dump()
+    assert found["critique_hallucination_rate"] == found["critique_revision_rate"] == 0.5
+    assert found["claims_per_draft"] == 1
+    assert found["critique_confidence_avg"] == pytest.approx(sum(r.confidence or 0 for r in results) / 4)
+    assert found["critique_latency_ms"] == pytest.approx(sum(r.metadata.critique_time_ms for r in results) / 4)
+    assert set(metrics([]).model_dump().values()) == {None}
+
+
+@pytest.mark.spec("DRAFT-CRITIQUE-CACHE")
+def test_the_same_draft_is_not_asked_about_twice_and_claims_go_together() -> None:
+    asker = ScriptedAsker(canned.ALL | {"claims_extract": script.claims("A is B.", "C is D.")})
+    roles = script.roles(asker)
+    for _ in range(2):
+        critique_draft("What?", "A is B. C is D.", BRIDGE, roles=roles)
+    assert len(asker.of("claims_extract")) == 1
+    assert len(asker.of("claims_verify")) == 2

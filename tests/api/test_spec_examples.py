@@ -1,0 +1,203 @@
+"""The examples and tests of ``specs/draft-critique.md`` as written: offline, by a scripted model, and over the wire."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from itertools import count
+from typing import Any
+
+import pytest
+
+from masis.api.audits import roles_for
+from masis.api.draft_critique import critique_draft
+from masis.audit.loop import Roles
+from masis.schema.drafts import CritiqueResult
+from masis.schema.providers import ProviderSettings
+from masis.settings import ROLES, Settings
+from tests.api import asker as script
+from tests.llm import canned
+from tests.llm.scripted_asker import Reply, ScriptedAsker
+from tests.served_replies import Behaviour, Request, says
+from tests.serving_models import ModelServer
+
+SCHEMA = {
+    "claims_extract": "claims_reply",
+    "claims_verify": "verdicts_reply",
+    "completeness": "completeness_reply",
+    "critic": "critique_reply",
+    "reviser": "revision_reply",
+    "evaluator": "evaluation_reply",
+    "drafter": "draft_reply",
+}
+_numbers = count()
+Judges = Callable[..., Roles | None]
+Source = dict[str, str]
+
+UPLOAD = "The maximum file upload size is 100MB."
+TIERS: list[Source] = [
+    {"id": "A", "content": "Free tier: 10MB limit", "type": "doc"},
+    {"id": "B", "content": "Pro tier: 100MB limit", "type": "doc"},
+]
+FREE = "Free users have a 10MB limit"
+PRO = "Pro users can upload files up to 100MB"
+BOTH = f"The maximum file upload size depends on your tier: {FREE}, while {PRO}."
+
+REFRESH = "AuthService uses a refresh token stored in httpOnly cookies."
+EXPIRES = "When the access token expires, it automatically calls `/auth/refresh` to get a new one."
+CODE: list[Source] = [
+    {"id": "AuthService.ts", "content": "Contains `refreshToken()` method using httpOnly cookies", "type": "code"},
+    {"id": "auth-routes.ts", "content": "Shows `/auth/refresh` endpoint", "type": "code"},
+]
+SIXTY: list[Source] = [{"id": "1", "content": "Timeout: 60 seconds", "type": "doc"}]
+LIMITS: list[Source] = [
+    {"id": "1", "content": "Free: 10", "type": "doc"},
+    {"id": "2", "content": "Pro: 100", "type": "doc"},
+]
+
+
+def offline(**_: object) -> None:
+    return None
+
+
+def by_model(**replies: list[Reply]) -> Roles:
+    return script.roles(ScriptedAsker(canned.ALL | replies))
+
+
+@pytest.fixture(params=["offline", "scripted model", "scripted server"])
+def judges(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Judges]:
+    """Who judges: nobody but rules; a model below the roles; a model behind real HTTP and the real SDK."""
+    if request.param != "scripted server":
+        yield offline if request.param == "offline" else by_model
+        return
+    monkeypatch.setenv("SCRIPTED_KEY", "loopback/0123456789")
+    with ExitStack() as stack:
+        yield lambda **replies: stack.enter_context(served(canned.ALL | replies))
+
+
+@contextmanager
+def served(replies: dict[str, Any]) -> Iterator[Roles]:
+    """The roles of a model that a server on loopback plays: for each prompt its replies in turn, the last for good."""
+    given: Counter[str] = Counter()
+    named = {SCHEMA[prompt]: reply for prompt, reply in replies.items()}
+
+    def answer(request: Request) -> Behaviour:
+        turns = named[request.schema_name]
+        turns = turns if isinstance(turns, list) else [turns]
+        given[request.schema_name] += 1
+        return says(turns[min(given[request.schema_name], len(turns)) - 1])
+
+    with ModelServer(answer) as server:
+        table = ProviderSettings(kind="openai", address=server.address, key_env="SCRIPTED_KEY")
+        model = f"scripted:judge-{next(_numbers)}"  # extractions are kept by model
+        yield roles_for(Settings.model_validate({"providers": {"scripted": table}} | dict.fromkeys(ROLES, model)))
+
+
+@pytest.mark.spec("DRAFT-CRITIQUE-EXAMPLES", "DRAFT-CRITIQUE-REVISE")
+def test_an_upload_size_that_assumes_a_tier_is_incomplete_and_the_revision_names_both_tiers(judges: Judges) -> None:
+    assumed = script.issue(
+        "incomplete",
+        "high",
+        "Answer assumes Pro tier without clarification",
+        "Specify that limit varies by tier",
+        UPLOAD,
+        "B",
+        "A",
+    )
+    roles = judges(
+        claims_extract=[script.claims(UPLOAD), script.claims(FREE, PRO)],
+        claims_verify=[
+            script.verdicts(script.verdict(1, "partial", 0.6, ("B", "partly", "Pro tier: 100MB limit"))),
+            script.verdicts(
+                script.verdict(1, "supported", 0.95, ("A", "supports", "Free tier: 10MB limit")),
+                script.verdict(2, "supported", 0.95, ("B", "supports", "Pro tier: 100MB limit")),
+            ),
+        ],
+        critic=[script.critique(assumed, quality=0.6), script.critique()],
+        reviser=[canned.revision(BOTH)],
+    )
+    found = critique_draft("What's the maximum file upload size?", UPLOAD, TIERS, {"autoRevise": True}, roles=roles)
+    assert not found.is_valid
+    [issue] = found.issues
+    assert (issue.type, issue.severity, issue.location) == ("incomplete", "high", UPLOAD)
+    assert "assumes" in issue.description
+    assert "Pro tier" in issue.description
+    assert issue.suggestion in found.suggestions
+    assert issue.suggestion is not None
+    assert "tier" in issue.suggestion
+    assert found.confidence is not None
+    assert found.confidence < 0.8
+    assert found.revised_draft is not None
+    assert all(word in found.revised_draft for word in ("Free", "10MB", "Pro", "100MB"))
+    assert found.revised_is_valid
+
+
+@pytest.mark.spec("DRAFT-CRITIQUE-EXAMPLES", "DRAFT-CRITIQUE-VALID")
+def test_a_right_answer_about_code_is_valid_and_every_fact_verified(judges: Judges) -> None:
+    parts = (REFRESH, "When the access token expires, it automatically calls `/auth/refresh`", "to get a new one")
+    roles = judges(
+        claims_extract=[script.claims(*parts)],
+        claims_verify=[
+            script.verdicts(
+                script.verdict(1, "supported", 0.95, ("AuthService.ts", "supports", "using httpOnly cookies")),
+                script.verdict(2, "supported", 0.9, ("auth-routes.ts", "supports", "`/auth/refresh` endpoint")),
+                script.verdict(3, "supported", 0.85, ("AuthService.ts", "supports", "`refreshToken()` method")),
+            )
+        ],
+        critic=[script.critique()],
+    )
+    found = critique_draft("How does AuthService handle token refresh?", f"{REFRESH} {EXPIRES}", CODE, roles=roles)
+    assert found.is_valid
+    assert found.issues == ()
+    assert found.revised_draft is None
+    assert found.confidence == pytest.approx(0.95, abs=0.05)
+    assert found.metadata.facts_checked == found.metadata.facts_verified == (3 if roles else 2)
+    assert found.metadata.sources_used == ("AuthService.ts", "auth-routes.ts")
+
+
+def timeout(seconds: int, judges: Judges) -> CritiqueResult:
+    draft = f"The timeout is {seconds} seconds."
+    right = script.verdict(1, "supported", 0.98, ("1", "supports", "Timeout: 60 seconds"))
+    wrong = script.verdict(1, "contradicted", 0.05, ("1", "contradicts", "Timeout: 60 seconds"), issue="It is 60.")
+    roles = judges(
+        claims_extract=[script.claims(draft)],
+        claims_verify=[script.verdicts(right if seconds == 60 else wrong)],
+        critic=[script.critique()],
+    )
+    return critique_draft("What is the timeout?", draft, SIXTY, roles=roles)
+
+
+@pytest.mark.spec("DRAFT-CRITIQUE-EXAMPLES", "DRAFT-CRITIQUE-VALID")
+def test_unsupported_claims_are_detected(judges: Judges) -> None:
+    found = timeout(30, judges)
+    assert not found.is_valid
+    assert "unsupported" in {issue.type for issue in found.issues}
+    assert {issue.related_source for issue in found.issues} == {"1"}
+
+
+@pytest.mark.spec("DRAFT-CRITIQUE-EXAMPLES", "DRAFT-CRITIQUE-VALID")
+def test_valid_answers_pass(judges: Judges) -> None:
+    found = timeout(60, judges)
+    assert found.is_valid
+    assert found.confidence is not None
+    assert found.confidence > 0.8
+
+
+@pytest.mark.spec("DRAFT-CRITIQUE-EXAMPLES", "DRAFT-CRITIQUE-REVISE")
+def test_a_draft_is_revised_when_that_is_enabled(judges: Judges) -> None:
+    draft = "The limit is 100."
+    revised = "The limit is 10 for Free and 100 for Pro."
+    roles = judges(
+        claims_extract=[script.claims(draft), script.claims(revised)],
+        claims_verify=[
+            script.verdicts(script.verdict(1, "unsupported", 0.2, ("2", "partly", "Pro: 100"), issue="Only for Pro.")),
+            script.verdicts(script.verdict(1, "supported", 0.9, ("1", "supports", "Free: 10"))),
+        ],
+        critic=[script.critique(quality=0.5), script.critique()],
+        reviser=[canned.revision(revised)],
+    )
+    found = critique_draft("What is the limit?", draft, LIMITS, {"autoRevise": True}, roles=roles)
+    assert found.revised_draft is not None
+    assert "Free" in found.revised_draft
+    assert "Pro" in found.revised_draft

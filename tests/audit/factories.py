@@ -1,0 +1,113 @@
+"""Small values for tests of the steps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from masis.audit import claims, critique
+from masis.audit.context import AuditContext
+from masis.audit.critique import CritiqueJudgement
+from masis.schema.audit import CitationAudit, Claim, ClaimCheck, Critique, Issue, JudgedBy
+from masis.schema.case import Evidence, Severity
+from masis.schema.run import Iteration
+
+JUDGED_BY = JudgedBy(model="test", version="1")
+EVIDENCE = (
+    Evidence(id="chunk_1", text="The bridge is 120 metres long."),
+    Evidence(id="chunk_2", text="It opened in 1931."),
+)
+
+
+def citations(invalid: int = 0, uncited: int = 0, *, cites: bool = True, factor: float | None = None) -> CitationAudit:
+    """An audit with so many fabricated references and uncited sentences."""
+    penalty = (0.5 if invalid else 1.0) * (0.9 if uncited and (cites or invalid) else 1.0)
+    return CitationAudit(
+        mode="standard",
+        citations=(),
+        sentences=(),
+        invalid_citations=tuple(f"chunk_{90 + n}" for n in range(invalid)),
+        uncited_claims=tuple(f"Sentence {n}." for n in range(uncited)),
+        hallucination_detected=invalid > 0,
+        needs_retry=invalid > 0,
+        penalty_factor=penalty if factor is None else factor,
+    )
+
+
+def judgement(**changes: Any) -> CritiqueJudgement:
+    """A content critic."""
+    values: dict[str, Any] = {
+        "confidence": 0.8,
+        "hallucination_detected": False,
+        "needs_retry": False,
+        "overall_quality_score": 0.8,
+        "critique_confidence": 0.9,
+        "critique_reasoning": "It is fine.",
+    }
+    return CritiqueJudgement(**(values | changes))
+
+
+def issue(severity: Severity = "high", **changes: Any) -> Issue:
+    """An issue of this severity."""
+    values: dict[str, Any] = {
+        "id": "i1",
+        "key": "k",
+        "source": "critic",
+        "type": "factual",
+        "rule": "test",
+        "severity": severity,
+        "description": "It is wrong.",
+        "reason": "Because.",
+        "suggestion": "Mend it.",
+    }
+    return Issue(**(values | changes))
+
+
+def check(verdict: str = "supported", support: float | None = 0.9, **changes: Any) -> ClaimCheck:
+    """A checked claim."""
+    values: dict[str, Any] = {
+        "claim": Claim(text="The bridge is long.", start=0, end=19),
+        "verdict": verdict,
+        "support": support,
+        "confidence": 0.9,
+    }
+    return ClaimCheck(**(values | changes))
+
+
+def verdict(audit: CitationAudit | None = None, issues: tuple[Issue, ...] = (), **changes: Any) -> Critique:
+    """A critique after the rules."""
+    return critique.ruled(judgement(**changes), audit or citations(), issues, JUDGED_BY)
+
+
+def iteration(
+    number: int = 1, quality: float | None = 0.8, issues: tuple[Issue, ...] = (), **changes: Any
+) -> Iteration:
+    """An audited answer of this quality."""
+    audit = changes.pop("citation_audit", citations())
+    checks = changes.pop("claims", (check(),))
+    values: dict[str, Any] = {
+        "iteration_number": number,
+        "answer": "The bridge is long.",
+        "citation_audit": audit,
+        "claims": checks,
+        "claim_report": claims.report(checks),
+        "issues": issues,
+        "critique": verdict(audit, issues),
+        "quality_score": quality,
+        "improvement_delta": None,
+    }
+    return Iteration(**(values | changes))
+
+
+def context(**changes: Any) -> AuditContext:
+    """What a role sees."""
+    values: dict[str, Any] = {
+        "query": "How long is the bridge?",
+        "answer": "The bridge is long.",
+        "evidence": EVIDENCE,
+        "citation_audit": citations(),
+        "claims": (check(),),
+        "missing": (),
+        "issues": (),
+        "iteration_number": 1,
+    }
+    return AuditContext(**(values | changes))

@@ -1,0 +1,290 @@
+"""Health: what is wrong is found, named and told what to do about; what is only absent is no fault."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import sqlite3
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from masis.api import audits
+from masis.audit import output_validation
+from masis.cli import main
+from masis.errors import MissingExtra
+from masis.schema.case import Case, Evidence
+from masis.services import HealthItem, Workbench, health
+from masis.services import health as parts
+from masis.settings import ROLES, Settings
+from masis.store.core import connections
+from masis.store.core.health import try_writing
+from masis.ui.admin.health_reports import look_at
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Workbench]:
+    opened = Workbench.open(tmp_path / "masis.db")
+    yield opened
+    opened.store.close()
+
+
+def named(bench: Workbench, name: str) -> HealthItem:
+    return next(item for item in bench.health().items if item.name == name)
+
+
+def test_what_is_kept_is_counted_in_words(bench: Workbench) -> None:
+    bench.import_cases([Case(id="only", query="How long?", evidence=(Evidence(id="1", text="It is 120 m long."),))])
+    message = named(bench, "database").message
+    assert "1 case, 0 runs" in message
+    assert "0 entries of the decision log" in message
+    assert not re.search(r"\b1 (cases|runs|corpora)\b", message)
+
+
+@pytest.mark.spec("REQ-CRITIC-OBS-005")
+def test_every_module_is_started(bench: Workbench) -> None:
+    found = {item.name: item for item in bench.health().items}
+    assert set(ROLES) | {"evidence critic", "auditor"} <= set(found)
+    assert all(found[role].message == "starts: offline" for role in ROLES)
+
+
+@pytest.mark.spec("REQ-CRITIC-OBS-005")
+@pytest.mark.parametrize("role", ROLES)
+def test_a_role_that_does_not_start_is_named_with_the_reason(
+    bench: Workbench, monkeypatch: pytest.MonkeyPatch, role: str
+) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("a file of it is missing")
+
+    monkeypatch.setattr(audits, f"Offline{role.capitalize()}", broken)
+    found = {each.name: each for each in health.roles(Settings())}
+    # an offline part that is broken breaks its role wherever it is used
+    assert "RuntimeError: a file of it is missing" in found[role].message
+    assert found[role].cure
+
+
+@pytest.mark.spec("REQ-CRITIC-OBS-005")
+def test_a_model_that_can_t_be_asked_is_the_fault_of_its_role_alone() -> None:
+    found = {each.name: each for each in health.roles(Settings(critic="nobody:x"))}
+    assert [name for name, each in found.items() if not each.ok] == ["critic"]
+    assert "nobody" in found["critic"].message
+
+
+def test_an_output_validator_that_is_not_there_is_told_once_and_under_its_own_name(tmp_path: Path) -> None:
+    settings = Settings(output_validator="nobodys")
+    found = [item for item in Workbench.open(tmp_path / "masis.db", settings).health(settings).items if not item.ok]
+    assert [item.name for item in found] == ["output validator"]
+    assert "there is no 'nobodys'" in found[0].message
+    assert "output_validator = pydantic" in found[0].cure
+
+
+def test_an_output_validator_whose_package_breaks_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(name: str) -> None:
+        raise ImportError("no module named 'answers'")
+
+    monkeypatch.setattr(output_validation, "chosen", broken)
+    found = health.output_validator(Settings(output_validator="acme"))
+    assert (found.ok, found.name) == (False, "output validator")
+    assert "no module named 'answers'" in found.message
+
+
+def test_telemetry_that_is_asked_for_and_not_installed_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    absent = (health.Door("OpenTelemetry", "otel", "nothing_of_this_name", "x"),)
+    monkeypatch.setattr(health, "DOORS", absent)
+    (found,) = health.doors(Settings(telemetry="otlp"), try_them=False)
+    assert not found.ok
+    assert "telemetry = otlp asks for it" in found.message
+    assert "pip install 'masis-workbench[otel]'" in found.cure
+
+
+def test_a_named_database_that_is_not_there_is_a_finding_in_the_report(tmp_path: Path) -> None:
+    missing = tmp_path / "missing.db"
+    told = CliRunner().invoke(main, ["health", "--no-ask", "--json", "--db", str(missing)])
+    assert told.exit_code == 1
+    report = json.loads(told.stdout)
+    (wrong,) = [item for item in report["items"] if not item["ok"]]
+    assert (wrong["name"], "there is no database here" in wrong["message"]) == ("database", True)
+    assert not missing.exists()
+
+
+def test_an_evidence_critic_that_fails_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise OSError("no such file")
+
+    monkeypatch.setattr(health, "screen_abstracts", broken)
+    assert not health.evidence_critic().ok
+
+
+@pytest.fixture
+def doors(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str], health.ModuleFound]:
+    """Tries a door whose library is a file with this text; nothing is remembered of it."""
+    monkeypatch.setattr(health, "_found_out", {})
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def tried(text: str) -> health.ModuleFound:
+        (tmp_path / "a_library.py").write_text(text)
+        importlib.invalidate_caches()
+        monkeypatch.setattr(health, "DOORS", (health.Door("Door", "extra", "a_library", "a_library"),))
+        return next(iter(health.doors(Settings(), try_them=True)))
+
+    return tried
+
+
+def test_a_door_that_is_installed_must_import_and_does_so_in_a_process_of_its_own(
+    doors: Callable[[str], health.ModuleFound],
+) -> None:
+    assert doors("x = 1") == health.ModuleFound("Door", True, "installed, and imports")
+    assert "a_library" not in sys.modules
+
+
+def test_a_door_that_does_not_import_is_named_with_the_reason(doors: Callable[[str], health.ModuleFound]) -> None:
+    found = doors("import nothing_of_this_name")
+    assert not found.ok
+    assert "No module named 'nothing_of_this_name'" in found.message
+    assert "pip install 'masis-workbench[extra]'" in found.cure
+
+
+def test_a_door_that_hangs_is_given_up(
+    doors: Callable[[str], health.ModuleFound], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(health, "IMPORT_WITHIN_S", 0.5)
+    assert "takes longer than 0.5 s" in doors("import time; time.sleep(60)").message
+
+
+def test_a_door_whose_library_is_absent_is_no_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    absent = (health.Door("Door", "extra", "nothing_of_this_name.at_all", "x"),)
+    monkeypatch.setattr(health, "DOORS", absent)
+    found = list(health.doors(Settings(), try_them=True))
+    assert [(each.ok, each.absent, "not installed" in each.message) for each in found] == [(True, True, True)]
+
+
+def test_every_door_names_an_extra_and_a_module_of_ours_that_is_there() -> None:
+    import tomllib
+
+    root = Path(health.__file__).resolve().parents[2]
+    extras = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    for door in health.DOORS:
+        assert door.extra in extras
+        file = root.joinpath(*door.imports.split("."))
+        assert file.with_suffix(".py").is_file() or (file / "__init__.py").is_file(), door
+
+
+def test_a_database_that_takes_no_write_is_found(bench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
+    connect = connections.connect
+
+    def read_only(path: Path) -> sqlite3.Connection:
+        connection = connect(path)
+        connection.execute("PRAGMA query_only = ON")
+        return connection
+
+    assert named(bench, "writing") == HealthItem("writing", True, "a write was made")
+    with monkeypatch.context() as patched:
+        patched.setattr(connections, "connect", read_only)
+        found = parts.of_writing(bench.store)
+    assert not found.ok
+    assert "readonly" in found.message
+    assert "make room on the disk" in found.cure
+
+
+def test_a_full_disk_is_found_by_the_write_that_is_tried(bench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
+    connect = connections.connect
+
+    class Full:
+        """A connection to a file on a disk without room."""
+
+        def __init__(self, connection: sqlite3.Connection) -> None:
+            self.connection = connection
+
+        def execute(self, statement: str, *values: Any) -> object:
+            if statement.startswith("INSERT"):
+                raise sqlite3.OperationalError("database or disk is full")
+            return self.connection.execute(statement, *values)
+
+        def close(self) -> None:
+            self.connection.close()
+
+    monkeypatch.setattr(connections, "connect", lambda path: Full(connect(path)))
+    assert try_writing(bench.store.database) == (False, "can't be written (database or disk is full)")
+
+
+def test_a_writer_at_work_is_no_fault(bench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("masis.store.core.health.WRITE_WITHIN_MS", 50)
+    other = connections.connect(bench.database)
+    other.execute("BEGIN IMMEDIATE")
+    found = parts.of_writing(bench.store)
+    other.close()
+    assert found == HealthItem("writing", True, "another program writes to it just now")
+
+
+def test_little_room_on_the_disk_is_found(bench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parts, "LEAST_FREE_BYTES", 10**18)
+    found = named(bench, "disk")
+    assert not found.ok
+    assert str(bench.database.parent) in found.cure
+
+
+@pytest.mark.parametrize("guard", ["executions_no_delete", "purges_no_update", "purged_no_replace"])
+def test_a_log_that_could_be_altered_is_found(bench: Workbench, guard: str) -> None:
+    assert not bench.store.check().problems
+    bench.store.database.connection().execute(f"DROP TRIGGER {guard}")
+    assert f"logs have lost their guards: {guard}" in bench.store.check().problems
+
+
+@pytest.mark.spec("REQ-CRITIC-COMP-001")
+def test_a_run_that_is_not_in_the_log_of_executions_is_found(bench: Workbench) -> None:
+    bench.load_demo()
+    bench.audit(next(iter(bench.store.cases.iterate())))
+    assert bench.store.check().ok
+    connection = bench.store.database.connection()
+    connection.execute("DROP TRIGGER executions_no_delete")
+    connection.execute("DELETE FROM executions")
+    assert "1 runs are not in the log of executions" in bench.store.check().problems
+
+
+def test_the_report_for_programs_has_the_documented_keys_and_no_key_of_a_provider(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret-0123456789")
+    bench = Workbench.open(tmp_path / "masis.db", Settings(critic="openai:gpt-4o"))
+    report = bench.health().to_json()
+    assert set(report) == {"ok", "version", "items"}
+    assert all(set(item) == {"name", "ok", "message", "cure", "absent"} for item in report["items"])
+    assert "very-secret" not in json.dumps(report)
+
+
+def test_whatever_is_not_in_order_says_what_to_do(tmp_path: Path) -> None:
+    report = Workbench.open(tmp_path / "masis.db", Settings(critic="nobody:x")).health()
+    assert all(item.cure for item in report.items if not item.ok)
+
+
+def test_a_missing_extra_of_a_role_is_told_with_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(settings: Settings) -> None:
+        raise MissingExtra("needs a package: pip install 'masis-workbench[anthropic]'")
+
+    monkeypatch.setattr(audits, "roles_for", missing)
+    assert all("masis-workbench[anthropic]" in each.message for each in health.roles(Settings()))
+
+
+@pytest.mark.parametrize("share", [0.05, 0.3, 0.6, 0.9])
+def test_a_damaged_file_is_a_finding_and_no_crash(tmp_path: Path, share: float) -> None:
+    path = tmp_path / "damaged.db"
+    with_cases = Workbench.open(path)
+    with_cases.load_demo()
+    with_cases.audit(next(iter(with_cases.store.cases.iterate())))
+    with_cases.store.settle()
+    with_cases.store.close()
+    with path.open("r+b") as file:
+        file.seek(int(path.stat().st_size * share))
+        file.write(b"\xaa" * 9000)
+    report = look_at(path)
+    assert not report.ok
+    assert next(item.name for item in report.items if not item.ok) == "database"
+    told = CliRunner().invoke(main, ["health", "--no-ask", "--json", "--db", str(path)])
+    assert told.exit_code == 1
+    assert json.loads(told.stdout)["ok"] is False
+    assert "Unexpected" not in told.output

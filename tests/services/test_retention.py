@@ -1,0 +1,163 @@
+"""Retention as a use case: the rule, what goes by itself, and the log of executions as audits leave it."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import threading
+import time
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from masis import run_audit
+from masis.schema.case import Case
+from masis.services import Workbench
+from masis.services.retention import BY_ITSELF, ByItself, purge, rule_of
+from masis.settings import Settings
+
+CASE = Case.model_validate(
+    {
+        "id": "bridge",
+        "query": "How long is the bridge?",
+        "answer": "The bridge is 120 metres long [1].",
+        "evidence": [{"id": "1", "text": "The bridge is 120 metres long."}],
+    }
+)
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Workbench]:
+    opened = Workbench.open(tmp_path / "masis.db", Settings(spot_check_share=0))
+    opened.import_cases([CASE])
+    yield opened
+    opened.store.close()
+
+
+def test_the_rule_fixes_the_time_it_is_reckoned_from() -> None:
+    rule = rule_of(30, waiting=True, now="2026-03-01T10:00:00.000Z")
+    assert (rule.cutoff, rule.days, rule.waiting, rule.decided) == ("2026-01-30T10:00:00.000Z", 30, True, False)
+
+
+def old(bench: Workbench) -> str:
+    """An audit that policy accepted, forty days old."""
+    run = bench.audit(CASE)
+    assert not run.needs_review
+    bench.store.database.connection().execute(
+        "UPDATE runs SET ended_at = strftime('%Y-%m-%dT%H:%M:%fZ', julianday(ended_at) - 40)"
+    )
+    return run.id
+
+
+@pytest.mark.spec("REQ-CRITIC-SEC-004")
+@pytest.mark.parametrize("told", [{}, {"retention_auto": True, "retention_days": 0}, {"retention_days": 1}])
+def test_nothing_goes_by_itself_unless_the_settings_say_so(bench: Workbench, told: dict[str, object]) -> None:
+    bench.settings = Settings.model_validate(told)
+    assert ByItself.begun(bench) is None
+
+
+@pytest.mark.spec("REQ-CRITIC-COMP-002")
+def test_where_they_say_so_what_is_past_its_time_goes_at_once_and_again_and_again(bench: Workbench) -> None:
+    first = old(bench)
+    bench.settings = Settings(retention_auto=True)
+    working = ByItself(bench, every=timedelta(milliseconds=20))
+    working._thread.start()
+    try:
+        wait_for(bench, 1)
+        bench.store.runs.summary(first)
+        second = old(bench)
+        wait_for(bench, 2)
+    finally:
+        working.end()
+    purges = bench.store.purges.history()
+    assert [(each.by, each.how, each.rule.days) for each in purges] == [(BY_ITSELF, "automatic", 30)] * 2
+    gone = list(itertools.chain.from_iterable(bench.store.purges.removals(each.seq) for each in reversed(purges)))
+    assert [each.id for each in gone] == [first, second]
+
+
+@pytest.mark.parametrize(("most", "shrinks"), [(10**9, True), (0, False)])
+def test_by_itself_only_a_small_file_is_written_anew_since_others_wait_meanwhile(
+    bench: Workbench, monkeypatch: pytest.MonkeyPatch, most: int, shrinks: bool
+) -> None:
+    old(bench)
+    bench.settings = Settings(retention_auto=True)
+    monkeypatch.setattr("masis.services.retention.QUIETLY_SHRUNK", most)
+    asked = threading.Event()
+    monkeypatch.setattr(bench.store, "shrink", lambda *_, **__: asked.set())
+    working = ByItself(bench, every=timedelta(days=1))
+    working._thread.start()
+    wait_for(bench, 1)
+    assert asked.wait(5 if shrinks else 0.5) is shrinks
+    working.end()
+
+
+def wait_for(bench: Workbench, purges: int) -> None:
+    until = time.monotonic() + 20
+    while len(bench.store.purges.history()) < purges:
+        assert time.monotonic() < until, "nothing was removed"
+        time.sleep(0.02)
+
+
+def test_a_stop_between_batches_leaves_the_file_as_large_as_it_is(bench: Workbench) -> None:
+    old(bench)
+    done = purge(bench, rule_of(30), by="Ada", how="command", stopped=lambda: True)
+    assert (done.purge, done.shrunk) == (None, None)
+
+
+# the log of executions
+
+
+@pytest.mark.spec("REQ-CRITIC-COMP-001", "REQ-CRITIC-COMP-001-FIELDS")
+def test_an_audit_leaves_a_line_with_what_the_spec_asks(bench: Workbench) -> None:
+    run = bench.audit(CASE)
+    (line,) = bench.store.executions.of_run(run.id)
+    assert (line.at, line.case_id, line.iterations) == (run.finished_at, "bridge", run.total_iterations)
+    assert (line.final_quality, line.improvement) == (run.final_quality_score, run.improvement_percentage)
+    assert (line.termination, line.models, line.app) == (run.termination_reason, run.models, run.versions.app)
+
+
+@pytest.mark.spec("REQ-CRITIC-COMP-001")
+def test_an_audit_that_is_cut_short_and_taken_up_is_two_executions(
+    bench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(event: object) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        bench.audit(CASE, run_id="r", on_event=interrupt)
+    bench.audit(CASE)
+    ends = [(each.start, each.termination, each.iterations) for each in bench.store.executions.of_run("r")]
+    assert ends == [(1, "abandoned", 0), (2, "no_issues", 1)]
+    assert bench.store.check().ok
+
+
+@pytest.mark.spec("REQ-CRITIC-COMP-001")
+def test_an_audit_that_a_person_stops_is_logged_as_cancelled(bench: Workbench) -> None:
+    run = bench.audit(CASE, cancelled=lambda: True)
+    assert [each.termination for each in bench.store.executions.of_run(run.id)] == ["cancelled"]
+
+
+@pytest.mark.spec("REQ-CRITIC-COMP-001")
+def test_an_audit_without_a_store_logs_the_same_fields(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, logger="masis.audit.loop"):
+        run = run_audit(CASE)
+    fields = next(
+        told for record in caplog.records if (told := vars(record).get("fields", {})).get("event") == "run_finished"
+    )
+    assert (fields["at"], fields["case_digest"]) == (run.finished_at, CASE.digest())
+    assert (fields["total_iterations"], fields["final_quality_score"]) == (1, run.final_quality_score)
+    assert (fields["improvement_percentage"], fields["termination_reason"]) == (0.0, run.termination_reason)
+    assert fields["models"] == run.models
+    assert CASE.digest()[:12] in caplog.text
+    assert "120 metres" not in caplog.text
+
+
+def test_the_log_of_a_case_is_read_page_by_page(bench: Workbench) -> None:
+    for _ in range(3):
+        bench.audit(CASE)
+    page = bench.store.executions.page(1, 2, case_id="bridge")
+    assert (len(page.rows), page.total) == (2, 3)
+    assert page.rows[0].at >= page.rows[1].at
+    assert bench.store.executions.page(1, 2, case_id="another").total == 0

@@ -1,0 +1,313 @@
+"""The use cases of screening: kept as it goes, taken up, overridden, handed over, remembered, exported."""
+
+from __future__ import annotations
+
+import csv
+import io
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from masis.audit.run_control import Conduct
+from masis.errors import InputError, Removed, SettingsError, StaleVersion, UnknownRecord
+from masis.schema.screening import Abstract, Grade, ScreeningEvent
+from masis.screening.grading.grader import Grader
+from masis.screening.rounds.drift import BASELINE
+from masis.services import Workbench
+from masis.services.retention import purge, rule_of
+from masis.services.screening import ScreeningDesk
+from masis.settings import Settings
+from tests.screening.scripted import BORDERLINE, STRONG, WEAK, Said, ScriptedGrader
+
+QUESTION = "Does aspirin relieve headache?"
+SETTINGS = Settings(screening_graders="scripted", screening_retrieve=5)
+
+
+def corpus(count: int = 8) -> list[Abstract]:
+    return [
+        Abstract(
+            id=f"a{i}",
+            title=f"Aspirin for headache, report number {i} of a series",
+            text=f"Background matters. Aspirin relieved headache in group {i}. Nobody was harmed in trial {i}.",
+            pmid=str(9000 + i),
+            authors=("Doe, Jane",),
+            year=2000 + i,
+        )
+        for i in range(count)
+    ]
+
+
+class Desk(ScreeningDesk):
+    """A desk whose grader says what the test wrote."""
+
+    def __init__(self, path: Path, says: dict[str, Said] | None = None, default: Said = STRONG) -> None:
+        self.grader = ScriptedGrader(says or {}, default)
+        super().__init__(Workbench.open(path / "w.db", SETTINGS), self._made)
+        self.store.corpora.add_many("headache", corpus(), source="the test")
+
+    def _made(self, settings: Settings, conduct: Conduct) -> Grader:
+        return self.grader
+
+
+def test_a_screening_is_kept_with_its_rounds_grades_abstracts_and_events(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    seen: list[ScreeningEvent] = []
+    found = desk.screen(QUESTION, ["corpus:headache"], on_event=seen.append)
+    opened = desk.open(found.id)
+    assert opened.machine == opened.screening == found
+    assert opened.machine.retrievers == ("corpus:headache",)
+    assert set(opened.abstracts) == {grade.abstract_id for grade in found.grades}
+    assert tuple(seen) == desk.store.screenings.events(found.id)
+    assert seen[-1].kind == "screening_finished"
+
+
+def test_what_was_graded_before_costs_nothing_in_the_next_screening(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    first = desk.screen(QUESTION, ["corpus:headache"])
+    asked = len(desk.grader.asked)
+    second = desk.screen(QUESTION, ["corpus:headache"])
+    assert len(desk.grader.asked) == asked
+    assert [grade.quality for grade in second.grades] == [grade.quality for grade in first.grades]
+
+
+def test_one_that_is_cut_short_is_taken_up_where_it_was(tmp_path: Path) -> None:
+    class Breaking(ScriptedGrader):
+        def grade(self, question: str, abstracts: Sequence[Abstract]) -> tuple[Grade, ...]:
+            if len(self.asked) >= 5:
+                raise KeyboardInterrupt
+            return super().grade(question, abstracts)
+
+    desk = Desk(tmp_path, default=BORDERLINE)
+    desk.grader = Breaking({}, BORDERLINE)
+    with pytest.raises(KeyboardInterrupt):
+        desk.screen(QUESTION, ["corpus:headache"], screening_id="one")
+    assert [each.id for each in desk.store.screenings.interrupted()] == ["one"]
+    before = list(desk.grader.asked)
+    desk.grader = ScriptedGrader({}, BORDERLINE)
+    found = desk.screen("another question", ["corpus:elsewhere"], screening_id="one")
+    assert found.question == QUESTION
+    assert not set(desk.grader.asked) & set(before)
+    assert [each.number for each in found.rounds] == list(range(len(found.rounds)))
+    assert len(found.rounds) > 1
+
+
+def test_a_person_can_stop_it_from_elsewhere(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, default=BORDERLINE)
+
+    def stop(event: ScreeningEvent) -> None:
+        if event.kind == "round_finished":
+            desk.store.screenings.request_cancel(event.screening_id)
+
+    found = desk.screen(QUESTION, ["corpus:headache"], on_event=stop)
+    assert (found.outcome, len(found.rounds)) == ("cancelled", 1)
+
+
+def test_calls_that_wait_for_a_model_end_soon_after_a_person_asks_for_it(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+
+    class Waiting(ScriptedGrader):
+        conduct: Conduct
+
+        def grade(self, question: str, abstracts: Sequence[Abstract]) -> tuple[Grade, ...]:
+            desk.store.screenings.request_cancel("one")
+            assert not self.conduct.pause(30.0)  # as a model's call that waits: ends when it is stopped
+            return super().grade(question, abstracts)
+
+    def made(settings: Settings, conduct: Conduct) -> Grader:
+        grader = Waiting({})
+        grader.conduct = conduct
+        return grader
+
+    began = time.monotonic()
+    waiting = ScreeningDesk(desk.bench, made)
+    found = waiting.screen(QUESTION, ["corpus:headache"], screening_id="one")
+    assert time.monotonic() - began < 15
+    assert (found.outcome, found.rounds, found.grades) == ("cancelled", (), ())
+
+
+@pytest.mark.spec("AESOP-OVERRIDE")
+def test_an_override_is_recorded_and_flips_the_decision_and_can_be_taken_back(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, {"a0": WEAK, "a1": WEAK})
+    found = desk.screen(QUESTION, ["corpus:headache"])
+    chosen = next(grade.abstract_id for grade in found.grades if grade.recommendation == "keep")
+    assert found.outcome == "sufficient"
+    opened = desk.override(found.id, chosen, "recommendation", "discard", reason="Retracted.", reviewer="Ada")
+    assert opened.screening.outcome == "evidence_insufficient"
+    assert opened.machine == found
+    assert opened.overrides[0].at
+    assert desk.log(found.id)[0].decision is not None
+    back = desk.override(found.id, chosen, "recommendation", None, reason="", reviewer="Ada")
+    assert back.screening == found
+    assert len(back.overrides) == 2
+    assert desk.store.screening_log.verify().whole
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "reason", "reviewer"),
+    [
+        ("relevance_score", 2.0, "Why not.", "Ada"),
+        ("recommendation", "keep", " ", "Ada"),
+        ("recommendation", "keep", "It is good.", " "),
+    ],
+)
+def test_a_word_that_can_t_stand_is_refused_and_nothing_is_kept(
+    tmp_path: Path, field: str, value: float | str, reason: str, reviewer: str
+) -> None:
+    desk = Desk(tmp_path)
+    found = desk.screen(QUESTION, ["corpus:headache"])
+    with pytest.raises(InputError):
+        desk.override(found.id, found.kept[0], field, value, reason=reason, reviewer=reviewer)  # type: ignore[arg-type]
+    assert desk.log(found.id) == ()
+
+
+def test_who_looked_at_an_older_state_is_told_before_deciding(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    found = desk.screen(QUESTION, ["corpus:headache"])
+    seen = desk.open(found.id).summary.version
+    word = {"reason": "No.", "reviewer": "Ada"}
+    desk.override(found.id, found.kept[0], "recommendation", "discard", seen_version=seen, **word)
+    with pytest.raises(StaleVersion):
+        desk.override(found.id, found.kept[1], "recommendation", "discard", seen_version=seen, **word)
+
+
+@pytest.mark.spec("AESOP-ANCHORS")
+def test_the_kept_set_becomes_a_case_whose_anchors_are_the_sentences_of_the_abstracts(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, {"a0": WEAK})
+    found = desk.screen(QUESTION, ["corpus:headache"])
+    case = desk.hand_over(found.id, reviewer="Ada")
+    opened = desk.open(found.id)
+    assert case.query == QUESTION
+    assert len(case.evidence) == len(found.kept)
+    for chunk in case.evidence:
+        known = chunk.model_extra or {}
+        abstract = opened.abstracts[known["abstract_id"]]
+        assert chunk.text == abstract.text
+        anchors = [chunk.text[each["start"] : each["end"]] for each in known["sentences"]]
+        assert anchors[0] == "Background matters."
+        assert chunk.source == f"https://pubmed.ncbi.nlm.nih.gov/{abstract.pmid}/"
+    assert desk.hand_over(found.id, reviewer="Ada") == case
+    assert sum(entry.decision is not None and entry.decision.kind == "handed_over" for entry in desk.log(found.id)) == 1
+
+
+@pytest.mark.spec("AESOP-ANCHORS")
+def test_the_audit_of_what_was_handed_over_cites_sentences_of_abstracts(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    case = desk.hand_over(desk.screen(QUESTION, ["corpus:headache"]).id, reviewer="Ada")
+    run = desk.bench.audit(case, settings=Settings(max_iterations=1))
+    citations = run.iterations[0].citation_audit.citations
+    assert citations
+    texts = {chunk.id: chunk.text for chunk in case.evidence}
+    assert all(citation.evidence_id in texts for citation in citations)
+    quotes = [quote for check in run.iterations[0].claims for quote in check.quotes]
+    assert quotes
+    assert all(texts[quote.evidence_id][quote.start : quote.end] == quote.text for quote in quotes)
+
+
+def test_with_nothing_kept_there_is_nothing_to_hand_over(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, default=WEAK)
+    found = desk.screen(QUESTION, ["corpus:headache"])
+    with pytest.raises(InputError, match="nothing is kept"):
+        desk.hand_over(found.id, reviewer="Ada")
+
+
+@pytest.mark.spec("AESOP-MEMORY")
+def test_memory_survives_a_restart_follows_overrides_and_can_be_reset(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    found = desk.screen(QUESTION, ["corpus:headache"])
+    again = Desk(tmp_path)
+    assert len(again.memory().entries) == len(found.kept)
+    assert not again.memory().on
+    again.override(found.id, found.kept[0], "recommendation", "discard", reason="No.", reviewer="Ada")
+    assert len(again.memory().entries) == len(found.kept) - 1
+    with pytest.raises(InputError, match="reason"):
+        again.reset_memory(by="Ada", reason="")
+    again.reset_memory(by="Ada", reason="Another field.")
+    assert again.memory().entries == ()
+
+
+@pytest.mark.spec("AESOP-MEMORY")
+def test_a_screening_records_the_thresholds_that_memory_made(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    on = SETTINGS.model_copy(update={"screening_memory": True})
+    for number in range(5):
+        desk.screen(f"{QUESTION} Take {number}.", ["corpus:headache"])
+    found = desk.screen(QUESTION, ["corpus:headache"], settings=on)
+    assert found.thresholds.adapted_by == -0.05
+    assert found.thresholds.required_average[0] == 0.65
+    assert desk.screen(QUESTION, ["corpus:headache"]).thresholds.required_average[0] == 0.70
+
+
+@pytest.mark.spec("AESOP-DRIFT")
+def test_drift_is_told_for_the_critic_and_for_each_reviewer(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    found = desk.screen(QUESTION, ["corpus:headache"])
+    for number in range(BASELINE + 12):
+        score = 0.85 if number < BASELINE else 0.4
+        desk.override(found.id, found.kept[0], "relevance_score", score, reason="Read.", reviewer="Ada")
+    critic, ada = desk.drifts()
+    assert (critic.who, critic.drift.enough) == ("the critic", False)
+    assert (ada.who, ada.drift.direction) == ("Ada", "down")
+
+
+def test_drift_leaves_out_what_retention_has_removed(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    found = desk.screen(QUESTION, ["corpus:headache"])
+    desk.override(found.id, found.kept[0], "relevance_score", 0.85, reason="Read.", reviewer="Ada")
+    assert [series.who for series in desk.drifts()] == ["the critic", "Ada"]
+    done = purge(desk.bench, rule_of(0, decided=True, now="2099-01-01T00:00:00Z"), by="Ada", how="command")
+    assert done.purge is not None
+    assert done.purge.screenings == 1
+    assert [series.who for series in desk.drifts()] == ["the critic"]
+    with pytest.raises(Removed):
+        desk.open(found.id)
+
+
+def test_the_log_is_exported_as_csv_that_no_spreadsheet_runs(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    hostile = Abstract(id="=x", title='=HYPERLINK("http://example.org")', text="Aspirin relieved headache.\nTY  - JOUR")
+    desk.store.corpora.add_many("hostile", [hostile], source="the test")
+    found = desk.screen(QUESTION, ["corpus:hostile"])
+    out = io.BytesIO()
+    assert desk.write_csv(found.id, out) == 1
+    (row,) = csv.DictReader(io.StringIO(out.getvalue().decode()))
+    assert row["title"] == '\'=HYPERLINK("http://example.org")'
+    assert (row["abstract_id"], row["recommendation"], row["relevance_score"]) == ("'=x", "keep", "0.9000")
+    ris = io.BytesIO()
+    assert desk.write_ris(found.id, ris) == 1
+    assert ris.getvalue().decode().count("\r\nTY  - ") == 0
+    assert ris.getvalue().decode().startswith("TY  - JOUR\r\nID  - =x\r\n")
+
+
+def test_ris_goes_out_and_comes_in_as_the_same_records(tmp_path: Path) -> None:
+    from masis.datasets.readers.abstracts import read_abstracts
+
+    desk = Desk(tmp_path)
+    found = desk.screen(QUESTION, ["corpus:headache"])
+    out = io.BytesIO()
+    assert desk.write_ris(found.id, out, ("keep", "discard", "needs_more")) == len(found.grades)
+    back = list(read_abstracts(io.BytesIO(out.getvalue()), name="back.ris"))
+    ours = desk.open(found.id).abstracts.values()
+    assert [(each.title, each.text) for each in back if isinstance(each, Abstract)] == [
+        (each.title, each.text) for each in ours
+    ]
+
+
+@pytest.mark.parametrize(
+    ("question", "sources", "error"),
+    [
+        (" ", ["corpus:headache"], InputError),
+        (QUESTION, [], InputError),
+        (QUESTION, ["web:anything"], InputError),
+        (QUESTION, ["corpus:nowhere"], UnknownRecord),
+        (QUESTION, ["pubmed"], SettingsError),
+    ],
+)
+def test_what_can_t_be_screened_is_refused_before_anything_is_kept(
+    tmp_path: Path, question: str, sources: list[str], error: type[Exception]
+) -> None:
+    desk = Desk(tmp_path)
+    with pytest.raises(error):
+        desk.screen(question, sources)
+    assert desk.store.screenings.newest() == ()

@@ -1,0 +1,76 @@
+"""A corpus and PubMed asked together: what both report is screened once, and one that fails stops nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from masis.audit.run_control import Conduct
+from masis.schema.screening import Abstract
+from masis.screening.grading.grader import Grader
+from masis.services import Workbench
+from masis.services.screening import ScreeningDesk
+from masis.settings import Settings
+from tests.screening.entrez_server import Reply, Server, serving
+from tests.screening.scripted import STRONG, ScriptedGrader
+
+QUESTION = "Does aspirin relieve headache?"
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with serving(Server(pmids=list(range(101, 131)))) as running:
+        yield running
+
+
+@pytest.fixture
+def desk(tmp_path: Path, server: Server) -> Iterator[ScreeningDesk]:
+    settings = Settings(
+        screening_graders="scripted",
+        screening_retrieve=4,
+        screening_pubmed_email="reviewer@example.org",
+        screening_pubmed_address=server.address,
+    )
+
+    def grader(settings: Settings, conduct: Conduct) -> Grader:
+        return ScriptedGrader({}, STRONG)
+
+    opened = ScreeningDesk(Workbench.open(tmp_path / "w.db", settings), grader)
+    held = [Abstract(id=f"mine-{pmid}", title=f"Aspirin, headache {pmid}", pmid=str(pmid)) for pmid in (102, 104, 900)]
+    opened.store.corpora.add_many("mine", held, source="the test")
+    yield opened
+    opened.store.close()
+
+
+def test_a_record_that_both_report_is_screened_once_and_counted_as_found_again(
+    desk: ScreeningDesk, server: Server
+) -> None:
+    found = desk.screen(QUESTION, ["corpus:mine", "pubmed"])
+    assert found.outcome == "sufficient"
+    assert found.retrievers == ("corpus:mine", "pubmed")
+    assert (found.flow.identified, found.flow.duplicates, found.flow.screened) == (7, 2, 5)
+    kept = desk.open(found.id).abstracts
+    assert sorted(abstract.pmid or "" for abstract in kept.values()) == ["101", "102", "103", "104", "900"]
+    assert {kept["mine-102"].source, kept["pmid-101"].source} == {None, "pubmed"}
+    assert server.asked[0].parameters["term"] == "aspirin AND relieve AND headache"
+
+
+def test_a_source_that_fails_is_told_of_and_the_other_goes_on(desk: ScreeningDesk, server: Server) -> None:
+    server.faults = [Reply(404)] * 4
+    found = desk.screen(QUESTION, ["corpus:mine", "pubmed"])
+    assert found.outcome == "sufficient"
+    assert found.flow.screened == 3
+    assert any("answered 404" in warning for warning in found.warnings)
+    kept = [event.message for event in desk.store.screenings.events(found.id) if event.kind == "warning"]
+    assert any("answered 404" in message for message in kept)
+
+
+def test_where_no_source_can_be_asked_the_screening_says_so_and_keeps_nothing(
+    desk: ScreeningDesk, server: Server
+) -> None:
+    server.faults = [Reply(404)] * 4
+    found = desk.screen(QUESTION, ["pubmed"])
+    assert (found.outcome, found.kept, found.flow.screened) == ("error", (), 0)
+    assert any("answered 404" in reason for reason in found.reasons)

@@ -1,0 +1,168 @@
+"""The use cases around audits and decisions."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from masis.api import audits
+from masis.errors import CaseConflict, UnknownRecord
+from masis.offline.roles.reviser import OfflineReviser
+from masis.schema.case import Case
+from masis.schema.review import Decision
+from masis.services import POLICY_REVIEWER, Workbench, demo_cases
+from masis.settings import Settings
+
+EVIDENCE = [{"id": "chunk_1", "text": "The bridge is 120 metres long. It was opened to traffic in 1931."}]
+CLEAN = Case.model_validate(
+    {
+        "id": "clean",
+        "query": "How long is the bridge?",
+        "answer": "The bridge is 120 metres long [chunk_1].",
+        "evidence": EVIDENCE,
+    }
+)
+FAULTY = CLEAN.model_copy(update={"id": "faulty", "answer": "The bridge is 120 metres long [chunk_99]."})
+NO_SPOT_CHECK = Settings(spot_check_share=0)
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Workbench:
+    opened = Workbench.open(tmp_path / "masis.db", NO_SPOT_CHECK)
+    opened.import_cases([CLEAN, FAULTY])
+    return opened
+
+
+def decision(**changes: Any) -> Decision:
+    values: dict[str, Any] = {"reviewer": "Ada", "case_id": "faulty", "run_id": None, "verdict": "approve"}
+    return Decision(**(values | changes))
+
+
+@pytest.mark.spec("REQ-CRITIC-SEC-001")
+def test_everything_lies_in_one_file_that_is_made_on_opening(tmp_path: Path) -> None:
+    Workbench.open(tmp_path / "new" / "masis.db")
+    assert (tmp_path / "new" / "masis.db").is_file()
+
+
+def test_importing_again_changes_nothing_and_a_conflict_leaves_the_others_in(bench: Workbench) -> None:
+    other = CLEAN.model_copy(update={"query": "Another question?"})
+    report = bench.import_cases([CLEAN, other, CLEAN.model_copy(update={"id": "third"})])
+    assert (report.added, report.unchanged, len(report.conflicts)) == (1, 1, 1)
+    assert isinstance(report.conflicts[0], CaseConflict)
+    assert bench.open_case("clean").case == CLEAN
+
+
+def test_a_run_that_needs_nobody_is_accepted_by_policy_in_the_log(bench: Workbench) -> None:
+    run = bench.audit(CLEAN)
+    view = bench.open_case("clean")
+    assert not run.needs_review
+    assert view.state == "accepted"
+    assert view.decision is not None
+    assert view.decision.decision is not None
+    assert (view.decision.decision.source, view.decision.decision.reviewer) == ("CODE", POLICY_REVIEWER)
+
+
+def test_a_run_drawn_for_a_spot_check_goes_to_a_person(bench: Workbench) -> None:
+    run = bench.audit(CLEAN, settings=Settings(spot_check_share=1))
+    assert run.spot_check
+    assert not run.needs_review
+    assert bench.open_case("clean").state == "needs_review"
+
+
+def test_a_faulty_answer_waits_for_a_person(bench: Workbench) -> None:
+    bench.audit(FAULTY)
+    assert bench.open_case("faulty").state == "needs_review"
+
+
+def test_what_was_audited_with_these_settings_needs_no_audit(bench: Workbench) -> None:
+    assert bench.needs_audit(CLEAN)
+    bench.audit(CLEAN)
+    assert not bench.needs_audit(CLEAN)
+    assert bench.needs_audit(CLEAN, Settings(max_iterations=1))
+
+
+def test_an_interrupted_run_is_taken_up_where_it_stopped(bench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Failing(OfflineReviser):
+        def revise(self, *_: Any) -> Any:
+            raise KeyboardInterrupt
+
+    real = audits.roles_for
+    monkeypatch.setattr(audits, "roles_for", lambda settings: dataclasses.replace(real(settings), reviser=Failing()))
+    with pytest.raises(KeyboardInterrupt):
+        bench.audit(FAULTY)
+    interrupted = bench.store.runs.interrupted()
+    assert [run.case_id for run in interrupted] == ["faulty"]
+    monkeypatch.setattr(audits, "roles_for", real)
+    run = bench.audit(FAULTY)
+    assert run.id == interrupted[0].id
+    assert run.total_iterations == 2
+    assert bench.store.runs.interrupted() == ()
+
+
+def test_a_decision_stands_until_it_is_undone(bench: Workbench) -> None:
+    run = bench.audit(FAULTY)
+    bench.decide(decision(run_id=run.id))
+    assert bench.open_case("faulty").state == "approved"
+    bench.undo("faulty", "Ada")
+    assert bench.open_case("faulty").state == "needs_review"
+    assert [entry.decision.kind for entry in bench.open_case("faulty").history if entry.decision] == [
+        "undo",
+        "decision",
+    ]
+
+
+def test_undoing_nothing_is_an_error_that_says_so(bench: Workbench) -> None:
+    with pytest.raises(UnknownRecord, match="no decision on case 'faulty'"):
+        bench.undo("faulty", "Ada")
+
+
+def test_the_same_token_is_one_decision(bench: Workbench) -> None:
+    run = bench.audit(FAULTY)
+    first, second = (bench.decide(decision(run_id=run.id, token="t1")) for _ in range(2))
+    assert first == second
+    assert bench.verify_log().length == 1
+
+
+def test_a_decision_records_the_versions_that_judged(bench: Workbench) -> None:
+    run = bench.audit(FAULTY)
+    entry = bench.decide(decision(run_id=run.id))
+    assert entry.decision is not None
+    assert {"app", "rubric"} <= entry.decision.versions.keys()
+
+
+@pytest.mark.parametrize(
+    ("changes", "lacking"),
+    [
+        ({"verdict": "override", "reason": "wrong"}, "corrected answer"),
+        ({"verdict": "override", "corrected_answer": "x"}, "reason"),
+        ({"verdict": "reject"}, "reason"),
+        ({"verdict": None}, "verdict"),
+        ({"kind": "undo", "verdict": None}, "entry it takes back"),
+    ],
+)
+def test_a_decision_that_lacks_something_says_what(changes: dict[str, Any], lacking: str) -> None:
+    with pytest.raises(ValueError, match=lacking):
+        decision(**changes)
+
+
+@pytest.mark.spec("REQ-CRITIC-OBS-005")
+def test_health_runs_every_role_and_checks_the_log(bench: Workbench) -> None:
+    report = bench.health()
+    assert report.ok
+    assert {"database", "decision log", "auditor", "disk"} <= {item.name for item in report.items}
+
+
+def test_health_names_a_model_that_nothing_answers_to(tmp_path: Path) -> None:
+    report = Workbench.open(tmp_path / "masis.db", Settings(critic="nobody:x")).health()
+    assert not report.ok
+    assert "nobody" in next(item.message for item in report.items if item.name == "models" and not item.ok)
+
+
+def test_the_demo_loads_and_loads_again_without_harm(tmp_path: Path) -> None:
+    bench = Workbench.open(tmp_path / "demo.db")
+    first = bench.load_demo()
+    assert first.added == len(list(demo_cases())) >= 40
+    assert bench.load_demo().unchanged == first.added
