@@ -24,10 +24,10 @@ from masis.integrations.mcp import arguments, prompts, reports
 from masis.integrations.mcp.cursors import cursor, page_of
 from masis.integrations.mcp.prompts import MOST, completed
 from masis.integrations.mcp.quoting import quoted_json, visible
-from masis.integrations.mcp.server import Busy, Pool
 from masis.integrations.mcp.sources import address, gathered
 from masis.integrations.mcp.tool_handlers import Desk, Progress, Stopped, Watch
 from masis.integrations.mcp.tools import TOOLS
+from masis.integrations.mcp.worker_pool import Busy, Pool
 from masis.schema.case import Case, Evidence
 from masis.services import Workbench
 from masis.settings import Settings

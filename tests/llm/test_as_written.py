@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from masis.integrations.baml.json_repair import NotAsWritten, borne_out
+from masis.llm.client.json_repair import NotAsWritten, borne_out
 
 RECORD: dict[str, Any] = {
     "why": "It says [1].",

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from masis.api.audits import audit_citations
 from masis.errors import BadReply, ProviderFailed, StepError
-from masis.llm.roles.verifier import Extracted, Extractions, ModelVerifier, claims
+from masis.llm.roles.verifier import Extracted, Extractions, ModelVerifier, located_claims
 from masis.schema.audit import Claim
 from masis.settings import Settings
 from tests.audit.factories import EVIDENCE
@@ -21,7 +21,7 @@ ANSWER = "The bridge is 120 metres long [chunk_1] and it opened in 1931 [chunk_2
 
 
 def found(*pairs: tuple[str, str], answer: str = ANSWER) -> tuple[Claim, ...]:
-    return claims([Extracted(*pair) for pair in pairs], answer, audit_citations(answer, EVIDENCE))
+    return located_claims([Extracted(*pair) for pair in pairs], answer, audit_citations(answer, EVIDENCE))
 
 
 def extracted(
@@ -87,7 +87,7 @@ def test_every_claim_stands_where_it_says_and_every_assertion_is_claimed(
     answer: str, pairs: list[tuple[str, str]]
 ) -> None:
     audit = audit_citations(answer, EVIDENCE)
-    made = claims([Extracted(*pair) for pair in pairs], answer, audit)
+    made = located_claims([Extracted(*pair) for pair in pairs], answer, audit)
     for claim in made:
         assert answer[claim.start : claim.end] == claim.text
         assert all(0 <= start < end <= len(claim.text) for start, end in claim.markers)

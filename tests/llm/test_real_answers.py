@@ -12,7 +12,7 @@ import pytest
 from masis.api.audits import audit_citations
 from masis.audit.assertions import asserts
 from masis.audit.quotes import located
-from masis.llm.roles.verifier import Extracted, claims
+from masis.llm.roles.verifier import Extracted, located_claims
 from masis.schema.audit import CitationAudit
 from masis.schema.case import Case
 
@@ -55,7 +55,7 @@ def test_an_extraction_cut_short_leaves_no_assertion_without_a_claim(shared_data
     for answer, audit in audited(shared_data):
         markers = [(citation.marker_start, citation.marker_end) for citation in audit.citations]
         quotes = [careless(answer, sentence.start, sentence.end, markers) for sentence in audit.sentences]
-        made = claims([Extracted(quote, quote) for quote in quotes[: len(quotes) // 2]], answer, audit)
+        made = located_claims([Extracted(quote, quote) for quote in quotes[: len(quotes) // 2]], answer, audit)
         covered = {claim.sentence for claim in made}
         for number, sentence in enumerate(audit.sentences):
             if asserts(sentence) and number not in covered:

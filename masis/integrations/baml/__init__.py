@@ -4,7 +4,7 @@
 
 The parser reads what strict reading refuses: quotes of the wrong kind, commas too many or missing, comments, ``True``.
 It also guesses: it fills in what is missing, takes the first of several objects, closes what was cut off, drops what
-it can't place. Each of its readings is therefore held against the text (``masis/integrations/baml/json_repair.py``),
+it can't place. Each of its readings is therefore held against the text (``masis/llm/client/json_repair.py``),
 and a reply that
 does not say for certain what was read stays unread. No client is generated, no server asked and no file written: the
 form of a reply is handed to BAML's runtime as a text, which is all that its parser needs.
@@ -23,7 +23,6 @@ from pydantic import BaseModel, ValidationError
 from masis.audit.context import AuditContext
 from masis.audit.output_validation import PydanticValidator, Rescued
 from masis.errors import InvalidRevision, MissingExtra
-from masis.integrations.baml.json_repair import Borne, NotAsWritten, borne_out
 from masis.integrations.baml.shapes import (
     AS_WRITTEN,
     FUNCTION,
@@ -33,6 +32,7 @@ from masis.integrations.baml.shapes import (
     words,
     written,
 )
+from masis.llm.client.json_repair import Borne, NotAsWritten, borne_out
 from masis.schema.audit import Revision
 
 try:

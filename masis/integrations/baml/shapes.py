@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from masis.integrations.baml.json_repair import NotAsWritten
+from masis.llm.client.json_repair import NotAsWritten
 
 # Whether a record that BAML aligned to a form says the same as the text: names and lists may differ, values not.
 

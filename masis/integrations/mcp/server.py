@@ -5,13 +5,9 @@ back as something an agent can act on.
 from __future__ import annotations
 
 import asyncio
-import contextvars
-import logging
-import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor, wait
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 from mcp import types as wire
 from mcp.server import Server, ServerRequestContext
@@ -24,63 +20,8 @@ from masis.integrations.mcp import arguments, prompts, resources
 from masis.integrations.mcp.quoting import NOTICE, named, quoted_json
 from masis.integrations.mcp.tool_handlers import Desk, Progress, Stopped, Watch
 from masis.integrations.mcp.tools import BY_NAME, INSTRUCTIONS, TOOLS, Tool
+from masis.integrations.mcp.worker_pool import READERS, Pool
 from masis.services import Workbench
-
-# The work of calls, on threads: audits in one pool, what only reads in another, so that neither waits for the other.
-#
-# A pool has a few threads, each with a connection to the database of its own, and takes a bounded number of calls that
-# wait. Whoever waits for a call may go away; the work is told, and its thread is free again once it has noticed.
-
-T = TypeVar("T")
-
-READERS = 4
-MOST_WAITING = 64
-
-
-class Busy(MasisError):
-    """More calls wait than the server takes."""
-
-
-class Pool:
-    """Some threads and the calls they work at."""
-
-    def __init__(self, threads: int, name: str) -> None:
-        self._pool = ThreadPoolExecutor(threads, thread_name_prefix=name)
-        self._threads, self._name = threads, name
-        self._under_way: dict[Future[Any], threading.Event] = {}
-
-    async def do(self, work: Callable[[Callable[[], bool]], T]) -> T:
-        """The work, done on a thread; it is handed what tells whether its caller has gone. Raises Busy.
-
-        Cancelling the task lets go of the work, which ends by itself when it next asks.
-        """
-        if len(self._under_way) >= self._threads + MOST_WAITING:
-            raise Busy(f"{MOST_WAITING} calls of this kind wait already. Try again when some of them are done.")
-        gone = threading.Event()
-        future = self._pool.submit(contextvars.copy_context().run, work, gone.is_set)
-        self._under_way[future] = gone
-        loop = asyncio.get_running_loop()
-        future.add_done_callback(lambda ended: _on_loop(loop, lambda: self._under_way.pop(ended, None)))
-        try:
-            return await asyncio.wrap_future(future)
-        finally:
-            gone.set()
-
-    def close(self, patience_s: float) -> None:
-        """Tell all work under way that its callers have gone, and wait so long for it to notice."""
-        for gone in list(self._under_way.values()):
-            gone.set()
-        self._pool.shutdown(wait=False, cancel_futures=True)
-        wait(list(self._under_way), timeout=patience_s)
-
-
-def _on_loop(loop: asyncio.AbstractEventLoop, call: Callable[[], Any]) -> None:
-    """Call it on the loop, or here where the loop is gone."""
-    try:
-        loop.call_soon_threadsafe(call)
-    except RuntimeError:
-        call()
-
 
 log = logging.getLogger("masis.integrations.mcp")
 
