@@ -5,6 +5,7 @@ back as something an agent can act on.
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable
 from typing import Any, TypeAlias
