@@ -8,9 +8,13 @@ INPUTS := pyproject.toml constraints.txt tools/environment.sh
 DEMO_FLAGS ?=
 EXTRAS ?=
 PYTEST_FLAGS ?=
+# How many processes share the tests. Browser and server tests mostly wait, so more than there are cores pays.
+WORKERS ?= 3
+SUMMARY ?=
+PARALLEL = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test test-core test-doors lint format typecheck bench screenshots browser clean
+.PHONY: help demo serve test test-fast test-core test-integrations soak coverage lint format typecheck bench screenshots browser clean
 
 help: ## List the commands
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -22,17 +26,27 @@ serve: $(VENV)/.installed-run ## Open the workbench on your own database
 	@$(VENV)/bin/masis serve $(DEMO_FLAGS)
 
 test: $(VENV)/.installed-test $(VENV)/.browser ## Run every test, those of each integration in an environment of its own
-	@$(PY) tools/every_test.py --venv "$(VENV)" --python "$(PYTHON)" -- $(PYTEST_FLAGS)
+	@$(PY) tools/every_test.py --venv "$(VENV)" --python "$(PYTHON)" --workers "$(WORKERS)" $(if $(SUMMARY),--summary "$(SUMMARY)") -- $(PYTEST_FLAGS)
+
+test-fast: $(VENV)/.installed-test ## Run what needs no browser, no page and no patience (under 90 s)
+	@$(PY) -m pytest $(PARALLEL) -m "not browser and not apptest and not slow and not soak" $(PYTEST_FLAGS)
 
 test-core: $(VENV)/.installed-test $(VENV)/.browser ## Run every test but those of the integrations
-	@$(PY) -m pytest $(PYTEST_FLAGS)
+	@$(PY) -m pytest $(PARALLEL) $(PYTEST_FLAGS)
 
-test-doors: $(VENV)/.installed-test ## Run the tests of the integrations (EXTRAS="mcp dspy ..." chooses)
+test-integrations: $(VENV)/.installed-test ## Run the tests of the integrations (EXTRAS="mcp dspy ..." chooses)
 	@$(PY) tools/every_test.py --venv "$(VENV)" --python "$(PYTHON)" --without-core $(foreach extra,$(EXTRAS),--extra $(extra)) -- $(PYTEST_FLAGS)
 
-lint: $(VENV)/.installed-dev ## Check style
+soak: $(VENV)/.installed-test $(VENV)/.browser ## Run the long trials at their full length (hours)
+	@$(PY) -m pytest -m soak --soak $(PYTEST_FLAGS)
+
+coverage: $(VENV)/.installed-dev $(VENV)/.browser ## Measure which lines the tests run: a table here, pages in htmlcov/
+	@$(PY) -m pytest $(PARALLEL) --cov --cov-report=term:skip-covered --cov-report=html $(PYTEST_FLAGS)
+
+lint: $(VENV)/.installed-dev ## Check style, Python's and JavaScript's
 	@$(PY) -m ruff check .
 	@$(PY) -m ruff format --check .
+	@$(PY) tools/lint_javascript.py
 
 format: $(VENV)/.installed-dev ## Put the style right
 	@$(PY) -m ruff check --fix .
@@ -51,7 +65,7 @@ browser: $(VENV)/.installed-test ## Look for a browser again (after installing o
 	@rm -f $(VENV)/.browser && $(MAKE) --no-print-directory $(VENV)/.browser
 
 clean: ## Remove the environment and what tools left behind
-	rm -rf $(VENV) $(VENV)-extras build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-extras build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.* htmlcov
 
 $(VENV)/.installed-run: $(INPUTS)
 	@sh tools/environment.sh "$(VENV)" "." "$(PYTHON)" && touch $@

@@ -1,4 +1,4 @@
-"""What every test may rely on: no network but loopback, no paid call, real data only where it lies."""
+"""What every test may rely on: no network but loopback, no paid call, real data only where it lies, a time limit."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import ipaddress
 import os
 import socket
 import tempfile
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,9 @@ os.environ["XDG_CONFIG_HOME"] = str(Path(tempfile.gettempdir()) / "masis-tests-n
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED_DATA = Path(os.environ.get("MASIS_SHARED_DATA", ROOT.parent / "shared" / "data"))
+BROWSER_REQUIRED = os.environ.get("MASIS_REQUIRE_BROWSER") == "1"
+BROWSER_SECONDS = 180
+SOAK_SECONDS = 3600
 
 
 class NetworkRefused(RuntimeError):
@@ -39,24 +43,33 @@ def _is_loopback(address: Any) -> bool:
         return False
 
 
+def _guarded(real: Callable[..., Any]) -> Callable[..., Any]:
+    def call(self: socket.socket, address: Any) -> Any:
+        if not _is_loopback(address):
+            raise NetworkRefused(f"tests reach only this machine, not {address!r}")
+        return real(self, address)
+
+    return call
+
+
+def pytest_configure() -> None:
+    """Refuse every connection that leaves the machine, from here on.
+
+    In this process as a whole, not test by test: fixtures of a module or session, and threads that outlive their test,
+    are bound by it too. Each worker of pytest-xdist comes through here by itself.
+    """
+    socket.socket.connect = _guarded(socket.socket.connect)  # type: ignore[method-assign]
+    socket.socket.connect_ex = _guarded(socket.socket.connect_ex)  # type: ignore[method-assign]
+    for variable in [name for name in os.environ if name.endswith("_API_KEY")]:
+        del os.environ[variable]
+
+
 @pytest.fixture(autouse=True)
-def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Refuse every connection that leaves the machine, and hide keys that could pay for one."""
+def _no_keys_nor_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hide keys that could pay for a call, and settings of whoever runs the tests."""
     for variable in list(os.environ):
         if variable.endswith("_API_KEY") or variable.startswith("MASIS_"):
             monkeypatch.delenv(variable)
-    connect, connect_ex = socket.socket.connect, socket.socket.connect_ex
-
-    def guarded(real: Any) -> Any:
-        def call(self: socket.socket, address: Any) -> Any:
-            if not _is_loopback(address):
-                raise NetworkRefused(f"tests reach only this machine, not {address!r}")
-            return real(self, address)
-
-        return call
-
-    monkeypatch.setattr(socket.socket, "connect", guarded(connect))
-    monkeypatch.setattr(socket.socket, "connect_ex", guarded(connect_ex))
 
 
 @pytest.fixture(scope="session")
@@ -65,3 +78,41 @@ def shared_data() -> Path:
     if not SHARED_DATA.is_dir():
         pytest.skip(f"real data is not here: {SHARED_DATA} (set MASIS_SHARED_DATA)")
     return SHARED_DATA
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--soak", action="store_true", help="run the tests marked soak at their full length")
+
+
+@pytest.fixture
+def rounds(request: pytest.FixtureRequest) -> int:
+    """How often a test marked ``soak(smoke=..., full=...)`` repeats its trial: ``full`` with --soak, else ``smoke``."""
+    marker = request.node.get_closest_marker("soak")
+    assert marker is not None, "a test that takes `rounds` is marked soak(smoke=..., full=...)"
+    return int(marker.kwargs["full" if request.config.getoption("--soak") else "smoke"])
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark what can be seen from a test itself, and put first what takes longest, so that workers end together."""
+    for item in items:
+        names: tuple[str, ...] = getattr(item, "fixturenames", ())
+        if "shared_data" in names:
+            item.add_marker(pytest.mark.real_data)
+        if "open_page" in names or hasattr(getattr(item, "module", None), "AppTest"):
+            item.add_marker(pytest.mark.apptest)
+        if config.getoption("--soak") and item.get_closest_marker("soak"):
+            item.add_marker(pytest.mark.timeout(SOAK_SECONDS), append=False)
+        elif item.get_closest_marker("browser") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(BROWSER_SECONDS))
+    slow = {item.path for item in items if item.get_closest_marker("slow") or item.get_closest_marker("soak")}
+    items.sort(key=lambda item: 0 if item.get_closest_marker("browser") else 1 if item.path in slow else 2)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Turn a skipped browser test into a failed one where MASIS_REQUIRE_BROWSER=1 wants a browser."""
+    report = yield
+    if BROWSER_REQUIRED and report.skipped and not hasattr(report, "wasxfail") and item.get_closest_marker("browser"):
+        report.outcome = "failed"
+        report.longrepr = f"skipped, and MASIS_REQUIRE_BROWSER=1 allows no browser test to be: {report.longrepr}"
+    return report

@@ -1,26 +1,57 @@
 """Run every test: the project's own, then those of each integration in an environment of its own.
 
-python tools/every_test.py [--venv .venv] [--extra mcp ...] [--without-core] [-- PYTEST_FLAGS]
+python tools/every_test.py [--venv .venv] [--extra mcp ...] [--without-core] [--summary FILE] [-- PYTEST_FLAGS]
 
 An integration's environment holds the project with that one extra, in the versions of ``constraints/EXTRA.txt``, and
 pytest; it lies beside the main one (``.venv-extras/EXTRA``) and is made again when those versions or pyproject.toml
-change. Everything runs, whatever fails; the exit code is 1 if anything did.
+change. The environments are made, and their tests run, one after the other beside the project's own tests, which wait
+for browsers and servers much of the time. Everything runs, whatever fails; the exit code is 1 if anything did.
+
+The last line is the count over all environments, ``N passed, N failed, N skipped``: an error counts as failed, and an
+expected failure as skipped, since neither shows that anything works. With ``--summary`` it goes into a file instead.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import os
+import signal
 import subprocess
 import sys
+import tempfile
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import IO, NamedTuple
+from xml.etree import ElementTree
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "tests" / "integrations"
 INPUTS = (ROOT / "pyproject.toml", ROOT / "tools" / "environment.sh")
-BESIDE = ("pytest", "hypothesis")
-NOTHING_LEFT = 5
-"""pytest's exit code where no test was chosen: with --last-failed, nothing had failed there."""
+BESIDE = ("pytest", "pytest-timeout", "pytest-xdist", "hypothesis")
+SHARED_OUT = ("--dist", "loadfile", "--no-loadscope-reorder")
+"""A file's tests stay together, as they share servers; files go out in the order that tests/conftest.py put them."""
+LIMIT_S = 40 * 60
+"""No environment's tests take this long: what still runs then hangs, and is killed."""
+OK, TESTS_FAILED, NO_TESTS = 0, 1, 5
+"""Exit codes of pytest."""
+
+
+class Count(NamedTuple):
+    """How many tests passed, failed (or could not be run) and were skipped (or failed as expected)."""
+
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+
+    def plus(self, other: Count) -> Count:
+        """The sum of two counts."""
+        return Count(self.passed + other.passed, self.failed + other.failed, self.skipped + other.skipped)
+
+    def __str__(self) -> str:
+        return f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped"
 
 
 def extras() -> list[str]:
@@ -30,23 +61,116 @@ def extras() -> list[str]:
     )
 
 
-def environment(extra: str, venv: Path, python: str) -> Path | None:
-    """The interpreter of an extra's environment, made or refreshed where need be; None where that failed."""
+_groups: set[int] = set()
+_stopped = threading.Event()
+
+
+def run(command: list[str], output: IO[str] | None) -> int:
+    """Run a command to its end and return its exit code; one that hangs is killed with all that it started."""
+    if _stopped.is_set():
+        return -signal.SIGINT
+    process = subprocess.Popen(
+        command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
+    )
+    _groups.add(process.pid)
+    try:
+        return process.wait(timeout=LIMIT_S)
+    except subprocess.TimeoutExpired:
+        print(f"Killed after {LIMIT_S} s: {' '.join(command)}", file=output, flush=True)
+        return -signal.SIGKILL
+    finally:
+        kill(process.pid)
+        _groups.discard(process.pid)
+        process.wait()
+
+
+def kill(group: int) -> None:
+    """Kill a command and whatever it left running."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(group, signal.SIGKILL)
+
+
+def environment(extra: str, venv: Path, python: str, output: IO[str] | None) -> Path | None:
+    """Make an extra's environment, or refresh it where need be, and return its interpreter; None where that failed."""
     home = venv.with_name(f"{venv.name}-extras") / extra
     versions, stamp = ROOT / "constraints" / f"{extra}.txt", home / ".installed"
     if not stamp.exists() or any(path.stat().st_mtime > stamp.stat().st_mtime for path in (*INPUTS, versions)):
         home.parent.mkdir(parents=True, exist_ok=True)
         command = ["sh", "tools/environment.sh", str(home), f".[{extra}]", python, str(versions.relative_to(ROOT))]
-        if subprocess.run([*command, *BESIDE], cwd=ROOT, check=False).returncode:
+        if run([*command, *BESIDE], output):
             return None
         stamp.touch()
     return home / "bin" / "python"
 
 
-def passed(interpreter: Path, flags: list[str], *where: str) -> bool:
-    """Whether the tests there pass: all that an environment without extras collects, or one folder."""
-    code = subprocess.run([interpreter, "-m", "pytest", *where, *flags], cwd=ROOT, check=False).returncode
-    return code == 0 or (code == NOTHING_LEFT and "--last-failed" in flags)
+def counted(report: Path, code: int) -> Count:
+    """Count the tests in a JUnit report. A run that ended otherwise than pytest does counts as one more failure."""
+    total = Count()
+    if report.exists():
+        with contextlib.suppress(ElementTree.ParseError):
+            for suite in ElementTree.parse(report).getroot().iter("testsuite"):
+                tests, failures, errors, skipped = (
+                    int(suite.get(name, 0)) for name in ("tests", "failures", "errors", "skipped")
+                )
+                total = total.plus(Count(tests - failures - errors - skipped, failures + errors, skipped))
+    if code not in (OK, TESTS_FAILED, NO_TESTS) or (code == TESTS_FAILED and not total.failed):
+        total = total.plus(Count(failed=1))
+    return total
+
+
+def tested(interpreter: Path, flags: list[str], output: IO[str] | None) -> Count:
+    """Run pytest with an interpreter and count what came of it."""
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "report.xml"
+        code = run([str(interpreter), "-m", "pytest", f"--junitxml={report}", *flags], output)
+        return counted(report, code)
+
+
+def integration(extra: str, venv: Path, python: str, flags: list[str], output: IO[str] | None) -> Count:
+    """Make the environment of an integration and run its tests there."""
+    began = time.monotonic()
+    print(f"== {extra}", file=output, flush=True)
+    interpreter = environment(extra, venv, python, output)
+    if interpreter is None:
+        print(f"The environment of {extra} could not be made.", file=output, flush=True)
+        return Count(failed=1)
+    made = time.monotonic()
+    own = ["-o", f"cache_dir=.pytest_cache/{extra}", *flags, f"tests/integrations/with_{extra}"]
+    count = tested(interpreter, own, output)
+    took = f"environment {made - began:.0f} s, tests {time.monotonic() - made:.0f} s"
+    print(f"   {extra}: {count} ({took})", file=output, flush=True)
+    return count
+
+
+def integrations(names: list[str], venv: Path, python: str, flags: list[str], output: IO[str] | None) -> Count:
+    """Run the tests of these integrations, one after the other; an error here is a failure, not the end."""
+    total = Count()
+    for extra in names:
+        try:
+            total = total.plus(integration(extra, venv, python, flags, output))
+        except OSError as error:
+            print(f"{extra}: {error}", file=output, flush=True)
+            total = total.plus(Count(failed=1))
+    return total
+
+
+def side_by_side(names: list[str], venv: Path, python: str, workers: str, flags: list[str]) -> Count:
+    """Run the project's own tests and, beside them, those of the integrations; their output follows at the end."""
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(1) as beside:
+        path = Path(folder) / "integrations.log"
+        with path.open("a", encoding="utf-8") as log:
+            others = beside.submit(integrations, names, venv, python, flags, log)
+            try:
+                total = tested(Path(sys.executable), ["-n", workers, *SHARED_OUT, *flags], None)
+                print(f"   the project's own tests: {total}", flush=True)
+                total = total.plus(others.result())
+            except KeyboardInterrupt:
+                _stopped.set()
+                for group in list(_groups):
+                    kill(group)
+                raise
+        print(path.read_text(encoding="utf-8", errors="replace"), end="")
+    return total
 
 
 def main(arguments: list[str]) -> int:
@@ -58,25 +182,20 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--python", default="", help="the interpreter to make environments with")
     parser.add_argument("--extra", action="append", choices=extras(), help="only this integration; may be repeated")
     parser.add_argument("--without-core", action="store_true", help="leave the project's own tests out")
+    parser.add_argument("--workers", default="2", help="processes for the project's own tests")
+    parser.add_argument("--summary", type=Path, help="write the count into this file instead of printing it")
     chosen = parser.parse_args(own)
     venv: Path = chosen.venv.absolute()
-    failed = []
-    if not chosen.without_core and not passed(Path(sys.executable), flags):
-        failed.append("the project's own tests")
-    for extra in chosen.extra or extras():
-        began = time.monotonic()
-        print(f"== {extra}", flush=True)
-        interpreter = environment(extra, venv, chosen.python)
-        if interpreter is None:
-            failed.append(f"{extra} (its environment)")
-        elif not passed(
-            interpreter, ["-o", f"cache_dir=.pytest_cache/{extra}", *flags], f"tests/integrations/with_{extra}"
-        ):
-            failed.append(extra)
-        print(f"   {extra}: {time.monotonic() - began:.0f} s", flush=True)
-    if failed:
-        print(f"Failed: {', '.join(failed)}", file=sys.stderr)
-    return 1 if failed else 0
+    names: list[str] = chosen.extra or extras()
+    if chosen.without_core:
+        total = integrations(names, venv, chosen.python, flags, None)
+    else:
+        total = side_by_side(names, venv, chosen.python, chosen.workers, flags)
+    if chosen.summary:
+        chosen.summary.write_text(f"{total}\n", encoding="utf-8")
+    else:
+        print(total)
+    return 1 if total.failed else 0
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -19,9 +18,9 @@ from tools.serving import wait_for as _wait_for
 
 __all__ = ["FLAGS", "IDLE", "ROOT", "Tab", "_wait_for", "free_port", "serving"]
 expect.set_options(timeout=20_000)  # what a page shows on an idle machine within one second takes longer on a busy one
-REQUIRED = os.environ.get("MASIS_REQUIRE_BROWSER") == "1"
 
 
+@pytest.hookimpl(tryfirst=True)  # what else is done by marker comes after
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if Path(__file__).parent in item.path.parents:
@@ -31,19 +30,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 # Not for the whole session: Playwright keeps an event loop running in this thread until it is stopped.
 @pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
-    """Headless Chromium; without one the test is skipped, or fails where a browser is required."""
+    """Headless Chromium; without one the test is skipped (or fails, see pytest_runtest_makereport)."""
     path = installed_browser()
     if path is None:
-        reason = "no Chromium or Chrome is installed (then: make browser)"
-        if REQUIRED:
-            pytest.fail(f"{reason}, and MASIS_REQUIRE_BROWSER=1 wants one")
-        pytest.skip(reason)
+        pytest.skip("no Chromium or Chrome is installed (then: make browser)")
     with sync_playwright() as playwright:
         try:
             launched = playwright.chromium.launch(executable_path=path, args=FLAGS)
         except Error as error:
-            if REQUIRED:
-                raise
             pytest.skip(f"{path} does not start: {error.message.splitlines()[0]}")
         yield launched
         launched.close()

@@ -202,7 +202,7 @@ def test_an_empty_file_holds_no_case(content: bytes) -> None:
 @pytest.mark.parametrize(
     ("content", "expected"),
     [
-        (gzip.compress(line()), "is compressed with gzip. Unpack it first: gunzip FILE."),
+        (gzip.compress(line(), mtime=0), "is compressed with gzip. Unpack it first: gunzip FILE."),
         (b"SQLite format 3\x00" + b"\x00" * 84, "is a SQLite database."),
         (line().decode().encode("utf-16"), "is UTF-16. Save it as UTF-8"),
         (b"PK\x03\x04\x00", "is a zip archive or a spreadsheet."),

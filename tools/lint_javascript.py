@@ -1,0 +1,72 @@
+"""Lint the scripts of the page's own elements with oxlint, by the rules of ``.oxlintrc.json``.
+
+Scripts that export nothing are shared: a component is registered with their text before its own, so their top-level
+names are globals in every other script, and one that no other script uses is dead. oxlint comes as a wheel and needs
+no Node; where it has no wheel for this machine, this says so and checks nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+RULES = ROOT / ".oxlintrc.json"
+TOP_LEVEL = re.compile(r"^(?:const|let|class|(?:async )?function)\s+(\w+)", re.MULTILINE)
+
+
+def scripts() -> dict[Path, str]:
+    """Every script of the package, with its text."""
+    return {path: path.read_text(encoding="utf-8") for path in sorted((ROOT / "masis").rglob("*.js"))}
+
+
+def dead_names(texts: dict[Path, str], shared: dict[Path, list[str]]) -> list[str]:
+    """Name what a shared script defines and nothing uses: not another script, nor the rest of its own."""
+    return [
+        f"{path.relative_to(ROOT)}: {name} is used by no script"
+        for path, names in shared.items()
+        for name in names
+        if sum(len(re.findall(rf"\b{name}\b", text)) for text in texts.values()) < 2
+    ]
+
+
+def configuration(shared: dict[Path, list[str]]) -> dict[str, Any]:
+    """The rules, with what the shared scripts define as globals."""
+    rules: dict[str, Any] = json.loads(RULES.read_text(encoding="utf-8"))
+    defined = [name for names in shared.values() for name in names]
+    rules["globals"] = dict.fromkeys(defined, "readonly")
+    in_shared = {
+        "no-unused-vars": ["error", {"varsIgnorePattern": f"^({'|'.join(defined)})$"}],
+        "no-redeclare": "off",
+    }
+    rules["overrides"] = [{"files": [f"**/{path.name}" for path in shared], "rules": in_shared}]
+    return rules
+
+
+def main() -> int:
+    """Lint; 0 if nothing was found."""
+    linter = shutil.which("oxlint", path=str(Path(sys.executable).parent)) or shutil.which("oxlint")
+    if linter is None:
+        print("JavaScript was not linted: oxlint is not installed (pip install oxlint).")
+        return 0
+    texts = scripts()
+    if not texts:
+        return 0
+    shared = {path: TOP_LEVEL.findall(text) for path, text in texts.items() if "export default" not in text}
+    dead = dead_names(texts, shared)
+    print("\n".join(dead), end="\n" if dead else "")
+    with tempfile.TemporaryDirectory() as folder:
+        rules = Path(folder) / "rules.json"
+        rules.write_text(json.dumps(configuration(shared)), encoding="utf-8")
+        code = subprocess.run([linter, "-c", str(rules), *map(str, texts)], cwd=ROOT, check=False).returncode
+    return 1 if code or dead else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
