@@ -7,13 +7,13 @@ from pathlib import Path
 import streamlit as st
 
 from masis.ui.admin.health_page import health_notice
-from masis.ui.shell.frame import dress, guarded, page_icon, surviving, tab_title
+from masis.ui.shell.frame import crash_page, database_errors, page_icon, styles, tab_title
 from masis.ui.shell.reviewer import reviewer_badge
 
 PAGES = Path(__file__).resolve().parent / "pages"
 
 st.set_page_config(page_title="MASIS Workbench", page_icon=page_icon(), layout="wide")
-dress()
+styles()
 
 page = st.navigation(
     [
@@ -32,8 +32,8 @@ page = st.navigation(
     position="top",
 )
 st.set_page_config(page_title=tab_title(page.title))
-with guarded() as bench:
-    reviewer_badge(bench)
-    health_notice(bench)
-with surviving():
+with database_errors() as workbench:
+    reviewer_badge(workbench)
+    health_notice(workbench)
+with crash_page():
     page.run()

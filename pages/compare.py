@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from masis.ui.review.compare import show_compare
-from masis.ui.shell.frame import guarded
+from masis.ui.shell.frame import database_errors
 
-with guarded() as bench:
-    show_compare(bench)
+with database_errors() as workbench:
+    show_compare(workbench)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from masis.ui.review.decisions import show_decisions
-from masis.ui.shell.frame import guarded
+from masis.ui.shell.frame import database_errors
 
-with guarded() as bench:
-    show_decisions(bench)
+with database_errors() as workbench:
+    show_decisions(workbench)

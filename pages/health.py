@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from masis.ui.admin.health_page import show_health
-from masis.ui.shell.frame import guarded
+from masis.ui.shell.frame import database_errors
 
-with guarded() as bench:
-    show_health(bench)
+with database_errors() as workbench:
+    show_health(workbench)

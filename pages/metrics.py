@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from masis.ui.metrics.page import show_metrics
-from masis.ui.shell.frame import guarded
+from masis.ui.shell.frame import database_errors
 
-with guarded() as bench:
-    show_metrics(bench)
+with database_errors() as workbench:
+    show_metrics(workbench)

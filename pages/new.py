@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from masis.ui.new_audit.page import show_new_audit
-from masis.ui.shell.frame import guarded
+from masis.ui.shell.frame import database_errors
 
-with guarded() as bench:
-    show_new_audit(bench)
+with database_errors() as workbench:
+    show_new_audit(workbench)

@@ -6,9 +6,9 @@ import streamlit as st
 
 from masis.ui.queue.overview import show_overview
 from masis.ui.shell.address import value
-from masis.ui.shell.frame import guarded
+from masis.ui.shell.frame import database_errors
 
 if value("case"):
     st.switch_page("pages/review.py", query_params=dict(st.query_params))
-with guarded() as bench:
-    show_overview(bench)
+with database_errors() as workbench:
+    show_overview(workbench)

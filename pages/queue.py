@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from masis.ui.queue.case_list import show_cases
-from masis.ui.shell.frame import guarded
+from masis.ui.shell.frame import database_errors
 
-with guarded() as bench:
-    show_cases(bench)
+with database_errors() as workbench:
+    show_cases(workbench)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from masis.ui.admin.retention_page import show_retention
-from masis.ui.shell.frame import guarded
+from masis.ui.shell.frame import database_errors
 
-with guarded() as bench:
-    show_retention(bench)
+with database_errors() as workbench:
+    show_retention(workbench)

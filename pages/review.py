@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from masis.ui.review.case import show_case, show_no_case
 from masis.ui.shell.address import value
-from masis.ui.shell.frame import guarded
+from masis.ui.shell.frame import database_errors
 
-with guarded() as bench:
+with database_errors() as workbench:
     if case_id := value("case"):
-        show_case(bench, case_id)
+        show_case(workbench, case_id)
     else:
-        show_no_case(bench)
+        show_no_case(workbench)

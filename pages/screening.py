@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from masis.ui.screening.page import show_screening
-from masis.ui.shell.frame import guarded
+from masis.ui.shell.frame import database_errors
 
-with guarded() as bench:
-    show_screening(bench)
+with database_errors() as workbench:
+    show_screening(workbench)

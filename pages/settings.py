@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from masis.ui.admin.settings_page import show_settings
-from masis.ui.shell.frame import guarded
+from masis.ui.shell.frame import database_errors
 
-with guarded() as bench:
-    show_settings(bench)
+with database_errors() as workbench:
+    show_settings(workbench)

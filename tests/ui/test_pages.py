@@ -93,7 +93,7 @@ def test_a_page_that_fails_says_so_in_words_and_the_log_says_why(
     monkeypatch.setattr("masis.ui.queue.overview.show_overview", broken)
     app = AppTest.from_file(str(app_root() / "app.py"), default_timeout=30).run()
     assert "This page could not be drawn" in texts(app)
-    assert "changes nothing that is kept" in texts(app)
+    assert "Nothing that is stored was changed" in texts(app)
     assert "a secret of the case" not in texts(app)
     assert "a secret of the case" in caplog.text
     caplog.clear()

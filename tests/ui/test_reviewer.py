@@ -30,10 +30,10 @@ def named(given: Any) -> str | None:
         import streamlit as st
 
         from masis.ui.shell.reviewer import name_reviewer, reviewer, reviewer_badge
-        from masis.ui.shell.served_database import workbench
+        from masis.ui.shell.served_database import served_workbench
 
-        name_reviewer(workbench(), given)
-        reviewer_badge(workbench())
+        name_reviewer(served_workbench(), given)
+        reviewer_badge(served_workbench())
         st.session_state["seen"] = reviewer()
 
     app = AppTest.from_function(script, kwargs={"given": given}, default_timeout=20).run()

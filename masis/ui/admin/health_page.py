@@ -13,7 +13,7 @@ from masis.services.health import of_disk
 from masis.settings import ROLES
 from masis.ui.admin.health_reports import REPORTS, Checked
 from masis.ui.components import health_list
-from masis.ui.shell.served_database import told_command
+from masis.ui.shell.served_database import command_markdown
 
 GROUPS: dict[str, tuple[str, ...]] = {
     "What is kept": ("settings", "database", "schema", "writing", "decision log", "screening log", "disk"),
@@ -40,7 +40,7 @@ def show_health(bench: Workbench) -> None:
         st.caption(f"Looked at {_time(checked)}; {_asked(tested)}.")
     health_list({"sound": all(item.ok for item in found), "groups": groups(found)}, key="health")
     st.caption(
-        f"On the command line: {told_command('masis health')}. For whoever watches the server: `/healthz` "
+        f"On the command line: {command_markdown('masis health')}. For whoever watches the server: `/healthz` "
         "(does it live?) and `/health.json` (all of this, 200 or 503)."
     )
     st.page_link("pages/retention.py", label="Retention: what is kept how long", icon=":material/auto_delete:")

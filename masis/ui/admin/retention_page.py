@@ -14,7 +14,7 @@ from masis.services.retention import Purged, planned, purge, rule_of
 from masis.ui.admin.retention_components import execution_log, purge_history, purge_plan
 from masis.ui.shell import address
 from masis.ui.shell.reviewer import name_reviewer, reviewer
-from masis.ui.shell.served_database import told_command
+from masis.ui.shell.served_database import command_markdown
 from masis.ui.shell.wording import STOPPED, spoken
 
 _SHOWN, _DONE, _LOOKED = "retention-plan", "retention-done", "retention-looked"
@@ -150,7 +150,7 @@ def _removal(bench: Workbench, plan: PurgePlan) -> None:
     with st.form("purge", border=True):
         st.markdown(
             "**Remove it for good?** It can't be brought back from here; an archive made before "
-            f"({told_command('masis export --out archive.jsonl')}) still holds it."
+            f"({command_markdown('masis export --out archive.jsonl')}) still holds it."
         )
         who, word, go = st.columns([3, 3, 2], vertical_alignment="bottom")
         by = who.text_input("Your name, for the record", value=reviewer() or "", max_chars=200)
@@ -241,7 +241,7 @@ def _executions(bench: Workbench) -> None:
     if number > pages:
         address.put("page", str(pages) if pages > 1 else "")
         st.rerun()
-    every = told_command("masis export --format executions")
+    every = command_markdown("masis export --format executions")
     st.caption(f"{spoken(page.total, 'execution')}, newest first; {every} writes all.")
     execution_log({"rows": [_execution_row(each) for each in page.rows]}, key="executions")
     if pages > 1:

@@ -13,7 +13,7 @@ from masis.ui.admin.health_reports import REPORTS
 from masis.ui.components import overview_head, settings_table
 from masis.ui.queue.overview import state_counts
 from masis.ui.review.answer_view import LabelData, label
-from masis.ui.shell.served_database import told_command
+from masis.ui.shell.served_database import command_markdown
 from masis.ui.shell.wording import Word, spoken
 from masis.version import APP, RUBRIC
 
@@ -100,7 +100,7 @@ def _database(bench: Workbench) -> None:
     if rows and (chosen := overview_head({"headline": "", "sub": "", "states": rows}, key="states")):
         st.switch_page("pages/queue.py", query_params={"state": chosen})
     st.caption(f"MASIS Workbench {APP}, rubric {RUBRIC}")
-    st.caption(f"To copy it while it is in use: {told_command('masis export --out archive.jsonl')}")
+    st.caption(f"To copy it while it is in use: {command_markdown('masis export --out archive.jsonl')}")
 
 
 def _size(database: Path) -> str:

@@ -22,7 +22,7 @@ from masis.services import Workbench
 from masis.settings import Settings
 from masis.store.records import CaseFilter
 from masis.ui.jobs.audit_worker import Job, Worker, WorkerDied
-from masis.ui.shell.served_database import served_database, workbench
+from masis.ui.shell.served_database import served_database, served_workbench
 
 log = logging.getLogger(__name__)
 WORKERS = 2
@@ -63,8 +63,8 @@ class _Batch:
 class AuditJobs:
     """The audits this server makes, one at most for each case at a time."""
 
-    def __init__(self, bench: Workbench, workers: int = WORKERS) -> None:
-        self._bench = bench
+    def __init__(self, workbench: Workbench, workers: int = WORKERS) -> None:
+        self._workbench = workbench
         self._changed = threading.Condition()
         self._waiting: deque[Job] = deque()
         self._running: dict[str, Worker | None] = {}
@@ -76,7 +76,7 @@ class AuditJobs:
         self._closed = False
         self._workers: set[Worker] = set()
         self._idle: list[Worker] = []
-        bench.store.runs.mark_lost()
+        workbench.store.runs.mark_lost()
         for number in range(workers):
             threading.Thread(target=self._serve, daemon=True, name=f"audit-{number}").start()
 
@@ -85,7 +85,7 @@ class AuditJobs:
 
         An interrupted run of the same content with the same settings is taken up. Raises UnknownRecord.
         """
-        settings = settings or self._bench.settings
+        settings = settings or self._workbench.settings
         if elsewhere := self._run_under_way(case_id):
             return elsewhere
         run_id = self._run_to_take_up(case_id, settings) or loop.new_run_id()
@@ -100,17 +100,17 @@ class AuditJobs:
 
     def resume(self, run_id: str) -> str:
         """Take up an interrupted run after its last finished iteration; returns its id. Raises UnknownRecord."""
-        progress = self._bench.store.runs.progress(run_id)
-        return self.start(progress.case_id, self._bench.settings.as_told(progress.settings))
+        progress = self._workbench.store.runs.progress(run_id)
+        return self.start(progress.case_id, self._workbench.settings.as_told(progress.settings))
 
     def audit_all_new(self) -> None:
         """Audit every case without a finished audit, one after the other, unless that is under way."""
-        states = self._bench.store.cases.facets().states
+        states = self._workbench.store.cases.facets().states
         with self._changed:
             if self._batch is not None and self._batch.under_way:
                 return
             total = sum(states.get(state, 0) for state in UNAUDITED)
-            batch = _Batch(iter(()), total, self._bench.settings, exhausted=not total)
+            batch = _Batch(iter(()), total, self._workbench.settings, exhausted=not total)
             batch.cases = self._unaudited(batch)
             self._batch = batch
             self._changed.notify_all()
@@ -159,7 +159,7 @@ class AuditJobs:
         if job is not None and worker is not None:
             worker.cancel(job.run_id)
         elif job is None and (run_id := self._run_under_way(case_id)):
-            self._bench.store.runs.request_cancel(run_id)
+            self._workbench.store.runs.request_cancel(run_id)
 
     def cancelling(self, run_id: str) -> bool:
         """Whether a run under way has been asked to stop."""
@@ -167,7 +167,7 @@ class AuditJobs:
             if run_id in self._cancelled:
                 return True
         try:
-            return self._bench.store.runs.cancel_requested(run_id)
+            return self._workbench.store.runs.cancel_requested(run_id)
         except UnknownRecord:
             return False
 
@@ -195,8 +195,8 @@ class AuditJobs:
             self._changed.notify_all()
         for worker in workers:
             worker.close()
-        if workers and self._bench.database.exists():
-            self._bench.store.runs.mark_lost()
+        if workers and self._workbench.database.exists():
+            self._workbench.store.runs.mark_lost()
 
     def _serve(self) -> None:
         """One thread for each audit at a time; it only waits: for jobs, and for a worker's answers."""
@@ -215,7 +215,7 @@ class AuditJobs:
             self._finish(job, error)
 
     def _new_worker(self) -> Worker:
-        worker = Worker(self._bench.database)
+        worker = Worker(self._workbench.database)
         self._workers.add(worker)
         return worker
 
@@ -234,8 +234,8 @@ class AuditJobs:
         if self._closed:
             return ""
         try:
-            self._bench.store.runs.mark_lost()
-            begun = any(run.id == job.run_id for run in self._bench.store.runs.for_case(job.case_id))
+            self._workbench.store.runs.mark_lost()
+            begun = any(run.id == job.run_id for run in self._workbench.store.runs.for_case(job.case_id))
         except Exception as error:  # noqa: BLE001 (this thread serves all later audits; the page says what went wrong)
             return str(error)
         return "What it had finished is kept: resume it." if begun else "It had not begun: start it again."
@@ -284,7 +284,7 @@ class AuditJobs:
 
     def _listed(self, page: int) -> list[str]:
         wanted = CaseFilter(states=UNAUDITED, order="oldest", page=page, size=_LISTED)
-        return [row.id for row in self._bench.store.cases.search(wanted).rows]
+        return [row.id for row in self._workbench.store.cases.search(wanted).rows]
 
     def _finish(self, job: Job, error: str | None) -> None:
         with self._changed:
@@ -304,21 +304,21 @@ class AuditJobs:
 
     def _run_under_way(self, case_id: str) -> str | None:
         """The run of a case that a living process is making; one whose process is gone becomes interrupted."""
-        runs = self._bench.store.runs
+        runs = self._workbench.store.runs
         running = next((run.id for run in runs.for_case(case_id) if run.state == "running"), None)
         return None if running is None or running in runs.mark_lost() else running
 
     def _run_to_take_up(self, case_id: str, settings: Settings) -> str | None:
-        runs = self._bench.store.runs
+        runs = self._workbench.store.runs
         if not any(run.state == "interrupted" for run in runs.for_case(case_id)):
             return None
-        digest = self._bench.store.cases.get(case_id).digest()
+        digest = self._workbench.store.cases.get(case_id).digest()
         return runs.find(case_id, "interrupted", digest, settings.of_audit())
 
 
 @st.cache_resource(show_spinner=False, on_release=AuditJobs.close)
 def _jobs_on(path: str) -> AuditJobs:
-    return AuditJobs(workbench())
+    return AuditJobs(served_workbench())
 
 
 def audit_jobs() -> AuditJobs:

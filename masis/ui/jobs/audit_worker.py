@@ -34,7 +34,7 @@ NICENESS = 10
 LAST_WORDS_S = 1.0
 """How long the end of a worker waits for telemetry; the server waits twice as long for the worker."""
 
-_PACKAGE_FOLDER = Path(__file__).resolve().parents[2]
+_PACKAGE_FOLDER = Path(__file__).resolve().parents[3]
 _START = "import sys; sys.path.insert(0, sys.argv[1]); from masis.ui.jobs.audit_worker import main; main(sys.argv[2])"
 
 
@@ -133,14 +133,14 @@ def main(database: str) -> None:
     threading.Thread(target=_listen, args=(sys.stdin, orders, cancelled), daemon=True).start()
     opened: list[Workbench] = []
 
-    def bench() -> Workbench:
+    def workbench() -> Workbench:
         if not opened:
             opened.append(Workbench.open(Path(database)))
         return opened[0]
 
     while True:
         order = orders.get()
-        error = _audit(bench, order, cancelled)
+        error = _audit(workbench, order, cancelled)
         print(json.dumps({"run_id": order["run_id"], "error": error}), file=replies, flush=True)
         cancelled.discard(order["run_id"])
 
@@ -195,9 +195,9 @@ def send_what_is_left() -> None:
         end(LAST_WORDS_S)
 
 
-def _audit(bench: Callable[[], Workbench], order: dict[str, Any], cancelled: set[str]) -> str | None:
+def _audit(workbench: Callable[[], Workbench], order: dict[str, Any], cancelled: set[str]) -> str | None:
     try:
-        opened, settings = bench(), Settings.model_validate(order["settings"])
+        opened, settings = workbench(), Settings.model_validate(order["settings"])
         measure(settings)
         opened.audit(
             opened.store.cases.get(order["case_id"]),

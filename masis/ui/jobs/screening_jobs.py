@@ -18,7 +18,7 @@ from masis.screening.rounds.round_loop import new_screening_id
 from masis.services import Workbench
 from masis.settings import Settings
 from masis.ui.jobs.screening_worker import ScreeningJob, ScreeningProcess
-from masis.ui.shell.served_database import served_database, workbench
+from masis.ui.shell.served_database import served_database, served_workbench
 
 log = logging.getLogger(__name__)
 AT_ONCE = 2
@@ -28,8 +28,8 @@ _FAILURES_KEPT = 200
 class ScreeningJobs:
     """The screenings this server makes."""
 
-    def __init__(self, bench: Workbench, at_once: int = AT_ONCE) -> None:
-        self._bench = bench
+    def __init__(self, workbench: Workbench, at_once: int = AT_ONCE) -> None:
+        self._workbench = workbench
         self._changed = threading.Condition()
         self._waiting: deque[ScreeningJob] = deque()
         self._jobs: dict[str, ScreeningJob] = {}
@@ -37,17 +37,17 @@ class ScreeningJobs:
         self._failed: dict[str, str] = {}
         self._to_cancel: set[str] = set()
         self._closed = False
-        bench.store.screenings.mark_lost()
+        workbench.store.screenings.mark_lost()
         for number in range(at_once):
             threading.Thread(target=self._serve, daemon=True, name=f"screening-{number}").start()
 
     def start(self, question: str, sources: tuple[str, ...], settings: Settings | None = None) -> str:
         """Screen a question on these sources (``corpus:NAME``, ``pubmed``); returns the screening's id at once."""
-        return self._put(ScreeningJob(new_screening_id(), question, sources, settings or self._bench.settings))
+        return self._put(ScreeningJob(new_screening_id(), question, sources, settings or self._workbench.settings))
 
     def resume(self, screening_id: str) -> str:
         """Take up an interrupted screening after its last finished round. Raises UnknownRecord."""
-        told = self._bench.store.screenings.progress(screening_id)
+        told = self._workbench.store.screenings.progress(screening_id)
         return self._put(
             ScreeningJob(screening_id, told.question, told.sources, Settings.model_validate(told.settings))
         )
@@ -90,7 +90,7 @@ class ScreeningJobs:
         """
         with self._changed:
             wanted = screening_id in self._to_cancel
-        screenings = self._bench.store.screenings
+        screenings = self._workbench.store.screenings
         try:
             asked = screenings.cancel_requested(screening_id)
             if wanted and not asked:
@@ -112,8 +112,8 @@ class ScreeningJobs:
             self._changed.notify_all()
         for process in processes:
             process.close()
-        if processes and self._bench.database.exists():
-            self._bench.store.screenings.mark_lost()
+        if processes and self._workbench.database.exists():
+            self._workbench.store.screenings.mark_lost()
 
     def _serve(self) -> None:
         while (job := self._next()) is not None:
@@ -132,7 +132,7 @@ class ScreeningJobs:
         return None
 
     def _screen(self, job: ScreeningJob) -> str | None:
-        process = ScreeningProcess(self._bench.database)
+        process = ScreeningProcess(self._workbench.database)
         with self._changed:
             self._processes.add(process)
         try:
@@ -143,7 +143,7 @@ class ScreeningJobs:
 
     def _finish(self, job: ScreeningJob, error: str | None) -> None:
         if error is not None and not self._closed:
-            self._bench.store.screenings.mark_lost()
+            self._workbench.store.screenings.mark_lost()
         with self._changed:
             self._jobs.pop(job.screening_id, None)
             self._to_cancel.discard(job.screening_id)
@@ -156,7 +156,7 @@ class ScreeningJobs:
 
 @st.cache_resource(show_spinner=False, on_release=ScreeningJobs.close)
 def _jobs_on(path: str) -> ScreeningJobs:
-    return ScreeningJobs(workbench())
+    return ScreeningJobs(served_workbench())
 
 
 def screening_jobs() -> ScreeningJobs:

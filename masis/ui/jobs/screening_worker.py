@@ -23,7 +23,7 @@ from masis.services.screening import ScreeningDesk
 from masis.settings import Settings
 from masis.ui.jobs.audit_worker import NICENESS, leave, measure, send_what_is_left, show_log
 
-_PACKAGE_FOLDER = Path(__file__).resolve().parents[2]
+_PACKAGE_FOLDER = Path(__file__).resolve().parents[3]
 _START = (
     "import sys; sys.path.insert(0, sys.argv[1]); from masis.ui.jobs.screening_worker import main; main(sys.argv[2])"
 )

@@ -14,7 +14,7 @@ from masis.store import MeasureFilter, Period, Pick
 from masis.ui.metrics.components import metrics_board, metrics_runs
 from masis.ui.metrics.view import RATES, MetricsView, period_of, picked_words, run_rows, view
 from masis.ui.shell import address
-from masis.ui.shell.served_database import served_database, told_command, workbench
+from masis.ui.shell.served_database import command_markdown, served_database, served_workbench
 
 PERIODS: tuple[Period, ...] = get_args(Period)
 FILTERS = ("by", "since", "until", "role", "model", "dataset")
@@ -45,7 +45,7 @@ def show_metrics(bench: Workbench) -> None:
         _go(way)
     st.caption(
         "Times are UTC. What was not scored or not measured is counted nowhere. "
-        f"{told_command('masis metrics')} prints the same figures; with telemetry switched on, "
+        f"{command_markdown('masis metrics')} prints the same figures; with telemetry switched on, "
         "OpenTelemetry gets them too."
     )
 
@@ -80,7 +80,7 @@ def pick() -> Pick:
 @st.cache_data(show_spinner=False, max_entries=50)
 def _board(path: str, newest: int, wanted: str, period: Period, kept: dict[str, str]) -> MetricsView:
     """The figures, reckoned again only when new ones have come in."""
-    return view(report(workbench().store, MeasureFilter.model_validate_json(wanted), period), kept)
+    return view(report(served_workbench().store, MeasureFilter.model_validate_json(wanted), period), kept)
 
 
 def _kept() -> dict[str, str]:

@@ -12,7 +12,7 @@ from masis.errors import InputError
 from masis.services import Workbench
 from masis.ui.new_audit.form import LONGEST
 from masis.ui.shell.drafts import drafter
-from masis.ui.shell.served_database import workbench
+from masis.ui.shell.served_database import served_workbench
 from masis.ui.shell.wording import spoken
 
 # The example that fills the form of a new audit: short, and wrong in the ways an audit is for.
@@ -66,13 +66,13 @@ class AuditForm:
     refused: InputError | None = None
 
 
-def current_form(bench: Workbench) -> AuditForm:
+def current_form(workbench: Workbench) -> AuditForm:
     """The session's form; after a reload, and when a person's name becomes known, as it was kept."""
     owner = drafter()
     kept: AuditForm | None = st.session_state.get(_STATE)
     if kept is not None and kept.owner == owner:
         return kept
-    draft = bench.store.drafts.get(owner, SUBJECT)
+    draft = workbench.store.drafts.get(owner, SUBJECT)
     values = draft.values
     texts = {name: value for name in LONGEST if isinstance(value := values.get(name), str)}
     large = values.get("large")
@@ -90,11 +90,11 @@ def current_form(bench: Workbench) -> AuditForm:
     return form
 
 
-def evidence_of(bench: Workbench, form: AuditForm) -> Pasted:
+def evidence_of(workbench: Workbench, form: AuditForm) -> Pasted:
     """The chunks the form holds, typed or in the file."""
     if not form.large:
         return _read(form.evidence)
-    large = bench.store.drafts.load(form.owner, SUBJECT).get("large")
+    large = workbench.store.drafts.load(form.owner, SUBJECT).get("large")
     return _read(str(large["text"]) if isinstance(large, dict) else "")
 
 
@@ -109,19 +109,19 @@ def keep(form: AuditForm, **values: Any) -> None:
     for name, value in values.items():
         if name != "large":
             setattr(form, name, value)
-    workbench().store.drafts.save_all(form.owner, SUBJECT, values)
+    served_workbench().store.drafts.save_all(form.owner, SUBJECT, values)
 
 
 def take_text(name: str, text: str) -> None:
     """What was typed into a field."""
-    form = current_form(workbench())
+    form = current_form(served_workbench())
     if text != getattr(form, name):
         keep(form, **{name: text})
 
 
 def take_upload(name: str, key: str) -> None:
     """The file given for a field: its text goes into the field, or beside it where no field takes so much."""
-    form = current_form(workbench())
+    form = current_form(served_workbench())
     file = st.session_state.get(key)
     if file is None:
         return
@@ -146,14 +146,14 @@ def take_upload(name: str, key: str) -> None:
 
 def drop_file() -> None:
     """Let the uploaded file go; what was typed before it is there again."""
-    form = current_form(workbench())
+    form = current_form(served_workbench())
     form.large, form.refused = "", None
-    workbench().store.drafts.clear(form.owner, SUBJECT, "large")
+    served_workbench().store.drafts.clear(form.owner, SUBJECT, "large")
 
 
 def fill_example() -> None:
     """Put the example into the form."""
-    form = current_form(workbench())
+    form = current_form(served_workbench())
     drop_file()
     keep(form, question=QUESTION, evidence=EVIDENCE, answer=ANSWER)
     form.version += 1
@@ -161,8 +161,8 @@ def fill_example() -> None:
 
 def empty_form() -> None:
     """Empty the form; its settings stay."""
-    form = current_form(workbench())
-    workbench().store.drafts.clear(form.owner, SUBJECT, *LONGEST, "large")
+    form = current_form(served_workbench())
+    served_workbench().store.drafts.clear(form.owner, SUBJECT, *LONGEST, "large")
     st.session_state[_STATE] = AuditForm(
         form.owner, settings=form.settings, version=form.version + 1, uploads=form.uploads + 1
     )

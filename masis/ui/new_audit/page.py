@@ -40,7 +40,7 @@ from masis.ui.new_audit.form import (
 from masis.ui.new_audit.watch import show_run
 from masis.ui.review.answer_view import state_label
 from masis.ui.shell import address
-from masis.ui.shell.served_database import workbench
+from masis.ui.shell.served_database import served_workbench
 from masis.ui.shell.typing_area import typing_area
 from masis.ui.shell.wording import spoken
 
@@ -51,13 +51,13 @@ _UNDERSTOOD = registered("understood")
 _PICKER = registered("picker")
 
 
-def show_new_audit(bench: Workbench) -> None:
+def show_new_audit(workbench: Workbench) -> None:
     """The page: the form, or the audit that the address names."""
     if run_id := address.value("job"):
-        show_run(bench, run_id, address.value("case"))
+        show_run(workbench, run_id, address.value("case"))
         return
     audit_jobs().warm_up()
-    form = current_form(bench)
+    form = current_form(workbench)
     stored = address.value("case")
     title, fill = st.columns([7, 2], vertical_alignment="bottom")
     title.title("New audit")
@@ -65,9 +65,9 @@ def show_new_audit(bench: Workbench) -> None:
         way = _way(bool(stored))
     if way == PASTE:
         fill.button("Fill in an example", icon=":material/auto_awesome:", on_click=fill_example, width="stretch")
-        _typed(bench, form)
+        _typed(workbench, form)
     else:
-        _picked(bench, form, stored)
+        _picked(workbench, form, stored)
 
 
 def _way(stored: bool) -> str:
@@ -98,7 +98,7 @@ _STYLE = """<style>
 """The start button and what was understood stay in sight beside the long form."""
 
 
-def _typed(bench: Workbench, form: AuditForm) -> None:
+def _typed(workbench: Workbench, form: AuditForm) -> None:
     left, right = st.columns([62, 38], gap="large")
     with left:
         if form.restored:
@@ -122,8 +122,8 @@ def _typed(bench: Workbench, form: AuditForm) -> None:
             placeholder="The answer as the model wrote it [1].",
             optional=True,
         )
-        _settings(bench, form)
-    pasted = evidence_of(bench, form)
+        _settings(workbench, form)
+    pasted = evidence_of(workbench, form)
     st.html(_STYLE)
     with right, st.container(key="new-audit-rail"):
         st.button(
@@ -135,7 +135,7 @@ def _typed(bench: Workbench, form: AuditForm) -> None:
             on_click=_start_typed,
             key="start-audit",
         )
-        _where(settings_of(bench.settings, form.settings))
+        _where(settings_of(workbench.settings, form.settings))
         _UNDERSTOOD(data=understood(form.question, pasted, form.answer, form.refused), key="understood")
 
 
@@ -185,12 +185,12 @@ def _restored(form: AuditForm) -> None:
 
 
 def _start_typed() -> None:
-    bench = workbench()
-    form = current_form(bench)
+    workbench = served_workbench()
+    form = current_form(workbench)
     try:
-        case = case_of(form.question, evidence_of(bench, form), form.answer)
-        bench.import_cases([case])
-        _go(case, settings_of(bench.settings, form.settings))
+        case = case_of(form.question, evidence_of(workbench, form), form.answer)
+        workbench.import_cases([case])
+        _go(case, settings_of(workbench.settings, form.settings))
     except InputError as error:
         form.refused = error
     except MasisError as error:
@@ -202,7 +202,7 @@ def _start_typed() -> None:
 # a stored case
 
 
-def _picked(bench: Workbench, form: AuditForm, case_id: str) -> None:
+def _picked(workbench: Workbench, form: AuditForm, case_id: str) -> None:
     left, right = st.columns([62, 38], gap="large")
     with left:
         text = st.text_input(
@@ -211,7 +211,7 @@ def _picked(bench: Workbench, form: AuditForm, case_id: str) -> None:
             placeholder="Words in question, answer or evidence; or the id",
             max_chars=address.LONGEST_QUERY,
         )
-        page = bench.find_cases(CaseFilter(text=text, order="newest" if not text else "telling", size=HITS))
+        page = workbench.find_cases(CaseFilter(text=text, order="newest" if not text else "telling", size=HITS))
         if not page.total:
             st.markdown(
                 "**No case matches.** Take a word out of the search."
@@ -226,22 +226,22 @@ def _picked(bench: Workbench, form: AuditForm, case_id: str) -> None:
                 st.rerun()
             if (more := page.total - len(rows)) > 0:
                 st.caption(f"{spoken(more, 'more case', 'more cases')}; a search brings them up.")
-        _settings(bench, form)
+        _settings(workbench, form)
     with right:
-        _chosen(bench, form, case_id)
+        _chosen(workbench, form, case_id)
 
 
-def _chosen(bench: Workbench, form: AuditForm, case_id: str) -> None:
+def _chosen(workbench: Workbench, form: AuditForm, case_id: str) -> None:
     try:
-        case = bench.store.cases.get(case_id) if case_id else None
+        case = workbench.store.cases.get(case_id) if case_id else None
     except UnknownRecord:
         case = None
     if case is None:
         st.markdown("**That case is not here.** Pick one from the list." if case_id else "Pick a case from the list.")
         return
-    settings = settings_of(bench.settings, form.settings)
+    settings = settings_of(workbench.settings, form.settings)
     notes = []
-    done = not bench.needs_audit(case, settings)
+    done = not workbench.needs_audit(case, settings)
     if done:
         notes.append("It has been audited with exactly these settings.")
     st.button(
@@ -262,11 +262,11 @@ def _chosen(bench: Workbench, form: AuditForm, case_id: str) -> None:
 
 
 def _start_stored(case_id: str) -> None:
-    bench = workbench()
-    form = current_form(bench)
+    workbench = served_workbench()
+    form = current_form(workbench)
     form.refused = None
     try:
-        _go(bench.store.cases.get(case_id), settings_of(bench.settings, form.settings))
+        _go(workbench.store.cases.get(case_id), settings_of(workbench.settings, form.settings))
     except MasisError as error:
         form.refused = InputError(str(error), cure="Nothing was started.")
 
@@ -281,9 +281,9 @@ def _go(case: Case, settings: Settings) -> None:
 # settings
 
 
-def _settings(bench: Workbench, form: AuditForm) -> None:
-    differ = changed(bench.settings, form.settings)
-    settings = settings_of(bench.settings, form.settings)
+def _settings(workbench: Workbench, form: AuditForm) -> None:
+    differ = changed(workbench.settings, form.settings)
+    settings = settings_of(workbench.settings, form.settings)
     st.caption(f"{spoken(differ, 'setting')} changed" if differ else "Settings as the workbench has them")
     with st.expander("Settings", icon=":material/tune:"):  # another label would be another expander, closed again
         for start in range(0, len(CHOICES), 2):
@@ -291,10 +291,10 @@ def _settings(bench: Workbench, form: AuditForm) -> None:
                 with column, st.container(gap="xxsmall"):
                     _select(choice.name, choice.text, dict(choice.values), getattr(settings, choice.name))
                     st.caption(choice.meaning)
-        _models(bench, settings)
+        _models(workbench, settings)
 
 
-def _models(bench: Workbench, settings: Settings) -> None:
+def _models(workbench: Workbench, settings: Settings) -> None:
     """Who judges: one model for all roles at once, or another for each."""
     with st.container(gap="xxsmall"):
         st.markdown("**Who judges**")
@@ -306,13 +306,13 @@ def _models(bench: Workbench, settings: Settings) -> None:
     for start in range(0, len(ROLES), 3):
         for column, role in zip(st.columns(3, gap="small"), ROLES[start : start + 3], strict=False):
             with column:
-                _choose_model(role, offered_models(bench.settings, role), getattr(settings, role))
+                _choose_model(role, offered_models(workbench.settings, role), getattr(settings, role))
     with st.container(horizontal=True, vertical_alignment="center"):
         st.button("Critic's model for all", key="one-model", type="tertiary", on_click=_one_model)
         wanted = st.button("Test these models", icon=":material/bolt:", key="test-these")
     if wanted:  # here and not in a callback: what was chosen a moment before counts
         with st.spinner("Asking each model for a word"):
-            st.session_state["these-models-tested"] = (settings.models(), bench.check_models(settings))
+            st.session_state["these-models-tested"] = (settings.models(), workbench.check_models(settings))
     if (tested := st.session_state.get("these-models-tested")) is not None and tested[0] == settings.models():
         for item in tested[1]:
             st.text(f"{'✓' if item.ok else '✗'} {item.message}")
@@ -334,11 +334,11 @@ def _one_model() -> None:
 
     The field says which, not the page as it was drawn: it may have been chosen a moment before.
     """
-    bench = workbench()
-    form = current_form(bench)
-    model = st.session_state.get(_model_key("critic")) or settings_of(bench.settings, form.settings).critic
+    workbench = served_workbench()
+    form = current_form(workbench)
+    model = st.session_state.get(_model_key("critic")) or settings_of(workbench.settings, form.settings).critic
     with suppress(MasisError):  # what is wrong with the model is said beside the settings
-        model = asked_model(model, "critic", bench.settings)
+        model = asked_model(model, "critic", workbench.settings)
     keep(form, settings={**form.settings, **dict.fromkeys(ROLES, model)})
 
 
@@ -360,7 +360,7 @@ def _select(name: str, label: str, values: dict[Any, str], chosen: Any) -> None:
 
 
 def _set(name: str, key: str) -> None:
-    form = current_form(workbench())
+    form = current_form(served_workbench())
     keep(form, settings={**form.settings, name: st.session_state[key]})
 
 

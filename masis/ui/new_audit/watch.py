@@ -13,21 +13,21 @@ from masis.ui.jobs.audit_jobs import AuditJobs, audit_jobs
 from masis.ui.new_audit.timeline import show_timeline, timeline, waiting
 from masis.ui.shell import address
 from masis.ui.shell.frame import tab_title
-from masis.ui.shell.served_database import workbench
+from masis.ui.shell.served_database import served_workbench
 
 LOOK_EVERY_S = 0.4
 _HEAD = registered("watch_head")
 
 
-def show_run(bench: Workbench, run_id: str, case_id: str) -> None:
+def show_run(workbench: Workbench, run_id: str, case_id: str) -> None:
     """The audit named in the address. ``case_id`` is the case the address names, for a run that never began."""
     jobs = audit_jobs()
-    job, run = jobs.job(run_id), _summary(bench, run_id)
+    job, run = jobs.job(run_id), _summary(workbench, run_id)
     if job is None and run is None:
-        _never_began(bench, jobs, run_id, case_id)
+        _never_began(workbench, jobs, run_id, case_id)
         return
     case_id = job.case_id if job else run.case_id if run else case_id
-    case = bench.store.cases.summary(case_id)
+    case = workbench.store.cases.summary(case_id)
     busy = job is not None or (run is not None and run.state == "running")
     title = "Auditing" if busy else _title(run)
     st.set_page_config(page_title=tab_title(title, case.query))
@@ -35,12 +35,12 @@ def show_run(bench: Workbench, run_id: str, case_id: str) -> None:
     if busy:
         _live(run_id, case_id)
     elif run is not None:
-        _over(bench, jobs, run)
+        _over(workbench, jobs, run)
 
 
-def _summary(bench: Workbench, run_id: str) -> RunSummary | None:
+def _summary(workbench: Workbench, run_id: str) -> RunSummary | None:
     try:
-        return bench.store.runs.summary(run_id)
+        return workbench.store.runs.summary(run_id)
     except UnknownRecord:
         return None
 
@@ -56,10 +56,10 @@ def _title(run: RunSummary | None) -> str:
 @st.fragment(run_every=LOOK_EVERY_S)
 def _live(run_id: str, case_id: str) -> None:
     """What has happened so far; draws the whole page anew once the run is over."""
-    bench, jobs = workbench(), audit_jobs()
-    run = _summary(bench, run_id)
+    workbench, jobs = served_workbench(), audit_jobs()
+    run = _summary(workbench, run_id)
     here = jobs.job(run_id) is not None
-    if run is not None and run.state == "running" and not here and run_id in bench.store.runs.mark_lost():
+    if run is not None and run.state == "running" and not here and run_id in workbench.store.runs.mark_lost():
         st.rerun()
     if not here and (run is None or run.state != "running"):
         st.rerun()
@@ -69,7 +69,7 @@ def _live(run_id: str, case_id: str) -> None:
     elif run is None or run.state != "running":
         shown = waiting("A worker takes it up.")
     else:
-        shown = timeline(bench.store.runs.events(run_id), "running", utc_now())
+        shown = timeline(workbench.store.runs.events(run_id), "running", utc_now())
     stopping = jobs.cancelling(run_id)
     stop, says = st.columns([2, 7], vertical_alignment="center")
     stop.button(
@@ -89,7 +89,7 @@ def _live(run_id: str, case_id: str) -> None:
     show_timeline(shown, key="timeline")
 
 
-def _over(bench: Workbench, jobs: AuditJobs, run: RunSummary) -> None:
+def _over(workbench: Workbench, jobs: AuditJobs, run: RunSummary) -> None:
     actions = st.container(horizontal=True)
     with actions:
         if run.state == "interrupted" and run.removed_at is None:
@@ -117,13 +117,13 @@ def _over(bench: Workbench, jobs: AuditJobs, run: RunSummary) -> None:
     why = run.why if run.state == "interrupted" else ""
     if failure := jobs.failure(run.case_id):
         why = failure
-    show_timeline(timeline(bench.store.runs.events(run.id), run.state, utc_now(), why), key="timeline")
+    show_timeline(timeline(workbench.store.runs.events(run.id), run.state, utc_now(), why), key="timeline")
 
 
-def _never_began(bench: Workbench, jobs: AuditJobs, run_id: str, case_id: str) -> None:
+def _never_began(workbench: Workbench, jobs: AuditJobs, run_id: str, case_id: str) -> None:
     """An address of a run that is in no store: taken out of the queue, or its server ended before its turn came."""
     try:
-        known = bench.store.cases.summary(case_id).id if case_id else None
+        known = workbench.store.cases.summary(case_id).id if case_id else None
     except UnknownRecord:
         known = None
     if known is None:

@@ -21,7 +21,7 @@ from masis.ui.review.report_button import report_button
 from masis.ui.review.story import asks_for_a_person, moment, run_name, story
 from masis.ui.shell import address, keys
 from masis.ui.shell.frame import tab_title
-from masis.ui.shell.served_database import workbench
+from masis.ui.shell.served_database import served_workbench
 from masis.ui.shell.wording import FLAG, spoken
 
 _LAYOUT = f"<style>{(HERE / 'review.css').read_text(encoding='utf-8')}</style>"
@@ -315,7 +315,7 @@ def _measures(run: Run, index: int) -> None:
 @st.fragment(run_every=1.0)
 def _progress(case_id: str) -> None:
     """What the running audit has done so far; draws the whole page anew once it is over."""
-    bench, jobs = workbench(), audit_jobs()
+    bench, jobs = served_workbench(), audit_jobs()
     running: RunSummary | None = next(
         (run for run in bench.store.runs.for_case(case_id) if run.state == "running"), None
     )

@@ -18,7 +18,7 @@ from masis.ui.components import decision_log
 from masis.ui.review.diff import word_changes
 from masis.ui.review.entries import KIND_WORD, SOURCE_WORD, VERDICT_WORD, Around, DiffPiece, entry_detail, entry_row
 from masis.ui.shell import address
-from masis.ui.shell.served_database import told_command
+from masis.ui.shell.served_database import command_markdown
 from masis.ui.shell.wording import spoken
 
 CHECKED_AT_ONCE = 2_000
@@ -256,7 +256,7 @@ def _exports(bench: Workbench) -> None:
         width="stretch",
         help="The entries that match the filters, all pages of them.",
     )
-    st.caption(f"Everything, lossless: {told_command('masis export --out archive.jsonl')}")
+    st.caption(f"Everything, lossless: {command_markdown('masis export --out archive.jsonl')}")
 
 
 def _written(write: Callable[[BinaryIO], int]) -> io.BytesIO:

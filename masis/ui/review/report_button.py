@@ -7,12 +7,12 @@ import streamlit as st
 from masis.schema.run import Run
 from masis.services import CaseView
 from masis.ui.review.report import case_report, report_name
-from masis.ui.shell.served_database import workbench
+from masis.ui.shell.served_database import served_workbench
 
 
 def report_button(view: CaseView, run: Run | None = None, *, label: str = "Report") -> None:
     """A download of the report of a case; of its newest finished run unless another one is given."""
-    head = workbench().store.decisions.head
+    head = served_workbench().store.decisions.head
 
     def report() -> bytes:
         return case_report(view, head(), run).encode()

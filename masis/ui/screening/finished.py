@@ -19,7 +19,7 @@ from masis.ui.review.decision_form import LONGEST_NAME
 from masis.ui.screening.result import abstracts, head, opened_abstract, rounds
 from masis.ui.screening.wording import FIELD, OUTCOME, RECOMMENDATION, RECOMMENDATIONS, SUFFICIENCY, value_words
 from masis.ui.shell.reviewer import name_reviewer, reviewer
-from masis.ui.shell.served_database import workbench
+from masis.ui.shell.served_database import served_workbench
 from masis.ui.shell.wording import spoken
 
 # A person's word on one grade: set a field with a reason, see at once what follows, take it back.
@@ -100,7 +100,7 @@ def _record(abstract_id: str, field: GradeField, record: Record) -> None:
     reason = str(st.session_state.get("override-reason", "")).strip()
     value: Any = st.session_state.get(f"override-{abstract_id}-{field}")
     if reviewer() is None:
-        name_reviewer(workbench(), st.session_state.get("override-name", ""))
+        name_reviewer(served_workbench(), st.session_state.get("override-name", ""))
     if reviewer() is None:
         st.session_state["override-problem"] = "Type your name first: it is kept with what you set."
     elif value is None:
@@ -157,12 +157,12 @@ def _what_follows(opened: OpenedScreening) -> None:
     st.markdown(f"{said}.")
 
 
-def show_over(bench: Workbench, screening_id: str) -> None:
+def show_over(workbench: Workbench, screening_id: str) -> None:
     """The page of one screening."""
     if handed := st.session_state.pop("screening-handed", None):
         st.switch_page("pages/new.py", query_params=handed)
-    desk = ScreeningDesk(bench)
-    opened = _opened(str(bench.database), screening_id, bench.store.screenings.summary(screening_id).version)
+    desk = ScreeningDesk(workbench)
+    opened = _opened(str(workbench.database), screening_id, workbench.store.screenings.summary(screening_id).version)
     screening = opened.screening
     head(screening)
     with st.container(horizontal=True, vertical_alignment="center"):
@@ -180,7 +180,7 @@ def show_over(bench: Workbench, screening_id: str) -> None:
     abstracts(opened)
 
     def record(abstract_id: str, field: GradeField, value: float | bool | str | None, reason: str, by: str) -> None:
-        ScreeningDesk(workbench()).override(
+        ScreeningDesk(served_workbench()).override(
             screening_id,
             abstract_id,
             field,
@@ -197,7 +197,7 @@ def show_over(bench: Workbench, screening_id: str) -> None:
 @st.cache_resource(show_spinner=False, max_entries=16)
 def _opened(database: str, screening_id: str, version: int) -> OpenedScreening:
     """The screening as it stood at this version, which rises with whatever anybody says about it."""
-    return ScreeningDesk(workbench()).open(screening_id)
+    return ScreeningDesk(served_workbench()).open(screening_id)
 
 
 def agreement_words(grades: tuple[Grade, ...]) -> str:
@@ -236,13 +236,13 @@ def _hand_over(opened: OpenedScreening) -> None:
 
 
 def _go_on(screening_id: str) -> None:
-    bench = workbench()
-    if reviewer() is None and name_reviewer(bench, st.session_state.get("hand-over-name", "")) is None:
+    workbench = served_workbench()
+    if reviewer() is None and name_reviewer(workbench, st.session_state.get("hand-over-name", "")) is None:
         st.session_state["screening-problem"] = "Type your name first: it is kept with the hand-over."
         return
     try:
-        case = ScreeningDesk(bench).hand_over(screening_id, reviewer=reviewer() or "")
-        done = bench.finished_run(case)
+        case = ScreeningDesk(workbench).hand_over(screening_id, reviewer=reviewer() or "")
+        done = workbench.finished_run(case)
         run_id = done.id if done else audit_jobs().start(case.id)
     except MasisError as error:
         st.session_state["screening-problem"] = str(error)

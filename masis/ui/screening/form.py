@@ -21,7 +21,7 @@ from masis.settings import OFFLINE, Settings
 from masis.store.screening.corpora import CorpusImport, CorpusSummary
 from masis.ui.new_audit.form import Understood, Wrong
 from masis.ui.shell.drafts import drafter
-from masis.ui.shell.served_database import workbench
+from masis.ui.shell.served_database import served_workbench
 from masis.ui.shell.wording import spoken
 
 SUBJECT = "new-screening"
@@ -67,13 +67,13 @@ class ScreeningForm:
     faults: tuple[InputError, ...] = ()
 
 
-def current_form(bench: Workbench) -> ScreeningForm:
+def current_form(workbench: Workbench) -> ScreeningForm:
     """The session's form; after a reload, and when a person's name becomes known, as it was kept."""
     owner = drafter()
     kept: ScreeningForm | None = st.session_state.get(_STATE)
     if kept is not None and kept.owner == owner:
         return kept
-    values = bench.store.drafts.load(owner, SUBJECT)
+    values = workbench.store.drafts.load(owner, SUBJECT)
     question, sources, settings = values.get("question"), values.get("sources"), values.get("settings")
     form = ScreeningForm(
         owner,
@@ -91,7 +91,7 @@ def keep(form: ScreeningForm, **values: Any) -> None:
     form.refused = None
     for name, value in values.items():
         setattr(form, name, value)
-    workbench().store.drafts.save_all(
+    served_workbench().store.drafts.save_all(
         form.owner,
         SUBJECT,
         {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()},

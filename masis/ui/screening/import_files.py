@@ -35,8 +35,8 @@ class NamedFile(NamedTuple):
 class CorpusUpload:
     """One import: what it has come to so far, readable while it goes on."""
 
-    def __init__(self, bench: Workbench, corpus: str, files: Sequence[NamedFile]) -> None:
-        self._bench, self.corpus, self._files = bench, corpus.strip(), tuple(files)
+    def __init__(self, workbench: Workbench, corpus: str, files: Sequence[NamedFile]) -> None:
+        self._workbench, self.corpus, self._files = workbench, corpus.strip(), tuple(files)
         self.done: list[CorpusImport] = []
         self.faults: list[InputError] = []
         self._records, self._at = 0, 0
@@ -66,7 +66,7 @@ class CorpusUpload:
     def _take(self, name: str, stream: BinaryIO) -> None:
         try:
             found = read_abstracts(stream, name=name)
-            kept = self._bench.store.corpora.add_many(
+            kept = self._workbench.store.corpora.add_many(
                 self.corpus, found, source=name, on_batch=self._dealt_with, on_error=self.faults.append
             )
             self.done.append(kept)
@@ -83,9 +83,9 @@ class CorpusUpload:
         self._records += records
 
 
-def import_files(bench: Workbench, form: ScreeningForm, corpus: str, files: Sequence[NamedFile]) -> None:
+def import_files(workbench: Workbench, form: ScreeningForm, corpus: str, files: Sequence[NamedFile]) -> None:
     """Begin to add the abstracts of uploaded files to a corpus; small ones are there when this returns."""
-    upload = CorpusUpload(bench, corpus, files)
+    upload = CorpusUpload(workbench, corpus, files)
     st.session_state[_UNDER_WAY] = upload
     upload.wait(SOON_S)
     take_finished(form)

@@ -21,7 +21,7 @@ from masis.ui.review.decision_form import LONGEST_NAME
 from masis.ui.screening.charts import drift_chart
 from masis.ui.screening.wording import DESIGN
 from masis.ui.shell.reviewer import name_reviewer, reviewer
-from masis.ui.shell.served_database import workbench
+from masis.ui.shell.served_database import served_workbench
 from masis.ui.shell.wording import spoken
 
 
@@ -50,20 +50,20 @@ def memory_rows(entries: Iterable[Acceptance]) -> list[MemoryRow]:
     return sorted(rows, key=lambda row: (-row.accepted, row.design))
 
 
-def show_memory(bench: Workbench) -> None:
+def show_memory(workbench: Workbench) -> None:
     """The panel: memory on the left, drift on the right."""
-    desk = ScreeningDesk(bench)
+    desk = ScreeningDesk(workbench)
     memory, watch = st.columns(2, gap="large")
     with memory:
         st.subheader("Acceptance memory")
-        _memory(bench, desk.memory())
+        _memory(workbench, desk.memory())
     with watch:
         st.subheader("Drift")
         _drift(desk.drifts())
 
 
-def _memory(bench: Workbench, memory: MemoryView) -> None:
-    settings, entries, found = bench.settings, memory.entries, memory.shift
+def _memory(workbench: Workbench, memory: MemoryView) -> None:
+    settings, entries, found = workbench.settings, memory.entries, memory.shift
     on = "on" if memory.on else "off"
     st.markdown(
         f"What sufficed before can move what is required later, by at most {settings.screening_memory_bound:.2f}. "
@@ -106,15 +106,15 @@ def _numbers(values: Sequence[float]) -> str:
 
 
 def _reset() -> None:
-    bench = workbench()
+    workbench = served_workbench()
     reason = str(st.session_state.get("memory-reason", "")).strip()
     if reviewer() is None:
-        name_reviewer(bench, st.session_state.get("memory-name", ""))
+        name_reviewer(workbench, st.session_state.get("memory-name", ""))
     if reviewer() is None or not reason:
         st.session_state["memory-problem"] = "A reset is kept with a name and a reason: give both."
         return
     try:
-        ScreeningDesk(bench).reset_memory(by=reviewer() or "", reason=reason)
+        ScreeningDesk(workbench).reset_memory(by=reviewer() or "", reason=reason)
     except MasisError as error:
         st.session_state["memory-problem"] = str(error)
 

@@ -36,7 +36,7 @@ from masis.ui.screening.form import (
 )
 from masis.ui.screening.import_files import NamedFile, import_files, importing, show_import, take_finished
 from masis.ui.shell import address
-from masis.ui.shell.served_database import told_command, workbench
+from masis.ui.shell.served_database import command_markdown, served_workbench
 from masis.ui.shell.typing_area import typing_area
 from masis.ui.shell.wording import spoken
 
@@ -52,11 +52,11 @@ _STYLE = """<style>
 """What was chosen stands in the primary colour, where Streamlit's white has too little contrast in the dark."""
 
 
-def show_form(bench: Workbench) -> None:
+def show_form(workbench: Workbench) -> None:
     """The form with the start button and what the first search would bring beside it."""
-    form = current_form(bench)
+    form = current_form(workbench)
     take_finished(form)
-    corpora = bench.store.corpora.list_all()
+    corpora = workbench.store.corpora.list_all()
     left, right = st.columns([62, 38], gap="large")
     sources = chosen_sources(form, corpora)
     with left:
@@ -74,7 +74,7 @@ def show_form(bench: Workbench) -> None:
         if any(each.name == CORPUS for each in corpora):
             _demo_questions()
         _sources(form, corpora, sources)
-        _settings(bench, form)
+        _settings(workbench, form)
     st.html(_STYLE)
     with right, st.container(key="screening-rail"):
         if corpora or PUBMED in sources:
@@ -87,10 +87,10 @@ def show_form(bench: Workbench) -> None:
                 on_click=_start,
                 key="start-screening",
             )
-            _where(settings_of(bench.settings, form.settings), sources)
+            _where(settings_of(workbench.settings, form.settings), sources)
         else:
             _no_corpus()
-        _UNDERSTOOD(data=understood(form, _first(bench, form, sources)), key="screening-understood")
+        _UNDERSTOOD(data=understood(form, _first(workbench, form, sources)), key="screening-understood")
 
 
 def _where(settings: Settings, sources: tuple[str, ...]) -> None:
@@ -109,7 +109,7 @@ def _no_corpus() -> None:
         st.markdown("**There are no abstracts yet**")
         st.markdown(
             "Load those written for the demo, import a file of your own, or choose PubMed as a source. On the command "
-            f"line: {told_command('masis corpus NAME FILE')}"
+            f"line: {command_markdown('masis corpus NAME FILE')}"
         )
         st.button(
             "Load the demo abstracts",
@@ -121,14 +121,14 @@ def _no_corpus() -> None:
         )
 
 
-def _first(bench: Workbench, form: ScreeningForm, sources: tuple[str, ...]) -> tuple[Abstract, ...] | None:
+def _first(workbench: Workbench, form: ScreeningForm, sources: tuple[str, ...]) -> tuple[Abstract, ...] | None:
     """What the question brings from the corpora; None where only the network could say."""
     if not form.question.strip():
         return ()
     names = [each.removeprefix(CORPUS_PREFIX) for each in sources if each != PUBMED]
     if not names:
         return None
-    return bench.store.corpora.search(names[0], form.question, FIRST_SHOWN)
+    return workbench.store.corpora.search(names[0], form.question, FIRST_SHOWN)
 
 
 def _demo_questions() -> None:
@@ -188,9 +188,9 @@ def _import(form: ScreeningForm, corpora: tuple[CorpusSummary, ...]) -> None:
         st.button("Load the demo abstracts", key="load-demo-too", type="tertiary", on_click=_load_demo)
 
 
-def _settings(bench: Workbench, form: ScreeningForm) -> None:
-    settings = settings_of(bench.settings, form.settings)
-    changed = sum(getattr(settings, name) != getattr(bench.settings, name) for name in form.settings)
+def _settings(workbench: Workbench, form: ScreeningForm) -> None:
+    settings = settings_of(workbench.settings, form.settings)
+    changed = sum(getattr(settings, name) != getattr(workbench.settings, name) for name in form.settings)
     st.caption(f"{spoken(changed, 'setting')} changed" if changed else "Settings as the workbench has them")
     with st.expander("Settings", icon=":material/tune:"):  # another label would be another expander, closed again
         for column, each in zip(st.columns(len(TUNABLE), gap="medium"), TUNABLE, strict=True):
@@ -201,7 +201,7 @@ def _settings(bench: Workbench, form: ScreeningForm) -> None:
                     each.text, each.least, each.most, step=1, key=key, on_change=_set, args=(each.name, key)
                 )
                 st.caption(each.meaning)
-        _graders(bench, settings)
+        _graders(workbench, settings)
         key = f"screening-setting-{MEMORY}"
         st.session_state[key] = settings.screening_memory
         st.toggle("Let the acceptance memory adapt what is required", key=key, on_change=_set, args=(MEMORY, key))
@@ -211,13 +211,13 @@ def _settings(bench: Workbench, form: ScreeningForm) -> None:
         )
 
 
-def _graders(bench: Workbench, settings: Settings) -> None:
+def _graders(workbench: Workbench, settings: Settings) -> None:
     """One grader, or several whose agreement is shown."""
     chosen = [name.strip() for name in settings.screening_graders.split(",") if name.strip()]
     st.session_state["screening-graders"] = chosen
     st.multiselect(
         "Who grades",
-        list(dict.fromkeys((*offered_models(bench.settings), *chosen))),
+        list(dict.fromkeys((*offered_models(workbench.settings), *chosen))),
         key="screening-graders",
         accept_new_options=True,
         on_change=_take_graders,
@@ -229,12 +229,12 @@ def _graders(bench: Workbench, settings: Settings) -> None:
 
 
 def _take_graders() -> None:
-    form = current_form(workbench())
+    form = current_form(served_workbench())
     keep(form, settings={**form.settings, GRADERS: ", ".join(st.session_state["screening-graders"])})
 
 
 def _take_question(text: str) -> None:
-    form = current_form(workbench())
+    form = current_form(served_workbench())
     if text != form.question:
         keep(form, question=text)
 
@@ -243,7 +243,7 @@ def _take_demo_question() -> None:
     chosen: Any = st.session_state["screening-demo-question"]
     found = next((each for each in demo_questions() if each.question == chosen), None)
     if found is not None:
-        form = current_form(workbench())
+        form = current_form(served_workbench())
         form.version += 1
         keep(
             form,
@@ -254,40 +254,42 @@ def _take_demo_question() -> None:
 
 
 def _take_sources() -> None:
-    keep(current_form(workbench()), sources=tuple(st.session_state["screening-sources"]))
+    keep(current_form(served_workbench()), sources=tuple(st.session_state["screening-sources"]))
 
 
 def _set(name: str, key: str) -> None:
-    form = current_form(workbench())
+    form = current_form(served_workbench())
     keep(form, settings={**form.settings, name: st.session_state[key]})
 
 
 def _load_demo() -> None:
-    bench = workbench()
-    ScreeningDesk(bench).load_demo()
-    keep(current_form(bench), sources=(corpus_source(CORPUS),))
+    workbench = served_workbench()
+    ScreeningDesk(workbench).load_demo()
+    keep(current_form(workbench), sources=(corpus_source(CORPUS),))
 
 
 def _import_chosen(key: str) -> None:
-    bench = workbench()
-    form = current_form(bench)
+    workbench = served_workbench()
+    form = current_form(workbench)
     files = st.session_state.get(key) or []
     if not files:
         form.faults = (InputError("There is no file", cure="Choose one first."),)
         return
-    import_files(bench, form, st.session_state["screening-corpus-name"], [NamedFile(file.name, file) for file in files])
+    import_files(
+        workbench, form, st.session_state["screening-corpus-name"], [NamedFile(file.name, file) for file in files]
+    )
     form.uploads += 1
 
 
 def _start() -> None:
-    bench = workbench()
-    form = current_form(bench)
-    sources = chosen_sources(form, bench.store.corpora.list_all())
+    workbench = served_workbench()
+    form = current_form(workbench)
+    sources = chosen_sources(form, workbench.store.corpora.list_all())
     if not form.question.strip():
         form.refused = InputError("The question is missing", cure="Write what the evidence is to answer.")
         return
     try:
-        settings = settings_of(bench.settings, form.settings)
+        settings = settings_of(workbench.settings, form.settings)
         where_it_grades(settings)  # what can't be asked is told here, with the form in sight
         address.put("screening", screening_jobs().start(form.question.strip(), sources, settings))
     except MasisError as error:

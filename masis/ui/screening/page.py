@@ -21,22 +21,22 @@ OF_ONE = ("abstract", "show", "order", "page")
 """What the address says of one screening only."""
 
 
-def show_screening(bench: Workbench) -> None:
+def show_screening(workbench: Workbench) -> None:
     """The page."""
     if screening_id := address.value("screening"):
-        _one(bench, screening_id)
+        _one(workbench, screening_id)
         return
     st.title("Screening")
     st.markdown(
         "The evidence critic searches abstracts for a question, grades each one, and decides whether what was found "
         "suffices or more must be retrieved."
     )
-    show_form(bench)
-    _earlier(bench)
-    _memory(bench)
+    show_form(workbench)
+    _earlier(workbench)
+    _memory(workbench)
 
 
-def _memory(bench: Workbench) -> None:
+def _memory(workbench: Workbench) -> None:
     """Memory and drift, read from the store only where they are looked at."""
     key = "screening-memory-open"
     if key not in st.session_state:
@@ -44,16 +44,16 @@ def _memory(bench: Workbench) -> None:
     panel = st.expander("Acceptance memory and drift", icon=":material/monitoring:", key=key, on_change=_note_memory)
     if panel.open:
         with panel:
-            show_memory(bench)
+            show_memory(workbench)
 
 
 def _note_memory() -> None:
     address.put("memory", "open" if st.session_state["screening-memory-open"] else "")
 
 
-def _one(bench: Workbench, screening_id: str) -> None:
+def _one(workbench: Workbench, screening_id: str) -> None:
     st.button("Screenings", icon=":material/arrow_back:", type="tertiary", key="leave-screening", on_click=_leave)
-    jobs, summary = screening_jobs(), summary_of(bench, screening_id)
+    jobs, summary = screening_jobs(), summary_of(workbench, screening_id)
     if under_way(jobs, summary, screening_id):
         job = jobs.job(screening_id)
         show_live(job.question if job else summary.question if summary else "", screening_id)
@@ -62,13 +62,13 @@ def _one(bench: Workbench, screening_id: str) -> None:
     elif summary.removed_at is not None:
         show_removed(summary)
     elif summary.state == "interrupted":
-        show_interrupted(bench, summary)
+        show_interrupted(workbench, summary)
     else:
-        show_over(bench, screening_id)
+        show_over(workbench, screening_id)
 
 
-def _earlier(bench: Workbench) -> None:
-    found: tuple[ScreeningSummary, ...] = bench.store.screenings.newest(LISTED)
+def _earlier(workbench: Workbench) -> None:
+    found: tuple[ScreeningSummary, ...] = workbench.store.screenings.newest(LISTED)
     st.subheader("Screenings made before")
     if not found:
         st.caption("None yet. Each is kept with its rounds and grades, and can be opened again.")

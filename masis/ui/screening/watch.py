@@ -16,16 +16,16 @@ from masis.ui.screening.components import screening_rounds
 from masis.ui.screening.view import round_rows
 from masis.ui.screening.wording import INTERRUPTED, REMOVED, UNDER_WAY
 from masis.ui.shell.frame import tab_title
-from masis.ui.shell.served_database import workbench
+from masis.ui.shell.served_database import served_workbench
 from masis.ui.shell.wording import Word, label, spoken
 
 LOOK_EVERY_S = 0.5
 
 
-def summary_of(bench: Workbench, screening_id: str) -> ScreeningSummary | None:
+def summary_of(workbench: Workbench, screening_id: str) -> ScreeningSummary | None:
     """The screening as the store has it; None where it has none."""
     try:
-        return bench.store.screenings.summary(screening_id)
+        return workbench.store.screenings.summary(screening_id)
     except UnknownRecord:
         return None
 
@@ -41,7 +41,7 @@ def show_live(question: str, screening_id: str) -> None:
     _live(screening_id)
 
 
-def show_interrupted(bench: Workbench, summary: ScreeningSummary) -> None:
+def show_interrupted(workbench: Workbench, summary: ScreeningSummary) -> None:
     """A screening that stopped in the middle: what it had finished, and the way on."""
     _head(summary.question, INTERRUPTED, [summary.why] if summary.why else [])
     st.button(
@@ -52,7 +52,7 @@ def show_interrupted(bench: Workbench, summary: ScreeningSummary) -> None:
         on_click=_resume,
         args=(summary.id,),
     )
-    _rounds(bench.store.screenings.progress(summary.id), "")
+    _rounds(workbench.store.screenings.progress(summary.id), "")
 
 
 def show_removed(summary: ScreeningSummary) -> None:
@@ -89,11 +89,11 @@ def _head(question: str, state: Word, reasons: list[str]) -> None:
 @st.fragment(run_every=LOOK_EVERY_S)
 def _live(screening_id: str) -> None:
     """What has happened so far; draws the whole page anew once the screening is over."""
-    bench, jobs = workbench(), screening_jobs()
-    here, summary = jobs.job(screening_id), summary_of(bench, screening_id)
+    workbench, jobs = served_workbench(), screening_jobs()
+    here, summary = jobs.job(screening_id), summary_of(workbench, screening_id)
     if here is None and summary is not None and summary.state == "running":
-        bench.store.screenings.mark_lost()
-        summary = summary_of(bench, screening_id)
+        workbench.store.screenings.mark_lost()
+        summary = summary_of(workbench, screening_id)
     if here is None and (summary is None or summary.state != "running"):
         st.rerun()
     stopping = jobs.cancelling(screening_id)
@@ -118,11 +118,14 @@ def _live(screening_id: str) -> None:
     elif summary is None:
         st.text("A worker takes it up.")
     else:
-        _rounds(bench.store.screenings.progress(screening_id), now_words(bench.store.screenings.events(screening_id)))
+        _rounds(
+            workbench.store.screenings.progress(screening_id),
+            now_words(workbench.store.screenings.events(screening_id)),
+        )
 
 
 def _rounds(told: ScreeningProgress, waiting: str) -> None:
-    keep_share = told.thresholds.keep_share if told.thresholds else workbench().settings.screening_keep_share
+    keep_share = told.thresholds.keep_share if told.thresholds else served_workbench().settings.screening_keep_share
     rounds = [finished.round for finished in told.progress.finished]
     screening_rounds(
         {"rounds": round_rows(rounds), "keep_share": keep_share, "waiting": waiting}, key="screening-rounds-live"

@@ -23,20 +23,20 @@ def drafter() -> str:
     return reviewer() or NOBODY_YET
 
 
-def kept_form(bench: Workbench, case_id: str) -> KeptForm:
+def kept_form(workbench: Workbench, case_id: str) -> KeptForm:
     """The form as this session's person left it."""
-    draft = bench.store.drafts.get(drafter(), case_subject(case_id))
+    draft = workbench.store.drafts.get(drafter(), case_subject(case_id))
     return KeptForm(read_fields(draft.values), draft.saved_at)
 
 
-def keep_form(bench: Workbench, case_id: str, fields: FormFields) -> None:
+def keep_form(workbench: Workbench, case_id: str, fields: FormFields) -> None:
     """Keep the form as it stands; an empty one is let go."""
     if fields.empty:
-        drop_form(bench, case_id)
+        drop_form(workbench, case_id)
     else:
-        bench.store.drafts.save_all(drafter(), case_subject(case_id), fields.model_dump(mode="json"))
+        workbench.store.drafts.save_all(drafter(), case_subject(case_id), fields.model_dump(mode="json"))
 
 
-def drop_form(bench: Workbench, case_id: str) -> None:
+def drop_form(workbench: Workbench, case_id: str) -> None:
     """Let the form go."""
-    bench.store.drafts.clear(drafter(), case_subject(case_id))
+    workbench.store.drafts.clear(drafter(), case_subject(case_id))

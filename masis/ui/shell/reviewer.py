@@ -31,7 +31,7 @@ def reviewer() -> str | None:
     return st.session_state.get(_KEY)
 
 
-def name_reviewer(bench: Workbench, given: object) -> str | None:
+def name_reviewer(workbench: Workbench, given: object) -> str | None:
     """Take a name for this session; what was drafted before goes to it. Returns it as kept, None if it is no name.
 
     The name under which the acceptance policy signs is nobody's.
@@ -40,16 +40,16 @@ def name_reviewer(bench: Workbench, given: object) -> str | None:
     if not name or name.casefold() == POLICY_REVIEWER.casefold():
         return None
     st.session_state[_KEY] = name
-    bench.store.drafts.hand_over(NOBODY_YET, name)
+    workbench.store.drafts.hand_over(NOBODY_YET, name)
     return name
 
 
-def reviewer_badge(bench: Workbench) -> None:
+def reviewer_badge(workbench: Workbench) -> None:
     """Who is at work, at the right of the frame, with a way to change it. Once a page, before the page itself."""
     name = reviewer()
     with st.container(key="reviewer-badge"):  # all of it out of the flow: the page begins where it would without
         st.html(_STYLE)
-        _remember(bench)
+        _remember(workbench)
         popover = st.popover(_escaped(name) if name else "Your name", icon=":material/person:", type="tertiary")
     with popover:
         st.markdown("**Who decides?** The name is kept with every decision, and by this browser.")
@@ -59,21 +59,21 @@ def reviewer_badge(bench: Workbench) -> None:
             key="reviewer-field",
             max_chars=LONGEST_NAME,
             on_change=_rename,
-            args=(bench,),
+            args=(workbench,),
         )
 
 
-def _rename(bench: Workbench) -> None:
-    name_reviewer(bench, st.session_state["reviewer-field"])
+def _rename(workbench: Workbench) -> None:
+    name_reviewer(workbench, st.session_state["reviewer-field"])
 
 
-def _remember(bench: Workbench) -> None:
+def _remember(workbench: Workbench) -> None:
     """Let the browser keep the name, or say the one it has kept."""
     with st.container(key="reviewer-memory"):
         kept = _MEMORY(
             data={"name": reviewer() or ""}, key="reviewer-store", on_kept_change=_nothing, on_wake_change=_nothing
         ).kept
-    if isinstance(kept, str) and reviewer() is None and name_reviewer(bench, kept):
+    if isinstance(kept, str) and reviewer() is None and name_reviewer(workbench, kept):
         st.rerun()
 
 

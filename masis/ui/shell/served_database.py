@@ -15,23 +15,23 @@ _served: list[Path] = []
 
 
 def serve_database(path: Path) -> None:
-    """Say which database this process serves; before the first page runs."""
+    """Set which database this process serves; call it before the first page runs."""
     _served[:] = [path]
 
 
 def served_database() -> Path:
-    """The database named at the start, else the one of the settings (``MASIS_DB``, the user's data folder)."""
+    """Return the database named at the start, else that of the settings (``MASIS_DB``, the user's data folder)."""
     return _served[0] if _served else database_path()
 
 
 def command(words: str) -> str:
-    """A command as a person types it to reach the served database, which it names where it would take another."""
+    """Return a command as typed in a shell, with ``--db`` where it would otherwise use another database."""
     served = served_database().resolve()
     return words if served == database_path().resolve() else f"{words} --db {shlex.quote(str(served))}"
 
 
-def told_command(words: str) -> str:
-    """The same as code within Markdown, whatever the name of the database holds."""
+def command_markdown(words: str) -> str:
+    """Return the same as code in Markdown, whatever characters the name of the database has."""
     text = command(words)
     fence = "`" * (1 + max((len(run) for run in re.findall("`+", text)), default=0))
     return f"{fence}{text}{fence}" if fence == "`" else f"{fence} {text} {fence}"
@@ -42,6 +42,6 @@ def _opened(path: str) -> Workbench:
     return Workbench.open(Path(path), load().settings)
 
 
-def workbench() -> Workbench:
-    """The workbench on the served database, opened (and migrated) on first use."""
+def served_workbench() -> Workbench:
+    """Return the workbench on the served database, opened (and migrated) on first use."""
     return _opened(str(served_database()))

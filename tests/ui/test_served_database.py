@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from masis.ui.shell import served_database
-from masis.ui.shell.served_database import command, told_command
+from masis.ui.shell.served_database import command, command_markdown
 
 
 @pytest.fixture(autouse=True)
@@ -35,5 +35,5 @@ def test_a_command_reaches_a_database_with_any_name(tmp_path: Path) -> None:
 
 def test_a_backtick_in_the_name_does_not_end_the_code_it_stands_in(tmp_path: Path) -> None:
     served_database.serve_database(tmp_path / "a``b.db")
-    shown = told_command("masis export")
+    shown = command_markdown("masis export")
     assert shown == f"``` {command('masis export')} ```"
