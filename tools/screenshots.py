@@ -44,20 +44,20 @@ class Shot(NamedTuple):
 
 def prepared(path: Path) -> list[Shot]:
     """Make the database that the pages are shown with; returns the pages, every kind of them."""
-    bench = Workbench.open(path)
+    workbench = Workbench.open(path)
     cases = {case.id: case for case in demo_cases()}
-    bench.import_cases(cases.values())
+    workbench.import_cases(cases.values())
     for case_id in NOT_AUDITED:
         cases.pop(case_id)
-    runs = {case.id: bench.audit(case).id for case in cases.values()}
-    strict = bench.settings.model_copy(update={"strictness": "strict", "max_iterations": 1})
-    second = bench.audit(cases[SHOWN], settings=strict).id
-    for decision in _decisions(bench, list(cases.values()), runs):
-        bench.decide(decision)
-    _screenings(bench)
+    runs = {case.id: workbench.audit(case).id for case in cases.values()}
+    strict = workbench.settings.model_copy(update={"strictness": "strict", "max_iterations": 1})
+    second = workbench.audit(cases[SHOWN], settings=strict).id
+    for decision in _decisions(workbench, list(cases.values()), runs):
+        workbench.decide(decision)
+    _screenings(workbench)
     undone = next(iter(cases))
-    bench.undo(undone, "Ada Lind")
-    bench.store.close()
+    workbench.undo(undone, "Ada Lind")
+    workbench.store.close()
     return [*pages(runs[SHOWN], second), Shot("new-watched", f"/new?job={runs[SHOWN]}&case={SHOWN}")]
 
 
@@ -89,17 +89,17 @@ def pages(first: str, second: str) -> list[Shot]:
     ]
 
 
-def _screenings(bench: Workbench) -> None:
+def _screenings(workbench: Workbench) -> None:
     """The demo questions screened, one of them with a person's word."""
-    bench.store.corpora.add_many(CORPUS, demo_abstracts(), source="demo")
-    desk = ScreeningDesk(bench)
+    workbench.store.corpora.add_many(CORPUS, demo_abstracts(), source="demo")
+    desk = ScreeningDesk(workbench)
     for asked in demo_questions():
-        settings = bench.settings.model_copy(update={"screening_retrieve": asked.retrieve})
+        settings = workbench.settings.model_copy(update={"screening_retrieve": asked.retrieve})
         desk.screen(asked.question, (f"corpus:{CORPUS}",), settings=settings, screening_id=asked.id)
     desk.override("hf", "hf-14", "relevance_score", 0.95, reason="Calls are what we ask about.", reviewer="Ada Lind")
 
 
-def _decisions(bench: Workbench, cases: list[Case], runs: dict[str, str]) -> Iterator[Decision]:
+def _decisions(workbench: Workbench, cases: list[Case], runs: dict[str, str]) -> Iterator[Decision]:
     for number, case in enumerate(case for case in cases[:14] if case.id != SHOWN):
         verdict = ("approve", "override", "approve", "reject", "escalate")[number % 5]
         corrected = f"{case.answer} Checked against the evidence." if verdict == "override" else None

@@ -52,14 +52,14 @@ class Desk:
     def __init__(self, folder: Path) -> None:
         self.folder, self.db, self.port = folder, folder / "decide.db", free_port()
         self.base = f"http://127.0.0.1:{self.port}"
-        self.bench = Workbench.open(self.db)
+        self.workbench = Workbench.open(self.db)
         self.process: subprocess.Popen[str] | None = None
 
     def fill(self, count: int) -> None:
         for case in cases(count):
-            if case.id not in {row.id for row in self.bench.store.cases.iterate()}:
-                self.bench.import_cases([case])
-                self.bench.audit(case)
+            if case.id not in {row.id for row in self.workbench.store.cases.iterate()}:
+                self.workbench.import_cases([case])
+                self.workbench.audit(case)
 
     def start(self) -> None:
         environment = {key: value for key, value in os.environ.items() if not key.startswith(("MASIS_", "STREAMLIT_"))}
@@ -88,12 +88,12 @@ class Desk:
         self.process.wait()
 
     def decisions(self, case_id: str) -> list[Decision]:
-        entries = self.bench.store.decisions.entries(DecisionFilter(case_id=case_id, newest_first=False)).rows
+        entries = self.workbench.store.decisions.entries(DecisionFilter(case_id=case_id, newest_first=False)).rows
         return [entry.decision for entry in entries if entry.decision is not None]
 
     def drafted(self, case_id: str, field: str) -> Any:
         for name in ("Ada", ""):
-            found = self.bench.store.drafts.load(name, f"case:{case_id}")
+            found = self.workbench.store.drafts.load(name, f"case:{case_id}")
             if field in found:
                 return found[field]
         return None
@@ -210,8 +210,8 @@ def test_a_decision_made_by_another_meanwhile_is_shown_and_nothing_typed_is_lost
     found.get_by_label("Note").fill(NOTE)
     found.get_by_text("Approve", exact=True).click(delay=40)
     until(lambda: desk.drafted("bridge-03", "note") == NOTE, tab.page, "the note is drafted")
-    seen = desk.bench.open_case("bridge-03")
-    desk.bench.decide(
+    seen = desk.workbench.open_case("bridge-03")
+    desk.workbench.decide(
         Decision(reviewer="Bo", case_id="bridge-03", run_id=seen.run.id if seen.run else None, verdict="escalate")
     )
     found.get_by_role("button", name="Submit").click(delay=40)
@@ -341,7 +341,7 @@ def test_a_queue_that_changes_between_looking_and_clicking_opens_what_was_clicke
     page = tab.open("/queue?order=newest")
     link = page.locator("table.list tbody a").first
     shown = link.inner_text()
-    desk.bench.import_cases(case.model_copy(update={"id": f"newer-{case.id}"}) for case in cases(3))
+    desk.workbench.import_cases(case.model_copy(update={"id": f"newer-{case.id}"}) for case in cases(3))
     link.click(delay=40)
     tab.settle()
     expect(page.locator("h1").filter(has_text=shown).first).to_be_visible()

@@ -33,11 +33,11 @@ def test_the_second_draft_of_a_graph_is_approved_on_the_page(
     browser: Browser, open_tab: Callable[..., Tab], tmp_path: Path
 ) -> None:
     db = tmp_path / "graph.db"
-    bench = Workbench.open(db)
+    workbench = Workbench.open(db)
     run = stepwise.audit_once(CASE, Settings(), before=stepwise.audit_once(CASE, Settings()), answer=BETTER)
-    bench.import_cases([CASE])
-    bench.store_run(CASE, stepwise.evaluate_once(CASE, run, Settings()))
-    assert outcome(bench.store, CASE.id) is None
+    workbench.import_cases([CASE])
+    workbench.store_run(CASE, stepwise.evaluate_once(CASE, run, Settings()))
+    assert outcome(workbench.store, CASE.id) is None
     with serving("serve", "--db", str(db), "--no-browser", folder=tmp_path) as base:
         tab = open_tab(base)
         tab.open("/queue")
@@ -49,7 +49,7 @@ def test_the_second_draft_of_a_graph_is_approved_on_the_page(
         found.get_by_label("Your name").fill("Ada")
         found.get_by_role("button", name="Submit").click(delay=40)
         expect(found.get_by_role("status").first).to_contain_text("Approved.")
-    decided = outcome(bench.store, CASE.id)
+    decided = outcome(workbench.store, CASE.id)
     assert decided is not None
     assert (decided.decision.reviewer, decided.decision.iteration, decided.answer) == ("Ada", 2, BETTER)
-    bench.store.close()
+    workbench.store.close()

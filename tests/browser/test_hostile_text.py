@@ -93,13 +93,13 @@ SAID = {"critique_reasoning", "message", "reasoning", "why", "detail", "explanat
 @pytest.fixture(scope="module")
 def hostile(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hostile]:
     folder: Path = tmp_path_factory.mktemp("hostile")
-    bench = Workbench.open(folder / "hostile.db")
-    bench.import_cases(hostile_cases())
-    runs = {case.id: bench.audit(case) for case in hostile_cases()}
+    workbench = Workbench.open(folder / "hostile.db")
+    workbench.import_cases(hostile_cases())
+    runs = {case.id: workbench.audit(case) for case in hostile_cases()}
     said = replied(runs[IDS["plain"]].model_copy(update={"id": "said"}))
-    bench.store.runs.finish(said)
+    workbench.store.runs.finish(said)
     for case_id in (IDS["markup"], IDS["plain"]):
-        bench.decide(
+        workbench.decide(
             Decision(
                 reviewer=MARKUP[:80],
                 case_id=case_id,
@@ -111,10 +111,10 @@ def hostile(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Itera
                 corrected_answer=f"{MARKUP} {DIRECTIONS}",
             )
         )
-    bench.undo(IDS["markup"], MARKUP[:80])
+    workbench.undo(IDS["markup"], MARKUP[:80])
     for field in ("note", "corrected", "other", "question", "evidence", "answer"):
-        bench.store.drafts.save("", f"case:{IDS['plain']}", field, MARKUP)
-    bench.store.close()
+        workbench.store.drafts.save("", f"case:{IDS['plain']}", field, MARKUP)
+    workbench.store.close()
     with serving("serve", "--db", str(folder / "hostile.db"), folder=folder) as base:
         yield Hostile(base, folder / "hostile.db", runs[IDS["plain"]].id, folder)
 
@@ -263,7 +263,7 @@ def test_the_report_of_a_hostile_case_runs_and_loads_nothing(hostile: Hostile, o
 def test_after_all_that_every_table_is_there_and_sound(hostile: Hostile) -> None:
     with sqlite3.connect(hostile.database) as connection:
         assert connection.execute("SELECT count(*) FROM cases").fetchone()[0] >= 4
-    bench = Workbench.open(hostile.database)
-    assert bench.store.check().problems == ()
-    assert bench.verify_log().whole
-    bench.store.close()
+    workbench = Workbench.open(hostile.database)
+    assert workbench.store.check().problems == ()
+    assert workbench.verify_log().whole
+    workbench.store.close()

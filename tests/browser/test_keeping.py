@@ -22,14 +22,14 @@ HOSTILE = "<img src=x onerror=alert(1)>"
 
 def audited_long_ago(path: Path) -> list[str]:
     """A workbench whose audits ended forty days ago; returns the ids of its cases."""
-    bench = Workbench.open(path)
+    workbench = Workbench.open(path)
     cases = [*list(demo_cases())[:5]]
     cases.append(cases[0].model_copy(update={"id": HOSTILE}))
     cases = [Case.model_validate(case.to_json_dict()) for case in cases]
-    bench.import_cases(cases)
+    workbench.import_cases(cases)
     for case in cases:
-        bench.audit(case)
-    bench.store.close()
+        workbench.audit(case)
+    workbench.store.close()
     with sqlite3.connect(path) as connection:
         connection.execute("UPDATE runs SET ended_at = strftime('%Y-%m-%dT%H:%M:%fZ', julianday(ended_at) - 40)")
     connection.close()

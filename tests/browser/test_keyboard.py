@@ -22,10 +22,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def base(browser: Browser, folder: Path) -> Iterator[str]:
-    bench = Workbench.open(folder / "keys.db")
+    workbench = Workbench.open(folder / "keys.db")
     for case in cases(11):
-        bench.import_cases([case])
-        bench.audit(case)
+        workbench.import_cases([case])
+        workbench.audit(case)
     with serving("serve", "--db", str(folder / "keys.db"), folder=folder) as address:
         yield address
 
@@ -59,8 +59,8 @@ def test_ten_decisions_by_keyboard_alone(base: str, folder: Path, open_tab: Open
         expect(found.last.locator(".standing")).to_be_hidden()  # for a moment the case before is there as well
         expect(found).to_have_count(1)
     expect(page.get_by_text("1 waiting in this queue")).to_be_visible()
-    bench = Workbench.open(folder / "keys.db")
-    log = [entry.decision for entry in bench.store.decisions.iterate()]
+    workbench = Workbench.open(folder / "keys.db")
+    log = [entry.decision for entry in workbench.store.decisions.iterate()]
     assert [decision.verdict for decision in log if decision] == decided
     assert {decision.reviewer for decision in log if decision} == {"Ada"}
     press("A")

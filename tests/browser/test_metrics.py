@@ -22,7 +22,7 @@ OpenTab = Callable[..., Tab]
 def served(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Four audits, one of a question that would rather be markup, of a data set that would too."""
     folder = tmp_path_factory.mktemp("metrics")
-    bench = Workbench.open(folder / "metrics.db")
+    workbench = Workbench.open(folder / "metrics.db")
     cases = [case for case in demo_cases() if case.id in AUDITED]
     hostile = {
         "id": "<b>hostile</b>",
@@ -32,10 +32,10 @@ def served(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         "metadata": {"dataset": "<script>alert(2)</script>"},
     }
     cases.append(Case.model_validate(hostile))
-    bench.import_cases(cases)
+    workbench.import_cases(cases)
     for case in cases:
-        bench.audit(case)
-    bench.store.close()
+        workbench.audit(case)
+    workbench.store.close()
     with serving("serve", "--db", str(folder / "metrics.db"), folder=folder) as base:
         yield base
 

@@ -26,14 +26,14 @@ OpenTab = Callable[..., Tab]
 def served(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Five audited cases, two of them decided, one with two runs; and two that are not audited."""
     folder = tmp_path_factory.mktemp("pages")
-    bench = Workbench.open(folder / "pages.db")
+    workbench = Workbench.open(folder / "pages.db")
     cases = {case.id: case for case in demo_cases()}
-    bench.import_cases([cases[case_id] for case_id in (*AUDITED, *NOT_AUDITED)])
-    runs = {case_id: bench.audit(cases[case_id]) for case_id in AUDITED}
-    told = bench.settings.model_copy(update={"strictness": "strict", "max_iterations": 1})
-    bench.audit(cases[FABRICATED], settings=told)
+    workbench.import_cases([cases[case_id] for case_id in (*AUDITED, *NOT_AUDITED)])
+    runs = {case_id: workbench.audit(cases[case_id]) for case_id in AUDITED}
+    told = workbench.settings.model_copy(update={"strictness": "strict", "max_iterations": 1})
+    workbench.audit(cases[FABRICATED], settings=told)
     run = runs[OVERRIDDEN]
-    bench.decide(
+    workbench.decide(
         Decision(
             reviewer="Ana Ruiz",
             case_id=OVERRIDDEN,
@@ -44,9 +44,9 @@ def served(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterat
             corrected_answer=f"{run.iterations[0].answer} It was checked.",
         )
     )
-    bench.decide(Decision(reviewer="Ben", case_id="medicine-01-unsafe", run_id=None, verdict="escalate"))
-    bench.undo("medicine-01-unsafe", "Ben")
-    bench.store.close()
+    workbench.decide(Decision(reviewer="Ben", case_id="medicine-01-unsafe", run_id=None, verdict="escalate"))
+    workbench.undo("medicine-01-unsafe", "Ben")
+    workbench.store.close()
     with serving("serve", "--db", str(folder / "pages.db"), folder=folder) as base:
         yield base
 
@@ -176,9 +176,9 @@ def test_settings_are_explained_and_health_is_told(served: str, open_tab: OpenTa
 def test_what_was_imported_and_not_audited_is_audited_with_one_button(
     browser: Browser, open_tab: OpenTab, tmp_path: Path
 ) -> None:
-    bench = Workbench.open(tmp_path / "new.db")
-    bench.import_cases([case for case in demo_cases() if case.id in (*AUDITED, *NOT_AUDITED)])
-    bench.store.close()
+    workbench = Workbench.open(tmp_path / "new.db")
+    workbench.import_cases([case for case in demo_cases() if case.id in (*AUDITED, *NOT_AUDITED)])
+    workbench.store.close()
     with serving("serve", "--db", str(tmp_path / "new.db"), folder=tmp_path) as base:
         page = open_tab(base).open()
         expect(page.get_by_role("heading", name="7 cases have not been audited")).to_be_visible()

@@ -30,26 +30,26 @@ def no_page_fails(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
 def audited_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("audited") / "audited.db"
     cases = {case.id: case for case in demo_cases()}
-    bench = Workbench.open(path)
-    bench.import_cases([cases[case_id] for case_id in (*AUDITED, *NOT_AUDITED)])
+    workbench = Workbench.open(path)
+    workbench.import_cases([cases[case_id] for case_id in (*AUDITED, *NOT_AUDITED)])
     for case_id in AUDITED:
-        bench.audit(cases[case_id])
-    bench.store.database.connection().execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    bench.store.close()
+        workbench.audit(cases[case_id])
+    workbench.store.database.connection().execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    workbench.store.close()
     return path
 
 
 @pytest.fixture
-def audited_bench(audited_database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workbench]:
+def audited_workbench(audited_database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workbench]:
     """A workbench on five audited cases and two that are not, served to the pages."""
     path = tmp_path / "pages.db"
     shutil.copy(audited_database, path)
     monkeypatch.setattr(served_database, "_served", [path])
     st.cache_resource.clear()
-    bench = Workbench.open(path)
-    yield bench
+    workbench = Workbench.open(path)
+    yield workbench
     st.cache_resource.clear()
-    bench.store.close()
+    workbench.store.close()
 
 
 @pytest.fixture

@@ -21,25 +21,25 @@ CASE = "strategy-01-fabricated"
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("case") / "case.db"
-    bench = Workbench.open(path)
-    bench.load_demo()
-    case = bench.store.cases.get(CASE)
-    bench.audit(case, settings=Settings(max_iterations=1))
-    bench.audit(case)
+    workbench = Workbench.open(path)
+    workbench.load_demo()
+    case = workbench.store.cases.get(CASE)
+    workbench.audit(case, settings=Settings(max_iterations=1))
+    workbench.audit(case)
     return path
 
 
 @pytest.fixture
-def bench(served: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workbench]:
+def workbench(served: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workbench]:
     monkeypatch.setattr(served_database, "_served", [served])
     st.cache_resource.clear()
     yield Workbench.open(served)
     st.cache_resource.clear()
 
 
-def runs_of(bench: Workbench) -> tuple[Run, Run]:
+def runs_of(workbench: Workbench) -> tuple[Run, Run]:
     """The newest run, of two iterations, and the older one, of one."""
-    newest, older = (bench.store.runs.get(run.id) for run in bench.store.runs.for_case(CASE))
+    newest, older = (workbench.store.runs.get(run.id) for run in workbench.store.runs.for_case(CASE))
     return newest, older
 
 
@@ -57,8 +57,8 @@ def labels(app: AppTest) -> list[str]:
     return [button.label for button in app.button]
 
 
-def test_the_newest_audit_is_shown_and_others_can_be_chosen(bench: Workbench) -> None:
-    newest, older = runs_of(bench)
+def test_the_newest_audit_is_shown_and_others_can_be_chosen(workbench: Workbench) -> None:
+    newest, older = runs_of(workbench)
     app = page()
     assert app.selectbox(key="run").value == newest.id
     assert app.selectbox(key="run").options[0].endswith("offline, 2 iterations")
@@ -71,20 +71,20 @@ def test_the_newest_audit_is_shown_and_others_can_be_chosen(bench: Workbench) ->
     assert "run" not in app.query_params
 
 
-def test_an_audit_that_is_none_of_this_case_is_said_to_be_none(bench: Workbench) -> None:
+def test_an_audit_that_is_none_of_this_case_is_said_to_be_none(workbench: Workbench) -> None:
     app = page(run="nonsense")
     assert any("none of this case" in note.value for note in app.info)
-    assert app.selectbox(key="run").value == runs_of(bench)[0].id
+    assert app.selectbox(key="run").value == runs_of(workbench)[0].id
 
 
 @pytest.mark.parametrize("iteration", ["2", "99", "0", "-1", "x", "2' OR 1=1"])
-def test_any_iteration_in_the_address_is_one_that_exists(bench: Workbench, iteration: str) -> None:
+def test_any_iteration_in_the_address_is_one_that_exists(workbench: Workbench, iteration: str) -> None:
     app = page(iteration=iteration)
     assert app.session_state["iteration"] in (0, 1)
     assert app.session_state["iteration"] == (1 if iteration in ("2", "99") else 0)
 
 
-def test_changes_are_shown_and_hidden_and_have_an_address(bench: Workbench) -> None:
+def test_changes_are_shown_and_hidden_and_have_an_address(workbench: Workbench) -> None:
     app = page(iteration="2")
     next(button for button in app.button if button.label == "Show changes").click().run()
     assert app.query_params["against"] in ("1", ["1"])
@@ -95,13 +95,13 @@ def test_changes_are_shown_and_hidden_and_have_an_address(bench: Workbench) -> N
 
 @pytest.mark.parametrize("against", ["1", "2", "77", "x"])
 def test_a_comparison_of_an_iteration_with_itself_becomes_one_with_its_neighbour(
-    bench: Workbench, against: str
+    workbench: Workbench, against: str
 ) -> None:
     assert "Show marks" in labels(page(against=against))
     assert "Show marks" in labels(page(iteration="2", against=against))
 
 
-def test_opening_a_case_takes_little_server_time(bench: Workbench) -> None:
+def test_opening_a_case_takes_little_server_time(workbench: Workbench) -> None:
     app = page()
     began = time.process_time()
     for _ in range(5):
@@ -109,7 +109,7 @@ def test_opening_a_case_takes_little_server_time(bench: Workbench) -> None:
     assert (time.process_time() - began) / 5 < 0.15
 
 
-def test_the_desk_without_a_case_leads_to_the_first_that_waits(bench: Workbench) -> None:
+def test_the_desk_without_a_case_leads_to_the_first_that_waits(workbench: Workbench) -> None:
     app = AppTest.from_file(str(app_root() / "app.py"), default_timeout=30).run()
     app.switch_page("pages/review.py").run()
     assert not app.exception
@@ -119,7 +119,7 @@ def test_the_desk_without_a_case_leads_to_the_first_that_waits(bench: Workbench)
     assert "case" in app.query_params
 
 
-def test_a_case_that_was_not_audited_shows_its_answer_and_can_be_decided(bench: Workbench) -> None:
-    app = page(case=next(case.id for case in bench.store.cases.iterate() if case.id != CASE))
+def test_a_case_that_was_not_audited_shows_its_answer_and_can_be_decided(workbench: Workbench) -> None:
+    app = page(case=next(case.id for case in workbench.store.cases.iterate() if case.id != CASE))
     assert "Audit now" in labels(app)
     assert any("has not been audited" in each.value for each in app.markdown)

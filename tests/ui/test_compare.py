@@ -15,14 +15,14 @@ CASE = "strategy-01-fabricated"
 
 
 @pytest.fixture
-def two(audited_bench: Workbench) -> tuple[Run, Run]:
+def two(audited_workbench: Workbench) -> tuple[Run, Run]:
     """The run by default, and one that was told to be strict and literal."""
-    first = audited_bench.open_case(CASE).run
+    first = audited_workbench.open_case(CASE).run
     assert first is not None
-    told = audited_bench.settings.model_copy(
+    told = audited_workbench.settings.model_copy(
         update={"strictness": "strict", "max_iterations": 1, "citation_mode": "literal"}
     )
-    return first, audited_bench.audit(audited_bench.store.cases.get(CASE), settings=told)
+    return first, audited_workbench.audit(audited_workbench.store.cases.get(CASE), settings=told)
 
 
 def test_only_the_settings_that_differ_are_told(two: tuple[Run, Run]) -> None:
@@ -77,9 +77,9 @@ def test_a_run_against_itself_differs_in_nothing(two: tuple[Run, Run]) -> None:
 
 
 def test_the_address_chooses_the_runs_else_the_two_newest_with_the_older_one_left(
-    audited_bench: Workbench, two: tuple[Run, Run], monkeypatch: pytest.MonkeyPatch
+    audited_workbench: Workbench, two: tuple[Run, Run], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    finished = list(audited_bench.store.runs.for_case(CASE))
+    finished = list(audited_workbench.store.runs.for_case(CASE))
     first, second = two
 
     def chosen(**address: str) -> tuple[str, str]:
@@ -96,8 +96,8 @@ def test_the_address_chooses_the_runs_else_the_two_newest_with_the_older_one_lef
     assert chosen(left="nowhere", right="%00") == (first.id, second.id)
 
 
-def test_the_history_says_how_each_run_was_told_to_judge(audited_bench: Workbench, two: tuple[Run, Run]) -> None:
-    newest, oldest = (run_row(run, right=two[1].id) for run in audited_bench.store.runs.for_case(CASE))
+def test_the_history_says_how_each_run_was_told_to_judge(audited_workbench: Workbench, two: tuple[Run, Run]) -> None:
+    newest, oldest = (run_row(run, right=two[1].id) for run in audited_workbench.store.runs.for_case(CASE))
     assert newest["settings"] == "citation mode literal, max iterations 1, strictness strict"
     assert oldest["settings"] == "as by default"
     assert (newest["side"], oldest["side"]) == ("right", "")
@@ -106,7 +106,7 @@ def test_the_history_says_how_each_run_was_told_to_judge(audited_bench: Workbenc
 
 
 def test_the_page_lays_two_runs_side_by_side(
-    audited_bench: Workbench, two: tuple[Run, Run], open_page: OpenPage
+    audited_workbench: Workbench, two: tuple[Run, Run], open_page: OpenPage
 ) -> None:
     app = open_page("compare", case=CASE)
     assert [box.label for box in app.selectbox] == ["Left", "Right"]
@@ -118,21 +118,21 @@ def test_the_page_lays_two_runs_side_by_side(
 
 @pytest.mark.parametrize("case_id", [CASE, "home-01-unsafe"])
 def test_a_case_with_fewer_than_two_runs_says_what_to_do(
-    audited_bench: Workbench, open_page: OpenPage, case_id: str
+    audited_workbench: Workbench, open_page: OpenPage, case_id: str
 ) -> None:
     assert "There is nothing to compare yet." in texts(open_page("compare", case=case_id))
 
 
 def test_without_a_case_the_page_lists_those_with_several_runs(
-    audited_bench: Workbench, open_page: OpenPage, two: tuple[Run, Run]
+    audited_workbench: Workbench, open_page: OpenPage, two: tuple[Run, Run]
 ) -> None:
-    assert audited_bench.store.runs.cases_with_several() == (CASE,)
+    assert audited_workbench.store.runs.cases_with_several() == (CASE,)
     assert "Cases with several runs" in texts(open_page("compare"))
 
 
-def test_without_several_runs_anywhere_the_page_says_so(audited_bench: Workbench, open_page: OpenPage) -> None:
+def test_without_several_runs_anywhere_the_page_says_so(audited_workbench: Workbench, open_page: OpenPage) -> None:
     assert "No case has more than one run yet." in texts(open_page("compare"))
 
 
-def test_an_unknown_case_is_said_to_be_unknown(audited_bench: Workbench, open_page: OpenPage) -> None:
+def test_an_unknown_case_is_said_to_be_unknown(audited_workbench: Workbench, open_page: OpenPage) -> None:
     assert "There is no such case" in texts(open_page("compare", case="nowhere"))

@@ -20,21 +20,21 @@ from tests.ui.conftest import OpenPage, texts
 CASE = "docs-02-altered"
 
 
-def decide(bench: Workbench, case_id: str = CASE, **given: Any) -> LogEntry:
-    run = bench.open_case(case_id).run
+def decide(workbench: Workbench, case_id: str = CASE, **given: Any) -> LogEntry:
+    run = workbench.open_case(case_id).run
     assert run is not None
-    return bench.decide(
+    return workbench.decide(
         Decision.model_validate({"reviewer": "Ana", "case_id": case_id, "run_id": run.id, "iteration": 1, **given})
     )
 
 
-def row(bench: Workbench, entry: LogEntry) -> dict[str, Any]:
-    return dict(entry_row(entry, around(bench, entry)))
+def row(workbench: Workbench, entry: LogEntry) -> dict[str, Any]:
+    return dict(entry_row(entry, around(workbench, entry)))
 
 
-def test_an_entry_says_who_what_where_and_why(audited_bench: Workbench) -> None:
-    entry = decide(audited_bench, verdict="reject", reason="useless", note="see the log")
-    found = row(audited_bench, entry)
+def test_an_entry_says_who_what_where_and_why(audited_workbench: Workbench) -> None:
+    entry = decide(audited_workbench, verdict="reject", reason="useless", note="see the log")
+    found = row(audited_workbench, entry)
     assert (found["who"], found["label"]["text"], found["reason"], found["note"]) == (
         "Ana",
         "Rejected",
@@ -45,36 +45,36 @@ def test_an_entry_says_who_what_where_and_why(audited_bench: Workbench) -> None:
     assert "Quillbase" in found["case"]["question"]
 
 
-def test_an_undo_says_what_it_takes_back_and_that_entry_says_by_whom(audited_bench: Workbench) -> None:
-    first = decide(audited_bench, verdict="approve")
-    undo = audited_bench.undo(CASE, "Ben")
-    assert row(audited_bench, undo)["about"] == f"“Approved” by Ana, entry {first.seq}"
-    assert row(audited_bench, first)["taken_back"] == "taken back by Ben"
+def test_an_undo_says_what_it_takes_back_and_that_entry_says_by_whom(audited_workbench: Workbench) -> None:
+    first = decide(audited_workbench, verdict="approve")
+    undo = audited_workbench.undo(CASE, "Ben")
+    assert row(audited_workbench, undo)["about"] == f"“Approved” by Ana, entry {first.seq}"
+    assert row(audited_workbench, first)["taken_back"] == "taken back by Ben"
 
 
-def test_a_redacted_entry_keeps_its_place_and_shows_nothing_of_what_was_written(audited_bench: Workbench) -> None:
-    entry = decide(audited_bench, verdict="reject", reason="names Mr Private")
-    redaction = audited_bench.store.decisions.redact(entry.id, by="Ben", reason="personal data")
-    found = row(audited_bench, audited_bench.store.decisions.get(entry.id))
+def test_a_redacted_entry_keeps_its_place_and_shows_nothing_of_what_was_written(audited_workbench: Workbench) -> None:
+    entry = decide(audited_workbench, verdict="reject", reason="names Mr Private")
+    redaction = audited_workbench.store.decisions.redact(entry.id, by="Ben", reason="personal data")
+    found = row(audited_workbench, audited_workbench.store.decisions.get(entry.id))
     assert "Private" not in str(found)
     assert found["about"] == "what was written here was removed"
-    assert row(audited_bench, redaction)["about"] == f"the text of entry {entry.seq}"
+    assert row(audited_workbench, redaction)["about"] == f"the text of entry {entry.seq}"
 
 
-def test_the_detail_shows_what_a_correction_changed_and_the_labels(audited_bench: Workbench) -> None:
-    run = audited_bench.open_case(CASE).run
+def test_the_detail_shows_what_a_correction_changed_and_the_labels(audited_workbench: Workbench) -> None:
+    run = audited_workbench.open_case(CASE).run
     assert run is not None
     shown = run.iterations[0].answer
     entry = decide(
-        audited_bench,
+        audited_workbench,
         verdict="override",
         reason="wrong",
         corrected_answer=f"{shown} It was checked.",
         labels=(TargetLabel(target="claim", start=0, end=4, text=shown[:4], label="disagree", note="it is there"),),
         machine_shown=("scores", "marks"),
     )
-    assert row(audited_bench, entry)["more"] == ["corrected answer", "1 label"]
-    changes = decisions._correction(audited_bench, entry)
+    assert row(audited_workbench, entry)["more"] == ["corrected answer", "1 label"]
+    changes = decisions._correction(audited_workbench, entry)
     assert "".join(change["text"] for change in changes if change["kind"] != "in") == shown
     assert "It was checked." in "".join(change["text"] for change in changes if change["kind"] == "in")
     detail = entry_detail(entry, changes)
@@ -116,16 +116,16 @@ def test_a_day_that_makes_no_sense_is_ignored(monkeypatch: pytest.MonkeyPatch, d
     log_filter()
 
 
-def test_a_whole_log_says_so_with_its_head(audited_bench: Workbench, open_page: OpenPage) -> None:
-    decide(audited_bench, verdict="approve")
-    head = audited_bench.store.decisions.head()
+def test_a_whole_log_says_so_with_its_head(audited_workbench: Workbench, open_page: OpenPage) -> None:
+    decide(audited_workbench, verdict="approve")
+    head = audited_workbench.store.decisions.head()
     said = texts(open_page("decisions"))
     assert f"The log is whole: {head.length} entries" in said
     assert head.digest[:12] in said
 
 
 def test_a_long_log_is_checked_when_asked(
-    audited_bench: Workbench, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
+    audited_workbench: Workbench, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(decisions, "CHECKED_AT_ONCE", 0)
     app = open_page("decisions")
@@ -135,22 +135,22 @@ def test_a_long_log_is_checked_when_asked(
     assert "The log is whole" in texts(app)
 
 
-def test_an_altered_log_is_said_to_be_altered(audited_bench: Workbench, open_page: OpenPage) -> None:
-    decide(audited_bench, verdict="reject", reason="useless")
-    connection = sqlite3.connect(audited_bench.database)
+def test_an_altered_log_is_said_to_be_altered(audited_workbench: Workbench, open_page: OpenPage) -> None:
+    decide(audited_workbench, verdict="reject", reason="useless")
+    connection = sqlite3.connect(audited_workbench.database)
     for (trigger,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
         connection.execute(f"DROP TRIGGER {trigger}")
     connection.execute("UPDATE decision_payloads SET payload = replace(payload, 'useless', 'perfect')")
     connection.commit()
     connection.close()
     assert "can't be used" in texts(open_page("decisions"))
-    Store.open(audited_bench.database, unguarded="rearm").close()
+    Store.open(audited_workbench.database, unguarded="rearm").close()
     said = texts(open_page("decisions"))
     assert "The decision log is not whole" in said
     assert "what was decided was altered" in said
 
 
-def test_filters_that_match_nothing_can_be_cleared(audited_bench: Workbench, open_page: OpenPage) -> None:
+def test_filters_that_match_nothing_can_be_cleared(audited_workbench: Workbench, open_page: OpenPage) -> None:
     app = open_page("decisions", verdict="escalate", case="nowhere")
     assert "No entry matches." in texts(app)
     next(button for button in app.button if button.label == "Clear filters").click()
@@ -158,14 +158,14 @@ def test_filters_that_match_nothing_can_be_cleared(audited_bench: Workbench, ope
     assert "newest first" in texts(app)
 
 
-def test_an_empty_log_says_what_will_be_here(audited_bench: Workbench, open_page: OpenPage) -> None:
-    audited_bench.store.close()
+def test_an_empty_log_says_what_will_be_here(audited_workbench: Workbench, open_page: OpenPage) -> None:
+    audited_workbench.store.close()
     for suffix in ("", "-wal", "-shm"):
-        audited_bench.database.with_name(audited_bench.database.name + suffix).unlink(missing_ok=True)
+        audited_workbench.database.with_name(audited_workbench.database.name + suffix).unlink(missing_ok=True)
     assert "Nothing has been decided yet." in texts(open_page("decisions"))
 
 
-def test_everyone_with_an_entry_can_be_filtered_by(audited_bench: Workbench) -> None:
-    decide(audited_bench, verdict="approve")
-    decide(audited_bench, "strategy-01-fabricated", verdict="escalate")
-    assert audited_bench.store.decisions.reviewers()["Ana"] == 2
+def test_everyone_with_an_entry_can_be_filtered_by(audited_workbench: Workbench) -> None:
+    decide(audited_workbench, verdict="approve")
+    decide(audited_workbench, "strategy-01-fabricated", verdict="escalate")
+    assert audited_workbench.store.decisions.reviewers()["Ana"] == 2

@@ -36,7 +36,7 @@ CASE = Case.model_validate(
 
 
 @pytest.fixture
-def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workbench]:
+def workbench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workbench]:
     path = tmp_path / "graph.db"
     monkeypatch.setattr(served_database, "_served", [path])
     st.cache_resource.clear()
@@ -50,8 +50,8 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workbench
     opened.store.close()
 
 
-def test_it_waits_in_the_queue_and_opens_with_every_pass(bench: Workbench, open_page: OpenPage) -> None:
-    waiting = bench.find_cases(CaseFilter(states=("needs_review",)))
+def test_it_waits_in_the_queue_and_opens_with_every_pass(workbench: Workbench, open_page: OpenPage) -> None:
+    waiting = workbench.find_cases(CaseFilter(states=("needs_review",)))
     assert [row.id for row in waiting.rows] == ["ferry-1"]
     app = open_page("review", case="ferry-1", iteration="2")
     assert app.session_state["iteration"] == 1
@@ -60,14 +60,14 @@ def test_it_waits_in_the_queue_and_opens_with_every_pass(bench: Workbench, open_
     assert [option.content for option in choice.proto.options] == ["1 · as it came", "2 · revised, chosen"]
 
 
-def test_what_is_decided_about_it_is_what_whoever_waits_for_it_learns(bench: Workbench) -> None:
-    opened = bench.open_case("ferry-1")
+def test_what_is_decided_about_it_is_what_whoever_waits_for_it_learns(workbench: Workbench) -> None:
+    opened = workbench.open_case("ferry-1")
     assert opened.run is not None
     assert opened.run.best == 1
     decision = Decision(
         reviewer="Ada", case_id="ferry-1", run_id=opened.run.id, iteration=opened.run.best + 1, verdict="approve"
     )
-    submit(bench.store, decision, seen_version=opened.summary.version)
-    found = outcome(bench.store, "ferry-1")
+    submit(workbench.store, decision, seen_version=opened.summary.version)
+    found = outcome(workbench.store, "ferry-1")
     assert found is not None
     assert (found.decision.verdict, found.answer) == ("approve", BETTER)

@@ -30,7 +30,7 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_page_says_what_is_in_order_and_asks_the_models_only_when_told(
-    audited_bench: Workbench, open_page: OpenPage
+    audited_workbench: Workbench, open_page: OpenPage
 ) -> None:
     app = open_page("health")
     assert "nothing was asked over the network" in texts(app)
@@ -41,7 +41,7 @@ def test_the_page_says_what_is_in_order_and_asks_the_models_only_when_told(
 
 
 def test_a_model_that_fails_is_told(
-    audited_bench: Workbench, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
+    audited_workbench: Workbench, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Workbench, "check_models", lambda self: (HealthItem("models", False, "no answer from m-1"),))
     app = open_page("health")
@@ -50,7 +50,7 @@ def test_a_model_that_fails_is_told(
     assert "not every model can judge here" in texts(app)
 
 
-def test_looking_again_looks_again(audited_bench: Workbench, open_page: OpenPage) -> None:
+def test_looking_again_looks_again(audited_workbench: Workbench, open_page: OpenPage) -> None:
     app = open_page("health")
     before = health_reports.REPORTS.latest()
     next(button for button in app.button if button.label == "Look again").click()
@@ -80,7 +80,7 @@ def in_the_frame() -> AppTest:
 
 
 def test_the_frame_of_every_page_says_what_is_wrong_and_leads_to_what_to_do(
-    audited_bench: Workbench, monkeypatch: pytest.MonkeyPatch
+    audited_workbench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert "Not in order" not in texts(in_the_frame())
     monkeypatch.setattr(health_reports.REPORTS, "latest", lambda: health_reports.Checked(BROKEN, "2026-01-01"))
@@ -89,7 +89,7 @@ def test_the_frame_of_every_page_says_what_is_wrong_and_leads_to_what_to_do(
     assert "health" in {link.proto.page for link in app.get("page_link")}
 
 
-def test_a_disk_that_fills_up_is_said_at_once(audited_bench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_that_fills_up_is_said_at_once(audited_workbench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("masis.services.health.LEAST_FREE_BYTES", 10**18)
     assert "**Not in order:** disk." in texts(in_the_frame())
 

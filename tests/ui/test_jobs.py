@@ -42,55 +42,55 @@ def long_case(chunks: int = 1500) -> Case:
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Workbench]:
-    bench = Workbench.open(tmp_path / "jobs.db")
-    bench.import_cases([case for case, _ in zip(demo_cases(), range(6), strict=False)])
-    yield bench
-    bench.store.close()
+def workbench(tmp_path: Path) -> Iterator[Workbench]:
+    workbench = Workbench.open(tmp_path / "jobs.db")
+    workbench.import_cases([case for case, _ in zip(demo_cases(), range(6), strict=False)])
+    yield workbench
+    workbench.store.close()
 
 
 @pytest.fixture
-def jobs(bench: Workbench) -> Iterator[AuditJobs]:
-    jobs = AuditJobs(bench)
+def jobs(workbench: Workbench) -> Iterator[AuditJobs]:
+    jobs = AuditJobs(workbench)
     yield jobs
     jobs.close()
 
 
-def first_case(bench: Workbench) -> str:
-    return next(iter(bench.store.cases.iterate())).id
+def first_case(workbench: Workbench) -> str:
+    return next(iter(workbench.store.cases.iterate())).id
 
 
-def begun(bench: Workbench, run_id: str) -> bool:
+def begun(workbench: Workbench, run_id: str) -> bool:
     try:
-        return len(bench.store.runs.events(run_id)) > 1
+        return len(workbench.store.runs.events(run_id)) > 1
     except UnknownRecord:
         return False
 
 
 def test_an_audit_runs_in_a_process_of_its_own_under_the_id_named_at_the_start(
-    bench: Workbench, jobs: AuditJobs
+    workbench: Workbench, jobs: AuditJobs
 ) -> None:
-    case_id = first_case(bench)
+    case_id = first_case(workbench)
     run_id = jobs.start(case_id)
     assert jobs.under_way(case_id)
     until(lambda: not jobs.under_way(case_id), "the audit")
     assert jobs.failure(case_id) is None
-    assert bench.store.runs.get(run_id).case_id == case_id
-    assert bench.store.runs.events(run_id)[-1].kind == "run_finished"
+    assert workbench.store.runs.get(run_id).case_id == case_id
+    assert workbench.store.runs.events(run_id)[-1].kind == "run_finished"
 
 
-def test_starting_twice_is_one_audit(bench: Workbench, jobs: AuditJobs) -> None:
-    case_id = first_case(bench)
+def test_starting_twice_is_one_audit(workbench: Workbench, jobs: AuditJobs) -> None:
+    case_id = first_case(workbench)
     assert jobs.start(case_id) == jobs.start(case_id)
     until(lambda: not jobs.under_way(case_id), "the audit")
-    assert len(bench.store.runs.for_case(case_id)) == 1
+    assert len(workbench.store.runs.for_case(case_id)) == 1
 
 
-def test_settings_reach_the_worker(bench: Workbench, jobs: AuditJobs) -> None:
-    case_id = first_case(bench)
+def test_settings_reach_the_worker(workbench: Workbench, jobs: AuditJobs) -> None:
+    case_id = first_case(workbench)
     run_id = jobs.start(case_id, Settings(max_iterations=1, strictness="strict"))
     until(lambda: not jobs.under_way(case_id), "the audit")
-    assert bench.store.runs.get(run_id).settings["strictness"] == "strict"
+    assert workbench.store.runs.get(run_id).settings["strictness"] == "strict"
 
 
 def test_an_unknown_case_is_said_to_be_unknown(jobs: AuditJobs) -> None:
@@ -98,8 +98,8 @@ def test_an_unknown_case_is_said_to_be_unknown(jobs: AuditJobs) -> None:
         jobs.start("nowhere")
 
 
-def test_what_the_worker_cannot_do_is_told(bench: Workbench, jobs: AuditJobs) -> None:
-    case_id = first_case(bench)
+def test_what_the_worker_cannot_do_is_told(workbench: Workbench, jobs: AuditJobs) -> None:
+    case_id = first_case(workbench)
     jobs.start(case_id, Settings(critic="no-such-model"))
     until(lambda: not jobs.under_way(case_id), "the failure")
     assert "no-such-model" in (jobs.failure(case_id) or "")
@@ -108,50 +108,50 @@ def test_what_the_worker_cannot_do_is_told(bench: Workbench, jobs: AuditJobs) ->
     assert jobs.failure(case_id) is None
 
 
-def test_a_cancelled_audit_ends_between_two_steps(bench: Workbench, jobs: AuditJobs) -> None:
-    bench.import_cases([long_case()])
+def test_a_cancelled_audit_ends_between_two_steps(workbench: Workbench, jobs: AuditJobs) -> None:
+    workbench.import_cases([long_case()])
     run_id = jobs.start("long")
-    until(lambda: begun(bench, run_id), "the first step")
+    until(lambda: begun(workbench, run_id), "the first step")
     jobs.cancel("long")
     until(lambda: not jobs.under_way("long"), "the end")
-    assert bench.store.runs.get(run_id).termination_reason == "cancelled"
+    assert workbench.store.runs.get(run_id).termination_reason == "cancelled"
 
 
-def test_an_audit_cancelled_before_its_worker_is_up_ends_too(bench: Workbench, jobs: AuditJobs) -> None:
-    bench.import_cases([long_case()])
+def test_an_audit_cancelled_before_its_worker_is_up_ends_too(workbench: Workbench, jobs: AuditJobs) -> None:
+    workbench.import_cases([long_case()])
     run_id = jobs.start("long")
     jobs.cancel("long")
     until(lambda: not jobs.under_way("long"), "the end")
-    known = {run.id: run.termination for run in bench.store.runs.for_case("long")}
+    known = {run.id: run.termination for run in workbench.store.runs.for_case("long")}
     assert known in ({}, {run_id: "cancelled"})
 
 
-def test_a_killed_worker_leaves_an_interrupted_run_that_can_be_taken_up(bench: Workbench, jobs: AuditJobs) -> None:
-    bench.import_cases([long_case(400)])
+def test_a_killed_worker_leaves_an_interrupted_run_that_can_be_taken_up(workbench: Workbench, jobs: AuditJobs) -> None:
+    workbench.import_cases([long_case(400)])
     run_id = jobs.start("long")
-    until(lambda: begun(bench, run_id), "the first step")
+    until(lambda: begun(workbench, run_id), "the first step")
     for pid in jobs.pids():
         os.kill(pid, signal.SIGKILL)
     until(lambda: not jobs.under_way("long"), "the failure")
-    assert bench.store.runs.summary(run_id).state == "interrupted"
+    assert workbench.store.runs.summary(run_id).state == "interrupted"
     assert "resume" in (jobs.failure("long") or "")
     assert jobs.resume(run_id) == run_id
     until(lambda: not jobs.under_way("long"), "the second attempt")
-    assert bench.store.runs.summary(run_id).state == "finished"
+    assert workbench.store.runs.summary(run_id).state == "finished"
     assert jobs.failure("long") is None
 
 
-def test_closing_interrupts_what_is_under_way(bench: Workbench) -> None:
-    jobs = AuditJobs(bench)
-    bench.import_cases([long_case()])
+def test_closing_interrupts_what_is_under_way(workbench: Workbench) -> None:
+    jobs = AuditJobs(workbench)
+    workbench.import_cases([long_case()])
     run_id = jobs.start("long")
-    until(lambda: begun(bench, run_id), "the first step")
+    until(lambda: begun(workbench, run_id), "the first step")
     jobs.close()
-    assert bench.store.runs.summary(run_id).state == "interrupted"
+    assert workbench.store.runs.summary(run_id).state == "interrupted"
 
 
-def test_all_that_was_not_audited_is_audited_and_counted(bench: Workbench, jobs: AuditJobs) -> None:
-    done = first_case(bench)
+def test_all_that_was_not_audited_is_audited_and_counted(workbench: Workbench, jobs: AuditJobs) -> None:
+    done = first_case(workbench)
     jobs.start(done)
     until(lambda: not jobs.under_way(done), "the first audit")
     assert jobs.batch() is None
@@ -160,23 +160,23 @@ def test_all_that_was_not_audited_is_audited_and_counted(bench: Workbench, jobs:
     batch = jobs.batch()
     assert batch is not None
     assert (batch.total, batch.done, batch.failed) == (5, 5, 0)
-    assert "new" not in {state for state, count in bench.store.cases.facets().states.items() if count}
-    assert len(bench.store.runs.for_case(done)) == 1
+    assert "new" not in {state for state, count in workbench.store.cases.facets().states.items() if count}
+    assert len(workbench.store.runs.for_case(done)) == 1
 
 
-def test_a_batch_stops_when_asked_to_and_leaves_the_rest(bench: Workbench) -> None:
-    jobs = AuditJobs(bench, workers=1)
+def test_a_batch_stops_when_asked_to_and_leaves_the_rest(workbench: Workbench) -> None:
+    jobs = AuditJobs(workbench, workers=1)
     try:
-        bench.import_cases([long_case().model_copy(update={"id": f"long-{n}"}) for n in range(3)])
+        workbench.import_cases([long_case().model_copy(update={"id": f"long-{n}"}) for n in range(3)])
         jobs.audit_all_new()
         jobs.cancel_batch()
         until(lambda: not (batch := jobs.batch()) or not batch.under_way, "the batch")
-        assert bench.store.cases.facets().states["new"] >= 3
+        assert workbench.store.cases.facets().states["new"] >= 3
     finally:
         jobs.close()
 
 
-def test_a_batch_with_nothing_to_do_is_over_at_once(bench: Workbench, jobs: AuditJobs) -> None:
+def test_a_batch_with_nothing_to_do_is_over_at_once(workbench: Workbench, jobs: AuditJobs) -> None:
     jobs.audit_all_new()
     until(lambda: not (batch := jobs.batch()) or not batch.under_way, "the batch")
     jobs.audit_all_new()

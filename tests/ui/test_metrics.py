@@ -13,15 +13,15 @@ from masis.ui.metrics.view import duration, figure, percent, period_name, period
 from tests.ui.conftest import AUDITED, OpenPage, texts
 
 
-def board(bench: Workbench, **kept: str) -> Any:
-    return view(report(bench.store, MeasureFilter(), "week"), kept)
+def board(workbench: Workbench, **kept: str) -> Any:
+    return view(report(workbench.store, MeasureFilter(), "week"), kept)
 
 
-def test_the_page_shows_rates_distributions_and_tables(audited_bench: Workbench) -> None:
-    drawn = board(audited_bench)
+def test_the_page_shows_rates_distributions_and_tables(audited_workbench: Workbench) -> None:
+    drawn = board(audited_workbench)
     tiles = {tile["title"]: tile["value"] for tile in drawn["tiles"]}
     assert tiles["audits"] == str(len(AUDITED))
-    total = report(audited_bench.store, MeasureFilter(), "week").total
+    total = report(audited_workbench.store, MeasureFilter(), "week").total
     assert tiles["hallucination"] == percent(total.critique_hallucination_rate)
     assert [rate["title"] for rate in drawn["rates"]] == [
         "Hallucination",
@@ -33,15 +33,15 @@ def test_the_page_shows_rates_distributions_and_tables(audited_bench: Workbench)
     assert [table["title"] for table in drawn["tables"]] == ["By model of the critic", "By week"]
 
 
-def test_beside_convergence_stands_how_else_audits_ended(audited_bench: Workbench) -> None:
-    [convergence] = [rate for rate in board(audited_bench)["rates"] if rate["title"] == "Convergence"]
-    done = percent(report(audited_bench.store, MeasureFilter(), "week").total.no_issues_rate)
+def test_beside_convergence_stands_how_else_audits_ended(audited_workbench: Workbench) -> None:
+    [convergence] = [rate for rate in board(audited_workbench)["rates"] if rate["title"] == "Convergence"]
+    done = percent(report(audited_workbench.store, MeasureFilter(), "week").total.no_issues_rate)
     assert done != "0%"
     assert f"Besides these, {done} ended with nothing grave left" in convergence["meaning"]
 
 
-def test_every_figure_leads_to_as_many_runs_as_it_counts(audited_bench: Workbench) -> None:
-    store = audited_bench.store
+def test_every_figure_leads_to_as_many_runs_as_it_counts(audited_workbench: Workbench) -> None:
+    store = audited_workbench.store
     found = report(store, MeasureFilter(), "week")
     for each in found.distributions:
         for bin_ in each.bins:
@@ -58,13 +58,13 @@ def test_every_figure_leads_to_as_many_runs_as_it_counts(audited_bench: Workbenc
         assert store.measures.runs(MeasureFilter(), pick).total == round((share or 0) * found.total.runs)
 
 
-def test_links_keep_the_filters_of_the_address(audited_bench: Workbench) -> None:
-    drawn = board(audited_bench, role="reviser", since="2020-01-01")
+def test_links_keep_the_filters_of_the_address(audited_workbench: Workbench) -> None:
+    drawn = board(audited_workbench, role="reviser", since="2020-01-01")
     hallucination = next(tile for tile in drawn["tiles"] if tile["title"] == "hallucination")
     assert hallucination["href"] == "metrics?role=reviser&since=2020-01-01&show=hallucination"
 
 
-def test_the_page_opens_with_and_without_a_list(audited_bench: Workbench, open_page: OpenPage) -> None:
+def test_the_page_opens_with_and_without_a_list(audited_workbench: Workbench, open_page: OpenPage) -> None:
     assert "Metrics" in [title.value for title in open_page("metrics").title]
     listed = open_page("metrics", show="hallucination")
     assert any("something is made up" in text.value for text in listed.text)
@@ -83,17 +83,17 @@ def test_the_page_opens_with_and_without_a_list(audited_bench: Workbench, open_p
     ],
 )
 def test_an_address_that_makes_no_sense_is_no_error(
-    audited_bench: Workbench, open_page: OpenPage, address: dict[str, str]
+    audited_workbench: Workbench, open_page: OpenPage, address: dict[str, str]
 ) -> None:
     open_page("metrics", **address)
 
 
-def test_filters_that_nothing_matches_are_told(audited_bench: Workbench, open_page: OpenPage) -> None:
+def test_filters_that_nothing_matches_are_told(audited_workbench: Workbench, open_page: OpenPage) -> None:
     assert "No audit matches" in texts(open_page("metrics", since="2999-01-01"))
 
 
 def test_without_an_audit_the_page_says_what_will_be_here(
-    audited_bench: Workbench, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+    audited_workbench: Workbench, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
 ) -> None:
     from masis.ui.shell import served_database
 
@@ -101,7 +101,7 @@ def test_without_an_audit_the_page_says_what_will_be_here(
     assert "No audit has finished yet" in texts(open_page("metrics"))
 
 
-def test_choosing_a_period_is_kept_in_the_address(audited_bench: Workbench, open_page: OpenPage) -> None:
+def test_choosing_a_period_is_kept_in_the_address(audited_workbench: Workbench, open_page: OpenPage) -> None:
     app = open_page("metrics", show="all")
     app.button_group(key="metrics-by").set_value("day").run()
     assert not app.exception
@@ -109,8 +109,8 @@ def test_choosing_a_period_is_kept_in_the_address(audited_bench: Workbench, open
     assert "show" not in app.query_params
 
 
-def test_runs_whose_texts_are_gone_are_listed_without_a_way(audited_bench: Workbench) -> None:
-    page = audited_bench.store.measures.runs(MeasureFilter(), Pick())
+def test_runs_whose_texts_are_gone_are_listed_without_a_way(audited_workbench: Workbench) -> None:
+    page = audited_workbench.store.measures.runs(MeasureFilter(), Pick())
     gone = page.rows[0].model_copy(update={"case_id": None, "query": None})
     row = run_rows((gone,), None)["rows"][0]
     assert (row["href"], row["way"], row["question"]) == ("", None, "")
@@ -163,10 +163,10 @@ def test_the_list_says_what_it_shows() -> None:
 
 
 @pytest.mark.spec("REQ-CRITIC-NFR-001", "REQ-CRITIC-NFR-002", "REQ-CRITIC-NFR-003", "REQ-CRITIC-NFR-004")
-def test_the_limits_of_the_spec_stand_beside_the_times(audited_bench: Workbench) -> None:
+def test_the_limits_of_the_spec_stand_beside_the_times(audited_workbench: Workbench) -> None:
     limits = {name: spread.limit for name, spread in SPREADS.items() if spread.limit is not None}
     assert limits == {"critic_ms": 15_000, "reviser_ms": 15_000, "iteration_ms": 35_000, "loop_ms": 90_000}
-    critic = next(each for each in board(audited_bench)["spreads"] if each["title"] == "Critic, each answer")
+    critic = next(each for each in board(audited_workbench)["spreads"] if each["title"] == "Critic, each answer")
     assert critic["limit"]["text"] == "95% are under 15 s"
     assert "REQ-CRITIC-NFR-001" in critic["limit"]["meaning"]
 
@@ -175,8 +175,8 @@ def test_a_distribution_has_no_more_bars_than_there_is_room_for() -> None:
     assert max(len(spread.bounds) + 1 for spread in SPREADS.values()) <= 10
 
 
-def test_years_of_days_are_listed_as_far_as_a_table_can_be_read(audited_bench: Workbench) -> None:
-    found = report(audited_bench.store, MeasureFilter(), "day")
+def test_years_of_days_are_listed_as_far_as_a_table_can_be_read(audited_workbench: Workbench) -> None:
+    found = report(audited_workbench.store, MeasureFilter(), "day")
     days = tuple(found.total.model_copy(update={"name": f"2026-{1 + n // 28:02}-{1 + n % 28:02}"}) for n in range(336))
     drawn: Any = view(found.model_copy(update={"periods": days}), {})
     assert len(drawn["rates"][0]["points"]) == 336

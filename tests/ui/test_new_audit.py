@@ -22,15 +22,15 @@ EVIDENCE = "[1] The bridge is 120 metres long.\n[2] It was opened in 1931."
 
 
 @pytest.fixture
-def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workbench]:
+def workbench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workbench]:
     path = tmp_path / "pages.db"
     monkeypatch.setattr(served_database, "_served", [path])
     st.cache_resource.clear()
-    bench = Workbench.open(path)
-    bench.import_cases([case for case, _ in zip(demo_cases(), range(12), strict=False)])
-    yield bench
+    workbench = Workbench.open(path)
+    workbench.import_cases([case for case, _ in zip(demo_cases(), range(12), strict=False)])
+    yield workbench
     st.cache_resource.clear()
-    bench.store.close()
+    workbench.store.close()
 
 
 def page(**query: str) -> AppTest:
@@ -57,16 +57,16 @@ def press(app: AppTest, label: str) -> None:
     assert not app.exception
 
 
-def draft(bench: Workbench) -> dict[str, Any]:
-    return dict(bench.store.drafts.load(NOBODY_YET, SUBJECT))
+def draft(workbench: Workbench) -> dict[str, Any]:
+    return dict(workbench.store.drafts.load(NOBODY_YET, SUBJECT))
 
 
-def finished(app: AppTest, bench: Workbench) -> str:
+def finished(app: AppTest, workbench: Workbench) -> str:
     """Wait for the audit the address names; its run's id."""
     named = app.query_params["job"]
     run_id = named if isinstance(named, str) else str(named[0])
     deadline = time.monotonic() + 60
-    while not _is_finished(bench, run_id):
+    while not _is_finished(workbench, run_id):
         assert time.monotonic() < deadline, "the audit did not finish"
         time.sleep(0.02)
     return run_id
@@ -82,116 +82,118 @@ def shown_as_over(app: AppTest) -> None:
         app.run()
 
 
-def _is_finished(bench: Workbench, run_id: str) -> bool:
+def _is_finished(workbench: Workbench, run_id: str) -> bool:
     try:
-        return bench.store.runs.summary(run_id).state == "finished"
+        return workbench.store.runs.summary(run_id).state == "finished"
     except UnknownRecord:
         return False
 
 
-def test_the_example_fills_the_form_and_is_kept_as_a_draft(bench: Workbench) -> None:
+def test_the_example_fills_the_form_and_is_kept_as_a_draft(workbench: Workbench) -> None:
     app = page()
     press(app, "Fill in an example")
-    assert draft(bench)["question"] == draft_module.QUESTION
-    assert draft(bench)["answer"] == draft_module.ANSWER
+    assert draft(workbench)["question"] == draft_module.QUESTION
+    assert draft(workbench)["answer"] == draft_module.ANSWER
 
 
-def test_a_draft_is_there_again_in_a_new_session_and_can_be_discarded(bench: Workbench) -> None:
-    bench.store.drafts.save_all(NOBODY_YET, SUBJECT, {"question": "Half a", "settings": {"strictness": "strict"}})
+def test_a_draft_is_there_again_in_a_new_session_and_can_be_discarded(workbench: Workbench) -> None:
+    workbench.store.drafts.save_all(NOBODY_YET, SUBJECT, {"question": "Half a", "settings": {"strictness": "strict"}})
     app = page()
     assert "Your draft of" in words(app)
     assert "1 setting changed" in words(app)
     press(app, "Discard it")
-    assert "question" not in draft(bench)
+    assert "question" not in draft(workbench)
     assert "Your draft of" not in words(app)
 
 
-def test_starting_stores_the_case_and_leads_to_the_audit(bench: Workbench) -> None:
-    bench.store.drafts.save_all(
+def test_starting_stores_the_case_and_leads_to_the_audit(workbench: Workbench) -> None:
+    workbench.store.drafts.save_all(
         NOBODY_YET, SUBJECT, {"question": "How long?", "evidence": EVIDENCE, "answer": "It is 210 metres long [1][9]."}
     )
     app = page()
     press(app, "Start the audit")
-    run_id = finished(app, bench)
+    run_id = finished(app, workbench)
     shown_as_over(app)
-    run = bench.store.runs.get(run_id)
-    assert bench.store.cases.get(run.case_id).query == "How long?"
+    run = workbench.store.runs.get(run_id)
+    assert workbench.store.cases.get(run.case_id).query == "How long?"
     assert run.case_id in app.query_params["case"]
-    assert "question" not in draft(bench)
+    assert "question" not in draft(workbench)
 
 
-def test_starting_without_a_question_says_so_and_keeps_what_was_typed(bench: Workbench) -> None:
-    bench.store.drafts.save_all(NOBODY_YET, SUBJECT, {"evidence": EVIDENCE})
+def test_starting_without_a_question_says_so_and_keeps_what_was_typed(workbench: Workbench) -> None:
+    workbench.store.drafts.save_all(NOBODY_YET, SUBJECT, {"evidence": EVIDENCE})
     app = page()
     press(app, "Start the audit")
     assert "job" not in app.query_params
-    assert draft(bench)["evidence"] == EVIDENCE
+    assert draft(workbench)["evidence"] == EVIDENCE
 
 
-def test_settings_are_chosen_kept_and_used(bench: Workbench) -> None:
-    bench.store.drafts.save_all(NOBODY_YET, SUBJECT, {"question": "How long?", "evidence": EVIDENCE})
+def test_settings_are_chosen_kept_and_used(workbench: Workbench) -> None:
+    workbench.store.drafts.save_all(NOBODY_YET, SUBJECT, {"question": "How long?", "evidence": EVIDENCE})
     app = page()
     app.selectbox(key="new-audit-setting-max_iterations").select(1)
     app.run()
-    assert draft(bench)["settings"] == {"max_iterations": 1}
+    assert draft(workbench)["settings"] == {"max_iterations": 1}
     press(app, "Start the audit")
-    assert bench.store.runs.get(finished(app, bench)).settings["max_iterations"] == 1
-    assert draft(bench)["settings"] == {"max_iterations": 1}
+    assert workbench.store.runs.get(finished(app, workbench)).settings["max_iterations"] == 1
+    assert draft(workbench)["settings"] == {"max_iterations": 1}
 
 
-def test_a_model_chosen_a_moment_before_is_the_one_for_all(bench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_chosen_a_moment_before_is_the_one_for_all(
+    workbench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-a-test")  # so that a model is on offer
     app = page()
     app.selectbox(key="new-audit-model-critic").select("openai:gpt-4o")
     press(app, "Critic's model for all")  # both reach the server at once: the page was drawn with the model before
-    assert {draft(bench)["settings"][role] for role in ("drafter", "verifier", "reviser")} == {"openai:gpt-4o"}
+    assert {draft(workbench)["settings"][role] for role in ("drafter", "verifier", "reviser")} == {"openai:gpt-4o"}
 
 
-def test_a_stored_case_named_in_the_address_can_be_audited(bench: Workbench) -> None:
-    case_id = next(iter(bench.store.cases.iterate())).id
+def test_a_stored_case_named_in_the_address_can_be_audited(workbench: Workbench) -> None:
+    case_id = next(iter(workbench.store.cases.iterate())).id
     app = page(case=case_id)
     press(app, "Start the audit")
-    run_id = finished(app, bench)
-    assert bench.store.runs.get(run_id).case_id == case_id
+    run_id = finished(app, workbench)
+    assert workbench.store.runs.get(run_id).case_id == case_id
     assert "Audit it again" in labels(page(case=case_id))
 
 
-def test_an_unknown_case_in_the_address_says_so(bench: Workbench) -> None:
+def test_an_unknown_case_in_the_address_says_so(workbench: Workbench) -> None:
     assert "That case is not here" in words(page(case="nowhere"))
 
 
 @pytest.mark.parametrize("job", ["nowhere", "../..", "x" * 5000, "%00"])
-def test_an_unknown_run_says_so_and_leads_on(bench: Workbench, job: str) -> None:
+def test_an_unknown_run_says_so_and_leads_on(workbench: Workbench, job: str) -> None:
     app = page(job=job)
     assert "There is no such audit" in words(app)
     assert "New audit" in labels(app)
 
 
-def test_a_run_that_never_began_can_be_started_again(bench: Workbench) -> None:
-    case_id = next(iter(bench.store.cases.iterate())).id
+def test_a_run_that_never_began_can_be_started_again(workbench: Workbench) -> None:
+    case_id = next(iter(workbench.store.cases.iterate())).id
     app = page(job="lost", case=case_id)
     assert "never began" in words(app)
     press(app, "Start it again")
-    assert bench.store.runs.get(finished(app, bench)).case_id == case_id
+    assert workbench.store.runs.get(finished(app, workbench)).case_id == case_id
 
 
-def test_an_interrupted_run_is_shown_with_what_it_had_and_resumed(bench: Workbench) -> None:
-    case = next(iter(bench.store.cases.iterate()))
+def test_an_interrupted_run_is_shown_with_what_it_had_and_resumed(workbench: Workbench) -> None:
+    case = next(iter(workbench.store.cases.iterate()))
 
     def stop(event: Any) -> None:
         if event.kind == "iteration_finished":
             raise RuntimeError
 
     with pytest.raises(RuntimeError):
-        bench.audit(case, run_id="cut", on_event=stop)
+        workbench.audit(case, run_id="cut", on_event=stop)
     app = page(job="cut")
     assert "Resume" in labels(app)
     press(app, "Resume")
-    assert finished(app, bench) == "cut"
-    assert bench.store.runs.summary("cut").state == "finished"
+    assert finished(app, workbench) == "cut"
+    assert workbench.store.runs.summary("cut").state == "finished"
 
 
-def test_a_file_too_long_for_the_field_is_kept_beside_it(bench: Workbench) -> None:
+def test_a_file_too_long_for_the_field_is_kept_beside_it(workbench: Workbench) -> None:
     text = "\n\n".join(
         f"[{n}] Station {n} was opened in {1800 + n % 200}. {'It has platforms. ' * 6}" for n in range(2000)
     )
@@ -202,15 +204,15 @@ def test_a_file_too_long_for_the_field_is_kept_beside_it(bench: Workbench) -> No
     app.run()
     assert not app.exception
     assert "From the file stations.txt" in words(app)
-    assert draft(bench)["large"]["name"] == "stations.txt"
+    assert draft(workbench)["large"]["name"] == "stations.txt"
     assert "From the file stations.txt" in words(page())
     press(app, "Remove the file")
-    assert "large" not in draft(bench)
+    assert "large" not in draft(workbench)
 
 
-def test_a_file_of_another_format_is_refused(bench: Workbench) -> None:
+def test_a_file_of_another_format_is_refused(workbench: Workbench) -> None:
     app = page()
     next(each for each in app.file_uploader if "answer" in each.label).upload("a.txt", b"%PDF-1.4", "text/plain")
     app.run()
     assert not app.exception
-    assert "answer" not in draft(bench)
+    assert "answer" not in draft(workbench)

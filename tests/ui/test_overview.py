@@ -43,26 +43,26 @@ def test_each_state_leads_to_its_cases() -> None:
 
 
 def test_a_first_visit_is_led_to_a_telling_case_and_to_what_was_not_audited(
-    audited_bench: Workbench, open_page: OpenPage
+    audited_workbench: Workbench, open_page: OpenPage
 ) -> None:
     app = open_page("overview")
     said = texts(app)
     assert "New here?" in said
     assert "Halvorsen Marine" in said
     assert "2 cases have not been audited" in said
-    assert str(audited_bench.database) in said
+    assert str(audited_workbench.database) in said
     assert {"Open this case", "Audit all 2"} <= {button.label for button in app.button}
 
 
-def test_once_somebody_has_decided_the_first_steps_are_gone(audited_bench: Workbench, open_page: OpenPage) -> None:
-    run = audited_bench.open_case("docs-02-altered").run
+def test_once_somebody_has_decided_the_first_steps_are_gone(audited_workbench: Workbench, open_page: OpenPage) -> None:
+    run = audited_workbench.open_case("docs-02-altered").run
     assert run is not None
-    audited_bench.decide(Decision(reviewer="Ana", case_id="docs-02-altered", run_id=run.id, verdict="approve"))
+    audited_workbench.decide(Decision(reviewer="Ana", case_id="docs-02-altered", run_id=run.id, verdict="approve"))
     said = texts(open_page("overview"))
     assert "New here?" not in said
     assert "No person has decided" not in said
 
 
-def test_an_old_address_of_a_case_goes_on_to_its_desk(audited_bench: Workbench, open_page: OpenPage) -> None:
+def test_an_old_address_of_a_case_goes_on_to_its_desk(audited_workbench: Workbench, open_page: OpenPage) -> None:
     app = open_page("overview", case="docs-02-altered")
     assert "wait for a person" not in texts(app)

@@ -85,7 +85,7 @@ def test_counts_are_spoken() -> None:
 
 
 def test_a_page_that_fails_says_so_in_words_and_the_log_says_why(
-    audited_bench: Workbench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    audited_workbench: Workbench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def broken(*_: object) -> None:
         raise ZeroDivisionError("a secret of the case")
@@ -108,7 +108,7 @@ def test_a_page_that_fails_says_so_in_words_and_the_log_says_why(
     ],
 )
 def test_trouble_with_the_file_is_told_in_words_on_a_page_and_in_the_decision_panel(
-    audited_bench: Workbench, monkeypatch: pytest.MonkeyPatch, trouble: str, said: str
+    audited_workbench: Workbench, monkeypatch: pytest.MonkeyPatch, trouble: str, said: str
 ) -> None:
     def troubled(*_: object) -> None:
         raise sqlite3.OperationalError(trouble)

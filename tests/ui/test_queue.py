@@ -82,14 +82,14 @@ def test_what_is_put_into_the_address_comes_out_again(query: dict[str, str]) -> 
     assert "quality" not in query
 
 
-def test_the_way_to_a_case_keeps_the_list_it_stands_in(query: dict[str, str], audited_bench: Workbench) -> None:
+def test_the_way_to_a_case_keeps_the_list_it_stands_in(query: dict[str, str], audited_workbench: Workbench) -> None:
     query |= {"q": "a&b=c", "state": "needs_review", "seed": "3", "case": "another", "iteration": "2"}
-    row = case_row(audited_bench.store.cases.summary("docs-02-altered"))
+    row = case_row(audited_workbench.store.cases.summary("docs-02-altered"))
     assert row["href"] == "review?q=a%26b%3Dc&state=needs_review&seed=3&case=docs-02-altered"
 
 
 def test_the_order_says_what_comes_first_and_telling_names_the_three_that_disagree(
-    audited_bench: Workbench, open_page: OpenPage
+    audited_workbench: Workbench, open_page: OpenPage
 ) -> None:
     assert set(ORDER_SAYS) == set(address.ORDERS)
     said = texts(open_page("queue"))
@@ -98,7 +98,7 @@ def test_the_order_says_what_comes_first_and_telling_names_the_three_that_disagr
     assert "trusts least" in texts(open_page("queue", order="least_confident"))
 
 
-def test_filters_narrow_and_each_can_be_taken_out(audited_bench: Workbench, open_page: OpenPage) -> None:
+def test_filters_narrow_and_each_can_be_taken_out(audited_workbench: Workbench, open_page: OpenPage) -> None:
     app = open_page("queue", field="Medicine,Finance", quality="0-0.99")
     labels = [button.label.replace("\\", "") for button in app.button]
     assert "Field: Medicine" in labels
@@ -112,7 +112,7 @@ def test_filters_narrow_and_each_can_be_taken_out(audited_bench: Workbench, open
     assert "7 cases" in texts(app)
 
 
-def test_a_filter_without_a_case_says_what_to_do(audited_bench: Workbench, open_page: OpenPage) -> None:
+def test_a_filter_without_a_case_says_what_to_do(audited_workbench: Workbench, open_page: OpenPage) -> None:
     app = open_page("queue", field="Nowhere <b>", reviewer="Nobody", model="none")
     assert "No case matches." in texts(app)
     next(button for button in app.button if button.label == "Clear search and filters").click()
@@ -120,12 +120,12 @@ def test_a_filter_without_a_case_says_what_to_do(audited_bench: Workbench, open_
     assert "7 cases" in texts(app)
 
 
-def test_a_page_behind_the_last_one_is_the_last_one(audited_bench: Workbench, open_page: OpenPage) -> None:
+def test_a_page_behind_the_last_one_is_the_last_one(audited_workbench: Workbench, open_page: OpenPage) -> None:
     assert "7 cases" in texts(open_page("queue", page="900"))
 
 
 def test_the_random_order_is_kept_by_the_address_and_drawn_anew_on_demand(
-    audited_bench: Workbench, open_page: OpenPage
+    audited_workbench: Workbench, open_page: OpenPage
 ) -> None:
     app = open_page("queue", order="random", seed="5")
     next(button for button in app.button if button.label == "Shuffle again").click()
@@ -133,12 +133,14 @@ def test_the_random_order_is_kept_by_the_address_and_drawn_anew_on_demand(
     assert app.query_params["seed"] in ("6", ["6"])
 
 
-def test_the_second_page_shows_the_next_cases(audited_bench: Workbench, open_page: OpenPage) -> None:
-    audited_bench.load_demo()
+def test_the_second_page_shows_the_next_cases(audited_workbench: Workbench, open_page: OpenPage) -> None:
+    audited_workbench.load_demo()
     assert "21 to 40 of 65 cases" in texts(open_page("queue", page="2", order="oldest"))
 
 
-def test_a_row_of_the_second_page_leads_to_its_case_and_back(audited_bench: Workbench, query: dict[str, str]) -> None:
+def test_a_row_of_the_second_page_leads_to_its_case_and_back(
+    audited_workbench: Workbench, query: dict[str, str]
+) -> None:
     query |= {"page": "2", "order": "oldest"}
-    row = case_row(audited_bench.store.cases.summary("home-01-unsafe"))
+    row = case_row(audited_workbench.store.cases.summary("home-01-unsafe"))
     assert row["href"] == "review?order=oldest&page=2&case=home-01-unsafe"

@@ -22,18 +22,18 @@ HOSTILE = (
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Workbench]:
-    bench = Workbench.open(tmp_path / "report.db")
-    yield bench
-    bench.store.close()
+def workbench(tmp_path: Path) -> Iterator[Workbench]:
+    workbench = Workbench.open(tmp_path / "report.db")
+    yield workbench
+    workbench.store.close()
 
 
 def demo_case(case_id: str) -> Case:
     return next(case for case in demo_cases() if case.id == case_id)
 
 
-def report(bench: Workbench, case_id: str) -> str:
-    return case_report(bench.open_case(case_id), bench.store.decisions.head())
+def report(workbench: Workbench, case_id: str) -> str:
+    return case_report(workbench.open_case(case_id), workbench.store.decisions.head())
 
 
 class Reading(HTMLParser):
@@ -54,11 +54,11 @@ class Reading(HTMLParser):
         self.words += data
 
 
-def test_the_report_holds_question_evidence_marks_findings_scores_decisions_and_versions(bench: Workbench) -> None:
+def test_the_report_holds_question_evidence_marks_findings_scores_decisions_and_versions(workbench: Workbench) -> None:
     case = demo_case(FABRICATED)
-    bench.import_cases([case])
-    run = bench.audit(case)
-    bench.decide(
+    workbench.import_cases([case])
+    run = workbench.audit(case)
+    workbench.decide(
         Decision(
             reviewer="Ana",
             case_id=case.id,
@@ -71,7 +71,7 @@ def test_the_report_holds_question_evidence_marks_findings_scores_decisions_and_
             labels=(TargetLabel(target="claim", start=0, end=4, text="Four", label="agree"),),
         )
     )
-    html = report(bench, case.id)
+    html = report(workbench, case.id)
     words = Reading(html).words
     for expected in (
         case.query,
@@ -86,7 +86,7 @@ def test_the_report_holds_question_evidence_marks_findings_scores_decisions_and_
         run.id,
         run.versions.rubric,
         case.digest(),
-        bench.store.decisions.head().digest,
+        workbench.store.decisions.head().digest,
         "claim “Four”: agree",
     ):
         assert expected in words
@@ -95,11 +95,11 @@ def test_the_report_holds_question_evidence_marks_findings_scores_decisions_and_
     assert "line-through" in html
 
 
-def test_the_report_needs_nothing_else_and_runs_nothing(bench: Workbench) -> None:
+def test_the_report_needs_nothing_else_and_runs_nothing(workbench: Workbench) -> None:
     case = demo_case(FABRICATED)
-    bench.import_cases([case])
-    bench.audit(case)
-    html = report(bench, case.id)
+    workbench.import_cases([case])
+    workbench.audit(case)
+    html = report(workbench, case.id)
     reading = Reading(html)
     assert not reading.tags & {"script", "img", "link", "iframe", "form", "object", "embed", "base", "a"}
     assert not reading.attributes & {"src", "href", "srcset", "action", "background"}
@@ -108,7 +108,7 @@ def test_the_report_needs_nothing_else_and_runs_nothing(bench: Workbench) -> Non
     assert "default-src 'none'" in html
 
 
-def test_hostile_text_stays_text_wherever_it_stands(bench: Workbench) -> None:
+def test_hostile_text_stays_text_wherever_it_stands(workbench: Workbench) -> None:
     case = Case.model_validate(
         {
             "id": HOSTILE,
@@ -118,9 +118,9 @@ def test_hostile_text_stays_text_wherever_it_stands(bench: Workbench) -> None:
             "metadata": {"field": HOSTILE},
         }
     )
-    bench.import_cases([case])
-    run = bench.audit(case)
-    bench.decide(
+    workbench.import_cases([case])
+    run = workbench.audit(case)
+    workbench.decide(
         Decision(
             reviewer=HOSTILE[:200],
             case_id=case.id,
@@ -132,7 +132,7 @@ def test_hostile_text_stays_text_wherever_it_stands(bench: Workbench) -> None:
             labels=(TargetLabel(target="span", start=0, end=1, text=HOSTILE, label=HOSTILE, note=HOSTILE),),
         )
     )
-    html = report(bench, case.id)
+    html = report(workbench, case.id)
     reading = Reading(html)
     assert not reading.tags & {"script", "img", "iframe", "form", "input"}
     assert not any(name.startswith("on") for name in reading.attributes)
@@ -140,33 +140,33 @@ def test_hostile_text_stays_text_wherever_it_stands(bench: Workbench) -> None:
     assert "{{ 7*7 }}" in reading.words
 
 
-def test_a_case_without_an_audit_has_a_report_that_says_so(bench: Workbench) -> None:
+def test_a_case_without_an_audit_has_a_report_that_says_so(workbench: Workbench) -> None:
     case = demo_case(FABRICATED)
-    bench.import_cases([case])
-    words = Reading(report(bench, case.id)).words
+    workbench.import_cases([case])
+    words = Reading(report(workbench, case.id)).words
     assert "No finished audit has looked at it." in words
     assert "None yet." in words
     assert all(chunk.text in words for chunk in case.evidence)
 
 
-def test_what_was_redacted_is_gone_from_the_report_too(bench: Workbench) -> None:
+def test_what_was_redacted_is_gone_from_the_report_too(workbench: Workbench) -> None:
     case = demo_case(FABRICATED)
-    bench.import_cases([case])
-    run = bench.audit(case)
-    entry = bench.decide(
+    workbench.import_cases([case])
+    run = workbench.audit(case)
+    entry = workbench.decide(
         Decision(reviewer="Ana", case_id=case.id, run_id=run.id, verdict="reject", reason="names a private person")
     )
-    bench.store.decisions.redact(entry.id, by="Ben", reason="personal data")
-    words = Reading(report(bench, case.id)).words
+    workbench.store.decisions.redact(entry.id, by="Ben", reason="personal data")
+    words = Reading(report(workbench, case.id)).words
     assert "names a private person" not in words
     assert f"Redacted entry {entry.id}" in words
 
 
-def test_the_same_store_gives_the_same_report(bench: Workbench) -> None:
+def test_the_same_store_gives_the_same_report(workbench: Workbench) -> None:
     case = demo_case(FABRICATED)
-    bench.import_cases([case])
-    bench.audit(case)
-    assert report(bench, case.id) == report(bench, case.id)
+    workbench.import_cases([case])
+    workbench.audit(case)
+    assert report(workbench, case.id) == report(workbench, case.id)
 
 
 @pytest.mark.parametrize("case_id", ["../../etc/passwd", "a\nb", 'x"; rm -rf', "日本", "x" * 500, "CON"])

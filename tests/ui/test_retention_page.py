@@ -20,14 +20,14 @@ DECIDED, WAITS = AUDITED[0], AUDITED[1]
 
 
 @pytest.fixture
-def old(audited_bench: Workbench) -> Workbench:
+def old(audited_workbench: Workbench) -> Workbench:
     """Audits forty days old, one of them decided on."""
-    run = audited_bench.open_case(DECIDED).runs[0]
-    audited_bench.decide(Decision(reviewer="Ada", case_id=DECIDED, run_id=run.id, verdict="approve"))
-    with sqlite3.connect(audited_bench.database) as connection:
+    run = audited_workbench.open_case(DECIDED).runs[0]
+    audited_workbench.decide(Decision(reviewer="Ada", case_id=DECIDED, run_id=run.id, verdict="approve"))
+    with sqlite3.connect(audited_workbench.database) as connection:
         connection.execute("UPDATE runs SET ended_at = strftime('%Y-%m-%dT%H:%M:%fZ', julianday(ended_at) - 40)")
     connection.close()
-    return audited_bench
+    return audited_workbench
 
 
 def press(app: AppTest, *, name: str, word: str) -> AppTest:
@@ -70,9 +70,9 @@ def test_what_would_go_is_looked_for_once_not_at_every_key(
 ) -> None:
     looked: list[RetentionRule] = []
 
-    def counted(bench: Workbench, rule: RetentionRule) -> PurgePlan:
+    def counted(workbench: Workbench, rule: RetentionRule) -> PurgePlan:
         looked.append(rule)
-        return planned(bench, rule)
+        return planned(workbench, rule)
 
     monkeypatch.setattr(retention_page, "planned", counted)
     app = press(open_page("retention"), name="Grace", word="not yet")
@@ -99,7 +99,7 @@ def test_the_plan_is_drawn_with_why_the_rest_stays(old: Workbench, monkeypatch: 
     assert drawn["goes"]["amount"] == f"{len(AUDITED) - 1} audits"
 
 
-def test_a_workbench_without_audits_has_a_page_all_the_same(open_page: OpenPage, audited_bench: Workbench) -> None:
+def test_a_workbench_without_audits_has_a_page_all_the_same(open_page: OpenPage, audited_workbench: Workbench) -> None:
     app = open_page("retention")
     assert "Nothing so far" in texts(app)
 

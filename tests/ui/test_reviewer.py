@@ -16,7 +16,7 @@ from masis.ui.shell import served_database
 
 
 @pytest.fixture
-def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workbench]:
+def workbench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workbench]:
     monkeypatch.setattr(served_database, "_served", [tmp_path / "names.db"])
     st.cache_resource.clear()
     yield Workbench.open(tmp_path / "names.db")
@@ -41,16 +41,16 @@ def named(given: Any) -> str | None:
     return str(app.session_state["seen"]) if app.session_state["seen"] else None
 
 
-def test_a_name_is_kept_tidy_and_takes_over_what_was_drafted_before(bench: Workbench) -> None:
-    bench.store.drafts.save(NOBODY_YET, "case:1", "note", "typed first")
+def test_a_name_is_kept_tidy_and_takes_over_what_was_drafted_before(workbench: Workbench) -> None:
+    workbench.store.drafts.save(NOBODY_YET, "case:1", "note", "typed first")
     assert named("  Ada \n Lovelace\x00 ") == "Ada Lovelace"
-    assert bench.store.drafts.load("Ada Lovelace", "case:1") == {"note": "typed first"}
+    assert workbench.store.drafts.load("Ada Lovelace", "case:1") == {"note": "typed first"}
 
 
 @pytest.mark.parametrize("given", ["", "   ", None, 7, ["Ada"], POLICY_REVIEWER, POLICY_REVIEWER.upper()])
-def test_what_is_no_name_of_a_person_is_not_taken(bench: Workbench, given: Any) -> None:
+def test_what_is_no_name_of_a_person_is_not_taken(workbench: Workbench, given: Any) -> None:
     assert named(given) is None
 
 
-def test_a_hostile_name_is_shown_as_it_is_and_cut(bench: Workbench) -> None:
+def test_a_hostile_name_is_shown_as_it_is_and_cut(workbench: Workbench) -> None:
     assert len(named("![x](http://192.0.2.1/)" * 50) or "") <= 80

@@ -25,19 +25,19 @@ SOURCE = f"corpus:{CORPUS}"
 def screened(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A database with the demo abstracts and three screenings: sufficient at once, after two rounds, and never."""
     path = tmp_path_factory.mktemp("screened") / "screened.db"
-    bench = Workbench.open(path)
-    bench.store.corpora.add_many(CORPUS, demo_abstracts(), source="demo")
-    desk = ScreeningDesk(bench)
+    workbench = Workbench.open(path)
+    workbench.store.corpora.add_many(CORPUS, demo_abstracts(), source="demo")
+    desk = ScreeningDesk(workbench)
     for name in ("htn", "b12", "ery"):
-        settings = bench.settings.model_copy(update={"screening_retrieve": ASKED[name].retrieve})
+        settings = workbench.settings.model_copy(update={"screening_retrieve": ASKED[name].retrieve})
         desk.screen(ASKED[name].question, (SOURCE,), settings=settings, screening_id=name)
-    bench.store.database.connection().execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    bench.store.close()
+    workbench.store.database.connection().execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    workbench.store.close()
     return path
 
 
 @pytest.fixture
-def bench(screened: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workbench]:
+def workbench(screened: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workbench]:
     path = tmp_path / "pages.db"
     path.write_bytes(screened.read_bytes())
     yield from _served(path, monkeypatch)
@@ -51,10 +51,10 @@ def empty_bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Wor
 def _served(path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workbench]:
     monkeypatch.setattr(served_database, "_served", [path])
     st.cache_resource.clear()
-    bench = Workbench.open(path)
-    yield bench
+    workbench = Workbench.open(path)
+    yield workbench
     st.cache_resource.clear()
-    bench.store.close()
+    workbench.store.close()
 
 
 def page(**query: str) -> AppTest:
@@ -77,8 +77,8 @@ def shown(app: AppTest, name: str) -> str:
     return found if isinstance(found, str) else str(found[0])
 
 
-def stands(bench: Workbench, screening_id: str) -> str:
-    return ScreeningDesk(bench).open(screening_id).screening.outcome
+def stands(workbench: Workbench, screening_id: str) -> str:
+    return ScreeningDesk(workbench).open(screening_id).screening.outcome
 
 
 def test_without_any_abstracts_the_page_says_how_to_get_some(empty_bench: Workbench) -> None:
@@ -90,7 +90,7 @@ def test_without_any_abstracts_the_page_says_how_to_get_some(empty_bench: Workbe
     assert "start-screening" in [button.key for button in app.button]
 
 
-def test_a_demo_question_fills_the_form_and_is_kept_over_a_reload(bench: Workbench) -> None:
+def test_a_demo_question_fills_the_form_and_is_kept_over_a_reload(workbench: Workbench) -> None:
     app = page()
     app.selectbox(key="screening-demo-question").select(ASKED["del"].question).run()
     assert not app.exception
@@ -99,30 +99,30 @@ def test_a_demo_question_fills_the_form_and_is_kept_over_a_reload(bench: Workben
     assert again.number_input(key="screening-setting-screening_retrieve").value == 10
 
 
-def test_a_start_without_a_question_asks_for_one_and_starts_nothing(bench: Workbench) -> None:
+def test_a_start_without_a_question_asks_for_one_and_starts_nothing(workbench: Workbench) -> None:
     app = page()
     press(app, "start-screening")
     assert not shown(app, "screening")
-    assert len(bench.store.screenings.newest()) == 3
+    assert len(workbench.store.screenings.newest()) == 3
 
 
-def test_a_screening_runs_in_a_process_of_its_own_and_its_rounds_are_in_the_store(bench: Workbench) -> None:
-    jobs = ScreeningJobs(bench)
+def test_a_screening_runs_in_a_process_of_its_own_and_its_rounds_are_in_the_store(workbench: Workbench) -> None:
+    jobs = ScreeningJobs(workbench)
     try:
-        settings = bench.settings.model_copy(update={"screening_retrieve": 10})
+        settings = workbench.settings.model_copy(update={"screening_retrieve": 10})
         screening_id = jobs.start(ASKED["hf"].question, (SOURCE,), settings)
         assert jobs.job(screening_id) is not None
         _until(lambda: jobs.job(screening_id) is None)
         assert jobs.failure(screening_id) is None
-        assert bench.store.screenings.get(screening_id).outcome == "sufficient"
-        kinds = [event.kind for event in bench.store.screenings.events(screening_id)]
+        assert workbench.store.screenings.get(screening_id).outcome == "sufficient"
+        kinds = [event.kind for event in workbench.store.screenings.events(screening_id)]
         assert kinds[0] == "screening_started"
         assert kinds[-1] == "screening_finished"
     finally:
         jobs.close()
 
 
-def test_a_screening_that_cannot_be_made_says_why_and_the_page_shows_it(bench: Workbench) -> None:
+def test_a_screening_that_cannot_be_made_says_why_and_the_page_shows_it(workbench: Workbench) -> None:
     page()
     jobs = screening_jobs()
     screening_id = jobs.start("Does it help?", ("corpus:gone",))
@@ -133,8 +133,8 @@ def test_a_screening_that_cannot_be_made_says_why_and_the_page_shows_it(bench: W
     assert "Traceback" not in texts(app)
 
 
-def test_a_waiting_screening_that_is_stopped_never_begins(bench: Workbench) -> None:
-    jobs = ScreeningJobs(bench, at_once=0)
+def test_a_waiting_screening_that_is_stopped_never_begins(workbench: Workbench) -> None:
+    jobs = ScreeningJobs(workbench, at_once=0)
     first, second = jobs.start("One?", (SOURCE,)), jobs.start("Two?", (SOURCE,))
     assert jobs.ahead(first) == 0
     assert jobs.ahead(second) == 1
@@ -145,67 +145,67 @@ def test_a_waiting_screening_that_is_stopped_never_begins(bench: Workbench) -> N
     jobs.close()
 
 
-def test_an_interrupted_screening_shows_its_rounds_and_can_be_resumed(bench: Workbench) -> None:
-    bench.store.screenings.start(
-        "cut", question=ASKED["htn"].question, sources=(SOURCE,), settings=bench.settings.model_dump(mode="json")
+def test_an_interrupted_screening_shows_its_rounds_and_can_be_resumed(workbench: Workbench) -> None:
+    workbench.store.screenings.start(
+        "cut", question=ASKED["htn"].question, sources=(SOURCE,), settings=workbench.settings.model_dump(mode="json")
     )
-    bench.store.screenings.abandon("cut", "The process ended.")
+    workbench.store.screenings.abandon("cut", "The process ended.")
     app = page(screening="cut")
     assert "Resume" in [button.label for button in app.button]
     next(button for button in app.button if button.label == "Resume").click()
     app.run()
-    _until(lambda: bench.store.screenings.summary("cut").state == "finished")
-    assert stands(bench, "cut") in ("sufficient", "evidence_insufficient")
+    _until(lambda: workbench.store.screenings.summary("cut").state == "finished")
+    assert stands(workbench, "cut") in ("sufficient", "evidence_insufficient")
 
 
-def test_an_address_of_nothing_says_so(bench: Workbench) -> None:
+def test_an_address_of_nothing_says_so(workbench: Workbench) -> None:
     assert "There is no such screening" in texts(page(screening="nowhere"))
     app = page(screening="htn", abstract="nowhere", show="keep,<b>", order="x", page="99")
     assert not app.exception
 
 
 @pytest.mark.spec("AESOP-OVERRIDE")
-def test_an_override_turns_the_outcome_and_an_undo_turns_it_back(bench: Workbench) -> None:
-    kept = ScreeningDesk(bench).open("b12").screening.kept
+def test_an_override_turns_the_outcome_and_an_undo_turns_it_back(workbench: Workbench) -> None:
+    kept = ScreeningDesk(workbench).open("b12").screening.kept
     app = page(screening="b12", abstract=kept[0])
     app.text_input(key="override-name").set_value("Ada Lind")
     app.button_group(key=f"override-{kept[0]}-recommendation").set_value("discard")
     app.text_input(key="override-reason").set_value("Exposure was not measured.")
     press(app, "override-record")
-    assert stands(bench, "b12") == "evidence_insufficient"
+    assert stands(workbench, "b12") == "evidence_insufficient"
     assert "The critic had said sufficient" in texts(app)
-    assert ScreeningDesk(bench).open("b12").machine.outcome == "sufficient"
+    assert ScreeningDesk(workbench).open("b12").machine.outcome == "sufficient"
     press(app, "undo-override-recommendation")
-    assert stands(bench, "b12") == "sufficient"
-    assert len(ScreeningDesk(bench).log("b12")) == 2
+    assert stands(workbench, "b12") == "sufficient"
+    assert len(ScreeningDesk(workbench).log("b12")) == 2
 
 
-def test_an_override_without_a_name_or_a_reason_is_refused(bench: Workbench) -> None:
-    kept = ScreeningDesk(bench).open("b12").screening.kept
+def test_an_override_without_a_name_or_a_reason_is_refused(workbench: Workbench) -> None:
+    kept = ScreeningDesk(workbench).open("b12").screening.kept
     app = page(screening="b12", abstract=kept[0])
     press(app, "override-record")
     assert "Type your name first" in "\n".join(warning.value for warning in app.warning)
     app.text_input(key="override-name").set_value("Ada Lind")
     press(app, "override-record")
     assert "Say why" in "\n".join(warning.value for warning in app.warning)
-    assert not ScreeningDesk(bench).log("b12")
+    assert not ScreeningDesk(workbench).log("b12")
 
 
-def test_nothing_kept_can_not_be_audited_and_the_page_says_so(bench: Workbench) -> None:
+def test_nothing_kept_can_not_be_audited_and_the_page_says_so(workbench: Workbench) -> None:
     app = page(screening="ery")
     button = next(button for button in app.button if button.label == "Audit with these abstracts")
     assert button.disabled
 
 
 @pytest.mark.spec("AESOP-ANCHORS")
-def test_the_kept_set_becomes_a_case_whose_evidence_has_sentence_anchors(bench: Workbench) -> None:
+def test_the_kept_set_becomes_a_case_whose_evidence_has_sentence_anchors(workbench: Workbench) -> None:
     app = page(screening="htn")
     app.text_input(key="hand-over-name").set_value("Ada Lind")
     press(app, "hand-over")
-    case_id = bench.store.screening_log.entries().rows[0].decision
+    case_id = workbench.store.screening_log.entries().rows[0].decision
     assert case_id is not None
-    case = bench.store.cases.get(case_id.extra["case"])
-    opened = ScreeningDesk(bench).open("htn")
+    case = workbench.store.cases.get(case_id.extra["case"])
+    opened = ScreeningDesk(workbench).open("htn")
     assert len(case.evidence) == len(opened.screening.kept)
     for chunk in case.evidence:
         known = chunk.model_extra or {}
@@ -214,16 +214,16 @@ def test_the_kept_set_becomes_a_case_whose_evidence_has_sentence_anchors(bench: 
 
 
 @pytest.mark.spec("AESOP-MEMORY")
-def test_memory_is_off_by_default_is_shown_with_what_it_would_change_and_can_be_reset(bench: Workbench) -> None:
+def test_memory_is_off_by_default_is_shown_with_what_it_would_change_and_can_be_reset(workbench: Workbench) -> None:
     app = page()
     app = page(memory="open")
     assert "this is **off**" in texts(app)
-    assert bench.store.acceptances.accepted()
+    assert workbench.store.acceptances.accepted()
     app.text_input(key="memory-name").set_value("Ada Lind")
     app.text_input(key="memory-reason").set_value("A new season.")
     press(app, "memory-reset")
-    assert not bench.store.acceptances.accepted()
-    assert bench.store.acceptances.history()
+    assert not workbench.store.acceptances.accepted()
+    assert workbench.store.acceptances.history()
 
 
 def _until(holds: Callable[[], bool], seconds: float = 60) -> None:
@@ -233,7 +233,7 @@ def _until(holds: Callable[[], bool], seconds: float = 60) -> None:
         time.sleep(0.05)
 
 
-def test_a_grader_that_cannot_be_asked_is_told_before_anything_starts(bench: Workbench) -> None:
+def test_a_grader_that_cannot_be_asked_is_told_before_anything_starts(workbench: Workbench) -> None:
     app = page()
     app.selectbox(key="screening-demo-question").select(ASKED["htn"].question).run()
     app.multiselect(key="screening-graders").set_value(["offline", "nobody:model-x"]).run()
@@ -241,4 +241,4 @@ def test_a_grader_that_cannot_be_asked_is_told_before_anything_starts(bench: Wor
     assert "can't be asked" in "\n".join(warning.value for warning in app.warning)
     press(app, "start-screening")
     assert not shown(app, "screening")
-    assert len(bench.store.screenings.newest()) == 3
+    assert len(workbench.store.screenings.newest()) == 3

@@ -54,7 +54,7 @@ def lines(records: int) -> bytes:
 
 
 @pytest.fixture
-def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workbench]:
+def workbench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workbench]:
     path = tmp_path / "import.db"
     monkeypatch.setattr(served_database, "_served", [path])
     st.cache_resource.clear()
@@ -62,9 +62,9 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workbench
     st.cache_resource.clear()
 
 
-def test_an_import_says_how_far_it_has_come_while_it_goes_on(bench: Workbench, reader: Stalled) -> None:
+def test_an_import_says_how_far_it_has_come_while_it_goes_on(workbench: Workbench, reader: Stalled) -> None:
     files = [NamedFile("a.jsonl", io.BytesIO(lines(3))), NamedFile("b.jsonl", io.BytesIO(lines(4_000)))]
-    upload = CorpusUpload(bench, " mine ", files)
+    upload = CorpusUpload(workbench, " mine ", files)
     assert reader.stopped.wait(30)
     assert not upload.over
     assert re.fullmatch(r"Importing b\.jsonl \(file 2 of 2\): [1-3],\d{3} records so far\.", upload.says())
@@ -72,24 +72,26 @@ def test_an_import_says_how_far_it_has_come_while_it_goes_on(bench: Workbench, r
     upload.wait(30)
     assert upload.over
     assert [(each.source, each.identified) for each in upload.done] == [("a.jsonl", 3), ("b.jsonl", 4_000)]
-    assert bench.store.corpora.summary("mine").abstracts == 4_000
+    assert workbench.store.corpora.summary("mine").abstracts == 4_000
 
 
-def test_a_file_that_breaks_in_an_unforeseen_way_is_told_and_the_others_are_kept(bench: Workbench) -> None:
+def test_a_file_that_breaks_in_an_unforeseen_way_is_told_and_the_others_are_kept(workbench: Workbench) -> None:
     class Broken(io.BytesIO):
         def __getattribute__(self, name: str) -> Any:
             if name in ("read", "readline", "__next__", "read1", "readinto"):
                 raise RuntimeError("the disk is on fire")
             return super().__getattribute__(name)
 
-    upload = CorpusUpload(bench, "mine", [NamedFile("bad.ris", Broken()), NamedFile("b.jsonl", io.BytesIO(lines(2)))])
+    upload = CorpusUpload(
+        workbench, "mine", [NamedFile("bad.ris", Broken()), NamedFile("b.jsonl", io.BytesIO(lines(2)))]
+    )
     upload.wait(30)
     assert [each.source for each in upload.done] == ["b.jsonl"]
     assert "bad.ris could not be imported (RuntimeError)" in str(upload.faults[0])
 
 
-def test_the_page_shows_an_import_under_way_and_takes_what_it_brought(bench: Workbench, reader: Stalled) -> None:
-    upload = CorpusUpload(bench, "mine", [NamedFile("b.jsonl", io.BytesIO(lines(4_000)))])
+def test_the_page_shows_an_import_under_way_and_takes_what_it_brought(workbench: Workbench, reader: Stalled) -> None:
+    upload = CorpusUpload(workbench, "mine", [NamedFile("b.jsonl", io.BytesIO(lines(4_000)))])
     app = AppTest.from_file(str(app_root() / "app.py"), default_timeout=30)
     app.session_state[import_files._UNDER_WAY] = upload
     app.switch_page("pages/screening.py").run()

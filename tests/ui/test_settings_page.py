@@ -39,15 +39,15 @@ def test_what_lies_in_tables_is_shown_with_its_origin_and_nothing_secret(tmp_pat
 
 
 def test_the_page_names_the_database_and_leads_to_health_and_retention(
-    audited_bench: Workbench, open_page: OpenPage
+    audited_workbench: Workbench, open_page: OpenPage
 ) -> None:
     app = open_page("settings")
-    assert str(audited_bench.database) in texts(app)
+    assert str(audited_workbench.database) in texts(app)
     assert {link.proto.page for link in app.get("page_link")} >= {"health", "retention"}
 
 
 def test_settings_changed_since_the_start_are_told(
-    audited_bench: Workbench, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
+    audited_workbench: Workbench, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     app = open_page("settings")
     assert "have changed since" not in texts(app)
@@ -57,7 +57,7 @@ def test_settings_changed_since_the_start_are_told(
 
 
 def test_a_setting_that_makes_no_sense_is_named_on_the_page(
-    audited_bench: Workbench, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
+    audited_workbench: Workbench, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MASIS_MAX_ITERATIONS", "many")
     said = texts(open_page("queue"))

@@ -34,13 +34,13 @@ def test_a_run_under_way_tells_what_its_finished_calls_took() -> None:
 def test_the_overview_says_where_a_batch_would_be_sent_and_what_it_may_cost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bench = Workbench.open(tmp_path / "masis.db")
-    bench.load_demo()
-    assert batch_costs(bench, 60) == ""
+    workbench = Workbench.open(tmp_path / "masis.db")
+    workbench.load_demo()
+    assert batch_costs(workbench, 60) == ""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-loopback-0123456789abcdef")
-    bench.settings = Settings(**dict.fromkeys(ROLES, "openai"))  # type: ignore[arg-type]
-    said = batch_costs(bench, 60)
+    workbench.settings = Settings(**dict.fromkeys(ROLES, "openai"))  # type: ignore[arg-type]
+    said = batch_costs(workbench, 60)
     assert "are sent to api.openai.com." in said
     assert "at most about $" in said
     monkeypatch.delenv("OPENAI_API_KEY")
-    assert "Set OPENAI_API_KEY" in batch_costs(bench, 60)
+    assert "Set OPENAI_API_KEY" in batch_costs(workbench, 60)

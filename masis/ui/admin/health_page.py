@@ -25,7 +25,7 @@ NAMES = {"auditor": "small audit"}
 _TESTED = "models-tested"
 
 
-def show_health(bench: Workbench) -> None:
+def show_health(workbench: Workbench) -> None:
     """The page of health."""
     st.title("Health")
     with st.spinner("Looking at everything"):
@@ -36,7 +36,7 @@ def show_health(bench: Workbench) -> None:
         found = (*(item for item in found if item.name != "models"), *tested)
     with st.container(horizontal=True, vertical_alignment="center"):
         st.button("Look again", icon=":material/refresh:", on_click=_look)
-        st.button("Test the models", icon=":material/bolt:", on_click=_ask, args=(bench,), help=_ASKING)
+        st.button("Test the models", icon=":material/bolt:", on_click=_ask, args=(workbench,), help=_ASKING)
         st.caption(f"Looked at {_time(checked)}; {_asked(tested)}.")
     health_list({"sound": all(item.ok for item in found), "groups": groups(found)}, key="health")
     st.caption(
@@ -93,16 +93,16 @@ def _look() -> None:
     st.session_state.pop(_TESTED, None)
 
 
-def _ask(bench: Workbench) -> None:
+def _ask(workbench: Workbench) -> None:
     with st.spinner("Asking each model for a word"):
-        st.session_state[_TESTED] = bench.check_models()
+        st.session_state[_TESTED] = workbench.check_models()
 
 
-def health_notice(bench: Workbench) -> None:
+def health_notice(workbench: Workbench) -> None:
     """In the frame, if the last look found something wrong or the disk is full: that, and the way to the page."""
     last = REPORTS.latest()
     wrong = [item.name for item in last.report.items if not item.ok] if last else []
-    if not (disk := of_disk(bench.database)).ok and disk.name not in wrong:
+    if not (disk := of_disk(workbench.database)).ok and disk.name not in wrong:
         wrong.append(disk.name)
     if wrong:
         with st.container(key="health-notice", horizontal=True, vertical_alignment="center"):

@@ -97,15 +97,15 @@ def _look_at(database: Path, settings: Settings) -> HealthReport:
     if not database.exists():
         return before_the_first_case(database, settings, ask_models=False)
     try:
-        bench = Workbench.open(database, settings, unguarded="open")
+        workbench = Workbench.open(database, settings, unguarded="open")
     except StoreError as error:
         return unopened(error, database, settings, ask_models=False)
     try:
-        return bench.health()
+        return workbench.health()
     except StoreError as error:
         return unopened(error, database, settings, ask_models=False)
     finally:
-        bench.store.close()
+        workbench.store.close()
 
 
 REPORTS = HealthReports(look_at, served_database)

@@ -28,34 +28,34 @@ EXECUTIONS = 25
 CONFIRMED_BY = "remove"
 
 
-def show_retention(bench: Workbench) -> None:
+def show_retention(workbench: Workbench) -> None:
     """The page of retention."""
     st.title("Retention")
-    days = bench.settings.retention_days
+    days = workbench.settings.retention_days
     held = f"for {spoken(days, 'day')}" if days else "for ever"
-    own = " It works by itself once a day." if bench.settings.retention_auto and days else ""
+    own = " It works by itself once a day." if workbench.settings.retention_auto and days else ""
     st.markdown(
         f"Audits and screenings are kept {held} (`retention_days`).{own} What people decided on is kept for good, "
         "unless you say otherwise here. Cases, decisions, the figures of every audit and the log of executions stay in "
         "any case."
     )
-    plan = _looked(bench, _asked(days))
+    plan = _looked(workbench, _asked(days))
     st.subheader("What is past its time")
     purge_plan(plan_data(plan), key="purge-plan")
     if plan.goes:
-        _removal(bench, plan)
+        _removal(workbench, plan)
     _told()
-    _history(bench)
-    _executions(bench)
+    _history(workbench)
+    _executions(workbench)
 
 
-def _looked(bench: Workbench, rule: RetentionRule) -> PurgePlan:
+def _looked(workbench: Workbench, rule: RetentionRule) -> PurgePlan:
     """What the rule would do now; looked at a moment ago for this page, it isn't looked for again at every key."""
     held: tuple[float, PurgePlan] | None = st.session_state.get(_LOOKED)
     if held is not None and time.monotonic() - held[0] < LOOKED_FOR_S and _alike(held[1].rule, rule):
         return held[1]
     with st.spinner("Looking what is past its time"):
-        plan = planned(bench, rule)
+        plan = planned(workbench, rule)
     st.session_state[_LOOKED] = (time.monotonic(), plan)
     return plan
 
@@ -145,7 +145,7 @@ def size_words(size: int) -> str:
     return f"{size / 1e6:,.1f} MB" if size >= 1e6 else f"{size / 1e3:,.0f} kB"
 
 
-def _removal(bench: Workbench, plan: PurgePlan) -> None:
+def _removal(workbench: Workbench, plan: PurgePlan) -> None:
     """Removing it: by a name, and by typing a word, so that no single click does it."""
     with st.form("purge", border=True):
         st.markdown(
@@ -163,13 +163,13 @@ def _removal(bench: Workbench, plan: PurgePlan) -> None:
         return
     if typed.strip().casefold() != CONFIRMED_BY:
         st.warning(f"Nothing was removed: type “{CONFIRMED_BY}” first.", icon=":material/warning:")
-    elif (name := name_reviewer(bench, by)) is None:
+    elif (name := name_reviewer(workbench, by)) is None:
         st.warning("Nothing was removed: say who you are first.", icon=":material/warning:")
     else:
-        _remove(bench, shown if _alike(shown, plan.rule) else plan.rule, len(plan.goes), name)
+        _remove(workbench, shown if _alike(shown, plan.rule) else plan.rule, len(plan.goes), name)
 
 
-def _remove(bench: Workbench, rule: RetentionRule, total: int, by: str) -> None:
+def _remove(workbench: Workbench, rule: RetentionRule, total: int, by: str) -> None:
     bar = st.progress(0.0, "Removing")
 
     def move(to: int) -> None:
@@ -177,7 +177,7 @@ def _remove(bench: Workbench, rule: RetentionRule, total: int, by: str) -> None:
 
     st.session_state.pop(_LOOKED, None)
     try:
-        done = purge(bench, rule, by=by, how="page", on_batch=move)
+        done = purge(workbench, rule, by=by, how="page", on_batch=move)
     except StoreError as error:
         st.error("Not all of it could be removed now. What was removed is recorded below.", icon=":material/error:")
         st.text(str(error))
@@ -204,9 +204,9 @@ def _told() -> None:
         st.caption(f"{size}{f' It did not give all room back: {done.shrunk.why_not}.' if done.shrunk.why_not else ''}")
 
 
-def _history(bench: Workbench) -> None:
+def _history(workbench: Workbench) -> None:
     st.subheader("What was removed")
-    purges = bench.store.purges.history()
+    purges = workbench.store.purges.history()
     if not purges:
         st.caption("Nothing so far. Each removal is recorded here, without a word of what was removed.")
         return
@@ -229,11 +229,11 @@ def _purge_row(each: Purge) -> dict[str, Any]:
     }
 
 
-def _executions(bench: Workbench) -> None:
+def _executions(workbench: Workbench) -> None:
     """The log of executions, which outlasts what is removed."""
     st.subheader("Log of executions")
     number = address.number("page")
-    page = bench.store.executions.page(number, EXECUTIONS)
+    page = workbench.store.executions.page(number, EXECUTIONS)
     pages = max(1, -(-page.total // EXECUTIONS))
     if not page.total:
         st.caption("No audit has ended yet. Each leaves a line here that outlasts it.")

@@ -25,18 +25,18 @@ ORIGIN: dict[str, Word] = {
 }
 
 
-def show_settings(bench: Workbench) -> None:
+def show_settings(workbench: Workbench) -> None:
     """The page of settings."""
     st.title("Settings")
     told, state = st.columns([62, 38], gap="large")
     with told:
-        _settings(bench)
+        _settings(workbench)
     with state:
         _health()
-        _database(bench)
+        _database(workbench)
 
 
-def _settings(bench: Workbench) -> None:
+def _settings(workbench: Workbench) -> None:
     loaded = load()
     st.markdown(
         "These hold for every audit unless it is given others. To change one, write it into `masis.toml` in the folder "
@@ -47,13 +47,13 @@ def _settings(bench: Workbench) -> None:
     st.text(f"Configuration file: {loaded.file.resolve() if loaded.file else 'none'}")
     for warning in loaded.warnings:
         st.text(f"Note: {warning}")
-    if loaded.settings != bench.settings:
+    if loaded.settings != workbench.settings:
         st.warning(
             "File or environment have changed since the server was started. It holds to the values shown here until "
             "it is started again.",
             icon=":material/restart_alt:",
         )
-    settings_table({"groups": setting_groups(loaded._replace(settings=bench.settings))}, key="settings-table")
+    settings_table({"groups": setting_groups(loaded._replace(settings=workbench.settings))}, key="settings-table")
 
 
 def setting_groups(loaded: Loaded) -> list[dict[str, Any]]:
@@ -90,12 +90,12 @@ def _health() -> None:
     st.page_link("pages/retention.py", label="Retention: what is kept how long", icon=":material/auto_delete:")
 
 
-def _database(bench: Workbench) -> None:
+def _database(workbench: Workbench) -> None:
     st.subheader("Database")
     st.caption("Cases, audits, decisions and drafts lie in this one file:")
-    st.text(str(bench.database))
-    states = bench.store.cases.facets().states
-    st.caption(f"{_size(bench.database)} on disk, {spoken(sum(states.values()), 'case')}")
+    st.text(str(workbench.database))
+    states = workbench.store.cases.facets().states
+    st.caption(f"{_size(workbench.database)} on disk, {spoken(sum(states.values()), 'case')}")
     rows = state_counts(states)
     if rows and (chosen := overview_head({"headline": "", "sub": "", "states": rows}, key="states")):
         st.switch_page("pages/queue.py", query_params={"state": chosen})

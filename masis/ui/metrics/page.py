@@ -23,19 +23,19 @@ RUNS_A_PAGE = 20
 SPANS = {"7": "7 days", "30": "30 days", "90": "90 days", "": "All"}
 
 
-def show_metrics(bench: Workbench) -> None:
+def show_metrics(workbench: Workbench) -> None:
     """The page of figures; of the runs behind one where the address names it."""
     st.title("Metrics")
-    span = bench.store.measures.span()
+    span = workbench.store.measures.span()
     if span is None:
         _show_none_yet()
         return
-    _controls(bench)
+    _controls(workbench)
     wanted = metrics_filter()
     if address.value("show"):
-        _runs(bench, wanted)
+        _runs(workbench, wanted)
     board = _board(
-        str(served_database()), bench.store.measures.newest(), wanted.model_dump_json(), chosen_period(), _kept()
+        str(served_database()), workbench.store.measures.newest(), wanted.model_dump_json(), chosen_period(), _kept()
     )
     if not board["rates"][0]["from"]:
         st.markdown("**No audit matches.** Choose a longer time, or fewer filters.")
@@ -93,7 +93,7 @@ def _go(way: dict[str, str]) -> None:
     st.rerun()
 
 
-def _runs(bench: Workbench, wanted: MeasureFilter) -> None:
+def _runs(workbench: Workbench, wanted: MeasureFilter) -> None:
     """The runs behind a figure."""
     picked, period, at, of = pick(), chosen_period(), address.value("at"), address.value("of")[: address.LONGEST_WORD]
     if bounds := period_of(period, at) if at else None:
@@ -102,7 +102,7 @@ def _runs(bench: Workbench, wanted: MeasureFilter) -> None:
         wanted = wanted.model_copy(update=narrower)
     if of:
         wanted = wanted.model_copy(update={"models": (of,)})
-    page = bench.store.measures.runs(wanted, picked, page=address.number("page"), size=RUNS_A_PAGE)
+    page = workbench.store.measures.runs(wanted, picked, page=address.number("page"), size=RUNS_A_PAGE)
     pages = max(1, -(-page.total // RUNS_A_PAGE))
     if address.number("page") > pages:
         address.put("page", str(pages) if pages > 1 else "")
@@ -122,7 +122,7 @@ def _runs(bench: Workbench, wanted: MeasureFilter) -> None:
             st.pagination(pages, key="runs-page", on_change=_turn_page)
 
 
-def _controls(bench: Workbench) -> None:
+def _controls(workbench: Workbench) -> None:
     by, span, since, until = st.columns([3, 4, 2, 2], vertical_alignment="bottom")
     with by:
         st.session_state["metrics-by"] = chosen_period()
@@ -143,8 +143,8 @@ def _controls(bench: Workbench) -> None:
         st.session_state["metrics-role"] = _role()
         st.selectbox("Model of the", ROLES, key="metrics-role", format_func=str.capitalize, on_change=_choose_role)
     with model:
-        _several("Model", "model", bench.store.measures.names(_role()), "Any model")
-    datasets = bench.store.measures.names("dataset")
+        _several("Model", "model", workbench.store.measures.names(_role()), "Any model")
+    datasets = workbench.store.measures.names("dataset")
     if datasets or address.words("dataset"):
         with dataset:
             _several("Data set", "dataset", datasets, "Any data set")

@@ -26,16 +26,16 @@ ORDER_SAYS: dict[QueueOrder, str] = {
 }
 
 
-def show_cases(bench: Workbench) -> None:
+def show_cases(workbench: Workbench) -> None:
     """The page of all cases."""
-    facets = bench.store.cases.facets()
+    facets = workbench.store.cases.facets()
     if not sum(facets.states.values()):
-        show_nothing_yet(bench)
+        show_nothing_yet(workbench)
         return
     st.title("Queue")
     _controls(facets)
     wanted = address.case_filter()
-    page = bench.find_cases(wanted)
+    page = workbench.find_cases(wanted)
     pages = max(1, -(-page.total // wanted.size))
     if wanted.page > pages:
         address.put("page", str(pages) if pages > 1 else "")
@@ -193,7 +193,7 @@ def _paging(pages: int, wanted: CaseFilter, total: int) -> None:
             )
 
 
-def show_nothing_yet(bench: Workbench) -> None:
+def show_nothing_yet(workbench: Workbench) -> None:
     """What a person reads who has no case yet: what one is, and two ways to get some."""
     st.title("No cases yet")
     st.markdown(
@@ -206,7 +206,7 @@ def show_nothing_yet(bench: Workbench) -> None:
         st.markdown("**Look around**")
         st.markdown("Prepared cases from ten fields, some sound, some with made-up citations, go into this database.")
         if st.button("Load the demo cases", type="primary"):
-            bench.load_demo()
+            workbench.load_demo()
             st.rerun()
     with paste.container(border=True, height="stretch"):
         st.markdown("**Audit one answer**")
@@ -222,7 +222,7 @@ def show_nothing_yet(bench: Workbench) -> None:
             wrap_lines=True,
         )
     st.caption("This database")
-    st.text(str(bench.database))
+    st.text(str(workbench.database))
 
 
 def case_row(summary: CaseSummary, parameters: dict[str, str] | None = None) -> dict[str, Any]:

@@ -31,24 +31,24 @@ WAITING = {"state": "needs_review"}
 """The list that the cases shown here are the beginning of: kept on the way, so that Next leads along it."""
 
 
-def show_overview(bench: Workbench) -> None:
+def show_overview(workbench: Workbench) -> None:
     """The page a person comes in by."""
-    facets = bench.store.cases.facets()
+    facets = workbench.store.cases.facets()
     total = sum(facets.states.values())
     if not total:
-        show_nothing_yet(bench)
+        show_nothing_yet(workbench)
         return
     _head(facets, total)
     st.space("small")
     left, right = st.columns([65, 35], gap="large")
     with left:
-        _waiting(bench, facets)
+        _waiting(workbench, facets)
     with right:
         if not facets.reviewers:
-            _first_steps(bench)
-        _unaudited(bench, facets)
-        _recent(bench)
-        _place(bench)
+            _first_steps(workbench)
+        _unaudited(workbench, facets)
+        _recent(workbench)
+        _place(workbench)
 
 
 def headline(states: dict[str, int]) -> str:
@@ -95,7 +95,7 @@ def nothing_waits(states: dict[str, int]) -> str:
     return "Nothing waits. What the audits found has been decided, or they found nothing."
 
 
-def _waiting(bench: Workbench, facets: Facets) -> None:
+def _waiting(workbench: Workbench, facets: Facets) -> None:
     st.subheader("Waiting for a decision")
     waiting = facets.states.get("needs_review", 0)
     if not waiting:
@@ -103,7 +103,7 @@ def _waiting(bench: Workbench, facets: Facets) -> None:
         st.page_link("pages/queue.py", label="All cases", icon=":material/checklist:")
         return
     st.caption("Those where citation engine, critic and judge disagree most come first.")
-    page = bench.find_cases(CaseFilter(states=("needs_review",), size=WAITING_SHOWN))
+    page = workbench.find_cases(CaseFilter(states=("needs_review",), size=WAITING_SHOWN))
     rows = [case_row(summary, WAITING) for summary in page.rows]
     if opened := case_list({"rows": rows, "compact": True}, key="waiting"):
         st.switch_page("pages/review.py", query_params={**WAITING, "case": opened})
@@ -117,9 +117,9 @@ def _waiting(bench: Workbench, facets: Facets) -> None:
         )
 
 
-def _first_steps(bench: Workbench) -> None:
+def _first_steps(workbench: Workbench) -> None:
     """A short path into one telling case, for whoever has not decided anything yet."""
-    case = _telling_case(bench)
+    case = _telling_case(workbench)
     if case is None:
         return
     with st.container(border=True):
@@ -134,14 +134,14 @@ def _first_steps(bench: Workbench) -> None:
             st.switch_page("pages/review.py", query_params={**WAITING, "case": case.id})
 
 
-def _telling_case(bench: Workbench) -> CaseSummary | None:
+def _telling_case(workbench: Workbench) -> CaseSummary | None:
     """The demo's telling case if it is here, else the most telling one that waits."""
     for case_id in _telling_ids():
         with contextlib.suppress(UnknownRecord):
-            case = bench.store.cases.summary(case_id)
+            case = workbench.store.cases.summary(case_id)
             if case.state == "needs_review":
                 return case
-    waiting = bench.find_cases(CaseFilter(states=("needs_review",), flags=("invalid_reference",), size=1)).rows
+    waiting = workbench.find_cases(CaseFilter(states=("needs_review",), flags=("invalid_reference",), size=1)).rows
     return waiting[0] if waiting else None
 
 
@@ -152,7 +152,7 @@ def _telling_ids() -> tuple[str, ...]:
     return tuple(sorted(ids, key=lambda case_id: "fabricated" not in case_id))
 
 
-def _unaudited(bench: Workbench, facets: Facets) -> None:
+def _unaudited(workbench: Workbench, facets: Facets) -> None:
     batch = audit_jobs().batch()
     unaudited = sum(facets.states.get(state, 0) for state in UNAUDITED)
     if batch is not None and batch.under_way:
@@ -163,7 +163,7 @@ def _unaudited(bench: Workbench, facets: Facets) -> None:
     with st.container(border=True):
         st.markdown(f"**{spoken(unaudited, 'case has', 'cases have')} not been audited**")
         st.caption("The audits run in the background, one after the other. You can leave this page meanwhile.")
-        if said := batch_costs(bench, unaudited):
+        if said := batch_costs(workbench, unaudited):
             st.text(said)
         if batch is not None:
             st.caption(_ended(batch))
@@ -175,16 +175,16 @@ def _unaudited(bench: Workbench, facets: Facets) -> None:
         )
 
 
-def batch_costs(bench: Workbench, unaudited: int) -> str:
+def batch_costs(workbench: Workbench, unaudited: int) -> str:
     """Where the unaudited cases would be sent and what that takes at most, reckoned from the first of them."""
-    if not uses_models(bench.settings):
+    if not uses_models(workbench.settings):
         return ""
     try:
-        where = where_it_runs(bench.settings)
-        ids = bench.find_cases(CaseFilter(states=UNAUDITED, order="oldest", size=SAMPLED)).rows
+        where = where_it_runs(workbench.settings)
+        ids = workbench.find_cases(CaseFilter(states=UNAUDITED, order="oldest", size=SAMPLED)).rows
         whole = Estimate()
         for row in ids:
-            whole = whole.plus(estimate(bench.store.cases.get(row.id), bench.settings))
+            whole = whole.plus(estimate(workbench.store.cases.get(row.id), workbench.settings))
     except MasisError as error:
         return f"A model of the settings can't be asked. {error}"
     scale = unaudited / max(1, len(ids))
@@ -215,23 +215,23 @@ def _failures(batch: Batch) -> str:
     return f"{spoken(batch.failed, 'case', 'cases')} could not be audited; each says why on its desk."
 
 
-def _recent(bench: Workbench) -> None:
+def _recent(workbench: Workbench) -> None:
     st.subheader("Decided last")
-    page = bench.store.decisions.entries(
+    page = workbench.store.decisions.entries(
         DecisionFilter(kinds=("decision", "undo", "redaction"), size=DECISIONS_SHOWN, newest_first=True)
     )
     if not page.rows:
         st.caption("No person has decided anything yet. Whatever is decided stands here and in the log, with its why.")
         return
-    rows = [entry_row(entry, around(bench, entry)) for entry in page.rows]
+    rows = [entry_row(entry, around(workbench, entry)) for entry in page.rows]
     clicked = decision_log({"brief": True, "rows": rows}, key="recent")
     if clicked.case:
         st.switch_page("pages/review.py", query_params={"case": clicked.case})
     st.page_link("pages/decisions.py", label="The whole log", icon=":material/arrow_forward:", icon_position="right")
 
 
-def _place(bench: Workbench) -> None:
+def _place(workbench: Workbench) -> None:
     st.subheader("Where it lies")
     st.caption("Cases, audits and decisions are in this one file:")
-    st.text(str(bench.database))
+    st.text(str(workbench.database))
     st.page_link("pages/settings.py", label="Settings and health", icon=":material/tune:")

@@ -27,16 +27,16 @@ from masis.ui.shell.wording import FLAG, spoken
 _LAYOUT = f"<style>{(HERE / 'review.css').read_text(encoding='utf-8')}</style>"
 
 
-def show_case(bench: Workbench, case_id: str) -> None:
+def show_case(workbench: Workbench, case_id: str) -> None:
     """The page of one case."""
     try:
-        view = bench.open_case(case_id)
+        view = workbench.open_case(case_id)
     except UnknownRecord:
         _unknown(case_id)
         return
     st.set_page_config(page_title=tab_title(view.case.query))
     st.html(_LAYOUT)
-    run, wanted = _chosen_run(bench, view)
+    run, wanted = _chosen_run(workbench, view)
     index = min(address.number("iteration"), len(run.iterations)) - 1 if run and run.iterations else 0
     busy = audit_jobs().under_way(case_id) or any(each.state == "running" for each in view.runs)
     _bar(view, run, busy=busy)
@@ -58,7 +58,7 @@ def show_case(bench: Workbench, case_id: str) -> None:
             _desk(view, run if audited else None, index, against)
         with deciding:
             shown = MACHINE_SHOWN if against is None else tuple(each for each in MACHINE_SHOWN if each != "marks")
-            decision_panel(bench, view, run, index, machine_shown=shown)
+            decision_panel(workbench, view, run, index, machine_shown=shown)
         with after:
             if run and audited:
                 _measures(run, index)
@@ -72,14 +72,14 @@ def _unknown(case_id: str) -> None:
     st.markdown("It may be in another database, or its id may be cut off in the address you followed.")
 
 
-def show_no_case(bench: Workbench) -> None:
+def show_no_case(workbench: Workbench) -> None:
     """The desk without a case: what it is for, and the shortest way to one."""
     st.title("No case is open")
     st.markdown(
         "Here one answer is judged: every citation and claim is marked, the evidence stands beside it, "
         "and your decision is kept with the reasons."
     )
-    found = bench.find_cases(waiting_in(CaseFilter(size=1)))
+    found = workbench.find_cases(waiting_in(CaseFilter(size=1)))
     first = next(iter(found.rows), None)
     with st.container(horizontal=True):
         if first and st.button(
@@ -97,13 +97,13 @@ def show_no_case(bench: Workbench) -> None:
 # --- which run, which iteration -----------------------------------------------------------------------------------
 
 
-def _chosen_run(bench: Workbench, view: CaseView) -> tuple[Run | None, str]:
+def _chosen_run(workbench: Workbench, view: CaseView) -> tuple[Run | None, str]:
     """The run the address names if it is a finished one of this case, else the newest; and the id it names."""
     wanted = address.value("run")
     if not wanted or (view.run and view.run.id == wanted):
         return view.run, wanted
     known = any(run.id == wanted and run.readable for run in view.runs)
-    return bench.store.runs.get(wanted) if known else view.run, wanted
+    return workbench.store.runs.get(wanted) if known else view.run, wanted
 
 
 def _other_run(view: CaseView, wanted: str) -> None:
@@ -315,15 +315,15 @@ def _measures(run: Run, index: int) -> None:
 @st.fragment(run_every=1.0)
 def _progress(case_id: str) -> None:
     """What the running audit has done so far; draws the whole page anew once it is over."""
-    bench, jobs = served_workbench(), audit_jobs()
+    workbench, jobs = served_workbench(), audit_jobs()
     running: RunSummary | None = next(
-        (run for run in bench.store.runs.for_case(case_id) if run.state == "running"), None
+        (run for run in workbench.store.runs.for_case(case_id) if run.state == "running"), None
     )
     if running is None and not jobs.under_way(case_id):
         st.rerun()
     with st.container(border=True):
         st.markdown("**Auditing.** The page shows the result when it is there; you can leave it meanwhile.")
-        for event in bench.store.runs.events(running.id)[-6:] if running else ():
+        for event in workbench.store.runs.events(running.id)[-6:] if running else ():
             st.text(event.message or event.kind.replace("_", " "))
         with st.container(horizontal=True):
             if running and st.button("Watch it", icon=":material/timeline:"):

@@ -18,20 +18,20 @@ from masis.ui.shell.wording import spoken
 OF: dict[Of, str] = {"first": "In the answer as it came", "chosen": "In the answer each run chose"}
 
 
-def show_compare(bench: Workbench) -> None:
+def show_compare(workbench: Workbench) -> None:
     """The page of runs: of the case in the address, else the way to one."""
     case_id = address.value("case")
     if not case_id:
-        _show_ways_in(bench)
+        _show_ways_in(workbench)
         return
     try:
-        summary = bench.store.cases.summary(case_id)
+        summary = workbench.store.cases.summary(case_id)
     except UnknownRecord:
         st.title("There is no such case")
         st.text(case_id[:500])
         st.page_link("pages/compare.py", label="Cases with several runs", icon=":material/compare_arrows:")
         return
-    runs = bench.store.runs.for_case(case_id)
+    runs = workbench.store.runs.for_case(case_id)
     if st.button("Back to the case", icon=":material/arrow_back:", type="tertiary"):
         address.open_case(case_id)
     _head(summary, len(runs))
@@ -50,7 +50,7 @@ def show_compare(bench: Workbench) -> None:
             query_params={"case": case_id},
         )
         return
-    _compared(bench, finished, left, right)
+    _compared(workbench, finished, left, right)
 
 
 def chosen_runs(finished: list[RunSummary]) -> tuple[RunSummary | None, RunSummary | None]:
@@ -91,7 +91,7 @@ def _history(runs: tuple[RunSummary, ...], left: RunSummary | None, right: RunSu
         st.switch_page("pages/review.py", query_params={"case": run.case_id, "run": run.id})
 
 
-def _compared(bench: Workbench, finished: list[RunSummary], left: RunSummary, right: RunSummary) -> None:
+def _compared(workbench: Workbench, finished: list[RunSummary], left: RunSummary, right: RunSummary) -> None:
     st.subheader("Side by side")
     names = {run.id: run_name(run) for run in finished}
     one, other = st.columns(2)
@@ -121,7 +121,8 @@ def _compared(bench: Workbench, finished: list[RunSummary], left: RunSummary, ri
             args=(left.id, right.id),
         )
     run_comparison(
-        {**compare(bench.store.runs.get(left.id), bench.store.runs.get(right.id), of), "of": OF[of]}, key="comparison"
+        {**compare(workbench.store.runs.get(left.id), workbench.store.runs.get(right.id), of), "of": OF[of]},
+        key="comparison",
     )
 
 
@@ -137,14 +138,14 @@ def _choice(title: str, side: str, names: dict[str, str], chosen: str) -> None:
     )
 
 
-def _show_ways_in(bench: Workbench) -> None:
+def _show_ways_in(workbench: Workbench) -> None:
     st.title("Compare runs")
     st.markdown(
         "Every audit of a case is kept. Where a case was audited more than once, with other settings or other models, "
         "two of its runs can be laid side by side: which settings differ, what each found, where the scores moved, "
         "and what became of the answer."
     )
-    several = bench.store.runs.cases_with_several()
+    several = workbench.store.runs.cases_with_several()
     if not several:
         st.markdown(
             "**No case has more than one run yet.** Open a case and audit it again with other settings, "
@@ -153,7 +154,7 @@ def _show_ways_in(bench: Workbench) -> None:
     st.text_input("Case", key="compare-case", placeholder="Its id", max_chars=500, on_change=_choose_case)
     if several:
         st.subheader("Cases with several runs")
-        rows = [case_row(bench.store.cases.summary(case_id), {}) for case_id in several]
+        rows = [case_row(workbench.store.cases.summary(case_id), {}) for case_id in several]
         for row in rows:
             row["href"] = address.link("compare", case=row["id"])
         if opened := case_list({"rows": rows, "compact": False}, key="several-runs"):

@@ -80,7 +80,7 @@ class _Place(NamedTuple):
 class _Desk(NamedTuple):
     """What the panel is about; fixed for one run of the page."""
 
-    bench: Workbench
+    workbench: Workbench
     view: CaseView
     run: Run | None
     at: int
@@ -98,13 +98,13 @@ class _Desk(NamedTuple):
 
 
 def decision_panel(
-    bench: Workbench, view: CaseView, run: Run | None, index: int, *, machine_shown: tuple[str, ...] = MACHINE_SHOWN
+    workbench: Workbench, view: CaseView, run: Run | None, index: int, *, machine_shown: tuple[str, ...] = MACHINE_SHOWN
 ) -> None:
     """The decision on iteration ``index`` (from 0) of ``run``, or on a case that was not audited (``run`` is None)."""
     wanted = address.case_filter()
-    place = _Place(wanted, bench.store.cases.count_matching(waiting_in(wanted)))
+    place = _Place(wanted, workbench.store.cases.count_matching(waiting_in(wanted)))
     run = run if run and run.iterations else None
-    _panel(_Desk(bench, view, run, index if run else 0, machine_shown, place))
+    _panel(_Desk(workbench, view, run, index if run else 0, machine_shown, place))
 
 
 @st.fragment
@@ -147,7 +147,7 @@ def _open_form(desk: _Desk) -> _Form:
     """The form of this case and person, opened anew where the session had another one open."""
     form: _Form | None = st.session_state.get(_FORM)
     if form is None or (form.case_id, form.reviewer) != (desk.case_id, drafter()):
-        kept = kept_form(desk.bench, desk.case_id)
+        kept = kept_form(desk.workbench, desk.case_id)
         message = form.message if form and form.case_id == desk.case_id else None
         ack = form.ack if form and form.case_id == desk.case_id else None
         form = _Form(desk.case_id, drafter(), kept.saved_at, message=message, ack=ack)
@@ -163,7 +163,7 @@ def _keep(desk: _Desk, form: _Form, posted: object) -> bool:
     if ack == form.ack or posted.get("token") in _decided(desk, form):
         return False
     try:
-        keep_form(desk.bench, desk.case_id, forms.read_fields(posted.get("fields")))
+        keep_form(desk.workbench, desk.case_id, forms.read_fields(posted.get("fields")))
     except MasisError as error:
         form.message = _Message(f"The draft could not be saved: {error}", "bad")
         return False
@@ -201,16 +201,16 @@ def _submit(desk: _Desk, form: _Form, posted: dict[str, Any]) -> None:
         return
     fields = forms.read_fields(posted.get("fields"))
     if reviewer() is None:
-        name_reviewer(desk.bench, posted.get("reviewer"))
+        name_reviewer(desk.workbench, posted.get("reviewer"))
         form.reviewer = drafter()
-    keep_form(desk.bench, desk.case_id, fields)
+    keep_form(desk.workbench, desk.case_id, fields)
     form.ack = {"mount": posted.get("mount"), "seq": posted.get("seq")}
     if missing := forms.problem(fields, desk.answer, reviewer() or ""):
         form.message = _Message(missing.message, "warn", missing.field)
         return
     seen = posted.get("seen")
     entry = submit(
-        desk.bench.store,
+        desk.workbench.store,
         forms.decision_of(
             fields,
             case_id=desk.case_id,
@@ -236,13 +236,13 @@ def _act(desk: _Desk, form: _Form, posted: dict[str, Any]) -> None:
     if posted.get("case") != desk.case_id:
         return
     if reviewer() is None and posted.get("reviewer"):
-        name_reviewer(desk.bench, posted["reviewer"])
+        name_reviewer(desk.workbench, posted["reviewer"])
         form.reviewer = drafter()
     match posted.get("kind"):
         case "undo":
             _undo(desk, form, forms.clean(posted.get("entry"), 64))
         case "discard":
-            drop_form(desk.bench, desk.case_id)
+            drop_form(desk.workbench, desk.case_id)
             form.ack = {"mount": posted.get("mount"), "seq": posted.get("seq")}
             form.renew()
             form.message = _Message("The draft is discarded.", "calm")
@@ -262,8 +262,8 @@ def _undo(desk: _Desk, form: _Form, entry_id: str) -> None:
     if reviewer() is None:
         form.message = _Message("Type your name first: an undo is kept with it too.", "warn", "reviewer")
         return
-    entry = desk.bench.store.decisions.get(entry_id)
-    take_back(desk.bench.store, entry, reviewer() or "")
+    entry = desk.workbench.store.decisions.get(entry_id)
+    take_back(desk.workbench.store, entry, reviewer() or "")
     restored = entry.decision is not None and entry.decision.reviewer == reviewer() and _restore(desk, entry.decision)
     form.renew()
     form.message = _Message(
@@ -274,12 +274,12 @@ def _undo(desk: _Desk, form: _Form, entry_id: str) -> None:
 
 def _restore(desk: _Desk, undone: Decision) -> bool:
     """Put an undone decision of one's own back into the form, unless something new has been begun there."""
-    if not kept_form(desk.bench, desk.case_id).fields.empty:
+    if not kept_form(desk.workbench, desk.case_id).fields.empty:
         return False
     code = undone.extra.get("reason_code", "")
     known = undone.verdict is not None and code in {reason.code for reason in reasons_for(undone.verdict)}
     keep_form(
-        desk.bench,
+        desk.workbench,
         desk.case_id,
         FormFields(
             verdict=undone.verdict,
@@ -303,7 +303,7 @@ def _next_waiting(desk: _Desk, form: _Form, *, skip: bool) -> None:
     skipped: list[str] = st.session_state.setdefault(_SKIPPED, [])
     if skip and desk.case_id not in skipped:
         skipped.append(desk.case_id)
-    found = next_waiting(desk.bench.store, desk.case_id, desk.place.wanted, skipped)
+    found = next_waiting(desk.workbench.store, desk.case_id, desk.place.wanted, skipped)
     if found is None and skipped:
         nothing = f"Nothing else waits in this queue but what you skipped ({spoken(len(skipped), 'case')})."
         skipped.clear()
@@ -313,7 +313,7 @@ def _next_waiting(desk: _Desk, form: _Form, *, skip: bool) -> None:
 
 
 def _beside(desk: _Desk, *, forward: bool) -> str | None:
-    return desk.bench.store.cases.beside(desk.case_id, desk.place.wanted, forward=forward)
+    return desk.workbench.store.cases.beside(desk.case_id, desk.place.wanted, forward=forward)
 
 
 def _open(form: _Form, case_id: str | None, nothing: str) -> None:
@@ -325,8 +325,8 @@ def _open(form: _Form, case_id: str | None, nothing: str) -> None:
 
 def _data(desk: _Desk, form: _Form) -> dict[str, Any]:
     """Everything the component draws."""
-    bench, view = desk.bench, desk.view
-    kept = kept_form(bench, desk.case_id)
+    workbench, view = desk.workbench, desk.view
+    kept = kept_form(workbench, desk.case_id)
     iteration = desk.run.iterations[desk.at] if desk.run else None
     history = forms.history(view.history)
     override = kept.fields.verdict == "override"
@@ -350,7 +350,7 @@ def _data(desk: _Desk, form: _Form) -> dict[str, Any]:
             for code, word in forms.VERDICTS.items()
         ],
         "reasons": forms.reasons(iteration),
-        "check": forms.check(corrected, view.case.evidence, bench.settings) if override else None,
+        "check": forms.check(corrected, view.case.evidence, workbench.settings) if override else None,
         "labels": {
             "base": forms.label_base(desk.run, desk.at),
             "rows": forms.label_rows(iteration) if iteration else [],

@@ -30,20 +30,20 @@ VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 FILTERS = ("case", "reviewer", "verdict", "kind", "source", "since", "until")
 
 
-def show_decisions(bench: Workbench) -> None:
+def show_decisions(workbench: Workbench) -> None:
     """The page of the log."""
     title, export = st.columns([5, 1], vertical_alignment="bottom")
     title.title("Decisions")
-    head = bench.store.decisions.head()
+    head = workbench.store.decisions.head()
     if not head.length:
         _show_none_yet()
         return
     with export.popover("Export", icon=":material/download:", width="stretch"):
-        _exports(bench)
-    _chain(bench, head.length, head.digest)
-    _controls(bench.store.decisions.reviewers())
+        _exports(workbench)
+    _chain(workbench, head.length, head.digest)
+    _controls(workbench.store.decisions.reviewers())
     wanted = log_filter()
-    page = bench.store.decisions.entries(wanted)
+    page = workbench.store.decisions.entries(wanted)
     pages = max(1, -(-page.total // wanted.size))
     if wanted.page > pages:
         address.put("page", str(pages) if pages > 1 else "")
@@ -53,7 +53,7 @@ def show_decisions(bench: Workbench) -> None:
         st.button("Clear filters", on_click=_clear)
         return
     _counted(page.total, narrowed=any(address.value(name) for name in FILTERS))
-    _log(bench, page.rows)
+    _log(workbench, page.rows)
     if pages > 1:
         st.session_state["log-page"] = wanted.page
         st.pagination(pages, key="log-page", on_change=_turn_page)
@@ -83,34 +83,34 @@ def _day(name: str) -> date | None:
         return None
 
 
-def around(bench: Workbench, entry: LogEntry) -> Around:
+def around(workbench: Workbench, entry: LogEntry) -> Around:
     """What belongs to an entry, asked of the store."""
     decision = entry.decision
     if decision is None:
         return Around()
-    store = bench.store
+    store = workbench.store
     named = decision.undoes or decision.extra.get("redacts")
     undone = store.decisions.get(named) if isinstance(named, str) else None
     undos = store.decisions.entries(DecisionFilter(case_id=decision.case_id, kinds=("undo",), size=200)).rows
     by = next((undo for undo in undos if undo.decision and undo.decision.undoes == entry.id), None)
-    return Around(_case(bench, decision.case_id), undone, by)
+    return Around(_case(workbench, decision.case_id), undone, by)
 
 
-def _case(bench: Workbench, case_id: str) -> CaseSummary | None:
+def _case(workbench: Workbench, case_id: str) -> CaseSummary | None:
     try:
-        return bench.store.cases.summary(case_id)
+        return workbench.store.cases.summary(case_id)
     except UnknownRecord:
         return None
 
 
-def _log(bench: Workbench, entries: tuple[LogEntry, ...]) -> None:
+def _log(workbench: Workbench, entries: tuple[LogEntry, ...]) -> None:
     opened = next((entry for entry in entries if entry.id == address.value("entry")), None)
     clicked = decision_log(
         {
             "brief": False,
-            "rows": [entry_row(entry, around(bench, entry)) for entry in entries],
+            "rows": [entry_row(entry, around(workbench, entry)) for entry in entries],
             "opened": opened.id if opened else "",
-            "detail": entry_detail(opened, _correction(bench, opened)) if opened else None,
+            "detail": entry_detail(opened, _correction(workbench, opened)) if opened else None,
         },
         key="decision-log",
     )
@@ -131,13 +131,13 @@ def _run_parameters(entry: LogEntry) -> dict[str, str]:
     return {name: text for name, text in given.items() if text}
 
 
-def _correction(bench: Workbench, entry: LogEntry) -> list[DiffPiece]:
+def _correction(workbench: Workbench, entry: LogEntry) -> list[DiffPiece]:
     """The corrected answer against the one that was shown; empty where either is unknown."""
     decision = entry.decision
     if decision is None or decision.corrected_answer is None or decision.run_id is None:
         return []
     try:
-        run = bench.store.runs.get(decision.run_id)
+        run = workbench.store.runs.get(decision.run_id)
     except StoreError:  # not finished: what was shown can't be told
         return []
     at = decision.iteration
@@ -203,7 +203,7 @@ def _pills(title: str, name: str, options: dict[str, str]) -> None:
     )
 
 
-def _chain(bench: Workbench, length: int, head: str) -> None:
+def _chain(workbench: Workbench, length: int, head: str) -> None:
     """Whether every entry fits the one before, with the figures to hold against it later."""
     asked = st.session_state.get("log-checked") == head
     if length > CHECKED_AT_ONCE and not asked:
@@ -211,7 +211,7 @@ def _chain(bench: Workbench, length: int, head: str) -> None:
         line.markdown(f":material/link: {spoken(length, 'entry', 'entries')}, head `{head[:12]}…`: not checked yet.")
         button.button("Check the log", on_click=_remember_check, args=(head,), width="stretch")
         return
-    check = bench.verify_log()
+    check = workbench.verify_log()
     if check.whole:
         st.markdown(chain_words(check))
         return
@@ -229,14 +229,14 @@ def chain_words(check: LogCheck) -> str:
     )
 
 
-def _exports(bench: Workbench) -> None:
-    counts = bench.store.cases.facets().states
+def _exports(workbench: Workbench) -> None:
+    counts = workbench.store.cases.facets().states
     too = st.checkbox("With those accepted by policy", key="export-accepted", persist_state="session")
     states: tuple[CaseState, ...] = (*DECIDED, "accepted") if too else DECIDED
     number = sum(counts.get(state, 0) for state in states)
     st.download_button(
         f"{spoken(number, 'decided case')}, JSON Lines",
-        lambda: _written(lambda out: write_decided(bench.store, out, states)),
+        lambda: _written(lambda out: write_decided(workbench.store, out, states)),
         file_name="decided-cases.jsonl",
         mime="application/jsonl",
         icon=":material/data_object:",
@@ -248,7 +248,7 @@ def _exports(bench: Workbench) -> None:
     wanted = log_filter()
     st.download_button(
         "The log as listed, CSV",
-        lambda: _written(lambda out: write_log_csv(bench.store, out, wanted)),
+        lambda: _written(lambda out: write_log_csv(workbench.store, out, wanted)),
         file_name="decision-log.csv",
         mime="text/csv",
         icon=":material/table:",
