@@ -5,8 +5,9 @@ from __future__ import annotations
 import ipaddress
 import os
 import socket
+import sys
 import tempfile
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ SHARED_DATA = Path(os.environ.get("MASIS_SHARED_DATA", ROOT.parent / "shared" / 
 BROWSER_REQUIRED = os.environ.get("MASIS_REQUIRE_BROWSER") == "1"
 BROWSER_SECONDS = 180
 SOAK_SECONDS = 3600
+MAIN = sys.modules["__main__"]
 
 
 class NetworkRefused(RuntimeError):
@@ -70,6 +72,14 @@ def _no_keys_nor_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     for variable in list(os.environ):
         if variable.endswith("_API_KEY") or variable.startswith("MASIS_"):
             monkeypatch.delenv(variable)
+
+
+@pytest.fixture(autouse=True)
+def _same_main() -> Iterator[None]:
+    """Put ``__main__`` back, which Streamlit replaces by a page: a process that is spawned later would import that."""
+    sys.modules["__main__"] = MAIN
+    yield
+    sys.modules["__main__"] = MAIN
 
 
 @pytest.fixture(scope="session")

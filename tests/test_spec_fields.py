@@ -8,6 +8,7 @@ import pytest
 from pydantic import BaseModel
 
 from masis import run_audit
+from masis.audit import run_metrics
 from masis.audit.context import AuditContext
 from masis.audit.issues import CRITIC_LOOP_TYPE
 from masis.audit.step_events import of_run
@@ -15,7 +16,7 @@ from masis.errors import CriticFailed
 from masis.llm.roles import reviser, verifier
 from masis.schema.audit import Critique, Evaluation, Issue, IssueType, Revision, Severity
 from masis.schema.case import Case
-from masis.schema.run import Iteration, Run, TerminationReason
+from masis.schema.run import Event, Iteration, Run, TerminationReason
 from masis.settings import Settings
 from tests.audit.test_loop import CASE, run
 from tests.scripted import MAJOR, ScriptedCritic, ScriptedReviser, roles, said
@@ -121,7 +122,6 @@ def test_an_evaluation() -> None:
     "REQ-CRITIC-OBS-001-DELTA",
     "REQ-CRITIC-OBS-001-PERCENT",
     "REQ-CRITIC-OBS-001-CONVERGENCE",
-    "REQ-CRITIC-OBS-001-ISSUES",
     "REQ-CRITIC-OBS-001-TOKENS",
     "REQ-CRITIC-COMP-001-FIELDS",
 )
@@ -138,9 +138,22 @@ def test_the_record_of_a_run_holds_every_metric() -> None:
     assert told["improvement_percentage"] == pytest.approx(80)
     assert second.improvement_delta == pytest.approx(0.4)
     assert found.converged is False
-    assert len(first.issues) == 1
     assert (found.usage.prompt_tokens, found.usage.completion_tokens) == (0, 0)
     assert found.case_id == CASE.id
+
+
+MINOR = MAJOR._replace(rule="minor", severity="low", description="It could be shorter.")
+
+
+@pytest.mark.spec("REQ-CRITIC-OBS-001-ISSUES")
+def test_every_issue_of_an_answer_is_counted_whatever_its_severity() -> None:
+    critic = ScriptedCritic((said(0.5, objections=(MAJOR, MINOR)), said(0.9, objections=(MINOR,)), said(0.9)))
+    events: list[Event] = []
+    found = run(critic=critic, settings=Settings(strictness="strict"), on_event=events.append)
+    assert [[issue.severity for issue in each.issues] for each in found.iterations] == [["high", "low"], ["low"]]
+    assert [(each.issues, each.major_issues) for each in run_metrics.of_run(found).iterations] == [(2, 1), (1, 0)]
+    emitted = [event.data for event in events if event.kind == "iteration_finished"]
+    assert [(data["issues"], data["major_issues"]) for data in emitted] == [(2, 1), (1, 0)]
 
 
 @pytest.mark.spec("DRAFT-CRITIQUE-TEMPERATURES")

@@ -62,27 +62,27 @@ def _histogram(name: str, unit: str, description: str, spec: str, bounds: tuple[
 
 OF_RUN: dict[Metric, OfRun] = {
     _histogram(
-        "masis.audit.loop.duration", "s", "Total refinement loop duration, by the clock on the wall", LOOP, SECONDS
+        "masis.loop.duration", "s", "Total refinement loop duration, by the clock on the wall", LOOP, SECONDS
     ): lambda run: _s(run.loop_ms),
-    _histogram("masis.audit.loop.iterations", "{iteration}", "Number of iterations per query", LOOP, (1, 2, 3, 4, 5)): (
+    _histogram("masis.loop.iterations", "{iteration}", "Number of iterations per query", LOOP, (1, 2, 3, 4, 5)): (
         lambda run: len(run.iterations)
     ),
     _histogram(
-        "masis.audit.loop.improvement_percentage",
+        "masis.loop.improvement_percentage",
         "%",
         "Improvement percentage, from the first score to the best one",
         LOOP,
         PERCENTAGES,
     ): lambda run: run.improvement_percentage,
     _histogram(
-        "masis.audit.loop.convergence_rate",
+        "masis.loop.convergence_rate",
         "1",
         "Convergence rate: the share of queries whose loop ended by convergence",
         LOOP,
         NO_OR_YES,
     ): lambda run: _yes(run.converged),
     _histogram(
-        "masis.audit.loop.needs_review_rate",
+        "masis.loop.needs_review_rate",
         "1",
         "The share of runs that a person should look at",
         "DESIGN.md, 4.3",
@@ -97,13 +97,13 @@ OF_ITERATION: dict[Metric, OfIteration] = {
         lambda it: _s(it.reviser_ms)
     ),
     _histogram(
-        "masis.audit.loop.improvement_delta",
+        "masis.loop.improvement_delta",
         "1",
         "Quality score improvement delta, between two iterations",
         LOOP,
         DELTAS,
     ): lambda it: it.improvement_delta,
-    _histogram("masis.audit.loop.issues", "{issue}", "Issue identification rate: issues per answer", LOOP, COUNTS): (
+    _histogram("masis.loop.issues", "{issue}", "Issue identification rate: issues per answer", LOOP, COUNTS): (
         lambda it: it.issues
     ),
     _histogram("masis.critic.confidence", "1", "Confidence in the answer, after the penalties", CRITIC, SHARES): (
@@ -149,10 +149,8 @@ OF_CRITIQUE: dict[Metric, OfCritique] = {
 }
 """Taken of each answer or draft as it came."""
 
-LOOP_TOKENS = Metric("masis.audit.loop.tokens", "counter", "{token}", "LLM token usage for critic loop", LOOP)
-COST = Metric(
-    "masis.audit.loop.cost", "counter", "{USD}", "Cost of calls to models, where a price is known", "DESIGN.md, 5"
-)
+LOOP_TOKENS = Metric("masis.loop.tokens", "counter", "{token}", "LLM token usage for critic loop", LOOP)
+COST = Metric("masis.loop.cost", "counter", "{USD}", "Cost of calls to models, where a price is known", "DESIGN.md, 5")
 CALL_DURATION = _histogram("gen_ai.client.operation.duration", "s", "GenAI operation duration.", GEN_AI, CALL_SECONDS)
 CALL_TOKENS = _histogram(
     "gen_ai.client.token.usage", "{token}", "Number of input and output tokens used.", GEN_AI, TOKENS

@@ -7,9 +7,10 @@ from typing import Any, get_args
 import pytest
 from pydantic import BaseModel
 
+from masis import audit_citations
 from masis.api.draft_critique import critique_draft
 from masis.schema import drafts
-from masis.schema.audit import ClaimCheck
+from masis.schema.case import Evidence
 from tests.api import asker as script
 from tests.llm import canned
 from tests.llm.scripted_asker import ScriptedAsker
@@ -87,8 +88,29 @@ def test_an_issue() -> None:
 
 @pytest.mark.spec("DRAFT-CRITIQUE-CHECK")
 def test_what_is_known_of_a_claim() -> None:
-    assert {"claim", "verdict", "confidence", "quotes", "sources", "issue"} <= set(ClaimCheck.model_fields)
-    assert isinstance(ClaimCheck.verified, property)
+    answer = "The bridge is 130 metres long. It is made of steel. It is made of steel and glass."
+    said_of_claims = script.verdicts(
+        script.verdict(1, "contradicted", 0.1, ("1", "contradicts", "120 metres long"), issue="It is 120 metres."),
+        script.verdict(2, "supported", 0.95, ("2", "supports", "made of steel")) | {"confidence": 0.7},
+        script.verdict(3, "partial", 0.5, ("2", "supports", "made of steel"), issue="Of glass nothing is known."),
+    )
+    replies = canned.ALL | {"claims_extract": script.claims(*sentences(answer)), "claims_verify": said_of_claims}
+    verifier = script.roles(ScriptedAsker(replies)).verifier
+    evidence = [Evidence(id=source["id"], text=source["content"]) for source in SOURCES]
+    claims = verifier.extract(answer, audit_citations(answer, evidence), QUERY)
+    wrong, right, half = verifier.verify(claims, evidence)
+    assert [check.claim.text for check in (wrong, right, half)] == sentences(answer)
+    assert [check.verified for check in (wrong, right, half)] == [False, True, False]
+    assert (wrong.confidence, right.confidence, half.confidence) == (0.9, 0.7, 0.9)
+    assert (wrong.support, right.support, half.support) == (0.1, 0.95, 0.5)
+    assert (wrong.sources, right.sources, half.sources) == (("1",), ("2",), ("2",))
+    assert [(quote.evidence_id, quote.text) for quote in right.quotes] == [("2", "made of steel")]
+    assert [(quote.evidence_id, quote.text) for quote in wrong.quotes] == [("1", "120 metres long")]
+    assert (wrong.issue, right.issue, half.issue) == ("It is 120 metres.", None, "Of glass nothing is known.")
+
+
+def sentences(text: str) -> list[str]:
+    return [f"{part.rstrip('.')}." for part in text.split(". ")]
 
 
 def judged(verdicts: object, content: str) -> tuple[drafts.CritiqueResult, ScriptedAsker]:

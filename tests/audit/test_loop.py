@@ -9,6 +9,7 @@ import pytest
 
 from masis.api.audits import drained
 from masis.audit import loop
+from masis.audit.evaluation import EvaluationJudgement
 from masis.errors import CriticFailed, ReviserFailed, StepError
 from masis.schema.base import Unscored
 from masis.schema.case import Case
@@ -256,12 +257,27 @@ def test_the_reviser_sees_the_answer_the_question_the_evidence_and_every_issue()
 
 
 @pytest.mark.spec("MASIS-EVAL-TELEMETRY")
-def test_the_evaluators_telemetry_has_the_fields_of_the_spec() -> None:
+def test_the_evaluators_telemetry_sends_each_score_under_its_own_name() -> None:
     events: list[Event] = []
-    run(on_event=events.append)
+    evaluator = ScriptedEvaluator(EvaluationJudgement(0.81, 0.62, 0.43, 0.24))
+    found = run(evaluator=evaluator, on_event=events.append)
     data = next(event.data for event in events if event.kind == "step_finished" and event.step == "evaluation")
     assert data["node"] == "evaluator"
-    assert {"overall_score", "faithfulness", "relevance", "completeness", "duration_ms"} <= data.keys()
+    assert (data["faithfulness"], data["relevance"], data["completeness"]) == (0.81, 0.62, 0.43)
+    assert data["reasoning_quality"] == 0.24
+    assert data["overall_score"] == pytest.approx(0.35 * 0.81 + 0.25 * 0.62 + 0.25 * 0.43 + 0.15 * 0.24, abs=5e-4)
+    assert data["duration_ms"] == pytest.approx(found.iterations[0].step_ms["evaluation"], abs=5e-4)
+    assert data["duration_ms"] > 0
+
+
+@pytest.mark.spec("MASIS-EVAL-TELEMETRY")
+def test_the_evaluators_telemetry_sends_a_score_after_the_clamps() -> None:
+    events: list[Event] = []
+    case = CASE.model_copy(update={"answer": "The bridge is 120 metres long [9]."})
+    evaluator = ScriptedEvaluator(EvaluationJudgement(0.9, 0.88, 0.72, 0.8))
+    run(case=case, settings=Settings(max_iterations=1), evaluator=evaluator, on_event=events.append)
+    data = next(event.data for event in events if event.kind == "step_finished" and event.step == "evaluation")
+    assert (data["faithfulness"], data["relevance"], data["completeness"]) == (0.4, 0.88, 0.72)
 
 
 @pytest.mark.spec("REQ-CRITIC-025", "REQ-CRITIC-COMP-001")

@@ -35,4 +35,4 @@ def test_the_example_prints_spans_within_the_callers_and_the_metrics() -> None:
         for metric in scope["metrics"]
     ]
     assert "critique_hallucination_rate" in names
-    assert "masis.audit.loop.duration" in names
+    assert "masis.loop.duration" in names

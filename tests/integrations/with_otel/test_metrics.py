@@ -30,13 +30,13 @@ SPECIFIED = {
     # specs/critic-loop.md, REQ-CRITIC-OBS-001; names are ours, kinds the spec's
     "masis.critic.duration": "s",
     "masis.reviser.duration": "s",
-    "masis.audit.loop.duration": "s",
-    "masis.audit.loop.iterations": "{iteration}",
-    "masis.audit.loop.improvement_delta": "1",
-    "masis.audit.loop.improvement_percentage": "%",
-    "masis.audit.loop.convergence_rate": "1",
-    "masis.audit.loop.issues": "{issue}",
-    "masis.audit.loop.tokens": "{token}",
+    "masis.loop.duration": "s",
+    "masis.loop.iterations": "{iteration}",
+    "masis.loop.improvement_delta": "1",
+    "masis.loop.improvement_percentage": "%",
+    "masis.loop.convergence_rate": "1",
+    "masis.loop.issues": "{issue}",
+    "masis.loop.tokens": "{token}",
     # specs/draft-critique.md, "Metrics to Track"
     "critique_hallucination_rate": "1",
     "critique_revision_rate": "1",
@@ -85,12 +85,12 @@ def test_the_values_are_those_of_the_run(seen: Seen) -> None:
     run = scripted_run()
     found = seen.metrics()
     first, second = run.iterations
-    assert (found["masis.audit.loop.iterations"].count, found["masis.audit.loop.iterations"].sum) == (1, 2)
-    assert found["masis.audit.loop.improvement_delta"].sum == pytest.approx(0.4)
-    assert found["masis.audit.loop.improvement_delta"].count == 1  # the first has nothing before it
-    assert found["masis.audit.loop.improvement_percentage"].sum == pytest.approx(100.0)
-    assert (found["masis.audit.loop.convergence_rate"].count, found["masis.audit.loop.convergence_rate"].sum) == (1, 0)
-    assert found["masis.audit.loop.issues"].sum == len(first.issues) + len(second.issues) > 0
+    assert (found["masis.loop.iterations"].count, found["masis.loop.iterations"].sum) == (1, 2)
+    assert found["masis.loop.improvement_delta"].sum == pytest.approx(0.4)
+    assert found["masis.loop.improvement_delta"].count == 1  # the first has nothing before it
+    assert found["masis.loop.improvement_percentage"].sum == pytest.approx(100.0)
+    assert (found["masis.loop.convergence_rate"].count, found["masis.loop.convergence_rate"].sum) == (1, 0)
+    assert found["masis.loop.issues"].sum == len(first.issues) + len(second.issues) > 0
     assert found["masis.critic.duration"].count == 2
     spent = first.step_ms["critique"] + second.step_ms["critique"]
     assert found["masis.critic.duration"].sum == pytest.approx(spent / 1000)
@@ -118,7 +118,7 @@ def test_tokens_are_counted_by_role_and_kind(seen: Seen) -> None:
     with ModelServer(issues="always") as server:
         run = run_audit(CASE, served(server, max_iterations=2))
     found = seen.metrics()
-    tokens = found["masis.audit.loop.tokens"]
+    tokens = found["masis.loop.tokens"]
     assert tokens.sum == run.usage.prompt_tokens + run.usage.completion_tokens
     by_role = run.usage_by_role()
     for point in tokens.points:
@@ -179,11 +179,11 @@ def test_the_store_keeps_the_same_figures(seen: Seen, tmp_path: Path) -> None:
     for name, measure, scale in (
         ("masis.critic.duration", "critic_ms", 1000),
         ("masis.reviser.duration", "reviser_ms", 1000),
-        ("masis.audit.loop.duration", "loop_ms", 1000),
-        ("masis.audit.loop.iterations", "iterations", 1),
-        ("masis.audit.loop.issues", "issues", 1),
-        ("masis.audit.loop.improvement_delta", "improvement_delta", 1),
-        ("masis.audit.loop.improvement_percentage", "improvement_percentage", 1),
+        ("masis.loop.duration", "loop_ms", 1000),
+        ("masis.loop.iterations", "iterations", 1),
+        ("masis.loop.issues", "issues", 1),
+        ("masis.loop.improvement_delta", "improvement_delta", 1),
+        ("masis.loop.improvement_percentage", "improvement_percentage", 1),
     ):
         spread = bench.store.measures.distribution(MeasureFilter(), measure, ())  # type: ignore[arg-type]
         assert found[name].count == spread.count

@@ -133,7 +133,7 @@ def test_spans_and_metrics_reach_a_collector_over_http(collector: Collector, mon
     told = {each.key: each.value for each in audit.attributes}
     assert told["masis.run.id"].string_value == run.id
     assert told["masis.total_iterations"].int_value == run.total_iterations
-    (point,) = collector.metrics["masis.audit.loop.iterations"].histogram.data_points
+    (point,) = collector.metrics["masis.loop.iterations"].histogram.data_points
     assert (point.count, point.sum) == (1, run.total_iterations)
     assert collector.metrics["critique_latency_ms"].unit == "ms"
     resource = collector.resources[0]
@@ -232,7 +232,7 @@ def test_after_ctrl_c_what_was_measured_is_sent(tmp_path: Path, collector: Colle
         under_way.communicate(timeout=60)
     assert under_way.returncode == 130
     assert [span for span in collector.spans if span.name == "invoke_workflow audit"]
-    assert "masis.audit.loop.duration" in collector.metrics
+    assert "masis.loop.duration" in collector.metrics
 
 
 def test_the_console_gets_one_object_a_line_on_stderr(tmp_path: Path) -> None:
@@ -266,7 +266,7 @@ def test_a_worker_of_the_page_sends_what_it_measured(
         worker.close()
     (run,) = [span for span in collector.spans if span.name == "invoke_workflow audit"]
     assert {each.key: each.value.string_value for each in run.attributes}["masis.run.id"] == "run-1"
-    assert "masis.audit.loop.duration" in collector.metrics
+    assert "masis.loop.duration" in collector.metrics
 
 
 def test_a_screening_of_the_page_sends_what_it_measured(
