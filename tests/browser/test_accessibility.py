@@ -102,7 +102,7 @@ def test_marks_can_be_read_against_what_lies_under_them(
     tab = open_tab(base, scheme=scheme)
     page = tab.open(f"/review?case={SHOWN}")
     page.locator(".text .mark").first.wait_for()
-    marks = page.locator(".text .mark, .text [class*='ref-'], .legend button, .legend li, article.finding *")
+    marks = page.locator(".text .mark, .text [class*='ref-'], .legend button, .legend li, article.issue *")
     colours = marks.evaluate_all(SHOWN_COLOURS)
     assert len(colours) > 10
     faint = {

@@ -46,7 +46,7 @@ def cases(count: int) -> list[Case]:
     ]
 
 
-class Desk:
+class ReviewServer:
     """A server on a database of its own that can be killed and started again on the same port."""
 
     def __init__(self, folder: Path) -> None:
@@ -100,8 +100,8 @@ class Desk:
 
 
 @pytest.fixture(scope="module")
-def desk(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
-    served = Desk(tmp_path_factory.mktemp("decide"))
+def server(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReviewServer]:
+    served = ReviewServer(tmp_path_factory.mktemp("decide"))
     served.fill(12)
     served.start()
     yield served
@@ -136,10 +136,10 @@ def until(wanted: Callable[[], bool], page: Page, what: str, seconds: int = 10) 
 
 
 def test_a_correction_is_checked_as_it_is_typed_then_kept_undone_and_decided_again(
-    desk: Desk, open_tab: OpenTab
+    server: ReviewServer, open_tab: OpenTab
 ) -> None:
     case = "bridge-00"
-    tab = open_tab(desk.base)
+    tab = open_tab(server.base)
     found = open_case(tab, case)
     found.get_by_text("Override", exact=True).click(delay=40)
     answer = found.get_by_label("Corrected answer")
@@ -163,7 +163,7 @@ def test_a_correction_is_checked_as_it_is_typed_then_kept_undone_and_decided_aga
     found.get_by_text("Reject", exact=True).click(delay=40)
     found.get_by_role("button", name="Submit").click(delay=40)
     expect(found.get_by_role("status").first).to_contain_text("Rejected.")
-    first, undo, second = desk.decisions(case)
+    first, undo, second = server.decisions(case)
     assert (first.verdict, first.reason, first.note) == ("override", "The evidence says otherwise", "It was 1931.")
     assert first.corrected_answer == "Bridge 0 is 100 metres long [chunk_1]. It was opened in 1931 [chunk_2]."
     assert (first.reviewer, first.iteration, first.run_id is not None) == ("Ada", 1, True)
@@ -174,8 +174,8 @@ def test_a_correction_is_checked_as_it_is_typed_then_kept_undone_and_decided_aga
     expect(found.locator(".entries li")).to_have_count(3)
 
 
-def test_labels_on_single_claims_and_references_go_with_the_decision(desk: Desk, open_tab: OpenTab) -> None:
-    tab = open_tab(desk.base)
+def test_labels_on_single_claims_and_references_go_with_the_decision(server: ReviewServer, open_tab: OpenTab) -> None:
+    tab = open_tab(server.base)
     found = open_case(tab, "bridge-01")
     found.get_by_text("Label single claims and references").click(delay=40)
     select = found.get_by_label(re.compile("^Reference chunk_9"))
@@ -184,12 +184,12 @@ def test_labels_on_single_claims_and_references_go_with_the_decision(desk: Desk,
     named(found)
     found.get_by_role("button", name="Submit").click(delay=40)
     expect(found.get_by_role("status").first).to_contain_text("Approved.")
-    (label,) = desk.decisions("bridge-01")[0].labels
+    (label,) = server.decisions("bridge-01")[0].labels
     assert (label.target, label.text, label.label) == ("reference", "chunk_9", "fabricated")
 
 
-def test_three_fast_clicks_on_submit_are_one_decision(desk: Desk, open_tab: OpenTab) -> None:
-    tab = open_tab(desk.base)
+def test_three_fast_clicks_on_submit_are_one_decision(server: ReviewServer, open_tab: OpenTab) -> None:
+    tab = open_tab(server.base)
     found = open_case(tab, "bridge-02")
     named(found)
     found.get_by_text("Approve", exact=True).click(delay=40)
@@ -200,18 +200,20 @@ def test_three_fast_clicks_on_submit_are_one_decision(desk: Desk, open_tab: Open
         tab.page.keyboard.press("Control+Enter")
     expect(found.get_by_role("status").first).to_contain_text("Approved.")
     tab.settle()
-    assert len(desk.decisions("bridge-02")) == 1
+    assert len(server.decisions("bridge-02")) == 1
 
 
-def test_a_decision_made_by_another_meanwhile_is_shown_and_nothing_typed_is_lost(desk: Desk, open_tab: OpenTab) -> None:
-    tab = open_tab(desk.base)
+def test_a_decision_made_by_another_meanwhile_is_shown_and_nothing_typed_is_lost(
+    server: ReviewServer, open_tab: OpenTab
+) -> None:
+    tab = open_tab(server.base)
     found = open_case(tab, "bridge-03")
     named(found)
     found.get_by_label("Note").fill(NOTE)
     found.get_by_text("Approve", exact=True).click(delay=40)
-    until(lambda: desk.drafted("bridge-03", "note") == NOTE, tab.page, "the note is drafted")
-    seen = desk.workbench.open_case("bridge-03")
-    desk.workbench.decide(
+    until(lambda: server.drafted("bridge-03", "note") == NOTE, tab.page, "the note is drafted")
+    seen = server.workbench.open_case("bridge-03")
+    server.workbench.decide(
         Decision(reviewer="Bo", case_id="bridge-03", run_id=seen.run.id if seen.run else None, verdict="escalate")
     )
     found.get_by_role("button", name="Submit").click(delay=40)
@@ -220,60 +222,62 @@ def test_a_decision_made_by_another_meanwhile_is_shown_and_nothing_typed_is_lost
     expect(found.get_by_label("Note")).to_have_value(NOTE)
     found.get_by_role("button", name="Submit").click(delay=40)
     expect(found.get_by_role("status").first).to_contain_text("Approved.")
-    assert [decision.verdict for decision in desk.decisions("bridge-03")] == ["escalate", "approve"]
+    assert [decision.verdict for decision in server.decisions("bridge-03")] == ["escalate", "approve"]
 
 
-def test_a_killed_server_loses_nothing_that_rested(desk: Desk, open_tab: OpenTab) -> None:
+def test_a_killed_server_loses_nothing_that_rested(server: ReviewServer, open_tab: OpenTab) -> None:
     case = "bridge-04"
-    tab = open_tab(desk.base)
+    tab = open_tab(server.base)
     found = open_case(tab, case)
     found.get_by_text("Override", exact=True).click(delay=40)
     answer = found.get_by_label("Corrected answer")
     answer.press("Control+End")
     answer.press_sequentially(" It spans the Tay", delay=5)
     tab.page.wait_for_timeout(2_000)  # what the promise is about: rested for two seconds, never left
-    desk.kill()
-    desk.start()
-    again = open_case(open_tab(desk.base), case)
+    server.kill()
+    server.start()
+    again = open_case(open_tab(server.base), case)
     expect(again.get_by_label("Corrected answer")).to_have_value(re.compile("It spans the Tay$"))
     expect(again.locator(".restored")).to_contain_text(re.compile(r"Draft of \d\d:\d\d restored"))
     expect(again.get_by_role("radio", name="Override")).to_be_checked()
     again.get_by_role("button", name="Discard").click(delay=40)
     expect(again.get_by_role("status").first).to_contain_text("discarded")
-    until(lambda: desk.drafted(case, "corrected") is None, tab.page, "the draft is discarded")
+    until(lambda: server.drafted(case, "corrected") is None, tab.page, "the draft is discarded")
 
 
-def test_a_page_that_outlives_its_server_hands_over_what_was_typed_meanwhile(desk: Desk, open_tab: OpenTab) -> None:
+def test_a_page_that_outlives_its_server_hands_over_what_was_typed_meanwhile(
+    server: ReviewServer, open_tab: OpenTab
+) -> None:
     case = "bridge-05"
-    tab = open_tab(desk.base)
+    tab = open_tab(server.base)
     found = open_case(tab, case)
-    desk.kill()
+    server.kill()
     found.get_by_label("Note").fill(NOTE)
     tab.page.wait_for_timeout(2_000)
-    desk.start()
-    until(lambda: desk.drafted(case, "note") == NOTE, tab.page, "the page reconnected and its draft was kept", 60)
+    server.start()
+    until(lambda: server.drafted(case, "note") == NOTE, tab.page, "the page reconnected and its draft was kept", 60)
     expect(found.get_by_label("Note")).to_have_value(NOTE)
-    desk.kill()
-    desk.start()
+    server.kill()
+    server.start()
     found.get_by_text("Approve", exact=True).click(delay=40)
     named(found)
     found.get_by_role("button", name="Submit").click(delay=40)
     expect(found.get_by_role("status").first).to_contain_text("Approved.", timeout=60_000)
-    (decision,) = desk.decisions(case)
+    (decision,) = server.decisions(case)
     assert decision.note == NOTE
 
 
-def test_a_killed_browser_loses_nothing_that_rested(desk: Desk, open_tab: OpenTab, browser: Browser) -> None:
+def test_a_killed_browser_loses_nothing_that_rested(server: ReviewServer, open_tab: OpenTab, browser: Browser) -> None:
     case = "bridge-06"
     other = browser.browser_type.launch(executable_path=installed_browser(), args=FLAGS)
     page = other.new_context().new_page()
-    page.goto(f"{desk.base}/review?case={case}")
+    page.goto(f"{server.base}/review?case={case}")
     note = panel(page).get_by_label("Note")
     note.press_sequentially(NOTE, delay=2)
     page.wait_for_timeout(2_000)
     processes = other.new_browser_cdp_session().send("SystemInfo.getProcessInfo")["processInfo"]
     os.kill(next(process["id"] for process in processes if process["type"] == "browser"), signal.SIGKILL)
-    found = open_case(open_tab(desk.base), case)
+    found = open_case(open_tab(server.base), case)
     expect(found.get_by_label("Note")).to_have_value(NOTE)
 
 
@@ -316,10 +320,10 @@ class Cable:
 
 
 def test_a_dropped_connection_loses_nothing_even_if_the_page_is_closed_before_it_is_back(
-    desk: Desk, open_tab: OpenTab
+    server: ReviewServer, open_tab: OpenTab
 ) -> None:
     case = "bridge-07"
-    cable = Cable(desk.port)
+    cable = Cable(server.port)
     tab = open_tab(f"http://127.0.0.1:{cable.port}")
     found = open_case(tab, case)
     cable.pull()
@@ -330,26 +334,26 @@ def test_a_dropped_connection_loses_nothing_even_if_the_page_is_closed_before_it
     tab.page.close()
     page.goto(f"{tab.base}/review?case={case}")
     expect(panel(page).get_by_label("Note")).to_have_value(NOTE)
-    until(lambda: desk.drafted(case, "note") == NOTE, page, "the draft reached the store")
+    until(lambda: server.drafted(case, "note") == NOTE, page, "the draft reached the store")
     tab.page = page
 
 
 def test_a_queue_that_changes_between_looking_and_clicking_opens_what_was_clicked(
-    desk: Desk, open_tab: OpenTab
+    server: ReviewServer, open_tab: OpenTab
 ) -> None:
-    tab = open_tab(desk.base)
+    tab = open_tab(server.base)
     page = tab.open("/queue?order=newest")
     link = page.locator("table.list tbody a").first
     shown = link.inner_text()
-    desk.workbench.import_cases(case.model_copy(update={"id": f"newer-{case.id}"}) for case in cases(3))
+    server.workbench.import_cases(case.model_copy(update={"id": f"newer-{case.id}"}) for case in cases(3))
     link.click(delay=40)
     tab.settle()
     expect(page.locator("h1").filter(has_text=shown).first).to_be_visible()
     assert "newer" not in page.url
 
 
-def test_the_name_is_asked_once_and_remembered_by_the_browser(desk: Desk, open_tab: OpenTab) -> None:
-    tab = open_tab(desk.base)
+def test_the_name_is_asked_once_and_remembered_by_the_browser(server: ReviewServer, open_tab: OpenTab) -> None:
+    tab = open_tab(server.base)
     found = open_case(tab, "bridge-08")
     name = found.get_by_label("Your name")
     name.fill("Grace")
@@ -362,12 +366,12 @@ def test_the_name_is_asked_once_and_remembered_by_the_browser(desk: Desk, open_t
     expect(found.get_by_label("Your name")).to_be_hidden()
 
 
-def test_hostile_text_in_every_field_stays_text(desk: Desk, open_tab: OpenTab) -> None:
+def test_hostile_text_in_every_field_stays_text(server: ReviewServer, open_tab: OpenTab) -> None:
     nasty = (
         "<img src=http://192.0.2.1/x onerror='window.hacked=1'><script>window.hacked=1</script> "
         "![](http://192.0.2.1/) \u202e \u200b '; DROP TABLE drafts; --"
     )
-    tab = open_tab(desk.base)
+    tab = open_tab(server.base)
     found = open_case(tab, "bridge-09")
     found.get_by_text("Override", exact=True).click(delay=40)
     found.get_by_label("Corrected answer").fill(nasty + " It is red [<b>9</b>].")
@@ -381,6 +385,6 @@ def test_hostile_text_in_every_field_stays_text(desk: Desk, open_tab: OpenTab) -
     expect(found.get_by_role("status").first).to_contain_text("Overridden.")
     found.get_by_text("History of this case").click(delay=40)
     expect(found.locator(".entries")).to_contain_text("<script>window.hacked=1</script>")
-    assert desk.decisions("bridge-09")[0].note == nasty
+    assert server.decisions("bridge-09")[0].note == nasty
     assert tab.page.evaluate("() => window.hacked") is None
     assert panel(tab.page).locator("img, script, iframe, form").count() == 0

@@ -83,7 +83,7 @@ def test_a_fabricated_citation_is_struck_through_and_explained(demo: str, open_t
     mark = tab.page.locator(".text .ref-fabricated")
     expect(mark).to_have_text("[chunk_99]")
     assert "line-through" in mark.evaluate("element => getComputedStyle(element).textDecorationLine")
-    finding = tab.page.locator("article.finding", has_text="names no evidence of this case")
+    finding = tab.page.locator("article.issue", has_text="names no evidence of this case")
     expect(finding).to_be_visible()
     expect(finding).to_contain_text("critical")
     expect(tab.page.get_by_text("No language model was involved", exact=False).first).to_be_visible()

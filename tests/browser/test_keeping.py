@@ -61,7 +61,7 @@ def test_what_is_past_its_time_goes_by_a_name_and_a_word_and_the_desk_says_so(
         page = tab.open(f"/review?case={cases[1]}")
         expect(page.get_by_text("was removed on")).to_be_visible()
         page.get_by_role("button", name="Audit again").click(delay=40)
-        expect(page.locator("article.finding").first).to_be_visible(timeout=60_000)
+        expect(page.locator("article.issue").first).to_be_visible(timeout=60_000)
         expect(page.get_by_text("was removed on")).to_have_count(0)
         assert len(Workbench.open(tmp_path / "old.db").open_case(cases[1]).runs) == 2
 

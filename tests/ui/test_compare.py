@@ -34,9 +34,9 @@ def test_only_the_settings_that_differ_are_told(two: tuple[Run, Run]) -> None:
     }
 
 
-def test_every_finding_stands_on_its_side_once(two: tuple[Run, Run]) -> None:
+def test_every_issue_stands_on_its_side_once(two: tuple[Run, Run]) -> None:
     left, right = two
-    groups = {group["side"]: len(group["findings"]) for group in compare(left, right, "first")["groups"]}
+    groups = {group["side"]: len(group["issues"]) for group in compare(left, right, "first")["groups"]}
     one = {issue.key for issue in left.iterations[0].issues}
     other = {issue.key for issue in right.iterations[0].issues}
     assert groups == {"left": len(one - other), "both": len(one & other), "right": len(other - one)}
@@ -45,8 +45,8 @@ def test_every_finding_stands_on_its_side_once(two: tuple[Run, Run]) -> None:
 
 def test_swapping_the_sides_swaps_everything(two: tuple[Run, Run]) -> None:
     there, back = compare(*two, "first"), compare(two[1], two[0], "first")
-    sides = {group["side"]: group["findings"] for group in there["groups"]}
-    swapped = {group["side"]: group["findings"] for group in back["groups"]}
+    sides = {group["side"]: group["issues"] for group in there["groups"]}
+    swapped = {group["side"]: group["issues"] for group in back["groups"]}
     assert sides["left"] == swapped["right"]
     assert [row["delta"] for row in there["rows"]] == [
         None if row["delta"] is None else -row["delta"] for row in back["rows"]
@@ -73,7 +73,7 @@ def test_a_run_against_itself_differs_in_nothing(two: tuple[Run, Run]) -> None:
     found = compare(two[0], two[0], "first")
     assert not found["differing"]
     assert found["same_answer"]
-    assert not any(group["findings"] for group in found["groups"] if group["side"] != "both")
+    assert not any(group["issues"] for group in found["groups"] if group["side"] != "both")
 
 
 def test_the_address_chooses_the_runs_else_the_two_newest_with_the_older_one_left(

@@ -118,6 +118,6 @@ def test_trouble_with_the_file_is_told_in_words_on_a_page_and_in_the_decision_pa
     assert "The database can't be used" in texts(overview)
     assert said in texts(overview)
     monkeypatch.setattr("masis.ui.review.decision._draw", troubled)
-    desk = page(case="docs-02-altered")
-    assert "What you typed is kept in this browser" in desk.error[0].value
-    assert said in texts(desk)
+    answer_view = page(case="docs-02-altered")
+    assert "What you typed is kept in this browser" in answer_view.error[0].value
+    assert said in texts(answer_view)

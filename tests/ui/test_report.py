@@ -54,7 +54,7 @@ class Reading(HTMLParser):
         self.words += data
 
 
-def test_the_report_holds_question_evidence_marks_findings_scores_decisions_and_versions(workbench: Workbench) -> None:
+def test_the_report_holds_question_evidence_marks_issues_scores_decisions_and_versions(workbench: Workbench) -> None:
     case = demo_case(FABRICATED)
     workbench.import_cases([case])
     run = workbench.audit(case)

@@ -27,10 +27,10 @@ def screened(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("screened") / "screened.db"
     workbench = Workbench.open(path)
     workbench.store.corpora.add_many(CORPUS, demo_abstracts(), source="demo")
-    desk = ScreeningDesk(workbench)
+    answer_view = ScreeningDesk(workbench)
     for name in ("htn", "b12", "ery"):
         settings = workbench.settings.model_copy(update={"screening_retrieve": ASKED[name].retrieve})
-        desk.screen(ASKED[name].question, (SOURCE,), settings=settings, screening_id=name)
+        answer_view.screen(ASKED[name].question, (SOURCE,), settings=settings, screening_id=name)
     workbench.store.database.connection().execute("PRAGMA wal_checkpoint(TRUNCATE)")
     workbench.store.close()
     return path

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import streamlit as st
 
-from masis.ui.review.answer_view import DeskData
+from masis.ui.review.answer_view import AnswerViewData
 
 HERE = Path(__file__).parent
 
@@ -30,7 +30,7 @@ def registered(name: str, *parts: str) -> Callable[..., Any]:
     )
 
 
-_DESK = registered("desk", "desk_parts")
+_ANSWER_VIEW = registered("answer_view")
 _CASE_LIST = registered("case_list")
 _CASE_HEAD = registered("case_head")
 _SCORES = registered("scores")
@@ -38,12 +38,12 @@ _FOLLOW = registered("follow")
 _STORY = registered("story")
 
 
-def reading_desk(data: DeskData, *, key: str) -> int | None:
-    """The answer with its marks, its findings, what changed, and the evidence beside it.
+def show_answer_view(data: AnswerViewData, *, key: str) -> int | None:
+    """The answer with its marks, its issues, what changed, and the evidence beside it.
 
     Returns how many chunks of evidence are drawn where more were just asked for.
     """
-    more = _DESK(data=data, key=key, on_more_change=_nothing).more
+    more = _ANSWER_VIEW(data=data, key=key, on_more_change=_nothing).more
     return more if isinstance(more, int) else None
 
 
@@ -64,7 +64,7 @@ def score_table(data: Mapping[str, Any], *, key: str) -> None:
 
 
 def follow_list(data: Mapping[str, Any], *, key: str) -> None:
-    """The findings of a run, followed from iteration to iteration."""
+    """The issues of a run, followed from iteration to iteration."""
     _FOLLOW(data=data, key=key)
 
 

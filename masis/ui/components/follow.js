@@ -8,11 +8,11 @@ export default function ({ data, parentElement }) {
   root.replaceChildren()
   root.tabIndex = 0
   root.setAttribute("role", "region")
-  root.setAttribute("aria-label", "Findings across iterations")
+  root.setAttribute("aria-label", "Issues across iterations")
   const table = make("table")
   table.append(make("thead"), make("tbody"))
   const head = make("tr")
-  const corner = make("th", "", "Finding")
+  const corner = make("th", "", "Issue")
   corner.scope = "col"
   head.append(corner)
   data.columns.forEach((title, index) => {
@@ -44,5 +44,5 @@ export default function ({ data, parentElement }) {
     table.tBodies[0].append(line)
   }
   root.append(table)
-  if (data.left_out) root.append(make("p", "dim", `and ${data.left_out.toLocaleString("en")} more findings`))
+  if (data.left_out) root.append(make("p", "dim", `and ${data.left_out.toLocaleString("en")} more issues`))
 }

@@ -59,19 +59,19 @@ export default function ({ data, parentElement }) {
   scroll.append(table)
   scored.append(scroll)
 
-  const found = section(`Findings: ${data.of.toLowerCase()}`)
+  const found = section(`Issues: ${data.of.toLowerCase()}`)
   const groups = make("div", "groups")
   for (const group of data.groups) {
     const box = make("div", `group-${group.side}`)
-    box.append(make("h4", "", `${group.label.text}: ${group.findings.length}`))
-    for (const each of group.findings) {
-      const card = make("article", `finding tone-${each.label.tone}`)
+    box.append(make("h4", "", `${group.label.text}: ${group.issues.length}`))
+    for (const each of group.issues) {
+      const card = make("article", `issue tone-${each.label.tone}`)
       card.append(make("span", "severity", each.severity), make("b", "", each.label.text), make("p", "", each.description))
       if (each.quote) card.append(make("p", "quote", each.quote))
       if (each.why) card.append(make("p", "dim", each.why))
       box.append(card)
     }
-    if (!group.findings.length) box.append(make("p", "dim note", "None"))
+    if (!group.issues.length) box.append(make("p", "dim note", "None"))
     groups.append(box)
   }
   found.append(groups)

@@ -212,7 +212,7 @@ def _ended(batch: Batch) -> str:
 
 
 def _failures(batch: Batch) -> str:
-    return f"{spoken(batch.failed, 'case', 'cases')} could not be audited; each says why on its desk."
+    return f"{spoken(batch.failed, 'case', 'cases')} could not be audited; the page of each says why."
 
 
 def _recent(workbench: Workbench) -> None:

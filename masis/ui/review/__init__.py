@@ -1,1 +1,1 @@
-"""One case on the desk: the marked answer, evidence, issues, scores, decisions, comparison, report."""
+"""The page of one case: the marked answer, evidence, issues, scores, decisions, comparison, report."""

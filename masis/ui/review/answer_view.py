@@ -1,4 +1,4 @@
-"""What the reading desk shows, as plain data: the answer cut into marked pieces, the findings, the evidence.
+"""What the answer view shows, as plain data: the answer cut into marked pieces, the issues, the evidence.
 
 Pure: a case and one iteration of a run in, JSON-ready values out. Python counts characters as code points, JavaScript
 as UTF-16 units: so texts are cut here (``marks.py``) and travel as pieces, never as offsets.
@@ -25,12 +25,12 @@ from masis.ui.shell.wording import label as label
 EVIDENCE_SHOWN = 200
 """Chunks drawn at once. Those cited or bearing a claim come first where there are more."""
 
-FINDINGS_SHOWN = 300
-"""Findings the browser is given; the most severe ones where there are more."""
+ISSUES_SHOWN = 300
+"""Issues the browser is given; the most severe ones where there are more."""
 
 SEVERITIES = get_args(Severity)
 LONGEST_SENTENCE = 700
-"""Characters of a finding's words; the answer beside it has the rest."""
+"""Characters of an issue's words; the answer beside it has the rest."""
 
 CLAIM_RULES = {
     "contradicted_claim",
@@ -43,7 +43,7 @@ CLAIM_RULES = {
 }
 
 
-class Finding(TypedDict):
+class IssueData(TypedDict):
     """One objection with its number in the answer."""
 
     number: int
@@ -59,7 +59,7 @@ class Finding(TypedDict):
 
 
 class Fixed(TypedDict):
-    """A finding of the iteration before that is gone."""
+    """An issue of the iteration before that is gone."""
 
     label: LabelData
     description: str
@@ -102,8 +102,8 @@ class LegendEntry(TypedDict):
     count: int
 
 
-class DeskData(TypedDict):
-    """Everything the reading desk draws."""
+class AnswerViewData(TypedDict):
+    """Everything the answer view draws."""
 
     version: str
     question: str
@@ -111,8 +111,8 @@ class DeskData(TypedDict):
     pieces: list[Piece]
     claims: list[ClaimData]
     references: list[ReferenceData]
-    findings: list[Finding]
-    findings_total: int
+    issues: list[IssueData]
+    issues_total: int
     nothing_found: str
     fixed: list[Fixed]
     difference: Difference | None
@@ -124,8 +124,8 @@ class DeskData(TypedDict):
     audited: bool
 
 
-def unaudited_desk(case: Case, version: str, *, shown: int = EVIDENCE_SHOWN) -> DeskData:
-    """The desk of a case that no audit has looked at: plain answer, plain evidence, ``shown`` chunks of it."""
+def unaudited_answer_view(case: Case, version: str, *, shown: int = EVIDENCE_SHOWN) -> AnswerViewData:
+    """The answer view of a case that no audit has looked at: plain answer, plain evidence, ``shown`` chunks of it."""
     return {
         "version": f"{version}/{shown}",
         "question": case.query,
@@ -133,8 +133,8 @@ def unaudited_desk(case: Case, version: str, *, shown: int = EVIDENCE_SHOWN) -> 
         "pieces": [{"text": case.answer}] if case.answer else [],
         "claims": [],
         "references": [],
-        "findings": [],
-        "findings_total": 0,
+        "issues": [],
+        "issues_total": 0,
         "nothing_found": "",
         "fixed": [],
         "difference": None,
@@ -147,14 +147,16 @@ def unaudited_desk(case: Case, version: str, *, shown: int = EVIDENCE_SHOWN) -> 
     }
 
 
-def desk(case: Case, run: Run, index: int, *, against: int | None = None, shown: int = EVIDENCE_SHOWN) -> DeskData:
-    """The desk of iteration ``index`` (from 0) of a run of the case, ``shown`` chunks of evidence drawn.
+def answer_view(
+    case: Case, run: Run, index: int, *, against: int | None = None, shown: int = EVIDENCE_SHOWN
+) -> AnswerViewData:
+    """The answer view of iteration ``index`` (from 0) of a run of the case, ``shown`` chunks of evidence drawn.
 
     ``against`` is another iteration whose answer is compared with this one's, the earlier one first.
     """
     iteration = run.iterations[index]
     followed = follow(run.iterations)
-    findings, spans = _findings(iteration, course_at(followed, index) if index else {})
+    issues, spans = _issues(iteration, course_at(followed, index) if index else {})
     marks = reference_marks(iteration)
     revision = run.iterations[index - 1].revision if index else None
     return {
@@ -164,9 +166,9 @@ def desk(case: Case, run: Run, index: int, *, against: int | None = None, shown:
         "pieces": list(answer_pieces(iteration, marks, spans)),
         "claims": claims(iteration),
         "references": references(iteration, marks),
-        "findings": findings,
-        "findings_total": len(findings),
-        "nothing_found": "" if findings else nothing_found(iteration),
+        "issues": issues,
+        "issues_total": len(issues),
+        "nothing_found": "" if issues else nothing_found(iteration),
         "fixed": list(_fixed(followed, index)),
         "difference": None if against is None else difference(run, index, against),
         "evidence": _evidence(case, iteration, shown),
@@ -181,13 +183,13 @@ def desk(case: Case, run: Run, index: int, *, against: int | None = None, shown:
     }
 
 
-def for_browser(data: DeskData) -> DeskData:
-    """The desk without the least severe of very many findings, of which no page can show all; numbers stay."""
-    if len(data["findings"]) <= FINDINGS_SHOWN:
+def for_browser(data: AnswerViewData) -> AnswerViewData:
+    """The answer view without the least severe of very many issues, of which no page can show all; numbers stay."""
+    if len(data["issues"]) <= ISSUES_SHOWN:
         return data
-    by_weight = sorted(data["findings"], key=lambda finding: SEVERITIES.index(finding["severity"]))
-    kept = {finding["number"] for finding in by_weight[:FINDINGS_SHOWN]}
-    return {**data, "findings": [finding for finding in data["findings"] if finding["number"] in kept]}
+    by_weight = sorted(data["issues"], key=lambda issue: SEVERITIES.index(issue["severity"]))
+    kept = {issue["number"] for issue in by_weight[:ISSUES_SHOWN]}
+    return {**data, "issues": [issue for issue in data["issues"] if issue["number"] in kept]}
 
 
 def difference(run: Run, index: int, other: int) -> Difference:
@@ -209,7 +211,7 @@ def _fixed(followed: Iterable[Followed], index: int) -> Iterator[Fixed]:
             yield {"label": label(rule_word(issue.rule)), "description": _shortened(issue.description)}
 
 
-def _findings(iteration: Iteration, courses: dict[str, Course]) -> tuple[list[Finding], list[Span | None]]:
+def _issues(iteration: Iteration, courses: dict[str, Course]) -> tuple[list[IssueData], list[Span | None]]:
     """The issues numbered from 1: those with a place in the order of the answer, then those about the whole of it."""
     length = len(iteration.answer)
 
@@ -218,11 +220,11 @@ def _findings(iteration: Iteration, courses: dict[str, Course]) -> tuple[list[Fi
         return (length + 1, 0) if issue.end is None or issue.start is None else (issue.end, -issue.start)
 
     places = {(check.claim.start, check.claim.end): index for index, check in enumerate(iteration.claims)}
-    findings: list[Finding] = []
+    issues: list[IssueData] = []
     spans: list[Span | None] = []
     for number, issue in enumerate(sorted(iteration.issues, key=place), 1):
         span = Span(issue.start, issue.end) if issue.start is not None and issue.end is not None else None
-        finding: Finding = {
+        data: IssueData = {
             "number": number,
             "label": label(rule_word(issue.rule)),
             "severity": issue.severity,
@@ -233,12 +235,12 @@ def _findings(iteration: Iteration, courses: dict[str, Course]) -> tuple[list[Fi
             "placed": span is not None,
         }
         if issue.rule in CLAIM_RULES and (claim := places.get((issue.start, issue.end))) is not None:
-            finding["claim"] = claim
+            data["claim"] = claim
         if course := courses.get(issue.id):
-            finding["course"] = label(COURSE[course])
-        findings.append(finding)
+            data["course"] = label(COURSE[course])
+        issues.append(data)
         spans.append(span)
-    return findings, spans
+    return issues, spans
 
 
 def _shortened(text: str) -> str:

@@ -1,4 +1,4 @@
-"""The review desk of one case: where it stands, the answer with its marks beside the evidence, iterations, scores."""
+"""The page of one case: its state, the answer with its marks beside the evidence, iterations, scores."""
 
 from __future__ import annotations
 
@@ -11,10 +11,18 @@ from masis.schema.run import Run
 from masis.services import CaseView, Workbench
 from masis.services.reviews import waiting_in
 from masis.store.records import CaseFilter, RunSummary
-from masis.ui.components import HERE, case_head, follow_list, loop_story, reading_desk, score_table
+from masis.ui.components import HERE, case_head, follow_list, loop_story, score_table, show_answer_view
 from masis.ui.jobs.audit_jobs import audit_jobs
 from masis.ui.review import scores
-from masis.ui.review.answer_view import EVIDENCE_SHOWN, DeskData, desk, for_browser, label, state_label, unaudited_desk
+from masis.ui.review.answer_view import (
+    EVIDENCE_SHOWN,
+    AnswerViewData,
+    answer_view,
+    for_browser,
+    label,
+    state_label,
+    unaudited_answer_view,
+)
 from masis.ui.review.decision import MACHINE_SHOWN, decision_panel
 from masis.ui.review.issue_history import follow_table
 from masis.ui.review.report_button import report_button
@@ -55,7 +63,7 @@ def show_case(workbench: Workbench, case_id: str) -> None:
         with reading:
             if not audited and not busy:
                 _not_audited(run, view.runs)
-            _desk(view, run if audited else None, index, against)
+            _answer_view(view, run if audited else None, index, against)
         with deciding:
             shown = MACHINE_SHOWN if against is None else tuple(each for each in MACHINE_SHOWN if each != "marks")
             decision_panel(workbench, view, run, index, machine_shown=shown)
@@ -73,7 +81,7 @@ def _unknown(case_id: str) -> None:
 
 
 def show_no_case(workbench: Workbench) -> None:
-    """The desk without a case: what it is for, and the shortest way to one."""
+    """The page without a case: what it is for, and the shortest way to one."""
     st.title("No case is open")
     st.markdown(
         "Here one answer is judged: every citation and claim is marked, the evidence stands beside it, "
@@ -250,7 +258,7 @@ def _iteration_name(run: Run, index: int) -> str:
     return f"{name}, chosen" if index == run.best and len(run.iterations) > 1 else name
 
 
-# --- what is on the desk ------------------------------------------------------------------------------------------
+# --- what is on the page ------------------------------------------------------------------------------------------
 
 
 def _head(view: CaseView, run: Run | None, *, running: bool) -> None:
@@ -286,25 +294,25 @@ def _not_audited(run: Run | None, runs: tuple[RunSummary, ...]) -> None:
         st.text(warning.message)
 
 
-def _desk(view: CaseView, run: Run | None, index: int, against: int | None) -> None:
+def _answer_view(view: CaseView, run: Run | None, index: int, against: int | None) -> None:
     place = f"evidence/{view.case.id}"
     shown: int = st.session_state.get(place, EVIDENCE_SHOWN)
-    data: DeskData = (
-        desk(view.case, run, index, against=against, shown=shown)
+    data: AnswerViewData = (
+        answer_view(view.case, run, index, against=against, shown=shown)
         if run
-        else unaudited_desk(view.case, f"{view.case.id}/plain", shown=shown)
+        else unaudited_answer_view(view.case, f"{view.case.id}/plain", shown=shown)
     )
-    more = reading_desk(for_browser(data), key="desk")
+    more = show_answer_view(for_browser(data), key="answer-view")
     if more is not None and more >= shown:
         st.session_state[place] = shown + EVIDENCE_SHOWN
         st.rerun()
 
 
 def _measures(run: Run, index: int) -> None:
-    """How the iterations went: the findings followed, the scores and where they come from, why the loop stopped."""
+    """How the iterations went: the issues followed, the scores and where they come from, why the loop stopped."""
     loop_story(story(run, index), key="story")
     if len(run.iterations) > 1:
-        st.subheader("Findings across iterations")
+        st.subheader("Issues across iterations")
         follow_list(follow_table(run, index), key="follow")
     st.subheader("Scores")
     if len(run.iterations) > 1:

@@ -1,4 +1,4 @@
-"""Two runs of one case side by side, as plain data: settings, scores, findings, answers. Pure."""
+"""Two runs of one case side by side, as plain data: settings, scores, issues, answers. Pure."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from masis.ui.shell.wording import SCORE, STOPPED, Word, rule_word, spoken
 
 Side = Literal["left", "right", "both"]
 Of = Literal["first", "chosen"]
-"""Which answer's findings are compared: the one as it came, or the one each run chose."""
+"""Which answer's issues are compared: the original one, or the one each run chose."""
 
 LONGEST_TEXT = 400
-"""Characters of a finding that are shown; the desk has the rest."""
+"""Characters of an issue that are shown; the case page has the rest."""
 
 RUN_STATE: dict[str, Word] = {
     "running": Word("Under way", "busy"),
@@ -77,7 +77,7 @@ class ScoreRow(TypedDict):
 
 
 class FoundIn(TypedDict):
-    """A finding and the side it is on."""
+    """Describe an issue for one column of the comparison."""
 
     label: LabelData
     severity: str
@@ -86,12 +86,12 @@ class FoundIn(TypedDict):
     why: str
 
 
-class FindingGroup(TypedDict):
-    """The findings of one side, or of both."""
+class IssueGroup(TypedDict):
+    """The issues of one side, or of both."""
 
     side: Side
     label: LabelData
-    findings: list[FoundIn]
+    issues: list[FoundIn]
 
 
 class Comparison(TypedDict):
@@ -103,7 +103,7 @@ class Comparison(TypedDict):
     same_content: bool
     columns: dict[str, list[ScoreColumn]]
     rows: list[ScoreRow]
-    groups: list[FindingGroup]
+    groups: list[IssueGroup]
     answer: list[dict[str, str]]
     same_answer: bool
 
@@ -211,8 +211,8 @@ def _of(run: Run, of: Of) -> Iteration | None:
     return (run.iterations[0] if run.iterations else None) if of == "first" else run.best_iteration
 
 
-def _groups(left: Iteration | None, right: Iteration | None) -> list[FindingGroup]:
-    """Findings by side. The same words with the same fault are the same finding, whatever run found it."""
+def _groups(left: Iteration | None, right: Iteration | None) -> list[IssueGroup]:
+    """Group issues by side; issues with the same key are the same issue, whichever run raised them."""
     one = {issue.key: issue for issue in (left.issues if left else ())}
     other = {issue.key: issue for issue in (right.issues if right else ())}
     sides: dict[Side, list[Issue]] = {
@@ -221,7 +221,7 @@ def _groups(left: Iteration | None, right: Iteration | None) -> list[FindingGrou
         "right": [issue for key, issue in other.items() if key not in one],
     }
     return [
-        {"side": side, "label": label(SIDE_WORD[side]), "findings": [_found(issue) for issue in issues]}
+        {"side": side, "label": label(SIDE_WORD[side]), "issues": [_found(issue) for issue in issues]}
         for side, issues in sides.items()
     ]
 

@@ -31,7 +31,7 @@ from masis.ui.shell.served_database import served_database
 from masis.ui.shell.wording import spoken
 
 MACHINE_SHOWN = ("marks", "findings", "verdicts", "scores")
-"""What of the machine's verdict the desk shows unless its caller says otherwise; kept with every decision."""
+"""What of the machine's verdict the page shows by default; stored with every decision, so the words never change."""
 
 _FORM = "decision-form"
 _SKIPPED = "skipped-cases"
@@ -77,7 +77,7 @@ class _Place(NamedTuple):
     waiting: int
 
 
-class _Desk(NamedTuple):
+class _PanelContext(NamedTuple):
     """What the panel is about; fixed for one run of the page."""
 
     workbench: Workbench
@@ -93,7 +93,7 @@ class _Desk(NamedTuple):
 
     @property
     def answer(self) -> str:
-        """The answer on the desk."""
+        """The answer shown."""
         return self.run.iterations[self.at].answer if self.run else self.view.case.answer or ""
 
 
@@ -104,15 +104,15 @@ def decision_panel(
     wanted = address.case_filter()
     place = _Place(wanted, workbench.store.cases.count_matching(waiting_in(wanted)))
     run = run if run and run.iterations else None
-    _panel(_Desk(workbench, view, run, index if run else 0, machine_shown, place))
+    _panel(_PanelContext(workbench, view, run, index if run else 0, machine_shown, place))
 
 
 @st.fragment
-def _panel(desk: _Desk) -> None:
+def _panel(context: _PanelContext) -> None:
     """The panel, drawn again by itself; then nobody but it can say that the database is out of reach."""
     try:
         with damage_told(served_database()):
-            _draw(desk)
+            _draw(context)
     except StoreError as error:
         st.error(
             "The database can't be used just now. What you typed is kept in this browser.", icon=":material/error:"
@@ -120,50 +120,50 @@ def _panel(desk: _Desk) -> None:
         st.text(str(error))
 
 
-def _draw(desk: _Desk) -> None:
-    form = _open_form(desk)
-    key = f"decision-{hashlib.sha256(desk.case_id.encode()).hexdigest()[:16]}"
-    _keep(desk, form, st.session_state.get(key, {}).get("draft"))
+def _draw(context: _PanelContext) -> None:
+    form = _open_form(context)
+    key = f"decision-{hashlib.sha256(context.case_id.encode()).hexdigest()[:16]}"
+    _keep(context, form, st.session_state.get(key, {}).get("draft"))
     posted = _COMPONENT(
-        data=_data(desk, form),
+        data=_data(context, form),
         key=key,
         on_draft_change=_nothing,
         on_submit_change=_nothing,
         on_act_change=_nothing,
     )
     # a page that outlived its server posts again what this session has not seen yet
-    kept_late = _keep(desk, form, posted.draft)
+    kept_late = _keep(context, form, posted.draft)
     if isinstance(posted.submit, dict):
-        _say_errors(form, lambda: _submit(desk, form, posted.submit))
+        _say_errors(form, lambda: _submit(context, form, posted.submit))
         st.rerun()
     if isinstance(posted.act, dict):
-        _say_errors(form, lambda: _act(desk, form, posted.act))
+        _say_errors(form, lambda: _act(context, form, posted.act))
         st.rerun()
     if kept_late:
         st.rerun()
 
 
-def _open_form(desk: _Desk) -> _Form:
+def _open_form(context: _PanelContext) -> _Form:
     """The form of this case and person, opened anew where the session had another one open."""
     form: _Form | None = st.session_state.get(_FORM)
-    if form is None or (form.case_id, form.reviewer) != (desk.case_id, drafter()):
-        kept = kept_form(desk.workbench, desk.case_id)
-        message = form.message if form and form.case_id == desk.case_id else None
-        ack = form.ack if form and form.case_id == desk.case_id else None
-        form = _Form(desk.case_id, drafter(), kept.saved_at, message=message, ack=ack)
+    if form is None or (form.case_id, form.reviewer) != (context.case_id, drafter()):
+        kept = kept_form(context.workbench, context.case_id)
+        message = form.message if form and form.case_id == context.case_id else None
+        ack = form.ack if form and form.case_id == context.case_id else None
+        form = _Form(context.case_id, drafter(), kept.saved_at, message=message, ack=ack)
         st.session_state[_FORM] = form
     return form
 
 
-def _keep(desk: _Desk, form: _Form, posted: object) -> bool:
+def _keep(context: _PanelContext, form: _Form, posted: object) -> bool:
     """Keep what the page posted, once; returns whether it was new."""
-    if not isinstance(posted, dict) or posted.get("case") != desk.case_id:
+    if not isinstance(posted, dict) or posted.get("case") != context.case_id:
         return False
     ack = {"mount": posted.get("mount"), "seq": posted.get("seq")}
-    if ack == form.ack or posted.get("token") in _decided(desk, form):
+    if ack == form.ack or posted.get("token") in _decided(context, form):
         return False
     try:
-        keep_form(desk.workbench, desk.case_id, forms.read_fields(posted.get("fields")))
+        keep_form(context.workbench, context.case_id, forms.read_fields(posted.get("fields")))
     except MasisError as error:
         form.message = _Message(f"The draft could not be saved: {error}", "bad")
         return False
@@ -171,11 +171,11 @@ def _keep(desk: _Desk, form: _Form, posted: object) -> bool:
     return True
 
 
-def _decided(desk: _Desk, form: _Form) -> list[str]:
+def _decided(context: _PanelContext, form: _Form) -> list[str]:
     """Tokens of decisions that are in the log: what is still posted under them is past."""
     return [
         *form.done,
-        *(entry.decision.token for entry in desk.view.history if entry.decision and entry.decision.token),
+        *(entry.decision.token for entry in context.view.history if entry.decision and entry.decision.token),
     ]
 
 
@@ -192,35 +192,35 @@ def _say_errors(form: _Form, do: Callable[[], None]) -> None:
         form.message = _Message(str(error), "bad")
 
 
-def _submit(desk: _Desk, form: _Form, posted: dict[str, Any]) -> None:
-    if posted.get("case") != desk.case_id:
+def _submit(context: _PanelContext, form: _Form, posted: dict[str, Any]) -> None:
+    if posted.get("case") != context.case_id:
         return
     form.handled = {"mount": posted.get("mount"), "sends": posted.get("sends")}
     token = forms.clean(posted.get("token"), 64) or form.token
-    if token in _decided(desk, form):
+    if token in _decided(context, form):
         return
     fields = forms.read_fields(posted.get("fields"))
     if reviewer() is None:
-        name_reviewer(desk.workbench, posted.get("reviewer"))
+        name_reviewer(context.workbench, posted.get("reviewer"))
         form.reviewer = drafter()
-    keep_form(desk.workbench, desk.case_id, fields)
+    keep_form(context.workbench, context.case_id, fields)
     form.ack = {"mount": posted.get("mount"), "seq": posted.get("seq")}
-    if missing := forms.problem(fields, desk.answer, reviewer() or ""):
+    if missing := forms.problem(fields, context.answer, reviewer() or ""):
         form.message = _Message(missing.message, "warn", missing.field)
         return
     seen = posted.get("seen")
     entry = submit(
-        desk.workbench.store,
+        context.workbench.store,
         forms.decision_of(
             fields,
-            case_id=desk.case_id,
-            run=desk.run,
-            index=desk.at,
+            case_id=context.case_id,
+            run=context.run,
+            index=context.at,
             reviewer=reviewer() or "",
             token=token,
-            machine_shown=desk.shown,
+            machine_shown=context.shown,
         ),
-        seen_version=seen if isinstance(seen, int) else desk.view.summary.version,
+        seen_version=seen if isinstance(seen, int) else context.view.summary.version,
     )
     form.done.append(token)
     form.renew()
@@ -231,40 +231,42 @@ def _verb(decision: Decision | None) -> str:
     return forms.DECIDED[decision.verdict].text if decision and decision.verdict else "Decided"
 
 
-def _act(desk: _Desk, form: _Form, posted: dict[str, Any]) -> None:
+def _act(context: _PanelContext, form: _Form, posted: dict[str, Any]) -> None:
     """What a key or a button asked for, other than to submit."""
-    if posted.get("case") != desk.case_id:
+    if posted.get("case") != context.case_id:
         return
     if reviewer() is None and posted.get("reviewer"):
-        name_reviewer(desk.workbench, posted["reviewer"])
+        name_reviewer(context.workbench, posted["reviewer"])
         form.reviewer = drafter()
     match posted.get("kind"):
         case "undo":
-            _undo(desk, form, forms.clean(posted.get("entry"), 64))
+            _undo(context, form, forms.clean(posted.get("entry"), 64))
         case "discard":
-            drop_form(desk.workbench, desk.case_id)
+            drop_form(context.workbench, context.case_id)
             form.ack = {"mount": posted.get("mount"), "seq": posted.get("seq")}
             form.renew()
             form.message = _Message("The draft is discarded.", "calm")
         case "iteration":
-            _turn_iteration(desk, 1 if posted.get("step") == 1 else -1)
+            _turn_iteration(context, 1 if posted.get("step") == 1 else -1)
         case "next" | "skip" as how:
-            _next_waiting(desk, form, skip=how == "skip")
+            _next_waiting(context, form, skip=how == "skip")
         case "forward":
-            _open(form, _beside(desk, forward=True), "This is the last case of the list.")
+            _open(form, _beside(context, forward=True), "This is the last case of the list.")
         case "back":
-            _open(form, _beside(desk, forward=False), "This is the first case of the list.")
+            _open(form, _beside(context, forward=False), "This is the first case of the list.")
         case _:
             return
 
 
-def _undo(desk: _Desk, form: _Form, entry_id: str) -> None:
+def _undo(context: _PanelContext, form: _Form, entry_id: str) -> None:
     if reviewer() is None:
         form.message = _Message("Type your name first: an undo is kept with it too.", "warn", "reviewer")
         return
-    entry = desk.workbench.store.decisions.get(entry_id)
-    take_back(desk.workbench.store, entry, reviewer() or "")
-    restored = entry.decision is not None and entry.decision.reviewer == reviewer() and _restore(desk, entry.decision)
+    entry = context.workbench.store.decisions.get(entry_id)
+    take_back(context.workbench.store, entry, reviewer() or "")
+    restored = (
+        entry.decision is not None and entry.decision.reviewer == reviewer() and _restore(context, entry.decision)
+    )
     form.renew()
     form.message = _Message(
         "Taken back; that is in the log too." + (" What you had entered is in the form again." if restored else ""),
@@ -272,15 +274,15 @@ def _undo(desk: _Desk, form: _Form, entry_id: str) -> None:
     )
 
 
-def _restore(desk: _Desk, undone: Decision) -> bool:
+def _restore(context: _PanelContext, undone: Decision) -> bool:
     """Put an undone decision of one's own back into the form, unless something new has been begun there."""
-    if not kept_form(desk.workbench, desk.case_id).fields.empty:
+    if not kept_form(context.workbench, context.case_id).fields.empty:
         return False
     code = undone.extra.get("reason_code", "")
     known = undone.verdict is not None and code in {reason.code for reason in reasons_for(undone.verdict)}
     keep_form(
-        desk.workbench,
-        desk.case_id,
+        context.workbench,
+        context.case_id,
         FormFields(
             verdict=undone.verdict,
             reason=code if known else "",
@@ -292,18 +294,18 @@ def _restore(desk: _Desk, undone: Decision) -> bool:
     return True
 
 
-def _turn_iteration(desk: _Desk, step: int) -> None:
-    if desk.run is None:
+def _turn_iteration(context: _PanelContext, step: int) -> None:
+    if context.run is None:
         return
-    turned = min(max(desk.at + step, 0), len(desk.run.iterations) - 1)
+    turned = min(max(context.at + step, 0), len(context.run.iterations) - 1)
     address.put("iteration", str(turned + 1) if turned else "")
 
 
-def _next_waiting(desk: _Desk, form: _Form, *, skip: bool) -> None:
+def _next_waiting(context: _PanelContext, form: _Form, *, skip: bool) -> None:
     skipped: list[str] = st.session_state.setdefault(_SKIPPED, [])
-    if skip and desk.case_id not in skipped:
-        skipped.append(desk.case_id)
-    found = next_waiting(desk.workbench.store, desk.case_id, desk.place.wanted, skipped)
+    if skip and context.case_id not in skipped:
+        skipped.append(context.case_id)
+    found = next_waiting(context.workbench.store, context.case_id, context.place.wanted, skipped)
     if found is None and skipped:
         nothing = f"Nothing else waits in this queue but what you skipped ({spoken(len(skipped), 'case')})."
         skipped.clear()
@@ -312,8 +314,8 @@ def _next_waiting(desk: _Desk, form: _Form, *, skip: bool) -> None:
     _open(form, found, "Nothing is left in this queue. Choose other filters in the queue, or import more cases.")
 
 
-def _beside(desk: _Desk, *, forward: bool) -> str | None:
-    return desk.workbench.store.cases.beside(desk.case_id, desk.place.wanted, forward=forward)
+def _beside(context: _PanelContext, *, forward: bool) -> str | None:
+    return context.workbench.store.cases.beside(context.case_id, context.place.wanted, forward=forward)
 
 
 def _open(form: _Form, case_id: str | None, nothing: str) -> None:
@@ -323,19 +325,19 @@ def _open(form: _Form, case_id: str | None, nothing: str) -> None:
     address.open_case(case_id)
 
 
-def _data(desk: _Desk, form: _Form) -> dict[str, Any]:
+def _data(context: _PanelContext, form: _Form) -> dict[str, Any]:
     """Everything the component draws."""
-    workbench, view = desk.workbench, desk.view
-    kept = kept_form(workbench, desk.case_id)
-    iteration = desk.run.iterations[desk.at] if desk.run else None
+    workbench, view = context.workbench, context.view
+    kept = kept_form(workbench, context.case_id)
+    iteration = context.run.iterations[context.at] if context.run else None
     history = forms.history(view.history)
     override = kept.fields.verdict == "override"
-    corrected = desk.answer if kept.fields.corrected is None else kept.fields.corrected
+    corrected = context.answer if kept.fields.corrected is None else kept.fields.corrected
     return {
-        "case": desk.case_id,
+        "case": context.case_id,
         "form": form.token,
         "reviewer": reviewer() or "",
-        "done": _decided(desk, form)[:50],
+        "done": _decided(context, form)[:50],
         "ack": form.ack,
         "handled": form.handled,
         "seen": view.summary.version,
@@ -343,8 +345,8 @@ def _data(desk: _Desk, form: _Form) -> dict[str, Any]:
         "saved_at": kept.saved_at,
         "restored": form.restored,
         "message": vars(form.message) if form.message else None,
-        "answer": desk.answer,
-        "longest": max(forms.LONGEST_ANSWER, len(desk.answer)),
+        "answer": context.answer,
+        "longest": max(forms.LONGEST_ANSWER, len(context.answer)),
         "verdicts": [
             {"code": code, "text": word.text, "tone": word.tone, "meaning": word.meaning}
             for code, word in forms.VERDICTS.items()
@@ -352,25 +354,25 @@ def _data(desk: _Desk, form: _Form) -> dict[str, Any]:
         "reasons": forms.reasons(iteration),
         "check": forms.check(corrected, view.case.evidence, workbench.settings) if override else None,
         "labels": {
-            "base": forms.label_base(desk.run, desk.at),
+            "base": forms.label_base(context.run, context.at),
             "rows": forms.label_rows(iteration) if iteration else [],
             "choices": forms.choices(),
         },
-        "standing": _standing(desk, history),
+        "standing": _standing(context, history),
         "history": history,
         "go": {
-            "waiting": desk.place.waiting > 0,
-            "says": f"{desk.place.waiting:,} waiting in this queue"
-            if desk.place.waiting
+            "waiting": context.place.waiting > 0,
+            "says": f"{context.place.waiting:,} waiting in this queue"
+            if context.place.waiting
             else "Nothing waits in this queue",
         },
         "keys": keys.key_map(),
     }
 
 
-def _standing(desk: _Desk, history: list[forms.HistoryRow]) -> dict[str, Any] | None:
+def _standing(context: _PanelContext, history: list[forms.HistoryRow]) -> dict[str, Any] | None:
     """The entry that decides the case now; a person can undo what a person decided."""
-    entry = desk.view.decision
+    entry = context.view.decision
     row = next((row for row in history if entry and row["id"] == entry.id), None)
     if entry is None or row is None or entry.decision is None:
         return None

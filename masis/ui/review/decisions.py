@@ -267,7 +267,7 @@ def _written(write: Callable[[BinaryIO], int]) -> io.BytesIO:
 
 def _show_none_yet() -> None:
     st.markdown(
-        "**Nothing has been decided yet.** Whoever approves, overrides, rejects or escalates a case on the review desk "
+        "**Nothing has been decided yet.** Whoever approves, overrides, rejects or escalates a case on its page "
         "leaves an entry here, and so does the policy that accepts an audit without findings. Entries are only ever "
         "added: a change of mind is an entry of its own, and each carries a digest of the one before."
     )

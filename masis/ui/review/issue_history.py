@@ -1,4 +1,4 @@
-"""Findings followed from one iteration to the next: new, persisting, fixed, regressed. Pure.
+"""Follow issues from one iteration to the next: new, persisting, fixed, regressed. Pure.
 
 ``Issue.key`` is the same while the same words keep the same fault. A revision that rewords a sentence without mending
 it changes the key: so what is left over is matched once more by rule and by how many words the two share.
@@ -28,7 +28,7 @@ _WORD = re.compile(r"\w+")
 
 
 class Followed(NamedTuple):
-    """One finding through a run: the issue as each iteration has it (None where it has not), and its course."""
+    """One issue through a run: the issue as each iteration has it (None where it has not), and its course."""
 
     issues: tuple[Issue | None, ...]
     courses: tuple[Course, ...]
@@ -40,7 +40,7 @@ class Followed(NamedTuple):
 
 
 def follow(iterations: Sequence[Iteration]) -> list[Followed]:
-    """Every finding of a run once, in the order of its first appearance."""
+    """Every issue of a run once, in the order of its first appearance."""
     chains: list[list[Issue | None]] = []
     for index, iteration in enumerate(iterations):
         found = _continued(chains, iteration.issues)
@@ -108,7 +108,7 @@ def _courses(chain: Sequence[Issue | None]) -> Iterable[Course]:
 
 
 class FollowRow(TypedDict):
-    """One finding and its course, iteration by iteration; None where it is absent."""
+    """One issue and its course, iteration by iteration; None where it is absent."""
 
     label: LabelData
     description: str
@@ -116,7 +116,7 @@ class FollowRow(TypedDict):
 
 
 class FollowTable(TypedDict):
-    """The findings of a run followed through its iterations; ``left_out`` more are not shown."""
+    """The issues of a run followed through its iterations; ``left_out`` more are not shown."""
 
     columns: list[str]
     shown: int
@@ -130,7 +130,7 @@ LONGEST_DESCRIPTION = 200
 
 
 def follow_table(run: Run, shown: int) -> FollowTable:
-    """The table of a run's findings; those still there in the newest iteration first, then by their appearance."""
+    """The table of a run's issues; those still there in the newest iteration first, then by their appearance."""
     followed = sorted(follow(run.iterations), key=lambda each: each.issues[-1] is None)
     rows: list[FollowRow] = [
         {
@@ -151,6 +151,6 @@ def follow_table(run: Run, shown: int) -> FollowTable:
 
 def _counts(followed: Sequence[Followed], index: int) -> list[str]:
     if index == 0:
-        return [spoken(sum(each.issues[0] is not None for each in followed), "finding")]
+        return [spoken(sum(each.issues[0] is not None for each in followed), "issue")]
     courses: Counter[str] = Counter(each.courses[index] for each in followed)
     return [f"{courses[course]} {COURSE[course].text}" for course in COURSE if courses[course]] or ["none"]

@@ -30,8 +30,8 @@ class Bearing(NamedTuple):
 class Piece(TypedDict):
     """A stretch of the answer under one set of marks.
 
-    ``citation``, ``sentence`` and ``claims`` are places in the iteration's lists, ``findings`` are numbers; ``closes``
-    is the verdict on a claim that ends with this piece, ``ends`` the findings that do.
+    ``citation``, ``sentence`` and ``claims`` are places in the iteration's lists, ``issues`` are numbers; ``closes``
+    is the verdict on a claim that ends with this piece, ``ends`` the issues that do.
     """
 
     text: str
@@ -45,7 +45,7 @@ class Piece(TypedDict):
     verdict: NotRequired[str]
     closes: NotRequired[str]
     fact: NotRequired[bool]
-    findings: NotRequired[list[int]]
+    issues: NotRequired[list[int]]
     ends: NotRequired[list[int]]
 
 
@@ -77,10 +77,10 @@ def _reference_mark(citation: Citation, checks: dict[tuple[int, str], str]) -> s
     return checks.get((citation.sentence, citation.evidence_id), "valid")
 
 
-def answer_pieces(iteration: Iteration, marks: dict[int, str], findings: Sequence[Span | None]) -> Iterator[Piece]:
+def answer_pieces(iteration: Iteration, marks: dict[int, str], issues: Sequence[Span | None]) -> Iterator[Piece]:
     """The answer cut wherever a mark begins or ends, each piece with the marks it lies under."""
     answer, audit = iteration.answer, iteration.citation_audit
-    layers = _layers(iteration, findings)
+    layers = _layers(iteration, issues)
     edges = {edge for layer in layers for span, _ in layer for edge in span if edge <= len(answer)}
     cuts = sorted({0, len(answer)} | edges)
     under = [_Cover(layer) for layer in layers]
@@ -89,7 +89,7 @@ def answer_pieces(iteration: Iteration, marks: dict[int, str], findings: Sequenc
         closing[span.end].append(number)
     judged = {span.end: iteration.claims[index].verdict for span, index in layers[2]}
     for start, end in pairwise(cuts):
-        in_citation, in_sentence, in_claim, in_fact, in_finding = (cover.at(start) for cover in under)
+        in_citation, in_sentence, in_claim, in_fact, in_issue = (cover.at(start) for cover in under)
         piece: Piece = {"text": answer[start:end]}
         if in_sentence:
             sentence = audit.sentences[in_sentence[0]]
@@ -103,8 +103,8 @@ def answer_pieces(iteration: Iteration, marks: dict[int, str], findings: Sequenc
             piece["closes"] = judged[end]
         if in_fact:
             piece["fact"] = True
-        if in_finding:
-            piece["findings"] = in_finding
+        if in_issue:
+            piece["issues"] = in_issue
         if ends := closing.get(end):
             piece["ends"] = sorted(ends)
         yield piece
@@ -113,8 +113,8 @@ def answer_pieces(iteration: Iteration, marks: dict[int, str], findings: Sequenc
 Layer = list[tuple[Span, int]]
 
 
-def _layers(iteration: Iteration, findings: Sequence[Span | None]) -> tuple[Layer, Layer, Layer, Layer, Layer]:
-    """Citations, sentences, claims, contradicted facts, numbered findings."""
+def _layers(iteration: Iteration, issues: Sequence[Span | None]) -> tuple[Layer, Layer, Layer, Layer, Layer]:
+    """Citations, sentences, claims, contradicted facts, numbered issues."""
     audit = iteration.citation_audit
     # A marker with a single reference is marked whole, brackets included; of several references each for itself.
     alone = _sole_references(audit.citations)
@@ -129,7 +129,7 @@ def _layers(iteration: Iteration, findings: Sequence[Span | None]) -> tuple[Laye
         if check.claim.start is not None and check.claim.end is not None
     ]
     facts = [(span, 0) for check in iteration.claims for span in _fact_spans(check, iteration.answer)]
-    numbered = [(span, number) for number, span in enumerate(findings, 1) if span is not None]
+    numbered = [(span, number) for number, span in enumerate(issues, 1) if span is not None]
     return citations, sentences, claims, facts, numbered
 
 

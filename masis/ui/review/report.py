@@ -16,13 +16,13 @@ from masis.services import CaseView
 from masis.settings import Settings
 from masis.store.records import LogHead
 from masis.ui.review import scores
-from masis.ui.review.answer_view import EVIDENCE_SHOWN, desk, unaudited_desk
+from masis.ui.review.answer_view import EVIDENCE_SHOWN, answer_view, unaudited_answer_view
 from masis.ui.shell.wording import FLAG, STATE, STOPPED, spoken
 
 VERDICT_SAYS = {"approve": "Approved", "override": "Overridden", "reject": "Rejected", "escalate": "Escalated"}
 
 _TEMPLATES = Environment(
-    loader=PackageLoader("masis.ui", "."),
+    loader=PackageLoader("masis.ui.review", "."),
     autoescape=True,
     undefined=StrictUndefined,
     trim_blocks=True,
@@ -44,8 +44,8 @@ def case_report(view: CaseView, head: LogHead, run: Run | None = None) -> str:
         run=run,
         stopped=STOPPED[run.termination_reason] if run else "",
         flags=[word for flag, word in FLAG.items() if run and flag in view.summary.flags],
-        desks=_desks(view, run),
-        plain=unaudited_desk(view.case, ""),
+        iterations=_answer_views(view, run),
+        plain=unaudited_answer_view(view.case, ""),
         table=scores.score_table(run, run.best or 0) if run and run.iterations else None,
         settings=_changed_settings(run) if run else [],
         history=[_entry(entry) for entry in reversed(view.history)],
@@ -61,8 +61,8 @@ def report_name(case_id: str) -> str:
     return f"audit-{re.sub(r'[^A-Za-z0-9]+', '-', case_id).strip('-')[:80] or 'case'}.html"
 
 
-def _desks(view: CaseView, run: Run | None) -> list[dict[str, Any]]:
-    """Every iteration as the desk shows it."""
+def _answer_views(view: CaseView, run: Run | None) -> list[dict[str, Any]]:
+    """Return every iteration as the case page shows it."""
     if run is None:
         return []
     return [
@@ -70,7 +70,7 @@ def _desks(view: CaseView, run: Run | None) -> list[dict[str, Any]]:
             "title": f"Iteration {iteration.iteration_number}",
             "origin": "revised by the loop" if index else "drafted here" if run.draft else "as it came",
             "best": index == run.best,
-            "desk": desk(view.case, run, index),
+            "view": answer_view(view.case, run, index),
             "rules": scores.score_table(run, index)["rules"],
         }
         for index, iteration in enumerate(run.iterations)

@@ -132,7 +132,7 @@ def case_filter() -> CaseFilter:
 
 
 def open_case(case_id: str) -> NoReturn:
-    """Go to the desk of a case."""
+    """Go to the page of a case."""
     st.switch_page("pages/review.py", query_params={**list_parameters(), "case": case_id})
 
 

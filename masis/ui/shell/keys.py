@@ -51,5 +51,5 @@ GROUPS: tuple[tuple[str, tuple[Key, ...]], ...] = (
 
 
 def key_map() -> list[KeyGroup]:
-    """All keys of the review desk, in groups."""
+    """All keys of the case page, in groups."""
     return [{"title": title, "keys": [(key.shown, key.does) for key in keys]} for title, keys in GROUPS]

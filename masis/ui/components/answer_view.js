@@ -1,8 +1,59 @@
-// The answer with its marks, its findings and changes, and the evidence beside it in a scroll of its own.
+// The answer with its marks, its issues and changes, and the evidence beside it in a scroll of its own.
 const NARROW = 700
 const ANSWER_FIRST = 20_000 // characters of an answer drawn at once; the rest on demand
-const FINDINGS_FIRST = 40
+const ISSUES_FIRST = 40
 const LONG_CHUNK = 1_600
+const readAs = { fabricated: "fabricated", misattributed: "misattributed", needless: "needless", unsupported: "does not say this", contradicts: "says otherwise", valid: "valid" }
+const plural = (count, one) => `${count.toLocaleString("en")} ${one}${count === 1 ? "" : "s"}`
+const shortened = (text, length) => (text.length > length ? `${text.slice(0, length).trimEnd()} …` : text)
+const plainButton = (className, text) => {
+  const button = make("button", className, text)
+  button.type = "button"
+  return button
+}
+
+const drawDifferenceKey = difference => {
+  const key = make("p", "difference-key")
+  if (!difference.words_out && !difference.words_in) {
+    key.append("Nothing changed: both answers are the same, word for word.")
+  } else {
+    key.append(make("del", "", "taken out"), ` ${plural(difference.words_out, "word")}  `, make("ins", "", "put in"), ` ${plural(difference.words_in, "word")}`)
+  }
+  return key
+}
+
+const drawFixed = data => {
+  const title = make("h4", "", `Fixed since iteration ${data.iteration - 1}`)
+  const list = make("ul", "fixed")
+  for (const each of data.fixed) {
+    const item = make("li", "")
+    item.append(make("span", "tick", "✓"), make("b", "", ` ${each.label.text}. `))
+    const words = make("span", "", each.description)
+    words.dir = "auto"
+    item.append(words)
+    list.append(item)
+  }
+  return [title, list]
+}
+
+const drawChanges = data => {
+  if (!data.changes.length && !data.changes_made) return null
+  const section = make("section", "changes")
+  section.append(make("h3", "", "What changed to arrive at this answer"))
+  if (!data.changes.length) section.append(make("p", "", data.changes_made))
+  for (const change of data.changes) {
+    const row = make("div", "change")
+    row.append(make("span", "change-kind", change.kind))
+    const words = make("div", "change-words")
+    words.dir = "auto"
+    if (change.before) words.append(make("del", "", change.before))
+    if (change.after) words.append(make("ins", "", change.after))
+    words.append(make("p", "why", change.why))
+    row.append(words)
+    section.append(row)
+  }
+  return section
+}
 
 export default function ({ data, parentElement, setTriggerValue }) {
   const root = parentElement.querySelector(".root")
@@ -12,11 +63,11 @@ export default function ({ data, parentElement, setTriggerValue }) {
   root.replaceChildren()
 
   const pieceElements = []
-  const findingCards = new Map()
+  const issueCards = new Map()
   const evidenceCards = new Map()
-  const findingsByNumber = new Map(data.findings.map(finding => [finding.number, finding]))
+  const issuesByNumber = new Map(data.issues.map(issue => [issue.number, issue]))
   const answer = make("section", "answer")
-  const findings = make("section", "findings")
+  const issues = make("section", "issues")
   const evidence = make("section", "evidence")
   const why = make("div", "why-panel")
   why.setAttribute("role", "status")
@@ -56,17 +107,17 @@ export default function ({ data, parentElement, setTriggerValue }) {
     for (const line of lines) { const words = make("div", "reason-line", line); words.dir = "auto"; row.append(words) }
     why.append(row)
   }
-  const sayFinding = finding => say(finding.label, `Finding ${finding.number}, ${finding.severity}`, [finding.reason])
+  const sayIssue = issue => say(issue.label, `Issue ${issue.number}, ${issue.severity}`, [issue.reason])
   const sayPiece = piece => {
-    const own = (piece.findings ?? []).map(number => findingsByNumber.get(number)).filter(Boolean).sort((a, b) => a.number - b.number)
-    own.forEach(sayFinding)
-    const told = own.map(finding => finding.reason.toLowerCase()).join(" ")
+    const own = (piece.issues ?? []).map(number => issuesByNumber.get(number)).filter(Boolean).sort((a, b) => a.number - b.number)
+    own.forEach(sayIssue)
+    const told = own.map(issue => issue.reason.toLowerCase()).join(" ")
     const fresh = lines => lines.filter(line => !told.includes(line.toLowerCase()))
     const reference = data.references[piece.citation]
     if (reference) say(reference.label, reference.text, fresh(reference.says))
     for (const number of piece.claims ?? []) {
       const claim = data.claims[number]
-      if (own.some(finding => finding.claim === number)) continue
+      if (own.some(issue => issue.claim === number)) continue
       const support = claim.support === undefined ? "" : `, support ${claim.support.toFixed(2)}`
       say(claim.label, `Claim${support}${claim.by ? `, judged by ${claim.by}` : ""}`, fresh(claim.says))
     }
@@ -128,21 +179,21 @@ export default function ({ data, parentElement, setTriggerValue }) {
     for (const [element] of chosen) element.classList.add("chosen")
     return chosen
   }
-  const selectFinding = (number, from) => {
-    const finding = findingsByNumber.get(number)
-    if (!finding) return
+  const selectIssue = (number, from) => {
+    const issue = issuesByNumber.get(number)
+    if (!issue) return
     clear()
-    const card = findingCards.get(number)
+    const card = issueCards.get(number)
     card?.classList.add("chosen")
-    if (finding.placed && !pieceElements.some(([, piece]) => piece.findings?.includes(number))) drawRest()
-    const [piece] = choosePieces(item => item.findings?.includes(number))
-    sayFinding(finding)
-    showEvidence(finding.claim === undefined ? [] : [finding.claim], finding.evidence)
-    if (from === "findings" && piece) reveal(piece[0])
+    if (issue.placed && !pieceElements.some(([, piece]) => piece.issues?.includes(number))) drawRest()
+    const [piece] = choosePieces(item => item.issues?.includes(number))
+    sayIssue(issue)
+    showEvidence(issue.claim === undefined ? [] : [issue.claim], issue.evidence)
+    if (from === "issues" && piece) reveal(piece[0])
   }
   const selectPiece = piece => {
     clear()
-    for (const number of piece.findings ?? []) findingCards.get(number)?.classList.add("chosen")
+    for (const number of piece.issues ?? []) issueCards.get(number)?.classList.add("chosen")
     choosePieces(item => item.sentence === piece.sentence)
     sayPiece(piece)
     showEvidence(piece.claims ?? [], piece.evidence ? [piece.evidence] : [])
@@ -215,7 +266,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
     if (piece.closes) element.classList.add("closes")
     if (piece.reference) element.classList.add("ref", `ref-${piece.reference}`)
     if (piece.fact) element.classList.add("fact")
-    const clickable = piece.findings?.length || piece.claims?.length || piece.reference || piece.status
+    const clickable = piece.issues?.length || piece.claims?.length || piece.reference || piece.status
     if (clickable && piece.text.trim()) {
       element.classList.add("active")
       onActivate(element, () => selectPiece(piece))
@@ -230,12 +281,12 @@ export default function ({ data, parentElement, setTriggerValue }) {
     return element
   }
   const drawTag = number => {
-    const finding = findingsByNumber.get(number)
-    if (!finding) return ""
-    const tag = plainButton(`tag tone-${finding.label.tone}`)
-    tag.append(make("b", "", number), make("span", "", ` ${finding.label.text}`))
-    tag.setAttribute("aria-label", `${number} ${finding.label.text}: finding ${number}. ${finding.reason}`)
-    onActivate(tag, () => selectFinding(number, "answer"))
+    const issue = issuesByNumber.get(number)
+    if (!issue) return ""
+    const tag = plainButton(`tag tone-${issue.label.tone}`)
+    tag.append(make("b", "", number), make("span", "", ` ${issue.label.text}`))
+    tag.setAttribute("aria-label", `${number} ${issue.label.text}: issue ${number}. ${issue.reason}`)
+    onActivate(tag, () => selectIssue(number, "answer"))
     return tag
   }
   // Draws what fits in the first look, and the rest when it is asked for or something in it is chosen.
@@ -284,47 +335,47 @@ export default function ({ data, parentElement, setTriggerValue }) {
       for (const number of piece.ends ?? []) text.append(drawTag(number))
     })
   }
-  // --- findings and changes -----------------------------------------------------------------------------------------
-  const drawFinding = finding => {
-    const card = make("article", `finding tone-${finding.label.tone}`)
-    const head = plainButton("finding-head")
-    head.append(make("b", "number", finding.number), make("span", "finding-word", finding.label.text))
-    if (finding.course) head.append(pill(finding.course, "course"))
-    head.append(make("span", `severity severity-${finding.severity}`, finding.severity))
+  // --- issues and changes -----------------------------------------------------------------------------------------
+  const drawIssue = issue => {
+    const card = make("article", `issue tone-${issue.label.tone}`)
+    const head = plainButton("issue-head")
+    head.append(make("b", "number", issue.number), make("span", "issue-word", issue.label.text))
+    if (issue.course) head.append(pill(issue.course, "course"))
+    head.append(make("span", `severity severity-${issue.severity}`, issue.severity))
     card.append(head)
     const line = (className, text) => { const words = make("p", className, text); words.dir = "auto"; card.append(words) }
-    line("what", finding.description)
-    if (finding.reason) line("why", finding.reason)
-    if (finding.suggestion) line("cure", finding.suggestion)
-    for (const id of finding.evidence) card.append(make("span", "chip", id))
-    const act = () => selectFinding(finding.number, "findings")
+    line("what", issue.description)
+    if (issue.reason) line("why", issue.reason)
+    if (issue.suggestion) line("cure", issue.suggestion)
+    for (const id of issue.evidence) card.append(make("span", "chip", id))
+    const act = () => selectIssue(issue.number, "issues")
     onActivate(head, act)
     card.onclick = () => { if (!window.getSelection()?.toString()) act() }
-    findingCards.set(finding.number, card)
+    issueCards.set(issue.number, card)
     return card
   }
-  const drawFindings = () => {
+  const drawIssues = () => {
     if (!data.audited) return
-    findings.append(make("h3", "", `Findings (${data.findings_total.toLocaleString("en")})`))
-    if (!data.findings.length) {
-      findings.append(make("p", "dim", data.nothing_found))
+    issues.append(make("h3", "", `Issues (${data.issues_total.toLocaleString("en")})`))
+    if (!data.issues.length) {
+      issues.append(make("p", "dim", data.nothing_found))
     }
-    const placed = data.findings.filter(item => item.placed)
-    const whole = data.findings.filter(item => !item.placed)
-    const list = make("div", "finding-list")
-    findings.append(list)
-    const first = placed.length > FINDINGS_FIRST + 10 ? FINDINGS_FIRST : placed.length
-    for (const finding of placed.slice(0, first)) list.append(drawFinding(finding))
+    const placed = data.issues.filter(item => item.placed)
+    const whole = data.issues.filter(item => !item.placed)
+    const list = make("div", "issue-list")
+    issues.append(list)
+    const first = placed.length > ISSUES_FIRST + 10 ? ISSUES_FIRST : placed.length
+    for (const issue of placed.slice(0, first)) list.append(drawIssue(issue))
     if (first < placed.length) {
-      const more = plainButton("more", `Show ${placed.length - first} more findings`)
-      more.onclick = () => { more.remove(); for (const finding of placed.slice(first)) list.append(drawFinding(finding)) }
-      findings.append(more)
+      const more = plainButton("more", `Show ${placed.length - first} more issues`)
+      more.onclick = () => { more.remove(); for (const issue of placed.slice(first)) list.append(drawIssue(issue)) }
+      issues.append(more)
     }
-    if (whole.length) findings.append(make("h4", "", "About the answer as a whole"))
-    for (const finding of whole) findings.append(drawFinding(finding))
-    const unsent = data.findings_total - data.findings.length
-    if (unsent > 0) findings.append(make("p", "dim", `${plural(unsent, "lesser finding")} are not listed here; the report has them all.`))
-    if (data.fixed.length) findings.append(...drawFixed(data))
+    if (whole.length) issues.append(make("h4", "", "About the answer as a whole"))
+    for (const issue of whole) issues.append(drawIssue(issue))
+    const unsent = data.issues_total - data.issues.length
+    if (unsent > 0) issues.append(make("p", "dim", `${plural(unsent, "lesser issue")} are not listed here; the report has them all.`))
+    if (data.fixed.length) issues.append(...drawFixed(data))
   }
   // --- the evidence -------------------------------------------------------------------------------------------------
   const drawCard = card => {
@@ -381,7 +432,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
     }
   }
 
-  // Where the decision stands below the desk, a button leads to it from anywhere on the desk.
+  // Where the decision stands below the answer, a button leads to it from anywhere.
   const drawWayToDecision = () => {
     root.decision?.disconnect()
     const panel = document.querySelector(".st-key-review [data-testid=stColumn]:nth-child(2)")
@@ -394,10 +445,10 @@ export default function ({ data, parentElement, setTriggerValue }) {
   }
 
   drawAnswer()
-  drawFindings()
+  drawIssues()
   drawEvidence()
   const left = make("div", "left")
-  left.append(answer, findings)
+  left.append(answer, issues)
   const changes = drawChanges(data)
   if (changes) left.append(changes)
   const grid = make("div", "grid")

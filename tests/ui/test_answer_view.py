@@ -1,4 +1,4 @@
-"""What the reading desk shows of a real offline audit: every mark with its reason, no character lost."""
+"""What the answer view shows of a real offline audit: every mark with its reason, no character lost."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from masis.schema.case import Case
 from masis.schema.run import ReviewReason, Run, RunWarning
 from masis.ui.review.answer_view import (
     EVIDENCE_SHOWN,
-    FINDINGS_SHOWN,
+    ISSUES_SHOWN,
     LONGEST_SENTENCE,
-    DeskData,
-    desk,
+    AnswerViewData,
+    answer_view,
     for_browser,
-    unaudited_desk,
+    unaudited_answer_view,
 )
 from masis.ui.review.scores import chart, score_table
 from masis.ui.review.story import OFFLINE_SAYS, asks_for_a_person, nothing_found, story
@@ -54,54 +54,54 @@ def run(case: Case) -> Run:
 
 
 @pytest.fixture(scope="module")
-def shown(case: Case, run: Run) -> DeskData:
-    return desk(case, run, 0)
+def shown(case: Case, run: Run) -> AnswerViewData:
+    return answer_view(case, run, 0)
 
 
-def test_the_pieces_put_together_are_the_answer_and_the_evidence(case: Case, shown: DeskData) -> None:
+def test_the_pieces_put_together_are_the_answer_and_the_evidence(case: Case, shown: AnswerViewData) -> None:
     assert "".join(piece["text"] for piece in shown["pieces"]) == WRONG
     texts = {card["id"]: "".join(piece["text"] for piece in card["pieces"]) for card in shown["evidence"]}
     assert texts == {chunk.id: chunk.text for chunk in case.evidence}
 
 
-def test_what_travels_to_the_browser_is_json(shown: DeskData) -> None:
+def test_what_travels_to_the_browser_is_json(shown: AnswerViewData) -> None:
     assert json.loads(json.dumps(shown)) == shown
 
 
-def test_a_fabricated_reference_is_marked_where_it_stands(shown: DeskData) -> None:
+def test_a_fabricated_reference_is_marked_where_it_stands(shown: AnswerViewData) -> None:
     (piece,) = [piece for piece in shown["pieces"] if piece.get("reference") == "fabricated"]
     assert piece["text"] == "[c9]"
     (number,) = piece["ends"]
-    finding = shown["findings"][number - 1]
-    assert (finding["number"], finding["severity"]) == (number, "critical")
-    assert finding["reason"]
+    issue = shown["issues"][number - 1]
+    assert (issue["number"], issue["severity"]) == (number, "critical")
+    assert issue["reason"]
 
 
-def test_an_altered_number_is_marked_in_the_answer_and_in_the_evidence(shown: DeskData) -> None:
+def test_an_altered_number_is_marked_in_the_answer_and_in_the_evidence(shown: AnswerViewData) -> None:
     facts = [piece["text"] for piece in shown["pieces"] if piece.get("fact")]
     assert any("210" in fact for fact in facts)
     against = [piece["text"] for card in shown["evidence"] for piece in card["pieces"] if piece.get("against")]
     assert any("120" in text for text in against)
 
 
-def test_uncited_sentences_are_marked_with_their_reason(shown: DeskData) -> None:
+def test_uncited_sentences_are_marked_with_their_reason(shown: AnswerViewData) -> None:
     uncited = [piece for piece in shown["pieces"] if piece.get("status") == "uncited"]
     assert "".join(piece["text"] for piece in uncited) == "It is painted grey and rarely used."
     assert all(piece["why"] for piece in uncited)
 
 
-def test_findings_are_numbered_in_the_order_their_numbers_stand_in_the_answer(shown: DeskData) -> None:
+def test_issues_are_numbered_in_the_order_their_numbers_stand_in_the_answer(shown: AnswerViewData) -> None:
     in_answer = [number for piece in shown["pieces"] for number in piece.get("ends", [])]
     assert in_answer == sorted(in_answer)
-    assert in_answer == [finding["number"] for finding in shown["findings"] if finding["placed"]]
+    assert in_answer == [issue["number"] for issue in shown["issues"] if issue["placed"]]
 
 
-def test_every_finding_says_why_in_words(shown: DeskData) -> None:
-    assert shown["findings"]
-    assert all(finding["description"] and finding["reason"] for finding in shown["findings"])
+def test_every_issue_says_why_in_words(shown: AnswerViewData) -> None:
+    assert shown["issues"]
+    assert all(issue["description"] and issue["reason"] for issue in shown["issues"])
 
 
-def test_the_legend_names_each_kind_of_mark_that_occurs_and_no_other(shown: DeskData) -> None:
+def test_the_legend_names_each_kind_of_mark_that_occurs_and_no_other(shown: AnswerViewData) -> None:
     marks = {entry["mark"]: entry["count"] for entry in shown["legend"]}
     assert marks["ref-fabricated"] == 1
     assert marks["sentence-uncited"] == 1
@@ -111,25 +111,25 @@ def test_the_legend_names_each_kind_of_mark_that_occurs_and_no_other(shown: Desk
 
 def test_references_of_one_marker_are_marked_one_by_one() -> None:
     case = a_case("The Lenne bridge is 120 metres long [c1, c9].")
-    shown = desk(case, run_audit(case), 0)
+    shown = answer_view(case, run_audit(case), 0)
     references = [(piece["text"], piece["reference"]) for piece in shown["pieces"] if "reference" in piece]
     assert references == [("c1", "valid"), ("c9", "fabricated")]
 
 
 def test_a_later_iteration_says_what_changed(case: Case, run: Run) -> None:
     assert len(run.iterations) > 1
-    shown = desk(case, run, 1)
+    shown = answer_view(case, run, 1)
     assert "".join(piece["text"] for piece in shown["pieces"]) == run.iterations[1].answer
     assert shown["changes"]
     assert all(change["why"] for change in shown["changes"])
 
 
 def test_a_case_without_an_audit_shows_answer_and_evidence_plain(case: Case) -> None:
-    shown = unaudited_desk(case, "v")
+    shown = unaudited_answer_view(case, "v")
     assert [piece["text"] for piece in shown["pieces"]] == [WRONG]
-    assert not shown["findings"]
+    assert not shown["issues"]
     assert not shown["audited"]
-    assert unaudited_desk(a_case(None), "v")["pieces"] == []
+    assert unaudited_answer_view(a_case(None), "v")["pieces"] == []
 
 
 def test_of_thousands_of_chunks_the_cited_ones_are_drawn() -> None:
@@ -137,22 +137,22 @@ def test_of_thousands_of_chunks_the_cited_ones_are_drawn() -> None:
         {"id": f"chunk_{number}", "text": f"Tower {number} is {number} metres high."} for number in range(1_000)
     ]
     case = a_case("Tower 900 is 900 metres high [chunk_900].", evidence=evidence)
-    shown = desk(case, run_audit(case), 0)
+    shown = answer_view(case, run_audit(case), 0)
     assert len(shown["evidence"]) == EVIDENCE_SHOWN
     assert shown["evidence_total"] == 1_000
     assert shown["evidence"][0]["id"] == "chunk_900"
 
 
-def test_a_finding_about_an_endless_sentence_stays_readable() -> None:
+def test_an_issue_about_an_endless_sentence_stays_readable() -> None:
     case = a_case("The bridge is " + "very " * 20_000 + "long.")
-    shown = desk(case, run_audit(case), 0)
-    assert all(len(finding["description"]) <= LONGEST_SENTENCE + 2 for finding in shown["findings"])
+    shown = answer_view(case, run_audit(case), 0)
+    assert all(len(issue["description"]) <= LONGEST_SENTENCE + 2 for issue in shown["issues"])
 
 
 def test_characters_beyond_the_basic_plane_do_not_shift_the_marks() -> None:
     answer = "\U0001f309\U0001f309 The Lenne bridge is 120 metres long [c9]."
     case = a_case(answer)
-    shown = desk(case, run_audit(case), 0)
+    shown = answer_view(case, run_audit(case), 0)
     assert [piece["text"] for piece in shown["pieces"] if piece.get("reference") == "fabricated"] == ["[c9]"]
 
 
@@ -196,7 +196,7 @@ def test_a_cap_is_named_where_it_holds_and_spelled_out() -> None:
     assert "but at most 0.40: fabricated reference" in origins["Faithfulness"]["steps"][0]
 
 
-def test_every_reference_and_claim_says_why_in_words(run: Run, shown: DeskData) -> None:
+def test_every_reference_and_claim_says_why_in_words(run: Run, shown: AnswerViewData) -> None:
     assert len(shown["references"]) == len(run.iterations[0].citation_audit.citations)
     assert len(shown["claims"]) == len(run.iterations[0].claims)
     assert all(each["says"] for each in (*shown["references"], *shown["claims"]))
@@ -214,7 +214,7 @@ def test_a_claim_says_how_it_was_read_and_what_is_odd_about_its_support() -> Non
     read = check.claim.model_copy(update={"statement": "The bridge over the Lenne is 120 metres long."})
     odd = check.model_copy(update={"claim": read, "issue": "The words quoted from c1 are not there."})
     iteration = run.iterations[0].model_copy(update={"claims": (odd,)})
-    shown = desk(case, run.model_copy(update={"iterations": (iteration, *run.iterations[1:])}), 0)
+    shown = answer_view(case, run.model_copy(update={"iterations": (iteration, *run.iterations[1:])}), 0)
     assert shown["claims"][0]["says"] == [
         "Read as “The bridge over the Lenne is 120 metres long.”",
         "The evidence bears it.",
@@ -224,46 +224,46 @@ def test_a_claim_says_how_it_was_read_and_what_is_odd_about_its_support() -> Non
 
 def test_a_claim_is_closed_once_with_its_verdict() -> None:
     case = a_case("The Lenne bridge is 120 metres long [c1]. The Lenne bridge was opened on 4 May 1931 [c2].")
-    shown = desk(case, run_audit(case), 0)
+    shown = answer_view(case, run_audit(case), 0)
     closing = [piece["closes"] for piece in shown["pieces"] if "closes" in piece]
     assert closing == [check["label"]["text"] for check in shown["claims"]] == ["supported", "supported"]
 
 
 def test_two_iterations_are_compared_the_earlier_one_first(case: Case, run: Run) -> None:
     for index, against in ((0, 1), (1, 0)):
-        shown = desk(case, run, index, against=against)["difference"]
+        shown = answer_view(case, run, index, against=against)["difference"]
         assert shown is not None
         assert (shown["left"], shown["right"]) == (1, 2)
         assert "".join(text for kind, text in shown["changes"] if kind != "in") == run.iterations[0].answer
         assert "".join(text for kind, text in shown["changes"] if kind != "out") == run.iterations[1].answer
         assert shown["words_out"] > 0
-    assert desk(case, run, 0)["difference"] is None
+    assert answer_view(case, run, 0)["difference"] is None
 
 
 def test_what_a_revision_fixed_is_said_in_the_next_iteration(case: Case, run: Run) -> None:
-    first, second = desk(case, run, 0), desk(case, run, 1)
+    first, second = answer_view(case, run, 0), answer_view(case, run, 1)
     assert not first["fixed"]
     assert "fabricated" in {each["label"]["text"] for each in second["fixed"]}
-    assert all("course" not in finding for finding in first["findings"])
-    assert all(finding["course"]["text"] in ("new", "persisting") for finding in second["findings"])
+    assert all("course" not in issue for issue in first["issues"])
+    assert all(issue["course"]["text"] in ("new", "persisting") for issue in second["issues"])
 
 
-def test_of_very_many_findings_the_browser_gets_the_most_severe() -> None:
+def test_of_very_many_issues_the_browser_gets_the_most_severe() -> None:
     case = a_case(" ".join(f"Arch {number} is painted grey and rarely used." for number in range(400)) + " Old [c9].")
-    whole = desk(case, run_audit(case), 0)
+    whole = answer_view(case, run_audit(case), 0)
     kept = for_browser(whole)
-    assert whole["findings_total"] == kept["findings_total"] == len(whole["findings"]) > FINDINGS_SHOWN
-    assert len(kept["findings"]) == FINDINGS_SHOWN
-    assert "critical" in {finding["severity"] for finding in kept["findings"]}
-    numbers = [finding["number"] for finding in kept["findings"]]
+    assert whole["issues_total"] == kept["issues_total"] == len(whole["issues"]) > ISSUES_SHOWN
+    assert len(kept["issues"]) == ISSUES_SHOWN
+    assert "critical" in {issue["severity"] for issue in kept["issues"]}
+    numbers = [issue["number"] for issue in kept["issues"]]
     assert numbers == sorted(numbers)
 
 
 def test_more_evidence_is_drawn_on_request() -> None:
     evidence = [{"id": f"chunk_{number}", "text": f"Tower {number}."} for number in range(500)]
     case = a_case("Tower 3.", evidence=evidence)
-    assert len(unaudited_desk(case, "v", shown=400)["evidence"]) == 400
-    assert unaudited_desk(case, "v")["version"] != unaudited_desk(case, "v", shown=400)["version"]
+    assert len(unaudited_answer_view(case, "v", shown=400)["evidence"]) == 400
+    assert unaudited_answer_view(case, "v")["version"] != unaudited_answer_view(case, "v", shown=400)["version"]
 
 
 def test_the_story_says_what_was_chosen_and_why_it_ended(run: Run) -> None:

@@ -1,0 +1,130 @@
+"""The case page in a real browser: marks, reasons, legend, evidence, changes, issues followed, scores."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import Tab
+from tests.browser.test_demo import FABRICATED, audited
+
+OpenTab = Callable[..., Tab]
+
+
+@pytest.fixture
+def case_page(demo: str, open_tab: OpenTab) -> Page:
+    """The page of a case with a fabricated reference and an altered figure, audited."""
+    tab = open_tab(demo)
+    audited(tab, FABRICATED)
+    return tab.page
+
+
+def test_every_mark_says_why_beside_the_evidence_without_hovering(case_page: Page) -> None:
+    references = case_page.locator(".text .ref")
+    for place in range(references.count()):
+        references.nth(place).click(delay=40)
+        expect(case_page.locator(".why-panel .reason-line").first).to_be_visible()
+        assert case_page.locator(".why-panel").inner_text().strip()
+    case_page.locator(".text .sentence-exempt").first.click(delay=40)
+    expect(case_page.locator(".why-panel")).to_contain_text("exempt")
+
+
+def test_a_mark_takes_the_reader_to_the_bearing_sentence_and_says_so(case_page: Page) -> None:
+    case_page.locator(".text .ref", has_text="chunk_4").click(delay=40)
+    lit = case_page.locator(".evidence .lit").first
+    expect(lit).to_contain_text("Sørlige")
+    expect(lit).to_be_in_viewport()
+    panel = case_page.locator(".why-panel")
+    expect(panel).to_have_attribute("aria-live", "polite")
+    expect(panel).to_contain_text("Highlighted in the evidence")
+    expect(panel.get_by_role("button", name="chunk_4")).to_be_visible()
+
+
+def test_marks_and_evidence_answer_to_the_keyboard(case_page: Page) -> None:
+    case_page.locator(".text .ref-fabricated").focus()
+    case_page.keyboard.press("Enter")
+    expect(case_page.locator(".why-panel")).to_contain_text("No chunk has this id")
+    case_page.locator(".evidence .card[data-id=chunk_4] .card-head").focus()
+    case_page.keyboard.press("Space")
+    expect(case_page.locator(".text .mark.chosen").first).to_contain_text("The main risk is timing")
+    expect(case_page.locator(".why-panel")).to_contain_text(
+        "Highlighted in the answer: 1 sentence that rests on chunk_4."
+    )
+
+
+def test_evidence_on_which_nothing_rests_says_so(case_page: Page) -> None:
+    case_page.locator(".evidence .card[data-id=chunk_5] .card-head").click(delay=40)
+    expect(case_page.locator(".why-panel")).to_contain_text("No sentence of the answer rests on chunk_5.")
+
+
+def test_the_legend_hides_and_shows_a_kind_of_mark(case_page: Page) -> None:
+    mark = case_page.locator(".text .ref-fabricated")
+    key = case_page.locator(".legend .key", has_text="fabricated")
+
+    def struck() -> bool:
+        return "line-through" in str(mark.evaluate("element => getComputedStyle(element).textDecorationLine"))
+
+    assert struck()
+    key.click(delay=40)
+    expect(key).to_have_attribute("aria-pressed", "false")
+    assert not struck()
+    case_page.get_by_role("button", name="Show all", exact=True).click(delay=40)
+    expect(key).to_have_attribute("aria-pressed", "true")
+    assert struck()
+
+
+def test_marks_differ_in_shape_and_not_only_in_colour(case_page: Page) -> None:
+    shapes = case_page.locator(".text .ref").evaluate_all(
+        """marks => marks.map(mark => {
+          const style = getComputedStyle(mark), glyph = getComputedStyle(mark, "::before").content
+          return [mark.className.match(/ref-[a-z]+/)[0], style.borderStyle, style.textDecorationLine, glyph].join(" ")
+        })"""
+    )
+    kinds = {shape.split(" ")[0]: shape.split(" ", 1)[1] for shape in shapes}
+    assert len(kinds) >= 3
+    assert len(set(kinds.values())) == len(kinds)
+
+
+def test_changes_between_iterations_are_shown_word_by_word_by_key(case_page: Page) -> None:
+    case_page.get_by_role("radio", name=re.compile("2 · revised")).click(delay=40)
+    expect(case_page).to_have_url(re.compile("iteration=2"))
+    expect(case_page.locator(".text .ref-fabricated")).to_have_count(0)
+    case_page.locator("h3", has_text="Issues").first.click()
+    case_page.keyboard.press("d")
+    expect(case_page).to_have_url(re.compile("against=1"))
+    expect(case_page.locator(".text del", has_text="41.2%")).to_be_visible()
+    expect(case_page.locator(".text ins", has_text="14.2%")).to_be_visible()
+    expect(case_page.locator(".difference-key")).to_contain_text("taken out")
+    case_page.reload()
+    expect(case_page.locator(".text ins", has_text="14.2%")).to_be_visible()
+    case_page.get_by_role("button", name="Show marks").click(delay=40)
+    expect(case_page.locator(".text .mark").first).to_be_visible()
+
+
+def test_issues_are_followed_and_scores_explain_themselves(case_page: Page) -> None:
+    followed = case_page.get_by_role("region", name="Issues across iterations")
+    expect(followed.locator("tr", has_text="names no evidence")).to_contain_text("fixed")
+    expect(case_page.get_by_text("it has the highest quality")).to_be_visible()
+    origin = case_page.locator("details", has_text="Confidence")
+    expect(origin).to_contain_text("× 0.5 for 1 fabricated reference")
+    origin.locator("summary").click(delay=40)
+    expect(origin.locator("dl.measured")).to_be_visible()
+
+
+def test_the_decision_stays_in_view_beside_a_long_answer_and_is_a_step_away_in_a_narrow_window(
+    demo: str, open_tab: OpenTab
+) -> None:
+    wide = open_tab(demo, width=1440, height=900)
+    audited(wide, FABRICATED)
+    panel = wide.page.get_by_role("region", name="Decision")
+    wide.page.get_by_role("region", name="Scores by iteration").scroll_into_view_if_needed()
+    expect(panel.get_by_role("button", name=re.compile("Submit"))).to_be_in_viewport()
+    narrow = open_tab(demo, width=900, height=900)
+    audited(narrow, FABRICATED)
+    narrow.page.get_by_role("button", name="Decision ↓").click(delay=40)
+    expect(narrow.page.get_by_role("region", name="Decision")).to_be_in_viewport()
+    overflow = narrow.page.locator("[data-testid=stMain]").evaluate("main => main.scrollWidth - main.clientWidth")
+    assert overflow <= 0
