@@ -29,6 +29,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from masis.schema.screening import Abstract
 from masis.screening.sources.search_terms import search_terms
 from masis.store import Store
+from masis.store.core.connections import connect
 from masis.store.screening import corpus_search
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -112,7 +113,7 @@ def searched(store: Store, asked: Sequence[str], limit: int) -> list[Timed]:
 
 def departures(store: Store, count: int, asked: Sequence[str], limit: int) -> int:
     """How many questions are answered in another order than by ranking every abstract."""
-    connection = store.database.connection()
+    connection = connect(store.path)
     index = corpus_search.Index(corpus_search.table_of(1), count)
     wrong = 0
     for question in asked:

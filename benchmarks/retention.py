@@ -63,7 +63,7 @@ def main() -> None:
             begun = time.process_time()
 
         fill(store, runs)
-        store.database.connection().execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        store.database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         told(f"{runs:,} runs written, {store.path.stat().st_size / 1e6:.1f} MB")
         plan = store.retention.plan(RULE)
         told(f"dry run: {plan.runs:,} runs, {plan.parts.iterations:,} iterations, {plan.bytes / 1e6:.1f} MB go")

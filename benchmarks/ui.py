@@ -218,10 +218,11 @@ def main() -> int:
 def _telling(path: Path) -> str:
     """A case with several iterations."""
     with Store.open(path) as store:
-        rows = store.database.connection().execute(
-            "SELECT id FROM cases WHERE iterations > 1 AND state = 'needs_review' ORDER BY seq LIMIT 1"
+        return str(
+            store.database.value(
+                "SELECT id FROM cases WHERE iterations > 1 AND state = 'needs_review' ORDER BY seq LIMIT 1"
+            )
         )
-        return str(rows.fetchone()[0])
 
 
 if __name__ == "__main__":

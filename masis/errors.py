@@ -8,6 +8,12 @@
     │   ├── NewerDatabase      the file was written by a later version
     │   ├── NotADatabase       the file is something else
     │   ├── UnguardedLog       an append-only table has lost its guard
+    │   ├── DatabaseBusy       another program has held the lock for too long
+    │   ├── DatabaseDamaged    the file is damaged, or no database any more
+    │   ├── DatabaseFull       its disk has no room left
+    │   ├── DatabaseReadOnly   file or folder can't be written
+    │   ├── DatabaseMissing    the file was moved, removed or replaced while in use
+    │   ├── DiskFailed         its disk could not be read or written
     │   ├── CaseConflict       the id is taken by a case with other content
     │   ├── UnknownRecord      no case, run or decision has that id
     │   ├── Removed            retention has removed what was kept of a run or screening
@@ -114,6 +120,34 @@ class NotADatabase(StoreError):
 
 class UnguardedLog(StoreError):
     """A table that only grows has lost the triggers that guard it."""
+
+
+class DatabaseBusy(StoreError):
+    """Another program has held the database, or every connection to it was in use, for too long."""
+
+    http_status = 503
+
+
+class DatabaseDamaged(StoreError):
+    """The file of the database is damaged, or no database any more."""
+
+
+class DatabaseFull(StoreError):
+    """The disk that the database is stored on has no room left."""
+
+    http_status = 507
+
+
+class DatabaseReadOnly(StoreError):
+    """The file of the database, or its folder, can't be written."""
+
+
+class DatabaseMissing(StoreError):
+    """The file of the database was moved, removed or replaced while it was in use."""
+
+
+class DiskFailed(StoreError):
+    """The disk that the database is stored on could not be read or written."""
 
 
 class CaseConflict(StoreError):

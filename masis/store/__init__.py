@@ -38,7 +38,7 @@ from masis.store.audits.metrics import Measures
 from masis.store.audits.runs import Runs
 from masis.store.core import archive
 from masis.store.core.archive import Putting, StoreRecord
-from masis.store.core.connections import Database, Unguarded, damage_told, open_database
+from masis.store.core.connections import Database, Unguarded, explained_errors, open_database
 from masis.store.core.health import Tried, check, try_writing
 from masis.store.core.migrations import Listener, Upgrade
 from masis.store.core.process_owner import Owner, this_process
@@ -99,7 +99,7 @@ class Store:
         NotADatabase, NewerDatabase and StoreError too.
         """
         store = cls(open_database(Path(path), now=now, unguarded=unguarded, on_upgrade=on_upgrade))
-        with damage_told(store.path):
+        with explained_errors(store.path):
             store.runs.mark_lost()
             store.screenings.mark_lost()
         return store
@@ -112,7 +112,7 @@ class Store:
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
         """Several writes as one: all of them are kept, or none."""
-        with self.database.writing():
+        with self.database.transaction():
             yield
 
     def read_out(self) -> Iterator[StoreRecord]:
@@ -122,14 +122,14 @@ class Store:
     @contextlib.contextmanager
     def putting(self) -> Iterator[Putting]:
         """Put records into this store, which must be empty: all of them or, if it fails, none. Raises StoreError."""
-        with self.database.writing() as connection:
+        with self.database.transaction() as connection:
             archive.assert_empty(connection, self.database)
             yield (putting := Putting(connection))
             putting.finish()
 
     def check(self) -> StoreCheck:
         """Whether file, schema, guards and log are in order. Raises StoreError where the file can't even be read."""
-        with damage_told(self.path):
+        with explained_errors(self.path):
             return check(self.database)
 
     def settle(self) -> bool:

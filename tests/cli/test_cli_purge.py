@@ -208,7 +208,7 @@ def test_a_database_that_another_holds_is_an_error_in_words_and_nothing_goes(
     result = masis("purge", "--yes", "--db", audited)
     holder.close()
     assert result.exit_code == 1
-    assert "can't be written now" in result.stderr
+    assert "is held by another program" in result.stderr
     assert read(masis("purge", "--history", "--json", "--db", audited)) == {"purges": []}
 
 

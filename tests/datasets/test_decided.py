@@ -49,7 +49,7 @@ def test_an_audit_that_retention_removed_is_no_other_audit(bench: Workbench) -> 
     decide(bench, 3, "override", corrected_answer="120 metres.", reason="read")
     bench.audit(case(2), settings=bench.settings.model_copy(update={"max_iterations": 1}))
     later = bench.store.runs.for_case("case-2")[0].id
-    bench.store.database.connection().execute("UPDATE runs SET ended_at = '2099-01-01' WHERE id = ?", [later])
+    bench.store.database.execute("UPDATE runs SET ended_at = '2099-01-01' WHERE id = ?", [later])
     purge(bench, rule_of(0, decided=True, now="2098-01-01T00:00:00Z"), by="Ada", how="command")
     out = io.BytesIO()
     assert write_decided(bench.store, out) == 3

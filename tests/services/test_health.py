@@ -231,7 +231,7 @@ def test_little_room_on_the_disk_is_found(bench: Workbench, monkeypatch: pytest.
 @pytest.mark.parametrize("guard", ["executions_no_delete", "purges_no_update", "purged_no_replace"])
 def test_a_log_that_could_be_altered_is_found(bench: Workbench, guard: str) -> None:
     assert not bench.store.check().problems
-    bench.store.database.connection().execute(f"DROP TRIGGER {guard}")
+    bench.store.database.execute(f"DROP TRIGGER {guard}")
     assert f"logs have lost their guards: {guard}" in bench.store.check().problems
 
 
@@ -240,9 +240,8 @@ def test_a_run_that_is_not_in_the_log_of_executions_is_found(bench: Workbench) -
     bench.load_demo()
     bench.audit(next(iter(bench.store.cases.iterate())))
     assert bench.store.check().ok
-    connection = bench.store.database.connection()
-    connection.execute("DROP TRIGGER executions_no_delete")
-    connection.execute("DELETE FROM executions")
+    bench.store.database.execute("DROP TRIGGER executions_no_delete")
+    bench.store.database.execute("DELETE FROM executions")
     assert "1 runs are not in the log of executions" in bench.store.check().problems
 
 

@@ -45,9 +45,7 @@ def old(bench: Workbench) -> str:
     """An audit that policy accepted, forty days old."""
     run = bench.audit(CASE)
     assert not run.needs_review
-    bench.store.database.connection().execute(
-        "UPDATE runs SET ended_at = strftime('%Y-%m-%dT%H:%M:%fZ', julianday(ended_at) - 40)"
-    )
+    bench.store.database.execute("UPDATE runs SET ended_at = strftime('%Y-%m-%dT%H:%M:%fZ', julianday(ended_at) - 40)")
     return run.id
 
 

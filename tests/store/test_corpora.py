@@ -19,6 +19,7 @@ from masis.errors import InputError, UnknownRecord
 from masis.schema.screening import Abstract
 from masis.screening.sources.search_terms import search_terms
 from masis.store import Store
+from masis.store.core.connections import connect
 from masis.store.screening import corpus_search
 
 
@@ -118,7 +119,7 @@ def test_corpora_know_nothing_of_each_other(store: Store) -> None:
     assert store.corpora.search("one", "adults", 5) == ()
     assert [each.name for each in store.corpora.list_all()] == ["one", "two"]
     store.corpora.remove("one")
-    assert store.database.connection().execute("PRAGMA secure_delete").fetchone()[0] == 1
+    assert store.database.value("PRAGMA secure_delete") == 1
     assert [each.name for each in store.corpora.list_all()] == ["two"]
     assert ids(store.corpora.search("two", "adults", 5)) == ["a-1"]
     assert store.check().ok
@@ -193,7 +194,7 @@ def test_ranking_by_rare_words_first_gives_the_order_of_the_plain_ranking(store:
     weights = [1 / (number + 1) for number in range(60)]
     many = [an_abstract(n, text=" ".join(draw.choices(words, weights=weights, k=30))) for n in range(800)]
     store.corpora.add_many("c", many, source="x")
-    connection = store.database.connection()
+    connection = connect(store.path)
     index = corpus_search.Index(corpus_search.table_of(1), 800)
     passes = {1: 0, 2: 0}
     for _ in range(60):
@@ -234,7 +235,7 @@ def test_terms_leave_out_grammar_keep_hyphens_and_end_somewhere() -> None:
 def test_the_health_check_names_a_corpus_that_does_not_fit_itself(store: Store, statement: str, told: str) -> None:
     store.corpora.add_many("c", [an_abstract(1), an_abstract(2)], source="x")
     assert store.check().ok
-    store.database.connection().execute(statement)
+    store.database.execute(statement)
     assert any(told in problem for problem in store.check().problems), store.check().problems
 
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import gc
 import multiprocessing
 import sqlite3
-import threading
 from pathlib import Path
 
 import pytest
 
-from masis.errors import NewerDatabase, NotADatabase, StoreError
+from masis.errors import DatabaseBusy, NewerDatabase, NotADatabase, StoreError
 from masis.store import CaseFilter, Store, Upgrade
 from masis.store.core import connections, guards, migrations
 from masis.store.core.connections import connect, open_database
@@ -52,7 +50,7 @@ def test_a_new_database_makes_its_folders_and_opens_again(path: Path) -> None:
         store.cases.add(a_case())
     with Store.open(path) as store:
         assert store.cases.count() == 1
-        mode = store.database.connection().execute("PRAGMA journal_mode").fetchone()[0]
+        mode = store.database.value("PRAGMA journal_mode")
         assert mode == "wal"
         assert store.check().ok
 
@@ -65,7 +63,7 @@ def test_an_older_database_migrates_with_what_it_holds(path: Path) -> None:
         assert [row.id for row in store.cases.search(CaseFilter(text="OU est")).rows] == ["old-1"]
         assert store.cases.facets().flags == {"uncited": 1}
         assert store.cases.facets().reasons == {"limit": 1}
-        assert applied(store.database.connection()) == migrations.names()
+        assert applied(connect(path)) == migrations.names()
     with Store.open(path) as store:
         assert store.cases.count() == 1
 
@@ -109,7 +107,7 @@ def test_runs_that_stood_before_are_entered_in_the_log_of_executions(path: Path)
         store.runs.abandon("cut", "Ctrl-C")
         store.runs.start("under way", case_id="b", case_digest=case.digest(), models={}, settings={})
         made = list(store.executions.iterate())
-        connection = store.database.connection()
+        connection = connect(path)
         for table in ("executions", "purged", "purges"):
             for trigger in guards.GUARDS[table]:
                 connection.execute(f"DROP TRIGGER {trigger}")
@@ -174,8 +172,8 @@ def test_a_database_that_another_brings_up_to_date_is_told_so(path: Path, monkey
 def test_guards_that_a_migration_loses_are_armed_again(path: Path) -> None:
     Store.open(path).close()
     database = open_database(path, known=(*MIGRATIONS, m999_touch))
-    assert applied(database.connection())[-1] == "m999_touch"
-    assert guards.missing(database.connection()) == ()
+    assert applied(connect(path))[-1] == "m999_touch"
+    assert guards.missing(connect(path)) == ()
     database.close()
 
 
@@ -222,27 +220,6 @@ def test_a_folder_and_a_place_below_a_file_are_refused_with_the_cure(tmp_path: P
         Store.open(tmp_path / "file" / "masis.db")
 
 
-def test_each_thread_has_a_connection_of_its_own(store: Store) -> None:
-    found: list[int] = []
-    threads = [threading.Thread(target=lambda: found.append(id(store.database.connection()))) for _ in range(2)]
-    store.cases.add(a_case())
-    for thread in threads:
-        thread.start()
-        thread.join()
-    assert id(store.database.connection()) not in found
-    assert store.cases.count() == 1
-
-
-def test_a_thread_that_ends_leaves_no_connection_open(store: Store) -> None:
-    held = store.database._held
-    store.cases.count()
-    thread = threading.Thread(target=store.cases.count)
-    thread.start()
-    thread.join()
-    gc.collect()
-    assert len(held) == 1
-
-
 def _open(path: Path, barrier: object) -> None:
     barrier.wait()  # type: ignore[attr-defined]
     with Store.open(path) as store:
@@ -260,7 +237,7 @@ def test_processes_that_open_a_new_file_at_once_agree_on_one(path: Path) -> None
     assert [process.exitcode for process in processes] == [0, 0, 0]
     with Store.open(path) as store:
         assert store.cases.count() == 1
-        assert applied(store.database.connection()) == migrations.names()
+        assert applied(connect(path)) == migrations.names()
 
 
 def test_writing_while_another_holds_the_lock_too_long_says_what_to_do(
@@ -270,7 +247,7 @@ def test_writing_while_another_holds_the_lock_too_long_says_what_to_do(
     monkeypatch.setattr("masis.store.core.connections.BUSY_TIMEOUT_S", 0.05)
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
-    with pytest.raises(StoreError, match="can't be written now"):
+    with pytest.raises(DatabaseBusy, match=r"held by another program .* close that, or try again"):
         store.cases.add(a_case())
     other.execute("ROLLBACK")
     other.close()

@@ -16,6 +16,7 @@ from masis.store import CaseFilter, Store
 from masis.store.audits import queue
 from masis.store.audits.queue import match, miscounted
 from masis.store.audits.run_rows import disagreement, figures
+from masis.store.core.connections import connect
 from tests.store.factories import a_case, a_decision, a_run, an_iteration, an_undo
 
 
@@ -226,7 +227,7 @@ def test_a_page_beyond_the_last_is_empty_and_still_counts(filled: Store) -> None
 
 
 def test_counts_are_of_whatever_the_cases_say_also_when_their_values_change_or_they_go(filled: Store) -> None:
-    connection = filled.database.connection()
+    connection = connect(filled.path)
     connection.execute("UPDATE cases SET field = NULL, flags = '[\"uncited\"]' WHERE field = 'Law'")
     facets = filled.cases.facets()
     assert facets.fields == {"History": 1, "Medicine": 1}
@@ -239,7 +240,7 @@ def test_counts_are_of_whatever_the_cases_say_also_when_their_values_change_or_t
 
 
 def test_counts_that_are_wrong_are_found_by_the_health_check(filled: Store) -> None:
-    filled.database.connection().execute("UPDATE case_counts SET cases = cases + 1 WHERE name = 'field'")
+    filled.database.execute("UPDATE case_counts SET cases = cases + 1 WHERE name = 'field'")
     assert filled.check().problems == ("the counts of the cases' field are not what the cases say",)
 
 
@@ -266,7 +267,7 @@ def test_what_stands_at_the_far_end_of_an_order_is_found_as_well(
         text = "How long is the bridge?" if far else "How deep?"
         evidence = [{"id": "1", "text": "."}]
         store.cases.add(a_case(f"case-{number}", query=text, answer=".", evidence=evidence, metadata=meta))
-    store.database.connection().execute(
+    store.database.execute(
         "UPDATE cases SET telling = abs(random() % 4) - (field = 'Law') * 9, doubt = -seq % 7 - (field = 'Law') * 9"
     )
     wanted = CaseFilter(order=order, size=1000, **asked)  # type: ignore[arg-type]

@@ -18,6 +18,7 @@ from masis.schema.retention import RetentionRule
 from masis.schema.run import Run
 from masis.schema.screening import Override, ScreeningDecision
 from masis.store import CaseFilter, DecisionFilter, Owner, Store
+from masis.store.core import connections
 from masis.store.core.connections import connect
 from tests.store.factories import (
     JUDGE,
@@ -88,7 +89,7 @@ def mixed(store: Store) -> Store:
     store.runs.save_draft("cut", Draft(answer=SECRET, judged_by=JUDGE))
     store.runs.save_iteration("cut", an_iteration(1, SECRET))
     store.runs.abandon("cut", "Ctrl-C")
-    store.database.connection().execute("UPDATE runs SET ended_at = ? WHERE id = 'cut'", [OLD])
+    store.database.execute("UPDATE runs SET ended_at = ? WHERE id = 'cut'", [OLD])
     return store
 
 
@@ -133,7 +134,7 @@ def test_a_run_under_way_stays_however_old_it_is(store: Store) -> None:
 
 def test_a_time_that_nobody_can_read_is_no_age(store: Store) -> None:
     run_of(store, "odd")
-    store.database.connection().execute("UPDATE runs SET ended_at = 'the other day'")
+    store.database.execute("UPDATE runs SET ended_at = 'the other day'")
     assert purge(store, ALL) == set()
 
 
@@ -219,7 +220,7 @@ def test_the_digest_of_a_run_is_that_of_its_line_in_an_export_of_runs(mixed: Sto
 @pytest.mark.parametrize("table", ["executions", "purges", "purged"])
 def test_the_records_of_retention_only_grow(mixed: Store, table: str) -> None:
     purge(mixed)
-    connection = mixed.database.connection()
+    connection = connect(mixed.path)
     for statement in (
         f"UPDATE {table} SET seq = seq",
         f"DELETE FROM {table}",
@@ -240,7 +241,7 @@ def test_no_byte_of_what_was_removed_is_left_in_the_file_or_its_log(path: Path) 
         for number in range(30):
             run_of(store, f"case-{number}", text=f"{SECRET} {number}")
         # draft and events are kept as text, the rest is packed: its packed bytes are looked for
-        connection = store.database.connection()
+        connection = connect(path)
         held = [bytes(row[0]) for row in connection.execute("SELECT payload FROM run_iterations")]
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         assert SECRET.encode() in bytes_of(path)
@@ -252,13 +253,13 @@ def test_no_byte_of_what_was_removed_is_left_in_the_file_or_its_log(path: Path) 
     assert not [each for each in held if each in left or each[20:60] in left]
 
 
-def test_the_file_shrinks_and_says_why_it_does_not(path: Path) -> None:
+def test_the_file_shrinks_and_says_why_it_does_not(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with Store.open(path) as store:
         for number in range(200):
             run_of(store, f"case-{number}", text=" ".join(f"{SECRET} {number} {word}" for word in range(200)))
         purge(store, ALL)
         assert store.shrink(lambda: True).why_not == "it was stopped"
-        store.database.connection().execute("PRAGMA busy_timeout = 50")
+        monkeypatch.setattr(connections, "BUSY_TIMEOUT_S", 0.05)
         with Store.open(path) as other, other.transaction():
             held = store.shrink()
             assert "another program" in held.why_not
@@ -294,10 +295,9 @@ def test_a_disk_without_room_is_told_in_words_and_what_is_recorded_went(
             run_of(store, f"case-{number}")
 
         def fill_up(done: int) -> None:
-            connection = store.database.connection()
-            pages = connection.execute("PRAGMA page_count").fetchone()[0]
-            connection.execute(f"PRAGMA max_page_count = {pages}")
-            connection.execute("INSERT INTO store_info VALUES ('filler', hex(zeroblob(1000000)))")
+            pages = store.database.value("PRAGMA page_count")
+            store.database.execute(f"PRAGMA max_page_count = {pages}")
+            store.database.execute("INSERT INTO store_info VALUES ('filler', hex(zeroblob(1000000)))")
 
         with pytest.raises(StoreError, match=r"no room left \(database or disk is full\). Make some"):
             store.retention.remove(ALL, by="Ada", how="command", on_batch=fill_up)
@@ -331,7 +331,7 @@ def test_an_archive_of_a_purged_store_gives_the_same_store_again(mixed: Store, t
 
 def a_screening(store: Store, screening_id: str, *, at: str = OLD) -> None:
     screened(store, abstracts(2, 2), screening_id)
-    store.database.connection().execute("UPDATE screenings SET ended_at = ? WHERE id = ?", [at, screening_id])
+    store.database.execute("UPDATE screenings SET ended_at = ? WHERE id = ?", [at, screening_id])
 
 
 @pytest.fixture
@@ -349,7 +349,7 @@ def screenings(store: Store) -> Store:
 
 
 def test_a_screening_goes_unless_a_person_has_said_something_about_it(screenings: Store) -> None:
-    screenings.database.connection().execute("UPDATE remembered_grades SET at = ?", [OLD])
+    screenings.database.execute("UPDATE remembered_grades SET at = ?", [OLD])
     plan = screenings.retention.plan(RULE)
     assert [(each.kind, each.id) for each in plan.goes] == [("screening", "old"), ("remembered_grades", "")]
     assert plan.kept == {"decided": 1}

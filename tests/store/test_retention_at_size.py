@@ -48,7 +48,7 @@ def test_of_runs_half_of_which_are_decided_the_other_half_goes_and_the_file_shri
         plan = store.retention.plan(RULE)
         assert {each.id for each in plan.goes} == undecided
         assert plan.kept == {"decided": runs // 2}
-        store.database.connection().execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        store.database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         done = store.retention.remove(RULE, by="Ada", how="command")
         shrunk = store.shrink()
         assert done is not None

@@ -90,8 +90,9 @@ def test_opening_marks_runs_of_dead_processes_as_interrupted(store: Store, path:
 
 def test_runs_under_way_and_interrupted_are_found_without_reading_all_runs(store: Store) -> None:
     started(store, a_case())
-    connection, asked = store.database.connection(), list[str]()
-    connection.set_trace_callback(asked.append)
+    asked = list[str]()
+    with store.database.reading() as connection:  # given back, it is the one lent next
+        connection.set_trace_callback(asked.append)
     assert [run.id for run in store.runs.running()] == ["run-1"]
     store.runs.mark_lost()
     store.runs.abandon("run-1", "stopped")

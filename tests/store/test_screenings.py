@@ -286,7 +286,7 @@ def test_the_screening_log_only_grows(store: Store, statement: str) -> None:
     screened(store, abstracts(0, 2))
     store.screening_log.append(says("keep"))
     with pytest.raises(sqlite3.IntegrityError, match=r"only grows|never|only by"):
-        store.database.connection().execute(statement)
+        store.database.execute(statement)
     assert store.screening_log.verify().whole
 
 

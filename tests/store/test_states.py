@@ -12,6 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from masis.errors import StoreError
 from masis.store import Store
+from masis.store.core.connections import connect
 from masis.store.reviews.states import EntryFact, RunFact, mismatches, refresh, standing
 from tests.store.conftest import ticking
 from tests.store.factories import SETTINGS, a_case, a_decision, a_run, accepted, an_iteration, an_undo
@@ -138,11 +139,12 @@ class OneCase(RuleBasedStateMachine):
     def it_stands_where_it_must_and_recomputing_changes_nothing(self) -> None:
         summary = self.store.cases.summary("case-1")
         assert summary.state == self.expected()
-        connection = self.store.database.connection()
+        connection = connect(self.store.path)
         assert mismatches(connection) == []
         before = tuple(connection.execute("SELECT * FROM cases").fetchone())
         refresh(connection, 1)
         assert tuple(connection.execute("SELECT * FROM cases").fetchone()) == before
+        connection.close()
         assert self.store.decisions.verify().whole
 
     @invariant()
@@ -160,7 +162,7 @@ TestOneCase.settings = settings(
 
 def test_a_state_that_was_set_by_hand_is_found(store: Store) -> None:
     store.cases.add(a_case())
-    store.database.connection().execute("UPDATE cases SET state = 'approved'")
+    store.database.execute("UPDATE cases SET state = 'approved'")
     check = store.check()
     assert not check.ok
     assert check.problems == ("case 'case-1' is marked approved, its runs and decisions say new",)

@@ -34,7 +34,7 @@ def audited_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     workbench.import_cases([cases[case_id] for case_id in (*AUDITED, *NOT_AUDITED)])
     for case_id in AUDITED:
         workbench.audit(cases[case_id])
-    workbench.store.database.connection().execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    workbench.store.database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     workbench.store.close()
     return path
 

@@ -197,7 +197,7 @@ def test_what_keeps_the_database_from_being_opened_is_a_finding(
     other = look_at(tmp_path / "other.db")
     assert [item.name for item in other.items if not item.ok] == ["database"]
     with Store.open(copied) as store:
-        store.database.connection().execute("DROP TRIGGER decision_log_no_delete")
+        store.database.execute("DROP TRIGGER decision_log_no_delete")
     unguarded = look_at(copied)
     assert "decision log" in [item.name for item in unguarded.items if not item.ok]
     monkeypatch.setenv("MASIS_MAX_ITERATIONS", "many")

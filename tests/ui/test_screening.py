@@ -31,7 +31,7 @@ def screened(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("htn", "b12", "ery"):
         settings = workbench.settings.model_copy(update={"screening_retrieve": ASKED[name].retrieve})
         answer_view.screen(ASKED[name].question, (SOURCE,), settings=settings, screening_id=name)
-    workbench.store.database.connection().execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    workbench.store.database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     workbench.store.close()
     return path
 

@@ -62,7 +62,7 @@ class Cases:
     def add(self, case: Case) -> Literal["added", "unchanged"]:
         """Keep a case. Raises CaseConflict where the id belongs to a case with other content."""
         prepared = _prepared(case)
-        with self._database.writing() as connection:
+        with self._database.transaction(durable=False) as connection:
             return _insert(connection, prepared, self._database.now())
 
     def add_many(
@@ -78,7 +78,7 @@ class Cases:
 
         def keep(prepared: list[_Prepared]) -> None:
             nonlocal added, unchanged
-            with self._database.writing() as connection:
+            with self._database.transaction(durable=False) as connection:
                 at = self._database.now()
                 for each in prepared:
                     try:
@@ -106,10 +106,8 @@ class Cases:
 
     def get(self, case_id: str) -> Case:
         """The case, equal to what came in. Raises UnknownRecord."""
-        row = (
-            self._database.connection()
-            .execute("SELECT payload FROM cases JOIN case_payloads ON case_seq = seq WHERE id = ?", [case_id])
-            .fetchone()
+        row = self._database.row(
+            "SELECT payload FROM cases JOIN case_payloads ON case_seq = seq WHERE id = ?", [case_id]
         )
         if row is None:
             raise UnknownRecord(f"there is no case {case_id!r}. `masis import` brings cases in.")
@@ -117,22 +115,25 @@ class Cases:
 
     def summary(self, case_id: str) -> CaseSummary:
         """One case as lists show it: state, figures, version. Raises UnknownRecord."""
-        found = queue.summaries(self._database.connection(), "id = ?", [case_id])
+        with self._database.reading() as connection:
+            found = queue.summaries(connection, "id = ?", [case_id])
         if not found:
             raise UnknownRecord(f"there is no case {case_id!r}. `masis import` brings cases in.")
         return found[0]
 
     def count(self) -> int:
         """How many cases there are."""
-        return int(self._database.connection().execute("SELECT count(*) FROM cases").fetchone()[0])
+        return int(self._database.value("SELECT count(*) FROM cases"))
 
     def iterate(self, *, after: str | None = None) -> Iterator[Case]:
         """All cases in the order they came in, one in memory at a time; cases added meanwhile come too."""
-        connection = self._database.connection()
-        seq = case_seq(connection, after) if after is not None else 0
-        while rows := connection.execute(
+        seq = 0
+        if after is not None:
+            with self._database.reading() as connection:
+                seq = case_seq(connection, after)
+        while rows := self._database.execute(
             "SELECT case_seq, payload FROM case_payloads WHERE case_seq > ? ORDER BY case_seq LIMIT 50", [seq]
-        ).fetchall():
+        ):
             for row in rows:
                 yield Case.model_validate_json(row["payload"])
             seq = rows[-1]["case_seq"]

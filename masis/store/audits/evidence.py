@@ -75,12 +75,12 @@ class EvidenceOfCases:
 
     def newest_case_ids(self, limit: int = 2000) -> tuple[str, ...]:
         """Ids of the cases that came in last, to find the one that a wrong id may have meant."""
-        rows = self._database.connection().execute("SELECT id FROM cases ORDER BY seq DESC LIMIT ?", [limit])
+        rows = self._database.execute("SELECT id FROM cases ORDER BY seq DESC LIMIT ?", [limit])
         return tuple(row[0] for row in rows)
 
     def newest_run_ids(self, limit: int = 2000) -> tuple[str, ...]:
         """Ids of the runs that began last, for the same purpose."""
-        rows = self._database.connection().execute("SELECT id FROM runs ORDER BY seq DESC LIMIT ?", [limit])
+        rows = self._database.execute("SELECT id FROM runs ORDER BY seq DESC LIMIT ?", [limit])
         return tuple(row[0] for row in rows)
 
     def ids_beginning(self, kind: Literal["case", "run"], text: str, limit: int) -> Found:

@@ -27,7 +27,7 @@ class Executions:
 
     def count(self) -> int:
         """How many executions there were."""
-        return int(self._database.connection().execute("SELECT count(*) FROM executions").fetchone()[0])
+        return int(self._database.value("SELECT count(*) FROM executions"))
 
     def page(self, number: int = 1, size: int = 50, *, case_id: str | None = None) -> ExecutionPage:
         """One page of the log, newest first."""
@@ -42,16 +42,14 @@ class Executions:
 
     def iterate(self) -> Iterator[Execution]:
         """The whole log from its beginning, 500 rows in memory at a time."""
-        connection, seq = self._database.connection(), 0
-        while rows := connection.execute(
-            "SELECT * FROM executions WHERE seq > ? ORDER BY seq LIMIT 500", [seq]
-        ).fetchall():
+        seq = 0
+        while rows := self._database.execute("SELECT * FROM executions WHERE seq > ? ORDER BY seq LIMIT 500", [seq]):
             yield from map(execution_of, rows)
             seq = rows[-1]["seq"]
 
     def of_run(self, run_id: str) -> tuple[Execution, ...]:
         """The executions of one run, the first start first."""
-        rows = self._database.connection().execute("SELECT * FROM executions WHERE run_id = ? ORDER BY start", [run_id])
+        rows = self._database.execute("SELECT * FROM executions WHERE run_id = ? ORDER BY start", [run_id])
         return tuple(map(execution_of, rows))
 
 

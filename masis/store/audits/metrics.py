@@ -72,23 +72,21 @@ class Measures:
 
     def count(self) -> int:
         """How many finished runs have figures."""
-        return int(self._connection().execute("SELECT count(*) FROM run_measures").fetchone()[0])
+        return int(self._database.value("SELECT count(*) FROM run_measures"))
 
     def newest(self) -> int:
         """A number that changes when figures come in."""
-        return int(self._connection().execute("SELECT coalesce(max(seq), 0) FROM run_measures").fetchone()[0])
+        return int(self._database.value("SELECT coalesce(max(seq), 0) FROM run_measures"))
 
     def span(self) -> tuple[str, str] | None:
         """When the first and the last run finished; None where there is none."""
-        first, last = (
-            self._connection().execute("SELECT min(finished_at), max(finished_at) FROM run_measures").fetchone()
-        )
+        first, last = self._database.execute("SELECT min(finished_at), max(finished_at) FROM run_measures")[0]
         return None if first is None else (first, last)
 
     def names(self, column: str) -> dict[str, int]:
         """The models of a role, or the data sets, with how many runs each has, the most first."""
         assert column in (*ROLES, "dataset")
-        rows = self._connection().execute(
+        rows = self._database.execute(
             f"SELECT {column}, count(*) FROM run_measures WHERE {column} IS NOT NULL GROUP BY 1 ORDER BY 2 DESC, 1"  # noqa: S608
         )
         return {str(name): int(runs) for name, runs in rows}
@@ -108,7 +106,7 @@ class Measures:
     def added_up(self, wanted: MeasureFilter, period: Period) -> AddedUp:
         """The runs that match, read once: added up in SQL by day and model, then to whatever is asked for."""
         where, values = _where(wanted)
-        rows = self._connection().execute(
+        rows = self._database.execute(
             f"SELECT substr(finished_at, 1, 10) AS day, {wanted.role} AS model, {_SUMS} FROM run_measures {where} "  # noqa: S608
             "GROUP BY 1, 2",
             values,
@@ -162,12 +160,13 @@ class Measures:
             source = "iteration_measures AS it"
         prefix = "it." if table == "iteration" else ""
         columns = ", ".join(f"{prefix}{COLUMNS[measure][1]}" for measure in asked)
-        cursor = self._connection().cursor()
-        cursor.row_factory = None  # tuples are read faster
-        cursor.execute(f"SELECT {columns} FROM {source} {where}", bound)  # noqa: S608
         parts = []
-        while rows := cursor.fetchmany(_ROWS_AT_ONCE):
-            parts.append(np.array(rows, dtype=np.float64))  # None becomes NaN
+        with self._database.reading() as connection:
+            cursor = connection.cursor()
+            cursor.row_factory = None  # tuples are read faster
+            cursor.execute(f"SELECT {columns} FROM {source} {where}", bound)  # noqa: S608
+            while rows := cursor.fetchmany(_ROWS_AT_ONCE):
+                parts.append(np.array(rows, dtype=np.float64))  # None becomes NaN
         read = np.concatenate(parts) if parts else np.empty((0, len(asked)))
         found = {}
         for number, measure in enumerate(asked):
@@ -193,9 +192,6 @@ class Measures:
                 [*values, size, (page - 1) * size],
             ).fetchall()
         return MeasuredRuns(rows=tuple(_measured(row) for row in rows), total=total)
-
-    def _connection(self) -> sqlite3.Connection:
-        return self._database.connection()
 
 
 def _first_day(day: str, period: Period) -> str:

@@ -62,7 +62,7 @@ class Runs:
 
         Raises UnknownRecord (no such case) and StoreError (the id is taken, the case has other content).
         """
-        with self._database.writing() as connection:
+        with self._database.transaction(durable=False) as connection:
             if connection.execute("SELECT 1 FROM runs WHERE id = ?", [run_id]).fetchone():
                 raise StoreError(f"run {run_id!r} has been started before. Resume it, or start one with a new id.")
             at = started_at or self._database.now()
@@ -76,7 +76,7 @@ class Runs:
         Raises StoreError where it is under way in a living process, or finished.
         """
         owner = owner or process_owner.this_process()
-        with self._database.writing() as connection:
+        with self._database.transaction(durable=False) as connection:
             run = row_of(connection, run_id)
             assert_kept(connection, run)
             if run["state"] == "finished":
@@ -101,7 +101,7 @@ class Runs:
     def append_events(self, events: Iterable[Event]) -> list[Event]:
         """Keep events in one transaction."""
         kept: list[Event] = []
-        with self._database.writing() as connection:
+        with self._database.transaction(durable=False) as connection:
             for run_id, of_run in groupby(events, key=lambda event: event.run_id):
                 run = row_of(connection, run_id)["seq"]
                 found = connection.execute("SELECT max(seq) FROM run_events WHERE run_seq = ?", [run]).fetchone()
@@ -116,14 +116,14 @@ class Runs:
 
     def save_draft(self, run_id: str, draft: Draft) -> None:
         """Keep the answer that was drafted for a case without one."""
-        with self._database.writing() as connection:
+        with self._database.transaction(durable=False) as connection:
             run = unfinished(connection, run_id)
             connection.execute("UPDATE runs SET draft = ? WHERE seq = ?", [draft.model_dump_json(), run["seq"]])
             self._seen(connection, run["seq"])
 
     def save_steps(self, run_id: str, steps: StepsDone) -> None:
         """Keep what an iteration under way has finished besides what it had before; earlier iterations' are dropped."""
-        with self._database.writing() as connection:
+        with self._database.transaction(durable=False) as connection:
             run = unfinished(connection, run_id)["seq"]
             packed = pack(steps.model_dump_json(exclude_defaults=True), 1)
             connection.execute("DELETE FROM run_steps WHERE run_seq = ? AND number <> ?", [run, steps.iteration_number])
@@ -133,7 +133,7 @@ class Runs:
 
     def save_iteration(self, run_id: str, iteration: Iteration) -> None:
         """Keep an iteration as it is now; the same number again replaces it while the run is under way."""
-        with self._database.writing() as connection:
+        with self._database.transaction(durable=False) as connection:
             run = unfinished(connection, run_id)
             save_iteration(connection, run["seq"], iteration)
             self._seen(connection, run["seq"])
@@ -144,7 +144,7 @@ class Runs:
         ``kept`` are the numbers of iterations that ``save_iteration`` has been given just as they are in the run.
         Finishing twice with the same result is harmless; with another one it is a StoreError.
         """
-        with self._database.writing() as connection:
+        with self._database.transaction(durable=False) as connection:
             row = connection.execute("SELECT * FROM runs WHERE id = ?", [run.id]).fetchone()
             if row is None:
                 seq = insert(
@@ -172,7 +172,7 @@ class Runs:
 
     def abandon(self, run_id: str, why: str) -> None:
         """Note that a run was cut short; it can be resumed. A finished run stays finished."""
-        with self._database.writing() as connection:
+        with self._database.transaction(durable=False) as connection:
             run = row_of(connection, run_id)
             if run["state"] == "running":
                 self._interrupt(connection, run, why)
@@ -183,7 +183,7 @@ class Runs:
             found = connection.execute(f"SELECT * FROM runs WHERE {_UNDER_WAY}").fetchall()  # noqa: S608 (text of ours)
         lost = [row["id"] for row in found if self._lost(row)]
         if lost:
-            with self._database.writing() as connection:
+            with self._database.transaction(durable=False) as connection:
                 for run_id in lost:
                     run = row_of(connection, run_id)
                     if run["state"] == "running" and self._lost(run):
@@ -192,13 +192,14 @@ class Runs:
 
     def request_cancel(self, run_id: str) -> None:
         """Ask whoever runs it to stop between two steps."""
-        with self._database.writing() as connection:
+        with self._database.transaction(durable=False) as connection:
             run = row_of(connection, run_id)
             connection.execute("UPDATE runs SET cancel_requested = 1 WHERE seq = ?", [run["seq"]])
 
     def cancel_requested(self, run_id: str) -> bool:
         """Whether somebody asked the run to stop."""
-        return bool(row_of(self._database.connection(), run_id)["cancel_requested"])
+        with self._database.reading() as connection:
+            return bool(row_of(connection, run_id)["cancel_requested"])
 
     def get(self, run_id: str) -> Run:
         """A finished run, whole. Raises UnknownRecord, Removed, and StoreError where it is not finished."""
@@ -247,7 +248,8 @@ class Runs:
 
     def summary(self, run_id: str) -> RunSummary:
         """One run as lists show it. Raises UnknownRecord."""
-        found = summaries(self._database.connection(), "runs.id = ?", [run_id])
+        with self._database.reading() as connection:
+            found = summaries(connection, "runs.id = ?", [run_id])
         if not found:
             raise UnknownRecord(f"there is no run {run_id!r}.")
         return found[0]
@@ -255,7 +257,7 @@ class Runs:
     def cases_with_several(self, limit: int = 20) -> tuple[str, ...]:
         """The ids of cases with more than one finished run, the one that ran last first."""
         # the inner list comes from an index alone; what was removed is then asked of its few runs, not of all there are
-        rows = self._database.connection().execute(
+        rows = self._database.execute(
             """SELECT cases.id FROM (
                    SELECT case_seq, max(seq) AS newest FROM runs
                    WHERE state = 'finished' AND removed_by IS NULL AND case_seq IN (
@@ -269,32 +271,30 @@ class Runs:
 
     def find(self, case_id: str, state: RunState, case_digest: str, settings: dict[str, Any]) -> str | None:
         """The newest run of a case in this state, over this content, with these settings; None if there is none."""
-        row = (
-            self._database.connection()
-            .execute(
-                """SELECT runs.id FROM runs JOIN cases ON cases.seq = case_seq
-                   WHERE cases.id = ? AND settings_digest = ? AND runs.state = ? AND case_digest = ?
-                       AND removed_by IS NULL
-                   ORDER BY runs.seq DESC LIMIT 1""",
-                [case_id, sha256(canonical_json(settings)), state, case_digest],
-            )
-            .fetchone()
+        row = self._database.row(
+            """SELECT runs.id FROM runs JOIN cases ON cases.seq = case_seq
+               WHERE cases.id = ? AND settings_digest = ? AND runs.state = ? AND case_digest = ?
+                   AND removed_by IS NULL
+               ORDER BY runs.seq DESC LIMIT 1""",
+            [case_id, sha256(canonical_json(settings)), state, case_digest],
         )
         return row[0] if row else None
 
     def interrupted(self) -> tuple[RunSummary, ...]:
         """Interrupted runs that no newer finished run of their case has made pointless, newest first."""
-        return summaries(
-            self._database.connection(),
-            """runs.state != 'finished' AND runs.state = 'interrupted' AND removed_by IS NULL
-               AND NOT EXISTS (SELECT 1 FROM runs AS later
-               WHERE later.case_seq = runs.case_seq AND later.state = 'finished' AND later.seq > runs.seq)""",
-            [],
-        )
+        with self._database.reading() as connection:
+            return summaries(
+                connection,
+                """runs.state != 'finished' AND runs.state = 'interrupted' AND removed_by IS NULL
+                   AND NOT EXISTS (SELECT 1 FROM runs AS later
+                   WHERE later.case_seq = runs.case_seq AND later.state = 'finished' AND later.seq > runs.seq)""",
+                [],
+            )
 
     def running(self) -> tuple[RunSummary, ...]:
         """Runs under way, in any process, newest first."""
-        return summaries(self._database.connection(), _UNDER_WAY, [])
+        with self._database.reading() as connection:
+            return summaries(connection, _UNDER_WAY, [])
 
     def _seen(self, connection: sqlite3.Connection, run_seq: int) -> None:
         connection.execute("UPDATE runs SET seen_at = ? WHERE seq = ?", [self._database.now(), run_seq])

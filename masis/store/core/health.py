@@ -32,7 +32,7 @@ def try_writing(database: Database) -> Tried:
         connection.execute(f"PRAGMA busy_timeout = {WRITE_WITHIN_MS}")
         connection.execute("INSERT OR REPLACE INTO store_info VALUES ('tried_at', ?)", [database.now()])
     except sqlite3.OperationalError as error:
-        if "locked" in str(error):
+        if getattr(error, "sqlite_errorname", "").startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
             return Tried(True, "another program writes to it just now")
         return Tried(False, f"can't be written ({error})")
     finally:

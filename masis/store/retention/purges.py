@@ -22,25 +22,33 @@ class Purges:
 
     def history(self) -> tuple[Purge, ...]:
         """Every purge, newest first, with how much went."""
-        connection = self._database.connection()
-        rows = connection.execute("SELECT seq FROM purges ORDER BY seq DESC").fetchall()
-        return tuple(purge_numbered(connection, row["seq"]) for row in rows)
+        with self._database.reading() as connection:
+            rows = connection.execute("SELECT seq FROM purges ORDER BY seq DESC").fetchall()
+            return tuple(purge_numbered(connection, row["seq"]) for row in rows)
 
     def removals(self, purge: int) -> Iterator[Removal]:
         """What one purge removed, record by record."""
-        return removals_of(self._database.connection(), purge)
+        seq = 0
+        while rows := self._database.execute(
+            "SELECT * FROM purged WHERE purge_seq = ? AND seq > ? ORDER BY seq LIMIT 500", [purge, seq]
+        ):
+            yield from map(_removal, rows)
+            seq = rows[-1]["seq"]
 
 
 def removals_of(connection: sqlite3.Connection, purge: int) -> Iterator[Removal]:
     """What one purge removed, record by record."""
-    for row in connection.execute("SELECT * FROM purged WHERE purge_seq = ? ORDER BY seq", [purge]):
-        yield Removal(
-            kind=row["kind"],
-            id=row["record_id"],
-            digest=row["digest"],
-            bytes=row["bytes"],
-            parts=Parts(**json.loads(row["parts"])),
-        )
+    yield from map(_removal, connection.execute("SELECT * FROM purged WHERE purge_seq = ? ORDER BY seq", [purge]))
+
+
+def _removal(row: sqlite3.Row) -> Removal:
+    return Removal(
+        kind=row["kind"],
+        id=row["record_id"],
+        digest=row["digest"],
+        bytes=row["bytes"],
+        parts=Parts(**json.loads(row["parts"])),
+    )
 
 
 def purge_numbered(connection: sqlite3.Connection, seq: int) -> Purge:

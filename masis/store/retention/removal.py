@@ -28,7 +28,7 @@ from masis.schema.retention import (
     Trigger,
 )
 from masis.store.audits.run_rows import unpack
-from masis.store.core.connections import Database, damage_told
+from masis.store.core.connections import Database, explained_errors
 from masis.store.retention.purges import insert_purge, insert_removal, purge_numbered
 from masis.store.retention.shrinking import settle
 from masis.store.reviews.states import refresh
@@ -77,7 +77,7 @@ class Retention:
 
     def plan(self, rule: RetentionRule) -> PurgePlan:
         """What a purge by this rule would do now; changes nothing."""
-        with damage_told(self._database.path), self._database.reading() as connection:
+        with explained_errors(self._database.path), self._database.reading() as connection:
             old = list(_rows(connection, rule))
             goes = [*_candidates(connection, [each for each in old if each.kept_for is None])]
             return PurgePlan(
@@ -105,7 +105,7 @@ class Retention:
         between two batches; what is removed by then is recorded. Raises StoreError where the database is held by
         another for too long, damaged, or without room to write.
         """
-        with damage_told(self._database.path):
+        with explained_errors(self._database.path):
             return self._remove(rule, by, how, on_batch, stopped)
 
     def _remove(
@@ -122,7 +122,7 @@ class Retention:
         for start in range(0, len(found), BATCH):
             if stopped is not None and stopped():
                 break
-            with self._database.writing() as connection:
+            with self._database.transaction(durable=False) as connection:
                 held_from = time.monotonic()
                 batch = [each for each in found[start : start + BATCH] if _still_goes(connection, rule, each)]
                 if batch:
@@ -131,12 +131,13 @@ class Retention:
             time.sleep((time.monotonic() - held_from) * BREATH)
             if on_batch is not None:
                 on_batch(min(start + BATCH, len(found)))
-        with self._database.writing() as connection:
+        with self._database.transaction(durable=False) as connection:
             if _count(connection, "remembered_grades WHERE julianday(at) < julianday(?)", [rule.cutoff]):
                 seq = seq or _begin(connection, rule, by, how, self._database.now())
                 _remove_grades(connection, seq, rule)
         settle(self._database)
-        return None if seq is None else purge_numbered(self._database.connection(), seq)
+        with self._database.reading() as connection:
+            return None if seq is None else purge_numbered(connection, seq)
 
 
 class _Found(NamedTuple):

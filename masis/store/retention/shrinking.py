@@ -7,6 +7,7 @@ shorter once nobody reads its old state any more.
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import sqlite3
 import tempfile
@@ -14,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from masis.schema.retention import Shrunk
-from masis.store.core.connections import BUSY_TIMEOUT_S, Database
+from masis.store.core.connections import Database, connect
 
 WORTHWHILE = 0.02
 """The share of the file that must have become free for writing it anew to be worth the while."""
@@ -33,17 +34,16 @@ def shrink(database: Database, stopped: Callable[[], bool] | None = None, *, fre
     ``freed`` is how many bytes have just been removed, which free pages don't tell: None where nobody knows.
     ``stopped`` is asked again and again: when it says so, the file is left as it was.
     """
-    connection, path = database.connection(), database.path
+    path = database.path
     before = path.stat().st_size
-    size, pages, free = (
-        connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_size", "page_count", "freelist_count")
-    )
+    size, pages, free = (database.value(f"PRAGMA {name}") for name in ("page_size", "page_count", "freelist_count"))
     if freed is not None and max(free * size, freed) < pages * size * WORTHWHILE:
         return Shrunk(before=before, after=before, why_not="hardly any of it has become free")
     if lacking := _lacking_room(path, (pages - free) * size):
         return Shrunk(before=before, after=before, why_not=lacking)
     try:
-        _vacuum(connection, stopped)
+        with contextlib.closing(connect(path)) as connection:
+            _vacuum(connection, stopped)
     except sqlite3.OperationalError as error:
         return Shrunk(before=before, after=path.stat().st_size, why_not=_in_words(error))
     why = "" if settle(database) else "another program still reads its old state; it shrinks when that ends"
@@ -55,22 +55,16 @@ def settle(database: Database) -> bool:
 
     False where another program still reads an old state, which then lingers until that ends.
     """
-    connection = database.connection()
-    connection.execute(f"PRAGMA busy_timeout = {SETTLED_WITHIN_MS}")
-    try:
+    with contextlib.closing(connect(database.path)) as connection:
+        connection.execute(f"PRAGMA busy_timeout = {SETTLED_WITHIN_MS}")
         busy, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-    finally:
-        connection.execute(f"PRAGMA busy_timeout = {round(BUSY_TIMEOUT_S * 1000)}")
     return not busy
 
 
 def _vacuum(connection: sqlite3.Connection, stopped: Callable[[], bool] | None) -> None:
     if stopped is not None:
         connection.set_progress_handler(stopped, _ASKED_EVERY)
-    try:
-        connection.execute("VACUUM")
-    finally:
-        connection.set_progress_handler(None, 0)
+    connection.execute("VACUUM")
 
 
 def _lacking_room(path: Path, needed: int) -> str:
@@ -82,9 +76,9 @@ def _lacking_room(path: Path, needed: int) -> str:
 
 
 def _in_words(error: sqlite3.OperationalError) -> str:
-    told = str(error)
-    if "interrupted" in told:
+    name = error.sqlite_errorname
+    if name == "SQLITE_INTERRUPT":
         return "it was stopped"
-    if "locked" in told or "busy" in told:
+    if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
         return "another program writes to it"
-    return told
+    return str(error)

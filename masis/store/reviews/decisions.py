@@ -33,7 +33,7 @@ class Decisions:
         StoreError (the run is of another case, the entry to undo does not stand), Removed (nothing of the run is left).
         """
         payload_of(decision)  # says what is wrong before anything is looked up
-        with self._database.writing() as connection:
+        with self._database.transaction() as connection:
             if decision.token is not None and (first := _by_token(connection, decision)):
                 return first
             case = case_seq(connection, decision.case_id)
@@ -51,7 +51,7 @@ class Decisions:
         While another program reads the database as it was, the write-ahead log holds the text (``Store.settle`` tells).
         Raises UnknownRecord, and StoreError where it is redacted already or is a redaction itself.
         """
-        with self._database.writing() as connection:
+        with self._database.transaction() as connection:
             row = _entry_row(connection, entry_id)
             if row["payload"] is None or row["kind"] == "redaction":
                 raise StoreError(f"entry {entry_id} is {'a redaction' if row['payload'] else 'redacted'} already.")
@@ -68,12 +68,14 @@ class Decisions:
             entry = _append(connection, decision, at or self._database.now(), links)
             connection.execute("DELETE FROM decision_payloads WHERE entry_seq = ?", [row["seq"]])
             refresh(connection, row["case_seq"])
-        settle(self._database)  # the write-ahead log still holds pages with the old text
+        # until then the write-ahead log still holds pages with the old text
+        self._database.once_committed(lambda: settle(self._database))
         return entry
 
     def get(self, entry_id: str) -> LogEntry:
         """One entry. Raises UnknownRecord."""
-        return _entry(_entry_row(self._database.connection(), entry_id))
+        with self._database.reading() as connection:
+            return _entry(_entry_row(connection, entry_id))
 
     def current(self, case_id: str) -> LogEntry | None:
         """The entry that decides a case now; None while nothing does. Raises UnknownRecord."""
@@ -101,21 +103,22 @@ class Decisions:
 
     def iterate(self) -> Iterator[LogEntry]:
         """The whole log from its beginning, a hundred entries in memory at a time."""
-        connection, seq = self._database.connection(), 0
-        while rows := connection.execute(f"{ENTRIES} WHERE log.seq > ? ORDER BY log.seq LIMIT 100", [seq]).fetchall():
+        seq = 0
+        while rows := self._database.execute(f"{ENTRIES} WHERE log.seq > ? ORDER BY log.seq LIMIT 100", [seq]):
             yield from map(_entry, rows)
             seq = rows[-1]["seq"]
 
     def reviewers(self) -> dict[str, int]:
         """Everyone who has an entry in the log, with how many; the acceptance policy is one of them."""
-        rows = self._database.connection().execute(
+        rows = self._database.execute(
             "SELECT reviewer, count(*) FROM decision_payloads GROUP BY reviewer ORDER BY reviewer"
         )
         return {row[0]: row[1] for row in rows}
 
     def head(self) -> LogHead:
         """Length and last digest."""
-        return chain.head_of(self._database.connection(), CHAINED.log)
+        with self._database.reading() as connection:
+            return chain.head_of(connection, CHAINED.log)
 
     def verify(self) -> LogCheck:
         """Walk the chain and name every entry that doesn't fit, and why; and every guard of the log that is gone."""

@@ -40,7 +40,7 @@ class Drafts:
         """Keep several fields at once; a field not named keeps what it held. What is the same is not written anew."""
         # ASCII escapes carry what UTF-8 can't: half a surrogate pair, pasted from a broken page
         dumped = {field: json.dumps(value) for field, value in values.items()}
-        with self._database.writing() as connection:
+        with self._database.transaction(durable=False) as connection:
             at = self._database.now()
             connection.executemany(
                 """
@@ -58,13 +58,9 @@ class Drafts:
 
     def get(self, reviewer: str, subject: str) -> Draft:
         """One draft with the time it was last saved."""
-        rows = (
-            self._database.connection()
-            .execute(
-                "SELECT field, value, saved_at FROM drafts WHERE reviewer = ? AND subject = ? ORDER BY field",
-                [reviewer, subject],
-            )
-            .fetchall()
+        rows = self._database.execute(
+            "SELECT field, value, saved_at FROM drafts WHERE reviewer = ? AND subject = ? ORDER BY field",
+            [reviewer, subject],
         )
         return Draft(
             values={row["field"]: json.loads(row["value"]) for row in rows},
@@ -74,7 +70,7 @@ class Drafts:
     def clear(self, reviewer: str, subject: str, *fields: str) -> None:
         """Let a draft go, or only some fields of it."""
         named = f" AND field IN ({', '.join('?' * len(fields))})" if fields else ""
-        with self._database.writing() as connection:
+        with self._database.transaction(durable=False) as connection:
             connection.execute(
                 f"DELETE FROM drafts WHERE reviewer = ? AND subject = ?{named}",  # noqa: S608 (only marks are put in)
                 [reviewer, subject, *fields],
@@ -84,7 +80,7 @@ class Drafts:
         """Give all drafts of one name to another, as when a person says who they are; what the taker has stays."""
         if giver == taker:
             return
-        with self._database.writing() as connection:
+        with self._database.transaction(durable=False) as connection:
             connection.execute(
                 """
                 UPDATE drafts SET reviewer = ? WHERE reviewer = ?
@@ -95,7 +91,7 @@ class Drafts:
 
     def subjects(self, reviewer: str) -> tuple[str, ...]:
         """What a person has drafts about, the last one worked on first."""
-        rows = self._database.connection().execute(
+        rows = self._database.execute(
             "SELECT subject FROM drafts WHERE reviewer = ? GROUP BY subject ORDER BY max(saved_at) DESC, subject",
             [reviewer],
         )

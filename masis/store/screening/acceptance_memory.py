@@ -38,13 +38,13 @@ class Acceptances:
         by_screening: dict[str, list[Acceptance]] = {}
         for each in acceptances:
             by_screening.setdefault(each.screening_id, []).append(each)
-        with self._database.writing():
+        with self._database.transaction(durable=False):
             for screening_id, entries in by_screening.items():
                 self.replace(screening_id, entries)
 
     def replace(self, screening_id: str, acceptances: Iterable[Acceptance]) -> None:
         """What one screening leaves to remember, none included, in place of what it left before."""
-        with self._database.writing() as connection:
+        with self._database.transaction(durable=False) as connection:
             seq = row_of(connection, screening_id)["seq"]
             connection.execute("DELETE FROM acceptances WHERE screening_seq = ? AND forgotten_by IS NULL", [seq])
             if connection.execute("SELECT 1 FROM acceptances WHERE screening_seq = ?", [seq]).fetchone():
@@ -59,7 +59,7 @@ class Acceptances:
 
     def reset(self, *, by: str, reason: str, token: str | None = None) -> ScreeningEntry:
         """Forget what was accepted so far; the entry says how many were forgotten."""
-        with self._database.writing() as connection:
+        with self._database.transaction() as connection:
             forgotten = connection.execute("SELECT count(*) FROM acceptances WHERE forgotten_by IS NULL").fetchone()[0]
             decision = ScreeningDecision(
                 kind="memory_reset",
@@ -74,7 +74,7 @@ class Acceptances:
         return entry
 
     def _read(self, where: str) -> tuple[Acceptance, ...]:
-        rows = self._database.connection().execute(f"SELECT payload FROM acceptances {where} ORDER BY seq")  # noqa: S608
+        rows = self._database.execute(f"SELECT payload FROM acceptances {where} ORDER BY seq")  # noqa: S608
         return tuple(Acceptance.model_validate_json(row[0]) for row in rows)
 
 
@@ -86,12 +86,12 @@ class RememberedGrades:
 
     def get(self, key: str) -> Grade | None:
         """The grade under a key; None where there is none."""
-        row = self._database.connection().execute("SELECT grade FROM remembered_grades WHERE key = ?", [key]).fetchone()
+        row = self._database.row("SELECT grade FROM remembered_grades WHERE key = ?", [key])
         return Grade.model_validate_json(unpack(row[0])) if row else None
 
     def put(self, key: str, grade: Grade) -> None:
         """Keep a grade under a key, in place of the one that was there."""
-        with self._database.writing() as connection:
+        with self._database.transaction(durable=False) as connection:
             connection.execute(
                 "INSERT OR REPLACE INTO remembered_grades VALUES (?, ?, ?)",
                 [key, self._database.now(), pack(grade.model_dump_json())],
@@ -99,5 +99,5 @@ class RememberedGrades:
 
     def clear(self) -> int:
         """Forget them all; returns how many there were."""
-        with self._database.writing() as connection:
+        with self._database.transaction(durable=False) as connection:
             return connection.execute("DELETE FROM remembered_grades").rowcount

@@ -186,23 +186,23 @@ class Corpora:
 
     def get(self, corpus: str, abstract_id: str) -> Abstract:
         """One abstract. Raises UnknownRecord."""
-        connection = self._database.connection()
-        row = connection.execute(
-            "SELECT payload FROM corpus_abstracts WHERE corpus_seq = ? AND id = ?",
-            [_seq(connection, corpus), abstract_id],
-        ).fetchone()
+        with self._database.reading() as connection:
+            row = connection.execute(
+                "SELECT payload FROM corpus_abstracts WHERE corpus_seq = ? AND id = ?",
+                [_seq(connection, corpus), abstract_id],
+            ).fetchone()
         if row is None:
             raise UnknownRecord(f"corpus {corpus!r} holds no abstract {abstract_id!r}.")
         return Abstract.model_validate_json(row[0])
 
     def iterate(self, corpus: str) -> Iterator[Abstract]:
         """All abstracts in the order they came in, a hundred in memory at a time. Raises UnknownRecord."""
-        connection = self._database.connection()
-        corpus_seq, seq = _seq(connection, corpus), 0
-        while rows := connection.execute(
+        with self._database.reading() as connection:
+            corpus_seq, seq = _seq(connection, corpus), 0
+        while rows := self._database.execute(
             "SELECT seq, payload FROM corpus_abstracts WHERE corpus_seq = ? AND seq > ? ORDER BY seq LIMIT 100",
             [corpus_seq, seq],
-        ).fetchall():
+        ):
             for row in rows:
                 yield Abstract.model_validate_json(row["payload"])
             seq = rows[-1]["seq"]
@@ -218,7 +218,8 @@ class Corpora:
 
     def retriever(self, corpus: str) -> CorpusRetriever:
         """The corpus as a retriever. Raises UnknownRecord."""
-        _seq(self._database.connection(), corpus)
+        with self._database.reading() as connection:
+            _seq(connection, corpus)
         return CorpusRetriever(self, corpus)
 
     def remove(self, corpus: str) -> None:
@@ -227,20 +228,19 @@ class Corpora:
         Its pages are freed and not overwritten, unlike what is redacted: overwriting those of 100,000 published
         abstracts took 13 s, with every other writer waiting.
         """
-        connection = self._database.connection()
-        connection.execute("PRAGMA secure_delete = FAST")
-        try:
-            with self._database.writing():
+        with self._database.transaction(durable=False) as connection:
+            connection.execute("PRAGMA secure_delete = FAST")
+            try:
                 seq = _seq(connection, corpus)
                 for table in ("corpus_abstracts", "corpus_imports"):
                     connection.execute(f"DELETE FROM {table} WHERE corpus_seq = ?", [seq])  # noqa: S608 (names of ours)
                 connection.execute("DELETE FROM corpora WHERE seq = ?", [seq])
                 corpus_search.drop(connection, seq)
-        finally:
-            connection.execute("PRAGMA secure_delete = ON")
+            finally:
+                connection.execute("PRAGMA secure_delete = ON")
 
     def _begin(self, corpus: str, source: str) -> int:
-        with self._database.writing() as connection:
+        with self._database.transaction(durable=False) as connection:
             at = self._database.now()
             row = connection.execute("SELECT seq FROM corpora WHERE name = ?", [corpus]).fetchone()
             if row is None:
@@ -259,7 +259,7 @@ class Corpora:
         ready = [each if isinstance(each, InputError) else prepared(each) for each in found]
         faults: list[InputError] = []
         added = 0
-        with self._database.writing() as connection:
+        with self._database.transaction(durable=False) as connection:
             row = connection.execute("SELECT corpus_seq FROM corpus_imports WHERE seq = ?", [import_seq]).fetchone()
             if row is None:
                 raise StoreError("the corpus was removed while abstracts were imported into it. Import them again.")
@@ -276,15 +276,11 @@ class Corpora:
         return faults
 
     def _import(self, import_seq: int) -> CorpusImport:
-        row = (
-            self._database.connection()
-            .execute(
-                """SELECT name AS corpus, source, at, identified, added, duplicates, faulty
-                   FROM corpus_imports JOIN corpora ON corpora.seq = corpus_seq WHERE corpus_imports.seq = ?""",
-                [import_seq],
-            )
-            .fetchone()
-        )
+        row = self._database.execute(
+            """SELECT name AS corpus, source, at, identified, added, duplicates, faulty
+               FROM corpus_imports JOIN corpora ON corpora.seq = corpus_seq WHERE corpus_imports.seq = ?""",
+            [import_seq],
+        )[0]
         return CorpusImport(**dict(row))
 
 

@@ -43,7 +43,7 @@ class ScreeningLog:
         looked at: StaleVersion if it has changed since. Raises UnknownRecord (no such screening or abstract) and
         StoreError (the screening is not finished).
         """
-        with self._database.writing() as connection:
+        with self._database.transaction() as connection:
             if decision.token is not None and (first := _by_token(connection, decision)):
                 return first
             at = self._database.now()
@@ -59,7 +59,7 @@ class ScreeningLog:
         An override that is redacted no longer stands. Raises UnknownRecord, and StoreError where it is redacted
         already or is a redaction itself.
         """
-        with self._database.writing() as connection:
+        with self._database.transaction() as connection:
             row = _row(connection, entry)
             if row["payload"] is None or row["kind"] == "redaction":
                 raise StoreError(f"entry {entry} is {'a redaction' if row['payload'] else 'redacted'} already.")
@@ -74,7 +74,8 @@ class ScreeningLog:
                 connection, decision, self._database.now(), row["screening_seq"], redacts=row["seq"]
             )
             connection.execute("DELETE FROM screening_log_payloads WHERE entry_seq = ?", [row["seq"]])
-        settle(self._database)  # the write-ahead log still holds pages with the old text
+        # until then the write-ahead log still holds pages with the old text
+        self._database.once_committed(lambda: settle(self._database))
         return appended
 
     def overrides(self, screening_id: str) -> tuple[Override, ...]:
@@ -106,14 +107,15 @@ class ScreeningLog:
 
     def iterate(self) -> Iterator[ScreeningEntry]:
         """The whole log from its beginning, a hundred entries in memory at a time."""
-        connection, seq = self._database.connection(), 0
-        while rows := connection.execute(f"{ENTRIES} WHERE log.seq > ? ORDER BY log.seq LIMIT 100", [seq]).fetchall():
+        seq = 0
+        while rows := self._database.execute(f"{ENTRIES} WHERE log.seq > ? ORDER BY log.seq LIMIT 100", [seq]):
             yield from map(_entry, rows)
             seq = rows[-1]["seq"]
 
     def head(self) -> LogHead:
         """Length and last digest."""
-        return chain.head_of(self._database.connection(), CHAINED.log)
+        with self._database.reading() as connection:
+            return chain.head_of(connection, CHAINED.log)
 
     def verify(self) -> LogCheck:
         """Walk the chain and name every entry that doesn't fit, and why; and every guard of the log that is gone."""

@@ -58,7 +58,7 @@ class Screenings:
 
         Raises StoreError where the id is taken.
         """
-        with self._database.writing() as connection:
+        with self._database.transaction(durable=False) as connection:
             if connection.execute("SELECT 1 FROM screenings WHERE id = ?", [screening_id]).fetchone():
                 raise StoreError(f"screening {screening_id!r} has been started before. Resume it, or take a new id.")
             at = started_at or self._database.now()
@@ -70,7 +70,7 @@ class Screenings:
         Raises StoreError where it is under way in a living process, or finished.
         """
         owner = owner or process_owner.this_process()
-        with self._database.writing() as connection:
+        with self._database.transaction(durable=False) as connection:
             row = row_of(connection, screening_id)
             assert_kept(connection, row)
             if row["state"] == "finished":
@@ -90,7 +90,7 @@ class Screenings:
 
     def append_event(self, event: ScreeningEvent) -> ScreeningEvent:
         """Keep an event; returned with the number it got, which follows the last one where its own was taken."""
-        with self._database.writing() as connection:
+        with self._database.transaction(durable=False) as connection:
             row = row_of(connection, event.screening_id)
             last = last_event(connection, row["seq"])
             if event.seq <= last:
@@ -103,7 +103,7 @@ class Screenings:
 
     def keep(self, screening_id: str, finished: Finished) -> None:
         """Keep a finished round with the abstracts and grades that came with it; the same number again replaces it."""
-        with self._database.writing() as connection:
+        with self._database.transaction(durable=False) as connection:
             row = row_of(connection, screening_id)
             if row["state"] == "finished":
                 raise StoreError(f"screening {screening_id!r} is finished: what it said is never overwritten.")
@@ -119,7 +119,7 @@ class Screenings:
 
         Finishing twice with the same result is harmless; with another one it is a StoreError.
         """
-        with self._database.writing() as connection:
+        with self._database.transaction(durable=False) as connection:
             row = connection.execute("SELECT * FROM screenings WHERE id = ?", [screening.id]).fetchone()
             if row is None:
                 seq = insert(
@@ -143,7 +143,7 @@ class Screenings:
 
     def abandon(self, screening_id: str, why: str) -> None:
         """Note that a screening was cut short; it can be resumed. A finished one stays finished."""
-        with self._database.writing() as connection:
+        with self._database.transaction(durable=False) as connection:
             row = row_of(connection, screening_id)
             if row["state"] == "running":
                 self._interrupt(connection, row, why)
@@ -154,7 +154,7 @@ class Screenings:
             found = connection.execute("SELECT * FROM screenings WHERE state = 'running'").fetchall()
         lost = [row["id"] for row in found if self._lost(row)]
         if lost:
-            with self._database.writing() as connection:
+            with self._database.transaction(durable=False) as connection:
                 for screening_id in lost:
                     row = row_of(connection, screening_id)
                     if row["state"] == "running" and self._lost(row):
@@ -163,13 +163,14 @@ class Screenings:
 
     def request_cancel(self, screening_id: str) -> None:
         """Ask whoever runs it to stop between two steps."""
-        with self._database.writing() as connection:
+        with self._database.transaction(durable=False) as connection:
             row = row_of(connection, screening_id)
             connection.execute("UPDATE screenings SET cancel_requested = 1 WHERE seq = ?", [row["seq"]])
 
     def cancel_requested(self, screening_id: str) -> bool:
         """Whether somebody asked the screening to stop."""
-        return bool(row_of(self._database.connection(), screening_id)["cancel_requested"])
+        with self._database.reading() as connection:
+            return bool(row_of(connection, screening_id)["cancel_requested"])
 
     def get(self, screening_id: str) -> Screening:
         """A finished screening as the machine left it. Raises UnknownRecord, Removed, StoreError."""
@@ -219,22 +220,26 @@ class Screenings:
 
     def summary(self, screening_id: str) -> ScreeningSummary:
         """One screening as lists show it. Raises UnknownRecord."""
-        found = _summaries(self._database.connection(), "screenings.id = ?", [screening_id], 1)
+        with self._database.reading() as connection:
+            found = _summaries(connection, "screenings.id = ?", [screening_id], 1)
         if not found:
             raise unknown(screening_id)
         return found[0]
 
     def newest(self, limit: int = 50) -> tuple[ScreeningSummary, ...]:
         """The newest screenings, whatever their state, newest first."""
-        return _summaries(self._database.connection(), "1", [], limit)
+        with self._database.reading() as connection:
+            return _summaries(connection, "1", [], limit)
 
     def running(self) -> tuple[ScreeningSummary, ...]:
         """Screenings under way, in any process, newest first."""
-        return _summaries(self._database.connection(), "state = 'running'", [], 1000)
+        with self._database.reading() as connection:
+            return _summaries(connection, "state = 'running'", [], 1000)
 
     def interrupted(self) -> tuple[ScreeningSummary, ...]:
         """Screenings that were cut short and can be resumed, newest first."""
-        return _summaries(self._database.connection(), "state = 'interrupted' AND removed_by IS NULL", [], 1000)
+        with self._database.reading() as connection:
+            return _summaries(connection, "state = 'interrupted' AND removed_by IS NULL", [], 1000)
 
     def _seen(self, connection: sqlite3.Connection, seq: int) -> None:
         connection.execute("UPDATE screenings SET seen_at = ? WHERE seq = ?", [self._database.now(), seq])

@@ -19,7 +19,7 @@ from masis.schema.review import Decision
 from masis.schema.run import Run
 from masis.services import CaseView, Workbench
 from masis.services.reviews import OTHER, next_waiting, reasons_for, submit, take_back, waiting_in
-from masis.store.core.connections import damage_told
+from masis.store.core.connections import explained_errors
 from masis.store.records import CaseFilter
 from masis.ui.components import registered
 from masis.ui.review import decision_form as forms
@@ -111,7 +111,7 @@ def decision_panel(
 def _panel(context: _PanelContext) -> None:
     """The panel, drawn again by itself; then nobody but it can say that the database is out of reach."""
     try:
-        with damage_told(served_database()):
+        with explained_errors(served_database()):
             _draw(context)
     except StoreError as error:
         st.error(

@@ -11,7 +11,7 @@ import streamlit as st
 
 from masis.errors import SettingsError, StoreError
 from masis.services import Workbench
-from masis.store.core.connections import damage_told
+from masis.store.core.connections import explained_errors
 from masis.ui.components import HERE
 from masis.ui.shell.served_database import served_database, served_workbench
 
@@ -76,7 +76,7 @@ def crash_page() -> Iterator[None]:
 def database_errors() -> Iterator[Workbench]:
     """Yield the workbench; where the database or a setting can't be used, say why and end the page."""
     try:
-        with damage_told(served_database()):
+        with explained_errors(served_database()):
             yield served_workbench()
     except SettingsError as error:
         st.title("A setting can't be used")

@@ -1,0 +1,296 @@
+"""The pool of connections, nested transactions, and errors of SQLite in words."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import sqlite3
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from masis.errors import (
+    DatabaseBusy,
+    DatabaseDamaged,
+    DatabaseFull,
+    DatabaseMissing,
+    DatabaseReadOnly,
+    DiskFailed,
+    StoreError,
+)
+from masis.store import Store
+from masis.store.core import connections
+from masis.store.core.connections import POOL_SIZE, connect, explained_errors
+from tests.store.factories import a_case, a_decision, a_run, accepted
+
+
+def test_many_threads_that_come_and_go_share_a_few_connections(store: Store) -> None:
+    store.cases.add(a_case())
+    seen: list[int] = []
+
+    def rerun() -> None:
+        store.cases.get("case-1")
+        with store.transaction():
+            store.drafts.save("Ada", "case:1", "note", str(threading.get_ident()))
+        seen.append(store.database.connections)
+
+    for _ in range(10):  # one after another, as reruns of a page come
+        thread = threading.Thread(target=rerun)
+        thread.start()
+        thread.join()
+    assert max(seen) == 1
+    threads = [threading.Thread(target=rerun) for _ in range(30)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(seen) == 40
+    assert max(seen) <= POOL_SIZE
+
+
+def test_readers_do_not_wait_for_each_other_or_for_a_writer(store: Store) -> None:
+    store.cases.add(a_case())
+    inside = threading.Barrier(4, timeout=10)
+
+    def read() -> None:
+        with store.database.reading():
+            inside.wait()
+            assert store.cases.count() == 1
+            inside.wait()
+
+    threads = [threading.Thread(target=read) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    with store.transaction():
+        store.cases.add(a_case("case-2"))
+        inside.wait()
+    inside.wait()
+    for thread in threads:
+        thread.join()
+    assert store.cases.count() == 2
+
+
+def test_who_waits_for_a_connection_in_vain_is_told(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "BUSY_TIMEOUT_S", 0.05)
+    held, done = threading.Barrier(POOL_SIZE + 1, timeout=10), threading.Event()
+
+    def hold() -> None:
+        with store.database.reading():
+            held.wait()
+            done.wait(10)
+
+    threads = [threading.Thread(target=hold) for _ in range(POOL_SIZE)]
+    for thread in threads:
+        thread.start()
+    held.wait()
+    try:
+        with pytest.raises(DatabaseBusy, match="connections have been in use"):
+            store.cases.count()
+    finally:
+        done.set()
+        for thread in threads:
+            thread.join()
+    assert store.cases.count() == 0
+
+
+def test_closing_closes_what_is_idle_now_and_what_is_lent_on_its_return(store: Store) -> None:
+    with store.database.reading():
+        store.close()
+        assert store.database.connections == 1
+    assert store.database.connections == 0
+    assert store.cases.count() == 0
+
+
+def test_a_file_that_was_replaced_is_opened_anew(store: Store, path: Path, tmp_path: Path) -> None:
+    store.cases.add(a_case())
+    with Store.open(tmp_path / "other.db") as other:
+        other.cases.add(a_case("other"))
+    store.close()
+    assert store.cases.count() == 1
+    for suffix in ("-wal", "-shm"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+    os.replace(tmp_path / "other.db", path)
+    assert [case.id for case in store.cases.iterate()] == ["other"]
+    path.unlink()
+    with pytest.raises(DatabaseMissing, match="moved, removed or replaced"):
+        store.cases.count()
+
+
+def _child(store: Store, finished: object) -> None:
+    store.cases.add(a_case("of the child"))
+    finished.put(store.database.connections)  # type: ignore[attr-defined]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_forked_child_opens_connections_of_its_own(store: Store) -> None:
+    store.cases.add(a_case())
+    context = multiprocessing.get_context("fork")
+    finished = context.Queue()
+    child = context.Process(target=_child, args=(store, finished))
+    child.start()
+    assert finished.get(timeout=30) == 1
+    child.join(30)
+    assert child.exitcode == 0
+    store.cases.add(a_case("afterwards"))
+    assert {case.id for case in store.cases.iterate()} == {"case-1", "of the child", "afterwards"}
+    assert store.check().ok
+
+
+# Transactions
+
+
+def test_a_part_that_fails_is_undone_alone_where_the_caller_goes_on(store: Store) -> None:
+    with store.transaction():
+        store.cases.add(a_case("before"))
+        with pytest.raises(ValueError, match="no"), store.transaction():  # noqa: PT012 (that the first write is undone)
+            store.cases.add(a_case("inner"))
+            raise ValueError("no")
+        store.cases.add(a_case("after"))
+    assert [case.id for case in store.cases.iterate()] == ["before", "after"]
+
+
+def test_a_whole_that_fails_takes_its_finished_parts_with_it(store: Store) -> None:
+    def fails() -> None:
+        with store.transaction():
+            with store.transaction():
+                store.cases.add(a_case("inner"))
+            raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        fails()
+    assert store.cases.count() == 0
+
+
+def test_what_a_full_disk_undid_is_not_half_stored_by_a_caller_that_goes_on(store: Store) -> None:
+    with pytest.raises(StoreError, match="nothing of it is stored"), store.transaction():  # noqa: PT012
+        store.cases.add(a_case("before"))
+        with pytest.raises(sqlite3.OperationalError), store.database.transaction() as connection:  # noqa: PT012
+            connection.execute("ROLLBACK")  # as SQLite does by itself on SQLITE_FULL or SQLITE_IOERR
+            raise sqlite3.OperationalError("database or disk is full")
+        store.cases.add(a_case("after"))
+    assert store.cases.count() == 0
+
+
+def test_a_transaction_that_writes_can_not_begin_on_what_was_read_before_the_lock(store: Store) -> None:
+    with store.database.reading(), pytest.raises(RuntimeError, match="begin it first"), store.transaction():
+        pass  # what SQLite would answer with SQLITE_BUSY_SNAPSHOT once another had written
+
+
+def _add_up(path: Path, rounds: int) -> None:
+    with Store.open(path) as store:
+        for _ in range(rounds):
+            with store.transaction():
+                value = store.drafts.load("Ada", "sum").get("value", 0)
+                assert isinstance(value, int)
+                time.sleep(0.001)
+                store.drafts.save("Ada", "sum", "value", value + 1)
+
+
+def test_processes_that_read_and_then_write_lose_nothing_and_meet_no_old_state(path: Path) -> None:
+    Store.open(path).close()
+    context = multiprocessing.get_context("spawn")
+    processes = [context.Process(target=_add_up, args=(path, 40)) for _ in range(2)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join(60)
+    assert [process.exitcode for process in processes] == [0, 0]
+    with Store.open(path) as store:
+        assert store.drafts.load("Ada", "sum") == {"value": 80}
+
+
+# Durability
+
+
+def synchronous(store: Store) -> list[int]:
+    """What each commit from now on waits for: 2 the disk (FULL), 1 not (NORMAL)."""
+    found: list[int] = []
+    with store.database.reading() as connection:  # given back, it is the one lent next
+
+        def look(sql: str) -> None:
+            if sql == "COMMIT":
+                found.append(2 if connection.durable else 1)
+
+        connection.set_trace_callback(look)
+    found.clear()
+    return found
+
+
+def test_every_writer_of_a_log_waits_for_the_disk_and_imports_do_not(store: Store) -> None:
+    commits = synchronous(store)
+    case = a_case()
+    store.cases.add(case)
+    assert commits == [1]
+    commits.clear()
+    store.decisions.append(a_decision(case, None))
+    assert commits == [2]
+    assert store.database.value("PRAGMA synchronous") == 2
+    commits.clear()
+    store.acceptances.reset(by="Ada", reason="drift")
+    assert commits == [2]
+    commits.clear()
+    store.drafts.save("Ada", "case:1", "note", "x")
+    assert commits == [1]
+    commits.clear()
+    with store.transaction():
+        run = a_run(case, needs_review=False)
+        store.runs.finish(run)
+        store.decisions.append(accepted(run))
+    assert commits == [2]
+
+
+def test_what_must_be_durable_is_not_written_where_it_would_not_be(store: Store) -> None:
+    store.cases.add(a_case())
+    with store.database.transaction(durable=False), pytest.raises(RuntimeError, match="durable"):
+        store.decisions.append(a_decision(a_case(), None))
+
+
+# Errors
+
+
+@pytest.mark.parametrize(
+    ("name", "raised", "words"),
+    [
+        ("SQLITE_BUSY", DatabaseBusy, "held by another program"),
+        ("SQLITE_LOCKED_SHAREDCACHE", DatabaseBusy, "held by another program"),
+        ("SQLITE_CORRUPT", DatabaseDamaged, "masis export"),
+        ("SQLITE_NOTADB", DatabaseDamaged, "masis export"),
+        ("SQLITE_FULL", DatabaseFull, "no room left"),
+        ("SQLITE_READONLY_DBMOVED", DatabaseReadOnly, "writable"),
+        ("SQLITE_CANTOPEN", DatabaseMissing, "Put it back"),
+        ("SQLITE_IOERR_FSYNC", DiskFailed, "disk fails"),
+    ],
+)
+def test_each_error_of_the_file_says_what_to_do(path: Path, name: str, raised: type[StoreError], words: str) -> None:
+    error = sqlite3.OperationalError("what SQLite says")
+    error.sqlite_errorname = name
+    with pytest.raises(raised, match=rf"masis\.db: .*{words}"), explained_errors(path):
+        raise error
+
+
+def test_an_error_of_a_statement_is_not_reported_as_a_damaged_file(store: Store) -> None:
+    with pytest.raises(sqlite3.OperationalError, match="malformed JSON"):
+        store.database.execute("SELECT json('{')")
+
+
+def test_a_damaged_file_is_reported_as_one(store: Store, path: Path) -> None:
+    for number in range(200):
+        store.cases.add(a_case(f"case-{number}"))
+    store.settle()
+    store.close()
+    content = bytearray(path.read_bytes())
+    content[4096 : len(content) // 2] = b"\xff" * (len(content) // 2 - 4096)
+    path.write_bytes(content)
+    with pytest.raises(DatabaseDamaged, match="is damaged"):
+        list(store.cases.iterate())
+
+
+def test_a_file_that_can_not_be_written_is_reported_as_one(store: Store, path: Path) -> None:
+    store.database.execute("PRAGMA query_only = ON")  # whoever runs as root may write any file
+    with pytest.raises(DatabaseReadOnly, match="Make file and folder writable"):
+        store.cases.add(a_case())
+    connection = connect(path)
+    assert connection.execute("SELECT count(*) FROM cases").fetchone()[0] == 0
+    connection.close()
