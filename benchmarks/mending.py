@@ -1,6 +1,6 @@
 """How many damaged replies BAML's parser mends, and whether any is mended into what was not written.
 
-    pip install 'masis-workbench[baml]' pytest hypothesis
+    pip install '.[baml]' pytest hypothesis
     PYTHONPATH=. python benchmarks/mending.py [--replies 4000] [--seed 1]
 
 Replies to all prompts, damaged at random places: in their form alone, where whatever is read has to be equal to what

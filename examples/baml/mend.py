@@ -1,6 +1,6 @@
 """A reply that is not quite JSON, read by strict reading and by BAML's parser; and an audit that passes its validator.
 
-pip install 'masis-workbench[baml]'
+pip install '.[baml]'
 python examples/baml/mend.py
 """
 

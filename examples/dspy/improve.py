@@ -1,6 +1,6 @@
 """An answer improved by critic and reviser, as DSPy modules; then the critic compiled on the demo cases.
 
-    pip install 'masis-workbench[dspy]'
+    pip install '.[dspy]'
     python examples/dspy/improve.py openai:gpt-4o-mini
 
 The model is one that masis.toml and the environment can reach (docs/models.md), with OPENAI_API_KEY for this one.

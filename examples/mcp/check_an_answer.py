@@ -1,6 +1,6 @@
 """Have an answer checked and audited over the Model Context Protocol, as an agent would.
 
-pip install 'masis-workbench[mcp]'
+pip install '.[mcp]'
 python examples/mcp/check_an_answer.py [ADDRESS]
 
 Starts `masis mcp` on a database of its own, or uses the server at ADDRESS (http://127.0.0.1:8765/mcp).

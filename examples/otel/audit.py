@@ -1,6 +1,6 @@
 """An audit inside a span of the caller's own: its spans and its metrics are printed to stderr.
 
-    pip install 'masis-workbench[otel]'
+    pip install '.[otel]'
     python examples/otel/audit.py
 
 In a program that has OpenTelemetry set up already (a web application, say) hand its providers over once, at its start:

@@ -79,7 +79,7 @@ def mcp(
     Over stdin and stdout it ends, with exit code 0, when its input ends. Ctrl-C ends it too; an audit under way is then
     taken up by the same call later.
 
-    Needs the extra mcp: pip install 'masis-workbench[mcp]'.
+    Needs the extra mcp: pip install '.[mcp]'.
     """  # noqa: D301 (click reads the backspace)
     from masis.integrations import mcp as door  # --help need not wait for it
 

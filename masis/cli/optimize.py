@@ -131,7 +131,7 @@ def optimize(
       masis audit cases.jsonl --model openai --model critic=dspy:careful
       masis optimize --list
 
-    Needs DSPy, in an environment of its own: pip install 'masis-workbench[dspy]'.
+    Needs DSPy, in an environment of its own: pip install '.[dspy]'.
 
     Exit code 0: compiled and kept, whether or not it gained anything. 1: it failed. 2: wrong use. 130: stopped, nothing
     kept.

@@ -146,7 +146,7 @@ def _made(reached: Endpoint) -> Provider:
         if error.name != "anthropic":
             raise
         raise MissingExtra(
-            "Anthropic's models need a package that is not installed: pip install 'masis-workbench[anthropic]'"
+            "Anthropic's models need a package that is not installed: pip install '.[anthropic]'"
         ) from None
     made: Provider = module.PROVIDER(reached)
     return made

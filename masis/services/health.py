@@ -116,7 +116,7 @@ def doors(settings: Settings, *, try_them: bool) -> Iterator[ModuleFound]:
     One that is not installed is a fault where the settings ask for it by something that is no role: telemetry.
     """
     for door in DOORS:
-        install = f"pip install 'masis-workbench[{door.extra}]'"
+        install = f"pip install '.[{door.extra}]'"
         if not _installed(door.library) and door.extra == "otel" and settings.telemetry != "off":
             asked_for = f"not installed, and the setting telemetry = {settings.telemetry} asks for it"
             yield ModuleFound(door.name, False, asked_for, f"{install}, or set telemetry = off.")

@@ -60,4 +60,4 @@ def test_without_the_extra_telemetry_says_what_to_install(
     monkeypatch.delitem(sys.modules, "masis.integrations.telemetry.spans", raising=False)
     done = masis("audit", cases, "--db", tmp_path / "a.db", "--set", "telemetry=otlp")
     assert done.exit_code == 1
-    assert "pip install 'masis-workbench[otel]'" in done.stderr
+    assert "pip install '.[otel]'" in done.stderr

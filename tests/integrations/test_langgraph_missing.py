@@ -12,5 +12,5 @@ from masis.errors import MissingExtra
 def test_without_langgraph_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "langgraph", None)
     monkeypatch.delitem(sys.modules, "masis.integrations.langgraph", raising=False)
-    with pytest.raises(MissingExtra, match=r"pip install 'masis-workbench\[langgraph\]'"):
+    with pytest.raises(MissingExtra, match=r"pip install '\.\[langgraph\]'"):
         import masis.integrations.langgraph  # noqa: F401

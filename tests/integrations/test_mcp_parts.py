@@ -55,11 +55,11 @@ def desk(tmp_path: Path) -> Desk:
 def test_without_the_extra_the_command_names_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     there = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name, *more: None if name == "mcp" else there(name, *more))
-    with pytest.raises(MissingExtra, match=r"pip install 'masis-workbench\[mcp\]'"):
+    with pytest.raises(MissingExtra, match=r"pip install '\.\[mcp\]'"):
         mcp.require()
     result = CliRunner().invoke(main, ["mcp", "--db", str(tmp_path / "m.db")])
     assert result.exit_code == 1
-    assert "pip install 'masis-workbench[mcp]'" in result.stderr
+    assert "pip install '.[mcp]'" in result.stderr
     assert not (tmp_path / "m.db").exists()
 
 
@@ -227,7 +227,7 @@ def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> Desk:
 
 
 def test_a_pool_takes_so_many_calls_and_refuses_the_next_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("masis.integrations.mcp.server.MOST_WAITING", 2)
+    monkeypatch.setattr("masis.integrations.mcp.worker_pool.MOST_WAITING", 2)
     let_go = threading.Event()
 
     async def fill() -> None:

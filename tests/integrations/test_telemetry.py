@@ -32,7 +32,7 @@ def test_without_the_extra_it_says_what_to_install() -> None:
         "try: telemetry.start(Settings(telemetry='otlp'))\n"
         "except MissingExtra as error: print(error)"
     )
-    assert "pip install 'masis-workbench[otel]'" in done.stdout, done.stderr
+    assert "pip install '.[otel]'" in done.stdout, done.stderr
 
 
 def test_without_the_extra_an_audit_with_telemetry_off_is_as_ever() -> None:

@@ -84,7 +84,7 @@ def test_a_missing_sdk_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-not-seen-before")
     monkeypatch.setitem(sys.modules, "anthropic", None)
     monkeypatch.delitem(sys.modules, "masis.llm.providers.anthropic", raising=False)
-    with pytest.raises(MissingExtra, match=r"pip install 'masis-workbench\[anthropic\]'"):
+    with pytest.raises(MissingExtra, match=r"pip install '\.\[anthropic\]'"):
         resolve("anthropic", "critic")
 
 

@@ -62,7 +62,7 @@ def test_a_role_that_does_not_start_is_named_with_the_reason(
         raise RuntimeError("a file of it is missing")
 
     monkeypatch.setattr(audits, f"Offline{role.capitalize()}", broken)
-    found = {each.name: each for each in health.roles(Settings())}
+    found = {each.name: each for each in health.role_health(Settings())}
     # an offline part that is broken breaks its role wherever it is used
     assert "RuntimeError: a file of it is missing" in found[role].message
     assert found[role].cure
@@ -70,7 +70,7 @@ def test_a_role_that_does_not_start_is_named_with_the_reason(
 
 @pytest.mark.spec("REQ-CRITIC-OBS-005")
 def test_a_model_that_can_t_be_asked_is_the_fault_of_its_role_alone() -> None:
-    found = {each.name: each for each in health.roles(Settings(critic="nobody:x"))}
+    found = {each.name: each for each in health.role_health(Settings(critic="nobody:x"))}
     assert [name for name, each in found.items() if not each.ok] == ["critic"]
     assert "nobody" in found["critic"].message
 
@@ -99,7 +99,7 @@ def test_telemetry_that_is_asked_for_and_not_installed_is_a_fault(monkeypatch: p
     (found,) = health.doors(Settings(telemetry="otlp"), try_them=False)
     assert not found.ok
     assert "telemetry = otlp asks for it" in found.message
-    assert "pip install 'masis-workbench[otel]'" in found.cure
+    assert "pip install '.[otel]'" in found.cure
 
 
 def test_a_named_database_that_is_not_there_is_a_finding_in_the_report(tmp_path: Path) -> None:
@@ -146,7 +146,7 @@ def test_a_door_that_does_not_import_is_named_with_the_reason(doors: Callable[[s
     found = doors("import nothing_of_this_name")
     assert not found.ok
     assert "No module named 'nothing_of_this_name'" in found.message
-    assert "pip install 'masis-workbench[extra]'" in found.cure
+    assert "pip install '.[extra]'" in found.cure
 
 
 def test_a_door_that_hangs_is_given_up(
@@ -263,10 +263,10 @@ def test_whatever_is_not_in_order_says_what_to_do(tmp_path: Path) -> None:
 
 def test_a_missing_extra_of_a_role_is_told_with_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(settings: Settings) -> None:
-        raise MissingExtra("needs a package: pip install 'masis-workbench[anthropic]'")
+        raise MissingExtra("needs a package: pip install '.[anthropic]'")
 
     monkeypatch.setattr(audits, "roles_for", missing)
-    assert all("masis-workbench[anthropic]" in each.message for each in health.roles(Settings()))
+    assert all(".[anthropic]" in each.message for each in health.role_health(Settings()))
 
 
 @pytest.mark.parametrize("share", [0.05, 0.3, 0.6, 0.9])

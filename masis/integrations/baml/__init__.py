@@ -1,6 +1,6 @@
 """BAML's schema-aligned parser as the output validator (REQ-CRITIC-028): ``output_validator = "baml"``.
 
-    pip install 'masis-workbench[baml]'
+    pip install '.[baml]'
 
 The parser reads what strict reading refuses: quotes of the wrong kind, commas too many or missing, comments, ``True``.
 It also guesses: it fills in what is missing, takes the first of several objects, closes what was cut off, drops what
@@ -41,7 +41,7 @@ except ModuleNotFoundError as missing:
     if missing.name != "baml_py":
         raise
     raise MissingExtra(
-        "The output validator 'baml' needs a package that is not installed: pip install 'masis-workbench[baml]'"
+        "The output validator 'baml' needs a package that is not installed: pip install '.[baml]'"
     ) from None
 
 NAME = "baml"

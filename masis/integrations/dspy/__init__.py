@@ -74,7 +74,7 @@ def require() -> None:
     """Raise MissingExtra where the library is not installed."""
     if not here():
         raise MissingExtra(
-            "DSPy is needed and not installed: pip install 'masis-workbench[dspy]', into an environment of its own, "
+            "DSPy is needed and not installed: pip install '.[dspy]', into an environment of its own, "
             "since it brings an older openai"
         )
 

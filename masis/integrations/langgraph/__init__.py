@@ -22,7 +22,7 @@ try:
     import langgraph  # noqa: F401 (whether it is here)
 except ImportError as error:
     raise MissingExtra(
-        "The nodes for LangGraph need the package langgraph. Install it: pip install 'masis-workbench[langgraph]'"
+        "The nodes for LangGraph need the package langgraph. Install it: pip install '.[langgraph]'"
     ) from error
 
 from masis.integrations.langgraph.evidence import EvidenceState, evidence_critic_node, evidence_graph, retriever_node

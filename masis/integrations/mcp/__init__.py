@@ -20,4 +20,4 @@ __all__ = ["require"]
 def require() -> None:
     """Raise MissingExtra where the SDK is not installed."""
     if importlib.util.find_spec("mcp") is None:
-        raise MissingExtra("The MCP server needs a package that is not installed: pip install 'masis-workbench[mcp]'")
+        raise MissingExtra("The MCP server needs a package that is not installed: pip install '.[mcp]'")

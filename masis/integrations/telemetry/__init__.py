@@ -122,7 +122,7 @@ def _begun(settings: Settings, tracers: TracerProvider | None, meters: MeterProv
 def _missing(error: ImportError) -> MissingExtra:
     return MissingExtra(
         f"telemetry needs OpenTelemetry, and {error.name or 'a part of it'} is not installed. "
-        f"Install it with: pip install 'masis-workbench[{EXTRA}]'"
+        f"Install it with: pip install '.[{EXTRA}]'"
     )
 
 
