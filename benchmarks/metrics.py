@@ -125,10 +125,10 @@ def main() -> int:
                 timed("the page, all runs, by day", lambda: view(report(store, all_runs, "day"), {}), 2500),
                 timed("the page, the last thirty days", lambda: view(report(store, month, "day"), {}), 500),
                 timed("rates by week alone", lambda: store.measures.by_period(all_runs, "week")),
-                timed("one distribution of a run", lambda: store.measures.distribution(all_runs, "loop_ms", (1.0,))),
+                timed("one distribution of a run", lambda: store.measures.distribution(all_runs, "loop_ms")),
                 timed(
                     "one distribution of an iteration",
-                    lambda: store.measures.distribution(all_runs, "critic_ms", (1.0,)),
+                    lambda: store.measures.distribution(all_runs, "critic_ms"),
                 ),
                 timed("a list of runs", lambda: store.measures.runs(all_runs, Pick(rate="hallucination")), 200),
                 timed(

@@ -94,7 +94,18 @@ def lines(found: MetricsReport) -> Iterable[str]:
     yield f"{total.runs:,} {'run' if total.runs == 1 else 'runs'}"
     yield ""
     yield from _table(
-        ("", "runs", "hallucination", "revision", "convergence", "needs review", "seconds", "tokens", "USD"),
+        (
+            "",
+            "runs",
+            "hallucination",
+            "revision",
+            "converged",
+            "convergence endings",
+            "needs review",
+            "seconds",
+            "tokens",
+            "USD",
+        ),
         [
             _rates_row("all", total),
             *(_rates_row(f"{found.period} of {each.name}", each) for each in found.periods),
@@ -115,6 +126,7 @@ def _rates_row(name: str, rates: Rates) -> list[str]:
         f"{rates.runs:,}",
         _share(rates.critique_hallucination_rate),
         _share(rates.critique_revision_rate),
+        _share(rates.converged_rate),
         _share(rates.convergence_rate),
         _share(rates.needs_review_rate),
         _figure(seconds),

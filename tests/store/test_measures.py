@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from masis.schema.audit import Critique
@@ -13,6 +15,7 @@ from masis.schema.base import Unscored
 from masis.schema.calls import ModelCall, Usage
 from masis.schema.run import Iteration, Run
 from masis.store import MeasureFilter, Pick, Store
+from masis.store.audits.metrics import equal_bounds
 from masis.store.core.connections import open_database
 from masis.store.core.migrations import MIGRATIONS
 from tests.store.factories import JUDGE, a_case, a_run, an_iteration
@@ -101,10 +104,11 @@ def a_failed(**keys: Any) -> Iteration:
 
 
 def test_a_rate_counts_only_what_is_known(store: Store) -> None:
-    kept(store, 1, iterations=(a_failed(),), converged=False)
+    kept(store, 1, iterations=(a_failed(),), termination_reason="error", converged=False)
     kept(store, 2, iterations=(an_iteration(1, invalid=()),))
     found = store.measures.total(MeasureFilter())
-    assert (found.runs, found.critique_hallucination_rate, found.convergence_rate) == (2, 0.0, 0.5)
+    assert (found.runs, found.hallucination_known, found.critique_hallucination_rate) == (2, 1, 0.0)
+    assert (found.converged_rate, found.convergence_rate) == (0.5, 0.5)
     assert store.measures.total(MeasureFilter(since="2027-01-01")).critique_hallucination_rate is None
 
 
@@ -140,29 +144,56 @@ def test_figures_are_told_apart_by_model_time_and_data_set(store: Store) -> None
 def test_percentiles_are_values_that_occurred(store: Store) -> None:
     for number in range(1, 101):
         kept(store, number, iterations=(an_audited(1, critic_ms=float(number)),))
-    found = store.measures.distribution(MeasureFilter(), "critic_ms", (10.0, 50.0))
+    found = store.measures.distribution(MeasureFilter(), "critic_ms")
     assert (found.count, found.least, found.most, found.mean) == (100, 1.0, 100.0, 50.5)
     assert (found.p50, found.p95) == (50.0, 95.0)
     assert [(each.low, each.high, each.count) for each in found.bins] == [
-        (None, 10.0, 10),
-        (10.0, 50.0, 40),
-        (50.0, None, 50),
+        (None, 19.0, 19),
+        (19.0, 39.0, 20),
+        (39.0, 59.0, 20),
+        (59.0, 79.0, 20),
+        (79.0, 99.0, 20),
+        (99.0, None, 1),
     ]
+
+
+@pytest.mark.parametrize(
+    ("values", "bounds"),
+    [
+        ([], []),
+        ([2, 2], []),
+        ([0, 0, 1, 3], [0, 1, 2]),
+        (range(40), [4, 9, 14, 19, 24, 29, 34]),
+        ([0.1, 0.2, 0.5], [0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45]),
+        ([*range(300), 1_000_000], [49, 99, 149, 199, 249, 299]),
+    ],
+)
+def test_bins_are_equally_wide_and_a_long_tail_shares_the_last(values: Iterable[float], bounds: list[float]) -> None:
+    assert equal_bounds(np.array(list(values), dtype=float)) == bounds
 
 
 @pytest.mark.parametrize("values", [[3.0], [1.0, 2.0], [5.0, 1.0, 3.0]])
 def test_percentiles_of_few_values(store: Store, values: list[float]) -> None:
     for number, value in enumerate(values):
         kept(store, number, iterations=(an_audited(1, critic_ms=value),))
-    found = store.measures.distribution(MeasureFilter(), "critic_ms", ())
+    found = store.measures.distribution(MeasureFilter(), "critic_ms")
     assert found.p50 == sorted(values)[(len(values) - 1) // 2]
     assert found.p95 == max(values)
-    assert found.bins[0].count == len(values)
+    assert sum(each.count for each in found.bins) == len(values)
+
+
+def test_runs_that_ended_well_converged_whichever_way(store: Store) -> None:
+    for number, ending in enumerate(("no_issues", "no_issues", "convergence", "max_iterations")):
+        kept(store, number, termination_reason=ending, converged=ending == "convergence")
+    found = store.measures.total(MeasureFilter())
+    assert (found.converged_rate, found.convergence_rate, found.no_issues_rate) == (0.75, 0.25, 0.5)
+    assert store.measures.runs(MeasureFilter(), Pick(rate="converged")).total == 3
+    assert store.measures.runs(MeasureFilter(), Pick(rate="convergence_ending")).total == 1
 
 
 def test_a_distribution_of_nothing_is_empty(store: Store) -> None:
-    found = store.measures.distribution(MeasureFilter(), "cost_usd", (1.0,))
-    assert (found.count, found.mean, found.p50, [each.count for each in found.bins]) == (0, None, None, [0, 0])
+    found = store.measures.distribution(MeasureFilter(), "cost_usd")
+    assert (found.count, found.mean, found.p50, [each.count for each in found.bins]) == (0, None, None, [0])
 
 
 def test_the_runs_behind_a_figure_are_found(store: Store) -> None:

@@ -10,7 +10,7 @@ from masis.schema.base import Record
 from masis.settings import Role
 
 Period = Literal["day", "week", "month"]
-Rate = Literal["hallucination", "revision", "converged", "needs_review"]
+Rate = Literal["hallucination", "revision", "converged", "convergence_ending", "needs_review"]
 Measure = Literal[
     "critic_ms",
     "reviser_ms",
@@ -68,15 +68,22 @@ class Pick(Record):
 class Rates(Record):
     """Runs added up. Shares are 0..1, latency is the mean in milliseconds, the other figures are means but for calls,
     tokens and cost, which are sums. None: nothing was measured. ``name`` is the period's first day, or the model.
+
+    ``converged_rate`` is the share of runs that ended well (by ``no_issues`` or ``convergence``), ``convergence_rate``
+    that of ``convergence`` endings alone; the bases of the first two rates are ``hallucination_known`` and
+    ``revision_known``, that of all others is ``runs``.
     """
 
     name: str | None
     runs: int
     critique_hallucination_rate: float | None
     critique_revision_rate: float | None
+    hallucination_known: int
+    revision_known: int
     critique_latency_ms: float | None
     critique_confidence_avg: float | None
     claims_per_draft: float | None
+    converged_rate: float | None
     convergence_rate: float | None
     no_issues_rate: float | None
     error_rate: float | None

@@ -6,6 +6,8 @@ retention removes. Times are UTC; a week begins on its Monday. Nothing is counte
 
 from __future__ import annotations
 
+import itertools
+import math
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -28,6 +30,7 @@ from masis.store.audits.metric_records import (
     MeasureFilter,
     Period,
     Pick,
+    Rate,
     Rates,
 )
 from masis.store.core.connections import Database
@@ -42,8 +45,9 @@ _OF_ITERATION = run_metrics.IterationMeasures._fields
 _SUMS = """
     count(*) AS runs, count(hallucination) AS hallucination_known, total(hallucination) AS hallucinated,
     count(revision) AS revision_known, total(revision) AS needed_revision,
-    sum(converged) AS converged, sum(needs_review) AS needs_review,
+    sum(termination IN ('no_issues', 'convergence')) AS converged, sum(termination = 'convergence') AS convergence,
     sum(termination = 'no_issues') AS no_issues, sum(termination = 'error') AS failed,
+    sum(needs_review) AS needs_review,
     total(loop_ms) AS loop_ms, total(claim_confidence) AS claim_confidence,
     count(claim_confidence) AS claim_confidence_known, total(claims) AS claims, count(claims) AS claims_known,
     sum(iterations) AS iterations, total(improvement_percentage) AS improvement_percentage,
@@ -53,6 +57,14 @@ _SUMS = """
     sum(input_tokens) AS input_tokens, sum(output_tokens) AS output_tokens,
     count(cost_usd) AS cost_known, total(cost_usd) AS cost_usd
 """
+_COUNTED = ("hallucination_known", "revision_known", "calls", "input_tokens", "output_tokens")
+_OF_RATE: dict[Rate, str] = {
+    "hallucination": "hallucination",
+    "revision": "revision",
+    "converged": "(termination IN ('no_issues', 'convergence'))",
+    "convergence_ending": "(termination = 'convergence')",
+    "needs_review": "needs_review",
+}
 _ROWS_AT_ONCE = 20_000
 
 
@@ -129,24 +141,21 @@ class Measures:
             ),
         )
 
-    def distribution(self, wanted: MeasureFilter, measure: Measure, bounds: Sequence[float]) -> Distribution:
-        """How one figure is spread; see ``distributions``."""
-        return self.distributions(wanted, {measure: bounds})[0]
+    def distribution(self, wanted: MeasureFilter, measure: Measure) -> Distribution:
+        """Describe how one metric is spread; see ``distributions``."""
+        return self.distributions(wanted, (measure,))[0]
 
-    def distributions(
-        self, wanted: MeasureFilter, asked: Mapping[Measure, Sequence[float]]
-    ) -> tuple[Distribution, ...]:
-        """How figures are spread: mean, percentiles (nearest rank) and how many values lie in each bin.
+    def distributions(self, wanted: MeasureFilter, asked: Iterable[Measure]) -> tuple[Distribution, ...]:
+        """Describe how metrics are spread: mean, percentiles (nearest rank) and how many values lie in each bin.
 
-        The bounds are the upper ones of the bins but the last, ascending; a value on a bound lies below it. Each table
-        is read once.
+        A value on a bound lies in the bin below it. Each table is read once.
         """
         values: dict[Measure, NDArray[np.float64]] = {}
         for table in ("run", "iteration"):
             measures_there = [measure for measure in asked if COLUMNS[measure][0] == table]
             if measures_there:
                 values |= self._values(wanted, table, measures_there)
-        return tuple(_spread(measure, values[measure], bounds) for measure, bounds in asked.items())
+        return tuple(_spread(measure, values[measure]) for measure in asked)
 
     def _values(
         self, wanted: MeasureFilter, table: str, asked: Sequence[Measure]
@@ -204,9 +213,38 @@ def _first_day(day: str, period: Period) -> str:
     return (there - timedelta(days=there.weekday())).isoformat()
 
 
-def _spread(measure: Measure, values: NDArray[np.float64], bounds: Sequence[float]) -> Distribution:
-    """The distribution of ascending values."""
+MOST_BINS = 10
+"""A bar is something to click on, and needs its room."""
+
+
+def equal_bounds(values: NDArray[np.float64]) -> list[float]:
+    """Return the inner bounds of bins that are equally wide, 1, 2 or 5 times a power of ten, for ascending values.
+
+    A long tail would squeeze everything else into one bin: where the largest value lies more than twice as far out as
+    the 99th percentile, what is above that shares the last bin, which is open.
+    """
+    if not len(values) or values[0] == values[-1]:
+        return []
+    whole = bool(np.all(values == np.floor(values)))
+    least, most, tail = float(values[0]), float(values[-1]), float(values[-(-len(values) * 99 // 100) - 1])
+    if most - least > 2 * (tail - least) > 0:
+        most = tail
+    step = 1.0 if whole else 10.0 ** (math.floor(math.log10(max(most - least, abs(most) * 1e-9, 1e-12))) - 2)
+    for factor in itertools.cycle((2, 2.5, 2)):
+        first = math.floor(least / step) * step
+        bins = math.floor((most - first) / step) + 1 if whole else max(1, math.ceil(round((most - first) / step, 9)))
+        if bins + (float(values[-1]) > most) <= MOST_BINS:
+            break
+        step *= factor
+    # a bin holds its upper bound: of whole numbers the last one before the next step
+    last = bins + (float(values[-1]) > most)
+    return [round(first + step * number - whole, 12) for number in range(1, last)]
+
+
+def _spread(measure: Measure, values: NDArray[np.float64]) -> Distribution:
+    """Describe how ascending values are spread."""
     count = len(values)
+    bounds = equal_bounds(values)
     ends = [0, *np.searchsorted(values, bounds, side="right").tolist(), count]
     edges = (None, *bounds, None)
 
@@ -274,7 +312,7 @@ def _picked(pick: Pick) -> tuple[str, list[Any], str]:
     values: list[float | str] = []
     shown = "NULL"
     if pick.rate is not None:
-        conditions.append(f"{pick.rate} = ?")
+        conditions.append(f"{_OF_RATE[pick.rate]} = ?")
         values.append(int(pick.yes))
     if pick.termination is not None:
         conditions.append("termination = ?")
@@ -307,7 +345,8 @@ def _rates(name: str | None, sums: Mapping[str, float]) -> Rates:
         critique_latency_ms=over("loop_ms", "runs"),
         critique_confidence_avg=over("claim_confidence", "claim_confidence_known"),
         claims_per_draft=over("claims", "claims_known"),
-        convergence_rate=over("converged", "runs"),
+        converged_rate=over("converged", "runs"),
+        convergence_rate=over("convergence", "runs"),
         no_issues_rate=over("no_issues", "runs"),
         error_rate=over("failed", "runs"),
         needs_review_rate=over("needs_review", "runs"),
@@ -317,7 +356,7 @@ def _rates(name: str | None, sums: Mapping[str, float]) -> Rates:
         confidence=over("confidence", "confidence_known"),
         overall=over("overall", "overall_known"),
         cost_usd=sums["cost_usd"] if sums.get("cost_known") else None,
-        **{total: int(sums.get(total, 0)) for total in ("calls", "input_tokens", "output_tokens")},
+        **{total: int(sums.get(total, 0)) for total in _COUNTED},
     )
 
 
