@@ -25,7 +25,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from masis.api.audits import with_concurrency
+from masis.api.roles import with_concurrency
 from masis.cli.workers import (
     Job,
     audit_in_threads,

@@ -23,7 +23,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from masis.audit.run_control import Conduct
+from masis.audit.run_control import RunBudget, RunControl
 from masis.llm.client import schemas
 from masis.llm.client.model import Model
 from masis.llm.providers.base import (
@@ -79,7 +79,7 @@ def model(address: str, wire: Wire) -> Model:
     os.environ["BENCHMARK_KEY"] = "sk-benchmark-key"
     table = {"kind": wire, "address": address, "key_env": "BENCHMARK_KEY"}
     settings = Settings.model_validate({"providers": {"scripted": table}, "call_deadline_s": 60})
-    return asker("scripted:m", "critic", Conduct(call_s=60.0), settings)
+    return asker("scripted:m", "critic", RunControl(RunBudget(call_s=60.0)), settings)
 
 
 class Instant:

@@ -20,15 +20,15 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from masis.api.audits import drained, roles_for
+from masis.api.roles import build_roles
 from masis.audit import issues as findings
 from masis.audit import loop, run_metrics
 from masis.audit.claims import passes
+from masis.audit.concurrency import start_in_thread
 from masis.audit.context import AuditContext
 from masis.audit.critique import Critic, CritiqueJudgement
 from masis.audit.issues import DRAFT_CRITIQUE_SEVERITY, DRAFT_CRITIQUE_TYPE
 from masis.audit.loop.inputs import Clock, Roles
-from masis.audit.run_control import begun
 from masis.errors import InputError, StepError
 from masis.observers import observation
 from masis.schema.audit import Issue, JudgedBy
@@ -142,13 +142,13 @@ def critique_draft(
     chosen = _options(options, settings)
     case = _case(query, draft, sources)
     clock = clock or Clock()
-    with observation.watched(observation.DraftBegins(query, draft, len(case.evidence))) as under_way:
+    with observation.observe(observation.DraftStart(query, draft, len(case.evidence))) as under_way:
         began = clock.seconds()
         told = settings.model_copy(update=_loop_settings(chosen))
-        judges = roles or roles_for(told)
+        judges = roles or build_roles(told)
         judges = replace(judges, critic=_Asking(judges.critic, chosen))
         work = loop.audit(case, judges, told, run_id=loop.new_run_id(), clock=clock, cancelled=cancelled)
-        run = drained(work, begins=observation.AuditBegins(case, "critique_draft"))
+        run = observation.run_to_completion(work, start=observation.AuditStart(case, "critique_draft"))
         result = _result(run, chosen, (clock.seconds() - began) * 1000)
         under_way.result = result
     return result
@@ -169,7 +169,7 @@ async def critique_draft_async(
         return critique_draft(query, draft, sources, options, settings, roles, cancelled=stop.is_set)
 
     try:
-        return await asyncio.wrap_future(begun(work, "critique"))
+        return await asyncio.wrap_future(start_in_thread(work, "critique"))
     finally:
         stop.set()
 

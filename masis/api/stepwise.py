@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from masis.api.audits import roles_for
+from masis.api.roles import build_roles
 from masis.audit import loop
 from masis.audit.context import AuditContext
 from masis.audit.loop.inputs import Progress
@@ -78,9 +78,9 @@ def evaluate_once(
 
 def draft_once(query: str, evidence: Sequence[Evidence], settings: Settings) -> Draft:
     """A first answer from the evidence, citing it. Raises StepError where the drafter fails."""
-    roles = roles_for(settings)
-    roles.conduct.begin_loop(settings, loop.Clock().seconds)
-    roles.conduct.at("drafting", None)
+    roles = build_roles(settings)
+    roles.control.budget.begin_loop(settings, loop.Clock().seconds)
+    roles.control.calls.at("drafting", None)
     return roles.drafter.draft(query, evidence)
 
 
@@ -93,9 +93,9 @@ def revise_once(case: Case, run: Run, settings: Settings) -> Revision:
     known = _iterations(case, run)
     if not known:
         raise InputError("has no iteration", cure="Audit an answer before it is revised.", field="run")
-    last, roles = known[-1], roles_for(settings)
-    roles.conduct.begin_loop(settings, loop.Clock().seconds)
-    roles.conduct.at("revision", last.iteration_number)
+    last, roles = known[-1], build_roles(settings)
+    roles.control.budget.begin_loop(settings, loop.Clock().seconds)
+    roles.control.calls.at("revision", last.iteration_number)
     context = AuditContext(
         case.query,
         last.answer,
@@ -110,7 +110,7 @@ def revise_once(case: Case, run: Run, settings: Settings) -> Revision:
     return passed(roles.validator, roles.reviser.revise(context, last.critique, last.issues), context)
 
 
-class Found(NamedTuple):
+class ExternalFindings(NamedTuple):
     """What another critic found in an answer's citations (``specs/masis-evaluator.md``, ``last_citation_audit``)."""
 
     invalid_citations: tuple[str, ...] = ()
@@ -121,7 +121,7 @@ class Found(NamedTuple):
 UNNAMED = "(a sentence without a citation that the critic counted)"
 
 
-def told_too(run: Run, found: Found) -> Run:
+def with_external_findings(run: Run, found: ExternalFindings) -> Run:
     """The run, its last answer's citations bound by what another critic found in them as well: the worse of both holds.
 
     So a judge's score can't contradict a critic of another make (``specs/masis-evaluator.md``, Problems 4 and 5).
@@ -175,34 +175,25 @@ def _continued(
     warnings = tuple(each for each in before.warnings if each.code != MAX_ITERATIONS_WARNING) if before else ()
     work = loop.audit(
         case,
-        roles_for(settings),
+        build_roles(settings),
         settings,
         run_id=before.id if before else loop.new_run_id(),
         case_digest=case.digest(),
         cancelled=cancelled,
         progress=Progress(iterations=progress.iterations, steps=progress.steps, warnings=warnings),
     )
-    known = len(progress.iterations)
-    with observation.watched(observation.AuditBegins(case, operation="pass")) as under_way:
-        run = _drained(work, under_way, on_event)
-        under_way.result = _alone(run) if len(run.iterations) > known else None
+    finished = len(progress.iterations)
+    run = observation.run_to_completion(
+        work,
+        on_event,
+        observation.AuditStart(case, operation="pass"),
+        reported=lambda run: _last_pass(run) if len(run.iterations) > finished else None,
+    )
     return run.model_copy(update={"started_at": before.started_at}) if before else run
 
 
-def _drained(work: loop.Audit, under_way: observation.Watched, on_event: Telling | None) -> Run:
-    while True:
-        try:
-            event = next(work)
-        except StopIteration as finished:
-            run: Run = finished.value
-            return run
-        under_way.tell(event)
-        if on_event is not None:
-            on_event(event)
-
-
-def _alone(run: Run) -> Run:
-    """The pass by itself, for whoever watches: the passes before it have been told of and are not counted again."""
+def _last_pass(run: Run) -> Run:
+    """Return the run with its last pass alone: observers must not count the earlier passes again."""
     last = run.iterations[-1]
     return run.model_copy(
         update={

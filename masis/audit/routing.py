@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from masis.schema.case import Evidence
 from masis.schema.run import Iteration, ReviewReason, TerminationReason
+from masis.schema.wording import counted
 from masis.settings import Settings
 
 
@@ -89,18 +90,18 @@ def _flags(best: Iteration) -> Iterator[ReviewReason]:
     invalid = best.citation_audit.invalid_citations
     if invalid:
         verb = "cites" if len(invalid) == 1 else "cite"
-        message = f"{_counted(len(invalid), 'reference')} {verb} no evidence."
+        message = f"{counted(len(invalid), 'reference')} {verb} no evidence."
         yield ReviewReason(code="invalid_reference", message=message)
     if best.critique.hallucination_detected:
         yield ReviewReason(code="hallucination", message="A hallucination was detected in the chosen answer.")
     contradicted = sum(check.verdict == "contradicted" for check in best.claims)
     if contradicted:
-        message = f"The evidence contradicts {_counted(contradicted, 'claim')}."
+        message = f"The evidence contradicts {counted(contradicted, 'claim')}."
         yield ReviewReason(code="contradicted_claim", message=message)
 
 
 def _revised(original: Iteration) -> Iterator[ReviewReason]:
-    major = _counted(sum(issue.major for issue in original.issues), "major issue")
+    major = counted(sum(issue.major for issue in original.issues), "major issue")
     message = f"The answer as it came had {major}; the chosen one is a revision that nobody has read."
     yield ReviewReason(code="revised", message=message)
 
@@ -138,7 +139,7 @@ def _unscored(best: Iteration) -> Iterator[ReviewReason]:
         parts.append("what is left out")
     claims = sum(check.verdict == "unscored" for check in best.claims)
     if claims:
-        parts.append(_counted(claims, "claim"))
+        parts.append(counted(claims, "claim"))
     if parts:
         yield ReviewReason(code="unscored", message=f"Unscored: {', '.join(parts)}.")
 
@@ -159,7 +160,3 @@ def _endings(termination: TerminationReason) -> Iterator[ReviewReason]:
         yield ReviewReason(code="limit", message="Major issues were left when the limit of iterations was reached.")
     elif termination == "cancelled":
         yield ReviewReason(code="cancelled", message="The audit was cancelled before it ended.")
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

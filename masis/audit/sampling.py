@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from statistics import fmean
 from typing import Any, NamedTuple, TypeVar
 
+from masis.audit.concurrency import run_concurrently
 from masis.audit.context import AuditContext
 from masis.audit.critique import Critic, CritiqueJudgement, Objection
 from masis.audit.evaluation import DIMENSIONS, EvaluationJudgement, Evaluator
-from masis.audit.run_control import together
 from masis.audit.scores import normalised
 from masis.errors import StepError
 from masis.schema.audit import Critique, JudgedBy
@@ -39,7 +39,7 @@ class SampledCritic(NamedTuple):
 
     def critique(self, context: AuditContext) -> CritiqueJudgement | Unscored:
         """The mean of the samples; objections of all of them, each once."""
-        found, failed = _scored(together([lambda: self.critic.critique(context)] * self.times))
+        found, failed = _scored(run_concurrently([lambda: self.critic.critique(context)] * self.times))
         if not found:
             return failed[0]
         return _merged_critique(found, failed)
@@ -58,7 +58,7 @@ class SampledEvaluator(NamedTuple):
 
     def evaluate(self, context: AuditContext, critique: Critique) -> EvaluationJudgement | Unscored:
         """The mean of the samples, score by score."""
-        found, failed = _scored(together([lambda: self.evaluator.evaluate(context, critique)] * self.times))
+        found, failed = _scored(run_concurrently([lambda: self.evaluator.evaluate(context, critique)] * self.times))
         if not found:
             return failed[0]
         suggestions = dict.fromkeys(text for judgement in found for text in judgement.improvement_suggestions)

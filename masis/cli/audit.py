@@ -11,13 +11,13 @@ from typing import BinaryIO
 
 import click
 
-from masis.api.audits import calls_at_once, check_models, pinned, uses_models, with_concurrency
+from masis.api.roles import calls_at_once, check_models, pin_versions, uses_models, with_concurrency
 from masis.cli.check_models import check_named
 from masis.cli.group import INTERRUPTED, JobFailed
 from masis.cli.interrupt import Interruption
 from masis.cli.log import log_option, measured
 from masis.cli.options import STDIO, chosen, database_option, input_argument, out_option, settings_options
-from masis.cli.output import Complaints, Progress, counted, say
+from masis.cli.output import Complaints, Progress, say
 from masis.cli.spending import Spending
 from masis.cli.summary import Tally, incomplete
 from masis.cli.upgrading import opened_telling
@@ -27,6 +27,7 @@ from masis.datasets.writers import write_run
 from masis.errors import InputError, MasisError
 from masis.schema.case import Case
 from masis.schema.run import Run
+from masis.schema.wording import counted
 from masis.services.health import models_asked
 from masis.settings import Settings, database_path
 
@@ -106,7 +107,7 @@ def audit(
     check_named(loaded)
     settings = loaded.settings
     check_models(settings)  # a model that nothing answers to is wrong use, not a failure of each case
-    settings = pinned(settings)
+    settings = pin_versions(settings)
     if uses_models(settings):
         settings = with_concurrency(settings, concurrency)
         concurrency = calls_at_once(settings)

@@ -11,8 +11,9 @@ import click
 from masis.bench import render, run_bench
 from masis.cli.group import JobFailed
 from masis.cli.options import sources_argument
-from masis.cli.output import Complaints, counted, say
+from masis.cli.output import Complaints, say
 from masis.errors import InputError
+from masis.schema.wording import counted
 
 
 @click.command()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from masis.api.audits import resolved
+from masis.api.roles import resolve_model
 from masis.audit import output_validation
 from masis.errors import MissingExtra, MissingKey, SettingsError
 from masis.screening.critic import ROLE, grader_names
@@ -43,13 +43,13 @@ def misnamed(loaded: Loaded, checks: tuple[tuple[str, Check], ...]) -> list[str]
 
 
 def _of_audit(settings: Settings) -> tuple[tuple[str, Check], ...]:
-    roles = ((role, partial(resolved, model, role, settings)) for role, model in settings.models().items())
+    roles = ((role, partial(resolve_model, model, role, settings)) for role, model in settings.models().items())
     return (*roles, ("output_validator", partial(output_validation.chosen, settings.output_validator)))
 
 
 def _graders(settings: Settings) -> None:
     for name in grader_names(settings):
         try:
-            resolved(name, ROLE, settings)
+            resolve_model(name, ROLE, settings)
         except (MissingKey, MissingExtra):
             continue

@@ -12,8 +12,9 @@ import click
 from masis.cli.check_models import misnamed_anywhere
 from masis.cli.group import Command, CommandGroup, JobFailed
 from masis.cli.options import STDIO, chosen, database_option, out_option, settings_options
-from masis.cli.output import counted, printable, say
+from masis.cli.output import printable, say
 from masis.errors import SettingsError
+from masis.schema.wording import counted
 from masis.settings import (
     GROUPS,
     OTHER_VARIABLES,

@@ -10,10 +10,11 @@ import click
 
 from masis.cli.group import JobFailed
 from masis.cli.options import STDIO, database_option, input_argument, opened, opened_for_reading
-from masis.cli.output import Complaints, Progress, counted, printable, say
+from masis.cli.output import Complaints, Progress, printable, say
 from masis.datasets.readers.abstracts import read_abstracts
 from masis.errors import InputError
 from masis.schema.screening import Abstract
+from masis.schema.wording import counted
 from masis.settings import database_path
 from masis.store.screening.corpora import Corpora, CorpusSummary
 

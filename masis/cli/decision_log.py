@@ -9,8 +9,9 @@ import click
 
 from masis.cli.group import JobFailed
 from masis.cli.options import database_option, opened_for_reading
-from masis.cli.output import counted, say
+from masis.cli.output import say
 from masis.schema.review import LogCheck
+from masis.schema.wording import counted
 from masis.store import DecisionFilter
 from masis.store.reviews.decisions import Decisions
 

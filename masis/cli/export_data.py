@@ -13,10 +13,11 @@ from typing import BinaryIO, Literal
 import click
 
 from masis.cli.options import STDIO, database_option, opened_for_reading, out_option
-from masis.cli.output import counted, say
+from masis.cli.output import say
 from masis.datasets.archive import write_archive
 from masis.datasets.writers import write_case, write_run
 from masis.datasets.writers.json_lines import write_line
+from masis.schema.wording import counted
 from masis.services import Workbench
 
 

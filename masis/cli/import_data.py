@@ -10,11 +10,12 @@ import click
 
 from masis.cli.group import JobFailed
 from masis.cli.options import STDIO, database_option, input_argument, opened
-from masis.cli.output import Complaints, Progress, counted, say
+from masis.cli.output import Complaints, Progress, say
 from masis.datasets.archive import is_archive, read_archive
 from masis.datasets.readers import read_case_lines
 from masis.errors import InputError
 from masis.schema.case import Case
+from masis.schema.wording import counted
 from masis.services import Workbench
 from masis.settings import database_path
 

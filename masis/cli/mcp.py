@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from masis.api import audits
+from masis.api.roles import check_models
 from masis.cli.group import JobFailed
 from masis.cli.log import Lines, log_option, measured
 from masis.cli.options import chosen_settings, database_option, settings_options
@@ -84,7 +84,7 @@ def mcp(
     from masis.integrations import mcp as door  # --help need not wait for it
 
     settings = chosen_settings(models, assignments)
-    audits.check_models(settings)  # a model that nothing answers to is wrong use, not a failure of each call
+    check_models(settings)  # a model that nothing answers to is wrong use, not a failure of each call
     door.require()
     from masis.integrations.mcp import transports
     from masis.integrations.mcp.server import MasisServer, audits_at_once

@@ -10,17 +10,18 @@ from typing import Any, Literal
 
 import click
 
-from masis.api import audits
+from masis.api.roles import probe_model
 from masis.cli.group import INTERRUPTED, JobFailed
 from masis.cli.interrupt import Interruption
 from masis.cli.options import database_option, opened_for_reading
-from masis.cli.output import Complaints, Progress, counted, printable, say
+from masis.cli.output import Complaints, Progress, printable, say
 from masis.datasets.readers import read_case_lines
 from masis.errors import InputError
 from masis.integrations.dspy import labelled, part, programs
 from masis.integrations.dspy.programs import Measured, Program
 from masis.llm.prices import dollars
 from masis.schema.case import Case
+from masis.schema.wording import counted
 from masis.services import demo_cases
 from masis.settings import Settings, load
 
@@ -175,7 +176,7 @@ def optimize(
 def _ask(settings: Settings, *models: str) -> None:
     """Ask each model for a word: a wrong key must not look like a critic that learnt nothing. Raises JobFailed."""
     for model in filter(None, models):
-        probed = audits.probed(model, settings)
+        probed = probe_model(model, settings)
         if not probed.ok:
             raise JobFailed(f"{probed.message} Nothing was compiled.")
 

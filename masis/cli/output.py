@@ -35,11 +35,6 @@ def say(message: str = "") -> None:
     click.echo(printable(message), err=True)
 
 
-def counted(count: int, one: str, many: str | None = None) -> str:
-    """``1 case``, ``2,000 cases``."""
-    return f"{count:,} {one if count == 1 else many or one + 's'}"
-
-
 class Complaints:
     """Shows errors as they come, up to a limit, and counts all of them."""
 

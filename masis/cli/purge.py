@@ -13,9 +13,10 @@ import click
 from masis.cli.group import INTERRUPTED, JobFailed
 from masis.cli.interrupt import Interruption
 from masis.cli.options import database_option, opened_for_reading
-from masis.cli.output import Progress, counted, printable, say
+from masis.cli.output import Progress, printable, say
 from masis.integrations.dspy import programs
 from masis.schema.retention import Parts, Purge, PurgePlan, RetentionRule
+from masis.schema.wording import counted
 from masis.services import Workbench
 from masis.services.retention import Purged, planned, rule_of
 from masis.services.retention import purge as purge_now

@@ -9,17 +9,19 @@ from typing import BinaryIO, Literal
 
 import click
 
-from masis.audit.run_control import Conduct
+from masis.audit.run_control import RunBudget, RunControl
 from masis.cli.export_data import whole_file
 from masis.cli.group import JobFailed
 from masis.cli.interrupt import Interruption
 from masis.cli.log import measured
 from masis.cli.options import STDIO, chosen_settings, input_argument, opened, out_option
-from masis.cli.output import Complaints, Progress, counted, say
+from masis.cli.output import Complaints, Progress, say
 from masis.datasets.readers.abstracts import read_abstracts
 from masis.datasets.writers.screened import write_screening_csv, write_screening_ris
 from masis.errors import InputError
+from masis.observers.observation import ScreeningStart, run_to_completion
 from masis.schema.screening import Abstract, Round, Screening, ScreeningEvent
+from masis.schema.wording import counted
 from masis.screening.critic import grader_for, weights_of
 from masis.screening.rounds import round_loop
 from masis.screening.sources.in_memory import Given, InHand
@@ -76,8 +78,8 @@ def screen(
     be read, or no source or grader that could be asked; the rest is screened. 2: wrong use. 130: stopped.
     """  # noqa: D301 (click reads the backspace)
     settings = _settings(graders, retrieve, assignments)
-    conduct = Conduct(call_s=settings.call_deadline_s)
-    grader = grader_for(settings, conduct)  # before anything is read: a model that can't be asked is wrong use
+    control = RunControl(RunBudget(call_s=settings.call_deadline_s))
+    grader = grader_for(settings, control)  # before anything is read: a model that can't be asked is wrong use
     if not question.strip():
         raise click.UsageError("--question: is empty. Ask what the evidence is to answer.")
     complaints = Complaints()
@@ -88,7 +90,7 @@ def screen(
 
         def stopped() -> bool:
             if stop.asked:
-                conduct.stop()
+                control.cancellation.cancel()
             return stop.asked
 
         work = round_loop.screen(
@@ -164,7 +166,7 @@ def _watched(work: round_loop.Screened) -> Screening:
             elif event.kind == "warning":
                 progress.say(event.message)
 
-        return round_loop.drained(work, on_event)
+        return run_to_completion(work, on_event, ScreeningStart())
 
 
 def _tell(found: Screening) -> None:

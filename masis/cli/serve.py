@@ -8,7 +8,8 @@ import click
 
 from masis.cli.log import measured
 from masis.cli.options import database_option, opened
-from masis.cli.output import Progress, counted, say
+from masis.cli.output import Progress, say
+from masis.schema.wording import counted
 from masis.services import Workbench, demo_cases
 from masis.settings import database_path, demo_database_path
 

@@ -7,14 +7,15 @@ from pathlib import Path
 
 import click
 
-from masis.api.audits import estimate, unpriced_models
-from masis.cli.output import counted, say
+from masis.api.roles import estimate, unpriced_models
+from masis.cli.output import say
 from masis.datasets.readers import read_case_lines
 from masis.errors import InputError
 from masis.llm.estimates import Estimate
 from masis.llm.prices import dollars
 from masis.schema.calls import Usage
 from masis.schema.case import Case
+from masis.schema.wording import counted
 from masis.settings import Settings
 
 SAMPLED = 200

@@ -6,10 +6,10 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from masis.cli.output import counted
 from masis.llm.prices import dollars
 from masis.schema.calls import Usage
 from masis.schema.run import Iteration, Run
+from masis.schema.wording import counted
 from masis.settings import Settings
 
 

@@ -49,7 +49,7 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture(scope="session")
 def masis_settings(pytestconfig: pytest.Config) -> Settings:
     """The settings that answers are checked with: masis.toml, the environment, and the model chosen for the tests."""
-    from masis.api.audits import check_models
+    from masis.api.roles import check_models
     from masis.errors import MasisError
     from masis.settings import load
 

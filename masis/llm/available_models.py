@@ -25,6 +25,6 @@ def _has_key(vendor: str, settings: Settings) -> bool:
         return False
 
 
-def reached_at(string: str, settings: Settings) -> str:
+def endpoint_of(string: str, settings: Settings) -> str:
     """Where a model's questions go: the address of its provider. Raises SettingsError."""
     return endpoint(string.partition(":")[0], settings).address

@@ -13,12 +13,12 @@ from typing import NamedTuple
 from pydantic import BaseModel
 
 from masis.audit.output_validation import chosen
-from masis.audit.run_control import Conduct
+from masis.audit.run_control import RunBudget, RunControl
 from masis.errors import BadReply, MissingExtra, ProviderFailed, SettingsError
 from masis.llm import prices
 from masis.llm.client.limits import limiter
 from masis.llm.client.model import Model, Retries
-from masis.llm.client.server_capabilities import MODES_IN_WORDS, habits
+from masis.llm.client.server_capabilities import MODES_IN_WORDS, capabilities_of
 from masis.llm.endpoints import Endpoint, endpoint, model_name
 from masis.llm.providers.base import Provider, TryFailed
 from masis.llm.role_plugins import brought
@@ -76,7 +76,7 @@ def asked_model(string: str, role: str, settings: Settings) -> str:
     return resolve(found.asks if found else string, role, settings)
 
 
-def asker(string: str, role: str, conduct: Conduct, settings: Settings) -> Model:
+def asker(string: str, role: str, control: RunControl, settings: Settings) -> Model:
     """The model in this role, for one run. Raises as ``resolve`` does, and as the choice of an output validator."""
     if string == OFFLINE:
         raise SettingsError(f"{role}: {OFFLINE!r} is no language model")
@@ -88,10 +88,10 @@ def asker(string: str, role: str, conduct: Conduct, settings: Settings) -> Model
         name=str(named),
         model=named.model,
         role=role,
-        conduct=conduct,
+        control=control,
         provider=provider,
         limiter=limiter(reached.address, reached.concurrency),
-        habits=habits(reached.address, named.model, provider.modes, reached.mode),
+        capabilities=capabilities_of(reached.address, named.model, provider.modes, reached.mode),
         retries=Retries(settings.max_retries, settings.retry_base_s, settings.retry_cap_s),
         price=prices.price(str(named), settings.prices),
         rescue=chosen(settings.output_validator).rescued,
@@ -104,9 +104,9 @@ def probe(string: str, settings: Settings | None = None, role: str = "critic") -
     if string == OFFLINE:
         return Probed(True, "No language model, so there is no connection to test.")
     settings = (settings or Settings()).model_copy(update={"max_retries": 1})
-    conduct = Conduct(call_s=settings.call_deadline_s)
+    control = RunControl(RunBudget(call_s=settings.call_deadline_s))
     try:
-        model = asker(string, role, conduct, settings)
+        model = asker(string, role, control, settings)
         model.ask(PROBE, Ready, max_tokens=PROBE_TOKENS)
     except (SettingsError, MissingExtra) as error:
         return Probed(False, str(error))
@@ -114,7 +114,7 @@ def probe(string: str, settings: Settings | None = None, role: str = "critic") -
         return Probed(False, _unfit(model.name, error))
     except ProviderFailed as error:
         return Probed(False, str(error))
-    mode = conduct.calls_since()[-1].mode
+    mode = control.calls.since()[-1].mode
     if mode == model.provider.modes[0]:
         return Probed(True, f"{model.name} answers, in the form asked for.", mode)
     return Probed(

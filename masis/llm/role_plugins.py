@@ -1,8 +1,8 @@
 """Critics and revisers that another package brings, by the name it gives them: ``dspy:careful``.
 
 A package names them by an entry point of the group ``masis.critics`` or ``masis.revisers``, whose name is what stands
-before the colon and whose object is a ``Shelf``. What is brought judges with a model of ours: it is handed one, and the
-calls, limits and records of it are those of every other role.
+before the colon and whose object is a ``PluginRegistry``. What it fills a role with judges with a model of ours: calls,
+limits and records are those of every other role.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Brought(Protocol):
         ...
 
 
-class Shelf(Protocol):
+class PluginRegistry(Protocol):
     """What an entry point gives."""
 
     def named(self, name: str, settings: Settings) -> Brought:
@@ -69,7 +69,7 @@ def brought(string: str, role: str, settings: Settings) -> Brought | None:
     prefix, colon, name = (part.strip() for part in string.partition(":"))
     if not colon or prefix in KNOWN or prefix in settings.providers or prefix not in _entry_points(role):
         return None
-    return _shelf(role, prefix).named(name, settings)
+    return _registry(role, prefix).named(name, settings)
 
 
 def offered(role: str, settings: Settings) -> tuple[str, ...]:
@@ -77,14 +77,14 @@ def offered(role: str, settings: Settings) -> tuple[str, ...]:
     found: list[str] = []
     for prefix in _entry_points(role):
         try:
-            found += _shelf(role, prefix).offered(settings)
+            found += _registry(role, prefix).offered(settings)
         except (MasisError, OSError):  # what can't be read is said where somebody asks for it by name
             continue
     return tuple(found)
 
 
-def _shelf(role: str, prefix: str) -> Shelf:
-    shelf: Shelf = _entry_points(role)[prefix].load()
+def _registry(role: str, prefix: str) -> PluginRegistry:
+    shelf: PluginRegistry = _entry_points(role)[prefix].load()
     return shelf
 
 

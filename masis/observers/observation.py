@@ -1,43 +1,45 @@
-"""Who watches what is under way: audits, drafts, screenings, calls to models.
+"""Who observes work under way: audits, drafts, screenings, calls to models.
 
-Parts of the product say here what begins, what happens and what came of it; whoever registered is told (telemetry, by
-``masis.integrations.telemetry``). Nobody is registered unless somebody asked for it, and then nothing is made.
+The parts of the product say here what starts, what happens and how it ended; every registered observer receives it
+(telemetry, by ``masis.integrations.telemetry``). Nothing is created while no observer is registered.
 
-A watcher is told on the thread, and in the context, in which the work is done: what it sets as a context variable in
-``begins`` holds for the work and the threads it starts, and is to be taken back in ``ended``. A watcher that fails
-never fails what it watches.
+An observer is called on the thread, and in the context, in which the work is done: a context variable that it sets in
+``on_start`` holds for the work and the threads it starts, and must be reset in ``on_end``. An observer that fails never
+fails the work it observes.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol, TypeAlias, TypeVar
 
+from masis.schema import run
 from masis.schema.calls import ModelCall, Step
 from masis.schema.case import Case
 from masis.schema.drafts import CritiqueResult
-from masis.schema.run import Event, Run
 from masis.schema.screening import Screening, ScreeningEvent
 
 T = TypeVar("T")
+E = TypeVar("E", run.Event, ScreeningEvent)
+R = TypeVar("R", run.Run, Screening)
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class AuditBegins:
-    """The loop over one case; ``operation`` is what asked for it. Told: its events. Result: a ``Run``."""
+class AuditStart:
+    """The loop over one case starts, for an ``operation``. Its events are emitted; it ends in a ``Run``."""
 
     case: Case | None = None
     operation: str = "audit"
 
 
 @dataclass(frozen=True)
-class DraftBegins:
-    """The critique of a draft; an audit follows within it. Result: a ``CritiqueResult``."""
+class DraftStart:
+    """The critique of a draft starts; an audit follows within it. It ends in a ``CritiqueResult``."""
 
     query: str
     draft: str
@@ -45,10 +47,10 @@ class DraftBegins:
 
 
 @dataclass(frozen=True)
-class CallBegins:
-    """A question to a language model, with all tries it will take. Told: its replies. Result: a ``ModelCall``.
+class CallStart:
+    """A call to a language model starts, with all its tries. Its replies are emitted; it ends in a ``ModelCall``.
 
-    ``provider`` and ``model`` are the two halves of the model string; ``system`` and ``question`` are what is asked.
+    ``provider`` and ``model`` are the two halves of the model string; ``system`` and ``question`` are what is sent.
     """
 
     provider: str
@@ -64,102 +66,126 @@ class CallBegins:
 
 
 @dataclass(frozen=True)
-class ScreeningBegins:
-    """The screening of a question. Told: its events. Result: a ``Screening``."""
+class ScreeningStart:
+    """The screening of a question starts. Its events are emitted; it ends in a ``Screening``."""
 
     question: str = ""
 
 
 @dataclass(frozen=True)
 class Replied:
-    """What a model replied to one try, as it came."""
+    """A model's reply to one try, unchanged."""
 
     text: str
 
 
-Begins: TypeAlias = AuditBegins | DraftBegins | CallBegins | ScreeningBegins
-Told: TypeAlias = Event | ScreeningEvent | Replied
-Result: TypeAlias = Run | CritiqueResult | ModelCall | Screening
+Start: TypeAlias = AuditStart | DraftStart | CallStart | ScreeningStart
+Event: TypeAlias = run.Event | ScreeningEvent | Replied
+Result: TypeAlias = run.Run | CritiqueResult | ModelCall | Screening
 
 
-class Watch(Protocol):
-    """What a watcher keeps of one thing under way."""
+class Listener(Protocol):
+    """What an observer attaches to one piece of work."""
 
-    def told(self, event: Told) -> None:
-        """Something happened in it."""
+    def on_event(self, event: Event) -> None:
+        """Receive something that happened in it."""
 
-    def ended(self, result: Result | None, error: BaseException | None) -> None:
-        """It is over: with a result, or cut short by an error."""
+    def on_end(self, result: Result | None, error: BaseException | None) -> None:
+        """Receive how it ended: with a result, or cut short by an error."""
 
 
-class Watcher(Protocol):
-    """Somebody who wants to know. Safe to be told from several threads."""
+class Observer(Protocol):
+    """Receives what starts. Must be safe to call from several threads."""
 
-    def begins(self, what: Begins) -> Watch:
-        """Something begins."""
+    def on_start(self, start: Start) -> Listener:
+        """Return what listens to the work that starts."""
         ...
 
 
-class Watched:
-    """One thing under way, and who watches it; ``result`` is set before it is over."""
+class Observation:
+    """One piece of work under way and who listens to it; ``result`` is set before it ends."""
 
-    __slots__ = ("_watches", "result")
+    __slots__ = ("_listeners", "result")
 
-    def __init__(self, watches: tuple[Watch, ...] = ()) -> None:
-        self._watches = watches
+    def __init__(self, listeners: tuple[Listener, ...] = ()) -> None:
+        self._listeners = listeners
         self.result: Result | None = None
 
-    def tell(self, event: Told) -> None:
-        """Something happened."""
-        for watch in self._watches:
-            _guarded(partial(watch.told, event))
+    def emit(self, event: Event) -> None:
+        """Hand an event to every listener."""
+        for listener in self._listeners:
+            _guarded(partial(listener.on_event, event))
 
-    def over(self, error: BaseException | None = None) -> None:
-        """It is over; those who came last are told first."""
-        for watch in reversed(self._watches):
-            _guarded(partial(watch.ended, self.result, error))
-
-
-_watchers: tuple[Watcher, ...] = ()
+    def end(self, error: BaseException | None = None) -> None:
+        """Tell every listener how it ended, the last registered first."""
+        for listener in reversed(self._listeners):
+            _guarded(partial(listener.on_end, self.result, error))
 
 
-def register(watcher: Watcher) -> Callable[[], None]:
-    """Tell this watcher of all that begins from now on; what is returned ends that."""
-    global _watchers
-    _watchers = (*_watchers, watcher)
-
-    def leave() -> None:
-        global _watchers
-        _watchers = tuple(each for each in _watchers if each is not watcher)
-
-    return leave
+_observers: tuple[Observer, ...] = ()
 
 
-def anyone() -> bool:
-    """Whether anybody watches."""
-    return bool(_watchers)
+def register(observer: Observer) -> Callable[[], None]:
+    """Let the observer receive all that starts from now on; return a function that ends this."""
+    global _observers
+    _observers = (*_observers, observer)
+
+    def unregister() -> None:
+        global _observers
+        _observers = tuple(each for each in _observers if each is not observer)
+
+    return unregister
 
 
 @contextmanager
-def watched(what: Begins) -> Iterator[Watched]:
-    """Something is under way while this is entered; whoever watches learns how it goes and what came of it."""
-    if not _watchers:
-        yield Watched()
+def observe(start: Start) -> Iterator[Observation]:
+    """Let all observers follow the work done inside this context."""
+    if not _observers:
+        yield Observation()
         return
-    begun = [_guarded(partial(watcher.begins, what)) for watcher in _watchers]
-    under_way = Watched(tuple(watch for watch in begun if watch is not None))
+    started = [_guarded(partial(observer.on_start, start)) for observer in _observers]
+    observation = Observation(tuple(listener for listener in started if listener is not None))
     try:
-        yield under_way
+        yield observation
     except BaseException as error:
-        under_way.over(error)
+        observation.end(error)
         raise
-    under_way.over()
+    observation.end()
 
 
-def _guarded(tell: Callable[[], T]) -> T | None:
-    """What watches must not harm: a fault of it is a line in the log."""
+def run_to_completion(
+    work: Generator[E, None, R],
+    on_event: Callable[[E], None] | None = None,
+    start: Start | None = None,
+    *,
+    reported: Callable[[R], R | None] = lambda result: result,
+) -> R:
+    """Run an audit or a screening to its end and return its result.
+
+    Args:
+        work: The loop, which yields events and returns the result.
+        on_event: Called with each event as it happens.
+        start: What observers see start; an audit of no named case unless given.
+        reported: What observers receive as the result, where that differs from what is returned.
+
+    """
+    with observe(start or AuditStart()) as observation:
+        while True:
+            try:
+                event = next(work)
+            except StopIteration as finished:
+                result: R = finished.value
+                observation.result = reported(result)
+                return result
+            observation.emit(event)
+            if on_event is not None:
+                on_event(event)
+
+
+def _guarded(call: Callable[[], T]) -> T | None:
+    """Call an observer; an error of it becomes a line in the log."""
     try:
-        return tell()
+        return call()
     except Exception:
-        log.warning("what watches the audits failed", exc_info=True)
+        log.warning("an observer of the audits failed", exc_info=True)
         return None

@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar, get_args, overload
 
 from masis.api import audits
-from masis.audit.run_control import begun
+from masis.api.roles import check_models
+from masis.audit.concurrency import start_in_thread
 from masis.errors import AnswerRejected, InputError
 from masis.pipeline.documents import evidence as evidence_of
 from masis.schema.case import Case
@@ -137,7 +138,7 @@ def audited(
     Raises where it stands, before any call: SettingsError, MissingExtra, InputError for what can't go together.
     """
     settings = settings or Settings()
-    audits.check_models(settings)
+    check_models(settings)
     _check_flags(on_flag, flag_on)
     if not wait and on_flag != "record":
         raise InputError(f"is {on_flag!r} with wait=False", cure="Wait for the audit, or record only.", field="on_flag")
@@ -211,7 +212,7 @@ def _joined(pieces: list[Any]) -> Any:
 
 async def _beside(work: Callable[[], Any], rules: _Rules) -> Any:
     """On a thread of its own, so that the event loop goes on; at once where nobody waits for it anyway."""
-    return await asyncio.wrap_future(begun(work, "audited")) if rules.wait else work()
+    return await asyncio.wrap_future(start_in_thread(work, "audited")) if rules.wait else work()
 
 
 def _for(function: Any, rules: _Rules) -> _Rules:
@@ -245,7 +246,7 @@ def _name(function: Any) -> str:
 def _after(given: Any, rules: _Rules, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """What the caller gets for what the function gave."""
     if not rules.wait:
-        begun(lambda: _told(given, rules, args, kwargs), "audited")
+        start_in_thread(lambda: _told(given, rules, args, kwargs), "audited")
         return given
     found = _told(given, rules, args, kwargs)
     if found is None or not found.flagged or rules.on_flag == "record":

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from masis.api import audits
+from masis.api.roles import build_roles
 from masis.audit.claims import one_check_each
 from masis.errors import InputError
 from masis.pipeline.documents import evidence as evidence_of
@@ -120,7 +121,7 @@ def grounding(
     if not chunks:
         raise InputError("is empty", cure="Give what the answer was written from.", field="evidence")
     settings, bounds = settings or Settings(), bounds or Bounds()
-    verifier = audits.roles_for(settings).verifier
+    verifier = build_roles(settings).verifier
     cited = audits.audit_citations(answer, chunks, settings)
     asked = verifier.extract(answer, cited, question or UNASKED)
     checks = one_check_each(asked, verifier.verify(asked, chunks))

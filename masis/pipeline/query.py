@@ -7,10 +7,10 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from masis.api.audits import check_models, roles_for
 from masis.api.draft_critique import critique_draft, critique_draft_async
+from masis.api.roles import build_roles, check_models
+from masis.audit.concurrency import start_in_thread
 from masis.audit.loop.inputs import Roles
-from masis.audit.run_control import begun
 from masis.errors import InputError, MasisError, StepError
 from masis.pipeline.documents import Retriever, evidence, search, search_async
 from masis.schema.audit import Draft
@@ -113,7 +113,7 @@ class _Query:
 
     def draft(self, documents: Sequence[SourceDocument]) -> str:
         """Our own drafter's answer."""
-        drafter = (self.roles or roles_for(self.settings)).drafter
+        drafter = (self.roles or build_roles(self.settings)).drafter
         return drafter.draft(self.query, evidence(documents)).answer
 
     def drafted(self, result: PipelineResult, draft: str) -> PipelineResult:
@@ -172,4 +172,4 @@ def _text(made: Any) -> str:
 
 
 async def _beside(work: Callable[[], Any]) -> Any:
-    return await asyncio.wrap_future(begun(work, "pipeline"))
+    return await asyncio.wrap_future(start_in_thread(work, "pipeline"))

@@ -11,9 +11,10 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from masis.audit.run_control import Conduct
+from masis.audit.run_control import RunBudget, RunControl
 from masis.errors import InputError, SettingsError
 from masis.llm import registry
+from masis.observers.observation import ScreeningStart, run_to_completion
 from masis.schema.screening import Abstract, Grade, Ruling, Screening, ScreeningEvent, Thresholds
 from masis.screening.grading.ensemble import Ensemble
 from masis.screening.grading.grader import Grader
@@ -21,7 +22,7 @@ from masis.screening.grading.model_grader import ModelGrader
 from masis.screening.grading.offline_grader import offline_grader, study_types_version
 from masis.screening.grading.sample_size import sample_sizes, study_size
 from masis.screening.rounds import ruling
-from masis.screening.rounds.round_loop import Screened, drained, new_screening_id, one_grade_each, screen, screen_async
+from masis.screening.rounds.round_loop import Screened, new_screening_id, one_grade_each, screen, screen_async
 from masis.screening.sources.in_memory import Given
 from masis.screening.sources.records import abstract_of, validated
 from masis.settings import OFFLINE, Settings
@@ -39,14 +40,14 @@ def grader_names(settings: Settings) -> tuple[str, ...]:
     return names
 
 
-def grader_for(settings: Settings, conduct: Conduct | None = None) -> Grader:
+def grader_for(settings: Settings, control: RunControl | None = None) -> Grader:
     """Who grades, as ``screening_graders`` says: one grader, or an ensemble of several.
 
-    ``conduct`` keeps the calls of one screening and can stop them. Raises SettingsError for a model that can't be asked
+    ``control`` keeps the calls of one screening and can stop them. Raises SettingsError for a model that can't be asked
     and MissingExtra for an SDK that is not here.
     """
-    conduct = conduct or Conduct(call_s=settings.call_deadline_s)
-    graders = tuple(_grader(name, settings, conduct) for name in grader_names(settings))
+    control = control or RunControl(RunBudget(call_s=settings.call_deadline_s))
+    graders = tuple(_grader(name, settings, control) for name in grader_names(settings))
     return graders[0] if len(graders) == 1 else Ensemble(graders)
 
 
@@ -55,10 +56,10 @@ def weights_of(settings: Settings) -> str | None:
     return study_types_version() if OFFLINE in grader_names(settings) else None
 
 
-def _grader(name: str, settings: Settings, conduct: Conduct) -> Grader:
+def _grader(name: str, settings: Settings, control: RunControl) -> Grader:
     if name == OFFLINE:
         return offline_grader()
-    asker = registry.asker(registry.resolve(name, ROLE, settings), ROLE, conduct, settings)
+    asker = registry.asker(registry.resolve(name, ROLE, settings), ROLE, control, settings)
     return ModelGrader(asker, sizes=sample_sizes, study_size=study_size)
 
 
@@ -108,7 +109,7 @@ def screen_abstracts(
     ``text``.
     Raises InputError for a question or an abstract that can't be read; a grader that fails is recorded, never raised.
     """
-    return drained(_whole(question, abstracts, settings or Settings()), on_event)
+    return run_to_completion(_whole(question, abstracts, settings or Settings()), on_event, ScreeningStart())
 
 
 async def screen_abstracts_async(
@@ -119,13 +120,13 @@ async def screen_abstracts_async(
 ) -> Screening:
     """``screen_abstracts`` from a coroutine. Cancelling the task stops the screening, which makes no further call."""
     stop = threading.Event()
-    conduct = Conduct(call_s=(settings or Settings()).call_deadline_s)
+    control = RunControl(RunBudget(call_s=(settings or Settings()).call_deadline_s))
     try:
-        work = _whole(question, abstracts, settings or Settings(), cancelled=stop.is_set, conduct=conduct)
+        work = _whole(question, abstracts, settings or Settings(), cancelled=stop.is_set, control=control)
         return await screen_async(work, on_event)
     finally:
         stop.set()
-        conduct.stop()
+        control.cancellation.cancel()
 
 
 def _whole(
@@ -134,7 +135,7 @@ def _whole(
     settings: Settings,
     *,
     cancelled: Callable[[], bool] = lambda: False,
-    conduct: Conduct | None = None,
+    control: RunControl | None = None,
 ) -> Screened:
     if not question.strip():
         raise InputError("the question is empty", cure="Ask what the evidence is to answer.", field="question")
@@ -142,7 +143,7 @@ def _whole(
     return screen(
         question,
         (Given(given),),
-        grader_for(settings, conduct),
+        grader_for(settings, control),
         settings,
         screening_id=new_screening_id(),
         study_types_version=weights_of(settings),

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
+from masis.observers.observation import ScreeningStart, run_to_completion
 from masis.schema.base import Record
 from masis.schema.screening import Abstract, Outcome, Round, Screening
 from masis.screening.grading.grader import Grader
@@ -74,7 +75,7 @@ def simulate(asked: DemoQuestion, abstracts: Iterable[Abstract], grader: Grader)
         Settings(screening_retrieve=asked.retrieve),
         screening_id=f"demo-{asked.id}",
     )
-    return round_loop.drained(work)
+    return run_to_completion(work, start=ScreeningStart())
 
 
 def as_expected(asked: DemoQuestion, screening: Screening) -> bool:

@@ -12,10 +12,12 @@ from typing import Any, NamedTuple
 
 from masis import version
 from masis.api import audits
+from masis.api.roles import build_roles, probe_model, resolve_model
 from masis.audit import output_validation
 from masis.errors import MasisError, StoreError
 from masis.schema.case import Case
 from masis.schema.screening import Abstract
+from masis.schema.wording import counted
 from masis.screening.critic import screen_abstracts
 from masis.settings import OFFLINE, ROLES, Settings
 from masis.store import Store
@@ -68,7 +70,7 @@ def role_health(settings: Settings) -> Iterator[ModuleFound]:
     alone = dict.fromkeys(ROLES, OFFLINE) | {"output_validator": output_validation.PYDANTIC}
     for role in ROLES:
         try:
-            filled = audits.roles_for(settings.model_copy(update=alone | {role: getattr(settings, role)}))
+            filled = build_roles(settings.model_copy(update=alone | {role: getattr(settings, role)}))
         except MasisError as error:
             yield ModuleFound(role, False, str(error), f"Choose another model for {role}, or put this right.")
         except Exception as error:  # noqa: BLE001 (whatever happens as it starts is a finding here, not a crash)
@@ -200,7 +202,7 @@ class HealthReport(NamedTuple):
 def of_store(store: Store) -> Iterator[HealthItem]:
     """The database, its guards, the decision log, the screening log."""
     check = store.check()
-    kept = ", ".join(_counted(count, *_KEPT.get(name, (name, name))) for name, count in check.counts.items())
+    kept = ", ".join(counted(count, *_KEPT.get(name, (name, name))) for name, count in check.counts.items())
     yield HealthItem("database", not check.problems, f"{check.path} ({check.bytes / 1e6:.1f} MB): {kept}")
     for problem in check.problems:
         yield HealthItem("database", False, problem, RESTORE)
@@ -208,7 +210,7 @@ def of_store(store: Store) -> Iterator[HealthItem]:
     yield of_writing(store)
     for name, log in (("decision log", check.log), ("screening log", check.screening_log)):
         message = (
-            f"{_counted(log.length, 'entry', 'entries')}, head {log.head[:12]}"
+            f"{counted(log.length, 'entry', 'entries')}, head {log.head[:12]}"
             if log.whole
             else "; ".join(log.broken[:5])
         )
@@ -227,10 +229,6 @@ _KEPT = {
     "screening_log": ("entry of the screening log", "entries of the screening log"),
 }
 """What the store counts, in words: one of it, and several."""
-
-
-def _counted(count: int, one: str, many: str) -> str:
-    return f"{count:,} {one if count == 1 else many}"
 
 
 def of_writing(store: Store) -> HealthItem:
@@ -291,7 +289,7 @@ def models_configured(settings: Settings) -> Iterator[HealthItem]:
     """Whether each role's model can be asked, as far as that shows without asking it."""
     for string, roles in _by_model(settings).items():
         try:
-            full = {audits.resolved(string, role, settings) for role in roles}
+            full = {resolve_model(string, role, settings) for role in roles}
         except MasisError as error:
             yield HealthItem("models", False, str(error), f"Name another model for {', '.join(roles)}.")
             continue
@@ -308,7 +306,7 @@ def models_asked(settings: Settings) -> tuple[HealthItem, ...]:
             items.append(HealthItem("models", here.ok, f"{OFFLINE}: {here.message} ({', '.join(roles)})"))
             continue
         for full in dict.fromkeys(_resolved_each(string, roles, settings)):
-            probed = audits.probed(full, settings)
+            probed = probe_model(full, settings)
             cure = "" if probed.ok else "Put right what it says, or name another model (docs/models.md)."
             items.append(HealthItem("models", probed.ok, f"{probed.message} ({', '.join(roles)})", cure))
     return tuple(items)
@@ -317,7 +315,7 @@ def models_asked(settings: Settings) -> tuple[HealthItem, ...]:
 def _resolved_each(string: str, roles: list[str], settings: Settings) -> Iterator[str]:
     for role in roles:
         try:
-            yield audits.resolved(string, role, settings)
+            yield resolve_model(string, role, settings)
         except MasisError:
             yield string  # asking it says what is wrong
 

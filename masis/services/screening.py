@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import BinaryIO, NamedTuple
 
-from masis.audit.run_control import Conduct
+from masis.audit.run_control import RunBudget, RunControl
 from masis.datasets.writers.screened import write_screening_csv, write_screening_ris
 from masis.errors import InputError, Removed
+from masis.observers.observation import ScreeningStart, run_to_completion
 from masis.schema.case import Case
 from masis.schema.screening import (
     Abstract,
@@ -82,7 +83,7 @@ class DriftSeries(NamedTuple):
 class ScreeningDesk:
     """The use cases of screening on one workbench; ``graders`` makes the grader of a screening from its settings."""
 
-    def __init__(self, bench: Workbench, graders: Callable[[Settings, Conduct], Grader] = grader_for) -> None:
+    def __init__(self, bench: Workbench, graders: Callable[[Settings, RunControl], Grader] = grader_for) -> None:
         self.bench, self.store, self._graders = bench, bench.store, graders
 
     # corpora
@@ -134,8 +135,8 @@ class ScreeningDesk:
             told = self.store.screenings.progress(screening_id)
             question, sources, settings = told.question, told.sources, settings.as_told(told.settings)
         retrievers = self.sources(sources, settings)
-        conduct = Conduct(call_s=settings.call_deadline_s)
-        grader = Remembering(self._graders(settings, conduct), self.store.remembered_grades)
+        control = RunControl(RunBudget(call_s=settings.call_deadline_s))
+        grader = Remembering(self._graders(settings, control), self.store.remembered_grades)
         thresholds = adapted(settings, self.store.acceptances.accepted())
         progress = None
         if known is not None:
@@ -153,8 +154,8 @@ class ScreeningDesk:
 
         def stop() -> bool:
             if asked():
-                conduct.stop()
-            return conduct.stopped
+                control.cancellation.cancel()
+            return control.cancellation.cancelled
 
         work = round_loop.screen(
             question,
@@ -185,7 +186,7 @@ class ScreeningDesk:
                 on_event(kept)
 
         try:
-            screening = round_loop.drained(work, tell)
+            screening = run_to_completion(work, tell, ScreeningStart())
         except BaseException as error:
             self.store.screenings.abandon(screening_id, f"It was cut short: {error or type(error).__name__}")
             raise

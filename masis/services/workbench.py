@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from masis import version
-from masis.api import audits
+from masis.api.roles import build_roles, pin_versions
 from masis.audit import loop
 from masis.errors import UnknownRecord
-from masis.observers import observation
+from masis.observers.observation import AuditStart, run_to_completion
 from masis.schema.audit import Draft
 from masis.schema.case import Case
 from masis.schema.review import CaseState, Decision, LogCheck, LogEntry
@@ -174,8 +174,8 @@ class Workbench:
         A run of the same content with the same settings that was interrupted is taken up after its last finished
         iteration. Raises UnknownRecord where the case is not in the store.
         """
-        settings = audits.pinned(settings or self.settings)
-        roles = audits.roles_for(settings)
+        settings = pin_versions(settings or self.settings)
+        roles = build_roles(settings)
         progress = self._interrupted(case, settings)
         if progress is not None:
             return self._run(case, settings, roles, progress.run_id, progress, on_event, cancelled)
@@ -317,7 +317,7 @@ class Workbench:
             keep=keep,
         )
         try:
-            run = audits.drained(work, record, observation.AuditBegins(case))
+            run = run_to_completion(work, record, AuditStart(case))
         except BaseException as error:
             log.write()
             runs.abandon(run_id, f"{type(error).__name__} in the middle of the audit")

@@ -26,7 +26,7 @@ def roles(asker: ScriptedAsker) -> Roles:
         reviser=ModelReviser(asker),
         evaluator=ModelEvaluator(asker, settings),
         models={"critic": asker.name},
-        conduct=asker.conduct,
+        control=asker.control,
     )
 
 

@@ -10,6 +10,7 @@ import pytest
 import masis
 from masis.api import audits
 from masis.errors import InputError, StepError
+from masis.offline.roles.verifier import OfflineVerifier
 from masis.settings import ROLES, Settings
 from tests.served_replies import Behaviour, Request
 from tests.serving_models import ModelServer
@@ -47,13 +48,13 @@ def test_one_text_is_never_read_letter_by_letter(claims: Any, evidence: Any, tol
 
 def test_a_check_of_many_claims_can_be_stopped_in_the_middle(monkeypatch: pytest.MonkeyPatch) -> None:
     verified: list[int] = []
-    verify = audits.OfflineVerifier.verify
+    verify = OfflineVerifier.verify
 
     def counted(self: Any, claims: Any, evidence: Any) -> Any:
         verified.append(len(claims))
         return verify(self, claims, evidence)
 
-    monkeypatch.setattr(audits.OfflineVerifier, "verify", counted)
+    monkeypatch.setattr(OfflineVerifier, "verify", counted)
     with pytest.raises(StepError, match="stopped"):
         audits.verify_claims([CLAIM] * 100, [CHUNK], cancelled=lambda: sum(verified) >= 30)
     assert sum(verified) == 30

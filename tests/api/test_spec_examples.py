@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from masis.api.audits import roles_for
 from masis.api.draft_critique import critique_draft
+from masis.api.roles import build_roles
 from masis.audit.loop import Roles
 from masis.schema.drafts import CritiqueResult
 from masis.schema.providers import ProviderSettings
@@ -91,7 +91,7 @@ def served(replies: dict[str, Any]) -> Iterator[Roles]:
     with ModelServer(answer) as server:
         table = ProviderSettings(kind="openai", address=server.address, key_env="SCRIPTED_KEY")
         model = f"scripted:judge-{next(_numbers)}"  # extractions are kept by model
-        yield roles_for(Settings.model_validate({"providers": {"scripted": table}} | dict.fromkeys(ROLES, model)))
+        yield build_roles(Settings.model_validate({"providers": {"scripted": table}} | dict.fromkeys(ROLES, model)))
 
 
 @pytest.mark.spec("DRAFT-CRITIQUE-EXAMPLES", "DRAFT-CRITIQUE-REVISE")

@@ -95,17 +95,21 @@ def test_the_judge_scores_the_last_answer_as_an_audit_would() -> None:
 @pytest.mark.parametrize(
     ("found", "most"),
     [
-        (stepwise.Found(invalid_citations=("chunk_99",)), 0.4),
-        (stepwise.Found(hallucination_detected=True), 0.4),
-        (stepwise.Found(uncited_claim_count=5), 0.5),
-        (stepwise.Found(uncited_claim_count=10), 0.3),
-        (stepwise.Found(invalid_citations=("x",), uncited_claim_count=12, hallucination_detected=True), 0.3),
+        (stepwise.ExternalFindings(invalid_citations=("chunk_99",)), 0.4),
+        (stepwise.ExternalFindings(hallucination_detected=True), 0.4),
+        (stepwise.ExternalFindings(uncited_claim_count=5), 0.5),
+        (stepwise.ExternalFindings(uncited_claim_count=10), 0.3),
+        (stepwise.ExternalFindings(invalid_citations=("x",), uncited_claim_count=12, hallucination_detected=True), 0.3),
     ],
 )
-def test_what_another_critic_found_in_the_citations_binds_the_judge(found: stepwise.Found, most: float) -> None:
+def test_what_another_critic_found_in_the_citations_binds_the_judge(
+    found: stepwise.ExternalFindings, most: float
+) -> None:
     case = bridge(RIGHT)
     free = stepwise.evaluate_once(case, stepwise.audit_once(case, SETTINGS), SETTINGS).iterations[0].evaluation
-    bound = stepwise.evaluate_once(case, stepwise.told_too(stepwise.audit_once(case, SETTINGS), found), SETTINGS)
+    bound = stepwise.evaluate_once(
+        case, stepwise.with_external_findings(stepwise.audit_once(case, SETTINGS), found), SETTINGS
+    )
     assert free is not None
     assert free.faithfulness is not None
     assert free.faithfulness > most
@@ -115,7 +119,7 @@ def test_what_another_critic_found_in_the_citations_binds_the_judge(found: stepw
 
 
 def test_what_another_critic_found_never_loosens_what_the_citations_prove() -> None:
-    bound = stepwise.told_too(stepwise.audit_once(bridge(), SETTINGS), stepwise.Found())
+    bound = stepwise.with_external_findings(stepwise.audit_once(bridge(), SETTINGS), stepwise.ExternalFindings())
     assert bound.iterations[0].citation_audit.invalid_citations == ("chunk_9",)
     assert bound.iterations[0].citation_audit.hallucination_detected
 
@@ -190,26 +194,26 @@ def test_a_run_made_pass_by_pass_survives_json() -> None:
     assert Run.model_validate(run.model_dump(mode="json")) == run
 
 
-class Watching:
+class Recording:
     """Keeps what every pass came to."""
 
     def __init__(self) -> None:
         self.results: list[Any] = []
         self.operations: list[str] = []
 
-    def begins(self, what: Any) -> Watching:
-        self.operations.append(what.operation)
+    def on_start(self, start: Any) -> Recording:
+        self.operations.append(start.operation)
         return self
 
-    def told(self, event: Any) -> None:
+    def on_event(self, event: Any) -> None:
         """Nothing of it matters here."""
 
-    def ended(self, result: Any, error: BaseException | None) -> None:
+    def on_end(self, result: Any, error: BaseException | None) -> None:
         self.results.append(result)
 
 
-def test_whoever_watches_is_told_of_each_iteration_once() -> None:
-    watcher = Watching()
+def test_observers_receive_each_iteration_once() -> None:
+    watcher = Recording()
     leave = observation.register(watcher)
     try:
         run = stepwise.audit_once(bridge(), SETTINGS)

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from masis.api.audits import drained
 from masis.audit import loop
 from masis.audit.evaluation import EvaluationJudgement
 from masis.errors import CriticFailed, ReviserFailed, StepError
+from masis.observers.observation import run_to_completion
 from masis.schema.base import Unscored
 from masis.schema.case import Case
 from masis.schema.run import Event, Iteration, Run
@@ -42,7 +42,7 @@ def run(
 ) -> Run:
     extra = {name: given.pop(name) for name in ("cancelled", "progress", "keep") if name in given}
     work = loop.audit(case, roles(**given), settings or Settings(), run_id="r1", clock=ticking(), **extra)
-    return drained(work, on_event)
+    return run_to_completion(work, on_event)
 
 
 def rising(*qualities: float) -> ScriptedCritic:
@@ -304,7 +304,7 @@ def test_the_loops_deadline_ends_it_with_what_there_is() -> None:
         run_id="r1",
         clock=ticking(0.2),
     )
-    found = drained(work)
+    found = run_to_completion(work)
     assert found.termination_reason == "error"
     assert found.total_iterations == 1
     assert any("deadline" in warning.message for warning in found.warnings)

@@ -14,20 +14,21 @@ import pytest
 
 import masis
 from masis.api import audits
-from masis.api.audits import drained
 from masis.audit import loop
 from masis.audit.claims import Checked
+from masis.audit.concurrency import run_concurrently
 from masis.audit.context import AuditContext
 from masis.audit.critique import CritiqueJudgement
 from masis.audit.evaluation import EvaluationJudgement
-from masis.audit.run_control import Conduct, Place, together
+from masis.audit.run_control import Place, RunControl
 from masis.errors import CriticFailed, ProviderFailed, ReviserFailed
+from masis.observers.observation import run_to_completion
 from masis.schema.audit import Draft, Revision
 from masis.schema.base import Unscored
 from masis.schema.calls import ModelCall
 from masis.schema.case import Case
 from masis.schema.run import Event, Run
-from masis.services import Workbench
+from masis.services import Workbench, workbench
 from masis.settings import Settings
 from tests.scripted import (
     MAJOR,
@@ -71,35 +72,35 @@ def call(role: str, cost: float | None = 0.01) -> ModelCall:
 class TellingCritic(ScriptedCritic):
     """Tells of a retry and leaves a record of its call, as a role with a model does."""
 
-    conduct: Conduct
+    control: RunControl
 
     def critique(self, context: AuditContext) -> CritiqueJudgement | Unscored:
-        self.conduct.tell("call_retried", "The server asked to wait.", attempt=1)
-        self.conduct.record(call("critic"))
+        self.control.calls.emit("call_retried", "The server asked to wait.", attempt=1)
+        self.control.calls.record(call("critic"))
         return super().critique(context)
 
 
 class TellingReviser(ScriptedReviser):
-    conduct: Conduct
+    control: RunControl
 
     def revise(self, *given: object) -> Revision:  # type: ignore[override]
-        self.conduct.record(call("reviser", cost=None))
+        self.control.calls.record(call("reviser", cost=None))
         return super().revise(*given)  # type: ignore[arg-type]
 
 
 def waiting(critic: ScriptedCritic, reviser: ScriptedReviser | None = None, **others: object) -> loop.Roles:
-    conduct = Conduct()
+    control = RunControl()
     for role in (critic, reviser):
         if role is not None:
-            role.conduct = conduct  # type: ignore[union-attr]
+            role.control = control  # type: ignore[union-attr]
     chosen = roles(critic=critic, reviser=reviser, **others)  # type: ignore[arg-type]
-    return dataclasses.replace(chosen, conduct=conduct, waits=True)
+    return dataclasses.replace(chosen, control=control, waits=True)
 
 
 def audited(chosen: loop.Roles, events: list[Event] | None = None, case: Case = CASE, **told: object) -> Run:
     settings = Settings.model_validate(told)
     work = loop.audit(case, chosen, settings, run_id="r1", case_digest=case.digest())
-    return drained(work, events.append if events is not None else None)
+    return run_to_completion(work, events.append if events is not None else None)
 
 
 def test_what_a_call_tells_comes_while_its_step_is_under_way() -> None:
@@ -127,15 +128,15 @@ def test_each_call_is_filed_with_its_iteration_and_the_run_knows_the_sum_of_each
 
 def test_calls_of_the_draft_belong_to_the_draft() -> None:
     class TellingDrafter(ScriptedDrafter):
-        conduct: Conduct
+        control: RunControl
 
         def draft(self, *given: object) -> Draft:  # type: ignore[override]
-            self.conduct.record(call("drafter"))
+            self.control.calls.record(call("drafter"))
             return super().draft(*given)  # type: ignore[arg-type]
 
     drafter = TellingDrafter()
     chosen = waiting(TellingCritic(), drafter=drafter)
-    drafter.conduct = chosen.conduct
+    drafter.control = chosen.control
     run = audited(chosen, case=CASE.model_copy(update={"answer": None}))
     assert run.draft
     assert [c.role for c in run.draft.calls] == ["drafter"]
@@ -146,11 +147,11 @@ def test_calls_of_the_draft_belong_to_the_draft() -> None:
 class HangingCritic(ScriptedCritic):
     """Waits until it is let go."""
 
-    conduct: Conduct
+    control: RunControl
 
     def critique(self, context: AuditContext) -> CritiqueJudgement | Unscored:
-        self.conduct.record(call("critic"))
-        self.conduct.pause(30)
+        self.control.calls.record(call("critic"))
+        self.control.cancellation.pause(30)
         return super().critique(context)
 
 
@@ -164,60 +165,60 @@ def test_who_stops_a_run_need_not_wait_for_the_reply() -> None:
         if event.step == "critique":
             stop.set()
 
-    run = drained(work, stop_at_critique)
+    run = run_to_completion(work, stop_at_critique)
     assert run.termination_reason == "cancelled"
     assert time.monotonic() - began < 10
-    assert chosen.conduct.stopped
+    assert chosen.control.cancellation.cancelled
     assert run.usage.calls == 1, "the call that was under way is counted"
 
 
 @pytest.mark.spec("REQ-CRITIC-NFR-001", "REQ-CRITIC-NFR-002")
 def test_a_critics_or_revisers_call_has_15_seconds_over_all_its_tries() -> None:
-    conduct, clock = conduct_at(Settings())
-    assert conduct.left_s() == 15
+    control, clock = control_at(Settings())
+    assert control.budget.left_s() == 15
     clock[0] += 5
-    assert conduct.left_s() == 15, "each call has its own"
+    assert control.budget.left_s() == 15, "each call has its own"
 
 
 @pytest.mark.spec("REQ-CRITIC-NFR-003", "REQ-CRITIC-NFR-004")
 def test_no_call_outlives_the_35_seconds_of_its_iteration_or_the_90_of_its_loop() -> None:
-    conduct, clock = conduct_at(Settings())
+    control, clock = control_at(Settings())
     clock[0] += 30
-    assert conduct.left_s() == 5
+    assert control.budget.left_s() == 5
     clock[0] += 6
-    assert conduct.left_s() == -1
-    conduct.begin_iteration()
-    assert conduct.left_s() == 15
+    assert control.budget.left_s() == -1
+    control.budget.begin_iteration()
+    assert control.budget.left_s() == 15
     clock[0] += 30
-    conduct.begin_iteration()
+    control.budget.begin_iteration()
     clock[0] += 20
-    assert conduct.left_s() == 4, "90 seconds from the loop's begin, 86 are over"
+    assert control.budget.left_s() == 4, "90 seconds from the loop's begin, 86 are over"
 
 
-def conduct_at(settings: Settings) -> tuple[Conduct, list[float]]:
+def control_at(settings: Settings) -> tuple[RunControl, list[float]]:
     clock = [100.0]
-    conduct = Conduct()
-    conduct.begin_loop(settings, lambda: clock[0])
-    conduct.begin_iteration()
-    return conduct, clock
+    control = RunControl()
+    control.budget.begin_loop(settings, lambda: clock[0])
+    control.budget.begin_iteration()
+    return control, clock
 
 
 def test_no_deadline_runs_while_a_call_waits_for_its_turn_at_a_busy_provider() -> None:
-    conduct, clock = conduct_at(Settings())
-    with conduct.queued():
+    control, clock = control_at(Settings())
+    with control.budget.queued():
         clock[0] += 50
-        with conduct.queued():
+        with control.budget.queued():
             clock[0] += 50
-        assert conduct.left_s() == 15
+        assert control.budget.left_s() == 15
     clock[0] += 30
-    assert conduct.left_s() == 5
+    assert control.budget.left_s() == 5
 
 
 def test_tasks_side_by_side_keep_their_order_and_a_failure_is_a_value() -> None:
     def failing() -> int:
         raise ProviderFailed("no answer")
 
-    first, second, third = together([lambda: 1, failing, lambda: 3])
+    first, second, third = run_concurrently([lambda: 1, failing, lambda: 3])
     assert (first, third) == (1, 3)
     assert isinstance(second, ProviderFailed)
 
@@ -227,7 +228,7 @@ def test_the_step_under_way_is_known_to_its_calls() -> None:
 
     class LookingCritic(TellingCritic):
         def critique(self, context: AuditContext) -> CritiqueJudgement | Unscored:
-            seen.append(self.conduct.place)
+            seen.append(self.control.calls.place)
             return super().critique(context)
 
     audited(waiting(LookingCritic()))
@@ -306,7 +307,7 @@ def test_the_async_twin_gives_the_same_run() -> None:
 
 def test_cancelling_the_task_stops_the_audit(monkeypatch: pytest.MonkeyPatch) -> None:
     chosen = waiting(HangingCritic())
-    monkeypatch.setattr(audits, "roles_for", lambda settings: chosen)
+    monkeypatch.setattr(audits, "build_roles", lambda settings: chosen)
 
     async def cancel_in_the_middle() -> None:
         task = asyncio.create_task(masis.run_audit_async(CASE))
@@ -318,10 +319,10 @@ def test_cancelling_the_task_stops_the_audit(monkeypatch: pytest.MonkeyPatch) ->
     began = time.monotonic()
     asyncio.run(cancel_in_the_middle())
     for _ in range(100):
-        if chosen.conduct.stopped:
+        if chosen.control.cancellation.cancelled:
             break
         time.sleep(0.05)
-    assert chosen.conduct.stopped
+    assert chosen.control.cancellation.cancelled
     assert time.monotonic() - began < 10
 
 
@@ -344,7 +345,7 @@ class CountingVerifier(ContentVerifier):
 
 
 def cut_short(bench: Workbench, monkeypatch: pytest.MonkeyPatch, **chosen: Any) -> None:
-    monkeypatch.setattr(audits, "roles_for", lambda settings: waiting(**chosen))
+    monkeypatch.setattr(workbench, "build_roles", lambda settings: waiting(**chosen))
     with pytest.raises(Killed):
         bench.audit(CASE)
     assert [run.case_id for run in bench.store.runs.interrupted()] == [CASE.id]
@@ -366,7 +367,7 @@ def test_a_run_cut_short_goes_on_after_its_last_finished_step(tmp_path: Path, mo
     verifier, critic = CountingVerifier(), TellingCritic()
     cut_short(bench, monkeypatch, critic=critic, verifier=verifier, evaluator=DyingEvaluator())
     assert (verifier.asked, len(critic.seen)) == (1, 1)
-    monkeypatch.setattr(audits, "roles_for", lambda settings: waiting(critic=critic, verifier=verifier))
+    monkeypatch.setattr(workbench, "build_roles", lambda settings: waiting(critic=critic, verifier=verifier))
     run = bench.audit(CASE)
     assert (verifier.asked, len(critic.seen)) == (1, 1), "neither claims nor critique are asked for again"
     assert run.termination_reason == "no_issues"
@@ -385,7 +386,7 @@ def test_a_run_cut_short_in_its_revision_judges_the_answer_no_second_time(
     cut_short(bench, monkeypatch, critic=critic, verifier=verifier, evaluator=evaluator, reviser=DyingReviser())
     assert evaluator.calls == 1
     chosen = {"critic": critic, "verifier": verifier, "evaluator": evaluator}
-    monkeypatch.setattr(audits, "roles_for", lambda settings: waiting(**chosen))
+    monkeypatch.setattr(workbench, "build_roles", lambda settings: waiting(**chosen))
     run = bench.audit(CASE)
     assert run.total_iterations == 2
     assert (verifier.asked, len(critic.seen), evaluator.calls) == (2, 2, 2), "once for each iteration"
@@ -399,7 +400,7 @@ def test_a_step_that_failed_is_tried_again_when_its_run_is_taken_up(
     bench.import_cases([CASE])
     critic = TellingCritic((ProviderFailed("no answer"), said(0.9)))
     cut_short(bench, monkeypatch, critic=critic, evaluator=DyingEvaluator())
-    monkeypatch.setattr(audits, "roles_for", lambda settings: waiting(critic=critic))
+    monkeypatch.setattr(workbench, "build_roles", lambda settings: waiting(critic=critic))
     run = bench.audit(CASE)
     assert run.iterations[0].critique.unscored is None
     assert run.termination_reason == "no_issues"

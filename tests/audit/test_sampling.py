@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 import pytest
 
-from masis.api.audits import drained
 from masis.audit import loop
 from masis.audit.context import AuditContext
 from masis.audit.critique import Objection
 from masis.audit.evaluation import EvaluationJudgement
 from masis.audit.sampling import SampledCritic, SampledEvaluator
 from masis.errors import CriticFailed
+from masis.observers.observation import run_to_completion
 from masis.schema.audit import Critique, Measurement
 from masis.schema.base import Unscored
 from masis.schema.case import Case
@@ -39,7 +39,7 @@ def audited(critic: ScriptedCritic, times: int, evaluator: ScriptedEvaluator | N
             "evaluator": SampledEvaluator(chosen.evaluator, times),
         }
     )
-    return drained(loop.audit(CASE, sampled, Settings(max_iterations=1, **told), run_id="r"))
+    return run_to_completion(loop.audit(CASE, sampled, Settings(max_iterations=1, **told), run_id="r"))
 
 
 def reasons(run: Run) -> list[str]:

@@ -13,9 +13,11 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from masis.api import audits, stepwise
+from masis.api.roles import build_roles, check_models
 from masis.audit import loop, output_validation
 from masis.audit.output_validation import LONGEST_ANSWER, OutputValidator, PydanticValidator
 from masis.errors import InvalidRevision, MissingExtra, SettingsError
+from masis.observers.observation import run_to_completion
 from masis.schema.audit import Revision
 from masis.schema.case import Case
 from masis.schema.run import Run
@@ -45,7 +47,7 @@ def run_with(*answers: str, validator: OutputValidator | None = None) -> Run:
     )
     if validator is not None:
         filled = replace(filled, validator=validator)
-    return audits.drained(loop.audit(case, filled, Settings(), run_id="run", case_digest=case.digest()))
+    return run_to_completion(loop.audit(case, filled, Settings(), run_id="run", case_digest=case.digest()))
 
 
 @pytest.mark.parametrize(
@@ -161,7 +163,7 @@ def test_a_validator_that_breaks_costs_the_revision_and_not_the_run() -> None:
 def test_a_revision_made_alone_for_another_loop_passes_too(monkeypatch: pytest.MonkeyPatch) -> None:
     run = run_with(GOOD)
     filled = roles(reviser=ScriptedReviser(["Broken [chunk_1"]))
-    monkeypatch.setattr(stepwise, "roles_for", lambda settings: filled)
+    monkeypatch.setattr(stepwise, "build_roles", lambda settings: filled)
     with pytest.raises(InvalidRevision, match="not closed"):
         stepwise.revise_once(Case(id="bridge", query="How long?", answer=ANSWER, evidence=EVIDENCE), run, Settings())
 
@@ -187,9 +189,9 @@ def test_a_team_has_its_answers_held_against_its_own_model() -> None:
 
 def test_an_unknown_validator_is_named_with_the_nearest_before_anything_is_done() -> None:
     with pytest.raises(SettingsError, match=r"no 'pydantics'. Did you mean 'pydantic'\? There are: pydantic, baml"):
-        audits.roles_for(Settings(output_validator="pydantics"))
+        build_roles(Settings(output_validator="pydantics"))
     with pytest.raises(SettingsError):
-        audits.check_models(Settings(output_validator="bam"))
+        check_models(Settings(output_validator="bam"))
 
 
 @pytest.mark.skipif(importlib.util.find_spec("baml_py") is not None, reason="the package is here")

@@ -15,8 +15,9 @@ from masis.cli import COMMANDS, main
 from masis.cli.group import Command, CommandGroup, JobFailed
 from masis.cli.log import Lines
 from masis.cli.options import chosen_settings
-from masis.cli.output import Complaints, Progress, counted, printable, say
+from masis.cli.output import Complaints, Progress, printable, say
 from masis.errors import InputError, SettingsError
+from masis.schema.wording import counted
 from masis.version import APP
 
 

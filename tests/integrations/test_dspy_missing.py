@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from masis.api import audits
+from masis.api.roles import addresses, build_roles, check_models, offered_models, pin_versions, uses_models
 from masis.cli import main
 from masis.errors import MissingExtra
 from masis.integrations.dspy import programs
@@ -56,10 +56,10 @@ def test_a_program_can_be_listed_and_named_and_says_what_it_needs(tmp_path: Path
     listed = CliRunner().invoke(main, ["optimize", "--list", "--programs", str(tmp_path)])
     assert "dspy:careful@1" in listed.stdout
     settings = Settings(critic="dspy:careful", programs_folder=str(tmp_path))
-    assert audits.pinned(settings).critic == "dspy:careful@1"
-    assert "dspy:careful@1" not in audits.offered_models(settings, "critic")
-    assert audits.uses_models(settings)
-    for refused in (audits.check_models, audits.roles_for, audits.addresses):
+    assert pin_versions(settings).critic == "dspy:careful@1"
+    assert "dspy:careful@1" not in offered_models(settings, "critic")
+    assert uses_models(settings)
+    for refused in (check_models, build_roles, addresses):
         with pytest.raises(MissingExtra, match=r"pip install '\.\["):
             refused(settings)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from masis.audit.run_control import Conduct
+from masis.audit.run_control import RunControl
 from masis.llm.client.model import Model
 from masis.llm.registry import asker
 from masis.llm.roles.prompting import Prompt
@@ -31,7 +31,7 @@ class Judged(BaseModel):
 def model_at(
     server: ModelServer | str,
     wire: Wire = "openai",
-    conduct: Conduct | None = None,
+    control: RunControl | None = None,
     *,
     model: str = "judge-1",
     concurrency: int | None = None,
@@ -46,4 +46,4 @@ def model_at(
     )
     given = {"retry_base_s": 0.01, "retry_cap_s": 0.05} | changes
     settings = Settings.model_validate({"providers": {"scripted": table}, **given})
-    return asker(f"scripted:{model}", "critic", conduct or Conduct(), settings)
+    return asker(f"scripted:{model}", "critic", control or RunControl(), settings)

@@ -11,4 +11,4 @@ from tests.llm.asking import KEY
 @pytest.fixture(autouse=True)
 def _a_key_and_no_habits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SCRIPTED_KEY", KEY)
-    server_capabilities.forget()
+    server_capabilities._known.clear()

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from masis.audit.run_control import Conduct
+from masis.audit.run_control import RunControl
 from masis.errors import BadReply, StepError
 from masis.llm.client.reply_parsing import Unreadable, read
 from masis.llm.roles.prompting import Prompt, R
@@ -48,7 +48,7 @@ class ScriptedAsker:
 
     replies: dict[str, Reply | Sequence[Reply]]
     name: str = "scripted:model"
-    conduct: Conduct = field(default_factory=lambda: Conduct(fence=MARK))
+    control: RunControl = field(default_factory=lambda: RunControl(fence=MARK))
     asked: list[Asked] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from masis.llm.client.json_repair import NotAsWritten, borne_out
+from masis.llm.client.json_repair import RepairRefused, verify_repair
 
 RECORD: dict[str, Any] = {
     "why": "It says [1].",
@@ -25,7 +25,7 @@ PRETTY = json.dumps(RECORD, indent=2)
 
 
 def told(text: str, proposed: dict[str, Any] = RECORD) -> tuple[dict[str, Any], tuple[str, ...]]:
-    found = borne_out(proposed, text, text.find("{"), NAMES, ("a", "b"))
+    found = verify_repair(proposed, text, text.find("{"), NAMES, ("a", "b"))
     return found.value, found.repairs
 
 
@@ -65,7 +65,7 @@ def test_the_same_word_in_quotes_stays_a_text() -> None:
 
 @pytest.mark.parametrize("cut", range(1, len(TEXT) - 1))
 def test_a_text_that_is_cut_off_bears_nothing_out(cut: int) -> None:
-    with pytest.raises(NotAsWritten):
+    with pytest.raises(RepairRefused):
         told(TEXT[:cut])
 
 
@@ -75,9 +75,9 @@ def test_only_a_last_brace_behind_something_closed_may_be_missing() -> None:
     assert told(text[:-1], record) == (record, ("a missing last brace",))
     assert told(text[:-1] + "\n```", record) == (record, ("a missing last brace",))
     for short in ('{"items": [1, 2], "why": "a"', '{"items": [1, 2], "score": 0.5', '{"why": "a", "items": [1, 2'):
-        with pytest.raises(NotAsWritten):
+        with pytest.raises(RepairRefused):
             told(short, json.loads(short + ("}" if short[-1] in '"5' else "]}")))
-    with pytest.raises(NotAsWritten):
+    with pytest.raises(RepairRefused):
         told(text[:-1] + " and so on", record)
 
 
@@ -102,14 +102,14 @@ def test_only_a_last_brace_behind_something_closed_may_be_missing() -> None:
     ],
 )
 def test_a_reading_that_differs_in_anything_is_refused(proposed: dict[str, Any]) -> None:
-    with pytest.raises(NotAsWritten):
+    with pytest.raises(RepairRefused):
         told(TEXT, proposed) if proposed.get("sound") != "true" else _as_other_type()
 
 
 def _as_other_type() -> None:
     value, _ = told(TEXT, RECORD | {"sound": "true"})
     assert value["sound"] is True  # a word without quotes is what the text says it is
-    raise NotAsWritten("a text was not made of it")
+    raise RepairRefused("a text was not made of it")
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def _as_other_type() -> None:
     ],
 )
 def test_what_may_have_been_swallowed_or_left_out_is_refused(text: str, proposed: dict[str, Any]) -> None:
-    with pytest.raises(NotAsWritten):
+    with pytest.raises(RepairRefused):
         told(text, proposed)
 
 
@@ -160,7 +160,7 @@ json_values = st.recursive(
 @given(st.dictionaries(st.text(max_size=8), json_values, max_size=4), st.booleans())
 def test_every_json_object_bears_itself_out(value: dict[str, Any], plain: bool) -> None:
     text = json.dumps(value, ensure_ascii=plain)
-    assert borne_out(value, text, 0).value == value
+    assert verify_repair(value, text, 0).value == value
 
 
 @given(
@@ -169,8 +169,8 @@ def test_every_json_object_bears_itself_out(value: dict[str, Any], plain: bool) 
 )
 def test_no_object_bears_another_out(value: dict[str, Any], other: dict[str, Any]) -> None:
     try:
-        found = borne_out(other, json.dumps(value), 0).value
-    except NotAsWritten:
+        found = verify_repair(other, json.dumps(value), 0).value
+    except RepairRefused:
         return
     assert found == value
 
@@ -187,6 +187,6 @@ def test_no_object_bears_another_out(value: dict[str, Any], other: dict[str, Any
 )
 def test_hostile_texts_take_no_time(text: str, proposed: dict[str, Any]) -> None:
     began = time.process_time()
-    with pytest.raises(NotAsWritten):
-        borne_out(proposed, text, 0, NAMES)
+    with pytest.raises(RepairRefused):
+        verify_repair(proposed, text, 0, NAMES)
     assert time.process_time() - began < 1.0

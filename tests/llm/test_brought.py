@@ -9,7 +9,18 @@ from typing import Any
 import pytest
 
 from masis import run_audit
-from masis.api import audits
+from masis.api.roles import (
+    addresses,
+    asked_model,
+    check_models,
+    estimate,
+    offered_models,
+    pin_versions,
+    probe_model,
+    resolve_model,
+    unpriced_models,
+    with_concurrency,
+)
 from masis.errors import MissingExtra, SettingsError
 from masis.llm import role_plugins
 from masis.llm.client.model import Model
@@ -52,7 +63,7 @@ class Theirs:
         return TheirCritic(model, name=self.string)
 
 
-class Shelf:
+class PluginRegistry:
     def named(self, name: str, settings: Settings) -> Theirs:
         if name not in ("strict", "strict@3", "gone"):
             raise SettingsError(f"theirs:{name}: there is none. Did you mean theirs:strict?")
@@ -63,8 +74,8 @@ class Shelf:
 
 
 class Point:
-    def load(self) -> Shelf:
-        return Shelf()
+    def load(self) -> PluginRegistry:
+        return PluginRegistry()
 
 
 @pytest.fixture(autouse=True)
@@ -96,37 +107,37 @@ def test_a_brought_critic_judges_with_a_model_of_ours(settings: Settings) -> Non
 
 
 def test_what_it_costs_and_where_it_goes_is_told_of_the_model_behind_it(settings: Settings) -> None:
-    assert audits.addresses(settings) == (settings.providers["scripted"].address,)
-    assert audits.unpriced_models(settings) == ()
-    plain = audits.estimate(CASE, settings.model_copy(update={"critic": "scripted:m"}))
-    brought_in = audits.estimate(CASE, settings)
+    assert addresses(settings) == (settings.providers["scripted"].address,)
+    assert unpriced_models(settings) == ()
+    plain = estimate(CASE, settings.model_copy(update={"critic": "scripted:m"}))
+    brought_in = estimate(CASE, settings)
     assert brought_in.calls == plain.calls
     assert brought_in.tokens > plain.tokens + 20_000
-    assert audits.with_concurrency(settings, 7).providers["scripted"].concurrency == 7
-    assert audits.probed("theirs:strict", settings).ok
+    assert with_concurrency(settings, 7).providers["scripted"].concurrency == 7
+    assert probe_model("theirs:strict", settings).ok
 
 
 def test_settings_are_pinned_to_its_version(settings: Settings) -> None:
-    assert audits.pinned(settings).critic == "theirs:strict@3"
-    assert audits.pinned(audits.pinned(settings)) == audits.pinned(settings)
-    assert audits.asked_model("theirs:strict", "critic", settings) == "scripted:m"
-    assert audits.asked_model("openai", "critic", settings) == "openai"
+    assert pin_versions(settings).critic == "theirs:strict@3"
+    assert pin_versions(pin_versions(settings)) == pin_versions(settings)
+    assert asked_model("theirs:strict", "critic", settings) == "scripted:m"
+    assert asked_model("openai", "critic", settings) == "openai"
 
 
 def test_it_is_for_its_own_role(settings: Settings) -> None:
-    assert "theirs:strict@3" in audits.offered_models(settings, "critic")
-    assert "theirs:strict@3" not in audits.offered_models(settings, "verifier")
+    assert "theirs:strict@3" in offered_models(settings, "critic")
+    assert "theirs:strict@3" not in offered_models(settings, "verifier")
     with pytest.raises(SettingsError, match="verifier"):
-        audits.check_models(settings.model_copy(update={"verifier": "theirs:strict"}))
+        check_models(settings.model_copy(update={"verifier": "theirs:strict"}))
 
 
 def test_what_is_wrong_with_it_is_said_before_an_audit(settings: Settings) -> None:
     with pytest.raises(SettingsError, match="theirs:strict"):
-        audits.check_models(settings.model_copy(update={"critic": "theirs:strikt"}))
+        check_models(settings.model_copy(update={"critic": "theirs:strikt"}))
     with pytest.raises(MissingExtra, match="pip install theirs"):
-        audits.check_models(settings.model_copy(update={"critic": "theirs:gone"}))
+        check_models(settings.model_copy(update={"critic": "theirs:gone"}))
 
 
 def test_a_provider_of_the_settings_goes_before_a_shelf_of_the_same_name(settings: Settings) -> None:
     own = settings.model_copy(update={"providers": settings.providers | {"theirs": settings.providers["scripted"]}})
-    assert audits.resolved("theirs:strict", "critic", own) == "theirs:strict"
+    assert resolve_model("theirs:strict", "critic", own) == "theirs:strict"

@@ -114,9 +114,9 @@ def test_the_critic_is_an_auditor_of_its_own_who_is_told_neither_the_right_answe
 
 @pytest.mark.spec("MASIS-CRITIC-P1")
 def test_the_auditor_is_by_default_a_stronger_model_than_the_writer(monkeypatch: pytest.MonkeyPatch) -> None:
-    from masis.api.audits import resolved
+    from masis.api.roles import resolve_model
 
     monkeypatch.setenv("OPENAI_API_KEY", "sk-loopback-0123456789abcdef")
-    models = {role: resolved("openai", role, Settings()) for role in ROLES}
+    models = {role: resolve_model("openai", role, Settings()) for role in ROLES}
     assert models["critic"] == "openai:gpt-4o"
     assert models["drafter"] == models["reviser"] == "openai:gpt-4o-mini"

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from masis.audit import output_validation
 from masis.audit.output_validation import PydanticValidator, Rescued
-from masis.audit.run_control import Conduct
+from masis.audit.run_control import RunControl
 from masis.errors import BadReply
 from masis.llm import registry
 from masis.llm.client import shared_schema
@@ -45,40 +45,40 @@ def mending(model: Model, value: dict[str, Any] | None) -> tuple[Model, list[tup
 
 @pytest.mark.spec("REQ-CRITIC-028")
 def test_a_mended_reply_is_read_at_the_first_try_and_on_record() -> None:
-    conduct = Conduct()
+    control = RunControl()
     with ModelServer([says(BAD)]) as server:
-        model, asked = mending(model_at(server, conduct=conduct), VALUE)
+        model, asked = mending(model_at(server, control=control), VALUE)
         assert model.ask(PROMPT, Judged, max_tokens=100).model_dump() == VALUE
         assert len(server.requests) == 1
     assert asked == [(BAD, Judged)]
-    (call,) = conduct.calls_since()
+    (call,) = control.calls.since()
     assert (call.outcome, call.tries, call.repaired) == ("answered", 1, ("quotes of another kind",))
     assert Usage.of([call]).repaired == 1
-    told = [conduct.told.get_nowait() for _ in range(conduct.told.qsize())]
+    told = [control.calls.notices.get_nowait() for _ in range(control.calls.notices.qsize())]
     assert [notice.kind for notice in told] == ["call_repaired", "call_finished"]
     assert told[0].message == "critic: the reply was mended before it was read: quotes of another kind"
     assert "it is so" not in str(told)
 
 
 def test_what_can_not_be_mended_is_asked_for_once_more() -> None:
-    conduct = Conduct()
+    control = RunControl()
     with ModelServer([says(BAD), says(VALUE)]) as server:
-        model, asked = mending(model_at(server, conduct=conduct), None)
+        model, asked = mending(model_at(server, control=control), None)
         assert model.ask(PROMPT, Judged, max_tokens=100).model_dump() == VALUE
     assert len(asked) == 1
-    (call,) = conduct.calls_since()
+    (call,) = control.calls.since()
     assert (call.tries, call.repaired) == (2, ())
 
 
 @pytest.mark.parametrize("value", [{"reasons": "none"}, {}, VALUE | {"sound": "perhaps"}])
 def test_a_validator_that_mends_into_something_else_is_not_believed(value: dict[str, Any]) -> None:
-    conduct = Conduct()
+    control = RunControl()
     with ModelServer([says(BAD), says(BAD)]) as server:
-        model, _ = mending(model_at(server, conduct=conduct), value)
+        model, _ = mending(model_at(server, control=control), value)
         with pytest.raises(BadReply) as raised:
             model.ask(PROMPT, Judged, max_tokens=100)
     assert raised.value.kind == "malformed"
-    assert conduct.calls_since()[0].repaired == ()
+    assert control.calls.since()[0].repaired == ()
 
 
 def test_a_reply_that_the_provider_says_is_cut_off_is_not_even_tried() -> None:

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from masis.api.audits import drained
 from masis.audit import loop
 from masis.audit.loop import Roles
 from masis.llm.roles.critic import ModelCritic
@@ -17,6 +16,7 @@ from masis.llm.roles.evaluator import ModelEvaluator
 from masis.llm.roles.prompting import Prompt
 from masis.llm.roles.reviser import ModelReviser
 from masis.llm.roles.verifier import Extractions, ModelVerifier
+from masis.observers.observation import run_to_completion
 from masis.offline.roles.critic import OfflineCritic
 from masis.offline.roles.drafter import OfflineDrafter
 from masis.offline.roles.evaluator import OfflineEvaluator
@@ -100,7 +100,7 @@ def audited(with_model: frozenset[str], answer: str | None) -> Run:
     case = Case(
         id="bridge", query="How long is the Halden bridge, and when was it opened?", answer=answer, evidence=EVIDENCE
     )
-    return drained(loop.audit(case, Roles(**filled, models={}), settings, run_id="r"))
+    return run_to_completion(loop.audit(case, Roles(**filled, models={}), settings, run_id="r"))
 
 
 MIXES = [frozenset(mix) for size in range(6) for mix in itertools.combinations(ROLES, size)]

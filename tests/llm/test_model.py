@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from masis.audit.run_control import Conduct
+from masis.audit.run_control import RunBudget, RunControl
 from masis.errors import BadReply, ProviderFailed, StepError
 from masis.llm.client.model import Retries
 from masis.schema.calls import CallOutcome
@@ -49,12 +49,12 @@ FAILS: dict[str, tuple[CallOutcome, int]] = {
 @pytest.mark.spec("REQ-CRITIC-032", "CRITIC-ERR-003")
 def test_a_fault_that_stays_is_told_for_what_it_is(wire: Wire, fault: str) -> None:
     outcome, tries = FAILS[fault]
-    conduct = Conduct(call_s=0.5 if fault == "hang" else 10.0)
+    control = RunControl(RunBudget(call_s=0.5 if fault == "hang" else 10.0))
     with ModelServer(lambda request: faulty(fault, request)) as server:
         with pytest.raises(StepError) as raised:
-            model_at(server, wire, conduct).ask(PROMPT, Judged, max_tokens=100)
+            model_at(server, wire, control).ask(PROMPT, Judged, max_tokens=100)
         assert len(server.requests) == tries
-    (call,) = conduct.calls_since()
+    (call,) = control.calls.since()
     assert (call.outcome, call.tries) == (outcome, tries)
     if outcome in ("failed", "out_of_time"):
         assert isinstance(raised.value, ProviderFailed)
@@ -70,13 +70,13 @@ def test_a_fault_that_stays_is_told_for_what_it_is(wire: Wire, fault: str) -> No
 @both_wires
 @pytest.mark.parametrize("fault", [name for name, (_, tries) in FAILS.items() if tries > 1])
 def test_a_fault_that_passes_is_only_remembered_as_tries(wire: Wire, fault: str) -> None:
-    conduct = Conduct()
+    control = RunControl()
     with ModelServer(lambda request: faulty(fault, request) if request.number == 0 else None) as server:
-        answer = model_at(server, wire, conduct).ask(PROMPT, Judged, max_tokens=100)
+        answer = model_at(server, wire, control).ask(PROMPT, Judged, max_tokens=100)
     assert answer.sound
-    (call,) = conduct.calls_since()
+    (call,) = control.calls.since()
     assert (call.outcome, call.tries, call.error) == ("answered", 2, "")
-    told = [conduct.told.get_nowait() for _ in range(2)]
+    told = [control.calls.notices.get_nowait() for _ in range(2)]
     assert [notice and notice.kind for notice in told] == ["call_retried", "call_finished"]
 
 
@@ -114,19 +114,19 @@ def test_a_server_that_is_not_there_is_named(wire: Wire) -> None:
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         address = f"http://127.0.0.1:{closed.getsockname()[1]}/v1"
-        conduct = Conduct()
+        control = RunControl()
         with pytest.raises(ProviderFailed, match=rf"{address} can't be reached.*after 3 tries"):
-            model_at(address, wire, conduct).ask(PROMPT, Judged, max_tokens=100)
-    assert conduct.calls_since()[0].outcome == "failed"
+            model_at(address, wire, control).ask(PROMPT, Judged, max_tokens=100)
+    assert control.calls.since()[0].outcome == "failed"
 
 
 @both_wires
 @pytest.mark.spec("REQ-CRITIC-NFR-001", "REQ-CRITIC-NFR-002")
 def test_a_server_that_keeps_the_line_open_with_blanks_does_not_hold_a_call_past_its_deadline(wire: Wire) -> None:
-    conduct = Conduct(call_s=0.4)
+    control = RunControl(RunBudget(call_s=0.4))
     with ModelServer([Behaviour(drip_s=0.02)]) as server, pytest.raises(ProviderFailed):
-        model_at(server, wire, conduct).ask(PROMPT, Judged, max_tokens=100)
-    (call,) = conduct.calls_since()
+        model_at(server, wire, control).ask(PROMPT, Judged, max_tokens=100)
+    (call,) = control.calls.since()
     assert call.outcome == "out_of_time"
     assert call.ms < 2000
 
@@ -153,11 +153,11 @@ def test_what_the_server_asks_to_wait_is_waited(form: str) -> None:
         "date": {"retry_after": at},
         "milliseconds": {"retry_after_ms": "400"},
     }
-    conduct = Conduct()
+    control = RunControl()
     with ModelServer([status(429, **headers[form])]) as server:
-        model_at(server, conduct=conduct).ask(PROMPT, Judged, max_tokens=100)
-    assert conduct.calls_since()[0].ms >= 380
-    notice = conduct.told.get_nowait()
+        model_at(server, control=control).ask(PROMPT, Judged, max_tokens=100)
+    assert control.calls.since()[0].ms >= 380
+    notice = control.calls.notices.get_nowait()
     assert notice is not None
     assert notice.data["trouble"] == "rate"
 
@@ -178,12 +178,12 @@ def test_a_server_that_has_too_many_calls_is_left_alone_by_all_for_as_long_as_it
 
 
 def test_a_retry_that_the_deadline_has_no_room_for_is_not_made() -> None:
-    conduct = Conduct(call_s=2.0)
+    control = RunControl(RunBudget(call_s=2.0))
     with ModelServer(lambda request: status(429, retry_after="30")) as server:
         with pytest.raises(ProviderFailed, match="no time is left to wait 30"):
-            model_at(server, conduct=conduct).ask(PROMPT, Judged, max_tokens=100)
+            model_at(server, control=control).ask(PROMPT, Judged, max_tokens=100)
         assert len(server.requests) == 1
-    (call,) = conduct.calls_since()
+    (call,) = control.calls.since()
     assert call.outcome == "out_of_time"
     assert call.ms < 1000
 
@@ -197,30 +197,30 @@ def test_an_account_without_credit_is_not_asked_again() -> None:
 
 
 def test_no_further_call_is_made_after_a_stop_and_no_wait_sat_out() -> None:
-    conduct = Conduct()
+    control = RunControl()
 
     def script(request: Request) -> Behaviour:
-        threading.Timer(0.05, conduct.stop).start()
+        threading.Timer(0.05, control.cancellation.cancel).start()
         return status(503, retry_after="9")
 
     with ModelServer(script) as server:
         began = time.monotonic()
         with pytest.raises(ProviderFailed, match="stopped"):
-            model_at(server, conduct=conduct).ask(PROMPT, Judged, max_tokens=100)
+            model_at(server, control=control).ask(PROMPT, Judged, max_tokens=100)
         assert time.monotonic() - began < 5
         with pytest.raises(ProviderFailed, match="stopped before"):
-            model_at(server, conduct=conduct).ask(PROMPT, Judged, max_tokens=100)
+            model_at(server, control=control).ask(PROMPT, Judged, max_tokens=100)
         assert len(server.requests) == 1
-    assert [(call.outcome, call.tries) for call in conduct.calls_since()] == [("stopped", 1), ("stopped", 0)]
+    assert [(call.outcome, call.tries) for call in control.calls.since()] == [("stopped", 1), ("stopped", 0)]
 
 
 def test_nothing_is_asked_when_the_deadline_has_passed() -> None:
-    conduct = Conduct(call_s=0.0)
+    control = RunControl(RunBudget(call_s=0.0))
     with ModelServer() as server:
         with pytest.raises(ProviderFailed, match="no time was left"):
-            model_at(server, conduct=conduct).ask(PROMPT, Judged, max_tokens=100)
+            model_at(server, control=control).ask(PROMPT, Judged, max_tokens=100)
         assert not server.requests
-    assert conduct.calls_since()[0].outcome == "out_of_time"
+    assert control.calls.since()[0].outcome == "out_of_time"
 
 
 def test_a_reply_that_could_not_be_read_is_answered_with_what_was_wrong_but_none_of_its_words() -> None:
@@ -243,13 +243,13 @@ def test_what_went_wrong_on_the_servers_side_is_not_told_to_the_model() -> None:
 @both_wires
 @pytest.mark.spec("REQ-CRITIC-NFR-012")
 def test_a_call_is_recorded_with_place_model_prompt_tokens_and_cost(wire: Wire) -> None:
-    conduct = Conduct()
-    conduct.at("critique", 2)
+    control = RunControl()
+    control.calls.at("critique", 2)
     prices = {"scripted:judge-1": {"input": 1_000_000.0, "output": 2_000_000.0}}
     with ModelServer() as server:
-        model_at(server, wire, conduct, prices=prices).ask(PROMPT, Judged, max_tokens=100)
+        model_at(server, wire, control, prices=prices).ask(PROMPT, Judged, max_tokens=100)
         text = server.requests[0].text
-    (call,) = conduct.calls_since()
+    (call,) = control.calls.since()
     assert (call.role, call.step, call.iteration, call.prompt) == ("critic", "critique", 2, "test/1+0")
     assert (call.model, call.mode, call.tries) == ("scripted:judge-1", "json_schema", 1)
     assert call.answered_by is not None
@@ -260,29 +260,29 @@ def test_a_call_is_recorded_with_place_model_prompt_tokens_and_cost(wire: Wire) 
 
 
 def test_without_a_price_the_cost_is_unknown_and_not_nothing() -> None:
-    conduct = Conduct()
+    control = RunControl()
     with ModelServer() as server:
-        model_at(server, conduct=conduct).ask(PROMPT, Judged, max_tokens=100)
-    assert conduct.calls_since()[0].cost_usd is None
+        model_at(server, control=control).ask(PROMPT, Judged, max_tokens=100)
+    assert control.calls.since()[0].cost_usd is None
 
 
 @both_wires
 @pytest.mark.spec("REQ-CRITIC-NFR-013")
 def test_what_calls_share_is_found_in_the_providers_cache(wire: Wire) -> None:
-    conduct = Conduct()
+    control = RunControl()
     shared = PROMPT._replace(shared="EVIDENCE " * 2_000)
     with ModelServer() as server:
-        model = model_at(server, wire, conduct)
+        model = model_at(server, wire, control)
         for task in ("Judge.", "Judge once more."):
             model.ask(shared._replace(task=task), Judged, max_tokens=100)
-    first, second = conduct.calls_since()
+    first, second = control.calls.since()
     assert first.cached_tokens == 0
     assert second.cached_tokens > 0.8 * second.prompt_tokens
 
 
 def test_no_more_calls_are_under_way_at_one_address_than_allowed() -> None:
     with ModelServer(latency_ms=30) as server:
-        models = [model_at(server, conduct=Conduct(), concurrency=3, model=f"judge-{n}") for n in range(4)]
+        models = [model_at(server, control=RunControl(), concurrency=3, model=f"judge-{n}") for n in range(4)]
         with ThreadPoolExecutor(12) as pool:
             list(pool.map(lambda n: models[n % 4].ask(PROMPT, Judged, max_tokens=100), range(24)))
         assert server.most_at_once == 3
@@ -290,16 +290,16 @@ def test_no_more_calls_are_under_way_at_one_address_than_allowed() -> None:
 
 
 def test_time_in_the_queue_is_taken_from_no_deadline() -> None:
-    conduct = Conduct(call_s=1.0)
+    control = RunControl(RunBudget(call_s=1.0))
     with ModelServer(latency_ms=150) as server:
-        model = model_at(server, conduct=conduct, concurrency=1)
+        model = model_at(server, control=control, concurrency=1)
         with ThreadPoolExecutor(10) as pool:
             list(pool.map(lambda _: model.ask(PROMPT, Judged, max_tokens=100), range(10)))
-    assert {call.outcome for call in conduct.calls_since()} == {"answered"}
+    assert {call.outcome for call in control.calls.since()} == {"answered"}
 
 
 def test_nor_is_time_in_the_queue_before_another_try() -> None:
-    conduct = Conduct(call_s=0.6)
+    control = RunControl(RunBudget(call_s=0.6))
     taken = threading.Event()
 
     def script(request: Request) -> Behaviour | None:
@@ -317,10 +317,10 @@ def test_nor_is_time_in_the_queue_before_another_try() -> None:
         model.limiter.give()
 
     with ModelServer(script) as server:
-        model = model_at(server, conduct=conduct, concurrency=1)
+        model = model_at(server, control=control, concurrency=1)
         model.ask(PROMPT, Judged, max_tokens=100)
     assert taken.is_set()
-    (call,) = conduct.calls_since()
+    (call,) = control.calls.since()
     assert (call.outcome, call.tries) == ("answered", 2)
     assert call.ms > 850
 

@@ -10,7 +10,7 @@ import pytest
 from masis.audit.context import AuditContext
 from masis.llm.client import schemas
 from masis.llm.client.reply_parsing import Unreadable
-from masis.llm.client.shared_schema import COMMON_FROM, CommonReply, asked_in, pays, read_from
+from masis.llm.client.shared_schema import COMMON_FROM, CommonReply, asked_in, read_from, worthwhile
 from masis.llm.roles.critic import ModelCritic
 from masis.llm.roles.evaluator import ModelEvaluator
 from masis.llm.roles.prompting import Prompt
@@ -46,7 +46,7 @@ def calls_at(server: ModelServer, wire: Wire, seen: AuditContext, **changes: Any
     verifier = ModelVerifier(model, Settings(), Extractions())
     verifier.check([check().claim], seen.query, seen.answer, seen.evidence, completeness=False)
     verifier.check([], seen.query, seen.answer, seen.evidence, completeness=True)
-    return model.conduct.calls_since()
+    return model.control.calls.since()
 
 
 def forms(server: ModelServer) -> set[str]:
@@ -81,9 +81,9 @@ def test_the_one_form_keeps_to_the_strict_rules() -> None:
 
 
 def test_only_calls_that_share_the_evidence_share_the_form() -> None:
-    assert pays(LONG, CritiqueReply)
-    assert not pays(LONG, ClaimsReply)
-    assert not pays(LONG._replace(shared="short"), CritiqueReply)
+    assert worthwhile(LONG, CritiqueReply)
+    assert not worthwhile(LONG, ClaimsReply)
+    assert not worthwhile(LONG._replace(shared="short"), CritiqueReply)
 
 
 def test_the_prompt_says_which_field_to_fill_and_keeps_what_is_shared() -> None:

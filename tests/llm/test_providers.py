@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from masis.audit.run_control import Conduct
+from masis.audit.run_control import RunControl
 from masis.errors import BadReply, ProviderFailed
 from masis.llm import registry
 from masis.schema.providers import Wire
@@ -23,16 +23,16 @@ both_wires = pytest.mark.parametrize("wire", WIRES)
 GOOD = {"reasons": [], "sound": True, "confidence": 0.8}
 
 
-def asked(server: ModelServer, wire: Wire = "openai", times: int = 1, **changes: Any) -> Conduct:
-    conduct = Conduct()
+def asked(server: ModelServer, wire: Wire = "openai", times: int = 1, **changes: Any) -> RunControl:
+    control = RunControl()
     for _ in range(times):
-        model_at(server, wire, conduct, **changes).ask(PROMPT, Judged, max_tokens=100)
-    return conduct
+        model_at(server, wire, control, **changes).ask(PROMPT, Judged, max_tokens=100)
+    return control
 
 
-def retold(conduct: Conduct) -> list[str]:
+def retold(control: RunControl) -> list[str]:
     """What a person who watches was told on changes of form."""
-    notices = [conduct.told.get_nowait() for _ in range(conduct.told.qsize())]
+    notices = [control.calls.notices.get_nowait() for _ in range(control.calls.notices.qsize())]
     return [notice.message for notice in notices if notice and notice.kind == "call_retried"]
 
 
@@ -79,24 +79,24 @@ def test_a_server_that_refuses_a_form_is_asked_in_the_next_plainer_one_from_then
     wire: Wire, refuses: tuple[str, ...], mode: str
 ) -> None:
     with ModelServer(refuses=refuses) as server:
-        conduct = asked(server, wire, times=3)
+        control = asked(server, wire, times=3)
         modes = [request.mode for request in server.requests]
     ladder = ["json_schema", "json_object", "prompt"]
     assert modes == [*ladder[: ladder.index(mode)], *[mode] * 3]
-    calls = conduct.calls_since()
+    calls = control.calls.since()
     assert [call.mode for call in calls] == [mode] * 3
     assert [call.tries for call in calls] == [ladder.index(mode) + 1, 1, 1]
-    assert len(retold(conduct)) == ladder.index(mode)
+    assert len(retold(control)) == ladder.index(mode)
 
 
 def test_a_form_learned_by_many_at_once_is_told_once() -> None:
-    conduct = Conduct()
+    control = RunControl()
     with ModelServer(refuses=("json_schema",), latency_ms=30) as server:
-        model = model_at(server, conduct=conduct)
+        model = model_at(server, control=control)
         with ThreadPoolExecutor(8) as pool:
             list(pool.map(lambda _: model.ask(PROMPT, Judged, max_tokens=100), range(8)))
-    assert len(retold(conduct)) == 1
-    assert {call.outcome for call in conduct.calls_since()} == {"answered"}
+    assert len(retold(control)) == 1
+    assert {call.outcome for call in control.calls.since()} == {"answered"}
 
 
 def test_forms_are_learned_for_each_model_apart() -> None:
@@ -112,10 +112,10 @@ def test_a_server_that_takes_a_schema_and_ignores_it_is_asked_otherwise_after_so
         return says("It looks fine." if request.mode == "json_schema" else GOOD)
 
     with ModelServer(script) as server:
-        conduct = asked(server, times=4)
+        control = asked(server, times=4)
         modes = [request.mode for request in server.requests]
     assert modes == ["json_schema", "json_object", "json_schema", "json_object", "json_object", "json_object"]
-    assert [call.outcome for call in conduct.calls_since()] == ["answered"] * 4
+    assert [call.outcome for call in control.calls.since()] == ["answered"] * 4
 
 
 def test_one_unreadable_reply_does_not_change_how_a_server_that_works_is_asked() -> None:
@@ -136,14 +136,14 @@ def test_a_form_that_a_person_chose_is_kept() -> None:
 
 @pytest.mark.parametrize("refused", ["temperature", "max_tokens", "system"])
 def test_what_a_server_refuses_is_left_out_from_then_on(refused: str) -> None:
-    conduct = Conduct()
+    control = RunControl()
     with ModelServer(refuses=(refused,)) as server:
         for _ in range(2):
-            model_at(server, conduct=conduct).ask(PROMPT, Judged, max_tokens=100, temperature=0.0)
+            model_at(server, control=control).ask(PROMPT, Judged, max_tokens=100, temperature=0.0)
         bodies = [request.body for request in server.requests]
         texts = {request.text for request in server.requests}
-    assert [call.tries for call in conduct.calls_since()] == [2, 1]
-    assert len(retold(conduct)) == 1
+    assert [call.tries for call in control.calls.since()] == [2, 1]
+    assert len(retold(control)) == 1
     if refused == "system":
         assert [len(body["messages"]) for body in bodies] == [2, 1, 1]
         assert len(texts) == 1
@@ -161,12 +161,12 @@ def test_a_limit_that_is_refused_by_both_names_is_left_out() -> None:
 
 @both_wires
 def test_a_model_that_thinks_first_gets_room_for_its_thoughts(wire: Wire) -> None:
-    conduct = Conduct()
+    control = RunControl()
     with ModelServer(thinks=900) as server:
         for _ in range(2):
-            model_at(server, wire, conduct).ask(PROMPT, Judged, max_tokens=100)
+            model_at(server, wire, control).ask(PROMPT, Judged, max_tokens=100)
         assert [request.body["max_tokens"] for request in server.requests] == [100, 400, 1600, 1600]
-    assert [call.tries for call in conduct.calls_since()] == [3, 1]
+    assert [call.tries for call in control.calls.since()] == [3, 1]
     with ModelServer(thinks=5000) as server, pytest.raises(BadReply, match="cut off at 1600 tokens"):
         model_at(server, wire).ask(PROMPT, Judged, max_tokens=100)
 
@@ -178,10 +178,10 @@ def test_how_long_a_model_thinks_is_asked_for_where_that_is_taken(wire: Wire) ->
         body = server.requests[0].body
     assert (body["reasoning_effort"] if wire == "openai" else body["output_config"]["effort"]) == "medium"
     with ModelServer(refuses=("effort",)) as server:
-        conduct = asked(server, wire, times=2, effort="medium")
+        control = asked(server, wire, times=2, effort="medium")
         assert "effort" not in str(server.requests[-1].body)
         assert {request.mode for request in server.requests} == {"json_schema"}
-    assert [call.tries for call in conduct.calls_since()] == [2, 1]
+    assert [call.tries for call in control.calls.since()] == [2, 1]
 
 
 def test_a_mark_for_the_cache_that_is_refused_is_left_out() -> None:
@@ -197,12 +197,12 @@ def test_a_mark_for_the_cache_that_is_refused_is_left_out() -> None:
 def test_roles_that_answer_in_different_forms_share_a_cache_where_the_form_stands_behind_the_prompt(
     wire: Wire, mode: str, shared: bool
 ) -> None:
-    long, conduct = PROMPT._replace(shared="EVIDENCE " * 2000), Conduct()
+    long, control = PROMPT._replace(shared="EVIDENCE " * 2000), RunControl()
     with ModelServer() as server:
-        model = model_at(server, wire, conduct, mode=mode)
+        model = model_at(server, wire, control, mode=mode)
         model.ask(long, Judged, max_tokens=100)
         model.ask(long._replace(task="Something else."), registry.Ready, max_tokens=100)
-    first, second = conduct.calls_since()
+    first, second = control.calls.since()
     assert first.cached_tokens == 0
     assert (second.cached_tokens > 0.8 * second.prompt_tokens) is shared
 
@@ -281,14 +281,14 @@ def test_replies_that_are_merely_compatible_are_read() -> None:
     parts = [{"type": "text", "text": '{"reasons": [], '}, {"text": '"sound": true, "confidence": 1}'}]
     bare = {"choices": [{"message": {"content": parts}}], "usage": {"prompt_tokens": "many", "completion_tokens": None}}
     with ModelServer([Behaviour(body=json.dumps(bare).encode())]) as server:
-        (call,) = asked(server).calls_since()
+        (call,) = asked(server).calls.since()
     assert (call.outcome, call.prompt_tokens, call.answered_by) == ("answered", 0, None)
 
 
 def test_an_error_inside_a_reply_with_status_200_is_an_error() -> None:
     limited = b'{"error": {"code": 429, "message": "slow down"}}'
     with ModelServer([Behaviour(body=limited)]) as server:
-        (call,) = asked(server).calls_since()
+        (call,) = asked(server).calls.since()
     assert (call.outcome, call.tries) == ("answered", 2)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from masis.audit.run_control import Conduct
+from masis.audit.run_control import RunControl
 from masis.errors import MissingExtra, SettingsError, StepError
 from masis.llm import registry
 from masis.llm.endpoints import endpoint
@@ -77,7 +77,7 @@ def test_a_wrong_model_string_is_told_the_nearest_right_one(string: str, told: s
 
 def test_no_language_model_can_be_asked_for_offline() -> None:
     with pytest.raises(SettingsError, match="no language model"):
-        asker("offline", "critic", Conduct(), Settings())
+        asker("offline", "critic", RunControl(), Settings())
 
 
 def test_a_missing_sdk_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -173,14 +173,14 @@ def test_a_key_written_into_the_configuration_file_is_refused_without_being_show
 
 def test_keys_show_in_no_value_that_is_printed_kept_or_handed_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SCRIPTED_KEY", KEY)
-    conduct = Conduct()
+    control = RunControl()
     with ModelServer() as server:
         settings = provider(server.address)
-        model = asker("scripted:m", "critic", conduct, settings)
+        model = asker("scripted:m", "critic", control, settings)
         model.ask(PROMPT, Judged, max_tokens=50)
-        notices = [conduct.told.get_nowait() for _ in range(conduct.told.qsize())]
-        shown = [repr(model), repr(model.provider), repr(endpoint("scripted", settings)), repr(conduct), repr(notices)]
-    shown += [settings.model_dump_json(), str(pickle.dumps(settings)), conduct.calls_since()[0].model_dump_json()]
+        notices = [control.calls.notices.get_nowait() for _ in range(control.calls.notices.qsize())]
+        shown = [repr(model), repr(model.provider), repr(endpoint("scripted", settings)), repr(control), repr(notices)]
+    shown += [settings.model_dump_json(), str(pickle.dumps(settings)), control.calls.since()[0].model_dump_json()]
     assert KEY not in "".join(shown)
 
 
@@ -254,10 +254,10 @@ def test_a_test_of_a_connection_takes_the_time_of_a_call_at_most() -> None:
 def test_clients_are_shared_and_changed_keys_are_heeded(monkeypatch: pytest.MonkeyPatch) -> None:
     with ModelServer() as server:
         settings = provider(server.address)
-        first = asker("scripted:m", "critic", Conduct(), settings)
-        assert asker("scripted:n", "drafter", Conduct(), settings).provider is first.provider
+        first = asker("scripted:m", "critic", RunControl(), settings)
+        assert asker("scripted:n", "drafter", RunControl(), settings).provider is first.provider
         monkeypatch.setenv("SCRIPTED_KEY", "sk-another-key")
-        assert asker("scripted:m", "critic", Conduct(), settings).provider is not first.provider
+        assert asker("scripted:m", "critic", RunControl(), settings).provider is not first.provider
 
 
 def test_the_form_of_the_test_is_plain() -> None:

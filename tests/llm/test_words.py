@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from masis.audit.run_control import Conduct
+from masis.audit.run_control import RunControl
 from masis.errors import BadReply, ProviderFailed
 from tests.llm.asking import PROMPT, WIRES, model_at
 from tests.served_replies import Behaviour, says, status
@@ -14,16 +14,16 @@ from tests.serving_models import ModelServer
 @pytest.mark.parametrize("wire", WIRES)
 def test_words_are_asked_for_without_a_form_and_come_as_they_are(wire: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SCRIPTED_KEY", "loopback")
-    conduct = Conduct()
+    control = RunControl()
     with ModelServer([status(503), says('Write {"this": 1} down.')]) as server:
         address = server.address if wire == "openai" else server.address.removesuffix("/v1")
-        said = model_at(address, wire, conduct).say(PROMPT, max_tokens=100, temperature=0.9)  # type: ignore[arg-type]
+        said = model_at(address, wire, control).say(PROMPT, max_tokens=100, temperature=0.9)  # type: ignore[arg-type]
         body = server.requests[-1].body
     assert said == 'Write {"this": 1} down.'
     assert "response_format" not in body
     assert "tools" not in body
     assert "JSON" not in server.requests[-1].text
-    (call,) = conduct.calls_since()
+    (call,) = control.calls.since()
     assert (call.mode, call.outcome, call.tries) == ("text", "answered", 2)
 
 

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from masis import Case, Settings
-from masis.api.audits import drained
 from masis.audit import loop
 from masis.errors import CriticFailed, ProviderFailed, ReviserFailed
 from masis.observers.log_records import JsonLine, formatter
+from masis.observers.observation import run_to_completion
 from masis.schema.run import Run
 from tests.scripted import MAJOR, ScriptedCritic, ScriptedReviser, roles, said
 
@@ -61,7 +61,7 @@ def kept() -> Iterator[Kept]:
 
 def run(*, log_texts: bool = False, **given: Any) -> Run:
     work = loop.audit(CASE, roles(**given), Settings(log_texts=log_texts), run_id="r1", case_digest="abc")
-    return drained(work)
+    return run_to_completion(work)
 
 
 def improved() -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Whoever watches is told what begins, happens and comes of it; and can do no harm."""
+"""Observers receive what starts, what happens and how it ended; and can do no harm."""
 
 from __future__ import annotations
 
@@ -26,28 +26,28 @@ CASE = Case.model_validate(
 
 @dataclass
 class Seen:
-    """Keeps what it is told."""
+    """Keeps what it receives."""
 
-    begun: list[observation.Begins] = field(default_factory=list)
-    told: list[Any] = field(default_factory=list)
+    started: list[observation.Start] = field(default_factory=list)
+    events: list[Any] = field(default_factory=list)
     ended: list[tuple[Any, BaseException | None]] = field(default_factory=list)
     threads: set[int] = field(default_factory=set)
 
-    def begins(self, what: observation.Begins) -> observation.Watch:
-        self.begun.append(what)
+    def on_start(self, start: observation.Start) -> observation.Listener:
+        self.started.append(start)
         self.threads.add(threading.get_ident())
-        return _Watch(self)
+        return _Listener(self)
 
 
 @dataclass
-class _Watch:
+class _Listener:
     seen: Seen
 
-    def told(self, event: observation.Told) -> None:
-        self.seen.told.append(event)
+    def on_event(self, event: observation.Event) -> None:
+        self.seen.events.append(event)
         self.seen.threads.add(threading.get_ident())
 
-    def ended(self, result: observation.Result | None, error: BaseException | None) -> None:
+    def on_end(self, result: observation.Result | None, error: BaseException | None) -> None:
         self.seen.ended.append((result, error))
         self.seen.threads.add(threading.get_ident())
 
@@ -55,20 +55,20 @@ class _Watch:
 class Clumsy:
     """Fails at everything."""
 
-    def begins(self, what: observation.Begins) -> observation.Watch:
+    def on_start(self, start: observation.Start) -> observation.Listener:
         raise RuntimeError("no")
 
 
 class Late(Clumsy):
-    """Fails once it watches."""
+    """Fails once it listens."""
 
-    def begins(self, what: observation.Begins) -> observation.Watch:
+    def on_start(self, start: observation.Start) -> observation.Listener:
         return self
 
-    def told(self, event: observation.Told) -> None:
+    def on_event(self, event: observation.Event) -> None:
         raise RuntimeError("no")
 
-    def ended(self, result: observation.Result | None, error: BaseException | None) -> None:
+    def on_end(self, result: observation.Result | None, error: BaseException | None) -> None:
         raise RuntimeError("no")
 
 
@@ -78,18 +78,18 @@ def seen() -> Iterator[Seen]:
     leave = observation.register(found)
     yield found
     leave()
-    assert not observation.anyone()
+    assert not observation._observers
 
 
-def test_an_audit_is_told_from_its_beginning_to_its_run(seen: Seen) -> None:
+def test_an_audit_is_reported_from_its_start_to_its_run(seen: Seen) -> None:
     run = run_audit(CASE, Settings(max_iterations=1))
-    assert seen.begun == [observation.AuditBegins(CASE)]
-    assert [event.kind for event in seen.told][:2] == ["run_started", "step_started"]
-    assert all(isinstance(event, Event) for event in seen.told)
+    assert seen.started == [observation.AuditStart(CASE)]
+    assert [event.kind for event in seen.events][:2] == ["run_started", "step_started"]
+    assert all(isinstance(event, Event) for event in seen.events)
     assert seen.ended == [(run, None)]
 
 
-def test_it_is_told_on_the_thread_that_does_the_work(seen: Seen) -> None:
+def test_observers_are_called_on_the_thread_that_does_the_work(seen: Seen) -> None:
     import asyncio
 
     asyncio.run(run_audit_async(CASE, Settings(max_iterations=1)))
@@ -97,42 +97,42 @@ def test_it_is_told_on_the_thread_that_does_the_work(seen: Seen) -> None:
     assert threading.get_ident() not in seen.threads
 
 
-def test_a_draft_is_told_around_its_audit(seen: Seen) -> None:
+def test_a_draft_is_reported_around_its_audit(seen: Seen) -> None:
     result = critique_draft("How?", "So it is.", [{"id": "1", "content": "So it is."}])
-    assert seen.begun[0] == observation.DraftBegins("How?", "So it is.", 1)
-    assert isinstance(seen.begun[1], observation.AuditBegins)
-    assert seen.begun[1].operation == "critique_draft"
+    assert seen.started[0] == observation.DraftStart("How?", "So it is.", 1)
+    assert isinstance(seen.started[1], observation.AuditStart)
+    assert seen.started[1].operation == "critique_draft"
     assert isinstance(seen.ended[0][0], Run)
     assert isinstance(seen.ended[1][0], CritiqueResult)
     assert seen.ended[1][0] == result
 
 
-def test_a_screening_is_told(seen: Seen) -> None:
+def test_a_screening_is_reported(seen: Seen) -> None:
     found = masis.screen_abstracts("Does it help?", [Abstract(id="1", title="It helps", text="A trial.")])
-    assert seen.begun == [observation.ScreeningBegins()]
+    assert seen.started == [observation.ScreeningStart()]
     assert isinstance(found, Screening)
     assert seen.ended == [(found, None)]
 
 
-def test_a_call_is_told_with_its_replies(seen: Seen, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_call_is_reported_with_its_replies(seen: Seen, monkeypatch: pytest.MonkeyPatch) -> None:
     from masis.settings import ROLES
     from tests.serving_models import ModelServer
 
     monkeypatch.setenv("SCRIPTED_KEY", "sk")
     with ModelServer(issues="none") as server:
         table = {"kind": "openai", "address": server.address, "key_env": "SCRIPTED_KEY"}
-        told = dict.fromkeys(ROLES, "here:m") | {"providers": {"here": table}, "max_iterations": 1}
-        run = run_audit(CASE, Settings.model_validate(told))
-    begun = [what for what in seen.begun if isinstance(what, observation.CallBegins)]
-    assert [(what.provider, what.model, what.role, what.step) for what in begun] == [
+        values = dict.fromkeys(ROLES, "here:m") | {"providers": {"here": table}, "max_iterations": 1}
+        run = run_audit(CASE, Settings.model_validate(values))
+    started = [what for what in seen.started if isinstance(what, observation.CallStart)]
+    assert [(what.provider, what.model, what.role, what.step) for what in started] == [
         (*call.model.split(":"), call.role, call.step) for call in run.calls
     ]
-    assert all("How?" in what.question for what in begun)
-    assert sum(isinstance(event, observation.Replied) for event in seen.told) == run.usage.tries
+    assert all("How?" in what.question for what in started)
+    assert sum(isinstance(event, observation.Replied) for event in seen.events) == run.usage.tries
     assert [result for result, _ in seen.ended if isinstance(result, ModelCall)] == list(run.calls)
 
 
-def test_what_is_cut_short_is_told_with_its_error(seen: Seen) -> None:
+def test_what_is_cut_short_is_reported_with_its_error(seen: Seen) -> None:
     def stop(event: Event) -> None:
         raise KeyboardInterrupt
 
@@ -143,21 +143,21 @@ def test_what_is_cut_short_is_told_with_its_error(seen: Seen) -> None:
     assert isinstance(error, KeyboardInterrupt)
 
 
-@pytest.mark.parametrize("watcher", [Clumsy(), Late()])
-def test_a_watcher_that_fails_harms_no_audit_and_no_other_watcher(
-    seen: Seen, watcher: Any, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize("observer", [Clumsy(), Late()])
+def test_an_observer_that_fails_harms_no_audit_and_no_other_observer(
+    seen: Seen, observer: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    leave = observation.register(watcher)
+    leave = observation.register(observer)
     try:
         run = run_audit(CASE, Settings(max_iterations=1))
     finally:
         leave()
     assert run.total_iterations == 1
     assert seen.ended == [(run, None)]
-    assert "what watches the audits failed" in caplog.text
+    assert "an observer of the audits failed" in caplog.text
 
 
-def test_without_a_watcher_nothing_is_kept() -> None:
-    with observation.watched(observation.AuditBegins()) as under_way:
-        under_way.tell(observation.Replied("x"))
-    assert not observation.anyone()
+def test_without_an_observer_nothing_is_retained() -> None:
+    with observation.observe(observation.AuditStart()) as under_way:
+        under_way.emit(observation.Replied("x"))
+    assert not observation._observers

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from masis.observers.observation import run_to_completion
 from masis.schema.screening import Screening
 from masis.screening import demo
 from masis.screening.demo import CORPUS, DemoQuestion, as_expected, demo_abstracts, demo_questions, simulate
@@ -35,7 +36,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
 def in_corpus(store: Store, asked: DemoQuestion, grader: OfflineGrader) -> Screening:
     retriever = store.corpora.retriever(CORPUS)
     settings = Settings(screening_retrieve=asked.retrieve)
-    return round_loop.drained(round_loop.screen(asked.question, [retriever], grader, settings, screening_id=asked.id))
+    return run_to_completion(round_loop.screen(asked.question, [retriever], grader, settings, screening_id=asked.id))
 
 
 @pytest.mark.spec("AESOP-STANDALONE", "AESOP-WEAK-REJECTED", "AESOP-BORDERLINE", "AESOP-CONVERGES")

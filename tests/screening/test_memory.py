@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from masis.observers.observation import run_to_completion
 from masis.schema.screening import Acceptance, Design
 from masis.screening.rounds import ruling
 from masis.screening.rounds.memory import InProcess, acceptances, adapted, by_design, shift
-from masis.screening.rounds.round_loop import drained, screen
+from masis.screening.rounds.round_loop import screen
 from masis.settings import Settings
 from tests.screening.scripted import BORDERLINE, ScriptedGrader, ScriptedSource, abstracts
 
@@ -26,7 +27,7 @@ def entries(
 def test_a_sufficient_screening_leaves_its_kept_studies_with_quality_and_round() -> None:
     source = ScriptedSource(abstracts("a", "b"), abstracts("c", "d", "e", "f", "b"))
     grader = ScriptedGrader({"a": BORDERLINE, "b": BORDERLINE})
-    found = drained(screen("aspirin", [source], grader, Settings(), screening_id="s", now=lambda: "now"))
+    found = run_to_completion(screen("aspirin", [source], grader, Settings(), screening_id="s", now=lambda: "now"))
     memory = InProcess()
     memory.remember(acceptances(found))
     assert {(entry.design, round(entry.quality, 2), entry.round, entry.required) for entry in memory.accepted()} == {
@@ -39,7 +40,7 @@ def test_a_sufficient_screening_leaves_its_kept_studies_with_quality_and_round()
 
 def test_an_insufficient_screening_leaves_nothing() -> None:
     grader = ScriptedGrader({}, default=BORDERLINE)
-    found = drained(screen("aspirin", [ScriptedSource(abstracts("a"))], grader, Settings(), screening_id="s"))
+    found = run_to_completion(screen("aspirin", [ScriptedSource(abstracts("a"))], grader, Settings(), screening_id="s"))
     assert acceptances(found) == ()
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from masis.errors import InputError
+from masis.observers.observation import run_to_completion
 from masis.schema.screening import Abstract, GradeField, Override, Reason, Screening
 from masis.screening.rounds.overrides import checked, overridden, reviewed, standing
-from masis.screening.rounds.round_loop import drained, screen
+from masis.screening.rounds.round_loop import screen
 from masis.settings import Settings
 from tests.screening.scripted import AWAY, STRONG, WEAK, Said, ScriptedGrader, ScriptedSource, abstracts, grade_of
 
@@ -20,7 +21,7 @@ def said(
 
 def screened(says: dict[str, Said], *rounds: tuple[Abstract, ...]) -> Screening:
     source = ScriptedSource(*rounds)
-    return drained(
+    return run_to_completion(
         screen("aspirin", [source], ScriptedGrader(says), Settings(screening_max_rounds=1), screening_id="s")
     )
 

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 
 import pytest
 
+from masis.observers.observation import run_to_completion
 from masis.schema.screening import Abstract, Screening, ScreeningEvent
 from masis.screening.grading.grader import Grader
-from masis.screening.rounds.round_loop import Finished, Progress, Screened, drained, screen, screen_async
+from masis.screening.rounds.round_loop import Finished, Progress, Screened, screen, screen_async
 from masis.screening.sources.protocol import Retriever
 from masis.settings import Settings
 from tests.screening.scripted import (
@@ -36,7 +37,7 @@ def screened(
 ) -> tuple[Screening, list[ScreeningEvent]]:
     events: list[ScreeningEvent] = []
     work = screen(QUESTION, sources, grader, settings or Settings(), screening_id="s", **more)  # type: ignore[arg-type]
-    return drained(work, events.append), events
+    return run_to_completion(work, events.append), events
 
 
 @pytest.mark.spec("AESOP-CONVERGES", "AESOP-ROUNDS")
@@ -226,8 +227,8 @@ def test_two_screenings_at_once_do_not_disturb_each_other() -> None:
         return await asyncio.gather(screen_async(work(BORDERLINE, "one")), screen_async(work(STRONG, "two")))
 
     one, two = asyncio.run(both())
-    assert one == drained(work(BORDERLINE, "one"))
-    assert two == drained(work(STRONG, "two"))
+    assert one == run_to_completion(work(BORDERLINE, "one"))
+    assert two == run_to_completion(work(STRONG, "two"))
 
 
 def test_the_thresholds_and_versions_used_are_on_the_record() -> None:

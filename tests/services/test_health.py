@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from masis.api import audits
+from masis.api import roles as api_roles
 from masis.audit import output_validation
 from masis.cli import main
 from masis.errors import MissingExtra
@@ -61,7 +61,7 @@ def test_a_role_that_does_not_start_is_named_with_the_reason(
     def broken(*_: object) -> None:
         raise RuntimeError("a file of it is missing")
 
-    monkeypatch.setattr(audits, f"Offline{role.capitalize()}", broken)
+    monkeypatch.setattr(api_roles, f"Offline{role.capitalize()}", broken)
     found = {each.name: each for each in health.role_health(Settings())}
     # an offline part that is broken breaks its role wherever it is used
     assert "RuntimeError: a file of it is missing" in found[role].message
@@ -265,7 +265,7 @@ def test_a_missing_extra_of_a_role_is_told_with_the_extra(monkeypatch: pytest.Mo
     def missing(settings: Settings) -> None:
         raise MissingExtra("needs a package: pip install '.[anthropic]'")
 
-    monkeypatch.setattr(audits, "roles_for", missing)
+    monkeypatch.setattr(health, "build_roles", missing)
     assert all(".[anthropic]" in each.message for each in health.role_health(Settings()))
 
 

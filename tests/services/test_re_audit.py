@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from masis.api.audits import drained
 from masis.audit import loop
+from masis.observers.observation import run_to_completion
 from masis.schema.case import Case
 from masis.schema.run import Run
 from masis.settings import Settings
@@ -20,7 +20,7 @@ def audited(*revisions: str, qualities: tuple[float, ...] = (0.5, 0.6)) -> Run:
     critic = ScriptedCritic(tuple(said(quality, objections=(MAJOR,)) for quality in qualities))
     filled = roles(critic=critic, reviser=ScriptedReviser(revisions))
     case = Case(id="bridge", query="How long is it?", answer=ANSWER, evidence=EVIDENCE)
-    return drained(loop.audit(case, filled, Settings(max_iterations=len(revisions) + 1), run_id="r"))
+    return run_to_completion(loop.audit(case, filled, Settings(max_iterations=len(revisions) + 1), run_id="r"))
 
 
 def rules(run: Run, index: int) -> set[str]:

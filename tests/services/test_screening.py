@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from masis.audit.run_control import Conduct
+from masis.audit.run_control import RunControl
 from masis.errors import InputError, Removed, SettingsError, StaleVersion, UnknownRecord
 from masis.schema.screening import Abstract, Grade, ScreeningEvent
 from masis.screening.grading.grader import Grader
@@ -47,7 +47,7 @@ class Desk(ScreeningDesk):
         super().__init__(Workbench.open(path / "w.db", SETTINGS), self._made)
         self.store.corpora.add_many("headache", corpus(), source="the test")
 
-    def _made(self, settings: Settings, conduct: Conduct) -> Grader:
+    def _made(self, settings: Settings, control: RunControl) -> Grader:
         return self.grader
 
 
@@ -108,16 +108,16 @@ def test_calls_that_wait_for_a_model_end_soon_after_a_person_asks_for_it(tmp_pat
     desk = Desk(tmp_path)
 
     class Waiting(ScriptedGrader):
-        conduct: Conduct
+        control: RunControl
 
         def grade(self, question: str, abstracts: Sequence[Abstract]) -> tuple[Grade, ...]:
             desk.store.screenings.request_cancel("one")
-            assert not self.conduct.pause(30.0)  # as a model's call that waits: ends when it is stopped
+            assert not self.control.cancellation.pause(30.0)  # as a model's call that waits: ends when it is stopped
             return super().grade(question, abstracts)
 
-    def made(settings: Settings, conduct: Conduct) -> Grader:
+    def made(settings: Settings, control: RunControl) -> Grader:
         grader = Waiting({})
-        grader.conduct = conduct
+        grader.control = control
         return grader
 
     began = time.monotonic()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from masis.audit.run_control import Conduct
+from masis.audit.run_control import RunControl
 from masis.schema.screening import Abstract
 from masis.screening.grading.grader import Grader
 from masis.services import Workbench
@@ -34,7 +34,7 @@ def desk(tmp_path: Path, server: Server) -> Iterator[ScreeningDesk]:
         screening_pubmed_address=server.address,
     )
 
-    def grader(settings: Settings, conduct: Conduct) -> Grader:
+    def grader(settings: Settings, control: RunControl) -> Grader:
         return ScriptedGrader({}, STRONG)
 
     opened = ScreeningDesk(Workbench.open(tmp_path / "w.db", settings), grader)

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from masis.api import audits
+from masis.api.roles import build_roles
 from masis.errors import CaseConflict, UnknownRecord
 from masis.offline.roles.reviser import OfflineReviser
 from masis.schema.case import Case
 from masis.schema.review import Decision
-from masis.services import POLICY_REVIEWER, Workbench, demo_cases
+from masis.services import POLICY_REVIEWER, Workbench, demo_cases, workbench
 from masis.settings import Settings
 
 EVIDENCE = [{"id": "chunk_1", "text": "The bridge is 120 metres long. It was opened to traffic in 1931."}]
@@ -89,13 +89,15 @@ def test_an_interrupted_run_is_taken_up_where_it_stopped(bench: Workbench, monke
         def revise(self, *_: Any) -> Any:
             raise KeyboardInterrupt
 
-    real = audits.roles_for
-    monkeypatch.setattr(audits, "roles_for", lambda settings: dataclasses.replace(real(settings), reviser=Failing()))
+    real = build_roles
+    monkeypatch.setattr(
+        workbench, "build_roles", lambda settings: dataclasses.replace(real(settings), reviser=Failing())
+    )
     with pytest.raises(KeyboardInterrupt):
         bench.audit(FAULTY)
     interrupted = bench.store.runs.interrupted()
     assert [run.case_id for run in interrupted] == ["faulty"]
-    monkeypatch.setattr(audits, "roles_for", real)
+    monkeypatch.setattr(workbench, "build_roles", real)
     run = bench.audit(FAULTY)
     assert run.id == interrupted[0].id
     assert run.total_iterations == 2

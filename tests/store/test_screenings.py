@@ -10,6 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from masis.errors import StaleVersion, StoreError, UnguardedLog, UnknownRecord
+from masis.observers.observation import run_to_completion
 from masis.schema.audit import JudgedBy
 from masis.schema.calls import Usage
 from masis.schema.screening import Abstract, Acceptance, Grade, GradeField, Override, Screening, ScreeningDecision
@@ -81,7 +82,7 @@ def screened(store: Store, found: Sequence[Abstract], screening_id: str = "s1", 
         keep=lambda finished: store.screenings.keep(screening_id, finished),
         now=ticking(),
     )
-    result = round_loop.drained(work, lambda event: (store.screenings.append_event(event), None)[1])
+    result = run_to_completion(work, lambda event: (store.screenings.append_event(event), None)[1])
     store.screenings.finish(result)
     return result
 
@@ -154,7 +155,7 @@ def test_an_interrupted_screening_goes_on_and_grades_nothing_twice(store: Store)
     taken_up = store.screenings.resume("s1")
     assert taken_up.progress.finished == tuple(kept)
     assert len(taken_up.progress.finished) == 1
-    result = round_loop.drained(
+    result = run_to_completion(
         round_loop.screen(
             "Does it work?",
             [Given(found, "given")],

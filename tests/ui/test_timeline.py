@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from masis import run_audit
-from masis.api.audits import drained
 from masis.audit import loop
+from masis.observers.observation import run_to_completion
 from masis.schema.base import Unscored
 from masis.schema.case import Case
 from masis.schema.run import Event
@@ -113,7 +113,7 @@ def test_a_warning_stands_with_its_iteration() -> None:
 def test_a_step_without_a_result_is_not_ticked_off_and_the_end_says_why_it_failed() -> None:
     events: list[Event] = []
     silent = ScriptedCritic([Unscored(reason="the key was not accepted", code="CRITIC-ERR-005")])
-    drained(loop.audit(CASE, roles(critic=silent), Settings(), run_id="r1"), events.append)
+    run_to_completion(loop.audit(CASE, roles(critic=silent), Settings(), run_id="r1"), events.append)
     found = drawn(events)
     states = {step["name"]: step["state"] for step in found["groups"][0]["steps"]}
     assert (states["Claims"], states["Critique"], states["Evaluation"]) == ("done", "unscored", "done")

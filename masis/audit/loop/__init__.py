@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 
-from masis.audit.loop.audit_run import Work
+from masis.audit.loop.audit_run import AuditRun
 from masis.audit.loop.inputs import Audit, Clock, Events, Progress, Roles, new_run_id
 from masis.schema.audit import Draft
 from masis.schema.case import Case
@@ -39,5 +39,5 @@ def audit(
     kept. A step that fails is recorded on the
     run, never raised.
     """
-    work = Work(case, roles, settings, run_id, case_digest, cancelled, keep, clock or Clock())
-    return (yield from work.run(progress or Progress()))
+    run = AuditRun(case, roles, settings, run_id, case_digest, cancelled, keep, clock or Clock())
+    return (yield from run.run(progress or Progress()))

@@ -3,29 +3,47 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Generator
-from typing import Any
+import queue
+import threading
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, TypeVar
 
 from masis import version
 from masis.audit import claims, critique, evaluation, issues, routing, step_events
 from masis.audit.citations import audit_citations
 from masis.audit.claims import Checked
+from masis.audit.concurrency import start_in_thread
 from masis.audit.context import AuditContext
 from masis.audit.loop.inputs import Clock, Events, Progress, Roles
-from masis.audit.loop.reporting import Cancelled, Telling, counted, figure
+from masis.audit.loop.reporting import RunReporter, as_text
 from masis.audit.output_validation import passed
 from masis.audit.revision import dropped
 from masis.errors import MAX_ITERATIONS_WARNING, StepError
 from masis.schema.audit import CitationAudit, ClaimReport, Critique, Draft, Evaluation, Issue, Revision
 from masis.schema.base import Unscored
-from masis.schema.calls import ModelCall, Usage
+from masis.schema.calls import ModelCall, Step, Usage
 from masis.schema.case import Case
 from masis.schema.run import Event, Iteration, Run, StepsDone, TerminationReason, Versions
+from masis.schema.wording import counted
 from masis.settings import Settings
 
+T = TypeVar("T")
 
-class Work(Telling):
-    """One audit under way."""
+POLL_S = 0.2
+"""How often a waiting step emits the notices of its calls and looks whether the run was cancelled."""
+
+
+class Cancelled(Exception):
+    """The run was cancelled."""
+
+
+class AuditRun:
+    """One audit under way: does the steps in order and hands what happens to its reporter.
+
+    A step that waits for a model runs on a thread of its own, so that its retries show as they happen and a run can be
+    cancelled without waiting for the reply.
+    """
 
     def __init__(
         self,
@@ -38,8 +56,11 @@ class Work(Telling):
         keep: Callable[[Draft | Iteration | StepsDone], None],
         clock: Clock,
     ) -> None:
-        super().__init__(case, roles, settings, run_id, cancelled, clock)
-        self.case_digest, self.keep = case_digest, keep
+        self.case, self.case_digest, self.roles, self.settings = case, case_digest, roles, settings
+        self.cancelled, self.keep, self.clock = cancelled, keep, clock
+        self.control = roles.control
+        self.reporter = RunReporter(run_id, case.id, clock, log_texts=settings.log_texts)
+        self.step_ms: dict[str, float] = {}
         self.iterations: list[Iteration] = []
         self.draft: Draft | None = None
         self.steps: StepsDone | None = None
@@ -49,71 +70,111 @@ class Work(Telling):
     def run(self, progress: Progress) -> Generator[Event, None, Run]:
         """The whole audit, from where ``progress`` left it."""
         started_at = self.clock.now()
-        self.iterations, self.draft, self.seq = list(progress.iterations), progress.draft, progress.events
-        self.warnings, self.steps = list(progress.warnings), progress.steps
-        self.mark = self.conduct.mark
-        self.conduct.begin_loop(self.settings, self.clock.seconds)
+        self.iterations, self.draft, self.reporter.seq = list(progress.iterations), progress.draft, progress.events
+        self.reporter.warnings, self.steps = list(progress.warnings), progress.steps
+        self.mark = self.control.calls.mark
+        self.control.budget.begin_loop(self.settings, self.clock.seconds)
         begun: dict[str, Any] = {"models": self.roles.models, "resumed_after": len(self.iterations)}
         words = f"begins on case {self.case_digest[:12]} after {counted(len(self.iterations), 'iteration')}"
-        self.log(logging.INFO, "run_started", words, {"case_digest": self.case_digest, **begun})
-        yield self.event("run_started", data=begun)
+        self.reporter.log(logging.INFO, "run_started", words, {"case_digest": self.case_digest, **begun})
+        yield self.reporter.event("run_started", data=begun)
         try:
             answer = yield from self._first_answer()
             reason = "error" if answer is None else (yield from self._iterate(answer))
         except Cancelled:
             reason = "cancelled"
         except BaseException:
-            self.conduct.stop()  # a run that is broken off makes no further call either
+            self.control.cancellation.cancel()  # a run that is broken off makes no further call either
             raise
         if reason == "max_iterations":
-            yield from self.warn(MAX_ITERATIONS_WARNING, None, "The limit of iterations was reached with issues left.")
+            yield from self.reporter.warn(
+                MAX_ITERATIONS_WARNING, None, "The limit of iterations was reached with issues left."
+            )
         run = self._result(started_at, reason)
         told = step_events.of_run(run)
         self._log_end(run, told)
-        yield self.event("run_finished", data=told)
+        yield self.reporter.event("run_finished", data=told)
         return run
 
     def _log_end(self, run: Run, told: dict[str, Any]) -> None:
         after = counted(run.total_iterations, "iteration")
         if run.termination_reason == "error":
             codes = [warning.code for warning in run.warnings if warning.code is not None]
-            self.log(logging.ERROR, "ended_by_error", f"ended by an error after {after}", {"codes": codes})
+            self.reporter.log(logging.ERROR, "ended_by_error", f"ended by an error after {after}", {"codes": codes})
         gain = run.improvement_percentage
         words = (
             f"ends after {after}: {run.termination_reason}, {'converged' if run.converged else 'not converged'}, "
-            f"quality {figure(run.final_quality_score)}, improvement {'none' if gain is None else f'{gain:.1f} %'}, "
+            f"quality {as_text(run.final_quality_score)}, improvement {'none' if gain is None else f'{gain:.1f} %'}, "
             f"case {self.case_digest[:12]}"
         )
         # what REQ-CRITIC-COMP-001 asks of every execution, for those that no store keeps
         execution = {"at": run.finished_at, "case_digest": self.case_digest, "models": run.models, "app": version.APP}
-        self.log(logging.INFO, "run_finished", words, {**told, "converged": run.converged, **execution})
+        self.reporter.log(logging.INFO, "run_finished", words, {**told, "converged": run.converged, **execution})
+
+    def _begin(self, step: Step, number: int | None) -> Events:
+        """Start a step, unless the run was cancelled."""
+        if self.cancelled():
+            self.control.cancellation.cancel()
+            raise Cancelled
+        self.control.calls.at(step, number)
+        yield self.reporter.event("step_started", iteration=number, step=step)
+
+    def _doing(self, step: Step, work: Callable[[], T]) -> Generator[Event, None, T]:
+        """Do a step's work, timed; where it may wait for a model, emit what its calls report meanwhile."""
+        with self._timed(step):
+            if not self.roles.waits:
+                return work()
+            ended = threading.Event()
+            future = start_in_thread(work, "step", then=ended.set)
+            while not ended.wait(POLL_S):  # waking for every notice would cost more than the notices do
+                yield from self._notices()
+                if self.cancelled():
+                    self.control.cancellation.cancel()  # the call under way ends by itself, unread
+                    raise Cancelled
+            yield from self._notices()
+            return future.result()
+
+    def _notices(self) -> Events:
+        with suppress(queue.Empty):
+            while True:
+                yield self.reporter.notice(self.control.calls.notices.get_nowait())
+
+    @contextmanager
+    def _timed(self, step: Step) -> Iterator[None]:
+        """Add the milliseconds a step took to the iteration's record, without waits in a provider's queue."""
+        start = self.control.budget.worked_s()
+        try:
+            yield
+        finally:
+            spent = (self.control.budget.worked_s() - start) * 1000
+            self.step_ms[step] = self.step_ms.get(step, 0.0) + spent
 
     def _first_answer(self) -> Generator[Event, None, str | None]:
         if self.case.answer is not None and self.case.answer.strip():
             return self.case.answer
         if self.draft is None:
-            yield from self.begin("drafting", None)
+            yield from self._begin("drafting", None)
             drafter, case = self.roles.drafter, self.case
             try:
-                draft = yield from self.doing("drafting", lambda: drafter.draft(case.query, case.evidence))
+                draft = yield from self._doing("drafting", lambda: drafter.draft(case.query, case.evidence))
             except StepError as error:
-                yield from self.warn(error.code, "drafting", str(error))
+                yield from self.reporter.warn(error.code, "drafting", str(error))
                 return None
             self.draft = draft.model_copy(update={"calls": self._filed()})
             self.keep(self.draft)
-            yield self.step_finished("drafting", None, {"characters": len(self.draft.answer)})
+            yield self.reporter.step_finished("drafting", None, {"characters": len(self.draft.answer)})
         return self.draft.answer
 
     def _filed(self) -> tuple[ModelCall, ...]:
         """The calls since the last that were filed: they belong to what is finished now."""
-        calls = self.conduct.calls_since(self.mark)
+        calls = self.control.calls.since(self.mark)
         self.mark += len(calls)
         return calls
 
     def _iterate(self, answer: str) -> Generator[Event, None, TerminationReason]:
         revision = self.iterations[-1].revision if self.iterations else None
         if self.iterations and revision is None:
-            self.conduct.begin_iteration()
+            self.control.budget.begin_iteration()
             reason, revision = yield from self._next()
             if reason is not None:
                 return reason
@@ -127,8 +188,10 @@ class Work(Telling):
         """Stop with a reason, or go on with a revision."""
         reason = routing.stop_reason(self.iterations, self.settings)
         revision = None
-        if reason is None and self.conduct.loop_left_s() < 0:
-            yield from self.warn(None, None, f"The loop passed its deadline of {self.settings.loop_deadline_s:g} s.")
+        if reason is None and self.control.budget.loop_left_s() < 0:
+            yield from self.reporter.warn(
+                None, None, f"The loop passed its deadline of {self.settings.loop_deadline_s:g} s."
+            )
             reason = "error"
         if reason is None:
             revision = yield from self._revise()
@@ -147,26 +210,26 @@ class Work(Telling):
         self.keep(last)
         told = step_events.of_iteration(last)
         self._log_iteration(last, told)
-        yield self.event("iteration_finished", iteration=last.iteration_number, data=told)
+        yield self.reporter.event("iteration_finished", iteration=last.iteration_number, data=told)
         return reason, None if reason else revision
 
     def _log_iteration(self, iteration: Iteration, told: dict[str, Any]) -> None:
         words = (
-            f"iteration {iteration.iteration_number}: quality {figure(iteration.quality_score)}, improvement "
-            f"{figure(iteration.improvement_delta)}, {counted(len(iteration.issues), 'issue')}"
+            f"iteration {iteration.iteration_number}: quality {as_text(iteration.quality_score)}, improvement "
+            f"{as_text(iteration.improvement_delta)}, {counted(len(iteration.issues), 'issue')}"
         )
-        self.log(logging.INFO, "iteration_finished", words, {"iteration": iteration.iteration_number, **told})
+        self.reporter.log(logging.INFO, "iteration_finished", words, {"iteration": iteration.iteration_number, **told})
 
     def _iteration(self, answer: str, revision: Revision | None) -> Events:
         number = len(self.iterations) + 1
         done = self.steps if self.steps and self.steps.iteration_number == number else None
         self.steps = done = done or StepsDone(iteration_number=number)
         self.step_ms = dict(done.step_ms)
-        self.conduct.begin_iteration()
-        yield from self.begin("citations", number)
-        with self.timed("citations"):
+        self.control.budget.begin_iteration()
+        yield from self._begin("citations", number)
+        with self._timed("citations"):
             cited = self._audit_citations(answer)
-        yield self.step_finished("citations", number, step_events.of_citations(cited))
+        yield self.reporter.step_finished("citations", number, step_events.of_citations(cited))
         checked, report = Checked(done.claims), done.claim_report
         if report is None or report.unscored:
             checked, report = yield from self._check_claims(answer, cited, number)
@@ -236,7 +299,7 @@ class Work(Telling):
     def _check_claims(
         self, answer: str, cited: CitationAudit, number: int
     ) -> Generator[Event, None, tuple[Checked, ClaimReport]]:
-        yield from self.begin("claims", number)
+        yield from self._begin("claims", number)
         case, verifier = self.case, self.roles.verifier
         checked, unscored = Checked(()), None
 
@@ -248,76 +311,78 @@ class Work(Telling):
             return whole._replace(checks=claims.one_check_each(found, whole.checks))
 
         try:
-            checked = yield from self.doing("claims", check)
+            checked = yield from self._doing("claims", check)
         except StepError as error:
             unscored = Unscored(reason=str(error), code=error.code, raw=error.raw)
-            yield from self.warn(error.code, "claims", f"The claims are unscored: {error}", number)
+            yield from self.reporter.warn(error.code, "claims", f"The claims are unscored: {error}", number)
         yield from self._warn_of_unscored_claims(checked, number)
         data = step_events.of_claims(checked.checks, checked.missing)
-        yield self.step_finished("claims", number, data)
+        yield self.reporter.step_finished("claims", number, data)
         return checked, claims.report(checked.checks, checked.missing, unscored, checked.completeness_unscored)
 
     def _warn_of_unscored_claims(self, checked: Checked, number: int) -> Events:
         failures = [(check.unscored.code, check.unscored.reason) for check in checked.checks if check.unscored]
         for code, reason in dict.fromkeys(failures):
-            yield from self.warn(
+            yield from self.reporter.warn(
                 code, "claims", f"{failures.count((code, reason))} claims are unscored: {reason}", number
             )
         if lacking := checked.completeness_unscored:
-            yield from self.warn(
+            yield from self.reporter.warn(
                 lacking.code, "claims", f"What is left out could not be told: {lacking.reason}", number
             )
 
     def _criticise(self, context: AuditContext) -> Generator[Event, None, tuple[Critique, tuple[Issue, ...]]]:
         number, critic = context.iteration_number, self.roles.critic
-        yield from self.begin("critique", number)
+        yield from self._begin("critique", number)
         try:
-            judgement = yield from self.doing("critique", lambda: critic.critique(context))
+            judgement = yield from self._doing("critique", lambda: critic.critique(context))
         except StepError as error:
             judgement = Unscored(reason=str(error), code=error.code, raw=error.raw)
         own = issues.RaisedIssues((), ())
         if isinstance(judgement, Unscored):
-            yield from self.warn(judgement.code, "critique", f"The critique is unscored: {judgement.reason}", number)
+            yield from self.reporter.warn(
+                judgement.code, "critique", f"The critique is unscored: {judgement.reason}", number
+            )
         else:
             own = issues.raised(judgement.objections, context.answer, context.issues)
         found = (*context.issues, *own.issues)
         verdict = critique.ruled(judgement, context.citation_audit, found, critic.judged_by, own.notes)
-        self.log_text("critique", verdict)
-        self.log_text("issues", found)
+        self.reporter.log_text("critique", verdict)
+        self.reporter.log_text("issues", found)
         data = step_events.of_critique(verdict, context.citation_audit, found, self.step_ms["critique"])
-        yield self.step_finished("critique", number, data)
+        yield self.reporter.step_finished("critique", number, data)
         return verdict, found
 
     def _evaluate(self, context: AuditContext, verdict: Critique) -> Generator[Event, None, Evaluation]:
         number, evaluator = context.iteration_number, self.roles.evaluator
-        yield from self.begin("evaluation", number)
+        yield from self._begin("evaluation", number)
         try:
-            judgement = yield from self.doing("evaluation", lambda: evaluator.evaluate(context, verdict))
+            judgement = yield from self._doing("evaluation", lambda: evaluator.evaluate(context, verdict))
         except StepError as error:
             judgement = Unscored(reason=str(error), code=error.code, raw=error.raw)
         result = evaluation.ruled(judgement, context.citation_audit, verdict, self.settings, evaluator.judged_by)
         if result.unscored:
-            yield from self.warn(
+            yield from self.reporter.warn(
                 result.unscored.code, "evaluation", f"The evaluation is unscored: {result.unscored.reason}", number
             )
         data = step_events.of_evaluation(result, self.step_ms["evaluation"])
-        yield self.step_finished("evaluation", number, data)
+        yield self.reporter.step_finished("evaluation", number, data)
         return result
 
     def _revise(self) -> Generator[Event, None, Revision | None]:
         last, reviser, validator = self.iterations[-1], self.roles.reviser, self.roles.validator
-        yield from self.begin("revision", last.iteration_number)
+        yield from self._begin("revision", last.iteration_number)
         context = self._context(last)
         try:
-            revised = yield from self.doing("revision", lambda: reviser.revise(context, last.critique, last.issues))
+            revised = yield from self._doing("revision", lambda: reviser.revise(context, last.critique, last.issues))
             revision = passed(validator, revised, context)
         except StepError as error:
-            yield from self.warn(error.code, "revision", str(error), last.iteration_number)
+            yield from self.reporter.warn(error.code, "revision", str(error), last.iteration_number)
             return None
-        self.log_text("revision", revision)
-        self.log_text("changes", revision.changes_explanation)
+        self.reporter.log_text("revision", revision)
+        self.reporter.log_text("changes", revision.changes_explanation)
         data = step_events.of_revision(revision, self.step_ms["revision"])
-        yield self.step_finished("revision", last.iteration_number, data)
+        yield self.reporter.step_finished("revision", last.iteration_number, data)
         return revision
 
     def _context(self, iteration: Iteration) -> AuditContext:
@@ -345,7 +410,7 @@ class Work(Telling):
         loose = (*(self.steps.calls if self.steps else ()), *self._filed())
         reasons = routing.review_reasons(self.iterations, self.case.evidence, reason, self.settings)
         return Run(
-            id=self.run_id,
+            id=self.reporter.run_id,
             case_id=self.case.id,
             case_digest=self.case_digest,
             started_at=started_at,
@@ -370,7 +435,7 @@ class Work(Telling):
             needs_review=bool(reasons),
             review_reasons=reasons,
             spot_check=not reasons and routing.drawn_for_spot_check(self.case.id, self.settings),
-            warnings=tuple(self.warnings),
+            warnings=tuple(self.reporter.warnings),
             loose_calls=loose,
             usage=Usage.of((*drafted, *(call for it in self.iterations for call in it.calls), *loose)),
         )

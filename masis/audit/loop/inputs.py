@@ -13,7 +13,7 @@ from masis.audit.critique import Critic
 from masis.audit.evaluation import Evaluator
 from masis.audit.output_validation import OutputValidator, PydanticValidator
 from masis.audit.revision import Reviser
-from masis.audit.run_control import Conduct
+from masis.audit.run_control import RunControl
 from masis.schema.audit import Draft
 from masis.schema.base import utc_now
 from masis.schema.case import Evidence
@@ -38,7 +38,7 @@ Audit = Generator[Event, None, Run]
 class Roles:
     """Who judges: any mix of offline, models and people's own. ``models`` names each role's for the record.
 
-    ``conduct`` is the one that roles with a model were made with; ``waits`` says that some role waits for others, so
+    ``control`` is the one that roles with a model were made with; ``waits`` says that some role waits for others, so
     that the loop tells meanwhile what happens and can be stopped; ``prompts`` the version of each role's prompts.
     Every improved answer passes ``validator`` before it is audited.
     """
@@ -50,7 +50,7 @@ class Roles:
     evaluator: Evaluator
     models: dict[str, str]
     offline_weights: str | None = None
-    conduct: Conduct = field(default_factory=Conduct)
+    control: RunControl = field(default_factory=RunControl)
     waits: bool = False
     prompts: dict[str, str] = field(default_factory=dict)
     validator: OutputValidator = field(default_factory=PydanticValidator)

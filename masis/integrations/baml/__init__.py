@@ -32,7 +32,7 @@ from masis.integrations.baml.shapes import (
     words,
     written,
 )
-from masis.llm.client.json_repair import Borne, NotAsWritten, borne_out
+from masis.llm.client.json_repair import RepairRefused, VerifiedRepair, verify_repair
 from masis.schema.audit import Revision
 
 try:
@@ -110,7 +110,7 @@ def rescued(text: str, shape: type[BaseModel]) -> Rescued | None:
         try:
             borne = _as_written(text, start, end, shape)
             _nothing_after(text, borne.end, shape)
-        except NotAsWritten:
+        except RepairRefused:
             continue
         return _valid(borne, text[start:end], shape)
     return None
@@ -139,7 +139,7 @@ def _reader(shape: type[BaseModel]) -> _Reader:
 
 
 def _parsed(function: str, text: str, shape: type[BaseModel]) -> Any:
-    """What BAML reads, whole. Raises NotAsWritten where it reads nothing."""
+    """What BAML reads, whole. Raises RepairRefused where it reads nothing."""
     runtime, classes = _reader(shape)
     context = runtime.create_context_manager()
     try:
@@ -147,7 +147,7 @@ def _parsed(function: str, text: str, shape: type[BaseModel]) -> Any:
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:  # noqa: BLE001 (its own error, or a panic, which is no Exception)
-        raise NotAsWritten(f"BAML reads nothing ({type(error).__name__})") from None
+        raise RepairRefused(f"BAML reads nothing ({type(error).__name__})") from None
 
 
 def _start(text: str, shape: type[BaseModel]) -> int | None:
@@ -193,19 +193,19 @@ def _ends(text: str, start: int) -> Iterator[int]:
     yield len(text)
 
 
-def _as_written(text: str, start: int, end: int, shape: type[BaseModel]) -> Borne:
+def _as_written(text: str, start: int, end: int, shape: type[BaseModel]) -> VerifiedRepair:
     """What BAML reads up to an end, as it is or spaced out, where the whole text as it is bears it out."""
     known = (field_names(shape), words(shape))
     try:
-        return borne_out(_object(text[start:end], shape), text, start, *known)
-    except NotAsWritten:
-        return borne_out(_object(_spaced(text[start:end]), shape), text, start, *known)
+        return verify_repair(_object(text[start:end], shape), text, start, *known)
+    except RepairRefused:
+        return verify_repair(_object(_spaced(text[start:end]), shape), text, start, *known)
 
 
 def _object(text: str, shape: type[BaseModel]) -> dict[str, Any]:
     proposed = _parsed(AS_WRITTEN, text, shape)
     if not isinstance(proposed, dict):
-        raise NotAsWritten("BAML reads no object")
+        raise RepairRefused("BAML reads no object")
     return proposed
 
 
@@ -220,17 +220,17 @@ def _spaced(text: str) -> str:
 def _nothing_after(text: str, end: int, shape: type[BaseModel]) -> None:
     """No field of the record may stand behind it: the record would be a part of another, such as a quoted one."""
     if re.search(rf"(?<!\w){_any_of(shape)}", text[end:], re.IGNORECASE):
-        raise NotAsWritten("the record goes on behind its end")
+        raise RepairRefused("the record goes on behind its end")
 
 
-def _valid(borne: Borne, text: str, shape: type[BaseModel]) -> Rescued | None:
+def _valid(borne: VerifiedRepair, text: str, shape: type[BaseModel]) -> Rescued | None:
     """The record as written, if it is one; else as BAML aligns it, where that is the same in another form."""
     if _is(borne.value, shape):
         return Rescued(borne.value, borne.repairs or ("its surroundings",))
     for given in (text, _spaced(text)):
         try:
             aligned, repairs = aligned_as_written(_parsed(FUNCTION, given, shape), borne.value)
-        except NotAsWritten:
+        except RepairRefused:
             continue
         if _is(aligned, shape):
             return Rescued(aligned, (*borne.repairs, *repairs))
@@ -251,7 +251,7 @@ def _aligned_record(revision: Revision) -> None:
     record = revision.model_dump(mode="json", include=fields)
     try:
         whole = _parsed(AS_WRITTEN, revision.model_dump_json(include=fields), Revision)
-    except NotAsWritten as error:
+    except RepairRefused as error:
         raise InvalidRevision(f"The revision is out of form: {error}.", raw=revision.revised_answer) from None
     if whole != record:
         raise InvalidRevision("The revision is out of form.", raw=revision.revised_answer)

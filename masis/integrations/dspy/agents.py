@@ -16,7 +16,7 @@ from masis.api import audits
 from masis.audit import issues
 from masis.audit.context import AuditContext
 from masis.audit.critique import CritiqueJudgement, ruled
-from masis.audit.run_control import Conduct
+from masis.audit.run_control import RunBudget, RunControl
 from masis.errors import BadReply, CriticFailed, InvalidCritique, InvalidRevision, ReviserFailed, StepError
 from masis.integrations.dspy.asking import asked, asked_async
 from masis.integrations.dspy.contracts import CriticAgentOutput, critique_of, evidence_of, revision_of
@@ -61,14 +61,14 @@ class Agent(dspy.Module):
             lm = dspy.settings.lm
         return str(getattr(lm, "model", None) or self.model_string)
 
-    def for_run(self, conduct: Conduct) -> Any:
+    def for_run(self, control: RunControl) -> Any:
         """The model for one run: the one given, else ``llm_provider:model_name``, reached as settings say.
 
         Raises SettingsError for one that can't be asked.
         """
         if (lm := self._own_lm()) is not None:
             return None if lm == CONTEXT else lm
-        model = registry.asker(self.model_string, self.role, conduct, self.settings)
+        model = registry.asker(self.model_string, self.role, control, self.settings)
         return language_model(model, self.version, temperature=self.temperature)
 
     def _own_lm(self) -> Any:
@@ -77,8 +77,8 @@ class Agent(dspy.Module):
     def _about(self) -> str:
         return f"{self.role} {self.version}"
 
-    def _conduct(self) -> Conduct:
-        return Conduct(call_s=self.settings.call_deadline_s)
+    def _control(self) -> RunControl:
+        return RunControl(RunBudget(call_s=self.settings.call_deadline_s))
 
     def _retries(self) -> Retries:
         return Retries(self.settings.max_retries, self.settings.retry_base_s, self.settings.retry_cap_s)
@@ -141,25 +141,25 @@ class CriticAgent(Agent):
         iteration_number: int = 1,
     ) -> Any:
         """``forward``, awaited."""
-        context, conduct = (
+        context, control = (
             self.context(answer, original_query, evidence_chunks, reasoning_steps, iteration_number),
-            self._conduct(),
+            self._control(),
         )
         try:
-            lm = self.for_run(conduct)
-            found = await asked_async(self.critic, _of_critic(context), lm, conduct, self._retries(), self._about())
+            lm = self.for_run(control)
+            found = await asked_async(self.critic, _of_critic(context), lm, control, self._retries(), self._about())
             return self._prediction(context, judgement(read_of(found, CritiqueReply), context))
         except StepError as error:
             return self._prediction(context, _unscored(error))
 
     def judge(
-        self, context: AuditContext, conduct: Conduct | None = None, lm: Any = None
+        self, context: AuditContext, control: RunControl | None = None, lm: Any = None
     ) -> CritiqueJudgement | Unscored:
         """The judgement as the model gave it, as any critic of an audit gives it; a failure is a value."""
-        conduct = conduct or self._conduct()
+        control = control or self._control()
         try:
-            lm = lm or self.for_run(conduct)
-            found = asked(self.critic, _of_critic(context), lm, conduct, self._retries(), self._about())
+            lm = lm or self.for_run(control)
+            found = asked(self.critic, _of_critic(context), lm, control, self._retries(), self._about())
         except StepError as error:
             return _unscored(error)
         return judgement(read_of(found, CritiqueReply), context)
@@ -225,7 +225,7 @@ class RevisionAgent(Agent):
         context, found, inputs = self._asked_about(
             original_answer, critique, original_query, evidence_chunks, iteration_number
         )
-        return self._prediction(self._revised(context, found, inputs, self._conduct(), None))
+        return self._prediction(self._revised(context, found, inputs, self._control(), None))
 
     async def aforward(
         self,
@@ -239,10 +239,10 @@ class RevisionAgent(Agent):
         context, found, inputs = self._asked_about(
             original_answer, critique, original_query, evidence_chunks, iteration_number
         )
-        conduct = self._conduct()
+        control = self._control()
         try:
-            lm = self.for_run(conduct)
-            given = await asked_async(self.revision, inputs, lm, conduct, self._retries(), self._about())
+            lm = self.for_run(control)
+            given = await asked_async(self.revision, inputs, lm, control, self._retries(), self._about())
         except BadReply as error:
             raise _as_reviser(error) from error
         return self._prediction(revision(read_of(given, RevisionReply), context, found, self.judged_by))
@@ -252,21 +252,21 @@ class RevisionAgent(Agent):
         context: AuditContext,
         critique: Critique,
         found: Iterable[Issue],
-        conduct: Conduct | None = None,
+        control: RunControl | None = None,
         lm: Any = None,
     ) -> Revision:
         """A revision as any reviser of an audit gives it. Raises as ``forward`` does."""
         found = tuple(found)
         rows, view = told(critique, found)
         inputs = _of_reviser(context, rows, view)
-        return self._revised(context, found, inputs, conduct or self._conduct(), lm)
+        return self._revised(context, found, inputs, control or self._control(), lm)
 
     def _revised(
-        self, context: AuditContext, found: tuple[Issue, ...], inputs: dict[str, Any], conduct: Conduct, lm: Any
+        self, context: AuditContext, found: tuple[Issue, ...], inputs: dict[str, Any], control: RunControl, lm: Any
     ) -> Revision:
         try:
-            lm = lm or self.for_run(conduct)
-            given = asked(self.revision, inputs, lm, conduct, self._retries(), self._about())
+            lm = lm or self.for_run(control)
+            given = asked(self.revision, inputs, lm, control, self._retries(), self._about())
         except BadReply as error:
             raise _as_reviser(error) from error
         return revision(read_of(given, RevisionReply), context, found, self.judged_by)

@@ -14,7 +14,7 @@ from typing import Any
 
 import dspy
 
-from masis.audit.run_control import Conduct
+from masis.audit.run_control import RunControl
 from masis.errors import BadReply, ProviderFailed, StepError
 from masis.integrations.dspy.engine import OurEngine
 from masis.integrations.dspy.fenced import Fenced, takes_schema
@@ -24,12 +24,12 @@ from masis.llm.providers.base import Tokens
 from masis.schema.calls import CallOutcome, ModelCall
 
 
-def asked(predictor: Any, inputs: dict[str, Any], lm: Any, conduct: Conduct, retries: Retries, about: str) -> Any:
+def asked(predictor: Any, inputs: dict[str, Any], lm: Any, control: RunControl, retries: Retries, about: str) -> Any:
     """The prediction. Raises ProviderFailed or BadReply, as ``Model.ask`` does. ``about`` names role and prompt."""
-    asking = _Asking(predictor, lm, conduct, retries, about)
+    asking = _Asking(predictor, lm, control, retries, about)
     while True:
         wait_s = asking.wait_s()
-        if wait_s and not conduct.pause(wait_s):
+        if wait_s and not control.cancellation.pause(wait_s):
             raise asking.over("stopped", "stopped while it waited to try again")
         with asking.a_try() as given:
             asking.found = predictor(**inputs, **given)
@@ -38,10 +38,10 @@ def asked(predictor: Any, inputs: dict[str, Any], lm: Any, conduct: Conduct, ret
 
 
 async def asked_async(
-    predictor: Any, inputs: dict[str, Any], lm: Any, conduct: Conduct, retries: Retries, about: str
+    predictor: Any, inputs: dict[str, Any], lm: Any, control: RunControl, retries: Retries, about: str
 ) -> Any:
     """The same, awaited."""
-    asking = _Asking(predictor, lm, conduct, retries, about)
+    asking = _Asking(predictor, lm, control, retries, about)
     while True:
         if wait_s := asking.wait_s():
             await asyncio.sleep(wait_s)
@@ -54,14 +54,14 @@ async def asked_async(
 class _Asking:
     """One question under way."""
 
-    def __init__(self, predictor: Any, lm: Any, conduct: Conduct, retries: Retries, about: str) -> None:
+    def __init__(self, predictor: Any, lm: Any, control: RunControl, retries: Retries, about: str) -> None:
         self.lm = _alone(predictor.lm or lm or dspy.settings.lm)
         self.ours = isinstance(getattr(self.lm, "engine", None), OurEngine)
-        self.conduct, self.retries, self.about = conduct, retries, about
+        self.control, self.retries, self.about = control, retries, about
         # DSPy keeps the last 10,000 questions of the process; ours are on record where they belong.
         self.kept: dict[str, Any] = {"disable_history": True} if self.ours else {}
-        self.began = conduct.seconds()
-        self.until = self.began + conduct.left_s()
+        self.began = control.budget.seconds()
+        self.until = self.began + control.budget.left_s()
         self.tries = self.unread = 0
         self.tokens = Tokens()
         self.last: Exception | None = None
@@ -76,9 +76,9 @@ class _Asking:
     @contextmanager
     def a_try(self) -> Iterator[dict[str, Any]]:
         """One try; gives what to pass on with the question. What may be over next time is kept, all else raised."""
-        if self.conduct.stopped:
+        if self.control.cancellation.cancelled:
             raise self.over("stopped", "stopped before it was asked")
-        if (left := self.until - self.conduct.seconds()) <= 0:
+        if (left := self.until - self.control.budget.seconds()) <= 0:
             raise self.over("out_of_time", str(self.last or "no time was left to ask"))
         self.tries += 1
         given: dict[str, Any] = {"lm": self.lm}
@@ -87,7 +87,7 @@ class _Asking:
         try:
             with (
                 dspy.track_usage() as tracker,
-                dspy.context(adapter=Fenced(self.conduct.fence), track_usage=False, **self.kept),
+                dspy.context(adapter=Fenced(self.control.fence), track_usage=False, **self.kept),
             ):
                 try:
                     yield given
@@ -129,17 +129,17 @@ class _Asking:
         if self.ours:  # on record already
             return
         role, _, prompt = self.about.partition(" ")
-        self.conduct.record(
+        self.control.calls.record(
             ModelCall(
                 role=role,
-                step=self.conduct.place.step,
-                iteration=self.conduct.place.iteration,
+                step=self.control.calls.place.step,
+                iteration=self.control.calls.place.iteration,
                 model=_name(self.lm),
                 prompt=prompt,
                 mode="json_schema" if takes_schema(self.lm) else "prompt",
                 outcome=outcome,
                 tries=self.tries,
-                ms=(self.conduct.seconds() - self.began) * 1000,
+                ms=(self.control.budget.seconds() - self.began) * 1000,
                 prompt_tokens=self.tokens.prompt,
                 completion_tokens=self.tokens.completion,
                 cost_usd=cost(self.tokens, None),

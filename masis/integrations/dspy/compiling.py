@@ -21,7 +21,7 @@ import numpy as np
 import tqdm  # type: ignore[import-untyped]
 
 from masis import version
-from masis.audit.run_control import together
+from masis.audit.concurrency import run_concurrently
 from masis.errors import MissingExtra, ProviderFailed, StepError
 from masis.integrations.dspy import labelled, metric, programs
 from masis.integrations.dspy.agents import CONTEXT, CriticAgent, RevisionAgent
@@ -251,7 +251,7 @@ def measured(session: Session, program: Any, cases: Sequence[Labelled]) -> list[
 
     found: list[float] = []
     for start in range(0, len(cases), session.concurrency):
-        for outcome in together([worth(case) for case in cases[start : start + session.concurrency]]):
+        for outcome in run_concurrently([worth(case) for case in cases[start : start + session.concurrency]]):
             if isinstance(outcome, ProviderFailed):
                 raise outcome
             found.append(0.0 if isinstance(outcome, StepError) else outcome)

@@ -18,14 +18,15 @@ from typing import Any
 import dspy
 from pydantic import ValidationError
 
-from masis.api import audits
+from masis.api.roles import build_roles
 from masis.audit import loop
 from masis.audit.context import AuditContext
 from masis.audit.critique import CritiqueJudgement
-from masis.audit.run_control import Conduct
+from masis.audit.run_control import RunControl
 from masis.errors import SettingsError
 from masis.integrations.dspy.agents import Chunks, CriticAgent, RevisionAgent
 from masis.integrations.dspy.contracts import evidence_of, loop_output_of
+from masis.observers.observation import run_to_completion
 from masis.schema.audit import Critique, Issue, JudgedBy, Revision
 from masis.schema.base import Unscored
 from masis.schema.case import Case
@@ -45,14 +46,14 @@ class DspyCritic:
 
     agent: CriticAgent
     lm: Any
-    conduct: Conduct
+    control: RunControl
     judged_by: JudgedBy
     traced: bool = True
 
     def critique(self, context: AuditContext) -> CritiqueJudgement | Unscored:
         """The agent's judgement."""
         with _tracing(self.traced):
-            return self.agent.judge(context, self.conduct, self.lm)
+            return self.agent.judge(context, self.control, self.lm)
 
 
 @dataclass(frozen=True)
@@ -61,14 +62,14 @@ class DspyReviser:
 
     agent: RevisionAgent
     lm: Any
-    conduct: Conduct
+    control: RunControl
     judged_by: JudgedBy
     traced: bool = True
 
     def revise(self, context: AuditContext, critique: Critique, issues: Sequence[Issue]) -> Revision:
         """The agent's revision. Raises StepError where there is none."""
         with _tracing(self.traced):
-            made = self.agent.revise(context, critique, issues, self.conduct, self.lm)
+            made = self.agent.revise(context, critique, issues, self.control, self.lm)
         return made.model_copy(update={"judged_by": self.judged_by})
 
 
@@ -154,7 +155,7 @@ class MultiAgentCriticLoop(dspy.Module):
         on_event: Callable[[Event], None] | None,
         cancelled: Callable[[], bool],
     ) -> Run:
-        return audits.drained(
+        return run_to_completion(
             loop.audit(
                 case,
                 self._roles(settings),
@@ -167,12 +168,12 @@ class MultiAgentCriticLoop(dspy.Module):
         )
 
     def _roles(self, settings: Settings) -> loop.Roles:
-        roles = audits.roles_for(settings)
-        conduct, critic, reviser = roles.conduct, self.critic_agent, self.revision_agent
+        roles = build_roles(settings)
+        control, critic, reviser = roles.control, self.critic_agent, self.revision_agent
         return dataclasses.replace(
             roles,
-            critic=DspyCritic(critic, critic.for_run(conduct), conduct, critic.judged_by),
-            reviser=DspyReviser(reviser, reviser.for_run(conduct), conduct, reviser.judged_by),
+            critic=DspyCritic(critic, critic.for_run(control), control, critic.judged_by),
+            reviser=DspyReviser(reviser, reviser.for_run(control), control, reviser.judged_by),
             models=roles.models | {"critic": critic.model, "reviser": reviser.model},
             prompts=roles.prompts | {"critic": critic.version, "reviser": reviser.version},
             waits=True,

@@ -58,7 +58,7 @@ class Compiled:
         lm = engine.language_model(model, self.recorded, temperature=heat)
         fill = roles.DspyCritic if self.program.role == "critic" else roles.DspyReviser
         judged_by = JudgedBy(model=self.string, version=self.recorded)
-        return fill(agent, lm, model.conduct, judged_by, traced=False)
+        return fill(agent, lm, model.control, judged_by, traced=False)
 
 
 @dataclass(frozen=True)

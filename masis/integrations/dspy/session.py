@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-from masis.audit.run_control import Conduct
+from masis.audit.run_control import RunControl
 from masis.errors import SettingsError
 from masis.integrations.dspy.agents import CriticAgent
 from masis.integrations.dspy.engine import Stopped, language_model
@@ -71,18 +71,18 @@ class Session:
     stopping: Callable[[], bool] = lambda: False
     watch: Callable[[Watched], None] = lambda seen: None
     doing: str = ""
-    conduct: Conduct = field(default_factory=Conduct)
+    control: RunControl = field(default_factory=RunControl)
     _lock: threading.RLock = field(default_factory=threading.RLock)
     _under_way: int = 0
 
     def __post_init__(self) -> None:
         self.base = self.base.model_copy(update={"call_deadline_s": max(self.base.call_deadline_s, 60.0)})
-        self.conduct.call_s = self.base.call_deadline_s
-        model = registry.asker(self.plan.model, self.plan.role, self.conduct, self.base)
+        self.control.budget.call_s = self.base.call_deadline_s
+        model = registry.asker(self.plan.model, self.plan.role, self.control, self.base)
         if self.plan.max_cost is not None and model.price is None:
             raise SettingsError(f"--max-cost: no price is known for {model.name}. Give one in masis.toml.")
         self.model_name, self.lm = model.name, self._lm(model, CriticAgent.temperature)
-        writer = registry.asker(self.plan.teacher or self.plan.model, self.plan.role, self.conduct, self.base)
+        writer = registry.asker(self.plan.teacher or self.plan.model, self.plan.role, self.control, self.base)
         self.teacher_lm = self._lm(writer, CriticAgent.temperature) if self.plan.teacher else self.lm
         self.writer_lm = self._lm(writer, 1.0)
         self.concurrency = max(1, model.limiter.most)
@@ -97,7 +97,7 @@ class Session:
     @property
     def usage(self) -> Usage:
         """What was spent so far."""
-        return Usage.of(self.conduct.calls_since())
+        return Usage.of(self.control.calls.since())
 
     @contextlib.contextmanager
     def _turn(self) -> Iterator[None]:
@@ -115,7 +115,7 @@ class Session:
         spent = self.usage
         self.watch(Watched(self.doing, spent.calls, spent.prompt_tokens + spent.completion_tokens, spent.cost_usd))
         if self.stopping():
-            self.conduct.stop()
+            self.control.cancellation.cancel()
             raise Stopped("a person asked to stop")
         cost = spent.cost_usd or 0.0
         soon = self._under_way * cost / max(1, spent.calls)

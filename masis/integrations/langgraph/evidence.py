@@ -15,7 +15,8 @@ from typing import Annotated, Any, TypeAlias, TypedDict
 from langchain_core.runnables import Runnable, RunnableLambda
 from langgraph.graph import END, START, StateGraph
 
-from masis.audit.run_control import Conduct, begun
+from masis.audit.concurrency import start_in_thread
+from masis.audit.run_control import RunBudget, RunControl
 from masis.errors import InputError, RetrievalFailed
 from masis.integrations.langgraph.reading import abstracts_by_id, given, text_of
 from masis.integrations.langgraph.state import EvidenceList, Metrics, Trace, appended
@@ -126,7 +127,7 @@ def retriever_node(retrievers: Sequence[Source], settings: Settings | None = Non
     settings = settings or Settings()
     sources = [retriever_of(each) for each in retrievers]
 
-    def retrieve(state: Any, conduct: Conduct) -> Json:
+    def retrieve(state: Any, control: RunControl) -> Json:
         question = text_of(state, "user_query")
         known = _abstracts(state)
         tried = [Query.model_validate(each) for each in given(state, "queries", ())]
@@ -146,7 +147,7 @@ def retriever_node(retrievers: Sequence[Source], settings: Settings | None = Non
 
 
 def evidence_critic_node(
-    settings: Settings | None = None, graders: Callable[[Settings, Conduct], Grader] = grader_for
+    settings: Settings | None = None, graders: Callable[[Settings, RunControl], Grader] = grader_for
 ) -> Runnable[Any, Any]:
     """A node that grades what was retrieved and decides: sufficient, or retrieve more.
 
@@ -156,17 +157,17 @@ def evidence_critic_node(
     the graph, for a grader that can't be asked.
     """
     settings = settings or Settings()
-    graders(settings, Conduct())  # says now what is wrong with it
+    graders(settings, RunControl())  # says now what is wrong with it
     thresholds = ruling.thresholds_of(settings)
 
-    def decide(state: Any, conduct: Conduct) -> Json:
+    def decide(state: Any, control: RunControl) -> Json:
         began = time.perf_counter()
         question, number = text_of(state, "user_query"), int(given(state, "rounds", 0))
         abstracts = _abstracts(state)
         known = {key: Grade.model_validate(each) for key, each in given(state, "grades", {}).items()}
         asked = [abstracts[each] for each in given(state, "retrieved", list(abstracts)) if each in abstracts]
         grades, decided = evaluate(
-            question, asked, number, grader=graders(settings, conduct), thresholds=thresholds, known=known
+            question, asked, number, grader=graders(settings, control), thresholds=thresholds, known=known
         )
         known |= {grade.abstract_id: grade for grade in grades}
         by_advice = {
@@ -211,7 +212,7 @@ def evidence_critic_node(
 def evidence_graph(
     retrievers: Sequence[Source],
     settings: Settings | None = None,
-    graders: Callable[[Settings, Conduct], Grader] = grader_for,
+    graders: Callable[[Settings, RunControl], Grader] = grader_for,
 ) -> Any:
     """The two nodes as a compiled graph that retrieves until the evidence suffices, or the limit of rounds is reached.
 
@@ -234,20 +235,20 @@ def evidence_graph(
     return graph.compile()
 
 
-def _node(name: str, work: Callable[[Any, Conduct], Json], settings: Settings) -> Runnable[Any, Any]:
+def _node(name: str, work: Callable[[Any, RunControl], Json], settings: Settings) -> Runnable[Any, Any]:
     """The work as a node for sync and async graphs; once its task is cancelled, no further call is made."""
 
-    def conduct() -> Conduct:
-        return Conduct(call_s=settings.call_deadline_s)
+    def control() -> RunControl:
+        return RunControl(RunBudget(call_s=settings.call_deadline_s))
 
     async def unsync(state: Any) -> Json:
-        under_way = conduct()
+        under_way = control()
         try:
-            return await asyncio.wrap_future(begun(lambda: work(state, under_way), name))
+            return await asyncio.wrap_future(start_in_thread(lambda: work(state, under_way), name))
         finally:
-            under_way.stop()
+            under_way.cancellation.cancel()
 
-    return RunnableLambda(lambda state: work(state, conduct()), unsync, name=name)
+    return RunnableLambda(lambda state: work(state, control()), unsync, name=name)
 
 
 def _queries(

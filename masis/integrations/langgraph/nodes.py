@@ -14,9 +14,10 @@ from typing import Any
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langgraph.config import get_stream_writer
 
-from masis.api import audits, stepwise
+from masis.api import stepwise
+from masis.api.roles import check_models
 from masis.audit import step_events
-from masis.audit.run_control import begun
+from masis.audit.concurrency import start_in_thread
 from masis.integrations.langgraph.reading import case_of, evidence_of, given, run_of, same_case, text_of
 from masis.schema.audit import Critique
 from masis.schema.case import Case
@@ -102,7 +103,7 @@ def synthesizer_node(settings: Settings | None = None) -> Runnable[Any, Any]:
 
 def _checked(settings: Settings | None) -> Settings:
     settings = settings or Settings()
-    audits.check_models(settings)
+    check_models(settings)
     return settings
 
 
@@ -118,7 +119,7 @@ def _node(name: str, work: Work) -> Runnable[Any, Any]:
     async def unsync(state: Any, config: RunnableConfig) -> Json:
         stop, tell = threading.Event(), _teller()
         try:
-            done = begun(lambda: work(state, _thread(config), tell, stop.is_set), name)
+            done = start_in_thread(lambda: work(state, _thread(config), tell, stop.is_set), name)
             return await asyncio.wrap_future(done)
         finally:
             stop.set()
@@ -210,16 +211,18 @@ def _judged_apart(
         judged_by=stepwise.HOST,
     )
     run = stepwise.audit_once(case, settings, critique=critique, on_event=tell, cancelled=cancelled)
-    run = stepwise.evaluate_once(case, stepwise.told_too(run, found), settings, on_event=tell, cancelled=cancelled)
+    run = stepwise.evaluate_once(
+        case, stepwise.with_external_findings(run, found), settings, on_event=tell, cancelled=cancelled
+    )
     return _scored(run.iterations[-1], _ms_since(began))
 
 
-def _found(state: Any, answer: str) -> stepwise.Found:
+def _found(state: Any, answer: str) -> stepwise.ExternalFindings:
     """What the critic told of the citations; nothing where that was told of another answer."""
     told = given(state, "metrics", {}).get("last_citation_audit") or {}
     if told.get("answer_digest") not in (None, _digest(answer)):
-        return stepwise.Found()
-    return stepwise.Found(
+        return stepwise.ExternalFindings()
+    return stepwise.ExternalFindings(
         tuple(map(str, told.get("invalid_citations") or ())),
         int(told.get("uncited_claim_count") or 0),
         bool(told.get("hallucination_detected") or given(state, "critique", {}).get("hallucination_detected")),

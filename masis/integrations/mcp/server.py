@@ -15,7 +15,7 @@ from mcp.server import Server, ServerRequestContext
 from mcp.shared.exceptions import MCPError
 
 from masis import version
-from masis.api import audits
+from masis.api.roles import calls_at_once, uses_models
 from masis.errors import MasisError
 from masis.integrations.mcp import arguments, prompts, resources
 from masis.integrations.mcp.quoting import NOTICE, named, quoted_json
@@ -226,6 +226,6 @@ def audits_at_once(workbench: Workbench) -> int:
     """How many audits to have under way: offline two (they compete for the processor), with models as many as calls
     may go out at once, and at least four, since each waits most of its time.
     """
-    if not audits.uses_models(workbench.settings):
+    if not uses_models(workbench.settings):
         return 2
-    return max(4, audits.calls_at_once(workbench.settings))
+    return max(4, calls_at_once(workbench.settings))

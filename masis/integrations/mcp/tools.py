@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from masis.api import audits
+from masis.api.roles import uses_models
 from masis.integrations.mcp import arguments, reports
 from masis.integrations.mcp.arguments import Arguments, input_schema, tidied
 from masis.integrations.mcp.tool_handlers import Desk, Watch
@@ -45,7 +45,7 @@ class Tool:
             "read_only_hint": not self.writes,
             "destructive_hint": False,
             "idempotent_hint": not self.writes,  # run_audit makes one run, but with again a further one
-            "open_world_hint": self.asks_models and audits.uses_models(settings),
+            "open_world_hint": self.asks_models and uses_models(settings),
         }
 
     def result(self, found: BaseModel) -> dict[str, Any]:

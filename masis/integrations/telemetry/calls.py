@@ -77,37 +77,37 @@ def _of(operation: str, model: str | None) -> Attributes:
 class CallSpan:
     """A call to a model, with all its tries."""
 
-    def __init__(self, tracer: Tracer, instruments: Instruments, texts: bool, what: observation.CallBegins) -> None:
+    def __init__(self, tracer: Tracer, instruments: Instruments, texts: bool, start: observation.CallStart) -> None:
         self.instruments, self.texts = instruments, texts
         self.conventional: dict[str, Any] = {
             names.OPERATION: "chat",
-            names.PROVIDER: names.provider_name(what.provider),
-            names.REQUEST_MODEL: what.model,
+            names.PROVIDER: names.provider_name(start.provider),
+            names.REQUEST_MODEL: start.model,
         }
         attributes = self.conventional | {
-            names.MAX_TOKENS: what.max_tokens,
-            names.TEMPERATURE: what.temperature,
-            names.PROMPT_NAME: what.prompt,
-            "masis.role": what.role,
-            "masis.step": what.step,
-            "masis.iteration": what.iteration,
+            names.MAX_TOKENS: start.max_tokens,
+            names.TEMPERATURE: start.temperature,
+            names.PROMPT_NAME: start.prompt,
+            "masis.role": start.role,
+            "masis.step": start.step,
+            "masis.iteration": start.iteration,
         }
-        self.call = CurrentSpan(tracer, f"chat {what.model}", attributes, SpanKind.CLIENT)
+        self.call = CurrentSpan(tracer, f"chat {start.model}", attributes, SpanKind.CLIENT)
         self.replies: list[str] = []
         if texts:
             self.call.put(
                 {
-                    names.SYSTEM_INSTRUCTIONS: json.dumps([{"type": "text", "content": what.system}]),
-                    names.INPUT_MESSAGES: _messages("user", what.question),
+                    names.SYSTEM_INSTRUCTIONS: json.dumps([{"type": "text", "content": start.system}]),
+                    names.INPUT_MESSAGES: _messages("user", start.question),
                 }
             )
 
-    def told(self, event: observation.Told) -> None:
+    def on_event(self, event: observation.Event) -> None:
         """A reply came; it is kept where texts are asked for."""
         if self.texts and isinstance(event, observation.Replied):
             self.replies.append(event.text)
 
-    def ended(self, result: observation.Result | None, error: BaseException | None) -> None:
+    def on_end(self, result: observation.Result | None, error: BaseException | None) -> None:
         """The call is over: what it took goes onto the span and into the metrics."""
         try:
             if isinstance(result, ModelCall):

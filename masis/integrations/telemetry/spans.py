@@ -1,4 +1,4 @@
-"""Spans: what is under way as OpenTelemetry sees it, told by ``masis.observers.observation``.
+"""Spans: what is under way as OpenTelemetry sees it, as ``masis.observers.observation`` reports it.
 
     caller's span > invoke_workflow audit > iteration > invoke_agent critic > chat gpt-4o
 
@@ -31,24 +31,24 @@ LONGEST_ID = 200
 
 
 class Spans:
-    """The watcher that makes spans and records metrics."""
+    """The observer that makes spans and records metrics."""
 
     def __init__(self, tracers: TracerProvider | None, meters: MeterProvider | None, *, texts: bool = False) -> None:
         self.tracer = (tracers or trace.get_tracer_provider()).get_tracer(SCOPE, version.APP)
         self.instruments = Instruments((meters or get_meter_provider()).get_meter(SCOPE, version.APP))
         self.texts = texts
 
-    def begins(self, what: observation.Begins) -> observation.Watch:
-        """A span begins, and is the current one until it has ended."""
-        match what:
-            case observation.AuditBegins():
-                return _Audit(self, what)
-            case observation.CallBegins():
-                return CallSpan(self.tracer, self.instruments, self.texts, what)
-            case observation.DraftBegins():
-                return _Draft(self, what)
-            case observation.ScreeningBegins():
-                return _Screening(self, what)
+    def on_start(self, start: observation.Start) -> observation.Listener:
+        """Begin a span, which is the current one until it has ended."""
+        match start:
+            case observation.AuditStart():
+                return _Audit(self, start)
+            case observation.CallStart():
+                return CallSpan(self.tracer, self.instruments, self.texts, start)
+            case observation.DraftStart():
+                return _Draft(self, start)
+            case observation.ScreeningStart():
+                return _Screening(self, start)
 
 
 def _workflow(name: str) -> tuple[str, dict[str, Any]]:
@@ -58,18 +58,18 @@ def _workflow(name: str) -> tuple[str, dict[str, Any]]:
 class _Audit:
     """A run, with its iterations and their steps."""
 
-    def __init__(self, spans: Spans, what: observation.AuditBegins) -> None:
-        self.spans, self.what = spans, what
+    def __init__(self, spans: Spans, start: observation.AuditStart) -> None:
+        self.spans, self.start = spans, start
         name, attributes = _workflow("audit")
-        self.run = CurrentSpan(spans.tracer, name, {**attributes, "masis.operation": what.operation})
-        if spans.texts and what.case is not None:
-            self.run.put({"masis.question": what.case.query, "masis.answer": what.case.answer})
+        self.run = CurrentSpan(spans.tracer, name, {**attributes, "masis.operation": start.operation})
+        if spans.texts and start.case is not None:
+            self.run.put({"masis.question": start.case.query, "masis.answer": start.case.answer})
         self.iteration: CurrentSpan | None = None
         self.step: CurrentSpan | None = None
         self.models: dict[str, str] = {}
         self.number: int | None = None
 
-    def told(self, event: observation.Told) -> None:
+    def on_event(self, event: observation.Event) -> None:
         if not isinstance(event, Event):
             return
         match event.kind:
@@ -159,7 +159,7 @@ class _Audit:
             self.iteration.end()
             self.iteration, self.number = None, None
 
-    def ended(self, result: observation.Result | None, error: BaseException | None) -> None:
+    def on_end(self, result: observation.Result | None, error: BaseException | None) -> None:
         if error is not None and self.step is not None:
             self.step.failed(type(error).__name__)
         self._end_step()
@@ -192,23 +192,23 @@ class _Audit:
         if run.termination_reason == "error":
             codes = [warning.code for warning in run.warnings if warning.code is not None]
             self.run.failed(codes[-1] if codes else "error")
-        self.spans.instruments.run(run_metrics.of_run(run), run.models, self.what.operation)
+        self.spans.instruments.run(run_metrics.of_run(run), run.models, self.start.operation)
 
 
 class _Draft:
     """The critique of a draft."""
 
-    def __init__(self, spans: Spans, what: observation.DraftBegins) -> None:
+    def __init__(self, spans: Spans, start: observation.DraftStart) -> None:
         self.spans = spans
         name, attributes = _workflow("critique_draft")
-        self.draft = CurrentSpan(spans.tracer, name, {**attributes, "masis.sources": what.sources})
+        self.draft = CurrentSpan(spans.tracer, name, {**attributes, "masis.sources": start.sources})
         if spans.texts:
-            self.draft.put({"masis.question": what.query, "masis.answer": what.draft})
+            self.draft.put({"masis.question": start.query, "masis.answer": start.draft})
 
-    def told(self, event: observation.Told) -> None:
+    def on_event(self, event: observation.Event) -> None:
         """The audit within it has spans of its own."""
 
-    def ended(self, result: observation.Result | None, error: BaseException | None) -> None:
+    def on_end(self, result: observation.Result | None, error: BaseException | None) -> None:
         try:
             if isinstance(result, CritiqueResult):
                 found = run_metrics.of_draft(result)
@@ -231,13 +231,13 @@ class _Draft:
 class _Screening:
     """A screening, with its rounds."""
 
-    def __init__(self, spans: Spans, what: observation.ScreeningBegins) -> None:
+    def __init__(self, spans: Spans, start: observation.ScreeningStart) -> None:
         self.spans = spans
         name, attributes = _workflow("screen_abstracts")
         self.screening = CurrentSpan(spans.tracer, name, attributes)
         self.round: CurrentSpan | None = None
 
-    def told(self, event: observation.Told) -> None:
+    def on_event(self, event: observation.Event) -> None:
         if not isinstance(event, ScreeningEvent):
             return
         match event.kind:
@@ -260,7 +260,7 @@ class _Screening:
             self.round.end()
             self.round = None
 
-    def ended(self, result: observation.Result | None, error: BaseException | None) -> None:
+    def on_end(self, result: observation.Result | None, error: BaseException | None) -> None:
         self._end_round()
         if isinstance(result, Screening):
             self.screening.put(

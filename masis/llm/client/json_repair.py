@@ -33,11 +33,11 @@ _WORDS: dict[str, Any] = {
 _JSON_WORDS = ("true", "false", "null", "NaN", "Infinity", "-Infinity")
 
 
-class NotAsWritten(ValueError):
+class RepairRefused(ValueError):
     """The text does not say this; the message says at which kind of place, without quoting it."""
 
 
-class Borne(NamedTuple):
+class VerifiedRepair(NamedTuple):
     """The value with the types that the text gives it, where it ends there, and what had to be overlooked."""
 
     value: dict[str, Any]
@@ -45,10 +45,10 @@ class Borne(NamedTuple):
     repairs: tuple[str, ...]
 
 
-def borne_out(
+def verify_repair(
     proposed: dict[str, Any], text: str, start: int, names: Iterable[str] = (), words: Iterable[str] = ()
-) -> Borne:
-    """What ``text[start:]`` says, where it is what was proposed. Raises NotAsWritten.
+) -> VerifiedRepair:
+    """What ``text[start:]`` says, where it is what was proposed. Raises RepairRefused.
 
     ``names`` are the fields of the record and of those in it: a text value that seems to hold one of them, with a
     colon, after a quote that nothing escapes, may have swallowed the field. ``words`` are those that may stand without
@@ -56,7 +56,7 @@ def borne_out(
     """
     walk = _Walk(text, start, names, words)
     value = walk.object(proposed, outermost=True)
-    return Borne(value, walk.at, tuple(dict.fromkeys(walk.repairs)))
+    return VerifiedRepair(value, walk.at, tuple(dict.fromkeys(walk.repairs)))
 
 
 class _Walk:
@@ -76,7 +76,7 @@ class _Walk:
         made: dict[str, Any] = {}
         for number, (key, value) in enumerate(proposed.items()):
             if not isinstance(key, str):
-                raise NotAsWritten("a field without a name")
+                raise RepairRefused("a field without a name")
             if number:
                 self._comma()
             self._key(key)
@@ -118,7 +118,7 @@ class _Walk:
     def _take(self, sign: str) -> None:
         self._blank()
         if not self.text.startswith(sign, self.at):
-            raise NotAsWritten(f"there is no {sign!r} where one was read")
+            raise RepairRefused(f"there is no {sign!r} where one was read")
         self.at += 1
 
     def _comma(self) -> None:
@@ -141,7 +141,7 @@ class _Walk:
         if outermost and not self.text[self.closed : self.at].strip() and self.closed > 0 and not self._rest():
             self.repairs.append("a missing last brace")
             return
-        raise NotAsWritten(f"there is no {sign!r} where one was read")
+        raise RepairRefused(f"there is no {sign!r} where one was read")
 
     def _rest(self) -> str:
         """What follows, less the fence that may close the reply."""
@@ -153,7 +153,7 @@ class _Walk:
         if opened is None:
             bare = _BARE_KEY.match(self.text, self.at)
             if bare is None or bare.group() != key:
-                raise NotAsWritten("a field is not where it was read")
+                raise RepairRefused("a field is not where it was read")
             self.repairs.append("a name without quotes")
             self.at = bare.end()
             return
@@ -174,13 +174,13 @@ class _Walk:
             taken = self._escaped(sign)
             if not taken:
                 if not self.text.startswith(sign, self.at):
-                    raise NotAsWritten("a text differs from what was read")
+                    raise RepairRefused("a text differs from what was read")
                 taken = 1
                 unescaped += sign == quote[0]
                 broken = broken or sign < " "
             self.at += taken
         if not self.text.startswith(quote, self.at):
-            raise NotAsWritten("a text goes on, or breaks off")
+            raise RepairRefused("a text goes on, or breaks off")
         self.at += len(quote)
         if quote != '"':
             self.repairs.append("quotes of another kind")
@@ -188,7 +188,7 @@ class _Walk:
             self.repairs.append("a line break in a text")
         if unescaped:
             if unescaped % 2:
-                raise NotAsWritten("a quote opens or closes a text that is not there")
+                raise RepairRefused("a quote opens or closes a text that is not there")
             self._surely_one(proposed)
             self.repairs.append("a quote in a text")
 
@@ -210,13 +210,13 @@ class _Walk:
 
     def _surely_one(self, proposed: str) -> None:
         if _RUN_TOGETHER.search(proposed) or (self.field and self.field.search(proposed)):
-            raise NotAsWritten("a text may have swallowed what follows it")
+            raise RepairRefused("a text may have swallowed what follows it")
 
     def _bare(self, proposed: str) -> Any:
         """A word without quotes, up to the next sign of the form: a literal, or one that the record has to know."""
         found = _BARE.match(self.text, self.at)
         if found is None or found.group().strip() != proposed:
-            raise NotAsWritten("a word is not where it was read")
+            raise RepairRefused("a word is not where it was read")
         self.at += len(proposed)
         self._ends()
         if proposed.lower() in _WORDS:
@@ -224,7 +224,7 @@ class _Walk:
                 self.repairs.append("a word of another language")
             return _WORDS[proposed.lower()]
         if proposed not in self.words:
-            raise NotAsWritten("a word that is not known stands without quotes")
+            raise RepairRefused("a word that is not known stands without quotes")
         self.repairs.append("a word without quotes")
         return proposed
 
@@ -232,7 +232,7 @@ class _Walk:
         found = _BARE_KEY.match(self.text, self.at)
         word = found.group() if found else ""
         if word.lower() not in _WORDS or _WORDS[word.lower()] is not proposed:
-            raise NotAsWritten("a word is not where it was read")
+            raise RepairRefused("a word is not where it was read")
         self.at += len(word)
         self._ends()
         if word not in _JSON_WORDS:
@@ -246,7 +246,7 @@ class _Walk:
         except (OverflowError, ValueError, TypeError):
             same = False
         if found is None or not same:
-            raise NotAsWritten("a number differs from what was read")
+            raise RepairRefused("a number differs from what was read")
         self.at = found.end()
         self._ends()
         return proposed
@@ -256,7 +256,7 @@ class _Walk:
         at = self.at
         self._blank()
         if at == self.at and self.text[at : at + 1] not in (",", "}", "]"):
-            raise NotAsWritten("a word or a number goes on, or breaks off")
+            raise RepairRefused("a word or a number goes on, or breaks off")
         follows = self.text[self.at : self.at + 1]
         if follows not in (",", "}", "]") and "\n" not in self.text[at : self.at]:
-            raise NotAsWritten("a word or a number goes on, or breaks off")
+            raise RepairRefused("a word or a number goes on, or breaks off")

@@ -1,7 +1,7 @@
 """A model in a role: asks until there is a reply that can be read, or no more to be done.
 
 The only place that waits for a turn, tries again, asks in another form, keeps to deadlines and counts (DESIGN.md, 4.3;
-``specs/critic-loop.md``, REQ-CRITIC-032). A provider makes one try; what a run allows is its ``Conduct``'s to say.
+``specs/critic-loop.md``, REQ-CRITIC-032). A provider makes one try; what a run allows is its ``RunControl``'s to say.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from typing import Generic, TypeVar
 from pydantic import BaseModel
 
 from masis.audit.output_validation import Rescued
-from masis.audit.run_control import Conduct
+from masis.audit.run_control import RunControl
 from masis.errors import BadReply, ProviderFailed, StepError
 from masis.llm.client import schemas, shared_schema
 from masis.llm.client.limits import Limiter
 from masis.llm.client.reply_parsing import Unreadable, read, validated
-from masis.llm.client.server_capabilities import Habits
+from masis.llm.client.server_capabilities import ServerCapabilities
 from masis.llm.prices import cost
 from masis.llm.providers.base import Call, Provider, Reply, Tokens, Trouble, TryFailed, whole_characters
 from masis.llm.roles.prompting import Prompt
@@ -73,10 +73,10 @@ class Model:
     name: str
     model: str
     role: str
-    conduct: Conduct
+    control: RunControl
     provider: Provider
     limiter: Limiter
-    habits: Habits
+    capabilities: ServerCapabilities
     retries: Retries = field(default_factory=Retries)
     price: Price | None = None
     rescue: Callable[[str, type[BaseModel]], Rescued | None] = lambda text, shape: None
@@ -120,30 +120,30 @@ class _Asking(Generic[R]):
     def __init__(
         self, model: Model, prompt: Prompt, shape: type[R], max_tokens: int, temperature: float | None
     ) -> None:
-        self.model, self.conduct, self.shape = model, model.conduct, shape
+        self.model, self.control, self.shape = model, model.control, shape
         self.prompt = Prompt(*(whole_characters(part) for part in prompt))
         self.max_tokens, self.temperature = max_tokens, temperature
-        self.began = self.conduct.seconds()
+        self.began = self.control.budget.seconds()
         self.until: float | None = None
         self.tries = self.retries = 0
         self.tokens = Tokens()
-        self.mode: ReplyMode = model.habits.mode
+        self.mode: ReplyMode = model.capabilities.mode
         self.answered_by: str | None = None
         self.failed: TryFailed | None = None
         self.unread = ""
         self.asked_once_more = False
         self.repaired: tuple[str, ...] = ()
-        self.under_way = observation.Watched()
+        self.under_way = observation.Observation()
 
     def run(self) -> R:
         """Try until there is a reply that can be read, or a reason to stop."""
-        with observation.watched(self._begins()) as self.under_way:
+        with observation.observe(self._begins()) as self.under_way:
             return self._answered()
 
-    def _begins(self) -> observation.CallBegins:
+    def _begins(self) -> observation.CallStart:
         provider, _, _ = self.model.name.partition(":")
-        place = self.conduct.place
-        return observation.CallBegins(
+        place = self.control.calls.place
+        return observation.CallStart(
             provider=provider,
             model=self.model.model,
             role=self.model.role,
@@ -176,12 +176,12 @@ class _Asking(Generic[R]):
         raise self._error(outcome, f"{self.model.name}: {why}") from self.failed
 
     def _next_call(self) -> Call:
-        habits, correction = self.model.habits, ""
-        self.mode = "text" if self.shape is Words else habits.mode
+        capabilities, correction = self.model.capabilities, ""
+        self.mode = "text" if self.shape is Words else capabilities.mode
         if self.unread:
-            self.mode = habits.plainer_if_unproven(self.mode)
+            self.mode = capabilities.plainer_if_unproven(self.mode)
             correction = f"A reply before this one could not be read: {self.unread}. Keep to the form asked for."
-        common = self.mode == "json_schema" and shared_schema.pays(self.prompt, self.shape)
+        common = self.mode == "json_schema" and shared_schema.worthwhile(self.prompt, self.shape)
         return Call(
             self.model.model,
             shared_schema.asked_in(self.prompt, self.shape) if common else self.prompt,
@@ -190,8 +190,8 @@ class _Asking(Generic[R]):
             self.max_tokens,
             self.temperature,
             self._left_s(),
-            habits.without,
-            habits.room,
+            capabilities.without,
+            capabilities.room,
             correction,
         )
 
@@ -201,7 +201,7 @@ class _Asking(Generic[R]):
         try:
             self._may_go_on()
             if self.until is None:
-                self.until = self.conduct.seconds() + self.conduct.left_s()
+                self.until = self.control.budget.seconds() + self.control.budget.left_s()
             self.tries += 1
             if self.model.log_texts:
                 log.debug("%s is asked: %s", self.model.name, "\n\n".join((*self.prompt[:2], call.task())))
@@ -209,7 +209,7 @@ class _Asking(Generic[R]):
         finally:
             self.model.limiter.give()
         self._spend(reply.answered_by, reply.tokens)
-        self.under_way.tell(observation.Replied(reply.text))
+        self.under_way.emit(observation.Replied(reply.text))
         if self.model.log_texts:
             log.debug("%s replies: %s", self.model.name, reply.text[:RAW_KEPT])
         return reply
@@ -218,29 +218,29 @@ class _Asking(Generic[R]):
         """Time spent in the queue is taken from no deadline."""
         if self.model.limiter.take_at_once():
             return
-        began = self.conduct.seconds()
-        with self.conduct.queued():
-            taken = self.model.limiter.take(lambda: not self.conduct.stopped)
+        began = self.control.budget.seconds()
+        with self.control.budget.queued():
+            taken = self.model.limiter.take(lambda: not self.control.cancellation.cancelled)
         if self.until is not None:
-            self.until += self.conduct.seconds() - began
+            self.until += self.control.budget.seconds() - began
         if not taken:
             raise _Stop("stopped", "stopped before it was asked")
 
     def _read(self, reply: Reply, call: Call) -> R:
-        habits = self.model.habits
+        capabilities = self.model.capabilities
         if self.shape is Words:
             return self.shape(text=reply.text)
         try:
             common = call.schema is schemas.of(shared_schema.CommonReply)
             answer = shared_schema.read_from(reply.text, self.shape) if common else read(reply.text, self.shape)
         except Unreadable as error:
-            habits.read_badly(call.mode)
+            capabilities.read_badly(call.mode)
             if (mended := self._mended(reply.text, common)) is not None:
                 return mended
             self.unread = str(error)
             failed = TryFailed("malformed", self.unread, raw=reply.text)
         else:
-            if changed := habits.read_well(call.mode):
+            if changed := capabilities.read_well(call.mode):
                 self._tell_again(changed, "malformed", 0.0)
             return answer
         raise failed
@@ -262,7 +262,7 @@ class _Asking(Generic[R]):
         self.repaired = found.repairs
         words = ", ".join(found.repairs)
         log.warning("%s %s: a reply was mended: %s", self.model.role, self.model.name, words)
-        self.conduct.tell(
+        self.control.calls.emit(
             "call_repaired",
             f"{self.model.role}: the reply was mended before it was read: {words}",
             role=self.model.role,
@@ -273,7 +273,7 @@ class _Asking(Generic[R]):
 
     def _before_next(self, failed: TryFailed, call: Call) -> None:
         """Get ready for another try, or stop."""
-        learned = self.model.habits.learn(failed, call)
+        learned = self.model.capabilities.learn(failed, call)
         if learned is not None:  # asking in another form is no retry of the same
             if learned:
                 self._tell_again(learned, failed.trouble, 0.0)
@@ -293,18 +293,18 @@ class _Asking(Generic[R]):
         if wait_s >= self._left_s():
             raise _Stop("out_of_time", f"{failed.message}; no time is left to wait {wait_s:.1f} s and try again")
         self._tell_again(f"{failed.message}; trying again in {wait_s:.1f} s", failed.trouble, wait_s)
-        if not self.conduct.pause(wait_s):
+        if not self.control.cancellation.pause(wait_s):
             raise _Stop("stopped", f"stopped while it waited to try again: {failed.message}")
 
     def _may_go_on(self) -> None:
-        if self.conduct.stopped:
+        if self.control.cancellation.cancelled:
             raise _Stop("stopped", "stopped before it was asked")
         if self._left_s() <= 0:
             raise _Stop("out_of_time", self.failed.message if self.failed else "no time was left to ask")
 
     def _left_s(self) -> float:
         """Seconds left for all tries together; they count from the first turn on."""
-        return self.conduct.left_s() if self.until is None else self.until - self.conduct.seconds()
+        return self.control.budget.left_s() if self.until is None else self.until - self.control.budget.seconds()
 
     def _spend(self, answered_by: str | None, tokens: Tokens) -> None:
         self.answered_by = answered_by or self.answered_by
@@ -314,7 +314,7 @@ class _Asking(Generic[R]):
         model = self.model
         told = {"event": "try_failed", "role": model.role, "model": model.name, "tries": self.tries, "trouble": trouble}
         log.warning("%s %s: try %d: %s", model.role, model.name, self.tries, trouble, extra={"fields": told})
-        self.conduct.tell(
+        self.control.calls.emit(
             "call_retried",
             f"{model.role}: {message}",
             role=model.role,
@@ -325,7 +325,7 @@ class _Asking(Generic[R]):
         )
 
     def _record(self, outcome: CallOutcome, error: str) -> None:
-        model, place = self.model, self.conduct.place
+        model, place = self.model, self.control.calls.place
         call = ModelCall(
             role=model.role,
             step=place.step,
@@ -336,7 +336,7 @@ class _Asking(Generic[R]):
             mode=self.mode,
             outcome=outcome,
             tries=self.tries,
-            ms=(self.conduct.seconds() - self.began) * 1000,
+            ms=(self.control.budget.seconds() - self.began) * 1000,
             prompt_tokens=self.tokens.prompt,
             cached_tokens=self.tokens.cached,
             completion_tokens=self.tokens.completion,
@@ -344,7 +344,7 @@ class _Asking(Generic[R]):
             error=error,
             repaired=self.repaired,
         )
-        self.conduct.record(call)
+        self.control.calls.record(call)
         self.under_way.result = call
         log.info(
             "%s %s, %s: %s after %d %s, %.0f ms, %d + %d tokens",
@@ -352,7 +352,7 @@ class _Asking(Generic[R]):
             *self.tokens[::3],
             extra={"fields": {"event": "call_finished", **call.model_dump(mode="json", exclude={"error"})}},
         )
-        self.conduct.tell(
+        self.control.calls.emit(
             "call_finished",
             f"{model.role}: {outcome.replace('_', ' ')} in {call.ms / 1000:.1f} s",
             **call.model_dump(mode="json", exclude={"step", "iteration", "error"}),

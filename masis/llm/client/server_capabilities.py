@@ -25,7 +25,7 @@ MODES_IN_WORDS: dict[ReplyMode, str] = {
 }
 
 
-class Habits:
+class ServerCapabilities:
     """One model at one address. Safe to use from several threads; ``fixed`` is a mode that a person chose."""
 
     def __init__(self, modes: tuple[ReplyMode, ...], fixed: ReplyMode | None = None) -> None:
@@ -107,16 +107,12 @@ class Habits:
 
 
 _lock = threading.Lock()
-_known: dict[tuple[str, str, ReplyMode | None], Habits] = {}
+_known: dict[tuple[str, str, ReplyMode | None], ServerCapabilities] = {}
 
 
-def habits(address: str, model: str, modes: tuple[ReplyMode, ...], fixed: ReplyMode | None = None) -> Habits:
+def capabilities_of(
+    address: str, model: str, modes: tuple[ReplyMode, ...], fixed: ReplyMode | None = None
+) -> ServerCapabilities:
     """What is known of a model at an address, the same for all that ask it."""
     with _lock:
-        return _known.setdefault((address, model, fixed), Habits(modes, fixed))
-
-
-def forget() -> None:
-    """Know nothing any more: a server may have been replaced by another at the same address."""
-    with _lock:
-        _known.clear()
+        return _known.setdefault((address, model, fixed), ServerCapabilities(modes, fixed))

@@ -52,7 +52,7 @@ _FIELD: dict[type[BaseModel], str] = {
 }
 
 
-def pays(prompt: Prompt, shape: type[BaseModel]) -> bool:
+def worthwhile(prompt: Prompt, shape: type[BaseModel]) -> bool:
     """Whether a reply of this shape is better asked for in the common form."""
     return shape in _FIELD and len(prompt.shared) >= COMMON_FROM
 

@@ -44,7 +44,7 @@ class ModelCritic:
         most = min(TOKENS_MOST, TOKENS_LEAST + len(context.answer) // 2)
         try:
             reply = self.asker.ask(
-                prompt(context, self.asker.conduct.fence),
+                prompt(context, self.asker.control.fence),
                 CritiqueReply,
                 max_tokens=most,
                 temperature=self.temperature,

@@ -32,7 +32,7 @@ class ModelDrafter:
 
         Raises ProviderFailed where the provider failed, BadReply (CRITIC-ERR-001) where no answer came.
         """
-        asked = prompt(query, evidence, self.asker.conduct.fence)
+        asked = prompt(query, evidence, self.asker.control.fence)
         reply = self.asker.ask(asked, DraftReply, max_tokens=TOKENS_MOST, temperature=self.temperature)
         text = without_fences(reply.answer)
         if not text:

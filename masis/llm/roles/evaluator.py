@@ -43,7 +43,7 @@ class ModelEvaluator:
         """
         try:
             reply = self.asker.ask(
-                prompt(context, critique, self.settings, self.asker.conduct.fence),
+                prompt(context, critique, self.settings, self.asker.control.fence),
                 EvaluationReply,
                 max_tokens=TOKENS_MOST,
                 temperature=self.temperature,

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from pydantic import BaseModel
 
-from masis.audit.run_control import Conduct
+from masis.audit.run_control import RunControl
 from masis.schema.case import Evidence
 
 R = TypeVar("R", bound=BaseModel)
@@ -66,7 +66,7 @@ class Asker(Protocol):
         ...
 
     @property
-    def conduct(self) -> Conduct:
+    def control(self) -> RunControl:
         """The run's limits; its ``fence`` is the mark of all fences."""
         ...
 

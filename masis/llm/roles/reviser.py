@@ -46,7 +46,7 @@ class ModelReviser:
         most = min(TOKENS_MOST, TOKENS_LEAST + len(context.answer))
         try:
             reply = self.asker.ask(
-                prompt(context, critique, issues, self.asker.conduct.fence),
+                prompt(context, critique, issues, self.asker.control.fence),
                 RevisionReply,
                 max_tokens=most,
                 temperature=self.temperature,

@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 from masis.audit.assertions import asserts, citations_by_sentence, claim_within, sentence_claim
 from masis.audit.claims import Checked
+from masis.audit.concurrency import run_concurrently
 from masis.audit.quotes import Located, located
-from masis.audit.run_control import together
 from masis.audit.scores import normalised
 from masis.errors import StepError
 from masis.llm.roles.prompting import (
@@ -207,7 +207,7 @@ class ModelVerifier:
         known = Chunks(evidence)
         if not known.readable:
             return tuple(each.check for each in unverifiable(claims, self.asker.name))
-        parts = together(self._batches(claims, chunks(evidence), known))
+        parts = run_concurrently(self._batches(claims, chunks(evidence), known))
         return self._checks(claims, parts, known)
 
     def check(
@@ -221,7 +221,7 @@ class ModelVerifier:
         tasks = self._batches(claims, shared, known)
         if completeness:
             tasks.append(partial(self._missing, shared, answer, known))
-        parts = together(tasks)
+        parts = run_concurrently(tasks)
         checks = self._checks(claims, parts[: len(tasks) - completeness], known)
         if not completeness:
             return Checked(checks)
@@ -232,7 +232,7 @@ class ModelVerifier:
 
     def _ask_for_claims(self, text: str, query: str) -> tuple[Extracted, ...]:
         reply = self.asker.ask(
-            extract_prompt(text, query, self.asker.conduct.fence),
+            extract_prompt(text, query, self.asker.control.fence),
             ClaimsReply,
             max_tokens=min(EXTRACT_TOKENS_MOST, EXTRACT_TOKENS_LEAST + len(text)),
             temperature=EXTRACT_TEMPERATURE,
@@ -249,7 +249,7 @@ class ModelVerifier:
     def _verdicts(self, batch: Sequence[Claim], shared: Sequence[Section], known: Chunks) -> _Part:
         try:
             reply = self.asker.ask(
-                verify_prompt(batch, shared, self.asker.conduct.fence),
+                verify_prompt(batch, shared, self.asker.control.fence),
                 VerdictsReply,
                 max_tokens=VERIFY_TOKENS + VERIFY_TOKENS_A_CLAIM * len(batch),
                 temperature=VERIFY_TEMPERATURE,
@@ -266,7 +266,7 @@ class ModelVerifier:
 
     def _missing(self, shared: Sequence[Section], text: str, known: Chunks) -> _Part:
         reply = self.asker.ask(
-            completeness_prompt(text, shared, self.asker.conduct.fence),
+            completeness_prompt(text, shared, self.asker.control.fence),
             CompletenessReply,
             max_tokens=COMPLETENESS_TOKENS,
             temperature=COMPLETENESS_TEMPERATURE,

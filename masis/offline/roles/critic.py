@@ -20,6 +20,7 @@ from masis.offline.roles.reasoning import unsupported_conclusions
 from masis.schema.audit import ClaimCheck, JudgedBy, Measurement
 from masis.schema.base import Unscored
 from masis.schema.case import Severity
+from masis.schema.wording import counted
 
 UNSAFE = re.compile(
     r"""\b(?:
@@ -278,14 +279,10 @@ def _reasoning(
     checked: list[ClaimCheck] = [check for check in context.claims if check.support is not None]
     verified = sum(check.verified for check in checked)
     parts = [
-        f"{verified} of {_counted(len(checked), 'claim')} borne by the evidence (mean {grounded:.2f})",
+        f"{verified} of {counted(len(checked), 'claim')} borne by the evidence (mean {grounded:.2f})",
         f"{contradicted} contradicted, {baseless} without any ground",
-        _counted(len(context.citation_audit.invalid_citations), "fabricated reference"),
-        _counted(len(context.citation_audit.uncited_claims), "uncited sentence"),
-        _counted(len(objections), "further objection"),
+        counted(len(context.citation_audit.invalid_citations), "fabricated reference"),
+        counted(len(context.citation_audit.uncited_claims), "uncited sentence"),
+        counted(len(objections), "further objection"),
     ]
     return "; ".join(parts) + ". Measured by rules; no language model was involved."
-
-
-def _counted(count: int, one: str) -> str:
-    return f"{count} {one}" if count == 1 else f"{count} {one}s"

@@ -13,8 +13,8 @@ from typing import Annotated, Any, get_args
 
 from pydantic import BeforeValidator, WithJsonSchema
 
+from masis.audit.concurrency import run_concurrently
 from masis.audit.quotes import located
-from masis.audit.run_control import together
 from masis.audit.scores import normalised
 from masis.errors import BadReply, StepError
 from masis.llm.roles.prompting import Asker, Prompt, Section, compose, load, question
@@ -89,7 +89,7 @@ class ModelGrader:
     @property
     def usage(self) -> Usage:
         """What its calls took."""
-        calls = self.asker.conduct.calls_since()
+        calls = self.asker.control.calls.since()
         return Usage.of(call for call in calls if call.role == "grader" and call.model == self.asker.name)
 
     def grade(self, question: str, abstracts: Sequence[Abstract]) -> tuple[Grade, ...]:
@@ -97,7 +97,7 @@ class ModelGrader:
         lets them. One whose call failed is unscored.
         """
         about = asked_of(question)
-        found = together([self._task(question, abstract, about) for abstract in abstracts])
+        found = run_concurrently([self._task(question, abstract, about) for abstract in abstracts])
         return tuple(
             ungraded(abstract.id, self.judged_by, _why(each)) if isinstance(each, StepError) else each
             for abstract, each in zip(abstracts, found, strict=True)
@@ -108,7 +108,7 @@ class ModelGrader:
             if not (abstract.title.strip() or abstract.text.strip()):
                 return ungraded(abstract.id, self.judged_by, Unscored(reason="there is nothing to read"))
             reply = self.asker.ask(
-                prompt(asked, abstract, self.asker.conduct.fence),
+                prompt(asked, abstract, self.asker.control.fence),
                 GradeReply,
                 max_tokens=TOKENS_MOST,
                 temperature=self.temperature,

@@ -111,14 +111,14 @@ async def screen_async(work: Screened, on_event: Callable[[ScreeningEvent], None
 
     ``on_event`` is called in the event loop. A coroutine that is cancelled stops between two steps.
     """
-    with observation.watched(observation.ScreeningBegins()) as under_way:
+    with observation.observe(observation.ScreeningStart()) as under_way:
         while True:
             event, result = await asyncio.to_thread(_step, work)
             if result is not None:
                 under_way.result = result
                 return result
             if event is not None:
-                under_way.tell(event)
+                under_way.emit(event)
                 if on_event is not None:
                     on_event(event)
 
@@ -128,20 +128,6 @@ def _step(work: Screened) -> tuple[ScreeningEvent | None, Screening | None]:
         return next(work), None
     except StopIteration as finished:
         return None, finished.value
-
-
-def drained(work: Screened, on_event: Callable[[ScreeningEvent], None] | None = None) -> Screening:
-    """Let a screening run to its end, handing each event on."""
-    with observation.watched(observation.ScreeningBegins()) as under_way:
-        while True:
-            event, result = _step(work)
-            if result is not None:
-                under_way.result = result
-                return result
-            if event is not None:
-                under_way.tell(event)
-                if on_event is not None:
-                    on_event(event)
 
 
 class _Cancelled(Exception):

@@ -15,7 +15,8 @@ from urllib.parse import urlsplit
 
 from pydantic import ValidationError
 
-from masis.api.audits import addresses, audit_citations
+from masis.api.audits import audit_citations
+from masis.api.roles import addresses
 from masis.datasets.readers.explain import explain
 from masis.datasets.readers.pasted import Form, Pasted
 from masis.errors import InputError

@@ -7,7 +7,7 @@ from typing import Any
 
 import streamlit as st
 
-from masis.api.audits import asked_model, check_models, offered_models
+from masis.api.roles import asked_model, check_models, offered_models
 from masis.errors import InputError, MasisError, UnknownRecord
 from masis.schema.case import Case
 from masis.services import Workbench

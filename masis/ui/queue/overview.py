@@ -7,7 +7,7 @@ from typing import Any
 
 import streamlit as st
 
-from masis.api.audits import estimate, uses_models
+from masis.api.roles import estimate, uses_models
 from masis.errors import MasisError, UnknownRecord
 from masis.llm.estimates import Estimate
 from masis.llm.prices import dollars

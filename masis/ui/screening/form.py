@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import streamlit as st
 
 from masis.errors import InputError
-from masis.llm.available_models import reached_at
+from masis.llm.available_models import endpoint_of
 from masis.llm.registry import resolve
 from masis.schema.screening import Abstract
 from masis.screening.critic import ROLE, grader_names
@@ -138,7 +138,7 @@ def where_it_grades(settings: Settings) -> str:
     """What leaves the machine, in a sentence. Raises SettingsError for a grader that can't be asked."""
     names = grader_names(settings)
     asked = [resolve(name, ROLE, settings) for name in names if name != OFFLINE]
-    sent = dict.fromkeys(reached_at(name, settings) for name in asked)
+    sent = dict.fromkeys(endpoint_of(name, settings) for name in asked)
     if not sent:
         return "Graded on this machine, without a language model; nothing is sent anywhere."
     return f"Graded by {' and '.join(names)}. Question and abstracts go to {', '.join(sent)}."

@@ -6,7 +6,7 @@ from typing import Any
 
 import streamlit as st
 
-from masis.api.audits import offered_models
+from masis.api.roles import offered_models
 from masis.errors import InputError, MasisError
 from masis.schema.screening import Abstract
 from masis.screening.demo import CORPUS, demo_questions

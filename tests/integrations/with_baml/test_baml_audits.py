@@ -13,7 +13,7 @@ import pytest
 from pydantic import BaseModel
 
 import masis
-from masis.api import audits
+from masis.api.roles import build_roles
 from masis.audit import output_validation
 from masis.errors import InvalidRevision
 from masis.integrations.baml import BamlValidator
@@ -165,7 +165,7 @@ def test_an_answer_in_a_teams_own_form_is_mended_into_it_or_refused() -> None:
 def test_the_validator_is_found_by_its_name() -> None:
     output_validation.chosen.cache_clear()
     assert isinstance(output_validation.chosen("baml"), BamlValidator)
-    assert isinstance(audits.roles_for(Settings(output_validator="baml")).validator, BamlValidator)
+    assert isinstance(build_roles(Settings(output_validator="baml")).validator, BamlValidator)
 
 
 def test_importing_masis_imports_nothing_of_baml() -> None:

@@ -156,7 +156,7 @@ def test_a_reply_of_a_dspy_lm_that_cannot_be_read_is_asked_for_once_more() -> No
 
 def test_the_model_may_be_left_to_the_context(server: ModelServer, settings_at: Any) -> None:
     critic = CriticAgent(lm=CONTEXT)
-    lm = CriticAgent("scripted", "judge", settings=settings_at(server)).for_run(critic._conduct())
+    lm = CriticAgent("scripted", "judge", settings=settings_at(server)).for_run(critic._control())
     with dspy.context(lm=lm):
         assert critic(answer=ANSWER, **ASKED).overall_quality_score == 0.6
     assert "no model is named" in critic(answer=ANSWER, **ASKED).unscored
@@ -273,5 +273,5 @@ def test_an_agent_does_what_dspy_does_with_modules(server: ModelServer, settings
     assert dspy.Evaluate(devset=[example] * 3, metric=quality, num_threads=2)(critic).score == 60.0
     both = dspy.Parallel(num_threads=2, disable_progress_bar=True)([(critic, example), (loaded, example)])
     assert [each.overall_quality_score for each in both] == [0.6, 0.6]
-    copy = CriticAgent(lm=critic.for_run(critic._conduct())).deepcopy()
+    copy = CriticAgent(lm=critic.for_run(critic._control())).deepcopy()
     assert copy(**asked).overall_quality_score == 0.6

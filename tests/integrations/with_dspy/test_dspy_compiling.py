@@ -15,7 +15,7 @@ from dspy.clients import model_metadata
 from dspy.clients.base_lm import GLOBAL_HISTORY
 
 from masis import run_audit
-from masis.api import audits
+from masis.api.roles import offered_models
 from masis.errors import InputError, ProviderFailed, SettingsError
 from masis.integrations.dspy import compiling, labelled, programs
 from masis.integrations.dspy.loading import agent_of
@@ -214,9 +214,9 @@ def test_programs_are_offered_for_their_own_role(learning: ModuleType, settings_
     with ModelServer(learning.critic) as served:
         settings = settings_at(served, programs_folder=str(tmp_path))
         programs.saved(tmp_path, compiling.compiled(compiling.Session(plan(), settings), parts_of(learning)))
-    assert "dspy:careful@1" in audits.offered_models(settings, "critic")
-    assert "dspy:careful@1" not in audits.offered_models(settings, "reviser")
-    assert "dspy:careful@1" not in audits.offered_models(settings)
+    assert "dspy:careful@1" in offered_models(settings, "critic")
+    assert "dspy:careful@1" not in offered_models(settings, "reviser")
+    assert "dspy:careful@1" not in offered_models(settings)
 
 
 @pytest.mark.parametrize("demo", [{}, {"answer": 1}, {"original_query": "?", "answer": "a", "evidence_chunks": 7}])

@@ -23,4 +23,4 @@ def bench(tmp_path: Path) -> Iterator[Workbench]:
 @pytest.fixture(autouse=True)
 def _a_key_and_no_habits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SCRIPTED_KEY", KEY)
-    server_capabilities.forget()
+    server_capabilities._known.clear()

@@ -24,12 +24,13 @@ from masis.integrations.langgraph import (
     retriever_node,
     synthesizer_node,
 )
+from masis.observers.observation import run_to_completion
 from masis.schema.audit import JudgedBy
 from masis.schema.calls import Usage
 from masis.schema.screening import Abstract, Grade
 from masis.screening.demo import demo_abstracts, demo_folder
 from masis.screening.grading.offline_grader import offline_grader
-from masis.screening.rounds.round_loop import drained, new_screening_id, screen
+from masis.screening.rounds.round_loop import new_screening_id, screen
 from masis.screening.sources.in_memory import InHand
 from masis.settings import Settings
 
@@ -46,7 +47,7 @@ def test_the_graph_decides_as_a_screening_of_the_same_corpus_does(asked: dict[st
     settings = Settings(screening_retrieve=asked["retrieve"])
     state = evidence_graph([corpus()], settings).invoke({"user_query": asked["question"]})
     work = screen(asked["question"], [corpus()], offline_grader(), settings, screening_id=new_screening_id())
-    expected = drained(work)
+    expected = run_to_completion(work)
     assert state["decision"] == expected.decision
     assert len(state["trace"]) == len(expected.rounds)
     assert {chunk["abstract_id"] for chunk in state["evidence"]} == set(expected.kept)
@@ -93,7 +94,7 @@ class Counting:
 def test_nothing_is_graded_twice_and_later_rounds_ask_for_what_was_missing() -> None:
     weak = next(each for each in QUESTIONS if each["kind"] == "weak")
     grader = Counting()
-    graph = evidence_graph([corpus()], Settings(), lambda settings, conduct: grader)
+    graph = evidence_graph([corpus()], Settings(), lambda settings, control: grader)
     values = list(graph.stream({"user_query": weak["question"]}, stream_mode="values", output_keys=["queries"]))
     assert len(grader.graded) == len(set(grader.graded)) > 0
     queries = values[-1]["queries"]

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from masis import Case, Settings
-from masis.api.audits import drained, run_audit
+from masis.api.audits import run_audit
 from masis.api.draft_critique import critique_draft, metrics
 from masis.audit import loop
 from masis.audit.metric_catalogue import METRICS
+from masis.observers.observation import run_to_completion
 from masis.schema.run import Run
 from masis.services import Workbench
 from masis.store import MeasureFilter
@@ -54,7 +55,7 @@ def scripted_run() -> Run:
     critic = ScriptedCritic([said(0.4, objections=(MAJOR,)), said(0.8)])
     case = CASE.model_copy(update={"answer": "The bridge is 120 metres long [1]."})
     work = loop.audit(case, roles(critic=critic, reviser=ScriptedReviser()), Settings(), run_id="r1")
-    return drained(work)
+    return run_to_completion(work)
 
 
 @pytest.mark.spec(

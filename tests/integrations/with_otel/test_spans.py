@@ -14,11 +14,12 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 import masis
 from masis import Case, Settings
-from masis.api.audits import drained, run_audit, run_audit_async
+from masis.api.audits import run_audit, run_audit_async
 from masis.api.draft_critique import critique_draft
 from masis.audit import loop
 from masis.errors import ReviserFailed
 from masis.observers.log_records import JsonLine
+from masis.observers.observation import run_to_completion
 from masis.schema.screening import Abstract
 from tests.integrations.with_otel.conftest import Seen, Watch, served
 from tests.scripted import MAJOR, ScriptedCritic, ScriptedReviser, roles, said
@@ -39,7 +40,7 @@ TEXTS = ("walrus sleeps", "skagen", "lanterns", "where does")
 
 def scripted(critic: ScriptedCritic, reviser: ScriptedReviser | None = None, **settings: Any) -> masis.Run:
     work = loop.audit(CASE, roles(critic=critic, reviser=reviser), Settings(**settings), run_id="r1")
-    return drained(work)
+    return run_to_completion(work)
 
 
 def test_an_audit_is_a_tree_of_spans(seen: Seen) -> None:
@@ -248,7 +249,7 @@ def test_a_run_that_is_cut_short_ends_its_spans(seen: Seen) -> None:
 
 def test_a_run_that_a_person_stops_is_no_error(seen: Seen) -> None:
     work = loop.audit(CASE, roles(), Settings(), run_id="r1", cancelled=lambda: True)
-    drained(work)
+    run_to_completion(work)
     run = seen.one("invoke_workflow audit")
     assert run.status.status_code is StatusCode.UNSET
     assert (run.attributes or {})["masis.termination_reason"] == "cancelled"

@@ -106,7 +106,7 @@ def test_off_means_that_nothing_is_made(monkeypatch: pytest.MonkeyPatch) -> None
     with telemetry.start(Settings()) as off:
         run_audit(CASE)
     assert not off.on
-    assert not observation.anyone()
+    assert not observation._observers
 
 
 def test_off_means_that_opentelemetry_is_not_imported() -> None:
@@ -290,7 +290,7 @@ def test_a_variable_of_opentelemetry_that_makes_no_sense_is_wrong_use(
     monkeypatch.setenv(variable, value)
     with pytest.raises(SettingsError, match="OTEL_"):
         telemetry.start(Settings(telemetry="otlp"))
-    assert not observation.anyone()
+    assert not observation._observers
     monkeypatch.delenv(variable)
     telemetry.start(Settings(telemetry="otlp")).end(0.1)  # and it can be begun once that is put right
 

@@ -1,0 +1,171 @@
+"""Who fills the roles of an audit, as the settings name them, and what that costs and where it sends texts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from masis.audit import loop, output_validation
+from masis.audit.run_control import RunControl
+from masis.audit.sampling import SampledCritic, SampledEvaluator
+from masis.llm import available_models, estimates, registry, role_plugins
+from masis.llm.client.model import Model
+from masis.llm.roles.critic import ModelCritic
+from masis.llm.roles.drafter import ModelDrafter
+from masis.llm.roles.evaluator import ModelEvaluator
+from masis.llm.roles.reviser import ModelReviser
+from masis.llm.roles.verifier import ModelVerifier
+from masis.offline.inference.support_classifier import load as load_weights
+from masis.offline.roles.critic import OfflineCritic
+from masis.offline.roles.drafter import OfflineDrafter
+from masis.offline.roles.evaluator import OfflineEvaluator
+from masis.offline.roles.reviser import OfflineReviser
+from masis.offline.roles.verifier import OfflineVerifier
+from masis.schema.case import Case
+from masis.schema.providers import ProviderSettings
+from masis.settings import OFFLINE, ROLES, Settings
+
+
+def build_roles(settings: Settings) -> loop.Roles:
+    """The five roles as the settings name them, for one run.
+
+    Raises SettingsError for a model that can't be asked (unknown, no key) and MissingExtra for an SDK that is not here;
+    the same for the output validator.
+    """
+    control = RunControl()
+    models = {role: registry.resolve(string, role, settings) for role, string in settings.models().items()}
+
+    def asked(role: str) -> Model | None:
+        return None if models[role] == OFFLINE else registry.asker(models[role], role, control, settings)
+
+    def own(role: str) -> Any:
+        """Who fills the role where somebody else brings it, else None."""
+        found = role_plugins.brought(models[role], role, settings)
+        return found.filled(registry.asker(found.asks, role, control, settings), settings) if found else None
+
+    drafter = ModelDrafter(model) if (model := asked("drafter")) else OfflineDrafter()
+    verifier = ModelVerifier(model, settings) if (model := asked("verifier")) else OfflineVerifier()
+    reviser = own("reviser") or (ModelReviser(model) if (model := asked("reviser")) else OfflineReviser())
+    heat = settings.sample_temperature if settings.judge_samples > 1 else 0.0
+    critic = own("critic") or (ModelCritic(model, heat) if (model := asked("critic")) else OfflineCritic())
+    evaluator = ModelEvaluator(model, settings, heat) if (model := asked("evaluator")) else OfflineEvaluator()
+    sampled = settings.judge_samples > 1  # what is deterministic gives the same every time
+    by_role = (drafter, verifier, critic, reviser, evaluator)
+    return loop.Roles(
+        drafter=drafter,
+        verifier=verifier,
+        critic=SampledCritic(critic, settings.judge_samples)
+        if sampled and not isinstance(critic, OfflineCritic)
+        else critic,
+        reviser=reviser,
+        evaluator=SampledEvaluator(evaluator, settings.judge_samples)
+        if sampled and isinstance(evaluator, ModelEvaluator)
+        else evaluator,
+        models=models,
+        offline_weights=load_weights().version if OFFLINE in models.values() else None,
+        control=control,
+        waits=uses_models(settings),
+        validator=output_validation.chosen(settings.output_validator),
+        prompts={
+            role: filler.judged_by.version
+            for role, filler in zip(ROLES, by_role, strict=True)
+            if not isinstance(
+                filler, OfflineDrafter | OfflineVerifier | OfflineCritic | OfflineReviser | OfflineEvaluator
+            )
+        },
+    )
+
+
+def resolve_model(string: str, role: str, settings: Settings) -> str:
+    """The full model string: ``openai`` for a critic is ``openai:gpt-4o``. Raises SettingsError and MissingExtra."""
+    return registry.resolve(string, role, settings)
+
+
+def check_models(settings: Settings) -> None:
+    """Raise SettingsError or MissingExtra where a role names a model that can't be asked; nothing is asked.
+
+    The same for an output validator that is not there.
+    """
+    output_validation.chosen(settings.output_validator)
+    for role, string in settings.models().items():
+        resolve_model(string, role, settings)
+
+
+def probe_model(string: str, settings: Settings) -> registry.Probed:
+    """What a model answers to a word: whether it can judge here, and if not, why and what to do."""
+    return registry.probe(string, settings)
+
+
+def offered_models(settings: Settings, role: str = "") -> tuple[str, ...]:
+    """The models a person may choose from without typing: offline, and those that could be asked now.
+
+    For a role also the critics (or revisers) that were compiled for it.
+    """
+    return (
+        (*available_models.offered(settings), *role_plugins.offered(role, settings))
+        if role
+        else available_models.offered(settings)
+    )
+
+
+def asked_model(string: str, role: str, settings: Settings) -> str:
+    """The model string behind a compiled critic; any other string is its own. Raises as ``resolve_model``."""
+    found = role_plugins.brought(string, role, settings)
+    return found.asks if found else string
+
+
+def pin_versions(settings: Settings) -> Settings:
+    """The settings with critics and revisers that are brought named to their version: ``dspy:careful@2``.
+
+    So that an audit by a later version is not taken for the same. Raises as ``resolve_model`` does.
+    """
+    named = {}
+    for role in role_plugins.GROUPS:
+        if (found := role_plugins.brought(getattr(settings, role), role, settings)) is not None:
+            named[role] = found.string
+    return settings.model_copy(update=named)
+
+
+def addresses(settings: Settings) -> tuple[str, ...]:
+    """Where an audit with these settings sends question, evidence and answer; empty where nothing leaves the machine.
+
+    Raises SettingsError for a model that can't be asked.
+    """
+    check_models(settings)
+    asked = [registry.asked_model(string, role, settings) for role, string in settings.models().items()]
+    asked = [model for model in asked if model != OFFLINE]
+    return tuple(dict.fromkeys(available_models.endpoint_of(model, settings) for model in asked))
+
+
+def estimate(case: Case, settings: Settings) -> estimates.Estimate:
+    """What auditing the case takes at most: calls, tokens, dollars (``masis/llm/estimates.py``)."""
+    return estimates.estimate(case, settings)
+
+
+def unpriced_models(settings: Settings) -> tuple[str, ...]:
+    """The models of the settings whose price is not known."""
+    return estimates.unpriced(settings)
+
+
+def uses_models(settings: Settings) -> bool:
+    """Whether any role is filled by a language model."""
+    return any(model != OFFLINE for model in settings.models().values())
+
+
+def with_concurrency(settings: Settings, calls: int | None) -> Settings:
+    """The settings with this many calls at once to each provider that they use; None: as they say themselves, or 1."""
+    limited = {}
+    for name in _asked(settings):
+        own = settings.providers.get(name, ProviderSettings())
+        limited[name] = own.model_copy(update={"concurrency": calls or own.concurrency or 1})
+    return settings.model_copy(update={"providers": settings.providers | limited})
+
+
+def calls_at_once(settings: Settings) -> int:
+    """The most calls that the settings let go to one of the providers they use; 1 where they don't say."""
+    used = [settings.providers[name] for name in _asked(settings) if name in settings.providers]
+    return max((own.concurrency or 1 for own in used), default=1)
+
+
+def _asked(settings: Settings) -> list[str]:
+    asked = (registry.asked_model(string, role, settings) for role, string in settings.models().items())
+    return sorted({model.partition(":")[0] for model in asked if model != OFFLINE})

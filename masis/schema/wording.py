@@ -1,0 +1,8 @@
+"""Numbers in words, for messages, pages and the command line."""
+
+from __future__ import annotations
+
+
+def counted(count: int, one: str, many: str | None = None) -> str:
+    """Return a count with its noun: ``1 case``, ``2,000 cases``, ``2 entries`` (with ``many``)."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
