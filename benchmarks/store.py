@@ -205,7 +205,7 @@ def questions(store: Store, count: int) -> list[tuple[str, Callable[[], object],
         return lambda: search(CaseFilter(**wanted))
 
     return [
-        ("queue, most telling first", queue(), 100),
+        ("queue, most disagreement first", queue(), 100),
         ("queue, what needs review", queue(states=("needs_review",)), 100),
         ("queue, least confident", queue(order="least_confident"), 100),
         ("queue, newest", queue(order="newest"), 100),

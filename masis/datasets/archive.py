@@ -20,7 +20,16 @@ from masis.datasets.readers.explain import path_of
 from masis.datasets.readers.lines import Line, open_lines, read_lines
 from masis.errors import InputError
 from masis.store import Store
-from masis.store.core.archive import KINDS, CaseRecord, Counts, EntryRecord, Putting, RunRecord, StoreRecord
+from masis.store.core.archive import (
+    KINDS,
+    CaseRecord,
+    Counts,
+    EntryRecord,
+    Putting,
+    RedactedCaseRecord,
+    RunRecord,
+    StoreRecord,
+)
 from masis.store.core.archive.retention import ExecutionRecord, PurgeRecord
 from masis.store.core.archive.screenings import (
     AbstractRecord,
@@ -34,7 +43,10 @@ NAME = "masis-archive"
 VERSION = 2
 """From 2 on: executions, and what retention removed. What version 1 lacks of them is made of its runs."""
 
-READ = (1, 2)
+WITH_REDACTED_CASES = 3
+"""Written only where a case was redacted, so that an archive without one is the same bytes as before."""
+
+READ = (1, 2, 3)
 MAX_LINE_BYTES = 1 << 30
 """A run over a very large case takes one long line."""
 
@@ -50,6 +62,7 @@ _RECORDS: dict[str, type[StoreRecord]] = {
     "acceptance": AcceptanceRecord,
     "purge": PurgeRecord,
     "execution": ExecutionRecord,
+    "redacted_case": RedactedCaseRecord,
 }
 _NOUNS = ("case", "run", "log entry", "corpus", "abstract", "screening", "screening entry", "acceptance", "purge")
 """What is told of; executions follow from the runs."""
@@ -80,8 +93,9 @@ def is_archive(path: Path) -> bool:
 
 def write_archive(store: Store, stream: BinaryIO) -> int:
     """Write everything the store holds; returns the number of lines."""
-    counts = dict.fromkeys(_RECORDS, 0)
-    _write(stream, {"record": NAME, "version": VERSION})
+    redacted = store.cases.any_redacted()
+    counts = {kind: 0 for kind in _RECORDS if redacted or kind != "redacted_case"}
+    _write(stream, {"record": NAME, "version": WITH_REDACTED_CASES if redacted else VERSION})
     for record in store.read_out():
         counts[record.record] += 1
         _write(stream, record.model_dump())
@@ -154,7 +168,7 @@ def _check_header(content: dict[str, Any]) -> None:
         raise InputError("is not the first line of an archive", cure="Name a file that `masis export` wrote.")
     if content.get("version") not in READ:
         raise InputError(
-            f"is an archive of version {content.get('version')!r}; this workbench reads versions up to {VERSION}",
+            f"is an archive of version {content.get('version')!r}; this workbench reads versions up to {READ[-1]}",
             cure="Update the workbench.",
             field="version",
         )

@@ -16,8 +16,8 @@ PurgedKind = Literal["run", "screening", "remembered_grades"]
 KeptFor = Literal["decided", "waiting"]
 """Why something old enough is kept: a person's entry in a log is about it, or it waits for one and is to be kept."""
 
-Trigger = Literal["command", "page", "automatic"]
-"""Where a purge came from."""
+Trigger = Literal["command", "page", "automatic", "redaction"]
+"""Where a purge came from; ``redaction``: the case of its runs was redacted."""
 
 
 class Execution(Record):

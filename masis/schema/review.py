@@ -13,9 +13,19 @@ Verdict = Literal["approve", "override", "reject", "escalate"]
 EntryKind = Literal["decision", "undo", "policy_accept", "redaction"]
 EntrySource = Literal["HUMAN", "LLM_JUDGE", "CODE"]
 CaseState = Literal[
-    "new", "running", "interrupted", "needs_review", "accepted", "approved", "overridden", "rejected", "escalated"
+    "new",
+    "running",
+    "interrupted",
+    "needs_review",
+    "accepted",
+    "approved",
+    "overridden",
+    "rejected",
+    "escalated",
+    "redacted",
 ]
-"""Where a case stands: ``accepted`` by policy, the last four by a person."""
+"""Where a case stands: ``accepted`` by policy; ``approved`` to ``escalated`` by a person; ``redacted`` where its
+content was removed and no person's decision stands."""
 
 
 class TargetLabel(Record):

@@ -57,6 +57,7 @@ from masis.store.records import (
 )
 from masis.store.retention import shrinking
 from masis.store.retention.purges import Purges
+from masis.store.retention.redaction import CaseRedaction, Redactions
 from masis.store.retention.removal import Retention
 from masis.store.reviews.decisions import Decisions
 from masis.store.reviews.drafts import Drafts
@@ -69,7 +70,8 @@ from masis.store.screening.screenings import Screenings
 
 class Store:
     """One database and its parts: ``cases``, ``evidence``, ``runs``, ``executions``, ``decisions``, ``drafts``;
-    ``corpora``, ``screenings``, ``screening_log``, ``acceptances``, ``remembered_grades``; ``retention``, ``purges``.
+    ``corpora``, ``screenings``, ``screening_log``, ``acceptances``, ``remembered_grades``; ``retention``, ``purges``,
+    ``redactions``.
     """
 
     def __init__(self, database: Database) -> None:
@@ -77,6 +79,7 @@ class Store:
         self.cases, self.runs, self.decisions = Cases(database), Runs(database), Decisions(database)
         self.drafts, self.evidence = Drafts(database), EvidenceOfCases(database)
         self.executions, self.purges, self.retention = Executions(database), Purges(database), Retention(database)
+        self.redactions = Redactions(database)
         self.measures = Measures(database)
         self.corpora, self.screenings = Corpora(database), Screenings(database)
         self.screening_log = ScreeningLog(database)
@@ -164,6 +167,7 @@ __all__ = [
     "Added",
     "CaseFilter",
     "CasePage",
+    "CaseRedaction",
     "CaseSummary",
     "CorpusImport",
     "CorpusRetriever",

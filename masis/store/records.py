@@ -13,10 +13,10 @@ from masis.schema.review import CaseState, EntryKind, EntrySource, LogCheck, Log
 from masis.schema.run import Iteration, StepsDone, TerminationReason
 
 RunState = Literal["running", "finished", "interrupted"]
-QueueOrder = Literal["telling", "least_confident", "oldest", "newest", "random"]
-"""``telling``: where citation engine, critic and judge disagree most; ``least_confident``: lowest confidence in the
-answer; ``oldest``, ``newest``: by import; ``random``: drawn with a seed. Cases not yet audited come last in the first
-two, unscored ones first."""
+QueueOrder = Literal["disagreement", "least_confident", "oldest", "newest", "random"]
+"""``disagreement``: where citation engine, critic and judge disagree most; ``least_confident``: lowest confidence in
+the answer; ``oldest``, ``newest``: by import; ``random``: drawn with a seed. Cases not yet audited come last in the
+first two, unscored ones first."""
 
 PageSize = Annotated[int, Field(ge=1, le=1000)]
 
@@ -42,7 +42,7 @@ class CaseFilter(Record):
     quality_to: Share | None = None
     confidence_from: Share | None = None
     confidence_to: Share | None = None
-    order: QueueOrder = "telling"
+    order: QueueOrder = "disagreement"
     seed: int = 0
     page: int = Field(default=1, ge=1)
     size: PageSize = 50

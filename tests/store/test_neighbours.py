@@ -40,7 +40,7 @@ def test_neighbours_follow_the_order_of_the_pages(filled: Store, order: QueueOrd
 
 
 def test_a_case_that_has_left_the_queue_still_has_its_neighbours(filled: Store) -> None:
-    wanted = CaseFilter(states=("needs_review",), order="telling")
+    wanted = CaseFilter(states=("needs_review",), order="disagreement")
     ids = [row.id for row in filled.cases.search(wanted).rows]
     filled.decisions.append(Decision(reviewer="Ada", case_id=ids[2], run_id=None, verdict="approve"))
     assert filled.cases.beside(ids[2], wanted, forward=False) == ids[1]

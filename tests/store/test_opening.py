@@ -131,12 +131,14 @@ def test_runs_that_stood_before_are_entered_in_the_log_of_executions(path: Path)
 
 def test_who_waits_for_an_upgrade_hears_how_far_it_is_and_of_a_new_database_nothing(path: Path, tmp_path: Path) -> None:
     old_database(path, 11)
-    told: list[Upgrade] = []
-    open_database(path, on_upgrade=told.append).close()
-    assert told == [Upgrade(1, 1), Upgrade(1, 1, 0, 1), Upgrade(1, 1, 1, 1)]
-    open_database(path, on_upgrade=told.append).close()
-    open_database(tmp_path / "new.db", on_upgrade=told.append).close()
-    assert len(told) == 3
+    heard: list[Upgrade] = []
+    steps = len(MIGRATIONS) - 11
+    counted = [Upgrade(1, steps), Upgrade(1, steps, 0, 1), Upgrade(1, steps, 1, 1)]
+    open_database(path, on_upgrade=heard.append).close()
+    assert heard == [*counted, *(Upgrade(step, steps) for step in range(2, steps + 1))]
+    open_database(path, on_upgrade=heard.append).close()
+    open_database(tmp_path / "new.db", on_upgrade=heard.append).close()
+    assert len(heard) == steps + 2
 
 
 def test_an_upgrade_that_is_broken_off_leaves_the_database_as_it_was(path: Path) -> None:

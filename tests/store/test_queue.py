@@ -71,7 +71,7 @@ def filled(store: Store) -> Store:
     ],
 )
 def test_filters_find_what_they_say_in_every_order(filled: Store, wanted: dict, found: set[str]) -> None:
-    for order in ("telling", "least_confident", "oldest", "newest", "random"):
+    for order in ("disagreement", "least_confident", "oldest", "newest", "random"):
         page = filled.cases.search(CaseFilter(**wanted, order=order))
         assert {row.id for row in page.rows} == found
         assert page.total == len(found)
@@ -81,7 +81,7 @@ def test_the_orders(filled: Store) -> None:
     assert ids(filled, order="oldest") == ["unsure", "sure", "unscored", "new", "decided"]
     assert ids(filled, order="newest") == ["decided", "new", "unscored", "sure", "unsure"]
     assert ids(filled, order="least_confident") == ["unscored", "unsure", "decided", "sure", "new"]
-    assert ids(filled, order="telling")[-1] == "new"
+    assert ids(filled, order="disagreement")[-1] == "new"
 
 
 def test_most_telling_is_where_citations_critic_and_judge_disagree_most() -> None:
@@ -91,7 +91,7 @@ def test_most_telling_is_where_citations_critic_and_judge_disagree_most() -> Non
     assert disagreement(torn) == 0.5
     alone = agreed.model_copy(update={"evaluation": None, "critique": an_iteration(confidence=None).critique})
     assert disagreement(alone) == 1.0
-    assert figures(a_run(a_case(), iterations=(torn, agreed))).telling == 0.5
+    assert figures(a_run(a_case(), iterations=(torn, agreed))).disagreement == 0.5
 
 
 def test_a_row_says_what_a_list_shows(filled: Store) -> None:
@@ -154,7 +154,7 @@ def test_pages_together_hold_every_match_once_in_order(store: Store) -> None:
                     case, f"r-{number}", iterations=(an_iteration(confidence=draw.random() / 2, overall=draw.random()),)
                 )
             )
-    for order in ("telling", "least_confident", "oldest", "newest", "random"):
+    for order in ("disagreement", "least_confident", "oldest", "newest", "random"):
         for more in ({}, {"fields": ("A",)}, {"text": "bridge"}, {"text": "bridge", "states": ("needs_review",)}):
             whole = ids(store, order=order, size=1000, **more)
             pages = [ids(store, order=order, size=7, page=page, **more) for page in range(1, 12)]
@@ -168,7 +168,7 @@ def test_walking_and_sorting_give_the_same_page(filled: Store, monkeypatch: pyte
         {"text": "about"},
         {"states": ("needs_review",), "text": "bridge"},
     ):
-        for order in ("telling", "least_confident", "oldest", "newest"):
+        for order in ("disagreement", "least_confident", "oldest", "newest"):
             monkeypatch.setattr("masis.store.audits.queue._WALKED", 10**9)
             walked = ids(filled, order=order, **wanted)
             monkeypatch.setattr("masis.store.audits.queue._WALKED", -1)
@@ -245,7 +245,7 @@ def test_counts_that_are_wrong_are_found_by_the_health_check(filled: Store) -> N
 
 
 @pytest.mark.parametrize("letters", ["bri", "brid", "bridg"])
-@pytest.mark.parametrize("order", ["telling", "newest", "random"])
+@pytest.mark.parametrize("order", ["disagreement", "newest", "random"])
 def test_beginnings_of_any_length_find_the_same_in_every_order(store: Store, letters: str, order: str) -> None:
     store.cases.add_many(a_case(f"case-{number}", query=f"Is the bridge {number} long?") for number in range(30))
     store.cases.add(a_case("other", query="How deep?", answer="Deep.", evidence=[{"id": "1", "text": "It is deep."}]))
@@ -254,7 +254,7 @@ def test_beginnings_of_any_length_find_the_same_in_every_order(store: Store, let
     assert len({row.id for row in page.rows} - {"other"}) == 10
 
 
-@pytest.mark.parametrize("order", ["telling", "least_confident", "oldest", "newest"])
+@pytest.mark.parametrize("order", ["disagreement", "least_confident", "oldest", "newest"])
 @pytest.mark.parametrize("asked", [{"text": "bridge"}, {"fields": ("Law",)}, {"text": "bridge", "fields": ("Law",)}])
 def test_what_stands_at_the_far_end_of_an_order_is_found_as_well(
     store: Store, monkeypatch: pytest.MonkeyPatch, order: str, asked: dict[str, Any]
@@ -268,7 +268,8 @@ def test_what_stands_at_the_far_end_of_an_order_is_found_as_well(
         evidence = [{"id": "1", "text": "."}]
         store.cases.add(a_case(f"case-{number}", query=text, answer=".", evidence=evidence, metadata=meta))
     store.database.execute(
-        "UPDATE cases SET telling = abs(random() % 4) - (field = 'Law') * 9, doubt = -seq % 7 - (field = 'Law') * 9"
+        "UPDATE cases SET disagreement = abs(random() % 4) - (field = 'Law') * 9, "
+        "doubt = -seq % 7 - (field = 'Law') * 9"
     )
     wanted = CaseFilter(order=order, size=1000, **asked)  # type: ignore[arg-type]
     whole = [row.id for row in store.cases.search(wanted).rows]

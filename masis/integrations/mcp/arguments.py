@@ -195,7 +195,7 @@ class ListQueue(Arguments):
     quality_to: Share | SkipJsonSchema[None] = None
     confidence_from: Share | SkipJsonSchema[None] = None
     confidence_to: Share | SkipJsonSchema[None] = None
-    order: QueueOrder = Field(default="telling", description="telling: where the parts of the audit disagree most")
+    order: QueueOrder = Field(default="disagreement", description="disagreement: where an audit's parts disagree most")
     seed: StrictInt = Field(default=0, description="Of the order random")
     limit: Limit = 20
     cursor: Cursor | SkipJsonSchema[None] = Field(default=None, description="next_cursor of the page before")

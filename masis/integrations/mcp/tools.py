@@ -126,7 +126,7 @@ TOOLS: tuple[Tool, ...] = (
     Tool(
         "list_queue",
         "List the review queue",
-        "The stored cases, filtered, a page at a time, the most telling first: state, scores, faults, newest run. "
+        "The stored cases, filtered, a page at a time, most disagreement first: state, scores, faults, newest run. "
         "states [needs_review] is what waits for people.",
         arguments.ListQueue,
         reports.QueuePage,

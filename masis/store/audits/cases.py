@@ -125,6 +125,10 @@ class Cases:
         """How many cases there are."""
         return int(self._database.value("SELECT count(*) FROM cases"))
 
+    def any_redacted(self) -> bool:
+        """Whether a case was redacted."""
+        return bool(self._database.execute("SELECT 1 FROM cases WHERE redaction_seq IS NOT NULL LIMIT 1"))
+
     def iterate(self, *, after: str | None = None) -> Iterator[Case]:
         """All cases in the order they came in, one in memory at a time; cases added meanwhile come too."""
         seq = 0
@@ -211,12 +215,27 @@ def insert_case(connection: sqlite3.Connection, case: Case, payload: str, digest
     )
     seq = int(cursor.lastrowid or 0)
     connection.execute("INSERT INTO case_payloads VALUES (?, ?)", [seq, payload])
-    evidence = "\n".join(chunk.text for chunk in case.evidence)
-    connection.execute(
-        "INSERT INTO case_words (rowid, id, query, answer, evidence) VALUES (?, ?, ?, ?, ?)",
-        [seq, case.id, case.query, case.answer or "", evidence],
-    )
+    index_words(connection, seq, case)
     return seq
+
+
+def index_words(connection: sqlite3.Connection, seq: int, case: Case) -> None:
+    """Put the words of a case into the index under its number."""
+    connection.execute(
+        "INSERT INTO case_words (rowid, id, query, answer, evidence) VALUES (?, ?, ?, ?, ?)", [seq, *_words(case)]
+    )
+
+
+def unindex_words(connection: sqlite3.Connection, seq: int, case: Case) -> None:
+    """Remove the words of a case from the index, which holds no text and so has to be given it again."""
+    connection.execute(
+        "INSERT INTO case_words (case_words, rowid, id, query, answer, evidence) VALUES ('delete', ?, ?, ?, ?, ?)",
+        [seq, *_words(case)],
+    )
+
+
+def _words(case: Case) -> tuple[str, str, str, str]:
+    return case.id, case.query, case.answer or "", "\n".join(chunk.text for chunk in case.evidence)
 
 
 def _word(value: object) -> str | None:

@@ -103,7 +103,7 @@ class _Search:
         # walks along the order where sorting the few that match is: so either the walk is told, or what matches.
         source, rest = f"cases {self.order.walk}", f"{where} AND "
         if self.order.walk and not walks:
-            source, rest = f"(SELECT seq, id, telling, doubt FROM cases WHERE {where} LIMIT -1)", ""  # noqa: S608
+            source, rest = f"(SELECT seq, id, disagreement, doubt FROM cases WHERE {where} LIMIT -1)", ""  # noqa: S608
         key_values = self.order.values if self.order.key else ()
         row = self.connection.execute(
             f"SELECT id FROM {source} WHERE {rest}{further.sql} AND {upto.sql}{left_out} "  # noqa: S608
@@ -115,8 +115,8 @@ class _Search:
 
 def _order(wanted: CaseFilter) -> _Order:
     match wanted.order:
-        case "telling":
-            return _Order("telling", "INDEXED BY cases_telling", key_falls=True)
+        case "disagreement":
+            return _Order("disagreement", "INDEXED BY cases_disagreement", key_falls=True)
         case "least_confident":
             return _Order("doubt", "INDEXED BY cases_doubt", key_falls=True)
         case "oldest":

@@ -60,7 +60,7 @@ def _falling(key: str) -> Order:
 
 
 _ORDERS = {
-    "telling": _falling("telling"),
+    "disagreement": _falling("disagreement"),
     "least_confident": _falling("doubt"),
     "oldest": Order("+seq", "seq", before="seq < ?", end="seq"),
     "newest": Order("+seq DESC", "seq DESC", before="seq > ?", end="seq"),

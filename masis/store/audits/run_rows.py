@@ -21,7 +21,7 @@ from masis.store.reviews.states import refresh
 
 
 class RunFigures(NamedTuple):
-    """Columns of a finished run. ``telling`` and ``doubt`` sort the queue, higher first; unscored counts as 1."""
+    """Columns of a finished run. ``disagreement`` and ``doubt`` sort the queue, higher first; unscored counts as 1."""
 
     quality: float | None
     confidence: float | None
@@ -35,7 +35,7 @@ class RunFigures(NamedTuple):
     spot_check: bool
     flags: tuple[str, ...]
     reasons: tuple[str, ...]
-    telling: float
+    disagreement: float
     doubt: float
 
 
@@ -58,7 +58,7 @@ def figures(run: Run) -> RunFigures:
         spot_check=run.spot_check,
         flags=flags(run),
         reasons=reasons,
-        telling=max((disagreement(each) for each in (first, best) if each), default=1.0),
+        disagreement=max((disagreement(each) for each in (first, best) if each), default=1.0),
         doubt=1.0 if confidence is None else 1.0 - confidence,
     )
 
@@ -85,7 +85,7 @@ def _faults(iteration: Iteration) -> list[str]:
         ("invalid_reference", bool(audit.invalid_citations)),
         ("uncited", bool(audit.uncited_claims)),
         ("misattributed", "misattributed" in references),
-        ("needless", "needless" in references),
+        ("redundant", "needless" in references),
         ("contradicted", "contradicted" in verdicts),
         ("unsupported", "unsupported" in verdicts),
         ("partial", "partial" in verdicts),
@@ -133,9 +133,11 @@ def row_of(connection: sqlite3.Connection, run_id: str) -> sqlite3.Row:
 def assert_kept(connection: sqlite3.Connection, run: sqlite3.Row) -> None:
     """Raise Removed where retention has removed what was kept of a run."""
     if run["removed_by"] is not None:
-        at = connection.execute("SELECT at FROM purges WHERE seq = ?", [run["removed_by"]]).fetchone()[0]
+        at, how = connection.execute("SELECT at, how FROM purges WHERE seq = ?", [run["removed_by"]]).fetchone()
+        if how == "redaction":
+            raise Removed(f"the content of run {run['id']!r} was removed on {at[:10]}: its case was redacted.")
         raise Removed(
-            f"what was kept of run {run['id']!r} was removed on {at[:10]} by retention. Audit the case again to have "
+            f"the content of run {run['id']!r} was removed on {at[:10]} by retention. Audit the case again to have "
             "it anew; `masis purge --history` says what was removed, and by whom."
         )
 
@@ -164,9 +166,11 @@ def insert(
     owner: Owner,
 ) -> int:
     """Write a new run, under way; returns its number. Raises UnknownRecord and StoreError."""
-    case = connection.execute("SELECT seq, digest FROM cases WHERE id = ?", [case_id]).fetchone()
+    case = connection.execute("SELECT seq, digest, redaction_seq FROM cases WHERE id = ?", [case_id]).fetchone()
     if case is None:
         raise UnknownRecord(f"there is no case {case_id!r} for run {run_id!r}. Add the case first.")
+    if case["redaction_seq"] is not None:
+        raise Removed(f"case {case_id!r} was redacted: there is nothing left to audit.")
     if case["digest"] != case_digest:
         raise StoreError(
             f"run {run_id!r} audits other content than case {case_id!r} holds here. Add that as a new case."

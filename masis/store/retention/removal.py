@@ -9,6 +9,7 @@ record of it share a transaction, and are done in batches, between which others 
 from __future__ import annotations
 
 import hashlib
+import json
 import sqlite3
 import time
 from collections import Counter
@@ -48,7 +49,7 @@ def _old(table: str) -> str:
     return f"removed_by IS NULL AND {table}.state != 'running' AND {_ENDED} < julianday(:cutoff)"
 
 
-_RUNS = f"""
+_RUN_FACTS = """
     SELECT runs.seq, runs.id, cases.id AS about, runs.state, coalesce(nullif(ended_at, ''), seen_at) AS ended,
         coalesce(length(payload), 0) + coalesce(length(CAST(draft AS BLOB)), 0) AS bytes, draft IS NOT NULL AS drafts,
         EXISTS (SELECT 1 FROM decision_log WHERE run_seq = runs.seq AND kind != 'policy_accept') OR (
@@ -58,8 +59,8 @@ _RUNS = f"""
         ) AS decided,
         runs.seq = cases.run_seq AND cases.state = 'needs_review' AS waiting
     FROM runs JOIN cases ON cases.seq = runs.case_seq
-    WHERE {_old("runs")}
-"""  # noqa: S608 (every name is ours)
+"""
+_RUNS = f"{_RUN_FACTS} WHERE {_old('runs')}"
 _SCREENINGS = f"""
     SELECT seq, id, question AS about, state, coalesce(nullif(ended_at, ''), seen_at) AS ended,
         coalesce(length(payload), 0) AS bytes, 0 AS drafts,
@@ -126,14 +127,14 @@ class Retention:
                 held_from = time.monotonic()
                 batch = [each for each in found[start : start + BATCH] if _still_goes(connection, rule, each)]
                 if batch:
-                    seq = seq or _begin(connection, rule, by, how, self._database.now())
+                    seq = seq or begin_purge(connection, rule, by, how, self._database.now())
                     _remove(connection, seq, batch)
             time.sleep((time.monotonic() - held_from) * BREATH)
             if on_batch is not None:
                 on_batch(min(start + BATCH, len(found)))
         with self._database.transaction(durable=False) as connection:
             if _count(connection, "remembered_grades WHERE julianday(at) < julianday(?)", [rule.cutoff]):
-                seq = seq or _begin(connection, rule, by, how, self._database.now())
+                seq = seq or begin_purge(connection, rule, by, how, self._database.now())
                 _remove_grades(connection, seq, rule)
         settle(self._database)
         with self._database.reading() as connection:
@@ -245,7 +246,8 @@ def _still_goes(connection: sqlite3.Connection, rule: RetentionRule, found: _Fou
     return row is not None and _kept_for(rule, decided=row["decided"], waiting=row["waiting"]) is None
 
 
-def _begin(connection: sqlite3.Connection, rule: RetentionRule, by: str, how: Trigger, at: str) -> int:
+def begin_purge(connection: sqlite3.Connection, rule: RetentionRule, by: str, how: Trigger, at: str) -> int:
+    """Record that a purge begins; returns its number."""
     seq = int(connection.execute("SELECT coalesce(max(seq), 0) + 1 FROM purges").fetchone()[0])
     insert_purge(connection, Purge(seq=seq, at=at, by=by, how=how, rule=rule, app=version.APP))
     return seq
@@ -268,6 +270,16 @@ def _remove(connection: sqlite3.Connection, purge: int, batch: Sequence[_Found])
         _empty(connection, found, purge)
         removal = Removal(kind=found.kind, id=found.id, digest=digest, bytes=size, parts=Parts(**parts))
         insert_removal(connection, purge, removal)
+
+
+def empty_runs(connection: sqlite3.Connection, purge: int, runs: Sequence[int]) -> None:
+    """Remove the content of runs, by their numbers, whatever a rule would say, and record it as part of a purge."""
+    rows = connection.execute(
+        f"{_RUN_FACTS} WHERE runs.seq IN (SELECT value FROM json_each(?)) ORDER BY 1",  # noqa: S608 (text of ours)
+        [json.dumps(list(runs))],
+    ).fetchall()
+    for seq, run_id, about, state, ended, size, drafts, *_ in rows:
+        _remove(connection, purge, [_Found(seq, "run", run_id, about, state, ended, size, drafts, None, False)])
 
 
 def _empty(connection: sqlite3.Connection, found: _Found, purge: int) -> None:

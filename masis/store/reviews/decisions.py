@@ -43,7 +43,7 @@ class Decisions:
             undoes = _undone_seq(connection, decision, case)
             if decision.kind == "redaction":
                 raise StoreError("a redaction is made by redact(), which removes the payload too.")
-            return _append(connection, decision, at or self._database.now(), Links(case, run, undoes, None))
+            return append_entry(connection, decision, at or self._database.now(), Links(case, run, undoes, None))
 
     def redact(self, entry_id: str, *, by: str, reason: str, at: str | None = None) -> LogEntry:
         """Remove what was written in an entry: verdict and place in the chain stay. This is an entry too; returns it.
@@ -55,19 +55,7 @@ class Decisions:
             row = _entry_row(connection, entry_id)
             if row["payload"] is None or row["kind"] == "redaction":
                 raise StoreError(f"entry {entry_id} is {'a redaction' if row['payload'] else 'redacted'} already.")
-            decision = Decision(
-                kind="redaction",
-                reviewer=by,
-                case_id=row["case_id"],
-                run_id=row["run_id"],
-                reason=reason,
-                extra={"redacts": entry_id, "kept": kept_facts(row)},
-            )
-            payload_of(decision)  # says what is wrong before anything is looked up
-            links = Links(row["case_seq"], row["run_seq"], None, row["seq"])
-            entry = _append(connection, decision, at or self._database.now(), links)
-            connection.execute("DELETE FROM decision_payloads WHERE entry_seq = ?", [row["seq"]])
-            refresh(connection, row["case_seq"])
+            entry = redact_entry(connection, row, by=by, reason=reason, at=at or self._database.now())
         # until then the write-ahead log still holds pages with the old text
         self._database.once_committed(lambda: settle(self._database))
         return entry
@@ -145,13 +133,30 @@ ENTRIES = """
 """
 
 
-def _append(connection: sqlite3.Connection, decision: Decision, at: str, links: Links) -> LogEntry:
+def append_entry(connection: sqlite3.Connection, decision: Decision, at: str, links: Links) -> LogEntry:
+    """Write an entry at the end of the chain; the case's state follows. Inside a durable transaction."""
     payload = payload_of(decision)
     place = chain.place_after(chain.head_of(connection, CHAINED.log), at, sha256(payload))
     insert_entry(connection, place._asdict(), decision.model_dump(), links)
     insert_payload(connection, place.seq, decision.reviewer, payload)
     refresh(connection, links.case)
     return LogEntry(decision=decision, **place._asdict())
+
+
+def redact_entry(connection: sqlite3.Connection, row: sqlite3.Row, *, by: str, reason: str, at: str) -> LogEntry:
+    """Append the redaction of an entry (a row of ``ENTRIES``) and remove what was written in it."""
+    decision = Decision(
+        kind="redaction",
+        reviewer=by,
+        case_id=row["case_id"],
+        run_id=row["run_id"],
+        reason=reason,
+        extra={"redacts": row["id"], "kept": kept_facts(row)},
+    )
+    entry = append_entry(connection, decision, at, Links(row["case_seq"], row["run_seq"], None, row["seq"]))
+    connection.execute("DELETE FROM decision_payloads WHERE entry_seq = ?", [row["seq"]])
+    refresh(connection, row["case_seq"])
+    return entry
 
 
 def payload_of(decision: Decision) -> str:

@@ -1,7 +1,7 @@
 r"""Where a case stands: derived from its runs and its entries in the log, never set by hand.
 
     new -> running -> needs_review | accepted (by policy) -> approved, overridden, rejected, escalated
-              \-> interrupted
+              \-> interrupted                    any of them -> redacted, unless a person's decision stands
 
 A person's decision stands, whatever runs follow, until it is undone or another one is made. Without one, a run under
 way shows; then the newest finished run counts: accepted where the log holds the policy's acceptance of that run, else
@@ -52,8 +52,11 @@ class Standing(NamedTuple):
     entry_seq: int | None
 
 
-def standing(runs: Sequence[RunFact], entries: Sequence[EntryFact]) -> Standing:
-    """Derive the state from all runs and entries of one case, each in order of their sequence numbers."""
+def standing(runs: Sequence[RunFact], entries: Sequence[EntryFact], *, redacted: bool = False) -> Standing:
+    """Derive the state from all runs and entries of one case, each in order of their sequence numbers.
+
+    A redacted case on which no person's decision stands is ``redacted``: nobody can audit or review it any more.
+    """
     undone = {entry.undoes for entry in entries if entry.kind == "undo"}
     about = {entry.run_seq for entry in entries if entry.kind != "undo" and entry.seq not in undone}
     runs = [run for run in runs if not run.removed or run.seq in about]
@@ -62,6 +65,8 @@ def standing(runs: Sequence[RunFact], entries: Sequence[EntryFact]) -> Standing:
     entry_seq = entry.seq if entry else None
     if entry is not None and entry.kind == "decision":
         return Standing(STATE_OF_VERDICT[entry.verdict or ""], finished, entry_seq)
+    if redacted:
+        return Standing("redacted", finished, entry_seq)
     if any(run.state == "running" for run in runs):
         return Standing("running", finished, entry_seq)
     if finished is not None:
@@ -80,7 +85,7 @@ def current_entry(entries: Sequence[EntryFact], finished_run: int | None) -> Ent
 
 _FIGURES = (
     *("quality", "confidence", "overall", "invalid", "uncited", "iterations"),
-    *("flags", "reasons", "telling", "doubt"),
+    *("flags", "reasons", "disagreement", "doubt"),
 )
 _NO_FIGURES = (*[None] * 6, "[]", "[]", -1.0, -1.0)
 
@@ -97,6 +102,8 @@ def refresh(connection: sqlite3.Connection, case_seq: int) -> None:
     now = standing(
         [RunFact(run["seq"], run["state"], run["removed_by"] is not None) for run in runs],
         [EntryFact(*tuple(entry)[:5]) for entry in entries],
+        redacted=connection.execute("SELECT redaction_seq FROM cases WHERE seq = ?", [case_seq]).fetchone()[0]
+        is not None,
     )
     times = [time for run in runs for time in (run["started_at"], run["ended_at"]) if time]
     times += [entry["at"] for entry in entries]
@@ -141,8 +148,10 @@ def mismatches(connection: sqlite3.Connection) -> list[tuple[str, str, str]]:
     ):
         entries.setdefault(case, []).append(EntryFact(*facts))
     found: list[tuple[str, str, str]] = []
-    for case, case_id, *kept in connection.execute("SELECT seq, id, state, run_seq, decision_seq FROM cases"):
-        derived = standing(runs.get(case, ()), entries.get(case, ()))
+    for case, case_id, redacted, *kept in connection.execute(
+        "SELECT seq, id, redaction_seq IS NOT NULL, state, run_seq, decision_seq FROM cases"
+    ):
+        derived = standing(runs.get(case, ()), entries.get(case, ()), redacted=bool(redacted))
         if Standing(*kept) != derived:
             found.append((case_id, kept[0], derived.state))
     return found

@@ -213,7 +213,7 @@ def _history(workbench: Workbench) -> None:
     purge_history({"rows": [_purge_row(each) for each in purges]}, key="purge-history")
 
 
-HOW = {"command": "command line", "page": "this page", "automatic": "by itself"}
+HOW = {"command": "command line", "page": "this page", "automatic": "by itself", "redaction": "redaction of a case"}
 
 
 def _purge_row(each: Purge) -> dict[str, Any]:

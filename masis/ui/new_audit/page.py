@@ -211,7 +211,7 @@ def _picked(workbench: Workbench, form: AuditForm, case_id: str) -> None:
             placeholder="Words in question, answer or evidence; or the id",
             max_chars=address.LONGEST_QUERY,
         )
-        page = workbench.find_cases(CaseFilter(text=text, order="newest" if not text else "telling", size=HITS))
+        page = workbench.find_cases(CaseFilter(text=text, order="newest" if not text else "disagreement", size=HITS))
         if not page.total:
             st.markdown(
                 "**No case matches.** Take a word out of the search."

@@ -16,8 +16,8 @@ from masis.ui.shell.wording import FLAG, STATE, STATES, spoken
 
 FLAGS_SHOWN = 4
 ORDER_SAYS: dict[QueueOrder, str] = {
-    "telling": "Most telling first: where citation engine, critic and judge are furthest apart in what they think of "
-    "an answer. Cases without an audit come last.",
+    "disagreement": "Most disagreement first: where citation engine, critic and judge are furthest apart in what they "
+    "think of an answer. Cases without an audit come last.",
     "least_confident": "Least confident first: unscored answers, then those the critic trusts least. Cases without an "
     "audit come last.",
     "newest": "Imported last comes first.",
@@ -259,7 +259,7 @@ def _search() -> None:
 
 def _choose_order() -> None:
     chosen = st.session_state["order"]
-    address.put("order", "" if chosen == "telling" else chosen)
+    address.put("order", "" if chosen == "disagreement" else chosen)
     address.put("page", "")
 
 

@@ -118,7 +118,7 @@ def _waiting(workbench: Workbench, facets: Facets) -> None:
 
 
 def _first_steps(workbench: Workbench) -> None:
-    """A short path into one telling case, for whoever has not decided anything yet."""
+    """A short path into one case worth seeing, for whoever has not decided anything yet."""
     case = _telling_case(workbench)
     if case is None:
         return
@@ -135,7 +135,7 @@ def _first_steps(workbench: Workbench) -> None:
 
 
 def _telling_case(workbench: Workbench) -> CaseSummary | None:
-    """The demo's telling case if it is here, else the most telling one that waits."""
+    """A case of the demo worth seeing if it is here, else one with a fabricated citation that waits."""
     for case_id in _telling_ids():
         with contextlib.suppress(UnknownRecord):
             case = workbench.store.cases.summary(case_id)

@@ -23,7 +23,7 @@ MOST_WORDS = 50
 LARGEST_SEED = 9_999_999
 Known = TypeVar("Known", bound=str)
 ORDERS: dict[QueueOrder, str] = {
-    "telling": "Most telling first",
+    "disagreement": "Most disagreement first",
     "least_confident": "Least confident first",
     "newest": "Newest first",
     "oldest": "Oldest first",
@@ -61,8 +61,8 @@ def put(name: str, text: str) -> None:
 
 
 def order() -> QueueOrder:
-    """The order asked for, else the most telling first."""
-    return next((known for known in get_args(QueueOrder) if known == value("order")), "telling")
+    """The order asked for, else most disagreement first."""
+    return next((known for known in get_args(QueueOrder) if known == value("order")), "disagreement")
 
 
 def several(name: str, known: Iterable[Known]) -> list[Known]:

@@ -44,6 +44,7 @@ STATE: dict[str, Word] = {
     "overridden": Word("Overridden", "good", "A person corrected the answer."),
     "rejected": Word("Rejected", "bad", "A person rejected it."),
     "escalated": Word("Escalated", "warn", "It waits for more evidence or another reviewer."),
+    "redacted": Word("Redacted", "calm", "Its content was removed on request; its figures are stored."),
 }
 
 FLAG: dict[str, Word] = {
@@ -57,7 +58,7 @@ FLAG: dict[str, Word] = {
     "unscored": Word("unscored", "warn"),
     "error": Word("error", "bad"),
     "cancelled": Word("cancelled", "calm"),
-    "needless": Word("needless", "calm"),
+    "redundant": Word("redundant", "calm"),
     "drafted": Word("drafted here", "calm"),
     "spot_check": Word("spot check", "calm"),
 }

@@ -42,6 +42,16 @@ class CaseRecord(Record):
     case: dict[str, Any]
 
 
+class RedactedCaseRecord(Record):
+    """What is left of a redacted case, the digest of what it was, and the log entry that redacted it."""
+
+    record: Literal["redacted_case"] = "redacted_case"
+    imported_at: str
+    case: dict[str, Any]
+    digest: str
+    redaction: str
+
+
 class RunRecord(Record):
     """A run, finished (then ``run`` is its result, without the iterations, which are here) or interrupted.
 
@@ -87,7 +97,7 @@ class Kept(OpenRecord):
     undoes: str | None
 
 
-StoreRecord = CaseRecord | RunRecord | EntryRecord | OfScreening | OfKeeping
+StoreRecord = CaseRecord | RedactedCaseRecord | RunRecord | EntryRecord | OfScreening | OfKeeping
 
 
 def read_out(database: Database) -> Iterator[StoreRecord]:
@@ -99,9 +109,15 @@ def read_out(database: Database) -> Iterator[StoreRecord]:
     try:
         connection.execute("BEGIN")
         for row in connection.execute(
-            "SELECT imported_at, payload FROM cases JOIN case_payloads ON case_seq = seq ORDER BY seq"
+            """SELECT imported_at, payload, cases.digest, redaction.id AS redaction
+               FROM cases JOIN case_payloads ON case_payloads.case_seq = cases.seq
+               LEFT JOIN decision_log AS redaction ON redaction.seq = redaction_seq ORDER BY cases.seq"""
         ):
-            yield CaseRecord(imported_at=row["imported_at"], case=json.loads(row["payload"]))
+            content = {"imported_at": row["imported_at"], "case": json.loads(row["payload"])}
+            if row["redaction"] is None:
+                yield CaseRecord(**content)
+            else:
+                yield RedactedCaseRecord(**content, digest=row["digest"], redaction=row["redaction"])
         yield from retention.read_purges(connection)
         for row in connection.execute(
             "SELECT runs.*, cases.id AS case_id FROM runs JOIN cases ON cases.seq = case_seq ORDER BY runs.seq"
@@ -155,6 +171,7 @@ class Counts(NamedTuple):
     acceptances: int = 0
     purges: int = 0
     executions: int = 0
+    redacted_cases: int = 0
 
 
 KINDS = (
@@ -168,6 +185,7 @@ KINDS = (
     "acceptance",
     "purge",
     "execution",
+    "redacted_case",
 )
 """The names of the records, as they name themselves."""
 
@@ -179,6 +197,7 @@ class Putting:
         self._connection = connection
         self._log = PuttingLog(connection, CHAINED)
         self._of_screening, self._of_keeping = PuttingScreenings(connection), PuttingKept(connection)
+        self._redacted: dict[str, str] = {}
         self.counts = Counts()
 
     def put(self, record: StoreRecord) -> None:
@@ -190,7 +209,7 @@ class Putting:
 
     def _put(self, record: StoreRecord) -> None:
         match record:
-            case CaseRecord():
+            case CaseRecord() | RedactedCaseRecord():
                 self._put_case(record)
             case RunRecord():
                 self._put_run(record)
@@ -209,15 +228,28 @@ class Putting:
         self._log.finish()
         self._of_screening.finish()
         self._of_keeping.finish()
+        self._mark_redacted()
         for (seq,) in self._connection.execute("SELECT seq FROM cases").fetchall():
             refresh(self._connection, seq)
 
-    def _put_case(self, record: CaseRecord) -> None:
+    def _mark_redacted(self) -> None:
+        """Raises InputError where no entry of the log redacts a case that comes as a redacted one."""
+        for case_id, entry in self._redacted.items():
+            row = self._connection.execute(f"{ENTRIES} WHERE log.id = ?", [entry]).fetchone()
+            decision = Decision.model_validate_json(row["payload"]) if row is not None and row["payload"] else None
+            if decision is None or decision.extra.get("redacts_case") != case_id:
+                raise InputError(f"case {case_id!r} is redacted, and no entry says why", cure=ALTERED)
+            self._connection.execute("UPDATE cases SET redaction_seq = ? WHERE id = ?", [row["seq"], case_id])
+
+    def _put_case(self, record: CaseRecord | RedactedCaseRecord) -> None:
         case = Case.model_validate(record.case)
         if self._connection.execute("SELECT 1 FROM cases WHERE id = ?", [case.id]).fetchone():
             raise InputError(f"case {case.id!r} comes a second time", cure=ALTERED, field="case.id")
         payload = json.dumps(record.case, ensure_ascii=False)
-        insert_case(self._connection, case, payload, case.digest(), record.imported_at)
+        digest = case.digest()
+        if isinstance(record, RedactedCaseRecord):
+            digest, self._redacted[case.id] = record.digest, record.redaction
+        insert_case(self._connection, case, payload, digest, record.imported_at)
 
     def _put_run(self, record: RunRecord) -> None:
         case = number(self._connection, "cases", record.case_id, "case_id")

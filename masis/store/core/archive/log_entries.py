@@ -66,7 +66,7 @@ class PuttingLog:
 
     def redacted_by(self, decision: Decision | ScreeningDecision) -> int | None:
         """The number of the entry that this one redacts; None where it redacts none. Raises InputError."""
-        if decision.kind != "redaction":
+        if decision.kind != "redaction" or "redacts_case" in decision.extra:
             return None
         redacted = str(decision.extra.get("redacts"))
         if self._bare.pop(redacted, None) != decision.extra.get("kept"):

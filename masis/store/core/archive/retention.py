@@ -21,6 +21,8 @@ from masis.store.core.archive.log_entries import ALTERED
 from masis.store.retention.purges import insert_purge, insert_removal, purge_numbered, removals_of
 
 _LISTS = ("flags", "reasons")
+_AS_ARCHIVED = {"disagreement": "telling", "redundant": "needless"}
+"""Names of figures and flags that are others in archives, whose words never change."""
 
 
 class PurgeRecord(Record):
@@ -79,8 +81,9 @@ def _iterations(connection: sqlite3.Connection, run_seq: int) -> list[Iteration]
 
 def figures_of(row: sqlite3.Row) -> dict[str, Any]:
     """The figures of a run whose content is gone."""
-    figures = {name: row[name] for name in RunFigures._fields}
-    return figures | {name: json.loads(row[name]) for name in _LISTS}
+    figures = {name: json.loads(row[name]) if name in _LISTS else row[name] for name in RunFigures._fields}
+    figures["flags"] = [_AS_ARCHIVED.get(flag, flag) for flag in figures["flags"]]
+    return {_AS_ARCHIVED.get(name, name): value for name, value in figures.items()}
 
 
 def measures_of(connection: sqlite3.Connection, run_id: str) -> dict[str, Any] | None:
@@ -119,8 +122,11 @@ class PuttingKept:
 
     def mark_removed(self, run_seq: int, purge: int, figures: dict[str, Any]) -> None:
         """Note that retention has removed a run, and give it the figures that are left of it."""
+        own = {archived: name for name, archived in _AS_ARCHIVED.items()}
+        figures = {own.get(name, name): value for name, value in figures.items()}
         if set(figures) != set(RunFigures._fields):
             raise InputError("has not the figures of a run that was removed", cure=ALTERED, field="figures")
+        figures["flags"] = [own.get(flag, flag) for flag in figures["flags"]]
         kept = figures | {name: json.dumps(figures[name]) for name in _LISTS} | {"removed_by": purge}
         assignments = ", ".join(f"{name} = ?" for name in kept)
         self._connection.execute(f"UPDATE runs SET {assignments} WHERE seq = ?", [*kept.values(), run_seq])  # noqa: S608

@@ -25,6 +25,8 @@ from masis.store.core.migrations.audits import (
     m005_case_counts,
     m006_beginnings_of_words,
     m010_steps_of_an_iteration,
+    m013_disagreement,
+    m014_redacted_cases,
 )
 from masis.store.core.migrations.metrics import m011_measures_of_runs
 from masis.store.core.migrations.migration_progress import Listener, Upgrade, heard_by
@@ -52,6 +54,8 @@ MIGRATIONS: tuple[Migration, ...] = (
     m010_steps_of_an_iteration,
     m011_measures_of_runs,
     m012_executions_and_retention,
+    m013_disagreement,
+    m014_redacted_cases,
 )
 
 

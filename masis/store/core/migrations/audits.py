@@ -272,3 +272,25 @@ def m010_steps_of_an_iteration(db: Database) -> None:
         """
     )
     db.execute("CREATE INDEX run_steps_of_a_run ON run_steps (run_seq)")
+
+
+def m013_disagreement(db: Database) -> None:
+    """The order ``telling`` is called ``disagreement``, and the flag ``needless`` is called ``redundant``.
+
+    Only what is derived is renamed: nothing inside a case, a run, an entry of a log or an archive.
+    """
+    for index in ("cases_telling", "cases_state_telling"):
+        db.execute(f"DROP INDEX {index}")
+    for table in ("cases", "runs"):
+        db.execute(f"ALTER TABLE {table} RENAME COLUMN telling TO disagreement")
+        db.execute(
+            f"""UPDATE {table} SET flags = replace(flags, '"needless"', '"redundant"')
+                WHERE instr(flags, '"needless"')"""  # noqa: S608
+        )
+    db.execute("CREATE INDEX cases_disagreement ON cases (disagreement DESC)")
+    db.execute("CREATE INDEX cases_state_disagreement ON cases (state, disagreement DESC)")
+
+
+def m014_redacted_cases(db: Database) -> None:
+    """A redacted case names the entry of the decision log that says who redacted it, when and why."""
+    db.execute("ALTER TABLE cases ADD COLUMN redaction_seq INTEGER REFERENCES decision_log (seq)")

@@ -1,0 +1,201 @@
+"""Redaction: removing what a case or an entry of a log says, on demand, with a record of who did it, when and why.
+
+Of a case goes every text: question, answer, evidence and labels, the words to search it by, the results, drafts and
+events of its runs, what reviewers have typed about it, and what they wrote in its entries of the decision log. What
+stays: its id, the digest of what it was (a copy kept elsewhere can be recognised by it), its field and data set,
+verdicts, figures, and both chains. Archives and copies made before, and abstracts of a screening it came from, are
+left alone: redact entries of the screening log by their own ids.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+
+from masis.errors import InputError, StoreError, UnknownRecord
+from masis.schema.base import Record
+from masis.schema.case import Case
+from masis.schema.retention import RetentionRule
+from masis.schema.review import Decision, LogEntry
+from masis.schema.screening import ScreeningEntry
+from masis.store.audits.cases import index_words, unindex_words
+from masis.store.core.connections import Database
+from masis.store.retention.removal import begin_purge, empty_runs
+from masis.store.retention.shrinking import settle
+from masis.store.reviews import decisions
+from masis.store.reviews.decisions import Decisions
+from masis.store.reviews.states import refresh
+from masis.store.screening.log import ScreeningLog
+
+REDACTED = "[redacted]"
+"""What stands for the question of a redacted case."""
+
+_MERGED_PAGES = 500
+"""Pages of the index merged in one transaction: some 20 ms, between which others write."""
+
+_NAMED_IN_METADATA = ("field", "dataset")
+
+
+class CaseRedaction(Record):
+    """What redacting a case removed; ``entry`` records it in the decision log."""
+
+    entry: LogEntry
+    entries: int
+    runs: int
+    drafts: int
+
+
+class Redactions:
+    """Redaction in a store."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def redact_case(self, case_id: str, *, by: str, reason: str, at: str | None = None) -> CaseRedaction:
+        """Remove every text of a case, for good; its id, verdicts and figures stay, and the log records it.
+
+        Args:
+            case_id: the case.
+            by: who asked for it, as named in the log.
+            reason: why; kept in the log, so it must not repeat what is to go.
+            at: when (ISO 8601, UTC); now unless given.
+
+        Returns:
+            How much went, with the entry of the decision log (kind ``redaction``) that records it.
+
+        Raises:
+            InputError: ``by`` or ``reason`` is empty.
+            UnknownRecord: there is no such case.
+            StoreError: it is redacted already, or being audited just now.
+
+        """
+        _check(by, reason)
+        with self._database.transaction() as connection:
+            at = at or self._database.now()
+            row = _unredacted(connection, case_id)
+            case = Case.model_validate_json(row["payload"])
+            redacted = _redact_entries(connection, row["seq"], by=by, reason=reason, at=at)
+            runs = [run[0] for run in connection.execute(_RUNS_LEFT, [row["seq"]])]
+            if runs:
+                purge = begin_purge(connection, _rule(at), by, "redaction", at)
+                empty_runs(connection, purge, runs)
+            drafts = connection.execute("DELETE FROM drafts WHERE subject = ?", [f"case:{case_id}"]).rowcount
+            entry = decisions.append_entry(
+                connection,
+                Decision(
+                    kind="redaction",
+                    reviewer=by,
+                    case_id=case_id,
+                    run_id=None,
+                    reason=reason,
+                    extra={"redacts_case": case_id, "digest": row["digest"], "entries": redacted, "runs": len(runs)},
+                ),
+                at,
+                decisions.Links(row["seq"], None, None, None),
+            )
+            unindex_words(connection, row["seq"], case)
+            replace_content(connection, row["seq"], _remainder(case), entry.seq)
+            refresh(connection, row["seq"])
+        self._database.once_committed(self._overwrite)
+        return CaseRedaction(entry=entry, entries=redacted, runs=len(runs), drafts=drafts)
+
+    def redact_entry(self, entry_id: str, *, by: str, reason: str) -> LogEntry | ScreeningEntry:
+        """Remove what was written in an entry of either log; its verdict and its place in the chain stay.
+
+        Args:
+            entry_id: id of an entry of the decision log or of the screening log.
+            by: who asked for it, as named in the log.
+            reason: why; kept in the log, so it must not repeat what is to go.
+
+        Returns:
+            The entry (kind ``redaction``) that records it.
+
+        Raises:
+            InputError: ``by`` or ``reason`` is empty.
+            UnknownRecord: neither log has such an entry.
+            StoreError: it is redacted already, or is a redaction itself.
+
+        """
+        _check(by, reason)
+        if self._database.execute("SELECT 1 FROM decision_log WHERE id = ?", [entry_id]):
+            return Decisions(self._database).redact(entry_id, by=by, reason=reason)
+        if self._database.execute("SELECT 1 FROM screening_log WHERE id = ?", [entry_id]):
+            return ScreeningLog(self._database).redact(entry_id, by=by, reason=reason)
+        raise UnknownRecord(f"there is no entry {entry_id!r} in the decision log or the screening log.")
+
+    def _overwrite(self) -> None:
+        """Have the words gone from the files too: FTS5 only marks them as deleted until it merges its segments."""
+        pages = -_MERGED_PAGES  # negative: begin to merge everything; then go on with what was begun
+        while True:
+            with self._database.transaction(durable=False) as connection:
+                before = connection.total_changes
+                connection.execute("INSERT INTO case_words (case_words, rank) VALUES ('merge', ?)", [pages])
+                if connection.total_changes - before < 2:  # as FTS5 documents: nothing was left to merge
+                    break
+            pages = _MERGED_PAGES
+        settle(self._database)
+
+
+_RUNS_LEFT = "SELECT seq FROM runs WHERE case_seq = ? AND removed_by IS NULL ORDER BY seq"
+
+
+def _check(by: str, reason: str) -> None:
+    if not by.strip():
+        raise InputError("the name of who redacts is missing", cure="Name who asked for it.", field="by")
+    if not reason.strip():
+        raise InputError("the reason is missing", cure="Say why it must go.", field="reason")
+
+
+def _unredacted(connection: sqlite3.Connection, case_id: str) -> sqlite3.Row:
+    row: sqlite3.Row | None = connection.execute(
+        """SELECT cases.*, payload,
+               EXISTS (SELECT 1 FROM runs WHERE runs.case_seq = cases.seq AND runs.state = 'running') AS audited
+           FROM cases JOIN case_payloads ON case_payloads.case_seq = cases.seq WHERE id = ?""",
+        [case_id],
+    ).fetchone()
+    if row is None:
+        raise UnknownRecord(f"there is no case {case_id!r}.")
+    if row["redaction_seq"] is not None:
+        raise StoreError(f"case {case_id!r} is redacted already.")
+    if row["audited"]:
+        raise StoreError(f"case {case_id!r} is being audited. Cancel the audit or wait for it, then redact the case.")
+    return row
+
+
+def _redact_entries(connection: sqlite3.Connection, case_seq: int, *, by: str, reason: str, at: str) -> int:
+    """Redact what people wrote about the case; the policy's acceptances and redactions say nothing of its content."""
+    rows = connection.execute(
+        f"{decisions.ENTRIES} WHERE log.case_seq = ? AND log.kind IN ('decision', 'undo') "
+        "AND written.payload IS NOT NULL ORDER BY log.seq",
+        [case_seq],
+    ).fetchall()
+    for row in rows:
+        decisions.redact_entry(connection, row, by=by, reason=reason, at=at)
+    return len(rows)
+
+
+def _rule(at: str) -> RetentionRule:
+    return RetentionRule(cutoff=at, days=0, decided=True)
+
+
+def _remainder(case: Case) -> Case:
+    """What is left of a redacted case: a case, so that whatever shows cases can show it."""
+    kept = {name: case.metadata[name] for name in _NAMED_IN_METADATA if name in case.metadata}
+    return Case.model_validate(
+        {
+            "id": case.id,
+            "query": REDACTED,
+            "evidence": [{"id": "redacted", "text": ""}],
+            "metadata": {**kept, "redacted": True},
+        }
+    )
+
+
+def replace_content(connection: sqlite3.Connection, case_seq: int, remainder: Case, redaction: int) -> None:
+    """Put what is left of a case in place of what it was; the entry number ``redaction`` records why."""
+    payload = json.dumps(remainder.to_json_dict(), ensure_ascii=False)
+    connection.execute("UPDATE case_payloads SET payload = ? WHERE case_seq = ?", [payload, case_seq])
+    connection.execute(
+        "UPDATE cases SET query_start = ?, redaction_seq = ? WHERE seq = ?", [remainder.query, redaction, case_seq]
+    )
+    index_words(connection, case_seq, remainder)
