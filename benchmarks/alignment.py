@@ -14,7 +14,7 @@ import time
 from collections.abc import Sequence
 
 from masis import Case, run_audit
-from masis.offline.matching.alignment import EvidenceIndex
+from masis.offline.matching.evidence_index import EvidenceIndex
 
 _SUBJECTS = ("The company", "The board", "A new trial", "The council of Bergen", "Version 7", "The ministry", "Dr Lind")
 _VERBS = ("reported", "announced", "did not confirm", "reduced", "increased", "measured", "published")

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from masis.bench.rows import half_of, in_half
 from masis.bench.tasks import TASKS
-from masis.offline.matching.alignment import Assessment, EvidenceIndex
+from masis.offline.matching.evidence_index import Assessment, EvidenceIndex
 from masis.offline.parsing.facts import Fact, extract
 
 CASES = Path(__file__).parents[1] / "data" / "cases"
@@ -255,7 +255,7 @@ def _print(one: Known, claim: str, found: Assessment) -> None:
         print(f"   {signal.kind} {signal.strength}: {signal.reason}")
         text = texts[signal.evidence_id]
         print("      in:", text[max(0, signal.evidence_start - 160) : signal.evidence_end + 100].replace("\n", " "))
-    for bearing in found.bearing[:2]:
+    for bearing in found.supporting[:2]:
         print("      >>", texts[bearing.evidence_id][bearing.start : bearing.end].replace("\n", " ")[:300])
 
 

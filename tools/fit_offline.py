@@ -25,13 +25,13 @@ from sklearn.metrics import balanced_accuracy_score, f1_score, roc_auc_score
 
 from masis.bench.rows import BenchRow, in_half
 from masis.bench.tasks import TASKS, Task
-from masis.offline.inference.contradiction_calibration import Sureness
+from masis.offline.inference.contradiction_calibration import ContradictionCalibration
 from masis.offline.inference.features import NAMES
-from masis.offline.inference.support_classifier import DENIED, REACH, WEIGHTS, denial, unfitted
-from masis.offline.matching.alignment import EvidenceIndex
+from masis.offline.inference.support_classifier import DENIED, REACH, WEIGHTS, contradiction_strength, unfitted
+from masis.offline.matching.evidence_index import EvidenceIndex
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from tools import fit_sureness
+from tools import fit_contradiction_calibration
 
 FILES = {
     "HAGRID": "hagrid_claims.jsonl",
@@ -80,8 +80,8 @@ class Sample:
             for task in TASKS
             for row, group in fit_rows(task, CASES if task.name == "Demo gold" else data, FILES[task.name])
         ]
-        self.sureness = fit_sureness.fit([(name, row) for name, row, _ in rows], data, EMPTY)
-        empty = unfitted(NAMES, CONTRADICTED, Sureness.read(self.sureness))
+        self.calibration = fit_contradiction_calibration.fit([(name, row) for name, row, _ in rows], data, EMPTY)
+        empty = unfitted(NAMES, CONTRADICTED, ContradictionCalibration.read(self.calibration))
         for name, row, group in [*rows, *(("made", row, group) for row, group in made(rows, data))]:
             assessment = EvidenceIndex(row.evidence, empty).assess(row.claim)
             if assessment.features:
@@ -235,7 +235,7 @@ def calibration(sample: Sample, odds: Array) -> tuple[float, float]:
 
 def denied(sample: Sample, support: Array) -> Array:
     """The support after contradictions, by the rule of `masis.offline.inference.support_classifier`."""
-    strongest = np.array([denial(dict(zip(NAMES, row, strict=True))) for row in sample.features])
+    strongest = np.array([contradiction_strength(dict(zip(NAMES, row, strict=True))) for row in sample.features])
     return np.where(strongest >= CONTRADICTED, support * (1 - DENIED * strongest), support)
 
 
@@ -325,7 +325,7 @@ def main() -> int:
     weights = {
         "version": "3",
         "provenance": {
-            "files": FILES | {"WiCE training": WICE_TRAINING, "PubMedQA": fit_sureness.PUBMEDQA},
+            "files": FILES | {"WiCE training": WICE_TRAINING, "PubMedQA": fit_contradiction_calibration.PUBMEDQA},
             "shares": SHARES,
             "split": "masis.bench.rows.half_of, fit half",
             "cross_validated": figures,
@@ -333,7 +333,7 @@ def main() -> int:
         "features": list(NAMES),
         "calibration": {"slope": round(slope, 5), "intercept": round(intercept, 5)},
         "thresholds": {"supported": cut, "partial": round(cut * 0.55, 3), "contradicted": CONTRADICTED},
-        "sureness": sample.sureness,
+        "sureness": sample.calibration,
         "linear": Line(sample.features, sample.supported, sample.weights).exported(),
         **exported(boosted(sample.features, sample.supported, sample.weights)),
     }

@@ -36,7 +36,7 @@ from sklearn.svm import LinearSVC
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from masis.schema.screening import STUDY_TYPES
-from masis.screening.grading.designs import REACH, WEIGHTS, features, load, measures
+from masis.screening.grading.designs import REACH, WEIGHTS, features, load_classifier, measures
 
 TRAINING, VALIDATION = "study_types_train.jsonl", "study_types_val.jsonl"
 PAGE = Path(__file__).parents[1] / "docs" / "study-types.md"
@@ -274,14 +274,14 @@ def baselines(training: Sample, tested: Sample) -> dict[str, float]:
 def judged(path: Path) -> tuple[Array, Array, float]:
     """The types that the written weights tell for a file, how sure they are, and milliseconds each."""
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    model = load()
+    model = load_classifier()
     found = [model.recognise(row["title"], row["abstract"]) for row in rows]
     return np.array([each.study_type for each in found]), np.array([each.confidence for each in found]), _cost(rows)
 
 
 def _cost(rows: Sequence[Mapping[str, str]]) -> float:
     """Milliseconds an abstract takes when nothing else disturbs it: of each the least of all passes, their mean."""
-    model, least = load(), [float("inf")] * len(rows)
+    model, least = load_classifier(), [float("inf")] * len(rows)
     for _ in range(PASSES):
         for at, row in enumerate(rows):
             started = time.perf_counter()

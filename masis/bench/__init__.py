@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from masis.bench import tasks
-from masis.bench.metrics import Judged, figures
+from masis.bench.metrics import Prediction, compute_metrics
 from masis.bench.outcomes import Outcome, outcomes
 from masis.bench.report import BenchReport, Measured, Reading, render
 from masis.bench.rows import BenchRow, Half, groups, half_of, in_half
 from masis.bench.tasks import TASKS, Task, audited, exemptions, fabricated, is_run, read_runs
 from masis.errors import InputError
-from masis.offline.inference.support_classifier import load
+from masis.offline.inference.support_classifier import load_classifier
 from masis.schema.run import Run
 
 __all__ = ["BenchReport", "render", "run_bench"]
@@ -117,7 +117,7 @@ class _Bench:
             half=self.half,
             bootstrap=self.bootstrap,
             seed=self.seed,
-            weights=load().version,
+            weights=load_classifier().version,
             readings=tuple(self._readings()),
             counts=exemptions(self.cases) if self.task.name == "ExpertQA" else {},
             notes=(_UNCITED_RULE,) if any(row.cites_nothing for row, _ in self.rows) else (),
@@ -185,19 +185,23 @@ class _Bench:
     ) -> Reading:
         cut = tasks.overlap_threshold(self.fit, positive)
         shares = [tasks.overlap(row) for row, _ in rows]
-        told = tasks.judged(rows, said, positive)
+        told = tasks.predictions(rows, said, positive)
         measured = (
             self._measured("auditor", told),
-            self._measured("always positive", tasks.judged(rows, [tasks.always(row) for row, _ in rows], positive)),
-            self._measured("word overlap", tasks.judged(rows, [(share >= cut, share) for share in shares], positive)),
+            self._measured(
+                "always positive", tasks.predictions(rows, [tasks.always(row) for row, _ in rows], positive)
+            ),
+            self._measured(
+                "word overlap", tasks.predictions(rows, [(share >= cut, share) for share in shares], positive)
+            ),
         )
         return _reading(name, meaning, told, measured)
 
-    def _measured(self, judge: str, rows: Sequence[Judged]) -> Measured:
-        return Measured(judge, figures(rows, self.bootstrap, self.seed))
+    def _measured(self, judge: str, rows: Sequence[Prediction]) -> Measured:
+        return Measured(judge, compute_metrics(rows, self.bootstrap, self.seed))
 
 
-def _reading(name: str, meaning: str, rows: Sequence[Judged], measured: tuple[Measured, ...]) -> Reading:
+def _reading(name: str, meaning: str, rows: Sequence[Prediction], measured: tuple[Measured, ...]) -> Reading:
     return Reading(name, meaning, len(rows), sum(row.truth for row in rows), len({row.group for row in rows}), measured)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
-class Judged(NamedTuple):
+class Prediction(NamedTuple):
     """A row as judged: the truth, the prediction (None: abstained), how strongly not supported (0..1), its group."""
 
     truth: bool
@@ -22,7 +22,7 @@ class Judged(NamedTuple):
     group: str
 
 
-class Figure(NamedTuple):
+class Estimate(NamedTuple):
     """A figure with its 95% interval; None where it isn't defined."""
 
     value: float | None
@@ -30,10 +30,10 @@ class Figure(NamedTuple):
     high: float | None
 
 
-FIGURES = ("precision", "recall", "f1", "macro_f1", "balanced_accuracy", "auroc", "coverage")
+METRICS = ("precision", "recall", "f1", "macro_f1", "balanced_accuracy", "auroc", "coverage")
 
 
-def figures(rows: Sequence[Judged], bootstrap: int, seed: int) -> dict[str, Figure]:
+def compute_metrics(rows: Sequence[Prediction], bootstrap: int, seed: int) -> dict[str, Estimate]:
     """Every figure of `FIGURES` with its interval from `bootstrap` resamples of the groups."""
     truth = np.array([row.truth for row in rows], dtype=bool)
     abstained = np.array([row.said is None for row in rows], dtype=bool)
@@ -43,20 +43,20 @@ def figures(rows: Sequence[Judged], bootstrap: int, seed: int) -> dict[str, Figu
     point = measure(np.ones(len(rows)))
     names, member = np.unique([row.group for row in rows], return_inverse=True)
     draws = np.random.default_rng(seed)
-    samples: dict[str, list[float]] = {name: [] for name in FIGURES}
+    samples: dict[str, list[float]] = {name: [] for name in METRICS}
     for _ in range(bootstrap):
         drawn = np.bincount(draws.integers(0, len(names), len(names)), minlength=len(names))
         for name, value in measure(drawn[member].astype(float)).items():
             if value is not None:
                 samples[name].append(value)
-    return {name: _with_interval(point[name], samples[name]) for name in FIGURES}
+    return {name: _with_interval(point[name], samples[name]) for name in METRICS}
 
 
-def _with_interval(value: float | None, samples: Sequence[float]) -> Figure:
+def _with_interval(value: float | None, samples: Sequence[float]) -> Estimate:
     if value is None or not samples:
-        return Figure(None if value is None else round(value, 4), None, None)
+        return Estimate(None if value is None else round(value, 4), None, None)
     low, high = np.percentile(samples, (2.5, 97.5))
-    return Figure(round(value, 4), round(float(low), 4), round(float(high), 4))
+    return Estimate(round(value, 4), round(float(low), 4), round(float(high), 4))
 
 
 def _measure(

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from masis.audit.issues import CRITIC_LOOP_TYPE
-from masis.bench.metrics import Figure
+from masis.bench.metrics import Estimate
 from masis.schema.audit import Issue
 from masis.schema.run import Run
 
@@ -42,7 +42,7 @@ class Hit(NamedTuple):
     hit: bool
 
 
-class Held(NamedTuple):
+class IssueScores(NamedTuple):
     """The issues of one answer held against its gold."""
 
     found: tuple[Hit, ...]
@@ -54,13 +54,13 @@ class _Finding(NamedTuple):
     span: tuple[int, int] | None
 
 
-def held(case: Mapping[str, Any], issues: Sequence[Issue]) -> Held:
+def score_issues(case: Mapping[str, Any], issues: Sequence[Issue]) -> IssueScores:
     """Each gold finding with whether it was found, and each issue with whether it is right."""
     answer, labels = case.get("answer") or "", case.get("labels") or {}
     findings = [_Finding(label["type"], _span(answer, label.get("text"))) for label in labels.get("findings", ())]
     needless = [_span(answer, label.get("sentence")) for label in _needless(labels)]
     name = str(case["id"])
-    return Held(
+    return IssueScores(
         tuple(
             Hit(name, finding.kind not in REFERENCE_TYPES, any(_finds(issue, finding) for issue in issues))
             for finding in findings
@@ -114,7 +114,7 @@ WITHIN = 3
 """Iterations (REQ-CRITIC-NFR-008)."""
 CRITIC_MS, REVISER_MS, ITERATION_MS, LOOP_MS = 15_000.0, 15_000.0, 35_000.0, 90_000.0
 """Limits for the 95th percentile: REQ-CRITIC-NFR-001 to 004."""
-_CALM = frozenset({"no_issues", "convergence"})
+_LOOP_ENDED_WELL = frozenset({"no_issues", "convergence"})
 
 Values = Sequence[tuple[str, float]]
 """A value, and the case it comes from."""
@@ -133,7 +133,7 @@ class Outcome:
     unit: str
     n: int
     cases: int
-    figure: Figure
+    figure: Estimate
     target: float | None
 
     @property
@@ -170,7 +170,7 @@ def _on_findings(
 ) -> Iterable[Outcome]:
     by_case = {run.case_id: run for run in runs if run.iterations}
     known = [
-        held(case, run.iterations[0].issues)
+        score_issues(case, run.iterations[0].issues)
         for case in cases
         if case.get("answer") and (run := by_case.get(str(case["id"])))
     ]
@@ -198,7 +198,7 @@ def _improved(runs: Sequence[Run]) -> Values:
 
 def _converged(runs: Sequence[Run]) -> Values:
     return [
-        (run.case_id, float(run.termination_reason in _CALM and run.total_iterations <= WITHIN))
+        (run.case_id, float(run.termination_reason in _LOOP_ENDED_WELL and run.total_iterations <= WITHIN))
         for run in runs
         if run.termination_reason != "cancelled"
     ]
@@ -241,7 +241,7 @@ def _outcome(
     for case, value in values:
         by_case.setdefault(case, []).append(value)
     groups = [np.array(each) for each in by_case.values()]
-    figure = Figure(None, None, None)
+    figure = Estimate(None, None, None)
     if groups:
         draws = np.random.default_rng(seed)
         samples = [
@@ -249,7 +249,7 @@ def _outcome(
             for _ in range(bootstrap)
         ]
         low, high = np.percentile(samples, (2.5, 97.5)) if samples else (None, None)
-        figure = Figure(_rounded(of(np.concatenate(groups))), _rounded(low), _rounded(high))
+        figure = Estimate(_rounded(of(np.concatenate(groups))), _rounded(low), _rounded(high))
     return Outcome(name, rule, unit, len(values), len(groups), figure, target)
 
 

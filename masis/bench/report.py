@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from masis.bench.metrics import FIGURES, Figure
+from masis.bench.metrics import METRICS, Estimate
 from masis.bench.outcomes import Outcome
 from masis.bench.rows import Half
 
@@ -14,7 +14,7 @@ class Measured:
     """One judge's figures on one reading of a set."""
 
     judge: str
-    figures: dict[str, Figure]
+    figures: dict[str, Estimate]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class BenchReport:
         plain = asdict(self)
         for reading in plain["readings"]:
             for judge in reading["judges"]:
-                judge["figures"] = {name: Figure(*figure)._asdict() for name, figure in judge["figures"].items()}
+                judge["figures"] = {name: Estimate(*figure)._asdict() for name, figure in judge["figures"].items()}
         for outcome, told in zip(self.outcomes, plain["outcomes"], strict=True):
             told |= {"figure": outcome.figure._asdict(), "met": outcome.met}
         return plain
@@ -69,10 +69,10 @@ def render(report: BenchReport) -> str:
         ]
         width = max(len(measured.judge) for measured in reading.judges)
         lines.append(
-            "  " + " " * width + "".join(f"{name.replace('balanced_accuracy', 'bal_acc'):>18}" for name in FIGURES)
+            "  " + " " * width + "".join(f"{name.replace('balanced_accuracy', 'bal_acc'):>18}" for name in METRICS)
         )
         for measured in reading.judges:
-            cells = "".join(f"{_cell(measured.figures[name]):>18}" for name in FIGURES)
+            cells = "".join(f"{_cell(measured.figures[name]):>18}" for name in METRICS)
             lines.append(f"  {measured.judge:<{width}}{cells}")
     lines += _outcome_lines(report.outcomes)
     if report.counts:
@@ -81,7 +81,7 @@ def render(report: BenchReport) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _cell(figure: Figure) -> str:
+def _cell(figure: Estimate) -> str:
     if figure.value is None:
         return "-"
     if figure.low is None or figure.high is None:
@@ -105,7 +105,7 @@ def _outcome_lines(outcomes: Sequence[Outcome]) -> list[str]:
     return lines
 
 
-def _milliseconds(figure: Figure) -> str:
+def _milliseconds(figure: Estimate) -> str:
     if figure.value is None:
         return "-"
     if figure.low is None or figure.high is None:

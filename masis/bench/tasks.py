@@ -14,11 +14,11 @@ from pydantic import ValidationError
 
 from masis.api.audits import run_audit
 from masis.audit.citations import audit_citations
-from masis.bench.metrics import Judged
+from masis.bench.metrics import Prediction
 from masis.bench.rows import BenchRow
 from masis.errors import InputError
-from masis.offline.inference.support_classifier import denial
-from masis.offline.matching.alignment import Assessment, EvidenceIndex
+from masis.offline.inference.support_classifier import contradiction_strength
+from masis.offline.matching.evidence_index import Assessment, EvidenceIndex
 from masis.schema.audit import Sentence
 from masis.schema.case import Case, Evidence
 from masis.schema.run import Run
@@ -62,16 +62,16 @@ def read_runs(rows: Iterable[tuple[str, int, Mapping[str, Any]]]) -> list[Run]:
 Row = Mapping[str, Any]
 
 
-def fabricated(cases: Sequence[Row]) -> list[Judged]:
+def fabricated(cases: Sequence[Row]) -> list[Prediction]:
     """Each reference of the gold labels, and each the engine flags beyond them: fabricated, and so called?"""
-    found: list[Judged] = []
+    found: list[Prediction] = []
     for case in cases:
         engine = Counter(audit_citations(case.get("answer") or "", _evidence(case)).invalid_citations)
         for label in case["labels"].get("citations", ()):
             flagged = engine[label["reference"]] > 0
             engine[label["reference"]] -= flagged
-            found.append(Judged(label["status"] == "invalid", flagged, float(flagged), case["id"]))
-        found += [Judged(False, True, 1.0, case["id"])] * sum(engine.values())
+            found.append(Prediction(label["status"] == "invalid", flagged, float(flagged), case["id"]))
+        found += [Prediction(False, True, 1.0, case["id"])] * sum(engine.values())
     return found
 
 
@@ -141,7 +141,9 @@ def contradictions(_: BenchRow, assessment: Assessment) -> Judgement:
     """Only what the evidence contradicts; ranked by the strength of the contradiction, then by the lack of support."""
     if assessment.support is None:
         return None, 0.5
-    return assessment.verdict == "contradicted", 0.9 * denial(assessment.features) + 0.1 * (1 - assessment.support)
+    return assessment.verdict == "contradicted", 0.9 * contradiction_strength(assessment.features) + 0.1 * (
+        1 - assessment.support
+    )
 
 
 def always(_: BenchRow) -> Judgement:
@@ -173,12 +175,13 @@ def overlap_threshold(rows: Sequence[BenchRow], positive: Callable[[BenchRow], b
     return max((step / 50 for step in range(1, 50)), key=quality)
 
 
-def judged(
+def predictions(
     rows: Sequence[tuple[BenchRow, str]], said: Sequence[Judgement], positive: Callable[[BenchRow], bool]
-) -> list[Judged]:
+) -> list[Prediction]:
     """The rows with what was said of them, ready to be counted."""
     return [
-        Judged(positive(row), answer, score, group) for (row, group), (answer, score) in zip(rows, said, strict=True)
+        Prediction(positive(row), answer, score, group)
+        for (row, group), (answer, score) in zip(rows, said, strict=True)
     ]
 
 

@@ -16,7 +16,7 @@ from masis.schema.screening import Abstract, Grade, Screening
 from masis.screening.grading import rubric
 
 
-def case_of(screening: Screening, abstracts: Mapping[str, Abstract], case_id: str | None = None) -> Case:
+def case_from_screening(screening: Screening, abstracts: Mapping[str, Abstract], case_id: str | None = None) -> Case:
     """The case that asks the screening's question of what it kept; without an answer, which an audit then drafts.
 
     The same kept set gives the same case. Raises InputError where nothing is kept, or nothing of it has a text.
@@ -28,7 +28,7 @@ def case_of(screening: Screening, abstracts: Mapping[str, Abstract], case_id: st
             "nothing that was kept can be read" if kept else "nothing is kept, so there is no evidence to hand over",
             cure="Keep an abstract that has a text, or screen again with another question.",
         )
-    evidence = evidence_of_kept(screening.grades, abstracts)
+    evidence = evidence_from_kept(screening.grades, abstracts)
     return Case(
         id=case_id or _case_id(screening, readable),
         query=screening.question,
@@ -42,7 +42,7 @@ def case_of(screening: Screening, abstracts: Mapping[str, Abstract], case_id: st
     )
 
 
-def evidence_of_kept(grades: Iterable[Grade], abstracts: Mapping[str, Abstract]) -> tuple[Evidence, ...]:
+def evidence_from_kept(grades: Iterable[Grade], abstracts: Mapping[str, Abstract]) -> tuple[Evidence, ...]:
     """What is kept and can be read, as evidence of an answer, the best first."""
     best = _readable(grades, abstracts)
     return tuple(_evidence(number, grade, abstracts[grade.abstract_id]) for number, grade in enumerate(best, 1))

@@ -37,7 +37,7 @@ def claims(*quotes: str) -> dict[str, Any]:
 
 def verdict(number: int, word: str, support: float, *sources: tuple[str, str, str], issue: str = "") -> dict[str, Any]:
     """A verdict on a claim; ``sources`` are id, stance and quote."""
-    evidence = [canned.bearing(*source) for source in sources]
+    evidence = [canned.supporting(*source) for source in sources]
     return canned.verdict(number, evidence=evidence, verdict=word, support=support, issue=issue or None)
 
 

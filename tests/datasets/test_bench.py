@@ -8,28 +8,28 @@ from pathlib import Path
 import pytest
 
 from masis.bench import render, run_bench
-from masis.bench.metrics import Judged, figures
+from masis.bench.metrics import Prediction, compute_metrics
 from masis.bench.rows import groups, half_of
 from masis.errors import InputError
 
 
 def test_figures_of_a_perfect_and_of_a_silent_judge() -> None:
-    perfect = [Judged(True, True, 0.9, "a"), Judged(False, False, 0.1, "b")] * 5
-    assert {name: figure.value for name, figure in figures(perfect, 0, 1).items()} == dict.fromkeys(
-        figures(perfect, 0, 1), 1.0
+    perfect = [Prediction(True, True, 0.9, "a"), Prediction(False, False, 0.1, "b")] * 5
+    assert {name: figure.value for name, figure in compute_metrics(perfect, 0, 1).items()} == dict.fromkeys(
+        compute_metrics(perfect, 0, 1), 1.0
     )
     silent = [row._replace(said=None) for row in perfect]
-    found = figures(silent, 0, 1)
+    found = compute_metrics(silent, 0, 1)
     assert (found["f1"].value, found["auroc"].value, found["coverage"].value) == (0.0, 0.0, 0.0)
 
 
 def test_a_figure_that_is_not_defined_is_none() -> None:
-    assert figures([Judged(True, True, 0.9, "a")], 10, 1)["auroc"].value is None
+    assert compute_metrics([Prediction(True, True, 0.9, "a")], 10, 1)["auroc"].value is None
 
 
 def test_ties_count_half_for_auroc_and_intervals_hold_the_value() -> None:
-    rows = [Judged(bool(k % 2), True, 0.5, str(k)) for k in range(40)]
-    auroc = figures(rows, 100, 1)["auroc"]
+    rows = [Prediction(bool(k % 2), True, 0.5, str(k)) for k in range(40)]
+    auroc = compute_metrics(rows, 100, 1)["auroc"]
     assert auroc.value == 0.5
     assert auroc.low == auroc.high == 0.5
 

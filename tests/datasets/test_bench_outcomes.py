@@ -10,7 +10,7 @@ import pytest
 
 from masis import Case, run_audit
 from masis.bench import render, run_bench
-from masis.bench.outcomes import Outcome, held, outcomes
+from masis.bench.outcomes import Outcome, outcomes, score_issues
 from masis.errors import InputError
 from masis.schema.audit import Issue
 from masis.schema.run import Run
@@ -57,7 +57,7 @@ def issue(text: str | None, rule: str, type_: str = "unsupported", source: str =
     ],
 )
 def test_an_issue_finds_what_is_of_its_kind_at_its_place(raised: Issue, found: list[bool], right: bool) -> None:
-    result = held(GOLD, [raised])
+    result = score_issues(GOLD, [raised])
     assert [hit.hit for hit in result.found] == found
     assert [hit.hit for hit in result.right] == [right]
 
@@ -65,7 +65,7 @@ def test_an_issue_finds_what_is_of_its_kind_at_its_place(raised: Issue, found: l
 def test_a_needless_reference_that_is_labelled_is_a_right_issue_and_no_finding() -> None:
     label = {"reference": "1", "status": "needless", "sentence": "It grew by 21% [1]."}
     gold = GOLD | {"labels": {"clean": False, "findings": [], "citations": [label]}}
-    result = held(gold, [issue("It grew by 21% [1].", "needless_reference", "ambiguity")])
+    result = score_issues(gold, [issue("It grew by 21% [1].", "needless_reference", "ambiguity")])
     assert (result.found, [hit.hit for hit in result.right]) == ((), [True])
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from masis.datasets.writers import write_decided, write_log_csv
-from masis.datasets.writers.decided import COLUMNS, inert
+from masis.datasets.writers.decided import COLUMNS, escape_formula
 from masis.schema.case import Case
 from masis.schema.review import Decision
 from masis.services import Workbench
@@ -145,9 +145,9 @@ def test_a_redacted_entry_keeps_its_place_and_none_of_its_words(bench: Workbench
     "text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r\n=cmd|' /C calc'!A0", " =HYPERLINK(1)", "＝1"]
 )
 def test_nothing_in_the_csv_is_a_formula(bench: Workbench, text: str) -> None:
-    assert inert(text).startswith("'")
+    assert escape_formula(text).startswith("'")
     decide(bench, 1, "reject", reason=text, note=text)
     row = next(row for row in rows(bench) if row["kind"] == "decision")
     assert row["reason"] == f"'{text}"
     assert row["note"] == f"'{text}"
-    assert inert("plain = text") == "plain = text"
+    assert escape_formula("plain = text") == "plain = text"

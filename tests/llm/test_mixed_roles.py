@@ -45,10 +45,10 @@ def verdicts(prompt: Prompt) -> dict[str, Any]:
 
 
 def verdict(number: int, claim: str, cited: list[str]) -> dict[str, Any]:
-    silent = [canned.bearing(chunk, "silent") for chunk in cited]
+    silent = [canned.supporting(chunk, "silent") for chunk in cited]
     if "90 metres" in claim:
         conflict = {"evidence_id": "chunk_1", "claim_words": "90", "evidence_words": "120", "explanation": "Another."}
-        denied = canned.bearing("chunk_1", "contradicts", "120 metres long")
+        denied = canned.supporting("chunk_1", "contradicts", "120 metres long")
         return canned.verdict(
             number,
             verdict="contradicted",
@@ -57,7 +57,7 @@ def verdict(number: int, claim: str, cited: list[str]) -> dict[str, Any]:
             evidence=[*silent, denied],
             contradictions=[conflict],
         )
-    says = canned.bearing("chunk_2") if "1931" in claim else canned.bearing("chunk_1")
+    says = canned.supporting("chunk_2") if "1931" in claim else canned.supporting("chunk_1")
     return canned.verdict(number, evidence=[*silent, says])
 
 

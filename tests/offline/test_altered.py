@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from masis.offline.matching.alignment import EvidenceIndex
+from masis.offline.matching.evidence_index import EvidenceIndex
 
 CASES = json.loads((Path(__file__).parent / "altered.json").read_text("utf-8"))
 LEAST = {"number": 0.8, "date": 0.85, "name": 0.5, "negation": 0.75, "direction": 0.7}

@@ -8,7 +8,7 @@ import pytest
 
 from masis.audit.citations import audit_citations
 from masis.audit.context import AuditContext
-from masis.offline.roles.conditions import Assumption, assumptions, of_other_conditions, said_of
+from masis.offline.roles.conditions import Assumption, assumptions, dependency_phrase, under_other_conditions
 from masis.offline.roles.reviser import OfflineReviser
 from masis.offline.roles.verifier import OfflineVerifier
 from masis.schema.audit import Claim, Issue
@@ -108,11 +108,11 @@ def test_a_condition_in_the_same_sentence_is_quoted_whole() -> None:
 
 def test_values_under_conditions_of_their_own_do_not_disagree() -> None:
     evidence = [Evidence(id="1", text="Free: 10"), Evidence(id="2", text="Pro: 100")]
-    assert of_other_conditions(evidence, "Pro: 100", "2", "1")
+    assert under_other_conditions(evidence, "Pro: 100", "2", "1")
     rules = [Evidence(id=f"{n}", text=f"Under the {n} rules, appeals take {n % 100} days.") for n in (2015, 2021)]
-    assert of_other_conditions(rules, "Under the 2021 rules, appeals take 21 days.", "2021", "2015")
+    assert under_other_conditions(rules, "Under the 2021 rules, appeals take 21 days.", "2021", "2015")
     told = [Evidence(id="1", text="The fire killed 12 people."), Evidence(id="2", text="The blaze killed 15 people.")]
-    assert not of_other_conditions(told, "The fire killed 12 people.", "1", "2")
+    assert not under_other_conditions(told, "The fire killed 12 people.", "1", "2")
 
 
 @pytest.mark.parametrize(
@@ -171,8 +171,8 @@ def test_conditions_are_quoted_from_comparisons_sentences_and_tables(
 
 def test_the_subject_of_a_claim_is_said_to_depend() -> None:
     [found] = assumed("How many calls can I make?", "You can make 5,000 calls per hour.", *PLANS)
-    assert said_of("The hourly quota is 5,000 calls.", found) == "The hourly quota depends on the plan"
-    assert said_of("You can make 5,000 calls.", found) == "This depends on the plan"
+    assert dependency_phrase("The hourly quota is 5,000 calls.", found) == "The hourly quota depends on the plan"
+    assert dependency_phrase("You can make 5,000 calls.", found) == "This depends on the plan"
 
 
 def test_the_reviser_names_all_values_with_their_conditions_and_keeps_the_rest() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from masis.offline.matching.alignment import EvidenceIndex
+from masis.offline.matching.evidence_index import EvidenceIndex
 
 TRAPS = json.loads((Path(__file__).parent / "traps.json").read_text("utf-8"))
 LEAST = {"number": 0.9, "date": 0.9, "negation": 0.7, "name": 0.5}

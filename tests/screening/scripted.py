@@ -11,7 +11,7 @@ from masis.schema.base import Unscored
 from masis.schema.calls import Usage
 from masis.schema.screening import Abstract, Design, Grade
 from masis.screening.grading import rubric
-from masis.screening.grading.recommendation import floored, quality_of, recommended
+from masis.screening.grading.recommendation import quality_of, recommend, with_prior_floor
 
 
 class Said(NamedTuple):
@@ -33,8 +33,8 @@ UNREADABLE = Said(None, None)
 
 def grade_of(abstract_id: str, said: Said, model: str = "scripted") -> Grade:
     """A grade after the rules."""
-    method = floored(said.methodology, said.design)
-    advice = recommended(said.relevance, method, said.design, said.adequate)
+    method = with_prior_floor(said.methodology, said.design)
+    advice = recommend(said.relevance, method, said.design, said.adequate)
     return Grade(
         abstract_id=abstract_id,
         relevance_score=said.relevance,

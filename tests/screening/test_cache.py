@@ -7,7 +7,7 @@ import pytest
 from masis.schema.audit import JudgedBy
 from masis.schema.screening import Abstract
 from masis.screening.grading import rubric
-from masis.screening.grading.cache import InMemory, Remembering, key_of
+from masis.screening.grading.cache import CachingGrader, InMemory, key_of
 from tests.screening.scripted import STRONG, UNREADABLE, ScriptedGrader, abstracts
 
 JUDGE = JudgedBy(model="m", version="1")
@@ -16,7 +16,7 @@ JUDGE = JudgedBy(model="m", version="1")
 @pytest.mark.spec("AESOP-GRADING")
 def test_what_was_graded_is_not_asked_for_again() -> None:
     grader = ScriptedGrader({})
-    remembering = Remembering(grader, InMemory())
+    remembering = CachingGrader(grader, InMemory())
     first = remembering.grade("aspirin", abstracts("a", "b"))
     second = remembering.grade("aspirin", abstracts("b", "c", "a"))
     assert grader.asked == ["a", "b", "c"]
@@ -26,7 +26,7 @@ def test_what_was_graded_is_not_asked_for_again() -> None:
 
 def test_what_could_not_be_graded_is_tried_again() -> None:
     grader = ScriptedGrader({"a": UNREADABLE})
-    remembering = Remembering(grader, InMemory())
+    remembering = CachingGrader(grader, InMemory())
     remembering.grade("aspirin", abstracts("a"))
     grader.says = {"a": STRONG}
     assert remembering.grade("aspirin", abstracts("a"))[0].recommendation == "keep"

@@ -17,7 +17,7 @@ from masis.screening.grading.designs import (
     READ,
     WEIGHTS,
     features,
-    load,
+    load_classifier,
     measures,
     recognise,
     spans_of,
@@ -147,7 +147,7 @@ def test_the_full_stop_behind_a_title_changes_nothing() -> None:
 
 @given(st.text(max_size=200), st.text(max_size=400))
 def test_any_text_has_shares_that_add_up_or_none(title: str, text: str) -> None:
-    found = load().recognise(title, text)
+    found = load_classifier().recognise(title, text)
     assert not found.shares or sum(found.shares.values()) == pytest.approx(1)
     for words in found.words:
         assert (title if words.place == "title" else text)[words.start : words.end] == words.text
@@ -162,7 +162,7 @@ def test_words_and_their_places_agree(text: str) -> None:
 
 
 def test_features_have_one_measure_each() -> None:
-    assert len(features("A title", "A text.").measured) == len(measures()) == len(load().centre)
+    assert len(features("A title", "A text.").measured) == len(measures()) == len(load_classifier().centre)
 
 
 @pytest.mark.parametrize("piece", ["a ", "rat ", "1,1.", "randomised controlled trial ", "é" * 50, "%=", "x" * 1000])
@@ -177,7 +177,7 @@ def test_a_hostile_text_takes_no_longer_than_a_long_one(piece: str) -> None:
 def test_the_weights_are_small_and_need_no_heavy_library() -> None:
     assert WEIGHTS.stat().st_size < 5_000_000
     code = (
-        "import sys; from masis.screening.grading.designs import load; load().recognise('a trial', 'of patients'); "
+        "import sys; from masis.screening.grading.designs import load_classifier; load_classifier().recognise('a trial', 'of patients'); "
         "print([name for name in ('sklearn', 'scipy', 'torch', 'pandas') if name in sys.modules])"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -189,7 +189,7 @@ def test_the_weights_are_small_and_need_no_heavy_library() -> None:
 def test_study_types_are_told_as_well_as_the_page_says(shared_data: Path) -> None:
     rows = [json.loads(line) for line in (shared_data / "study_types_val.jsonl").read_text("utf-8").splitlines()]
     labels = [row["accepted_label"].lower().replace("-", "_") for row in rows]
-    guesses = [load().recognise(row["title"], row["abstract"]).study_type for row in rows]
+    guesses = [load_classifier().recognise(row["title"], row["abstract"]).study_type for row in rows]
     assert weighted_f1(labels, guesses) >= 0.80
 
 

@@ -7,7 +7,7 @@ import pytest
 from masis.errors import SettingsError
 from masis.schema.audit import JudgedBy
 from masis.schema.screening import Grade, Reason
-from masis.screening.grading.ensemble import Ensemble, agreement_of, joined, krippendorff_alpha, pair_agreement
+from masis.screening.grading.ensemble import Ensemble, agreement_of, join_grades, krippendorff_alpha, pair_agreement
 from tests.screening.scripted import AWAY, SERIES, STRONG, UNREADABLE, Said, ScriptedGrader, abstracts, grade_of
 
 
@@ -62,7 +62,7 @@ def test_the_reasons_shown_are_those_of_the_grader_nearest_to_the_middle_quality
         grade_of("a", said, name).model_copy(update={"reasons": {"relevance_score": Reason(text=name)}})
         for name, said in says.items()
     ]
-    grade = joined(grades, "a", 3, JudgedBy(model="all", version="1"))
+    grade = join_grades(grades, "a", 3, JudgedBy(model="all", version="1"))
     assert grade.reasons["relevance_score"].text == "middle"
     assert "low keep, middle keep, high keep" in grade.reasons["recommendation"].text
 

@@ -7,9 +7,9 @@ import time
 import pytest
 
 from masis.schema.screening import Abstract, Design, Reason, SampleSize, StudyType, Words
-from masis.screening.grading.hierarchy import asked_of, placed
+from masis.screening.grading.hierarchy import designs_asked_about, place_design
 from masis.screening.grading.methodology import CEILING, CHECKLIST, LABELS, methodology
-from masis.screening.grading.offline_grader import adequate
+from masis.screening.grading.offline_grader import size_adequacy
 from masis.screening.grading.question import read_question
 from masis.screening.grading.relevance import relevance
 from masis.screening.grading.wording import Wording
@@ -153,13 +153,13 @@ PLACED: tuple[tuple[StudyType, str, str, Design], ...] = (
 def test_the_words_place_a_study_type_in_the_hierarchy(
     study_type: StudyType, title: str, text: str, design: Design
 ) -> None:
-    assert placed(study_type, of(text, title)).design == design
+    assert place_design(study_type, of(text, title)).design == design
 
 
 def test_a_question_about_animals_or_cells_is_known_as_such() -> None:
-    assert asked_of("Does X shrink tumours in mice?") == {"animal_study"}
-    assert asked_of("Does X kill cell lines in vitro?") == {"in_vitro_study"}
-    assert asked_of(QUESTION) == frozenset()
+    assert designs_asked_about("Does X shrink tumours in mice?") == {"animal_study"}
+    assert designs_asked_about("Does X kill cell lines in vitro?") == {"in_vitro_study"}
+    assert designs_asked_about(QUESTION) == frozenset()
 
 
 FULL = of(
@@ -237,7 +237,7 @@ SIZES: tuple[tuple[Design | None, tuple[SampleSize, ...], int | None, bool | Non
 def test_the_size_a_study_needs_follows_from_its_design(
     design: Design | None, sizes: tuple[SampleSize, ...], main: int | None, expected: bool | None
 ) -> None:
-    found = adequate(of("412 patients"), design, sizes, None if main is None else sizes[main])
+    found = size_adequacy(of("412 patients"), design, sizes, None if main is None else sizes[main])
     assert found.value is expected
     assert found.reason.text
 
@@ -261,8 +261,8 @@ def test_the_size_a_study_needs_follows_from_its_design(
 def test_hostile_text_is_read_in_a_moment(hostile: str) -> None:
     abstract = of(hostile, hostile)
     began = time.process_time()
-    placed("remaining", abstract)
-    placed("non_systematic_review", abstract)
+    place_design("remaining", abstract)
+    place_design("non_systematic_review", abstract)
     for design in ("randomised_trial", "systematic_review", "cohort_study", "animal_study"):
         methodology(abstract, design)
     relevance(read_question(QUESTION), abstract)

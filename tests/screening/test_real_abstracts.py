@@ -11,7 +11,7 @@ import pytest
 from masis.schema.screening import Abstract
 from masis.screening.grading import rubric
 from masis.screening.grading.offline_grader import offline_grader
-from masis.screening.grading.recommendation import quality_of, recommended
+from masis.screening.grading.recommendation import quality_of, recommend
 
 pytestmark = pytest.mark.real_data
 QUESTIONS = (
@@ -51,7 +51,7 @@ def test_words_stand_where_they_are_said_to_and_the_rules_hold(shared_data: Path
             assert grade.quality >= rubric.KEEP_QUALITY
             assert grade.design is not None
             assert rubric.HIERARCHY[grade.design].concludes or "rats" in question
-            advice = recommended(grade.relevance_score, grade.methodology_score, grade.design, None)
+            advice = recommend(grade.relevance_score, grade.methodology_score, grade.design, None)
             assert advice.recommendation == "keep" or "rats" in question
 
 

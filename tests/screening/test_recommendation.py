@@ -10,7 +10,7 @@ import pytest
 
 from masis.schema.screening import DESIGNS, STUDY_TYPES, Design, Rule
 from masis.screening.grading import rubric
-from masis.screening.grading.recommendation import floored, quality_of, recommended
+from masis.screening.grading.recommendation import quality_of, recommend, with_prior_floor
 
 
 @pytest.mark.spec("AESOP-PRIORS")
@@ -24,10 +24,10 @@ def test_the_priors_of_the_specification_are_taken_as_they_stand() -> None:
 @pytest.mark.parametrize("design", DESIGNS)
 def test_a_prior_is_a_floor_and_never_a_cap(design: Design) -> None:
     prior = rubric.HIERARCHY[design].prior
-    assert floored(0.0, design) == prior
-    assert floored(1.0, design) == 1.0
-    assert floored(prior + 0.01, design) == prior + 0.01
-    assert floored(None, design) is None
+    assert with_prior_floor(0.0, design) == prior
+    assert with_prior_floor(1.0, design) == 1.0
+    assert with_prior_floor(prior + 0.01, design) == prior + 0.01
+    assert with_prior_floor(None, design) is None
 
 
 @pytest.mark.spec("AESOP-PRIORS")
@@ -99,7 +99,7 @@ def test_each_rule_decides_where_it_should(
     advice: str,
     rule: str,
 ) -> None:
-    found = recommended(relevance, method, design, enough)
+    found = recommend(relevance, method, design, enough)
     assert (found.recommendation, found.rule) == (advice, rule), what
     assert found.why
 
@@ -110,8 +110,8 @@ def test_every_rule_but_a_persons_and_an_ensembles_is_shown_above() -> None:
 
 @pytest.mark.spec("AESOP-RECOMMENDATION")
 def test_animals_are_no_indirect_evidence_for_a_question_about_animals() -> None:
-    assert recommended(0.9, 0.5, "animal_study", True).rule == "weak_design"
-    assert recommended(0.9, 0.5, "animal_study", True, frozenset({"animal_study"})).recommendation == "keep"
+    assert recommend(0.9, 0.5, "animal_study", True).rule == "weak_design"
+    assert recommend(0.9, 0.5, "animal_study", True, frozenset({"animal_study"})).recommendation == "keep"
 
 
 @pytest.mark.spec("AESOP-RECOMMENDATION")
@@ -120,10 +120,10 @@ def test_more_is_never_worse() -> None:
     grid = [i / 20 for i in range(21)]
     for design in DESIGNS:
         for method in grid:
-            ranks = [order[recommended(relevance, method, design, True).recommendation] for relevance in grid]
+            ranks = [order[recommend(relevance, method, design, True).recommendation] for relevance in grid]
             assert ranks == sorted(ranks), (design, method)
         for relevance in grid:
-            ranks = [order[recommended(relevance, method, design, True).recommendation] for method in grid]
+            ranks = [order[recommend(relevance, method, design, True).recommendation] for method in grid]
             assert ranks == sorted(ranks), (design, relevance)
 
 

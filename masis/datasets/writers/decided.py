@@ -56,13 +56,13 @@ def _decided(store: Store, summary: CaseSummary) -> dict[str, Any]:
     return {
         "case": case.to_json_dict(),
         "state": summary.state,
-        "answer": settled_answer(decision, run) or _as_it_came(decision, run, case),
+        "answer": settled_answer(decision, run) or _original_answer(decision, run, case),
         "decision": entry.model_dump(mode="json") if entry else None,
         "run": _about(run) if run else None,
     }
 
 
-def _as_it_came(decision: Decision | None, run: Run | None, case: Case) -> str | None:
+def _original_answer(decision: Decision | None, run: Run | None, case: Case) -> str | None:
     """The case's own answer where that was approved and the audit of it is gone: its first iteration is that answer."""
     approved = decision is not None and decision.verdict == "approve" and decision.iteration == 1
     return case.answer if approved and run is None else None
@@ -132,10 +132,10 @@ def _cells(entry: LogEntry) -> list[str]:
     given["machine_shown"] = " ".join(given.get("machine_shown") or ())
     given |= {"seq": entry.seq, "id": entry.id, "at": entry.at, "digest": entry.digest}
     given["redacted"] = "yes" if decision is None else ""
-    return [inert("" if (value := given.get(name)) is None else str(value)) for name in COLUMNS]
+    return [escape_formula("" if (value := given.get(name)) is None else str(value)) for name in COLUMNS]
 
 
-def inert(text: str) -> str:
+def escape_formula(text: str) -> str:
     """Text as a cell that no spreadsheet runs: what begins like a formula gets an apostrophe before it."""
     return f"'{text}" if text.lstrip().startswith(("=", "+", "-", "@", "＝", "＋", "－", "＠")) else text
 

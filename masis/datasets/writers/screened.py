@@ -10,7 +10,7 @@ import io
 from collections.abc import Iterable, Mapping
 from typing import Any, BinaryIO
 
-from masis.datasets.writers.decided import inert
+from masis.datasets.writers.decided import escape_formula
 from masis.schema.screening import Abstract, Grade, Recommendation, Screening
 from masis.screening.grading import rubric
 
@@ -32,7 +32,7 @@ def write_screening_csv(screening: Screening, abstracts: Mapping[str, Abstract],
     out.write(_line(COLUMNS))
     for grade in screening.grades:
         row = _row(screening, grade, abstracts.get(grade.abstract_id), rounds.get(grade.abstract_id))
-        out.write(_line([inert("" if row[name] is None else str(row[name])) for name in COLUMNS]))
+        out.write(_line([escape_formula("" if row[name] is None else str(row[name])) for name in COLUMNS]))
     return len(screening.grades)
 
 

@@ -23,7 +23,7 @@ from masis.integrations.langgraph.state import EvidenceList, Metrics, Trace, app
 from masis.schema.screening import Abstract, Grade, Query
 from masis.screening.critic import evaluate, grader_for
 from masis.screening.grading.grader import Grader
-from masis.screening.handover import evidence_of_kept
+from masis.screening.handover import evidence_from_kept
 from masis.screening.rounds import queries, ruling
 from masis.screening.rounds.searching import Pool, search
 from masis.screening.sources.protocol import Retriever
@@ -176,14 +176,14 @@ def evidence_critic_node(
         }
         missing = []
         if decided.decision == "retrieve_more":
-            missing = [lack.what for lack in queries.lacks(question, _seen(asked, known))]
+            missing = [lack.what for lack in queries.find_gaps(question, _seen(asked, known))]
         ms = round((time.perf_counter() - began) * 1000, 3)
         return {
             "grades": {grade.abstract_id: grade.model_dump(mode="json") for grade in grades},
             "decision": decided.decision,
             "kept": by_advice["keep"],
             "discarded": by_advice["discard"],
-            "evidence": [each.model_dump(mode="json") for each in evidence_of_kept(known.values(), abstracts)],
+            "evidence": [each.model_dump(mode="json") for each in evidence_from_kept(known.values(), abstracts)],
             "missing": list(dict.fromkeys(missing)),
             "rounds": number + 1,
             "metrics": {
@@ -258,11 +258,11 @@ def _queries(
         return queries.first_queries(question)
     graded = {key: Grade.model_validate(each) for key, each in given(state, "grades", {}).items()}
     last = [known[each] for each in given(state, "retrieved", ()) if each in known]
-    return queries.next_queries(question, queries.lacks(question, _seen(last, graded)), tried, limit)
+    return queries.next_queries(question, queries.find_gaps(question, _seen(last, graded)), tried, limit)
 
 
-def _seen(abstracts: Sequence[Abstract], grades: Mapping[str, Grade]) -> tuple[queries.Seen, ...]:
-    return tuple(queries.Seen(each, grades[each.id]) for each in abstracts if each.id in grades)
+def _seen(abstracts: Sequence[Abstract], grades: Mapping[str, Grade]) -> tuple[queries.GradedAbstract, ...]:
+    return tuple(queries.GradedAbstract(each, grades[each.id]) for each in abstracts if each.id in grades)
 
 
 def _abstracts(state: Any) -> dict[str, Abstract]:

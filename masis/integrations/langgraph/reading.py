@@ -16,7 +16,7 @@ from masis.errors import InputError
 from masis.schema.case import Case, Evidence
 from masis.schema.run import Run
 from masis.schema.screening import Abstract
-from masis.screening.sources.records import abstract_of, validated
+from masis.screening.sources.records import abstract_of, validate_abstract
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -103,7 +103,7 @@ def _abstract(found: Any) -> Abstract:
     known = {key: value for key, value in known.items() if key not in (*TEXTS, "abstract") and value is not None}
     title, doi, pmid = (str(known.get(name) or "") for name in ("title", "doi", "pmid"))
     name = _first(IDS, known) or abstract_of(title=title, text=str(text or ""), doi=doi, pmid=pmid).id
-    return validated({**_jsonable(known), "id": str(name), "text": str(text or "")})
+    return validate_abstract({**_jsonable(known), "id": str(name), "text": str(text or "")})
 
 
 def _metadata(fields: Mapping[str, Any]) -> Mapping[str, Any]:

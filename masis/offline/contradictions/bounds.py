@@ -50,8 +50,8 @@ _WINDOW = 44
 def bound_signals(found: Match) -> list[Signal]:
     """A signal for each number of the claim that the evidence bounds from the other side."""
     made = []
-    for fact in found.said.facts:
-        mine = _bound(found.said.text, fact)
+    for fact in found.sentence.facts:
+        mine = _bound(found.sentence.text, fact)
         if mine is None or fact.kind == "name":
             continue
         bits = found.mask(fact.start, fact.end)

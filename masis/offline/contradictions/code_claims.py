@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from masis.offline.matching.evidence_index import plain
+from masis.offline.matching.key_points import plain_text
 from masis.offline.parsing.facts import agree, extract
 from masis.offline.text.tokens import stem, tokens
 from masis.schema.audit import ClaimCheck, Quote
@@ -55,16 +55,16 @@ def by_identifiers(check: ClaimCheck, evidence: Sequence[Evidence]) -> ClaimChec
     code = [chunk for chunk in evidence if is_code(chunk)]
     if not code or check.support is None or check.verdict == "contradicted":
         return check
-    said = plain(check.claim)
-    named = list(dict.fromkeys(identifiers(said)))
+    sentence = plain_text(check.claim)
+    named = list(dict.fromkeys(identifiers(sentence)))
     if not named:
         return check
     invented = [name for name in named if not any(_stands(name, chunk) for chunk in evidence)]
     if invented:
         return _not_borne(check, invented) if len(code) == len(evidence) else check
     holding = [chunk for chunk in code if any(_stands(name, chunk) for name in named)]
-    share = _share_named(said, code)
-    if check.verdict == "supported" or not holding or share < LEAST_NAMED or _says_more(said, code):
+    share = _share_named(sentence, code)
+    if check.verdict == "supported" or not holding or share < LEAST_NAMED or _says_more(sentence, code):
         return check
     return check.model_copy(
         update={
@@ -107,12 +107,12 @@ def _find(name: str, text: str) -> int:
     return -1
 
 
-def _share_named(said: str, code: Sequence[Evidence]) -> float:
+def _share_named(sentence: str, code: Sequence[Evidence]) -> float:
     """The share of the claim's words that are words of the sources or parts of their names, by weight."""
     held = {stem(part) for chunk in code for text in (chunk.text, *_names_of(chunk)) for part in _HUMPS.findall(text)}
-    named = {part.lower() for name in identifiers(said) for part in (name, *re.split(r"[\W_]+", name))}
+    named = {part.lower() for name in identifiers(sentence) for part in (name, *re.split(r"[\W_]+", name))}
     total = met = 0.0
-    for word in tokens(said):
+    for word in tokens(sentence):
         parts = [stem(part) for part in _HUMPS.findall(word.text)] or [word.stem]
         weight = NAME_WEIGHT if word.text.lower() in named else word.weight
         total += weight
@@ -120,12 +120,12 @@ def _share_named(said: str, code: Sequence[Evidence]) -> float:
     return met / total if total else 0.0
 
 
-def _says_more(said: str, code: Sequence[Evidence]) -> bool:
+def _says_more(sentence: str, code: Sequence[Evidence]) -> bool:
     """Whether the claim denies something or has a number that no source has: names alone don't bear that."""
-    if _DENIES.search(said):
+    if _DENIES.search(sentence):
         return True
     known = [fact for chunk in code for fact in extract(chunk.text) if fact.kind != "name"]
-    return any(fact.kind != "name" and not any(agree(fact, other) for other in known) for fact in extract(said))
+    return any(fact.kind != "name" and not any(agree(fact, other) for other in known) for fact in extract(sentence))
 
 
 def _not_borne(check: ClaimCheck, invented: Sequence[str]) -> ClaimCheck:

@@ -16,7 +16,7 @@ from masis.offline.contradictions.swapped_facts import exchange_signals
 from masis.offline.contradictions.swapped_order import order_signals
 from masis.offline.contradictions.swapped_roles import role_signals
 from masis.offline.contradictions.variants import misplaced, told_of_its_own
-from masis.offline.inference.contradiction_calibration import Sureness
+from masis.offline.inference.contradiction_calibration import ContradictionCalibration
 from masis.offline.matching.assessment import Signal
 from masis.offline.matching.fact_table import FactTable
 from masis.offline.matching.overlap import Match
@@ -28,11 +28,11 @@ _NEAR = 120
 """Characters within which two turns in the evidence belong together."""
 
 
-def signals(found: Match, table: FactTable, sureness: Sureness | None = None) -> list[Signal]:
+def signals(found: Match, table: FactTable, calibration: ContradictionCalibration | None = None) -> list[Signal]:
     """Every contradiction signal of a sentence; with `sureness`, those that are not sure are held down."""
     if not found.top:
         return []
-    facts = found.said.facts
+    facts = found.sentence.facts
     result = [
         *fact_signals(found, table),
         *exchange_signals(found),
@@ -51,16 +51,18 @@ def signals(found: Match, table: FactTable, sureness: Sureness | None = None) ->
     for signal in sorted(result, key=lambda signal: -signal.strength):
         strongest.setdefault((signal.kind, signal.claim_span), signal)
     made = _without_double(list(strongest.values()))
-    return made if sureness is None else [sureness.weighed(signal, found) for signal in made]
+    return made if calibration is None else [calibration.calibrate(signal, found) for signal in made]
 
 
-def value_denied(found: Match, table: FactTable, least: float, sureness: Sureness | None = None) -> bool:
+def value_denied(
+    found: Match, table: FactTable, least: float, calibration: ContradictionCalibration | None = None
+) -> bool:
     """Whether one of the values and names is denied at least this strongly: looks no further than the first that is."""
-    facts = found.said.facts if found.top else ()
+    facts = found.sentence.facts if found.top else ()
     return bool(facts) and any(
         signal.strength >= least
         and not _under_its_own_condition(signal, found, facts)
-        and (sureness is None or sureness.weighed(signal, found).strength >= least)
+        and (calibration is None or calibration.calibrate(signal, found).strength >= least)
         for signal in fact_signals(found, table)
     )
 
@@ -85,9 +87,9 @@ def _under_its_own_condition(signal: Signal, found: Match, facts: Sequence[Fact]
     fact = next((fact for fact in facts if (fact.start, fact.end) == signal.claim_span and fact.kind != "name"), None)
     if fact is None:
         return False
-    said = {word.stem for word in found.words if word.weight > 0}
+    sentence = {word.stem for word in found.words if word.weight > 0}
     return any(
-        told_of_its_own(fact, said, found.passages[i], signal.evidence_start - found.passages[i].start)
+        told_of_its_own(fact, sentence, found.passages[i], signal.evidence_start - found.passages[i].start)
         for i in found.score
         if found.passages[i].evidence_id == signal.evidence_id
         and found.passages[i].start <= signal.evidence_start < found.passages[i].end

@@ -25,7 +25,7 @@ _STRENGTH = 0.85
 
 def comparison_signals(found: Match) -> list[Signal]:
     """Directions against the claim's own numbers, and names on the wrong sides of a verb."""
-    text, facts = found.said.text, found.said.facts
+    text, facts = found.sentence.text, found.sentence.facts
     return [*_belied(text, found, facts), *_reversed(text, found, facts)]
 
 

@@ -44,7 +44,7 @@ def follows(found: Match, fact: Fact) -> bool:
         return _reckoned(found, fact)
     if fact.kind != "number" or not isinstance(fact.value, float):
         return False
-    following = [word.text.lower() for word in found.said.after(fact.end, 3)]
+    following = [word.text.lower() for word in found.sentence.after(fact.end, 3)]
     if following[:1] == ["times"] and following[1:] and following[1] in ("as", "more", "higher", "larger", "greater"):
         return True
     groups = [_values(found.passages[i].facts, fact.dimension) for i in found.region]
@@ -76,7 +76,7 @@ def _points(fact: Fact) -> bool:
 
 
 def _rounded(found: Match, start: int, wanted: float, values: Sequence[float]) -> bool:
-    before = {word.text.lower() for word in found.said.before(start, 3)}
+    before = {word.text.lower() for word in found.sentence.before(start, 3)}
     if before & _HEDGES and any(abs(value - wanted) <= _ROUNDING * abs(value) for value in values):
         return True
     return bool(before & _BEYOND) and any(0 < value - wanted <= _ROUNDING * abs(value) for value in values)
@@ -88,7 +88,7 @@ def _reached(found: Match, fact: Fact, values: Sequence[float], groups: Sequence
     Shares are not added up without a word; points are taken from them.
     """
     wanted = float(fact.value)  # type: ignore[arg-type]
-    if not _ARITHMETIC.isdisjoint(found.said.lowers) and _summed(wanted, values):
+    if not _ARITHMETIC.isdisjoint(found.sentence.lowers) and _summed(wanted, values):
         return True
     if fact.dimension != "percent":
         return wanted >= _TELLING and any(len(group) <= _PASSAGE and _summed(wanted, group) for group in groups)
@@ -109,7 +109,7 @@ def _multiplied(found: Match, fact: Fact) -> bool:
     wanted = float(fact.value)  # type: ignore[arg-type]
     if wanted < _TELLING:
         return False
-    own = _values([other for other in found.said.facts if other != fact], "")
+    own = _values([other for other in found.sentence.facts if other != fact], "")
     for i in found.region:
         facts = found.passages[i].facts
         times = [value for value in (*_values(facts, "")[:_PASSAGE], *own) if value > 1]
@@ -121,7 +121,7 @@ def _multiplied(found: Match, fact: Fact) -> bool:
 
 def _shared(found: Match, fact: Fact) -> bool:
     """By division: the part of a whole, or the change against what was, in percent."""
-    if fact.dimension != "percent" or _SHARE.isdisjoint(found.said.lowers):
+    if fact.dimension != "percent" or _SHARE.isdisjoint(found.sentence.lowers):
         return False
     worded = not any(character.isdigit() for character in fact.text)
     exact = ABOUT_SHARE if worded else 0.5 * 10.0**-fact.digits
@@ -137,7 +137,7 @@ def _shared(found: Match, fact: Fact) -> bool:
 
 def _part_of(found: Match, fact: Fact) -> bool:
     """So many percent of a number that the claim itself gives, or that number."""
-    own = _values([other for other in found.said.facts if other != fact], fact.dimension)
+    own = _values([other for other in found.sentence.facts if other != fact], fact.dimension)
     shares = [value / 100 for i in found.region for value in _values(found.passages[i].facts, "percent")][:_PASSAGE]
     wanted = float(fact.value)  # type: ignore[arg-type]
     return fact.dimension != "percent" and any(
@@ -150,8 +150,8 @@ _IN = re.compile(r"\b(?:(?P<of>\w+) of (?:the |all )?|(?P<in>\w+) (?:\w+ )?in )(
 
 def _ratio(found: Match, fact: Fact) -> bool:
     """One of two numbers that make a part: "one boat in twenty" for 32 of 640, "nine of the twelve" for 4 and 5."""
-    values = {(other.start, other.end): other.value for other in found.said.facts if other.kind == "number"}
-    for match in _IN.finditer(found.said.text):
+    values = {(other.start, other.end): other.value for other in found.sentence.facts if other.kind == "number"}
+    for match in _IN.finditer(found.sentence.text):
         kind = "of" if match["of"] else "in"
         part, whole = values.get(match.span(kind), _ONE.get(match[kind].lower())), values.get(match.span("whole"))
         if not isinstance(part, float) or not isinstance(whole, float) or not match.start() <= fact.start < match.end():

@@ -18,7 +18,7 @@ from masis.offline.matching.fact_table import FactTable
 from masis.offline.matching.overlap import Match
 from masis.offline.matching.passages import Passage
 from masis.offline.parsing.facts import Fact, agree, comparable, compared, likeness
-from masis.offline.parsing.parsed_sentence import Said
+from masis.offline.parsing.parsed_sentence import ParsedSentence
 from masis.offline.parsing.units import MAGNITUDES
 from masis.offline.text.tokens import STOPWORDS, Token
 
@@ -43,8 +43,8 @@ def absent_signal(found: Match, fact: Fact, facts: Sequence[Fact]) -> Signal | N
     for i, other in rivals:
         passage = found.passages[i]
         alike, covered = likeness(fact, other), found.share(i, near)
-        slot = surroundings(found.said, fact, passage, other)
-        counts = _counts_the_same(found.said, fact, passage, other)
+        slot = surroundings(found.sentence, fact, passage, other)
+        counts = _counts_the_same(found.sentence, fact, passage, other)
         alone = sole and fact.kind == "date" and alike >= 0.4 and found.share(found.top[0], near) >= 0.4
         if alike < 0.8 and covered < _LEAST and slot < _LEAST and not alone:
             continue
@@ -87,21 +87,21 @@ def _may_count(fact: Fact) -> bool:
     return fact.kind == "number" and not fact.dimension and not fact.digits and float(fact.value) <= _COUNTED  # type: ignore[arg-type]
 
 
-def surroundings(said: Said, fact: Fact, passage: Passage, other: Fact) -> float:
+def surroundings(sentence: ParsedSentence, fact: Fact, passage: Passage, other: Fact) -> float:
     """The share of the three content words on either side of the claim's fact that stand near the other, 0..1."""
-    mine = _beside(said, fact.start, fact.end, 3)
+    mine = _beside(sentence, fact.start, fact.end, 3)
     theirs = {word.stem for word in _beside(passage, other.start, other.end, 4)}
     weight = sum(word.weight for word in mine)
     return sum(word.weight for word in mine if word.stem in theirs) / weight if weight else 0.0
 
 
-def _beside(said: Said, start: int, end: int, near: int) -> list[Token]:
-    return [*said.content_before(start, near), *said.content_after(end, near)]
+def _beside(sentence: ParsedSentence, start: int, end: int, near: int) -> list[Token]:
+    return [*sentence.content_before(start, near), *sentence.content_after(end, near)]
 
 
-def _counts_the_same(said: Said, fact: Fact, passage: Passage, other: Fact) -> bool:
+def _counts_the_same(sentence: ParsedSentence, fact: Fact, passage: Passage, other: Fact) -> bool:
     # "2,000 long-term unemployed people", "two thousand people": one of the next four words is the same noun.
-    mine = [word.stem for word in said.content_after(fact.end, 3)]
+    mine = [word.stem for word in sentence.content_after(fact.end, 3)]
     theirs = [word.stem for word in passage.content_after(other.end, 3)]
     return bool(set(mine) & set(theirs)) or bool(
         mine and theirs and min(len(mine[0]), len(theirs[0])) >= 4 and mine[0][:5] == theirs[0][:5]
@@ -120,7 +120,7 @@ _PREPOSITIONS = frozenset(
 
 def fact_signals(found: Match, table: FactTable) -> Iterator[Signal]:
     """A signal for each fact of the claim that the evidence has otherwise."""
-    facts, clauses = found.said.facts, found.said.clauses
+    facts, clauses = found.sentence.facts, found.sentence.clause_masks
     for fact in facts:
         bits = found.mask(fact.start, fact.end)
         contexts = _contexts(found, bits, clauses)
@@ -165,9 +165,9 @@ def _conflict(found: Match, fact: Fact, context: int, facts: Sequence[Fact], hol
         for other in passage.facts:
             if other.kind != fact.kind or compared(passage.text, other) or (fact.kind == "name" and _same(fact, other)):
                 continue
-            if not comparable(fact, other) and not (absent and _counts_alike(found.said, fact, passage, other)):
+            if not comparable(fact, other) and not (absent and _counts_alike(found.sentence, fact, passage, other)):
                 continue
-            slot, alike = _slot(found.said, fact, passage, other), likeness(fact, other)
+            slot, alike = _slot(found.sentence, fact, passage, other), likeness(fact, other)
             mates = [mate for mate in facts if mate is not fact and _same(mate, other)]
             if any(fact.kind != "name" or found.mask(mate.start, mate.end) & context for mate in mates):
                 continue
@@ -175,7 +175,7 @@ def _conflict(found: Match, fact: Fact, context: int, facts: Sequence[Fact], hol
                 continue
             if mates:
                 slot = max(slot, 0.7)  # two names of the claim in each other's place
-            elif fact.kind == "name" and not alike and not _may_replace(found.said, fact, passage, other):
+            elif fact.kind == "name" and not alike and not _may_replace(found.sentence, fact, passage, other):
                 if covered < _ELSEWHERE or held > covered - 0.4 or not _stands_for(found, fact, other, i, holders):
                     continue
                 slot = max(slot, 0.5)
@@ -189,13 +189,13 @@ def _conflict(found: Match, fact: Fact, context: int, facts: Sequence[Fact], hol
     return signal(fact.kind, (fact.start, fact.end, fact.text), passage, (other.start, other.end), reason, score)
 
 
-def _counts_alike(said: Said, fact: Fact, passage: Passage, other: Fact) -> bool:
+def _counts_alike(sentence: ParsedSentence, fact: Fact, passage: Passage, other: Fact) -> bool:
     """Whether two bare numbers stand behind the same word, or before the same: "aged 11", "week 58", "84/7"."""
     if fact.kind != "number" or other.kind != "number" or fact.dimension or other.dimension or agree(fact, other):
         return False
-    if _role(said, fact, passage, other) >= 0.6:
+    if _role(sentence, fact, passage, other) >= 0.6:
         return True
-    mine, theirs = said.after(fact.end, 1), passage.after(other.end, 1)
+    mine, theirs = sentence.after(fact.end, 1), passage.after(other.end, 1)
     return bool(mine and theirs) and mine[0].stem == theirs[0].stem and mine[0].stem not in STOPWORDS
 
 
@@ -227,31 +227,33 @@ def _joined(text: str) -> str:
     return text.replace(" ", "").replace(".", "").casefold()
 
 
-def _slot(said: Said, fact: Fact, passage: Passage, other: Fact, near: int = _FACT_CONFLICTS_NEAR) -> float:
+def _slot(
+    sentence: ParsedSentence, fact: Fact, passage: Passage, other: Fact, near: int = _FACT_CONFLICTS_NEAR
+) -> float:
     """How alike the surroundings of the two facts are: share of the claim's nearest words that stand near the rival,
     0..1.
     """
-    mine = (*said.before(fact.start, near), *said.after(fact.end, near))
+    mine = (*sentence.before(fact.start, near), *sentence.after(fact.end, near))
     theirs = {word.stem for word in (*passage.before(other.start, near), *passage.after(other.end, near))}
     weight = sum(max(word.weight, 0.2) for word in mine)
     return sum(max(word.weight, 0.2) for word in mine if word.stem in theirs) / weight if weight else 0.0
 
 
-def _may_replace(said: Said, fact: Fact, passage: Passage, other: Fact) -> bool:
+def _may_replace(sentence: ParsedSentence, fact: Fact, passage: Passage, other: Fact) -> bool:
     # A name replaces another only between the same neighbours, if both are written alike, and if the claim doesn't
     # speak of it.
-    if not isinstance(other.value, tuple) or any(part in said.positions for part in other.value):
+    if not isinstance(other.value, tuple) or any(part in sentence.positions for part in other.value):
         return False
     if _shape(fact.text) != _shape(other.text) or len(other.text) == 1:
         return False
-    return _slot(said, fact, passage, other, near=2) >= 0.5
+    return _slot(sentence, fact, passage, other, near=2) >= 0.5
 
 
 def _stands_for(found: Match, fact: Fact, other: Fact, i: int, holders: Sequence[int]) -> bool:
     """Whether the passage tells what the claim tells, of somebody else: the claim's name is neither in it nor next to
     it.
     """
-    if not isinstance(other.value, tuple) or any(part in found.said.positions for part in other.value):
+    if not isinstance(other.value, tuple) or any(part in found.sentence.positions for part in other.value):
         return False
     near = any(
         abs(i - holder) <= 1 and found.passages[holder].document == found.passages[i].document for holder in holders
@@ -284,17 +286,17 @@ def _exchanged(found: Match, fact: Fact, facts: Sequence[Fact]) -> Signal | None
         own = [other for other in passage.facts if agree(fact, other)]
         if covered < 0.6 or not own:
             continue
-        mine = max(_role(found.said, fact, passage, other) for other in own)
-        if mine > 0.6 or _followed_alike(found.said, fact, passage, own):
+        mine = max(_role(found.sentence, fact, passage, other) for other in own)
+        if mine > 0.6 or _followed_alike(found.sentence, fact, passage, own):
             continue
         for other in passage.facts:
             if other in own or not comparable(fact, other):
                 continue
-            role = _role(found.said, fact, passage, other)
+            role = _role(found.sentence, fact, passage, other)
             if role < 0.6 or role - mine < 0.4:
                 continue
             taken = max(
-                (_role(found.said, there, passage, other) for there in facts if agree(there, other)), default=0.0
+                (_role(found.sentence, there, passage, other) for there in facts if agree(there, other)), default=0.0
             )
             if taken < role and not _at_home(found, fact, passage, own, other):
                 reason = f"the evidence has {other.text!r} in the place of {fact.text!r}, which it has elsewhere"
@@ -308,7 +310,7 @@ def _exchanged(found: Match, fact: Fact, facts: Sequence[Fact]) -> Signal | None
 def _at_home(found: Match, fact: Fact, passage: Passage, own: Sequence[Fact], other: Fact) -> bool:
     """Whether the claim speaks of the stretch that has its fact: "treated ones lost 9%, untreated ones 26%"."""
     piece = next(
-        (p.words for p in found.said.stretches if any(found.words[i].start == fact.start for i in p.words)), ()
+        (p.words for p in found.sentence.clauses if any(found.words[i].start == fact.start for i in p.words)), ()
     )
     wanted = {found.words[i].stem: found.words[i].weight for i in piece if found.words[i].start != fact.start}
 
@@ -316,7 +318,7 @@ def _at_home(found: Match, fact: Fact, passage: Passage, own: Sequence[Fact], ot
         starts = {one.start for one in facts}
         words = passage.words
         return {
-            words[i].stem for p in passage.stretches if any(words[k].start in starts for k in p.words) for i in p.words
+            words[i].stem for p in passage.clauses if any(words[k].start in starts for k in p.words) for i in p.words
         }
 
     ours, theirs = told(own), told([other])
@@ -324,15 +326,15 @@ def _at_home(found: Match, fact: Fact, passage: Passage, own: Sequence[Fact], ot
     return mine >= 1.0 and mine > sum(weight for root, weight in wanted.items() if root in theirs - ours)
 
 
-def _followed_alike(said: Said, fact: Fact, passage: Passage, own: Sequence[Fact]) -> bool:
+def _followed_alike(sentence: ParsedSentence, fact: Fact, passage: Passage, own: Sequence[Fact]) -> bool:
     """Whether the fact is followed by the same words as where the passage has it: its place is the right one."""
-    mine = [word.stem for word in said.content_after(fact.end, 2)]
+    mine = [word.stem for word in sentence.content_after(fact.end, 2)]
     return bool(mine) and any([word.stem for word in passage.content_after(other.end, 2)] == mine for other in own)
 
 
-def _role(said: Said, fact: Fact, passage: Passage, other: Fact) -> float:
+def _role(sentence: ParsedSentence, fact: Fact, passage: Passage, other: Fact) -> float:
     """How alike what leads up to two facts is, 0..1: the word before each, and the content word before each."""
-    mine, theirs = said.before(fact.start, _LEAD), passage.before(other.start, _LEAD)
+    mine, theirs = sentence.before(fact.start, _LEAD), passage.before(other.start, _LEAD)
     if not mine or not theirs:
         return 0.0
     before, their_before = _last_content(mine), _last_content(theirs)
@@ -355,7 +357,7 @@ def _swapped(found: Match, fact: Fact, facts: Sequence[Fact]) -> Signal | None:
         own = next((other for other in passage.facts if agree(fact, other)), None)
         if own is None or covered < 0.5:
             continue
-        mine = _preposition(found.said, fact.start)
+        mine = _preposition(found.sentence, fact.start)
         for mate in facts:
             place = next((other for other in passage.facts if agree(mate, other)), None)
             if mate is fact or place is None or place == own or mate.kind != fact.kind:
@@ -363,7 +365,7 @@ def _swapped(found: Match, fact: Fact, facts: Sequence[Fact]) -> Signal | None:
             if fact.dimension != place.dimension:
                 continue
             leads = (
-                _preposition(found.said, mate.start),
+                _preposition(found.sentence, mate.start),
                 _preposition(passage, own.start),
                 _preposition(passage, place.start),
             )
@@ -374,6 +376,6 @@ def _swapped(found: Match, fact: Fact, facts: Sequence[Fact]) -> Signal | None:
     return None
 
 
-def _preposition(said: Said, start: int) -> str:
-    before = said.before(start, 1)
+def _preposition(sentence: ParsedSentence, start: int) -> str:
+    before = sentence.before(start, 1)
     return before[-1].stem if before and before[-1].text.lower() in _PREPOSITIONS else ""

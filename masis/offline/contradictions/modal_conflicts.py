@@ -19,7 +19,7 @@ _SAME_DEED = 0.75
 def modal_signals(found: Match) -> list[Signal]:
     """A signal for each stretch of the claim whose mode the evidence denies."""
     made = []
-    for mine in found.said.modes:
+    for mine in found.sentence.modes:
         told = [
             (_covered(mine, other), other, found.passages[i])
             for i in found.top[:3]
@@ -36,7 +36,12 @@ def modal_signals(found: Match) -> list[Signal]:
         reason = f"{mine.mode} in the claim, {other.mode} in the evidence"
         made.append(
             signal(
-                "negation", (start, end, found.said.text[start:end]), passage, other.span, reason, 0.55 + 0.35 * share
+                "negation",
+                (start, end, found.sentence.text[start:end]),
+                passage,
+                other.span,
+                reason,
+                0.55 + 0.35 * share,
             )
         )
     return made

@@ -12,7 +12,7 @@ from masis.offline.matching.fact_table import FactTable
 from masis.offline.matching.overlap import LOOSE, Match
 from masis.offline.matching.passages import Passage
 from masis.offline.parsing.facts import Fact, agree
-from masis.offline.parsing.parsed_sentence import Said, Segment
+from masis.offline.parsing.parsed_sentence import ParsedSentence, Segment
 from masis.offline.text.lexicon import loose_keys
 from masis.offline.text.tokens import Token
 
@@ -31,7 +31,7 @@ def name_signal(found: Match, fact: Fact, table: FactTable) -> Signal | None:
     if fact.kind != "name" or not bits:
         return None
     own = 0
-    for mask in found.said.clauses:
+    for mask in found.sentence.clause_masks:
         if mask & bits:
             own |= mask
     best: tuple[float, Passage, Fact] | None = None
@@ -71,11 +71,11 @@ def _in_context(found: Match, fact: Fact, context: int, table: FactTable) -> tup
         rivals = [other for other in segment.names if _rival(found, fact, other)]
         beside = any(abs(i - k) <= 1 for k in holders if passage.document == found.passages[k].document)
         for other in rivals:
-            lead, their_lead = _lead(found.said, fact.start), _lead(passage, other.start)
+            lead, their_lead = _lead(found.sentence, fact.start), _lead(passage, other.start)
             placed = not holders and lead == their_lead != "" and covered >= _PLACED
             if (lead in _PREPOSITIONS) != (their_lead in _PREPOSITIONS):
                 continue
-            if not placed and not _next_to_the_same(found.said, fact, segment, other):
+            if not placed and not _next_to_the_same(found.sentence, fact, segment, other):
                 continue
             sure = 0.08 * (lead == their_lead) + 0.06 * (len(rivals) == 1) - 0.05 * beside
             sure -= 0.15 * (fact.text.isupper() and covered < 0.8) + 0.08 * (fact.text.split()[0] == fact.text)
@@ -85,12 +85,12 @@ def _in_context(found: Match, fact: Fact, context: int, table: FactTable) -> tup
     return best
 
 
-def _next_to_the_same(said: Said, fact: Fact, segment: Segment, other: Fact) -> bool:
+def _next_to_the_same(sentence: ParsedSentence, fact: Fact, segment: Segment, other: Fact) -> bool:
     # One of the claim's nearest words on either side stands within three words of the rival.
     theirs = [word for word in segment.words if word.end <= other.start and word.weight > 0][-3:]
     theirs += [word for word in segment.words if word.start >= other.end and word.weight > 0][:3]
     near = {key for word in theirs for key in (word.stem, *loose_keys(word.stem))}
-    mine = (*said.content_before(fact.start, 1), *said.content_after(fact.end, 1))
+    mine = (*sentence.content_before(fact.start, 1), *sentence.content_after(fact.end, 1))
     return any(word.stem in near or not near.isdisjoint(loose_keys(word.stem)) for word in mine)
 
 
@@ -103,9 +103,9 @@ def _covered(wanted: Sequence[Token], segment: Segment) -> float:
 
 
 def _rival(found: Match, fact: Fact, other: Fact) -> bool:
-    if not isinstance(other.value, tuple) or any(part in found.said.content for part in other.value):
+    if not isinstance(other.value, tuple) or any(part in found.sentence.content for part in other.value):
         return False
-    if any(agree(mate, other) for mate in found.said.names):
+    if any(agree(mate, other) for mate in found.sentence.names):
         return False
     return _form(fact) == _form(other)
 
@@ -115,7 +115,7 @@ def _form(fact: Fact) -> tuple[bool, bool]:
     return all(c.isupper() for c in letters), len(fact.text.split()) > 1
 
 
-def _lead(said: Said, start: int) -> str:
+def _lead(sentence: ParsedSentence, start: int) -> str:
     # "identified by her colleague Piet van Roon" is led by "by".
-    before = [word.text.lower() for word in said.before(start, 3)]
+    before = [word.text.lower() for word in sentence.before(start, 3)]
     return next((word for word in reversed(before) if word in _PREPOSITIONS), "")

@@ -90,7 +90,7 @@ class _Flip(NamedTuple):
 def negation_signals(found: Match) -> list[Signal]:
     """The strongest negation that the evidence has otherwise, if any."""
     best: Signal | None = None
-    mine, cues, clauses = found.said.negated, found.said.cues, found.said.clauses
+    mine, cues, clauses = found.sentence.negated, found.sentence.cues, found.sentence.clause_masks
     near = [
         found.around(found.words[i].start, found.words[i].end, _NEAR)
         for i in heads(mine)
@@ -111,7 +111,7 @@ def negation_signals(found: Match) -> list[Signal]:
 def _still(found: Match) -> Signal | None:
     """What the claim says to hold still, where the evidence says that it was lifted, abolished or given up."""
     at = next((i for i, word in enumerate(found.words) if word.text.lower() in _STANDING), None)
-    if at is None or found.said.cues or ended(found.words, at, len(found.words)):
+    if at is None or found.sentence.cues or ended(found.words, at, len(found.words)):
         return None
     for i in found.top[:2]:
         passage, covered = found.passages[i], found.coverage((i,))
@@ -158,7 +158,7 @@ def _clause(
         word, cue = flip.word, flip.cue
         span = (word.start, word.end, word.text)
         if cue is not None:
-            span = (cue.start, word.end, found.said.text[cue.start : word.end])
+            span = (cue.start, word.end, found.sentence.text[cue.start : word.end])
         reason = f"the {'claim' if cue else 'evidence'} denies {word.text!r}, the other asserts it"
         made.append(signal("negation", span, passage, flip.where, reason, strength))
     return made
@@ -251,7 +251,7 @@ def _denied_by_claim(
             return None
         if any(spared(passage.words, place) or supposed(found.words, cue, passage.words, place) for place in places):
             return None
-        if word.weight <= _WEAK and not goes_on_alike(found.words, found.said.negated, i, passage.words, places):
+        if word.weight <= _WEAK and not goes_on_alike(found.words, found.sentence.negated, i, passage.words, places):
             return None
         there = passage.words[places[0]]
         return _Flip(word, found.words[cue], (there.start, there.end), _SHARED if word.stem == there.stem else 1.0)
@@ -297,9 +297,7 @@ def _tells_apart(found: Match, mask: int, passage: Passage, place: int, plain: S
     not apply to machinery".
     """
     wanted = {found.words[i].stem: found.words[i].weight for b, i in enumerate(found.bits) if mask >> b & 1}
-    pieces = [
-        ({passage.words[i].stem for i in (*piece.actor, *piece.words)}, piece.words) for piece in passage.stretches
-    ]
+    pieces = [({passage.words[i].stem for i in (*piece.actor, *piece.words)}, piece.words) for piece in passage.clauses]
     denying = next((stems for stems, where in pieces if place in where), set())
     asserting = [stems for stems, where in pieces if any(p in where for p in plain)]
     if any(stems is denying for stems in asserting):
@@ -315,9 +313,7 @@ def _tells_apart(found: Match, mask: int, passage: Passage, place: int, plain: S
 def _tells_the_same(found: Match, mask: int, passage: Passage, head: int, places: Sequence[int]) -> bool:
     """Whether the claim speaks of the stretch with the word: not in "insoluble in water but dissolves in ethanol"."""
     wanted = _beside_in_claim(found, mask, head)
-    pieces = [
-        ({passage.words[i].stem for i in (*piece.actor, *piece.words)}, piece.words) for piece in passage.stretches
-    ]
+    pieces = [({passage.words[i].stem for i in (*piece.actor, *piece.words)}, piece.words) for piece in passage.clauses]
     own: set[str] = set().union(*(stems for stems, where in pieces if any(place in where for place in places)))
     for stems, where in pieces:
         if any(place in where for place in places):
@@ -337,7 +333,7 @@ def _denying(passage: Passage, where: Sequence[int]) -> bool:
 
 def _beside_in_claim(found: Match, mask: int, head: int) -> dict[str, float]:
     """The other words of the claim's stretch that has the head, with their weights."""
-    piece = next((piece.words for piece in found.said.stretches if head in piece.words), ())
+    piece = next((piece.words for piece in found.sentence.clauses if head in piece.words), ())
     return {
         found.words[i].stem: found.words[i].weight
         for b, i in enumerate(found.bits)
@@ -364,12 +360,12 @@ def _timed_otherwise(found: Match, passage: Passage) -> bool:
 
 def _over(passage: Passage, place: int) -> bool:
     """Whether the stretch itself says that it is over or refused."""
-    piece = next((piece.words for piece in passage.stretches if place in piece.words), (place,))
+    piece = next((piece.words for piece in passage.clauses if place in piece.words), (place,))
     return ended([passage.words[i] for i in piece], piece.index(place), 8)
 
 
 def _beside(cues: Sequence[int], places: Sequence[int], passage: Passage) -> bool:
-    pieces = [frozenset(piece.words) for piece in passage.stretches]
+    pieces = [frozenset(piece.words) for piece in passage.clauses]
     return any(
         abs(cue - place) <= 6 and (place in passage.negated or any(cue in piece and place in piece for piece in pieces))
         for cue in cues
@@ -387,7 +383,7 @@ def _freed(words: Sequence[Token], place: int) -> bool:
 
 
 def _both_forbid(found: Match, i: int, passage: Passage, places: Sequence[int]) -> bool:
-    mine = any(mode.mode == "forbidden" and i in mode.words for mode in found.said.modes)
+    mine = any(mode.mode == "forbidden" and i in mode.words for mode in found.sentence.modes)
     return mine and any(mode.mode == "forbidden" and p in mode.words for mode in passage.modes for p in places)
 
 

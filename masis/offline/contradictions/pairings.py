@@ -13,8 +13,8 @@ from masis.offline.matching.assessment import Signal
 from masis.offline.matching.overlap import LOOSE, Match
 from masis.offline.matching.passages import Passage
 from masis.offline.parsing.facts import Fact, agree, comparable
-from masis.offline.parsing.parsed_sentence import Said
-from masis.offline.parsing.predicates import Telling, verb
+from masis.offline.parsing.parsed_sentence import ParsedSentence
+from masis.offline.parsing.predicates import Predicate, is_verb
 from masis.offline.text.lexicon import loose_keys
 from masis.offline.text.tokens import Token
 
@@ -35,13 +35,13 @@ class _Piece(NamedTuple):
     """A stretch of a passage, with one of the facts in it."""
 
     passage: Passage
-    telling: Telling
+    predicate: Predicate
     fact: Fact
 
 
 def pairing_signals(found: Match) -> list[Signal]:
     """A signal for each fact of the claim that the evidence tells of something else."""
-    facts = found.said.facts
+    facts = found.sentence.facts
     made = []
     for fact in facts[:_MOST]:
         one = _paired_otherwise(found, fact, facts)
@@ -51,10 +51,10 @@ def pairing_signals(found: Match) -> list[Signal]:
 
 
 def _paired_otherwise(found: Match, fact: Fact, facts: Sequence[Fact]) -> Signal | None:
-    if fact.kind == "name" and _lead(found.said, fact) != "by":
+    if fact.kind == "name" and _lead(found.sentence, fact) != "by":
         return None
     homes = [piece for i in found.region for piece in _pieces(found.passages[i], fact.kind) if _says(fact, piece.fact)]
-    wanted = _beside(found.said, fact, facts) if homes else []
+    wanted = _beside(found.sentence, fact, facts) if homes else []
     if not wanted:
         return None
     alone = all(map(_says_by_itself, homes))
@@ -87,36 +87,36 @@ def _paired_otherwise(found: Match, fact: Fact, facts: Sequence[Fact]) -> Signal
     return signal(fact.kind, span, rival.passage, where, reason, _STRENGTH + 0.04 * min(3.0, weight))
 
 
-def _beside(said: Said, fact: Fact, facts: Sequence[Fact]) -> list[Token]:
+def _beside(sentence: ParsedSentence, fact: Fact, facts: Sequence[Fact]) -> list[Token]:
     """What the claim tells beside its fact: the content words of the stretch, but for other values and what they
     count, which lists leave out ("251 outbreaks in 2018, 214 in 2019").
     """
     values = [(one.start, one.end) for one in facts if one is fact or one.kind != "name"]
-    counts = [said.content_after(one.end, 1) for one in facts if one.kind == "number"]
+    counts = [sentence.content_after(one.end, 1) for one in facts if one.kind == "number"]
     values += [(word.start, word.end) for words in counts for word in words]
-    piece = next((telling.stretch for telling, other in said.told_facts if other is fact), None)
+    piece = next((predicate.clause for predicate, other in sentence.predicate_facts if other is fact), None)
     if piece is None:
         return []
     return [
-        said.words[i]
+        sentence.words[i]
         for i in dict.fromkeys((*piece.actor, *piece.words))
-        if said.words[i].weight >= 1.0 and not any(start <= said.words[i].start < end for start, end in values)
+        if sentence.words[i].weight >= 1.0 and not any(start <= sentence.words[i].start < end for start, end in values)
     ]
 
 
 def _pieces(passage: Passage, kind: str) -> Iterator[_Piece]:
-    return (_Piece(passage, telling, fact) for telling, fact in passage.told_facts if fact.kind == kind)
+    return (_Piece(passage, predicate, fact) for predicate, fact in passage.predicate_facts if fact.kind == kind)
 
 
 def _says_by_itself(home: _Piece) -> bool:
     """Whether the stretch with the claim's value has a verb, or is the short item of a list."""
-    words = [home.passage.words[i] for i in home.telling.stretch.words]
-    return any(map(verb, words)) or sum(word.weight > 0 for word in words) <= _ITEM
+    words = [home.passage.words[i] for i in home.predicate.clause.words]
+    return any(map(is_verb, words)) or sum(word.weight > 0 for word in words) <= _ITEM
 
 
 def _is_item(rival: _Piece) -> bool:
     """Whether the other stretch has no verb, as an item beside another: "17 million from reserves"."""
-    return not any(verb(rival.passage.words[i]) for i in rival.telling.stretch.words)
+    return not any(is_verb(rival.passage.words[i]) for i in rival.predicate.clause.words)
 
 
 def _says(fact: Fact, other: Fact) -> bool:
@@ -124,9 +124,9 @@ def _says(fact: Fact, other: Fact) -> bool:
 
 
 def _held(word: Token, piece: _Piece) -> float:
-    if word.stem in piece.telling.held or word.stem in piece.telling.actor:
+    if word.stem in piece.predicate.stems or word.stem in piece.predicate.actor:
         return word.weight
-    return 0.0 if piece.telling.all_keys.isdisjoint(loose_keys(word.stem)) else LOOSE * word.weight
+    return 0.0 if piece.predicate.all_keys.isdisjoint(loose_keys(word.stem)) else LOOSE * word.weight
 
 
 def _in_passage(word: Token, passage: Passage) -> bool:
@@ -153,7 +153,7 @@ def _comparable(found: Match, fact: Fact, facts: Sequence[Fact], homes: Sequence
     other = rival.fact
     if any(_says(mate, other) for mate in facts if mate.kind == other.kind):
         return False
-    if any(home.telling.stretch is rival.telling.stretch for home in homes):
+    if any(home.predicate.clause is rival.predicate.clause for home in homes):
         return False
     if fact.kind == "name":
         return _lead(rival.passage, other) == "by"
@@ -165,7 +165,7 @@ def _alike(home: Fact, other: Fact) -> bool:
     return bare and home.head == other.head
 
 
-def _lead(said: Said, fact: Fact) -> str:
+def _lead(sentence: ParsedSentence, fact: Fact) -> str:
     """The preposition a name stands behind, at most three words away."""
-    before = [word.text.lower() for word in said.before(fact.start, 3)]
+    before = [word.text.lower() for word in sentence.before(fact.start, 3)]
     return next((word for word in reversed(before) if word in _LEADS), "")

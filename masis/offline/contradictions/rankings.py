@@ -14,7 +14,7 @@ from masis.offline.matching.overlap import Match
 from masis.offline.matching.passages import Passage
 from masis.offline.parsing.extraction import Day
 from masis.offline.parsing.facts import Fact
-from masis.offline.parsing.parsed_sentence import Said
+from masis.offline.parsing.parsed_sentence import ParsedSentence
 from masis.offline.text.lexicon import loose_keys
 from masis.offline.text.tokens import Token, stem
 
@@ -60,7 +60,7 @@ class _Ranking(NamedTuple):
 
 def ranking_signals(found: Match) -> list[Signal]:
     """A signal where the claim ranks two things against the evidence."""
-    mine = _ranking(found.said)
+    mine = _ranking(found.sentence)
     if mine is None:
         return []
     for i in found.top:
@@ -74,10 +74,10 @@ def ranking_signals(found: Match) -> list[Signal]:
     return []
 
 
-def _ranking(said: Said) -> _Ranking | None:
-    words, lowers = said.words, said.lowers
+def _ranking(sentence: ParsedSentence) -> _Ranking | None:
+    words, lowers = sentence.words, sentence.lowers
     for i, lower in enumerate(lowers):
-        if said.words[i].stem in _EXCEEDS:
+        if sentence.words[i].stem in _EXCEEDS:
             left, right = _side(words[:i]), _side(words[i + 1 :])
             passive = i and lowers[i - 1] in _AUXILIARIES
             return _told_apart(i, 1, False, left, right) if i and not passive and not _denied(lowers, i) else None

@@ -40,8 +40,13 @@ def sign_signals(found: Match) -> list[Signal]:
 
 
 def _directions(found: Match) -> list[Signal]:
-    opposed, meant, clauses, mine = antonyms(), found.said.phrases, found.said.clauses, found.said.negated
-    claim_stems = found.said.positions.keys() | set(meant.values())
+    opposed, meant, clauses, mine = (
+        antonyms(),
+        found.sentence.phrases,
+        found.sentence.clause_masks,
+        found.sentence.negated,
+    )
+    claim_stems = found.sentence.positions.keys() | set(meant.values())
     result: list[Signal] = []
     for i, word in enumerate(found.words):
         root = meant.get(i, word.stem)
@@ -105,11 +110,11 @@ def _own_stretch(found: Match, i: int, passage: Passage, root: str, place: int) 
     """Whether the claim speaks of the stretch that has its word, not of the one with the opposite: "Weidach held, Furt
     broke".
     """
-    piece = next((piece.words for piece in found.said.stretches if i in piece.words), ())
+    piece = next((piece.words for piece in found.sentence.clauses if i in piece.words), ())
     wanted = {found.words[k].stem: found.words[k].weight for k in piece if k != i and found.words[k].weight > 0}
     opposite: set[str] = set()
     own: set[str] = set()
-    for one in passage.stretches:
+    for one in passage.clauses:
         stems = {passage.words[k].stem for k in one.words}
         opposite |= stems if place in one.words else set()
         own |= stems if root in stems else set()
@@ -208,7 +213,7 @@ def _held(near: Sequence[Token], theirs: set[str]) -> float:
 
 
 def _quantifiers(found: Match) -> list[Signal]:
-    mine = found.said.universal
+    mine = found.sentence.universal
     if not mine:
         return []
     passage = found.passages[found.top[0]]

@@ -13,7 +13,7 @@ from masis.offline.matching.assessment import Signal, SignalKind
 from masis.offline.matching.overlap import Match
 from masis.offline.matching.passages import Passage
 from masis.offline.parsing.facts import Fact, agree, comparable
-from masis.offline.parsing.parsed_sentence import Said
+from masis.offline.parsing.parsed_sentence import ParsedSentence
 from masis.offline.text.tokens import Token
 
 _LEAD, _LEADS = 0.2, 0.7
@@ -38,7 +38,7 @@ Thing = tuple[SignalKind, int, int, str, Fact | None]
 
 def exchange_signals(found: Match) -> list[Signal]:
     """A signal for each fact that stands in the other's place."""
-    text, facts = found.said.text, found.said.facts
+    text, facts = found.sentence.text, found.sentence.facts
     things: list[Thing] = [(fact.kind, fact.start, fact.end, fact.text, fact) for fact in facts]
     things += _alike_words(found, facts)
     if len(things) < 2 or len(things) > _MOST:
@@ -146,7 +146,7 @@ def _best(
 ) -> tuple[float, Place | None]:
     """How well the words beside one of the two are found beside these places, 0..1, and the best place."""
     (start, end), (out, out_end) = spans[which], spans[1 - which]
-    mine = [word for word in _beside(found.said, start, end, _BESIDE) if not out <= word.start < out_end]
+    mine = [word for word in _beside(found.sentence, start, end, _BESIDE) if not out <= word.start < out_end]
     weight = sum(word.weight for word in mine)
     if not weight:
         return 0.0, None
@@ -158,7 +158,7 @@ def _best(
     return best
 
 
-def _beside(place: Said, start: int, end: int, near: int) -> list[Token]:
+def _beside(place: ParsedSentence, start: int, end: int, near: int) -> list[Token]:
     # Within the same stretch of the sentence, if that has any other word.
     mine = {place.segments[i] for i in place.within(start, end)}
     own = [

@@ -26,7 +26,7 @@ _STRENGTH = 0.55
 
 def order_signals(found: Match) -> list[Signal]:
     """A signal for each of two things that have changed places."""
-    facts = found.said.facts
+    facts = found.sentence.facts
     for i in found.top[:2]:
         if found.coverage((i,)) < _COVERED:
             continue

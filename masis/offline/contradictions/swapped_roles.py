@@ -12,7 +12,7 @@ from masis.offline.contradictions.signals import signal
 from masis.offline.matching.assessment import Signal
 from masis.offline.matching.overlap import LOOSE, Match
 from masis.offline.matching.passages import Passage
-from masis.offline.parsing.predicates import RELATIVES, Stretch, Telling, deed_of, tells, verb
+from masis.offline.parsing.predicates import RELATIVES, Clause, Predicate, is_meaningful, is_verb, predicate_words
 from masis.offline.text.lexicon import loose_keys
 from masis.offline.text.tokens import Token
 
@@ -38,28 +38,28 @@ class _Told(NamedTuple):
     """What a stretch of a passage tells."""
 
     passage: Passage
-    telling: Telling
+    predicate: Predicate
 
     @property
     def words(self) -> tuple[int, ...]:
         """The indices of its words in the passage."""
-        return self.telling.stretch.words
+        return self.predicate.clause.words
 
     @property
     def subject(self) -> list[Token]:
         """The words that name its actor."""
-        return [self.passage.words[i] for i in self.telling.stretch.actor]
+        return [self.passage.words[i] for i in self.predicate.clause.actor]
 
 
 def role_signals(found: Match) -> list[Signal]:
     """A signal for each actor of the claim whose deed the evidence tells of another."""
     told: list[_Told] = []
     made = []
-    for mine in found.said.stretches:
-        actor = {found.words[i].stem: found.words[i] for i in mine.actor if tells(found.words, i)}
+    for mine in found.sentence.clauses:
+        actor = {found.words[i].stem: found.words[i] for i in mine.actor if is_meaningful(found.words, i)}
         if not actor or not mine.own or not mine.acts or found.words[mine.actor[0]].text.lower().endswith("ing"):
             continue
-        deed = [found.words[i] for i in deed_of(found.words, mine)]
+        deed = [found.words[i] for i in predicate_words(found.words, mine)]
         if sum(word.weight for word in deed) < _LEAST:
             continue
         told = told or _near(found)
@@ -75,27 +75,27 @@ def _near(found: Match) -> list[_Told]:
         for k in range(max(0, i - _REACH), min(len(found.passages), i + _REACH + 1)):
             if found.passages[k].document == found.passages[i].document:
                 wanted[k] = None
-    return [_Told(found.passages[k], one) for k in sorted(wanted) for one in found.passages[k].tellings]
+    return [_Told(found.passages[k], one) for k in sorted(wanted) for one in found.passages[k].predicates]
 
 
 def _conflict(
-    found: Match, mine: Stretch, actor: frozenset[str], deed: Sequence[Token], told: Sequence[_Told]
+    found: Match, mine: Clause, actor: frozenset[str], deed: Sequence[Token], told: Sequence[_Told]
 ) -> Signal | None:
     named = _is_name(found.words, mine, found.passages[0].known_names)
-    own = [one for one in told if _shares(actor, one.telling) and not _others(actor, one, named)]
+    own = [one for one in told if _shares(actor, one.predicate) and not _others(actor, one, named)]
     if not own or not (named or any(_plain(actor, one) for one in own)):
         return None
-    near = [one.passage for one in own if one.telling.stretch.own and one.telling.stretch.acts]
+    near = [one.passage for one in own if one.predicate.clause.own and one.predicate.clause.acts]
     best: tuple[float, _Told] | None = None
     whole = sum(word.weight for word in deed)
     for other in told:
-        theirs = other.telling
+        theirs = other.predicate
         if not theirs.actor or not _others(actor, other, named) or not _comparable(named, other):
             continue
         if len(other.words) > _LONGEST or _relative(other):
             continue
         gapped = other.passage in near and len(other.words) <= _GAPPED
-        if not gapped and not theirs.stretch.acts:
+        if not gapped and not theirs.clause.acts:
             continue
         if any(word.stem in theirs.actor and (word.text[0].isupper() or not named) for word in deed):
             continue
@@ -103,8 +103,8 @@ def _conflict(
         if covered < (_TOLD if named and _does_the_same(deed, other) else _TOLD_PLAIN) * whole:
             continue
         spare = [word for word in deed if not _held(word, theirs)]
-        apart = max(sum(_held(word, one.telling) for word in spare) for one in own)
-        nearest = max(sum(_held(word, one.telling) for word in deed) for one in own)
+        apart = max(sum(_held(word, one.predicate) for word in spare) for one in own)
+        nearest = max(sum(_held(word, one.predicate) for word in deed) for one in own)
         if covered - nearest < _LEAST or apart > _SPARE * (covered - nearest):
             continue
         beside = any(one.passage is other.passage for one in own)
@@ -116,19 +116,18 @@ def _conflict(
     strength, other = best
     start, end = found.words[mine.actor[0]].start, found.words[mine.actor[-1]].end
     where = (other.subject[0].start, other.subject[-1].end)
-    reason = (
-        f"the evidence says this of {other.passage.text[where[0] : where[1]]!r}, not of {found.said.text[start:end]!r}"
-    )
-    return signal("name", (start, end, found.said.text[start:end]), other.passage, where, reason, strength)
+    subject = found.sentence.text[start:end]
+    reason = f"the evidence says this of {other.passage.text[where[0] : where[1]]!r}, not of {subject!r}"
+    return signal("name", (start, end, subject), other.passage, where, reason, strength)
 
 
 def _others(actor: frozenset[str], other: _Told, named: bool) -> bool:
     """Whether the stretch tells of somebody else: not a word of the actor in it, but for a title or kind both bear."""
-    shared = actor & other.telling.actor
-    left, right = actor - shared, other.telling.actor - shared
+    shared = actor & other.predicate.actor
+    left, right = actor - shared, other.predicate.actor - shared
     if shared and left and right and (named or all(map(_designates, left | right)) or _sited(other, right)):
         actor = left
-    return not _shares(actor, other.telling)
+    return not _shares(actor, other.predicate)
 
 
 def _designates(root: str) -> bool:
@@ -150,14 +149,14 @@ def _relative(other: _Told) -> bool:
 
 
 def _does_the_same(deed: Sequence[Token], other: _Told) -> bool:
-    verbs = [word for word in deed if verb(word)]
-    return not verbs or any(_held(word, other.telling) for word in verbs)
+    verbs = [word for word in deed if is_verb(word)]
+    return not verbs or any(_held(word, other.predicate) for word in verbs)
 
 
-def _is_name(words: Sequence[Token], stretch: Stretch, known: Collection[str]) -> bool:
-    first = words[stretch.actor[0]]
-    capital = all(words[i].text[0].isupper() for i in stretch.actor)
-    return capital and (len(stretch.actor) > 1 or first.start > 0 or first.text in known)
+def _is_name(words: Sequence[Token], clause: Clause, known: Collection[str]) -> bool:
+    first = words[clause.actor[0]]
+    capital = all(words[i].text[0].isupper() for i in clause.actor)
+    return capital and (len(clause.actor) > 1 or first.start > 0 or first.text in known)
 
 
 def _comparable(named: bool, other: _Told) -> bool:
@@ -171,14 +170,14 @@ def _comparable(named: bool, other: _Told) -> bool:
     )
 
 
-def _shares(actor: frozenset[str], other: Telling) -> bool:
+def _shares(actor: frozenset[str], other: Predicate) -> bool:
     """Whether the stretch names the actor or speaks of it."""
-    if not (actor.isdisjoint(other.held) and actor.isdisjoint(other.actor)):
+    if not (actor.isdisjoint(other.stems) and actor.isdisjoint(other.actor)):
         return True
     return any(not other.all_keys.isdisjoint(loose_keys(root)) for root in actor)
 
 
-def _held(word: Token, other: Telling) -> float:
-    if word.stem in other.held:
+def _held(word: Token, other: Predicate) -> float:
+    if word.stem in other.stems:
         return word.weight
     return 0.0 if other.keys.isdisjoint(loose_keys(word.stem)) else LOOSE * word.weight

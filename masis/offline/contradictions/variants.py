@@ -144,9 +144,9 @@ def _cut(passage: Passage, a: Fact, b: Fact) -> int:
     return 0
 
 
-def met(words: Iterable[Token], said: Collection[str]) -> list[Token]:
+def met(words: Iterable[Token], sentence: Collection[str]) -> list[Token]:
     """The words that are said, to the letter or by a relative."""
-    return [word for word in words if word.stem in said or any(key in said for key in loose_keys(word.stem))]
+    return [word for word in words if word.stem in sentence or any(key in sentence for key in loose_keys(word.stem))]
 
 
 def _letter(word: Token) -> bool:
@@ -183,7 +183,7 @@ def misplaced(fact: Fact, words: Sequence[Token], passages: Sequence[Passage]) -
     "The Pro tier has a limit of 10MB" takes its value from the first of "Free tier: 10MB limit", "Pro tier: 100MB
     limit". ``words`` are the claim's; None where the claim names no condition, or the one its value has.
     """
-    said = {word.stem for word in words if word.weight > 0 or word.text.lower() in _COMPARING}
+    sentence = {word.stem for word in words if word.weight > 0 or word.text.lower() in _COMPARING}
     rest_of_claim = {word.stem for word in words if word.weight > 0 and not fact.start <= word.start < fact.end}
     known = list(islice(units(fact, passages), MOST_UNITS))
     right = [unit for unit in known if says(unit.value, fact)]
@@ -193,16 +193,16 @@ def misplaced(fact: Fact, words: Sequence[Token], passages: Sequence[Passage]) -
                 continue
             told = sum(root in mine.keys or root in other.keys for root in rest_of_claim)
             least = LABELS_TELL if mine.labelled and other.labelled else MOSTLY_TOLD
-            if _names_the_other(mine, other, said) and told >= least * len(rest_of_claim):
-                return None if _alike_elsewhere(other, right, said) else (mine, other)
+            if _names_the_other(mine, other, sentence) and told >= least * len(rest_of_claim):
+                return None if _alike_elsewhere(other, right, sentence) else (mine, other)
     return None
 
 
-def _names_the_other(mine: Unit, other: Unit, said: Collection[str]) -> bool:
+def _names_the_other(mine: Unit, other: Unit, sentence: Collection[str]) -> bool:
     """Whether all that makes the other's condition is said, and nothing of mine."""
     own = [word for word in difference(mine, other) if word.stem in mine.conditional]
     rest = [word for word in difference(other, mine) if word.stem in other.conditional]
-    return bool(own) and not met(own, said) and 0 < len(rest) == len(met(rest, said))
+    return bool(own) and not met(own, sentence) and 0 < len(rest) == len(met(rest, sentence))
 
 
 def _side_by_side(one: Unit, other: Unit) -> bool:
@@ -213,13 +213,13 @@ def _side_by_side(one: Unit, other: Unit) -> bool:
     return same and second.passage.start - first.passage.end <= 2 and second.leans
 
 
-def _alike_elsewhere(other: Unit, right: Sequence[Unit], said: Collection[str]) -> bool:
+def _alike_elsewhere(other: Unit, right: Sequence[Unit], sentence: Collection[str]) -> bool:
     """Whether some stretch has the claim's value under all that the claim says."""
-    named = {word.stem for word in met(other.words, said)}
+    named = {word.stem for word in met(other.words, sentence)}
     return any(named <= unit.keys.keys() for unit in right)
 
 
-def told_of_its_own(fact: Fact, said: Collection[str], passage: Passage, rival: int) -> bool:
+def told_of_its_own(fact: Fact, sentence: Collection[str], passage: Passage, rival: int) -> bool:
     """Whether the passage gives the claim's value too, in a stretch that the claim names, and not the rival's.
 
     "At night it is 60 km/h" is not denied by "80 km/h by day and 60 km/h at night". ``said`` are the stems of the
@@ -231,7 +231,7 @@ def told_of_its_own(fact: Fact, said: Collection[str], passage: Passage, rival: 
     for mine in (unit for unit in known if says(unit.value, fact)):
         for other in theirs:
             own, rest = difference(mine, other), difference(other, mine)
-            named, strange = met(own, said), met(rest, said)
+            named, strange = met(own, sentence), met(rest, sentence)
             if (
                 named
                 and len(named) == len(own)

@@ -39,7 +39,7 @@ _MODALS = frozenset("may might could should would can".split())
 
 
 @dataclass(frozen=True, slots=True)
-class Sureness:
+class ContradictionCalibration:
     """Fitted weights, one a measurement of `NAMES`; a signal is sure from the probability `least` on."""
 
     centre: tuple[float, ...]
@@ -49,7 +49,7 @@ class Sureness:
     least: float
 
     @classmethod
-    def read(cls, raw: Mapping[str, Any]) -> "Sureness":
+    def read(cls, raw: Mapping[str, Any]) -> "ContradictionCalibration":
         """From the plain values of the weights' file; raises KeyError where one is missing."""
         centre, spread, weights = (tuple(raw[name]) for name in ("centre", "spread", "weights"))
         return cls(centre, spread, weights, raw["base"], raw["least"])
@@ -61,42 +61,42 @@ class Sureness:
             odds += weight * max(-REACH, min(REACH, (measured[name] - centre) / spread))
         return 1.0 / (1.0 + math.exp(-odds))
 
-    def weighed(self, signal: Signal, found: Match) -> Signal:
+    def calibrate(self, signal: Signal, match: Match) -> Signal:
         """The signal, its strength held down where it is not sure enough."""
         if signal.strength <= FAINT or signal.kind not in KINDS:
             return signal
-        measured = circumstances(signal, found)
+        measured = signal_features(signal, match)
         if measured is None or self.probability(measured) >= self.least:
             return signal
         return signal.with_strength(FAINT)
 
 
-def circumstances(signal: Signal, found: Match) -> dict[str, float] | None:
+def signal_features(signal: Signal, match: Match) -> dict[str, float] | None:
     """What surrounds a signal, by the `NAMES`; None where its passage isn't among those that share a word with the
     claim.
     """
-    at = _place(signal, found)
+    at = _place(signal, match)
     if at is None:
         return None
-    passage, said = found.passages[at], found.said
-    whole = (1 << len(found.bits)) - 1
-    own = found.share(at, whole)
+    passage, sentence = match.passages[at], match.sentence
+    whole = (1 << len(match.bits)) - 1
+    own = match.share(at, whole)
     start, end = signal.claim_span
     begin, finish = signal.evidence_start - passage.start, signal.evidence_end - passage.start
-    mine = (*said.content_before(start, _NEAR), *said.content_after(end, _NEAR))
+    mine = (*sentence.content_before(start, _NEAR), *sentence.content_after(end, _NEAR))
     theirs = {
         word.stem for word in (*passage.content_before(begin, _AROUND), *passage.content_after(finish, _AROUND))
-    } | {word.stem for word in passage.weighty if begin <= word.start < finish}
-    inside = [word.stem for word in said.weighty if word.start < end and start < word.end]
+    } | {word.stem for word in passage.content_words if begin <= word.start < finish}
+    inside = [word.stem for word in sentence.content_words if word.start < end and start < word.end]
     measured = {
         "strength": signal.strength,
         "covered": own,
-        "margin": max((found.share(i, whole) for i in found.top), default=0.0) - own,
+        "margin": max((match.share(i, whole) for i in match.top), default=0.0) - own,
         "near": sum(word.stem in theirs for word in mine) / len(mine) if mine else 0.0,
-        "shared": len(said.content & passage.content) / max(1, len(passage.content)),
+        "shared": len(sentence.content & passage.content) / max(1, len(passage.content)),
         "modal_passage": _modals(passage.lowers),
-        "modal_claim": _modals(said.lowers),
-        "known": float(all(any(root in found.passages[i].positions for i in found.score) for root in inside)),
+        "modal_claim": _modals(sentence.lowers),
+        "known": float(all(any(root in match.passages[i].positions for i in match.score) for root in inside)),
         "passage_words": math.log1p(len(passage.content)),
         "evidence_length": math.log1p(len(signal.evidence_text)),
         "tentative": float(tentative(passage.text)),
@@ -108,8 +108,8 @@ def _modals(words: list[str]) -> float:
     return float(sum(word in _MODALS for word in words))
 
 
-def _place(signal: Signal, found: Match) -> int | None:
+def _place(signal: Signal, match: Match) -> int | None:
     def holds(passage: Passage) -> bool:
         return passage.evidence_id == signal.evidence_id and passage.start <= signal.evidence_start < passage.end
 
-    return next((i for i in (*found.top, *found.score) if holds(found.passages[i])), None)
+    return next((i for i in (*match.top, *match.score) if holds(match.passages[i])), None)

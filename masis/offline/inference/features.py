@@ -85,46 +85,48 @@ NAMES = (
 _VERBAL = ("ing", "ed", "ly", "es", "ize", "ise", "ate", "ify")
 
 
-def measure(found: Match, signals: Sequence[Signal], idf: dict[str, float], unseen: float) -> dict[str, float]:
+def sentence_features(
+    match: Match, signals: Sequence[Signal], idf: dict[str, float], unseen: float
+) -> dict[str, float]:
     """The measurements of one sentence of a claim. `idf` weighs stems by rarity in the evidence, `unseen` those it
     lacks.
     """
-    all_exact, all_loose = found.covered(list(found.score))
-    window_exact, window_loose = found.covered(found.window)
-    window = [found.passages[i] for i in found.window]
-    words, total, count = found.words, found.total, max(1, len(found.words))
+    all_exact, all_loose = match.covered(list(match.score))
+    window_exact, window_loose = match.covered(match.window)
+    window = [match.passages[i] for i in match.window]
+    words, total, count = match.words, match.total, max(1, len(match.words))
     longest, in_two, in_three = runs(words, window)
-    missing = [b for b in range(len(found.bits)) if not (all_exact | all_loose) >> b & 1]
-    names, cues = found.said.names, found.said.cues
-    numbers = [fact for fact in found.said.facts if fact.kind != "name"]
-    pairs, triples = _together(found)
+    missing = [b for b in range(len(match.bits)) if not (all_exact | all_loose) >> b & 1]
+    names, cues = match.sentence.names, match.sentence.cues
+    numbers = [fact for fact in match.sentence.facts if fact.kind != "name"]
+    pairs, triples = _together(match)
     known = synonym_keys()
     plain = sum(
-        found.weights[b] for b in missing if words[found.bits[b]].stem in known and words[found.bits[b]].text.islower()
+        match.weights[b] for b in missing if words[match.bits[b]].stem in known and words[match.bits[b]].text.islower()
     )
-    absent = sum(found.weights[b] for b in missing)
+    absent = sum(match.weights[b] for b in missing)
     strength: dict[str, float] = {}
     for signal in signals:
         strength[signal.kind] = max(strength.get(signal.kind, 0.0), signal.strength)
-    best = found.coverage(found.top[:1])
+    best = match.coverage(match.top[:1])
     values = {
         "cover_one": best,
-        "cover_window": found.value(window_exact, window_loose) / total,
-        "cover_three": _three(found),
-        "cover_all": found.value(all_exact, all_loose) / total,
-        "exact_one": max((found.value(found.exact.get(i, 0)) for i in found.top[:3]), default=0.0) / total,
-        "exact_window": found.value(window_exact) / total,
-        "exact_all": found.value(all_exact) / total,
-        "idf_window": _idf_share(found, window_exact, window_loose, idf, unseen),
+        "cover_window": match.value(window_exact, window_loose) / total,
+        "cover_three": _three(match),
+        "cover_all": match.value(all_exact, all_loose) / total,
+        "exact_one": max((match.value(match.exact.get(i, 0)) for i in match.top[:3]), default=0.0) / total,
+        "exact_window": match.value(window_exact) / total,
+        "exact_all": match.value(all_exact) / total,
+        "idf_window": _idf_share(match, window_exact, window_loose, idf, unseen),
         "run_share": longest / count,
         "in_two": in_two / count,
         "in_three": in_three / count,
         "inverted": inversions(words, window[0]) if window else 0.0,
-        "clause_min": _clause_min(found),
+        "clause_min": _clause_min(match),
         "absent": absent / total,
         "absent_plain": plain / total,
         "absent_specific": (absent - plain) / total,
-        "displaced": found.value(all_exact & ~(window_exact | window_loose)) / total,
+        "displaced": match.value(all_exact & ~(window_exact | window_loose)) / total,
         "pairs": pairs,
         "triples": triples,
         "names_displaced": min(
@@ -132,32 +134,32 @@ def measure(found: Match, signals: Sequence[Signal], idf: dict[str, float], unse
             sum(
                 1
                 for name in names
-                if not (mask := found.mask(name.start, name.end)) & window_exact and mask & all_exact
+                if not (mask := match.mask(name.start, name.end)) & window_exact and mask & all_exact
             ),
         ),
-        "opposed": min(3.0, _opposed(found, window)),
+        "opposed": min(3.0, _opposed(match, window)),
         "denied": float(bool(cues) and not any(passage.cues for passage in window)),
         "undenied": float(not cues and any(passage.cues for passage in window[:1])),
-        "universal": min(2.0, len(found.said.universal)),
-        "names_window": _held(found, names, window_exact),
-        "names_all": _held(found, names, all_exact),
-        "numbers_window": _numbers_held(numbers, found, found.window),
-        "numbers_all": _numbers_held(numbers, found, found.top),
-        "absent_words": min(4.0, sum(found.weights[b] >= 1 for b in missing)),
-        "absent_rare": max((len(words[found.bits[b]].text) * found.weights[b] for b in missing), default=0.0) / 10,
-        "names_missing": min(3.0, sum(1 for name in names if not found.mask(name.start, name.end) & all_exact)),
-        "numbers_missing": min(3.0, sum(1 for number in numbers if not _number_held(number, found, found.top))),
-        "substituted": min(3.0, _substituted(found)),
-        "top_margin": best - (found.coverage(found.top[1:2]) if len(found.top) > 1 else 0.0),
+        "universal": min(2.0, len(match.sentence.universal)),
+        "names_window": _held(match, names, window_exact),
+        "names_all": _held(match, names, all_exact),
+        "numbers_window": _numbers_held(numbers, match, match.window),
+        "numbers_all": _numbers_held(numbers, match, match.top),
+        "absent_words": min(4.0, sum(match.weights[b] >= 1 for b in missing)),
+        "absent_rare": max((len(words[match.bits[b]].text) * match.weights[b] for b in missing), default=0.0) / 10,
+        "names_missing": min(3.0, sum(1 for name in names if not match.mask(name.start, name.end) & all_exact)),
+        "numbers_missing": min(3.0, sum(1 for number in numbers if not _number_held(number, match, match.top))),
+        "substituted": min(3.0, _substituted(match)),
+        "top_margin": best - (match.coverage(match.top[1:2]) if len(match.top) > 1 else 0.0),
     }
-    values |= _kinds(found, all_exact, all_loose, window_exact | window_loose)
+    values |= _kinds(match, all_exact, all_loose, window_exact | window_loose)
     values["cues"] = float(len(cues))
     for kind in ("number", "date", "name", "negation", "direction", "quantifier"):
         values[f"s_{kind}"] = strength.get(kind, 0.0)
     return values
 
 
-def combine(
+def combine_features(
     parts: Sequence[tuple[float, dict[str, float]]], words: int, passages: int, documents: int
 ) -> dict[str, float]:
     """The measurements of a whole claim from those of its sentences, each with its weight; in the order of `NAMES`."""
@@ -174,7 +176,7 @@ def combine(
     return values
 
 
-def _kinds(found: Match, exact: int, loose: int, window: int) -> dict[str, float]:
+def _kinds(match: Match, exact: int, loose: int, window: int) -> dict[str, float]:
     """Counts of the claim's words by how the evidence holds them: kin by prefix or synonym, or nowhere and of which
     kind.
 
@@ -183,8 +185,8 @@ def _kinds(found: Match, exact: int, loose: int, window: int) -> dict[str, float
     """
     values = dict.fromkeys(SUMMED, 0.0)
     opposites, groups = antonyms(), synonym_keys()
-    for b, i in enumerate(found.bits):
-        word = found.words[i]
+    for b, i in enumerate(match.bits):
+        word = match.words[i]
         named, numeric = word.text[0].isupper() and i > 0, word.text[0].isdigit() or word.stem[0].isdigit()
         if window >> b & 1:
             if not exact >> b & 1:
@@ -206,96 +208,96 @@ def _kinds(found: Match, exact: int, loose: int, window: int) -> dict[str, float
     return values
 
 
-def _together(found: Match) -> tuple[float, float]:
+def _together(match: Match) -> tuple[float, float]:
     """Shares of neighbouring pairs and triples of content words that some one passage holds together."""
     pairs = triples = 0
-    for mask in found.exact.values():
+    for mask in match.exact.values():
         two = mask & mask >> 1
         pairs |= two
         triples |= two & mask >> 2
-    count = len(found.bits)
+    count = len(match.bits)
     return pairs.bit_count() / max(1, count - 1), triples.bit_count() / max(1, count - 2)
 
 
-def _opposed(found: Match, window: Sequence[Passage]) -> float:
+def _opposed(match: Match, window: Sequence[Passage]) -> float:
     """Words of the claim the window lacks while it has their antonym."""
     opposites, count = antonyms(), 0
-    mine = {word.stem for word in found.words}
-    for word in found.words:
+    mine = {word.stem for word in match.words}
+    for word in match.words:
         others = opposites.get(word.stem)
         if others and not any(word.stem in passage.positions for passage in window):
             count += any(other in passage.positions for other in others if other not in mine for passage in window)
     return float(count)
 
 
-def _three(found: Match) -> float:
+def _three(match: Match) -> float:
     # The three passages that together cover most, wherever they stand; chosen greedily.
     exact = loose = 0
     value = 0.0
     for _ in range(3):
         best, best_masks = value, (exact, loose)
-        for i in found.top:
-            masks = (exact | found.exact.get(i, 0), loose | found.loose.get(i, 0))
-            if (gained := found.value(*masks)) > best:
+        for i in match.top:
+            masks = (exact | match.exact.get(i, 0), loose | match.loose.get(i, 0))
+            if (gained := match.value(*masks)) > best:
                 best, best_masks = gained, masks
         value, (exact, loose) = best, best_masks
-    return value / found.total
+    return value / match.total
 
 
-def _idf_share(found: Match, exact: int, loose: int, idf: dict[str, float], unseen: float) -> float:
-    held = total = 0.0
-    for b, i in enumerate(found.bits):
-        rarity = idf.get(found.words[i].stem, unseen)
+def _idf_share(match: Match, exact: int, loose: int, idf: dict[str, float], unseen: float) -> float:
+    covered = total = 0.0
+    for b, i in enumerate(match.bits):
+        rarity = idf.get(match.words[i].stem, unseen)
         total += rarity
         if exact >> b & 1:
-            held += rarity
+            covered += rarity
         elif loose >> b & 1:
-            held += 0.65 * rarity
-    return held / total if total else 0.0
+            covered += 0.65 * rarity
+    return covered / total if total else 0.0
 
 
-def _clause_min(found: Match) -> float:
+def _clause_min(match: Match) -> float:
     """The coverage of the claim's least covered clause by its best neighbourhood."""
-    wide = [found.covered(neighbourhoods(found.passages, i)[-1]) for i in found.top[:3]]
+    wide = [match.covered(neighbourhoods(match.passages, i)[-1]) for i in match.top[:3]]
     lowest = 1.0
-    for mask in found.said.clauses:
-        whole = found.value(mask)
-        best = max((found.value(exact & mask, loose & mask) for exact, loose in wide), default=0.0)
+    for mask in match.sentence.clause_masks:
+        whole = match.value(mask)
+        best = max((match.value(exact & mask, loose & mask) for exact, loose in wide), default=0.0)
         lowest = min(lowest, best / whole)
     return lowest
 
 
-def _held(found: Match, names: Sequence[Fact], exact: int) -> float:
-    whole = held = 0.0
+def _held(match: Match, names: Sequence[Fact], exact: int) -> float:
+    whole = covered = 0.0
     for name in names:
-        mask = found.mask(name.start, name.end)
-        whole += found.value(mask)
-        held += found.value(mask & exact)
-    return held / whole if whole else 1.0
+        mask = match.mask(name.start, name.end)
+        whole += match.value(mask)
+        covered += match.value(mask & exact)
+    return covered / whole if whole else 1.0
 
 
-def _number_held(number: Fact, found: Match, where: Sequence[int]) -> bool:
+def _number_held(number: Fact, match: Match, where: Sequence[int]) -> bool:
     return any(
-        agree(number, other) for i in where for other in found.passages[i].facts if other.kind == number.kind
+        agree(number, other) for i in where for other in match.passages[i].facts if other.kind == number.kind
     ) or any(
-        found.mask(number.start, number.end) == found.exact.get(i, 0) & found.mask(number.start, number.end) != 0
+        match.mask(number.start, number.end) == match.exact.get(i, 0) & match.mask(number.start, number.end) != 0
         for i in where
     )
 
 
-def _numbers_held(numbers: Sequence[Fact], found: Match, where: Sequence[int]) -> float:
-    return sum(_number_held(number, found, where) for number in numbers) / len(numbers) if numbers else 1.0
+def _numbers_held(numbers: Sequence[Fact], match: Match, where: Sequence[int]) -> float:
+    return sum(_number_held(number, match, where) for number in numbers) / len(numbers) if numbers else 1.0
 
 
-def _substituted(found: Match) -> float:
+def _substituted(match: Match) -> float:
     """Content words the window lacks although both their neighbours are matched there, close together."""
-    exact, loose = found.covered(found.window)
-    window = [found.passages[i] for i in found.window]
+    exact, loose = match.covered(match.window)
+    window = [match.passages[i] for i in match.window]
     count = 0
-    for b in range(1, len(found.bits) - 1):
+    for b in range(1, len(match.bits) - 1):
         if (exact | loose) >> b & 1 or not (exact >> (b - 1) & 1 and exact >> (b + 1) & 1):
             continue
-        left, right = found.words[found.bits[b - 1]].stem, found.words[found.bits[b + 1]].stem
+        left, right = match.words[match.bits[b - 1]].stem, match.words[match.bits[b + 1]].stem
         count += any(
             0 < q - p <= 5
             for passage in window

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from masis.offline.inference.contradiction_calibration import Sureness
+from masis.offline.inference.contradiction_calibration import ContradictionCalibration
 
 WEIGHTS = Path(__file__).parent / "weights.json"
 
@@ -26,13 +26,13 @@ REACH = 4.0
 _SIGNALS = ("s_number", "s_date", "s_name", "s_negation", "s_direction")
 
 
-def denial(features: Mapping[str, float]) -> float:
+def contradiction_strength(features: Mapping[str, float]) -> float:
     """The strength of the strongest contradiction among the measurements, 0..1 (overstated quantifiers don't count)."""
     return max(features[name] for name in _SIGNALS)
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
+class SupportClassifier:
     """Fitted weights: `names` in the order of the feature vector, trees whose leaves add up to log odds, a linear model
     to average them with, thresholds of the verdicts.
 
@@ -59,19 +59,19 @@ class Model:
     supported: float
     partial: float
     contradicted: float
-    sureness: Sureness | None = None
+    calibration: ContradictionCalibration | None = None
 
     def support(self, features: Mapping[str, float]) -> float:
         """The calibrated probability, 0..1, that the evidence bears the claim."""
         values = np.array([features[name] for name in self.names])
         odds = (self.base + self._leaves(values) + self._linear(values)) / 2
         plain = 1.0 / (1.0 + math.exp(-max(-30.0, min(30.0, self.slope * odds + self.intercept))))
-        denied = denial(features)
+        denied = contradiction_strength(features)
         return plain * (1.0 - DENIED * denied) if denied >= self.contradicted else plain
 
     def _linear(self, values: Array) -> float:
-        held = np.clip((values - self.centre) / self.spread, -REACH, REACH)
-        return self.linear_base + float(held @ self.linear)
+        scaled = np.clip((values - self.centre) / self.spread, -REACH, REACH)
+        return self.linear_base + float(scaled @ self.linear)
 
     def _leaves(self, values: Array) -> float:
         trees, inner = self.feature.shape
@@ -86,10 +86,10 @@ class Model:
 
 
 @cache
-def load(path: Path = WEIGHTS) -> Model:
+def load_classifier(path: Path = WEIGHTS) -> SupportClassifier:
     """The weights in the file; raises KeyError or ValueError where it isn't one of `tools/fit_offline.py`."""
     raw = json.loads(path.read_text(encoding="utf-8"))
-    return Model(
+    return SupportClassifier(
         version=raw["version"],
         names=tuple(raw["features"]),
         base=raw["base"],
@@ -103,12 +103,14 @@ def load(path: Path = WEIGHTS) -> Model:
         slope=raw["calibration"]["slope"],
         intercept=raw["calibration"]["intercept"],
         **raw["thresholds"],
-        sureness=Sureness.read(raw["sureness"]) if "sureness" in raw else None,
+        calibration=ContradictionCalibration.read(raw["sureness"]) if "sureness" in raw else None,
     )
 
 
-def unfitted(names: tuple[str, ...], contradicted: float, sureness: Sureness | None = None) -> Model:
+def unfitted(
+    names: tuple[str, ...], contradicted: float, calibration: ContradictionCalibration | None = None
+) -> SupportClassifier:
     """A model without trees, for measuring before there are weights."""
     nothing, flat = np.zeros((0, 0)), np.zeros(len(names))
     trees, line = (0.0, nothing.astype(np.int64), nothing, nothing), (flat, flat + 1, flat, 0.0)
-    return Model("unfitted", names, *trees, *line, 1.0, 0.0, 0.5, 0.3, contradicted, sureness)
+    return SupportClassifier("unfitted", names, *trees, *line, 1.0, 0.0, 0.5, 0.3, contradicted, calibration)

@@ -34,7 +34,7 @@ class Signal:
 
 
 @dataclass(frozen=True, slots=True)
-class Bearing:
+class SupportingPassage:
     """A passage of evidence that bears on the claim; `score` is the share of the claim's content it covers, 0..1."""
 
     evidence_id: str
@@ -48,7 +48,7 @@ class Assessment:
     """How far the evidence bears one claim.
 
     `support` is the calibrated probability that it does, None where there is nothing to check against. `confidence` is
-    how sure the verdict is, 0..1. `bearing` holds at most three passages, the best first. `uncovered` are the spans
+    how sure the verdict is, 0..1. `supporting` holds at most three passages, the best first. `uncovered` are the spans
     of the
     claim that no evidence covers. `features` are the measurements the probability came from.
     """
@@ -57,6 +57,6 @@ class Assessment:
     verdict: Verdict
     confidence: float
     signals: tuple[Signal, ...] = ()
-    bearing: tuple[Bearing, ...] = ()
+    supporting: tuple[SupportingPassage, ...] = ()
     uncovered: tuple[tuple[int, int], ...] = ()
     features: Mapping[str, float] = field(default_factory=dict)

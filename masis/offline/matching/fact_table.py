@@ -9,7 +9,7 @@ from masis.offline.matching.passages import Passage
 from masis.offline.parsing.facts import OPENING, Day, Fact, agree, initials, number, reach, unpointed
 
 
-class _Held(NamedTuple):
+class _Occurrences(NamedTuple):
     """A value with the indices of the passages that have it."""
 
     fact: Fact
@@ -42,57 +42,60 @@ class FactTable:
         key = _essence(fact)
         same = self._named.get(key)
         if same is None:
-            held = _agreeing(fact, self._near_name(fact))
+            entry = _agreeing(fact, self._near_name(fact))
             joined = fact.text.replace(" ", "").casefold()
             if len(joined) > 5:
-                held.update(i for i, passage in enumerate(self._passages) if joined in passage.joined)
-            same = self._named[key] = frozenset(held)
+                entry.update(i for i, passage in enumerate(self._passages) if joined in passage.joined)
+            same = self._named[key] = frozenset(entry)
         return same
 
     @cached_property
-    def _values(self) -> dict[str, list[_Held]]:
-        told: dict[Hashable, _Held] = {}
+    def _values(self) -> dict[str, list[_Occurrences]]:
+        by_essence: dict[Hashable, _Occurrences] = {}
         for i, passage in enumerate(self._passages):
             for fact in passage.facts:
-                told.setdefault(_essence(fact), _Held(fact, [])).where.append(i)
-        return {kind: [held for held in told.values() if held.fact.kind == kind] for kind in ("number", "date", "name")}
+                by_essence.setdefault(_essence(fact), _Occurrences(fact, [])).where.append(i)
+        return {
+            kind: [entry for entry in by_essence.values() if entry.fact.kind == kind]
+            for kind in ("number", "date", "name")
+        }
 
     @cached_property
-    def _numbers(self) -> tuple[list[float], list[_Held]]:
-        ordered = sorted(self._values["number"], key=lambda held: number(held.fact))
-        return [number(held.fact) for held in ordered], ordered
+    def _numbers(self) -> tuple[list[float], list[_Occurrences]]:
+        ordered = sorted(self._values["number"], key=lambda entry: number(entry.fact))
+        return [number(entry.fact) for entry in ordered], ordered
 
-    def _near_number(self, fact: Fact) -> Sequence[_Held]:
+    def _near_number(self, fact: Fact) -> Sequence[_Occurrences]:
         values, ordered = self._numbers
         value = number(fact)
         return ordered[bisect_left(values, value - reach(value)) : bisect_right(values, value + reach(value))]
 
     @cached_property
-    def _dates(self) -> dict[int, list[_Held]]:
-        by_year: dict[int, list[_Held]] = {}
-        for held in self._values["date"]:
-            by_year.setdefault(_year(held.fact), []).append(held)
+    def _dates(self) -> dict[int, list[_Occurrences]]:
+        by_year: dict[int, list[_Occurrences]] = {}
+        for entry in self._values["date"]:
+            by_year.setdefault(_year(entry.fact), []).append(entry)
         return by_year
 
-    def _near_date(self, fact: Fact) -> Sequence[_Held]:
+    def _near_date(self, fact: Fact) -> Sequence[_Occurrences]:
         year = _year(fact)
         return [*self._dates.get(year, ()), *self._dates.get(0, ())] if year else self._values["date"]
 
     @cached_property
-    def _names(self) -> dict[Hashable, list[_Held]]:
-        by_key: dict[Hashable, list[_Held]] = {}
-        for held in self._values["name"]:
-            text = held.fact.text
-            for key in (*_openings(held.fact), ("written", unpointed(text)), ("short", initials(text))):
-                by_key.setdefault(key, []).append(held)
+    def _names(self) -> dict[Hashable, list[_Occurrences]]:
+        by_key: dict[Hashable, list[_Occurrences]] = {}
+        for entry in self._values["name"]:
+            text = entry.fact.text
+            for key in (*_openings(entry.fact), ("written", unpointed(text)), ("short", initials(text))):
+                by_key.setdefault(key, []).append(entry)
         return by_key
 
-    def _near_name(self, fact: Fact) -> Iterable[_Held]:
+    def _near_name(self, fact: Fact) -> Iterable[_Occurrences]:
         keys = (*_openings(fact), ("written", initials(fact.text)), ("short", unpointed(fact.text)))
-        return [held for key in keys for held in self._names.get(key, ())]
+        return [entry for key in keys for entry in self._names.get(key, ())]
 
 
-def _agreeing(fact: Fact, near: Iterable[_Held]) -> set[int]:
+def _agreeing(fact: Fact, near: Iterable[_Occurrences]) -> set[int]:
     return {i for other, where in near if agree(fact, other) for i in where}
 
 

@@ -11,7 +11,7 @@ from heapq import nsmallest
 from itertools import pairwise
 
 from masis.offline.matching.passages import Passage
-from masis.offline.parsing.parsed_sentence import Said
+from masis.offline.parsing.parsed_sentence import ParsedSentence
 from masis.offline.text.lexicon import loose_keys
 from masis.offline.text.tokens import Token
 
@@ -31,7 +31,7 @@ class Match:
     `within` makes of this one.
     """
 
-    said: Said
+    sentence: ParsedSentence
     bits: list[int]
     weights: list[float]
     total: float
@@ -42,17 +42,17 @@ class Match:
     top: list[int] = field(default_factory=list)
     window: tuple[int, ...] = ()
     allowed: frozenset[int] | None = None
-    known: dict[tuple[int, int], float] = field(default_factory=dict)
-    spans: dict[tuple[int, int], int] = field(default_factory=dict)
-    ranked: dict[int, list[tuple[float, int]]] = field(default_factory=dict)
+    value_cache: dict[tuple[int, int], float] = field(default_factory=dict)
+    mask_cache: dict[tuple[int, int], int] = field(default_factory=dict)
+    ranking_cache: dict[int, list[tuple[float, int]]] = field(default_factory=dict)
 
     @cached_property
     def words(self) -> Sequence[Token]:
         """The claim's words."""
-        return self.said.words
+        return self.sentence.words
 
     @cached_property
-    def held(self) -> list[tuple[int, int, float]]:
+    def overlapping(self) -> list[tuple[int, int, float]]:
         """Each passage that has a word of the claim, with the mask of those words and its score."""
         exact, loose = self.exact, self.loose
         return [(i, exact.get(i, 0) | loose.get(i, 0), score) for i, score in self.score.items()]
@@ -79,9 +79,9 @@ class Match:
         """The weight of the words in the masks."""
         loose &= ~exact
         key = (exact, loose)
-        total = self.known.get(key)
+        total = self.value_cache.get(key)
         if total is None:
-            total = self.known[key] = self._sum(exact) + LOOSE * self._sum(loose)
+            total = self.value_cache[key] = self._sum(exact) + LOOSE * self._sum(loose)
         return total
 
     def _sum(self, mask: int) -> float:
@@ -112,12 +112,12 @@ class Match:
 
     def mask(self, start: int, end: int) -> int:
         """The bits of the content words inside a span of the claim."""
-        known = self.spans.get((start, end))
-        if known is None:
+        value_cache = self.mask_cache.get((start, end))
+        if value_cache is None:
             words = self.words
             inside = [1 << b for b, i in enumerate(self.bits) if words[i].start < end and start < words[i].end]
-            known = self.spans[start, end] = sum(inside)
-        return known
+            value_cache = self.mask_cache[start, end] = sum(inside)
+        return value_cache
 
     def around(self, start: int, end: int, near: int) -> int:
         """The mask of the span and of the `near` content words on either side of it."""
@@ -137,37 +137,43 @@ class Match:
 
     def best_passages(self, mask: int) -> list[tuple[float, int]]:
         """The few passages that cover most of the mask, with their shares, best first."""
-        known = self.ranked.get(mask)
-        if known is None:
-            known = self.ranked[mask] = self._covering(mask)
-        return known
+        value_cache = self.ranking_cache.get(mask)
+        if value_cache is None:
+            value_cache = self.ranking_cache[mask] = self._covering(mask)
+        return value_cache
 
     def _covering(self, mask: int) -> list[tuple[float, int]]:
         least = 2 if mask.bit_count() > 2 else 1
-        near = [(-count, -score, i) for i, held, score in self.held if (count := (held & mask).bit_count()) >= least]
+        near = [
+            (-count, -score, i)
+            for i, overlapping, score in self.overlapping
+            if (count := (overlapping & mask).bit_count()) >= least
+        ]
         if len(near) > _COMPARED:
             near = nsmallest(_COMPARED, near)
         return [(-less, i) for less, i in sorted((-self.share(i, mask), i) for _, _, i in near)[:_KEPT]]
 
 
-def match(said: Said, passages: Sequence[Passage], exact: dict[str, list[int]], loose: dict[str, list[int]]) -> Match:
+def match_sentence(
+    sentence: ParsedSentence, passages: Sequence[Passage], exact: dict[str, list[int]], loose: dict[str, list[int]]
+) -> Match:
     """Lay what a claim says beside all passages."""
-    words = said.words
+    words = sentence.words
     bits = [i for i, word in enumerate(words) if word.weight > 0]
     weights = [words[i].weight for i in bits]
-    found = Match(said, bits, weights, sum(weights), passages)
+    match = Match(sentence, bits, weights, sum(weights), passages)
     for b, i in enumerate(bits):
-        _count(found, 1 << b, weights[b], words[i].stem, exact, loose)
-    return _ranked(found)
+        _count(match, 1 << b, weights[b], words[i].stem, exact, loose)
+    return _ranked(match)
 
 
-def within(whole: Match, allowed: frozenset[int]) -> Match:
+def restrict(whole: Match, allowed: frozenset[int]) -> Match:
     """The same beside the passages of the `allowed` documents alone."""
     passages = whole.passages
     score = {i: s for i, s in whole.score.items() if passages[i].document in allowed}
     return _ranked(
         Match(
-            whole.said,
+            whole.sentence,
             whole.bits,
             whole.weights,
             whole.total,
@@ -176,31 +182,31 @@ def within(whole: Match, allowed: frozenset[int]) -> Match:
             loose={i: m for i, m in whole.loose.items() if i in score},
             score=score,
             allowed=allowed,
-            known=whole.known,
-            spans=whole.spans,
+            value_cache=whole.value_cache,
+            mask_cache=whole.mask_cache,
         )
     )
 
 
-def _ranked(found: Match) -> Match:
-    score = found.score
-    found.top = (
+def _ranked(match: Match) -> Match:
+    score = match.score
+    match.top = (
         nsmallest(_TOP, score, key=lambda i: (-score[i], i))
         if len(score) > 50
         else sorted(score, key=lambda i: (-score[i], i))[:_TOP]
     )
-    found.window = _best_window(found)
-    return found
+    match.window = _best_window(match)
+    return match
 
 
 def _count(
-    found: Match, bit: int, weight: float, root: str, exact: dict[str, list[int]], loose: dict[str, list[int]]
+    match: Match, bit: int, weight: float, root: str, exact: dict[str, list[int]], loose: dict[str, list[int]]
 ) -> None:
-    masks, score = found.exact, found.score
+    masks, score = match.exact, match.score
     for i in exact.get(root, ()):
         masks[i] = masks.get(i, 0) | bit
         score[i] = score.get(i, 0.0) + weight
-    near = found.loose
+    near = match.loose
     for key in loose_keys(root):
         for i in loose.get(key, ()):
             mask = near.get(i, 0)
@@ -209,13 +215,13 @@ def _count(
                 score[i] = score.get(i, 0.0) + LOOSE * weight
 
 
-def _best_window(found: Match) -> tuple[int, ...]:
+def _best_window(match: Match) -> tuple[int, ...]:
     best: tuple[int, ...] = ()
     best_value = -1.0
-    for i in found.top[:3]:
-        for window in neighbourhoods(found.passages, i):
+    for i in match.top[:3]:
+        for window in neighbourhoods(match.passages, i):
             # A wider window must earn its width.
-            value = found.value(*found.covered(window)) - 0.02 * found.total * len(window)
+            value = match.value(*match.covered(window)) - 0.02 * match.total * len(window)
             if value > best_value:
                 best, best_value = window, value
     return best

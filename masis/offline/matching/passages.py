@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from functools import cached_property
 
 from masis.audit.sentences import split_sentences
-from masis.offline.parsing.parsed_sentence import Said
+from masis.offline.parsing.parsed_sentence import ParsedSentence
 from masis.offline.text.lexicon import loose_keys
 from masis.offline.text.tokens import Token, tokens
 
@@ -16,7 +16,7 @@ LONGEST_PASSAGE = 80
 """Words; a longer sentence is cut into several passages, which windows join again."""
 
 
-class Passage(Said):
+class Passage(ParsedSentence):
     """One sentence of one piece of evidence; `start` and `end` are offsets into that evidence's text, `at` is its place
     among all passages of the case.
     """

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from masis.offline.parsing.predicates import Stretch
+from masis.offline.parsing.predicates import Clause
 from masis.offline.text.tokens import Token, stem
 
 Mode = Literal["forbidden", "granted", "due", "waived"]
@@ -82,7 +82,7 @@ class Modal(NamedTuple):
     words: tuple[int, ...]
 
 
-def modes(text: str, words: Sequence[Token], pieces: Sequence[Stretch]) -> tuple[Modal, ...]:
+def modes(text: str, words: Sequence[Token], pieces: Sequence[Clause]) -> tuple[Modal, ...]:
     """The modal stretches of a sentence, in order."""
     found: list[Modal] = []
     if not _ANY.search(text):

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from masis.offline.parsing.facts import Fact, extract
 from masis.offline.parsing.modality import Modal, modes
 from masis.offline.parsing.polarity import limited, negated, negation_cues, universal
-from masis.offline.parsing.predicates import Stretch, Telling, phrased, segments, stretches, tellings
+from masis.offline.parsing.predicates import Clause, Predicate, attach_phrases, predicates, segments, split_clauses
 from masis.offline.text.lexicon import antonyms, loose_keys, phrases
 from masis.offline.text.tokens import Token
 
@@ -24,7 +24,7 @@ LEAST = 2.0
 """The least weight a clause must have to stand alone."""
 
 
-def clauses(text: str, words: Sequence[Token]) -> list[int]:
+def clause_masks(text: str, words: Sequence[Token]) -> list[int]:
     """The masks of the clauses of a sentence in order; one too light to stand alone joins its neighbour."""
     masks: list[int] = []
     mask, weight, b, last = 0, 0.0, 0, -1
@@ -65,7 +65,7 @@ class Segment(NamedTuple):
     keys: frozenset[str]
 
 
-class Said:
+class ParsedSentence:
     """A sentence, or a stretch of one that runs on; `words` have offsets into `text`.
 
     `known_names` are words that are names even where a sentence starts.
@@ -138,44 +138,44 @@ class Said:
         return range(bisect_left(self.words, start, key=_START), bisect_left(self.words, end, key=_START))
 
     @cached_property
-    def weighty(self) -> list[Token]:
+    def content_words(self) -> list[Token]:
         """Its content words."""
         return [word for word in self.words if word.weight > 0]
 
     def content_before(self, start: int, near: int) -> list[Token]:
         """The last content words that end before the offset, at most `near`."""
-        i = bisect_right(self.weighty, start, key=_END)
-        return self.weighty[max(0, i - near) : i]
+        i = bisect_right(self.content_words, start, key=_END)
+        return self.content_words[max(0, i - near) : i]
 
     def content_after(self, end: int, near: int) -> list[Token]:
         """The first content words that begin at the offset or behind it, at most `near`."""
-        i = bisect_left(self.weighty, end, key=_START)
-        return self.weighty[i : i + near]
+        i = bisect_left(self.content_words, end, key=_START)
+        return self.content_words[i : i + near]
 
     @cached_property
-    def clauses(self) -> list[int]:
+    def clause_masks(self) -> list[int]:
         """Its clauses, as masks over its content words."""
-        return clauses(self.text, self.words)
+        return clause_masks(self.text, self.words)
 
     @cached_property
-    def stretches(self) -> tuple[Stretch, ...]:
+    def clauses(self) -> tuple[Clause, ...]:
         """What it says of one subject after the other."""
-        return stretches(self.text, self.words)
+        return split_clauses(self.text, self.words)
 
     @cached_property
-    def tellings(self) -> tuple[Telling, ...]:
+    def predicates(self) -> tuple[Predicate, ...]:
         """Its stretches with what each tells."""
-        return tellings(self.words, self.stretches)
+        return predicates(self.words, self.clauses)
 
     @cached_property
-    def told_facts(self) -> list[tuple[Telling, Fact]]:
+    def predicate_facts(self) -> list[tuple[Predicate, Fact]]:
         """Its facts, each with what is told around it."""
-        pieces = tellings(self.words, phrased(self.words, self.stretches)) if self.facts else ()
+        pieces = predicates(self.words, attach_phrases(self.words, self.clauses)) if self.facts else ()
         return [
             (piece, fact)
             for piece in pieces
             for fact in self.facts
-            if any(self.words[i].start == fact.start for i in piece.stretch.words)
+            if any(self.words[i].start == fact.start for i in piece.clause.words)
         ]
 
     @cached_property
@@ -215,4 +215,4 @@ class Said:
     @cached_property
     def modes(self) -> tuple[Modal, ...]:
         """What it grants, forbids, demands or waives."""
-        return modes(self.text, self.words, self.stretches)
+        return modes(self.text, self.words, self.clauses)

@@ -47,7 +47,7 @@ _SUBJECTS = frozenset("the a an this that these those its his her their our it h
 _SAYING = frozenset("says said according wrote writes argued argues told reports reported".split())
 
 
-class Stretch(NamedTuple):
+class Clause(NamedTuple):
     """Indices of the words of one stretch and of those that name its actor.
 
     `own`: it names the actor itself. `acts`: a verb follows the actor, as far as one can tell, or "by" leads to it.
@@ -59,13 +59,13 @@ class Stretch(NamedTuple):
     acts: bool
 
 
-class Telling(NamedTuple):
+class Predicate(NamedTuple):
     """A stretch with the stems of what it tells and of its actor; `keys` are the looser ones of what it tells,
     `all_keys` of its actor, too.
     """
 
-    stretch: Stretch
-    held: frozenset[str]
+    clause: Clause
+    stems: frozenset[str]
     actor: frozenset[str]
     keys: frozenset[str]
     all_keys: frozenset[str]
@@ -74,33 +74,33 @@ class Telling(NamedTuple):
 RELATIVES = frozenset("which who whose whom".split())
 
 
-def tellings(words: Sequence[Token], pieces: Sequence[Stretch]) -> tuple[Telling, ...]:
+def predicates(words: Sequence[Token], pieces: Sequence[Clause]) -> tuple[Predicate, ...]:
     """The stretches with what they hold; one without a verb has that of the stretch before it, and what "which" opens
     has all of that stretch.
     """
-    told: list[Telling] = []
-    deed: frozenset[str] = frozenset()
-    for stretch in pieces:
-        held = frozenset(words[i].stem for i in (*stretch.actor, *deed_of(words, stretch)))
-        verbs = frozenset(words[i].stem for i in stretch.words if verb(words[i]))
-        if told and words[stretch.words[0]].text.lower() in RELATIVES:
-            held |= told[-1].held
-        deed = verbs or deed
-        actor = frozenset(words[i].stem for i in stretch.actor if tells(words, i))
-        keys = frozenset(key for root in held | deed for key in loose_keys(root))
+    predicates_so_far: list[Predicate] = []
+    verbs_carried: frozenset[str] = frozenset()
+    for clause in pieces:
+        stems = frozenset(words[i].stem for i in (*clause.actor, *predicate_words(words, clause)))
+        verbs = frozenset(words[i].stem for i in clause.words if is_verb(words[i]))
+        if predicates_so_far and words[clause.words[0]].text.lower() in RELATIVES:
+            stems |= predicates_so_far[-1].stems
+        verbs_carried = verbs or verbs_carried
+        actor = frozenset(words[i].stem for i in clause.actor if is_meaningful(words, i))
+        keys = frozenset(key for root in stems | verbs_carried for key in loose_keys(root))
         all_keys = keys.union(*(loose_keys(root) for root in actor))
-        told.append(Telling(stretch, held | deed, actor, keys, all_keys))
-    return tuple(told)
+        predicates_so_far.append(Predicate(clause, stems | verbs_carried, actor, keys, all_keys))
+    return tuple(predicates_so_far)
 
 
-def phrased(words: Sequence[Token], pieces: Sequence[Stretch]) -> tuple[Stretch, ...]:
+def attach_phrases(words: Sequence[Token], pieces: Sequence[Clause]) -> tuple[Clause, ...]:
     """The stretches, where one without a subject of its own that a participle or a preposition opens goes with the one
     before: "open to cyclists | since 1995", "the regulator | built by Corvane".
     """
-    found: list[Stretch] = []
+    found: list[Clause] = []
     for piece in pieces:
         first = words[piece.words[0]]
-        participle = first.text.endswith(_PARTICIPLES) and verb(first)
+        participle = first.text.endswith(_PARTICIPLES) and is_verb(first)
         if found and (participle or first.text.lower() in _TRAILING):
             before = found.pop()
             found.append(before._replace(words=(*before.words, *piece.words)))
@@ -109,36 +109,36 @@ def phrased(words: Sequence[Token], pieces: Sequence[Stretch]) -> tuple[Stretch,
     return tuple(found)
 
 
-def deed_of(words: Sequence[Token], stretch: Stretch) -> list[int]:
+def predicate_words(words: Sequence[Token], clause: Clause) -> list[int]:
     """The content words of what is said of the actor, as far as a comparison goes: "more active [than 4a]"."""
     result: list[int] = []
-    for i in stretch.words:
+    for i in clause.words:
         if words[i].text.lower() == "than" and result:
             break
-        if i not in stretch.actor and words[i].weight > 0:
+        if i not in clause.actor and words[i].weight > 0:
             result.append(i)
     return result
 
 
-def tells(words: Sequence[Token], i: int) -> bool:
+def is_meaningful(words: Sequence[Token], i: int) -> bool:
     """Whether the word says anything: the "A" of "class A" is no article."""
     return words[i].weight > 0 or (words[i].text == "A" and i > 0 and words[i - 1].weight > 0)
 
 
-def stretches(text: str, words: Sequence[Token]) -> tuple[Stretch, ...]:
+def split_clauses(text: str, words: Sequence[Token]) -> tuple[Clause, ...]:
     """The stretches of a sentence, in order."""
-    found: list[Stretch] = []
+    found: list[Clause] = []
     for piece in _pieces(text, words):
         actor = _actor(text, words, piece) if words[piece[0]].text.lower() != "nor" else ()
         before = found[-1].actor if found and found[-1].acts else ()
         acts = _acts(words, piece, actor) if actor else bool(before)
-        found.append(Stretch(tuple(piece), actor or before, bool(actor), acts))
+        found.append(Clause(tuple(piece), actor or before, bool(actor), acts))
     return tuple(found)
 
 
 def _acts(words: Sequence[Token], piece: Sequence[int], actor: Sequence[int]) -> bool:
     before, after = actor[0] - 1, actor[-1] + 1
-    if any(verb(words[i]) for i in range(after, min(after + _SOON, piece[-1] + 1))):
+    if any(is_verb(words[i]) for i in range(after, min(after + _SOON, piece[-1] + 1))):
         return True
     return any(words[i].text.lower() == "by" for i in range(max(piece[0], before - 3), before + 1))
 
@@ -147,7 +147,7 @@ def _pieces(text: str, words: Sequence[Token]) -> list[list[int]]:
     pieces: list[list[int]] = []
     for i in range(len(words)):
         if not pieces or _opens(text, words, i):
-            if len(pieces) > 1 and verb(words[i]) and _inserted(text, words, pieces[-1]):
+            if len(pieces) > 1 and is_verb(words[i]) and _inserted(text, words, pieces[-1]):
                 inserted = pieces.pop()
                 pieces[-1].extend(inserted)
             else:
@@ -159,7 +159,7 @@ def _pieces(text: str, words: Sequence[Token]) -> list[list[int]]:
 def _inserted(text: str, words: Sequence[Token], piece: Sequence[int]) -> bool:
     # "The tunnel at Skarnes, 2,870 m long, is": a few words between commas without a verb.
     before = text[words[piece[0] - 1].end : words[piece[0]].start]
-    return len(piece) <= _INSERTED and "," in before and not any(verb(words[i]) for i in piece)
+    return len(piece) <= _INSERTED and "," in before and not any(is_verb(words[i]) for i in piece)
 
 
 def _opens(text: str, words: Sequence[Token], i: int) -> bool:
@@ -187,13 +187,13 @@ def _clause_follows(words: Sequence[Token], i: int) -> bool:
     after, before = words[i + 1], words[i - 1]
     return (
         after.text.lower() in _SUBJECTS
-        or verb(after)
+        or is_verb(after)
         or (after.text[0].isupper() and not before.text[0].isupper())
         or (after.text[0].isdigit() and not before.text[0].isdigit())
     )
 
 
-def verb(word: Token) -> bool:
+def is_verb(word: Token) -> bool:
     """Whether the word is an auxiliary, looks like a verb in the past, or is a common one in the present ("holds")."""
     return word.text.islower() and _is_verb(word.text)
 
@@ -248,7 +248,7 @@ def _behind_lead(text: str, words: Sequence[Token], piece: Sequence[int]) -> tup
 
 def _phrase(words: Sequence[Token], piece: Sequence[int]) -> tuple[int, ...]:
     """The words up to the first verb or preposition: at most a few, and only if something follows."""
-    if not piece or (verb(words[piece[0]]) and not _described(words, piece)):
+    if not piece or (is_verb(words[piece[0]]) and not _described(words, piece)):
         return ()
     phrase: list[int] = []
     for i in piece[:_LONGEST_ACTOR]:
@@ -259,7 +259,7 @@ def _phrase(words: Sequence[Token], piece: Sequence[int]) -> tuple[int, ...]:
             continue
         if (
             (words[i].weight == 0.0 and not letter)
-            or (verb(words[i]) and phrase)
+            or (is_verb(words[i]) and phrase)
             or (named and words[i].text.islower())
         ):
             break

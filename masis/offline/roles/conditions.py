@@ -28,8 +28,8 @@ from masis.offline.contradictions.variants import (
     met,
     says,
 )
-from masis.offline.matching.alignment import EvidenceIndex
-from masis.offline.matching.evidence_index import index_of, plain, stems
+from masis.offline.matching.evidence_index import EvidenceIndex
+from masis.offline.matching.key_points import index_of, plain_text, stems
 from masis.offline.parsing.facts import Day, Fact, extract, number, reach
 from masis.offline.text.tokens import Token
 from masis.schema.audit import ClaimCheck
@@ -80,7 +80,7 @@ class Assumption(NamedTuple):
 
 def assumptions(context: AuditContext) -> Iterator[Assumption]:
     """The claims of the answer that assume a condition, at most one finding a claim, in their order."""
-    claims = tuple(plain(check.claim) for check in context.claims)
+    claims = tuple(plain_text(check.claim) for check in context.claims)
     for at, found in _assumed_by(claims, context.query, context.answer, index_of(context.evidence)):
         yield Assumption(context.claims[at], *found)
 
@@ -99,7 +99,7 @@ def _assumed_by(
     claims: tuple[str, ...], query: str, answer: str, index: EvidenceIndex
 ) -> tuple[tuple[int, _Found], ...]:
     """What is assumed by which of the claims; critic and reviser ask the same."""
-    told = _Told(_values(answer))
+    told = _StatedValues(_values(answer))
     said = stems(query) | stems(answer) | letters(query) | letters(answer)
     now = bool(_SAID_OF_NOW.search(f"{query} {answer}"))
     looks = MOST_LOOKS
@@ -119,7 +119,7 @@ def _assumed_by(
     return tuple(made)
 
 
-def of_other_conditions(evidence: Sequence[Evidence], claim: str, bears: str, denies: str) -> bool:
+def under_other_conditions(evidence: Sequence[Evidence], claim: str, bears: str, denies: str) -> bool:
     """Whether two chunks that seem to disagree give their values under conditions of their own.
 
     So they do under labels ("Free: 10", "Pro: 100"), and where the claim names the one condition and not the other
@@ -135,7 +135,7 @@ def of_other_conditions(evidence: Sequence[Evidence], claim: str, bears: str, de
     return False
 
 
-class _Told:
+class _StatedValues:
     """The values that an answer gives. Each value of the evidence is looked for once, not for every claim anew."""
 
     def __init__(self, values: Sequence[Fact]) -> None:
@@ -169,7 +169,7 @@ def _parted(one: Unit, other: Unit, said: frozenset[str]) -> bool:
     return named and _in_conditions(one, own, 0) and _in_conditions(other, rest, 0)
 
 
-def said_of(claim: str, found: Assumption) -> str:
+def dependency_phrase(claim: str, found: Assumption) -> str:
     """The claim's subject as something that depends: "The upload size depends on the tier"."""
     subject = _SUBJECT.match(claim)
     about = subject["subject"].strip() if subject and found.value not in subject["subject"] else ""
@@ -183,7 +183,7 @@ def _values(text: str) -> tuple[Fact, ...]:
 
 
 def _assumed(
-    fact: Fact, told: _Told, said: frozenset[str], index: EvidenceIndex, now: bool
+    fact: Fact, told: _StatedValues, said: frozenset[str], index: EvidenceIndex, now: bool
 ) -> tuple[Unit, list[Unit]] | None:
     """The stretch whose value the claim gives, and those with other values, if only an unsaid condition parts them."""
     known = index.units(fact)

@@ -12,9 +12,9 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from masis.audit.claims import HIGH_BELOW
 from masis.audit.context import AuditContext
 from masis.audit.critique import CritiqueJudgement, Objection
-from masis.offline.matching.alignment import EvidenceIndex, Signal
-from masis.offline.matching.evidence_index import JUDGED_BY, index_of, mean, plain
-from masis.offline.roles.conditions import Assumption, assumptions, of_other_conditions
+from masis.offline.matching.evidence_index import EvidenceIndex, Signal
+from masis.offline.matching.key_points import JUDGED_BY, index_of, mean, plain_text
+from masis.offline.roles.conditions import Assumption, assumptions, under_other_conditions
 from masis.offline.roles.evaluator import completeness, groundedness, relevance
 from masis.offline.roles.reasoning import unsupported_conclusions
 from masis.schema.audit import ClaimCheck, JudgedBy, Measurement
@@ -40,7 +40,7 @@ UNSAFE = re.compile(
     )""",
     re.IGNORECASE | re.VERBOSE,
 )
-FORBIDS = re.compile(
+WARNS_AGAINST = re.compile(
     r"\b(?:never|do not|don['’]t|must not|should not|avoid|not to|warn(?:s|ed|ing)? against|instead of)\b",
     re.IGNORECASE,
 )
@@ -117,7 +117,7 @@ def unsafe(context: AuditContext) -> Iterator[Objection]:
     verdicts = {check.claim.sentence: check for check in context.claims}
     for number, sentence in enumerate(context.citation_audit.sentences):
         found = UNSAFE.search(sentence.text)
-        if found is None or FORBIDS.search(sentence.text[: found.start()]):
+        if found is None or WARNS_AGAINST.search(sentence.text[: found.start()]):
             continue
         check = verdicts.get(number)
         borne = check is not None and check.verdict == "supported"
@@ -138,7 +138,7 @@ def unsafe(context: AuditContext) -> Iterator[Objection]:
 def wider_than_evidence(context: AuditContext) -> Iterator[Objection]:
     """Absolute words where the evidence that bears the claim is guarded."""
     for check in context.claims:
-        said = plain(check.claim)
+        said = plain_text(check.claim)
         found = ABSOLUTE.search(said)
         if found is None or not check.quotes or GUARDED.search(said):
             continue
@@ -165,13 +165,13 @@ def source_conflicts(context: AuditContext, conditional: Collection[str] = ()) -
             continue
         if check.claim.text in conditional:
             continue
-        said = plain(check.claim)
+        said = plain_text(check.claim)
         near = dict.fromkeys([q.evidence_id for q in check.quotes] + [c.evidence_id for c in check.contradictions])
         opposed = _opposed(index, said, tuple(near))
         if opposed is None:
             continue
         bears, denies, signal = opposed
-        if not of_other_conditions(context.evidence, said, bears, denies):
+        if not under_other_conditions(context.evidence, said, bears, denies):
             yield Objection(
                 "contradiction",
                 "source_conflict",
@@ -192,7 +192,7 @@ def _opposed(index: EvidenceIndex, said: str, chunks: Sequence[str]) -> tuple[st
     """
     if len(chunks) < 2:
         return None
-    denied = {chunk for chunk in chunks if index.plainly_denied(said, only=(chunk,))}
+    denied = {chunk for chunk in chunks if index.plainly_contradicted(said, only=(chunk,))}
     found = {chunk: index.assess(said, only=(chunk,)) for chunk in chunks if chunk not in denied}
     bears = next((chunk for chunk, alone in found.items() if alone.verdict == "supported"), None)
     denies = next((chunk for chunk in chunks if chunk in denied or found[chunk].verdict == "contradicted"), None)

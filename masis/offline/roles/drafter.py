@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from masis.offline.matching.evidence_index import JUDGED_BY, KeyPoint, index_of, key_points, stems, told
+from masis.offline.matching.key_points import JUDGED_BY, KeyPoint, index_of, key_points, share_covered, stems
 from masis.schema.audit import Draft
 from masis.schema.case import Evidence
 
@@ -24,7 +24,7 @@ class OfflineDrafter:
         taken: list[KeyPoint] = []
         said: frozenset[str] = frozenset()
         for point in key_points(query, index):
-            if len(taken) < SENTENCES_MOST and told(point.passage, said) < REPEATS:
+            if len(taken) < SENTENCES_MOST and share_covered(point.passage, said) < REPEATS:
                 taken.append(point)
                 said |= stems(point.passage.text)
         taken.sort(key=lambda point: (place[point.passage.evidence_id], point.passage.start))

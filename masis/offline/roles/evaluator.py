@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from masis.audit.context import AuditContext
 from masis.audit.evaluation import EvaluationJudgement
-from masis.offline.matching.evidence_index import JUDGED_BY, asked, index_of, key_points, mean, share_met, stems, told
+from masis.offline.matching.key_points import (
+    JUDGED_BY,
+    index_of,
+    key_points,
+    mean,
+    query_terms,
+    share_covered,
+    share_met,
+    stems,
+)
 from masis.offline.roles.reasoning import flaws
-from masis.offline.roles.verifier import TOLD
+from masis.offline.roles.verifier import COVERED_FROM
 from masis.schema.audit import ClaimCheck, Critique, JudgedBy, Measurement
 from masis.schema.base import Unscored
 
@@ -47,10 +56,10 @@ class OfflineEvaluator:
 def groundedness(checks: tuple[ClaimCheck, ...]) -> float | None:
     """The mean over the claims that could be checked: how far the evidence bears each, 0 if contradicted."""
     known = [check for check in checks if check.support is not None]
-    return mean(bearing(check) for check in known) if known else None
+    return mean(claim_support(check) for check in known) if known else None
 
 
-def bearing(check: ClaimCheck) -> float:
+def claim_support(check: ClaimCheck) -> float:
     """1 for a supported claim, at least half for a part, at most half for an unsupported one, 0 if contradicted."""
     if check.verdict == "supported":
         return 1.0
@@ -77,7 +86,7 @@ def faithfulness(context: AuditContext) -> tuple[Measurement, ...] | None:
 
 def relevance(context: AuditContext) -> tuple[Measurement, ...]:
     """Whether the answer speaks of what is asked: in its words, or by what the evidence found for the question says."""
-    met = share_met(asked(context.query), stems(context.answer))
+    met = share_met(query_terms(context.query), stems(context.answer))
     topic = stems(context.query)
     on_topic = mean(
         bool(topic & stems(check.claim.text)) or any(quote.score >= BORNE for quote in check.quotes)
@@ -95,8 +104,8 @@ def completeness(context: AuditContext) -> tuple[Measurement, ...]:
     said = stems(context.answer)
     points = key_points(context.query, index_of(context.evidence))
     weights = [point.relevance for point in points]
-    parts = [min(1.0, told(point.passage, said) / TOLD) * point.relevance for point in points]
-    covered = sum(parts) / sum(weights) if weights else share_met(asked(context.query), said)
+    parts = [min(1.0, share_covered(point.passage, said) / COVERED_FROM) * point.relevance for point in points]
+    covered = sum(parts) / sum(weights) if weights else share_met(query_terms(context.query), said)
     return (
         Measurement(name="key points", value=float(len(points)), meaning="passages that the question asks for"),
         Measurement(name="score", value=covered, meaning="share of the key points told, by relevance"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from masis.audit.context import AuditContext
-from masis.offline.matching.evidence_index import mean, plain, stems
+from masis.offline.matching.key_points import mean, plain_text, stems
 from masis.schema.audit import Claim, ClaimCheck, Measurement
 
 CONCLUDES = re.compile(
@@ -54,7 +54,7 @@ def _repeats(texts: list[str]) -> list[bool]:
     before: list[frozenset[str]] = []
     found = []
     for text in texts:
-        own = stems(plain(Claim(text=text)))
+        own = stems(plain_text(Claim(text=text)))
         found.append(any(own and len(own & other) / len(own | other) >= REPEATED for other in before))
         before.append(own)
     return found

@@ -17,10 +17,10 @@ from masis.audit.assertions import citations_by_sentence, sentence_claim
 from masis.audit.citations import audit_citations
 from masis.audit.claims import HIGH_BELOW
 from masis.audit.context import AuditContext
-from masis.offline.matching.alignment import EvidenceIndex
-from masis.offline.matching.evidence_index import JUDGED_BY, index_of, lead_of, plain
+from masis.offline.matching.evidence_index import EvidenceIndex
+from masis.offline.matching.key_points import JUDGED_BY, index_of, lead_of, plain_text
 from masis.offline.parsing.facts import Day, extract
-from masis.offline.roles.conditions import Assumption, assumptions, said_of
+from masis.offline.roles.conditions import Assumption, assumptions, dependency_phrase
 from masis.offline.roles.drafter import NOTHING_FOUND, cited_sentence
 from masis.offline.roles.verifier import OfflineVerifier
 from masis.offline.text.tokens import STOPWORDS
@@ -57,7 +57,7 @@ class Edit(NamedTuple):
     sentences: tuple[int, ...]
 
 
-def applied(answer: str, edits: Iterable[Edit]) -> str:
+def apply_edits(answer: str, edits: Iterable[Edit]) -> str:
     """The answer with all edits made, the blanks and bullets around removed sentences gone with them."""
     for edit in sorted(edits, key=lambda e: (e.start, e.end), reverse=True):
         start, end = (
@@ -81,12 +81,12 @@ def _room(answer: str, start: int, end: int) -> tuple[int, int]:
     return start, end
 
 
-def without(check: ClaimCheck, bears: Callable[[str], bool]) -> str | None:
+def trimmed_claim(check: ClaimCheck, bears: Callable[[str], bool]) -> str | None:
     """The claim less what follows one of its commas, if that holds all that is bare and the evidence bears the rest.
 
     None where no cut helps. Only ends are cut: what is left begins as the sentence began.
     """
-    said = plain(check.claim)
+    said = plain_text(check.claim)
     if not check.uncovered:
         return None
     first_bare = check.uncovered[0][0]
@@ -97,7 +97,7 @@ def without(check: ClaimCheck, bears: Callable[[str], bool]) -> str | None:
     return None
 
 
-def with_values(text: str, values: Sequence[Contradiction]) -> str:
+def replace_values(text: str, values: Sequence[Contradiction]) -> str:
     """The text with what the evidence has in the place of each denied value."""
     for value in sorted(values, key=lambda v: -v.claim_start):
         text = _led(text[: value.claim_start], value) + value.evidence_text + text[value.claim_end :]
@@ -140,7 +140,7 @@ class MarkerStyle(NamedTuple):
         return f"[{', '.join(names)}]"
 
 
-def style_of(answer: str, audit: CitationAudit, evidence: Sequence[Evidence]) -> MarkerStyle:
+def marker_style(answer: str, audit: CitationAudit, evidence: Sequence[Evidence]) -> MarkerStyle:
     """The style most of the answer's valid markers have; ``[id]`` where there is none or it would not be understood."""
     valid = [citation for citation in audit.citations if citation.status == "valid"]
     shapes = Counter(_shape(answer, citation) for citation in valid)
@@ -193,11 +193,11 @@ class OfflineReviser:
 
     def revise(self, context: AuditContext, critique: Critique, issues: Sequence[Issue]) -> Revision:
         """The answer with its faulty sentences mended; the same answer where nothing can be mended."""
-        work = _Mending(context, issues)
+        work = _RevisionBuilder(context, issues)
         for number in range(len(context.citation_audit.sentences)):
             work.mend(number)
         work.add_missing()
-        answer = applied(context.answer, work.edits)
+        answer = apply_edits(context.answer, work.edits)
         if not answer.strip():
             answer = NOTHING_FOUND
         touched = {number for edit in work.edits for number in edit.sentences}
@@ -223,7 +223,7 @@ def hedged(said: str) -> str:
 
 
 @dataclass
-class _Mending:
+class _RevisionBuilder:
     """The edits gathered so far, sentence by sentence."""
 
     context: AuditContext
@@ -234,7 +234,7 @@ class _Mending:
     def __post_init__(self) -> None:
         self.index: EvidenceIndex = index_of(self.context.evidence)
         audit = self.context.citation_audit
-        self.style: MarkerStyle = style_of(self.context.answer, audit, self.context.evidence)
+        self.style: MarkerStyle = marker_style(self.context.answer, audit, self.context.evidence)
         self.inside = citations_by_sentence(audit)
         self.checks = self._sentence_checks()
         self.issues_at = _issues_by_sentence(self.issues, audit.sentences)
@@ -277,7 +277,7 @@ class _Mending:
             self._drop(number, sentence, check.issue or "No evidence bears this.", _BASELESS)
         elif check.verdict == "unsupported" and _touched(check) < HEDGED_BELOW:
             self._hedge(number, sentence, check)
-        elif check.verdict == "partial" and (shorter := without(check, self._bears)) is not None:
+        elif check.verdict == "partial" and (shorter := trimmed_claim(check, self._bears)) is not None:
             self._trim(number, sentence, check, shorter)
         else:
             self._recite(number, sentence, check)
@@ -298,7 +298,9 @@ class _Mending:
         if len(cited) == 1 or lead:
             after = lead + " ".join(cited)
         else:
-            after = f"{said_of(plain(found.check.claim), found)}:\n" + "\n".join(f"- {each}" for each in cited)
+            after = f"{dependency_phrase(plain_text(found.check.claim), found)}:\n" + "\n".join(
+                f"- {each}" for each in cited
+            )
         rest = self.context.answer[sentence.end :]
         if "\n" in after and rest.strip():
             after += "\n"
@@ -338,7 +340,7 @@ class _Mending:
     def _correct(self, number: int, sentence: Sentence, check: ClaimCheck) -> None:
         """The evidence's values in place of the claim's; else the evidence's own sentence; else nothing."""
         if values := self._correction(check):
-            whole, said = with_values(check.claim.text, values), with_values(plain(check.claim), values)
+            whole, said = replace_values(check.claim.text, values), replace_values(plain_text(check.claim), values)
             why = "; ".join(value.reason for value in values)
             self._replace(number, sentence, self._recited(number, whole, said), "corrected", why, _DENIED)
             return
@@ -353,14 +355,14 @@ class _Mending:
 
     def _correction(self, check: ClaimCheck) -> list[Contradiction]:
         """The fewest values to change so that the evidence bears the claim; empty where none would do."""
-        said = plain(check.claim)
+        said = plain_text(check.claim)
         known = {(c.claim_start, c.claim_end): c for c in reversed(check.contradictions) if _replaceable(c)}
         values = sorted(known.values(), key=lambda c: -c.strength)
         tries = [[value] for value in values] + ([values] if len(values) > 1 else [])
         partly: list[Contradiction] = []
         for chosen in tries:
-            mended = with_values(said, chosen)
-            if len(chosen) < len(values) and self.index.plainly_denied(mended):
+            mended = replace_values(said, chosen)
+            if len(chosen) < len(values) and self.index.plainly_contradicted(mended):
                 continue
             after = self.index.assess(mended)
             if (after.support or 0.0) <= (check.support or 0.0):
@@ -372,7 +374,7 @@ class _Mending:
         return partly
 
     def _hedge(self, number: int, sentence: Sentence, check: ClaimCheck) -> None:
-        after = lead_of(sentence.text) + hedged(plain(check.claim))
+        after = lead_of(sentence.text) + hedged(plain_text(check.claim))
         self._replace(number, sentence, after, "hedged", check.issue or "", _BASELESS)
 
     def _trim(self, number: int, sentence: Sentence, check: ClaimCheck, shorter: str) -> None:
@@ -386,7 +388,7 @@ class _Mending:
         uncited = sentence.status == "uncited" and check.verdict == "supported"
         if not (wrong or fabricated or uncited):
             return
-        after = self._recited(number, sentence.text, plain(check.claim))
+        after = self._recited(number, sentence.text, plain_text(check.claim))
         kind: ChangeKind = "cited" if uncited and not fabricated else "reattributed"
         reasons = [r.reason for r in check.references if r.evidence_id in wrong]
         reasons += [f"{citation.reference} names no evidence" for citation in fabricated]
@@ -413,12 +415,12 @@ class _Mending:
         best = next(
             (
                 b.evidence_id
-                for b in found.bearing
+                for b in found.supporting
                 if self.index.assess(said, only=(b.evidence_id,)).verdict == "supported"
             ),
             None,
         )
-        return [best] if best else [b.evidence_id for b in found.bearing[:2]]
+        return [best] if best else [b.evidence_id for b in found.supporting[:2]]
 
     def _remove_fabricated(self, number: int, sentence: Sentence) -> None:
         if not self._fabricated(number):

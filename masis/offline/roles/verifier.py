@@ -7,8 +7,17 @@ from collections.abc import Sequence
 from masis.audit.assertions import asserts, citations_by_sentence, sentence_claim
 from masis.audit.claims import Checked, one_check_each
 from masis.offline.contradictions.code_claims import by_identifiers
-from masis.offline.matching.alignment import Assessment, EvidenceIndex
-from masis.offline.matching.evidence_index import OFFLINE, KeyPoint, aspects, index_of, key_points, plain, stems, told
+from masis.offline.matching.evidence_index import Assessment, EvidenceIndex
+from masis.offline.matching.key_points import (
+    OFFLINE,
+    KeyPoint,
+    aspects,
+    index_of,
+    key_points,
+    plain_text,
+    share_covered,
+    stems,
+)
 from masis.schema.audit import (
     CitationAudit,
     Claim,
@@ -21,9 +30,9 @@ from masis.schema.audit import (
 )
 from masis.schema.case import Evidence
 
-TOLD = 0.45
+COVERED_FROM = 0.45
 """A passage is told by the answer from this share of its words on."""
-UNTOLD = 0.35
+MISSING_BELOW = 0.35
 MISSING_MOST = 3
 BETTER_BY = 0.15
 """How much better (in support) another chunk must bear a sentence for the cited one to count as misattributed."""
@@ -70,7 +79,11 @@ class OfflineVerifier:
             for point in key_points(query, index_of(evidence)):
                 passage = point.passage
                 place = (passage.evidence_id, passage.start)
-                if aspect.met_by(stems(passage.text)) and place not in bearing and told(passage, said) < UNTOLD:
+                if (
+                    aspect.met_by(stems(passage.text))
+                    and place not in bearing
+                    and share_covered(passage, said) < MISSING_BELOW
+                ):
                     points.setdefault(place, _missing(point))
                     break
         return tuple(points.values())[:MISSING_MOST]
@@ -88,7 +101,7 @@ def _missing(point: KeyPoint) -> MissingPoint:
 
 
 def _check(claim: Claim, index: EvidenceIndex, texts: dict[str, str]) -> ClaimCheck:
-    said = plain(claim)
+    said = plain_text(claim)
     whole = index.assess(said)
     quotes = tuple(
         Quote(
@@ -98,7 +111,7 @@ def _check(claim: Claim, index: EvidenceIndex, texts: dict[str, str]) -> ClaimCh
             text=texts[bearing.evidence_id][bearing.start : bearing.end],
             score=bearing.score,
         )
-        for bearing in whole.bearing
+        for bearing in whole.supporting
     )
     contradictions = tuple(
         Contradiction(
@@ -134,7 +147,7 @@ def _sources(whole: Assessment) -> tuple[str, ...]:
     if whole.verdict == "contradicted":
         return tuple(dict.fromkeys(signal.evidence_id for signal in whole.signals))
     if whole.verdict in ("supported", "partial"):
-        return tuple(dict.fromkeys(bearing.evidence_id for bearing in whole.bearing))
+        return tuple(dict.fromkeys(bearing.evidence_id for bearing in whole.supporting))
     return ()
 
 
@@ -185,7 +198,7 @@ def _reference(
 def _better(
     alone: Assessment, said: str, whole: Assessment, cited: tuple[str, ...], index: EvidenceIndex
 ) -> str | None:
-    for candidate in dict.fromkeys(bearing.evidence_id for bearing in whole.bearing):
+    for candidate in dict.fromkeys(bearing.evidence_id for bearing in whole.supporting):
         if candidate in cited:
             continue
         other = index.assess(said, only=(candidate,))

@@ -47,7 +47,7 @@ class InMemory:
 
 
 @dataclass(frozen=True)
-class Remembering:
+class CachingGrader:
     """Asks ``grader`` only for what ``cache`` doesn't hold. What could not be graded is not kept but tried again."""
 
     grader: Grader

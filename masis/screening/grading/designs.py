@@ -227,7 +227,7 @@ _EMPTY_WORDS = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Recognised:
+class RecognisedType:
     """A recognised study type; None where there is too little to recognise one from.
 
     ``confidence`` is its share among the 14, ``shares`` those of all, ``words`` what spoke for it most.
@@ -239,7 +239,7 @@ class Recognised:
     words: tuple[Words, ...]
 
 
-NOTHING = Recognised(None, 0.0, {}, ())
+NOTHING = RecognisedType(None, 0.0, {}, ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,7 +312,7 @@ class Terms(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
+class StudyTypeClassifier:
     """Fitted weights: a block for the title, one for the text, the measured cues, and the heads."""
 
     version: str
@@ -324,7 +324,7 @@ class Model:
     intercept: Array
     heads: Heads
 
-    def recognise(self, title: str, text: str) -> Recognised:
+    def recognise(self, title: str, text: str) -> RecognisedType:
         """The type of a study from its title and abstract."""
         read = features(title, text)
         in_title, in_text = self.title.known(read.title_terms), self.text.known(read.text_terms)
@@ -346,7 +346,7 @@ class Model:
             *_terms_spoken(in_text, along * self.text.scale, "text"),
             *_cues_spoken(cues_read * (self.measured @ along)),
         ]
-        return Recognised(
+        return RecognisedType(
             STUDY_TYPES[best],
             float(shares[best]),
             dict(zip(STUDY_TYPES, map(float, shares), strict=True)),
@@ -354,7 +354,7 @@ class Model:
         )
 
 
-class Spoken(NamedTuple):
+class Contribution(NamedTuple):
     """How much a stretch of words spoke for the type: words or a cue, and where."""
 
     strength: float
@@ -368,11 +368,11 @@ def _log_shares(logits: Array) -> Array:
     return lowered
 
 
-def _terms_spoken(found: Terms, along: Array, place: Place) -> list[Spoken]:
+def _terms_spoken(found: Terms, along: Array, place: Place) -> list[Contribution]:
     """The terms of a block that spoke most, without those that only hold a sentence together."""
     strengths = found.values * (found.weights @ along)
     best = _strongest(strengths, 2 * MOST_WORDS)
-    spoken = [Spoken(float(strengths[index]), found.terms[found.kept[index]], place) for index in best]
+    spoken = [Contribution(float(strengths[index]), found.terms[found.kept[index]], place) for index in best]
     return [each for each in spoken if each.strength > 0 and not _EMPTY_WORDS.issuperset(str(each.what).split())]
 
 
@@ -396,17 +396,19 @@ def _kinds_of_measures() -> tuple[Array, list[tuple[str | int, Place]]]:
     return np.array(numbers), list(kinds)
 
 
-def _cues_spoken(strengths: Array) -> list[Spoken]:
+def _cues_spoken(strengths: Array) -> list[Contribution]:
     """The cues and phrases that spoke most, all measures of one in one place taken together."""
     numbers, kinds = _kinds_of_measures()
     together = np.bincount(numbers, weights=strengths)
     best = _strongest(together, 2 * MOST_WORDS)
     return [
-        Spoken(float(together[index]), *kinds[index]) for index in best if together[index] > 0 and kinds[index][0] != ""
+        Contribution(float(together[index]), *kinds[index])
+        for index in best
+        if together[index] > 0 and kinds[index][0] != ""
     ]
 
 
-def _shown(spoken: Sequence[Spoken], title: str, text: str, read: Features) -> tuple[Words, ...]:
+def _shown(spoken: Sequence[Contribution], title: str, text: str, read: Features) -> tuple[Words, ...]:
     """The strongest stretches as places in title and text, none inside another, in order of strength."""
     chosen: list[tuple[Place, int, int]] = []
     for item in sorted(spoken, key=lambda item: -item.strength):
@@ -428,7 +430,7 @@ def _shown(spoken: Sequence[Spoken], title: str, text: str, read: Features) -> t
     return tuple(shown)
 
 
-def _first_place(item: Spoken, read: Features) -> tuple[int, int]:
+def _first_place(item: Contribution, read: Features) -> tuple[int, int]:
     """The words, from one number up to another, in which a term or cue first occurs; empty where it does not."""
     words, cues_there = (read.title, read.title_cues) if item.place == "title" else (read.text, read.text_cues)
     if isinstance(item.what, int):
@@ -444,13 +446,13 @@ def _first_place(item: Spoken, read: Features) -> tuple[int, int]:
 
 
 @cache
-def load(path: Path = WEIGHTS) -> Model:
+def load_classifier(path: Path = WEIGHTS) -> StudyTypeClassifier:
     """The model as fitted; read once. Raises ``FileNotFoundError`` where the file is gone."""
     with np.load(path, allow_pickle=False) as stored:
         held = {name: stored[name] for name in stored.files}
     bounds = tuple((int(begin), int(end)) for begin, end in held["bounds"])
     heads = Heads(held["answers"].astype(np.intp), bounds, float(held["weight"]), float(held["temperature"]))
-    return Model(
+    return StudyTypeClassifier(
         version=bytes(held["version"]).decode(),
         title=_block(held, "title"),
         text=_block(held, "text"),
@@ -472,14 +474,14 @@ def _block(held: Mapping[str, Array], name: Place) -> Block:
     )
 
 
-def recognise(abstract: Abstract) -> Recognised:
+def recognise(abstract: Abstract) -> RecognisedType:
     """The study type of an abstract, with the words it rests on."""
-    return load().recognise(abstract.title, abstract.text)
+    return load_classifier().recognise(abstract.title, abstract.text)
 
 
 def version() -> str:
     """The version of the weights, recorded with what they judged."""
-    return load().version
+    return load_classifier().version
 
 
-__all__ = ["Model", "Recognised", "load", "recognise", "version"]
+__all__ = ["RecognisedType", "StudyTypeClassifier", "load_classifier", "recognise", "version"]

@@ -28,9 +28,9 @@ from masis.schema.base import Unscored
 from masis.schema.calls import Usage
 from masis.schema.screening import Abstract, Design, Grade, GradeField, Opinion, Reason
 from masis.screening.grading import rubric
-from masis.screening.grading.grader import Grader, ungraded
-from masis.screening.grading.hierarchy import asked_of
-from masis.screening.grading.recommendation import quality_of, recommended
+from masis.screening.grading.grader import Grader, unscored_grade
+from masis.screening.grading.hierarchy import designs_asked_about
+from masis.screening.grading.recommendation import quality_of, recommend
 
 MOST_SPREAD = 0.30
 """The widest spread of quality at which graders still count as agreed: twice the way from 0.70 to 0.55, the span in
@@ -76,17 +76,17 @@ class Ensemble:
 
     def grade(self, question: str, abstracts: Sequence[Abstract]) -> tuple[Grade, ...]:
         """One joined grade for each abstract, in the same order."""
-        about = asked_of(question)
+        about = designs_asked_about(question)
         given = [{g.abstract_id: g for g in grader.grade(question, abstracts)} for grader in self.graders]
         return tuple(
             self._joined([grades[each.id] for grades in given if each.id in grades], each, about) for each in abstracts
         )
 
     def _joined(self, grades: Sequence[Grade], abstract: Abstract, about: frozenset[Design]) -> Grade:
-        return joined(grades, abstract.id, len(self.graders), self.judged_by, about)
+        return join_grades(grades, abstract.id, len(self.graders), self.judged_by, about)
 
 
-def joined(
+def join_grades(
     grades: Sequence[Grade],
     abstract_id: str,
     graders: int,
@@ -99,13 +99,13 @@ def joined(
     agreement = pair_agreement([grade.recommendation for grade in scored])
     if 2 * len(scored) < graders or not scored:
         why = Unscored(reason=f"only {len(scored)} of {graders} graders scored it")
-        return ungraded(abstract_id, judged_by, why).model_copy(update={"opinions": opinions})
+        return unscored_grade(abstract_id, judged_by, why).model_copy(update={"opinions": opinions})
     relevance, method = _median(scored, "relevance_score"), _median(scored, "methodology_score")
     closest = min(scored, key=lambda grade: abs((grade.quality or 0) - median(g.quality or 0 for g in scored)))
     design = _most((grade.design for grade in scored), _lower_prior)
     study_type = next((g.study_type for g in scored if g.design == design), closest.study_type)
     enough = _most((grade.sample_size_adequate for grade in scored), lambda tied: None)
-    advice = recommended(relevance, method, design, enough, about)
+    advice = recommend(relevance, method, design, enough, about)
     votes = Counter(grade.recommendation for grade in scored)
     qualities = [grade.quality for grade in scored if grade.quality is not None]
     spread = max(qualities) - min(qualities)

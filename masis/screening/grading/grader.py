@@ -14,7 +14,7 @@ from masis.schema.base import Unscored
 from masis.schema.calls import Usage
 from masis.schema.screening import Abstract, Design, Grade, GradeField, Reason, SampleSize, StudyType
 from masis.screening.grading import rubric
-from masis.screening.grading.recommendation import floored, quality_of, recommended
+from masis.screening.grading.recommendation import quality_of, recommend, with_prior_floor
 
 
 class Grader(Protocol):
@@ -49,14 +49,14 @@ class Judgement(NamedTuple):
     reasons: dict[GradeField, Reason]
 
 
-def ruled(
+def grade_from_judgement(
     abstract_id: str, found: Judgement, judged_by: JudgedBy, about: frozenset[Design] = frozenset(), note: str = ""
 ) -> Grade:
     """The grade that follows from a judgement. ``about`` are designs that the question itself asks about; ``note`` is
     added to the reason of the recommendation.
     """
-    score = floored(found.methodology, found.design)
-    advice = recommended(found.relevance, score, found.design, found.adequate, about)
+    score = with_prior_floor(found.methodology, found.design)
+    advice = recommend(found.relevance, score, found.design, found.adequate, about)
     reasons: dict[GradeField, Reason] = {
         **found.reasons,
         "recommendation": Reason(text=f"{advice.why} {note}".strip()),
@@ -96,9 +96,9 @@ def _with_floor(reason: Reason, raw: float | None, design: Design | None) -> Rea
     return Reason(text=text, words=reason.words)
 
 
-def ungraded(abstract_id: str, judged_by: JudgedBy, why: Unscored) -> Grade:
+def unscored_grade(abstract_id: str, judged_by: JudgedBy, why: Unscored) -> Grade:
     """The grade of an abstract that couldn't be graded: no score, and more is needed."""
     nothing = Judgement(None, None, None, None, None, None, (), None, {})
-    grade = ruled(abstract_id, nothing, judged_by)
+    grade = grade_from_judgement(abstract_id, nothing, judged_by)
     said = {"recommendation": Reason(text=f"It could not be graded: {why.reason.rstrip('.')}.")}
     return grade.model_copy(update={"unscored": why, "reasons": said})

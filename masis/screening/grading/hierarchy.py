@@ -14,7 +14,7 @@ from masis.screening.grading import rubric
 from masis.screening.grading.wording import Wording, first
 
 
-class Placed(NamedTuple):
+class Placement(NamedTuple):
     """A design and the words it rests on; ``why`` says which rule placed it."""
 
     design: Design
@@ -80,31 +80,31 @@ _MAY_BE_TRIAL: frozenset[StudyType] = frozenset(
 _MAY_BE_REVIEW: frozenset[StudyType] = frozenset({"remaining", "non_systematic_review", "human_systematic_review"})
 
 
-def placed(study_type: StudyType | None, abstract: Abstract) -> Placed:
+def place_design(study_type: StudyType | None, abstract: Abstract) -> Placement:
     """The place of an abstract of this type; ``other`` where no type was recognised."""
     if study_type is None:
-        return Placed("other", "No study type was recognised.")
+        return Placement("other", "No study type was recognised.")
     name = rubric.STUDY_TYPE_NAMES[study_type]
     if study_type in _MAY_BE_REVIEW and (found := _review(study_type, abstract)) is not None:
         return found
     if study_type in _MAY_BE_TRIAL and (words := _randomised(abstract)):
-        return Placed("randomised_trial", f"Recognised as {name}, but its words say that it was randomised.", words)
+        return Placement("randomised_trial", f"Recognised as {name}, but its words say that it was randomised.", words)
     for design, wording in _FINER.get(study_type, ()):
         if words := first(wording, abstract):
-            return Placed(design, f"Its words make it a {rubric.HIERARCHY[design].name}.", words)
+            return Placement(design, f"Its words make it a {rubric.HIERARCHY[design].name}.", words)
     design = rubric.DESIGN_OF[study_type]
-    return Placed(design, f"What the type stands for ({name}): {rubric.HIERARCHY[design].name}.")
+    return Placement(design, f"What the type stands for ({name}): {rubric.HIERARCHY[design].name}.")
 
 
-def _review(study_type: StudyType, abstract: Abstract) -> Placed | None:
+def _review(study_type: StudyType, abstract: Abstract) -> Placement | None:
     """A systematic review or meta-analysis: told by its type, else by its title and a search in its text."""
     searched = first(_SEARCHED, abstract, title=False)
     told = study_type == "human_systematic_review"
     if not told and not (searched and first(_REVIEW_TITLE, abstract, text=False)):
         return None
     if pooled := first(_POOLED, abstract):
-        return Placed("meta_analysis", "Its words say that results were pooled.", pooled)
-    return Placed("systematic_review", "A systematic search, and nothing pooled.", searched)
+        return Placement("meta_analysis", "Its words say that results were pooled.", pooled)
+    return Placement("systematic_review", "A systematic search, and nothing pooled.", searched)
 
 
 def _randomised(abstract: Abstract) -> tuple[Words, ...]:
@@ -115,7 +115,7 @@ _ANIMALS = Wording(r"\b(?:animals?|rats?|mice|mouse|rodents?|murine|rabbits?|pig
 _CELLS = Wording(r"\b(?:in vitro|cell lines?|cell cultures?|cultured cells|organoids?|ex vivo)\b")
 
 
-def asked_of(question: str) -> frozenset[Design]:
+def designs_asked_about(question: str) -> frozenset[Design]:
     """The designs a question is itself about ("in rats", "in vitro"), so that they are no indirect evidence for it."""
     found: set[Design] = set()
     if _ANIMALS.search(question):

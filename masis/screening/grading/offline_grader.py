@@ -10,8 +10,8 @@ from masis.schema.audit import JudgedBy
 from masis.schema.calls import Usage
 from masis.schema.screening import Abstract, Design, Grade, Reason, SampleSize, StudyType, Words
 from masis.screening.grading import designs, rubric, sample_size
-from masis.screening.grading.grader import Judgement, ruled
-from masis.screening.grading.hierarchy import asked_of, placed
+from masis.screening.grading.grader import Judgement, grade_from_judgement
+from masis.screening.grading.hierarchy import designs_asked_about, place_design
 from masis.screening.grading.methodology import methodology
 from masis.screening.grading.question import Question, read_question
 from masis.screening.grading.relevance import relevance
@@ -29,33 +29,33 @@ _STUDIES = frozenset(
 _REVIEWS: frozenset[Design] = frozenset({"meta_analysis", "systematic_review"})
 
 
-class Adequate(NamedTuple):
+class SizeAdequacy(NamedTuple):
     """Whether the size is adequate, None where it can't be said; and why."""
 
     value: bool | None
     reason: Reason
 
 
-def adequate(
+def size_adequacy(
     abstract: Abstract, design: Design | None, sizes: Sequence[SampleSize], study_size: SampleSize | None
-) -> Adequate:
+) -> SizeAdequacy:
     """Whether this many are plausible for this design. ``study_size`` is the size that the study rests on."""
     if design is None:
-        return Adequate(None, Reason(text="The design is not known, and with it the size it needs."))
+        return SizeAdequacy(None, Reason(text="The design is not known, and with it the size it needs."))
     needed = rubric.ADEQUATE_SIZE[design]
     if needed.least is None:
-        return Adequate(None, Reason(text=f"Size says nothing here: {needed.source}."))
+        return SizeAdequacy(None, Reason(text=f"Size says nothing here: {needed.source}."))
     if design in _REVIEWS:
         return _of_review(abstract, sizes, study_size, needed.least, needed.source)
     if study_size is None:
-        return Adequate(None, Reason(text=f"No number of {needed.of} is stated."))
+        return SizeAdequacy(None, Reason(text=f"No number of {needed.of} is stated."))
     counted = _whole(study_size, sizes)
     return _judged(abstract, counted, (study_size,), needed.least, needed.of, needed.source)
 
 
 def _of_review(
     abstract: Abstract, sizes: Sequence[SampleSize], study_size: SampleSize | None, least: int, source: str
-) -> Adequate:
+) -> SizeAdequacy:
     """A review by its studies; where it names too few or none, by its participants."""
     stated = sizes if study_size is None else (study_size, *sizes)
     studies = [size for size in stated if _is_studies(size)]
@@ -65,7 +65,7 @@ def _of_review(
     if studies and (studies[0].value >= least or not enough_people):
         return _judged(abstract, studies[0].value, (studies[0],), least, "studies", source)
     if most is None:
-        return Adequate(None, Reason(text="Neither a number of studies nor of participants is stated."))
+        return SizeAdequacy(None, Reason(text="Neither a number of studies nor of participants is stated."))
     return _judged(
         abstract, most.value, (most,), rubric.OPTIMAL_INFORMATION, "participants", "GRADE, optimal information size"
     )
@@ -86,11 +86,11 @@ def _whole(stated: SampleSize, sizes: Sequence[SampleSize]) -> int:
 
 def _judged(
     abstract: Abstract, counted: int, sizes: Sequence[SampleSize], least: int, of: str, source: str
-) -> Adequate:
+) -> SizeAdequacy:
     enough = counted >= least
     text = f"{counted:,} {of}, {'at least' if enough else 'fewer than'} the {least:,} that are plausible ({source})."
     words = tuple(Words(start=s.start, end=s.end, text=abstract.text[s.start : s.end]) for s in sizes)
-    return Adequate(enough, Reason(text=text, words=words))
+    return SizeAdequacy(enough, Reason(text=text, words=words))
 
 
 VERSION = "1"
@@ -117,7 +117,7 @@ class FoundType(Protocol):
 
 
 @dataclass(frozen=True)
-class Reading:
+class AbstractReaders:
     """What reads an abstract: its study type, its sample sizes, and the size it rests on."""
 
     study_type: Callable[[Abstract], FoundType]
@@ -129,23 +129,23 @@ class Reading:
 class OfflineGrader:
     """Grades without a model; ``reading`` recognises study types and sample sizes."""
 
-    reading: Reading
+    reading: AbstractReaders
     judged_by: JudgedBy = field(default=JudgedBy(model=OFFLINE, version=VERSION))
     usage: Usage = field(default=Usage())
 
     def grade(self, question: str, abstracts: Sequence[Abstract]) -> tuple[Grade, ...]:
         """One grade for each abstract, in the same order."""
-        asked, about = read_question(question), asked_of(question)
+        asked, about = read_question(question), designs_asked_about(question)
         return tuple(self._grade(asked, about, abstract) for abstract in abstracts)
 
     def _grade(self, question: Question, about: frozenset[Design], abstract: Abstract) -> Grade:
         found = self.reading.study_type(abstract)
         sizes = self.reading.sizes(abstract.text)
         study_size = self.reading.study_size(abstract.text)
-        place = placed(found.study_type, abstract)
+        place = place_design(found.study_type, abstract)
         match = relevance(question, abstract)
         method = methodology(abstract, place.design, sizes)
-        enough = adequate(abstract, place.design, sizes, study_size)
+        enough = size_adequacy(abstract, place.design, sizes, study_size)
         judgement = Judgement(
             relevance=match.score,
             methodology=method.score,
@@ -163,12 +163,12 @@ class OfflineGrader:
                 "design": Reason(text=place.why, words=place.words),
             },
         )
-        return ruled(abstract.id, judgement, self.judged_by, about)
+        return grade_from_judgement(abstract.id, judgement, self.judged_by, about)
 
 
 def offline_grader() -> OfflineGrader:
     """The grader without a model, with the recogniser of study types and the extractor of sample sizes."""
-    reading = Reading(
+    reading = AbstractReaders(
         study_type=designs.recognise,
         sizes=sample_size.sample_sizes,
         study_size=sample_size.study_size,

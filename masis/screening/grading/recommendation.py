@@ -26,7 +26,7 @@ from masis.screening.grading import rubric
 _EDGE = 1e-9
 
 
-class Recommended(NamedTuple):
+class Advice(NamedTuple):
     """A recommendation, the rule it follows from, and why in a sentence."""
 
     recommendation: Recommendation
@@ -39,32 +39,30 @@ def quality_of(relevance: float | None, methodology: float | None) -> float | No
     return None if relevance is None or methodology is None else (relevance + methodology) / 2
 
 
-def floored(raw: float | None, design: Design | None) -> float | None:
+def with_prior_floor(raw: float | None, design: Design | None) -> float | None:
     """``max(score, prior)`` (specification, Evidence-Based Study Priors): a prior is a floor, never a cap."""
     if raw is None:
         return None
     return raw if design is None else max(raw, rubric.HIERARCHY[design].prior)
 
 
-def recommended(
+def recommend(
     relevance: float | None,
     methodology: float | None,
     design: Design | None,
     adequate: bool | None,
     asked_of: frozenset[Design] = frozenset(),
-) -> Recommended:
+) -> Advice:
     """What to do with an abstract of these scores. ``asked_of`` are designs that the question itself is about (animals,
     cells), so that they are no indirect evidence.
     """
     quality = quality_of(relevance, methodology)
     if relevance is None or methodology is None or quality is None:
-        return Recommended("needs_more", "unscored", "It has no score, and no score is no reason to keep or discard.")
+        return Advice("needs_more", "unscored", "It has no score, and no score is no reason to keep or discard.")
     for rule, recommendation, holds, why in _rules(relevance, methodology, quality, design, adequate, asked_of):
         if holds:
-            return Recommended(recommendation, rule, why)
-    return Recommended(
-        "keep", "strong", f"Relevance {relevance:.2f}, methodology {methodology:.2f}: quality {quality:.2f}."
-    )
+            return Advice(recommendation, rule, why)
+    return Advice("keep", "strong", f"Relevance {relevance:.2f}, methodology {methodology:.2f}: quality {quality:.2f}.")
 
 
 def _rules(

@@ -27,7 +27,7 @@ _NEAR = 6
 _SHOWN = 2
 
 
-class Met(NamedTuple):
+class ConceptMatch(NamedTuple):
     """How far a concept is met (0 to 1), and where."""
 
     concept: Concept
@@ -39,11 +39,11 @@ class Relevance(NamedTuple):
     """How far an abstract is about a question; ``score`` None where there is nothing to compare."""
 
     score: float | None
-    met: tuple[Met, ...]
+    met: tuple[ConceptMatch, ...]
     reason: Reason
 
 
-class Read(NamedTuple):
+class TokenizedAbstract(NamedTuple):
     """An abstract's words in order, those of the title (the first ``titled``) before the text's, and where each stem
     stands.
     """
@@ -63,14 +63,14 @@ class Read(NamedTuple):
         return key is not None and any(prefix_key(other) == key for other in self.at)
 
 
-def read_abstract(abstract: Abstract) -> Read:
+def read_abstract(abstract: Abstract) -> TokenizedAbstract:
     """The words of an abstract, ready to be asked for concepts."""
     title = tokens(abstract.title[:LONGEST_READ])
     words = (*title, *tokens(abstract.text[:LONGEST_READ]))
     at: dict[str, list[int]] = {}
     for index, word in enumerate(words):
         at.setdefault(word.stem, []).append(index)
-    return Read(abstract, words, len(title), at)
+    return TokenizedAbstract(abstract, words, len(title), at)
 
 
 def relevance(question: Question, abstract: Abstract) -> Relevance:
@@ -91,8 +91,8 @@ def _stretched(mean: float) -> float:
     return round(min(1.0, max(0.0, (mean - MISSING) / (1 - MISSING))), 4)
 
 
-def _reason(met: tuple[Met, ...]) -> Reason:
-    def names(chosen: list[Met]) -> str:
+def _reason(met: tuple[ConceptMatch, ...]) -> Reason:
+    def names(chosen: list[ConceptMatch]) -> str:
         return ", ".join(f"{each.concept.name} ({each.concept.part})" for each in chosen)
 
     whole = [each for each in met if each.share >= ONCE * SCATTERED]
@@ -108,23 +108,23 @@ def _reason(met: tuple[Met, ...]) -> Reason:
     return Reason(text=text[0].upper() + text[1:], words=words)
 
 
-def _met(concept: Concept, read: Read) -> Met:
+def _met(concept: Concept, read: TokenizedAbstract) -> ConceptMatch:
     best = _as_named(concept, read)
     for phrase in concept.others:
         if best.share >= 1.0:
             break
         found = _phrase(phrase.stems, read)
         if found:
-            other = Met(concept, _often(found, read), _shown(found, len(phrase.stems), read))
+            other = ConceptMatch(concept, _often(found, read), _shown(found, len(phrase.stems), read))
             best = max(best, other, key=lambda each: each.share)
     return best
 
 
-def _as_named(concept: Concept, read: Read) -> Met:
+def _as_named(concept: Concept, read: TokenizedAbstract) -> ConceptMatch:
     """The concept in the question's own words: together, scattered, or in part."""
     together = _phrase(concept.stems, read)
     if together:
-        return Met(concept, _often(together, read), _shown(together, len(concept.stems), read))
+        return ConceptMatch(concept, _often(together, read), _shown(together, len(concept.stems), read))
     places = [read.at.get(root, []) for root in concept.stems]
     total = sum(concept.rarities)
     share = 0.0
@@ -134,13 +134,13 @@ def _as_named(concept: Concept, read: Read) -> Met:
         elif read.holds_kin(root):
             share += KIN * weight / total
     if share == 0.0:
-        return Met(concept, 0.0, ())
+        return ConceptMatch(concept, 0.0, ())
     if len(concept.stems) > 1 and not _near(places):
         share *= SCATTERED
     first = [found[0] for found in places if found]
     words = tuple(_words(index, index, read) for index in first[:_SHOWN])
     twice = all(_often(found, read) == 1.0 for found in places if found)
-    return Met(concept, share * (1.0 if twice else ONCE), words)
+    return ConceptMatch(concept, share * (1.0 if twice else ONCE), words)
 
 
 def _near(places: list[list[int]]) -> bool:
@@ -152,7 +152,7 @@ def _near(places: list[list[int]]) -> bool:
     )
 
 
-def _phrase(stems: tuple[str, ...], read: Read) -> list[int]:
+def _phrase(stems: tuple[str, ...], read: TokenizedAbstract) -> list[int]:
     """Where the phrase begins, its words one after another within the title or within the text."""
     if not stems or any(root not in read.at for root in stems):
         return []
@@ -166,15 +166,15 @@ def _phrase(stems: tuple[str, ...], read: Read) -> list[int]:
     ]
 
 
-def _often(found: list[int], read: Read) -> float:
+def _often(found: list[int], read: TokenizedAbstract) -> float:
     return 1.0 if len(found) > 1 or read.in_title(found[0]) else ONCE
 
 
-def _shown(found: list[int], length: int, read: Read) -> tuple[Words, ...]:
+def _shown(found: list[int], length: int, read: TokenizedAbstract) -> tuple[Words, ...]:
     return tuple(_words(start, start + length - 1, read) for start in found[:_SHOWN])
 
 
-def _words(first: int, last: int, read: Read) -> Words:
+def _words(first: int, last: int, read: TokenizedAbstract) -> Words:
     start, end, title = read.words[first].start, read.words[last].end, read.in_title(first)
     source = read.abstract.title if title else read.abstract.text
     return Words(start=start, end=end, text=source[start:end], place="title" if title else "text")

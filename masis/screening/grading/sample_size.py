@@ -78,7 +78,7 @@ class Sentence(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class SampleSizeMention:
     """A mention that is a sample size, and of which kind."""
 
     mention: Mention
@@ -86,7 +86,7 @@ class Counted:
     arm: str | None = None
 
 
-class Reader:
+class MentionClassifier:
     """Decides about the mentions of one abstract, in order: a later one is read in the light of the earlier."""
 
     def __init__(self, text: str, tokens: Sequence[Token]) -> None:
@@ -96,10 +96,10 @@ class Reader:
         self.whole: dict[Family | None, int] = {}
         """The greatest total so far, by family."""
 
-    def decide(self, found: Sequence[Mention]) -> tuple[Counted, ...]:
+    def decide(self, found: Sequence[Mention]) -> tuple[SampleSizeMention, ...]:
         """What each mention is; those that are no sample size are left out."""
         several_n = sum(mention.form == "n" and not mention.share for mention in found) > 1
-        counted: list[Counted] = []
+        counted: list[SampleSizeMention] = []
         known: set[tuple[int, Family | None]] = set()
         for index, mention in enumerate(found):
             if (mention.value, _shared(mention.family)) in known:
@@ -108,7 +108,7 @@ class Reader:
             if kind is None:
                 continue
             known.add((mention.value, _shared(mention.family)))
-            counted.append(Counted(mention, kind, self._arm(mention) if kind == "arm" else None))
+            counted.append(SampleSizeMention(mention, kind, self._arm(mention) if kind == "arm" else None))
             if kind == "total":
                 family = _shared(mention.family)
                 self.whole[family] = max(self.whole.get(family, 0), mention.value)
@@ -189,7 +189,7 @@ class Reader:
                 return True
         return False
 
-    def _parts(self, total: Mention, found: Sequence[Mention]) -> list[Counted]:
+    def _parts(self, total: Mention, found: Sequence[Mention]) -> list[SampleSizeMention]:
         """The groups named in brackets behind a total: "259 patients (128 nimodipine, 131 placebo)"."""
         opens = next(
             (at for at in range(total.after, min(len(self.tokens), total.after + 12)) if self.tokens[at].lower == "("),
@@ -209,7 +209,7 @@ class Reader:
         if len(parts) < 2 or sum(part.value for part in parts) != total.value:
             return []
         return [
-            Counted(
+            SampleSizeMention(
                 Mention(part.value, "noun", opens + part.first, opens + part.after + 1, family=total.family),
                 "arm",
                 tokens_lower(self.tokens, opens + part.after),
@@ -292,7 +292,7 @@ _PATTERNS = tuple(
 _SET_PHRASE = re.compile(r"\bcase[- ](?:control|series)|\bin the case of\b", re.I)
 
 
-def single(text: str, tokens: Sequence[Token]) -> Mention | None:
+def single_case(text: str, tokens: Sequence[Token]) -> Mention | None:
     """The first place where an abstract speaks of the one it is about; None where it doesn't."""
     found = [match for pattern in _PATTERNS if (match := _first(pattern, text))]
     if not found:
@@ -337,16 +337,16 @@ def _read(text: str) -> tuple[tuple[SampleSize, ...], SampleSize | None]:
     text = text[:READ]
     tokens = tokens_of(text)
     found = mentions(tokens, numerals(tokens))
-    counted = Reader(text, tokens).decide(found)
-    one = single(text, tokens) if not _has_people(counted) else None
+    counted = MentionClassifier(text, tokens).decide(found)
+    one = single_case(text, tokens) if not _has_people(counted) else None
     if one:
-        counted = (Counted(one, "total"), *counted)
+        counted = (SampleSizeMention(one, "total"), *counted)
     sizes = tuple(_size(item, tokens) for item in counted)
     rests = _rests_on(counted)
     return sizes, None if rests is None else _size(rests, tokens)
 
 
-def _size(item: Counted, tokens: Sequence[Token]) -> SampleSize:
+def _size(item: SampleSizeMention, tokens: Sequence[Token]) -> SampleSize:
     mention = item.mention
     return SampleSize(
         value=mention.value,
@@ -358,11 +358,11 @@ def _size(item: Counted, tokens: Sequence[Token]) -> SampleSize:
     )
 
 
-def _has_people(counted: Sequence[Counted]) -> bool:
+def _has_people(counted: Sequence[SampleSizeMention]) -> bool:
     return any(item.kind != "of" and item.mention.family in ("people", "animals", None) for item in counted)
 
 
-def _rests_on(counted: Sequence[Counted]) -> Counted | None:
+def _rests_on(counted: Sequence[SampleSizeMention]) -> SampleSizeMention | None:
     wanted: tuple[tuple[Kind, tuple[Family | None, ...]], ...] = (
         ("total", ("people", "animals", None)),
         ("total", ("studies",)),

@@ -25,8 +25,8 @@ from masis.schema.screening import (
     StudyType,
 )
 from masis.screening.grading import rubric
-from masis.screening.grading.hierarchy import asked_of, placed
-from masis.screening.grading.recommendation import floored, quality_of, recommended
+from masis.screening.grading.hierarchy import designs_asked_about, place_design
+from masis.screening.grading.recommendation import quality_of, recommend, with_prior_floor
 from masis.screening.rounds.prisma_flow import flow
 from masis.screening.rounds.ruling import ruling
 
@@ -35,7 +35,7 @@ _SETTLE: frozenset[GradeField] = frozenset({"relevance_score", "methodology_scor
 """What a person sets to settle a disagreement of graders; their word on size or type alone leaves it open."""
 
 
-def checked(override: Override) -> Override:
+def validate_override(override: Override) -> Override:
     """The override as it is, if its value is one that the field can have; else raises InputError."""
     value, name = override.value, override.field
     if value is None:
@@ -56,7 +56,7 @@ def checked(override: Override) -> Override:
     return override
 
 
-def standing(overrides: Iterable[Override]) -> dict[str, dict[GradeField, Override]]:
+def effective_overrides(overrides: Iterable[Override]) -> dict[str, dict[GradeField, Override]]:
     """For each abstract the override that stands on each field: the last word, unless it takes the others back."""
     found: dict[str, dict[GradeField, Override]] = {}
     for override in overrides:
@@ -67,7 +67,7 @@ def standing(overrides: Iterable[Override]) -> dict[str, dict[GradeField, Overri
     return {abstract_id: fields for abstract_id, fields in found.items() if fields}
 
 
-def overridden(
+def apply_overrides(
     grade: Grade,
     said: Mapping[GradeField, Override],
     *,
@@ -83,11 +83,11 @@ def overridden(
         return grade
     study_type = cast("StudyType | None", _value(said, "study_type", grade.study_type))
     design = _design(grade, said, study_type, abstract)
-    method = floored(grade.methodology_raw, design)
+    method = with_prior_floor(grade.methodology_raw, design)
     method = cast("float | None", _value(said, "methodology_score", method))
     relevance = cast("float | None", _value(said, "relevance_score", grade.relevance_score))
     enough = cast("bool | None", _value(said, "sample_size_adequate", grade.sample_size_adequate))
-    advice = recommended(relevance, method, design, enough, asked_of(question))
+    advice = recommend(relevance, method, design, enough, designs_asked_about(question))
     recommendation, rule, why = advice
     if grade.rule == "disagreement" and not said.keys() & _SETTLE:
         recommendation, rule, why = grade.recommendation, grade.rule, grade.reasons["recommendation"].text
@@ -121,14 +121,14 @@ def _design(
         return cast("Design", said["design"].value)
     if "study_type" not in said or study_type is None:
         return grade.design
-    return rubric.DESIGN_OF[study_type] if abstract is None else placed(study_type, abstract).design
+    return rubric.DESIGN_OF[study_type] if abstract is None else place_design(study_type, abstract).design
 
 
 def _reasons(said: Mapping[GradeField, Override]) -> dict[GradeField, Reason]:
     return {name: Reason(text=f"{override.reviewer}: {override.reason}") for name, override in said.items()}
 
 
-def reviewed(
+def apply_review(
     screening: Screening, overrides: Iterable[Override], abstracts: Mapping[str, Abstract] | None = None
 ) -> Screening:
     """The screening as it stands with a person's words: grades, every round's ruling, what is kept, the outcome.
@@ -136,10 +136,10 @@ def reviewed(
     A round that would now have sufficed makes the screening sufficient, since it would have stopped there; one that no
     longer suffices makes it insufficient. How it ended otherwise (cancelled, error) stays.
     """
-    said = standing(overrides)
+    said = effective_overrides(overrides)
     known = abstracts or {}
     grades = tuple(
-        overridden(
+        apply_overrides(
             grade, said.get(grade.abstract_id, {}), question=screening.question, abstract=known.get(grade.abstract_id)
         )
         for grade in screening.grades

@@ -26,14 +26,14 @@ _RARE_ENOUGH = 0.35
 _STRONG_DESIGN = ("randomised", "controlled", "trial")
 
 
-class Seen(NamedTuple):
+class GradedAbstract(NamedTuple):
     """An abstract that a round's searches brought, with its grade."""
 
     abstract: Abstract
     grade: Grade
 
 
-class Lack(NamedTuple):
+class Gap(NamedTuple):
     """Something a round was missing: said in a sentence, with the words that a search for it adds."""
 
     what: str
@@ -45,11 +45,11 @@ def first_queries(question: str) -> tuple[Query, ...]:
     return (Query(text=question, why="The question as it was asked."),)
 
 
-def lacks(question: str, seen: Sequence[Seen]) -> tuple[Lack, ...]:
+def find_gaps(question: str, seen: Sequence[GradedAbstract]) -> tuple[Gap, ...]:
     """What a round was missing, the gravest first."""
     asked = read_question(question)
     if not seen:
-        return (Lack("The searches brought nothing.", _other_words(asked.concepts)),)
+        return (Gap("The searches brought nothing.", _other_words(asked.concepts)),)
     relevant = [each for each in seen if (each.grade.relevance_score or 0) >= rubric.KEEP_RELEVANCE]
     found = [
         *_unmet(asked, seen),
@@ -58,10 +58,10 @@ def lacks(question: str, seen: Sequence[Seen]) -> tuple[Lack, ...]:
         *_small(relevant),
         *_partly(seen, relevant),
     ]
-    return tuple(found) or (Lack("What is kept is not good enough on average.", _STRONG_DESIGN),)
+    return tuple(found) or (Gap("What is kept is not good enough on average.", _STRONG_DESIGN),)
 
 
-def next_queries(question: str, missing: Sequence[Lack], tried: Iterable[Query], limit: int) -> tuple[Query, ...]:
+def next_queries(question: str, missing: Sequence[Gap], tried: Iterable[Query], limit: int) -> tuple[Query, ...]:
     """Queries for the next round, at most ``MOST_QUERIES``, none tried before; reading on where no words are left."""
     asked = read_question(question)
     base = " ".join(concept.name for concept in asked.concepts) or question
@@ -82,7 +82,7 @@ def next_queries(question: str, missing: Sequence[Lack], tried: Iterable[Query],
     return tuple(queries) or _read_on(question, missing, done, limit)
 
 
-def _read_on(question: str, missing: Sequence[Lack], tried: Sequence[Query], limit: int) -> tuple[Query, ...]:
+def _read_on(question: str, missing: Sequence[Gap], tried: Sequence[Query], limit: int) -> tuple[Query, ...]:
     deepest = max((query.offset for query in tried if query.text == question), default=0)
     what = missing[0].what if missing else "The kept abstracts are not good enough on average."
     why = f"{what} No new words are left: the question's list is read on from place {deepest + limit + 1}."
@@ -93,15 +93,15 @@ def _key(text: str) -> frozenset[str]:
     return frozenset(token.stem for token in tokens(text) if token.weight)
 
 
-def _partly(seen: Sequence[Seen], relevant: Sequence[Seen]) -> list[Lack]:
+def _partly(seen: Sequence[GradedAbstract], relevant: Sequence[GradedAbstract]) -> list[Gap]:
     """Abstracts that are only partly about the question."""
     partly = sum(each.grade.rule == "borderline_relevance" for each in seen)
     if not partly:
         return []
-    return [Lack(f"{partly} of {len(seen)} are only partly about the question.", _shared_words(relevant, seen))]
+    return [Gap(f"{partly} of {len(seen)} are only partly about the question.", _shared_words(relevant, seen))]
 
 
-def _unmet(asked: Question, seen: Sequence[Seen]) -> list[Lack]:
+def _unmet(asked: Question, seen: Sequence[GradedAbstract]) -> list[Gap]:
     """Concepts that fewer than half of what has to do with the question names."""
     near = [each for each in seen if (each.grade.relevance_score or 0) >= rubric.DISCARD_RELEVANCE] or list(seen)
     met: Counter[int] = Counter()
@@ -113,7 +113,7 @@ def _unmet(asked: Question, seen: Sequence[Seen]) -> list[Lack]:
         return []
     concept = asked.concepts[rarest]
     what = f"Only {met[rarest]} of {len(near)} name “{concept.name}” ({concept.part})."
-    return [Lack(what, _other_words([concept]))]
+    return [Gap(what, _other_words([concept]))]
 
 
 def _other_words(concepts: Iterable[Concept]) -> tuple[str, ...]:
@@ -121,15 +121,15 @@ def _other_words(concepts: Iterable[Concept]) -> tuple[str, ...]:
     return tuple(phrase.text for concept in concepts for phrase in concept.others[:_OTHER_WORDS])
 
 
-def _off_topic(seen: Sequence[Seen], relevant: Sequence[Seen]) -> list[Lack]:
+def _off_topic(seen: Sequence[GradedAbstract], relevant: Sequence[GradedAbstract]) -> list[Gap]:
     """More than half is about something else: the words that the relevant ones share make the search narrower."""
     away = sum((each.grade.relevance_score or 0) < rubric.DISCARD_RELEVANCE for each in seen)
     if 2 * away < len(seen):
         return []
-    return [Lack(f"{away} of {len(seen)} are about something else.", _shared_words(relevant, seen))]
+    return [Gap(f"{away} of {len(seen)} are about something else.", _shared_words(relevant, seen))]
 
 
-def _shared_words(relevant: Sequence[Seen], seen: Sequence[Seen]) -> tuple[str, ...]:
+def _shared_words(relevant: Sequence[GradedAbstract], seen: Sequence[GradedAbstract]) -> tuple[str, ...]:
     """Words that the titles of the relevant abstracts share and the others lack, the most telling first."""
     ours, theirs, spelt = Counter[str](), Counter[str](), dict[str, str]()
     ids = {each.abstract.id for each in relevant}
@@ -144,7 +144,7 @@ def _shared_words(relevant: Sequence[Seen], seen: Sequence[Seen]) -> tuple[str, 
     return tuple(spelt[root] for _, root in sorted(telling, key=lambda each: (-each[0], each[1]))[:_FEEDBACK_TERMS])
 
 
-def _weak(relevant: Sequence[Seen]) -> list[Lack]:
+def _weak(relevant: Sequence[GradedAbstract]) -> list[Gap]:
     """Relevant studies whose design or method bears no conclusion."""
     if not relevant:
         return []
@@ -153,18 +153,18 @@ def _weak(relevant: Sequence[Seen]) -> list[Lack]:
     found = []
     if weak:
         what = f"{len(weak)} of {len(relevant)} relevant abstracts are of a design or method that bears no conclusion."
-        found.append(Lack(what, _STRONG_DESIGN))
+        found.append(Gap(what, _STRONG_DESIGN))
     if 2 * trials < len(relevant):
         what = f"Only {trials} of {len(relevant)} relevant abstracts are trials or systematic reviews."
-        found.append(Lack(what, ("systematic", "review", "meta-analysis")))
-        found.append(Lack(what, ("prospective", "cohort", "study")))
+        found.append(Gap(what, ("systematic", "review", "meta-analysis")))
+        found.append(Gap(what, ("prospective", "cohort", "study")))
     return found
 
 
-def _small(relevant: Sequence[Seen]) -> list[Lack]:
+def _small(relevant: Sequence[GradedAbstract]) -> list[Gap]:
     """Relevant studies too small to be plausible."""
     small = sum(each.grade.sample_size_adequate is False for each in relevant)
     if not small:
         return []
     what = f"{small} of {len(relevant)} relevant abstracts studied too few."
-    return [Lack(what, ("multicentre", "large", "trial"))]
+    return [Gap(what, ("multicentre", "large", "trial"))]

@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 from masis.errors import RetrievalFailed
 from masis.schema.screening import Abstract, Query
-from masis.screening.sources.duplicates import Marks, marks, sameness
+from masis.screening.sources.duplicates import RecordKeys, matched_by, record_keys
 from masis.screening.sources.protocol import Retriever
 
 
-class Found(NamedTuple):
+class SearchResult(NamedTuple):
     """What the searches of a round brought: hits with repeats counted, the abstracts once each, what went wrong."""
 
     identified: int
@@ -31,19 +31,19 @@ class Pool:
 
     by_title: bool = True
     by_id: dict[str, Abstract] = field(default_factory=dict)
-    _marks: dict[str, Marks] = field(default_factory=dict)
+    _marks: dict[str, RecordKeys] = field(default_factory=dict)
     _by_mark: dict[tuple[str, str], list[str]] = field(default_factory=dict)
 
     def add(self, abstract: Abstract) -> Abstract:
         """The abstract as the pool knows it: itself if it is new, else the one that came first."""
         if abstract.id in self.by_id:
             return self.by_id[abstract.id]
-        known = marks(abstract)
+        known = record_keys(abstract)
         title = known.title if self.by_title else None
         keys = [(kind, key) for kind, key in (("doi", known.doi), ("pmid", known.pmid), ("title", title)) if key]
         for key in keys:
             for other in self._by_mark.get(key, ()):
-                if sameness(known, self._marks[other]) is not None:
+                if matched_by(known, self._marks[other]) is not None:
                     return self.by_id[other]
         self.by_id[abstract.id] = abstract
         self._marks[abstract.id] = known
@@ -58,7 +58,7 @@ def search(
     limit: int,
     pool: Pool,
     asked: Callable[[], None] = lambda: None,
-) -> Found:
+) -> SearchResult:
     """At most ``limit`` abstracts from each source. ``asked`` is called before each search, and may raise to stop.
 
     A source that fails leaves a warning; ``failed`` says that every one did, every time.
@@ -81,4 +81,4 @@ def search(
             identified += 1
             abstract = pool.add(hit)
             taken[abstract.id] = abstract
-    return Found(identified, tuple(taken.values()), tuple(dict.fromkeys(warnings)), not hits)
+    return SearchResult(identified, tuple(taken.values()), tuple(dict.fromkeys(warnings)), not hits)

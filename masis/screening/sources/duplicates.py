@@ -19,10 +19,10 @@ SHORTEST_TELLING_TITLE = 24
 _DOI = re.compile(r"10\.\d{4,9}/\S+")
 _DIGITS = re.compile(r"\d{1,12}")
 
-Sameness = Literal["doi", "pmid", "title"]
+MatchedBy = Literal["doi", "pmid", "title"]
 
 
-class Marks(NamedTuple):
+class RecordKeys(NamedTuple):
     """By what a record is known: each normalised, None where it has none that tells."""
 
     doi: str | None
@@ -31,14 +31,14 @@ class Marks(NamedTuple):
     year: int | None
 
 
-def marks(abstract: Abstract) -> Marks:
+def record_keys(abstract: Abstract) -> RecordKeys:
     """What an abstract is known by."""
-    return Marks(
+    return RecordKeys(
         normal_doi(abstract.doi or ""), normal_pmid(abstract.pmid or ""), title_key(abstract.title), abstract.year
     )
 
 
-def sameness(one: Marks, other: Marks) -> Sameness | None:
+def matched_by(one: RecordKeys, other: RecordKeys) -> MatchedBy | None:
     """By which mark two records are the same; None where they aren't."""
     if one.doi is not None and one.doi == other.doi:
         return "doi"

@@ -15,7 +15,7 @@ _TITLE = 3
 """A word of the title counts as so many of the text."""
 
 
-class InHand:
+class InMemoryRetriever:
     """Searches a list of abstracts by BM25 over word stems (Robertson and Zaragoza 2009, k1 = 1.2, b = 0.75).
 
     What shares no word with a query comes last, in the order of the list, so that reading on reaches everything.
@@ -56,7 +56,7 @@ class InHand:
         return total
 
 
-class Given:
+class FixedSetRetriever:
     """A set that is all there is: any query brings the whole of it, in its order."""
 
     def __init__(self, abstracts: Sequence[Abstract], name: str = "abstracts given") -> None:

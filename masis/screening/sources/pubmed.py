@@ -30,7 +30,7 @@ from masis import version
 from masis.errors import InputError, RetrievalFailed, SettingsError
 from masis.schema.screening import Abstract
 from masis.screening.sources.pubmed_xml import read_articles
-from masis.screening.sources.records import squeezed
+from masis.screening.sources.records import collapse_blanks
 from masis.screening.sources.search_terms import search_terms
 from masis.settings import Settings, secret
 
@@ -313,7 +313,7 @@ def _read_hits(reply: bytes) -> _Hits:
         raise Unreadable(f"it is <{str(root.tag)[:60]}>, not <eSearchResult>")
     if (said := root.findtext("ERROR")) is not None:
         raise RetrievalFailed(
-            f"PubMed could not search: {squeezed(said)[:200]}. Ask in other words, or try again later."
+            f"PubMed could not search: {collapse_blanks(said)[:200]}. Ask in other words, or try again later."
         )
     count = (root.findtext("Count") or "").strip()
     if not (count.isascii() and count.isdigit()):

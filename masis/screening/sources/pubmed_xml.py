@@ -16,7 +16,7 @@ from defusedxml import ElementTree as SafeElementTree
 
 from masis.errors import InputError
 from masis.schema.screening import Abstract
-from masis.screening.sources.records import abstract_of, squeezed
+from masis.screening.sources.records import abstract_of, collapse_blanks
 
 _RECORDS = ("PubmedArticle", "PubmedBookArticle")
 _CURE = "Export it from PubMed anew, or remove what stands behind the last good record."
@@ -88,7 +88,7 @@ def _article(record: ElementTree.Element, number: int, source: str) -> Abstract 
 
 def _text(element: ElementTree.Element | None) -> str:
     """All text inside, markup such as <i> and <sup> taken off."""
-    return "" if element is None else squeezed("".join(element.itertext()))
+    return "" if element is None else collapse_blanks("".join(element.itertext()))
 
 
 def _title(article: ElementTree.Element) -> str:
@@ -103,7 +103,7 @@ def _abstract(article: ElementTree.Element) -> str:
     """Its sections, a line each, with their labels: ``METHODS: ...``."""
     sections = []
     for section in article.iterfind("Abstract/AbstractText"):
-        label = squeezed(section.get("Label") or "").rstrip(":")
+        label = collapse_blanks(section.get("Label") or "").rstrip(":")
         text = _text(section)
         sections.append(f"{label}: {text}" if label and text else text)
     return "\n".join(sections)

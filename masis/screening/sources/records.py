@@ -39,7 +39,7 @@ def abstract_of(
 
     Raises InputError (without a place) where there is neither a title nor an abstract, or text that can't be kept.
     """
-    title, text = squeezed(title), squeezed_lines(text)
+    title, text = collapse_blanks(title), collapse_lines(text)
     if not (title or text):
         raise InputError("has neither a title nor an abstract", cure="Add one of them, or remove the record.")
     known_doi, known_pmid = normal_doi(doi), normal_pmid(pmid)
@@ -48,7 +48,7 @@ def abstract_of(
         "title": title,
         "text": text,
         "year": year_of(year),
-        "journal": squeezed(journal) or None,
+        "journal": collapse_blanks(journal) or None,
         "authors": tuple(_each_once(authors)),
         "doi": known_doi,
         "pmid": known_pmid,
@@ -56,10 +56,10 @@ def abstract_of(
         "keywords": tuple(_each_once(keywords)),
         "source": source,
     }
-    return validated(fields | ({"record": record} if record else {}))
+    return validate_abstract(fields | ({"record": record} if record else {}))
 
 
-def validated(fields: dict[str, Any]) -> Abstract:
+def validate_abstract(fields: dict[str, Any]) -> Abstract:
     """The fields as an abstract. Raises InputError naming the first that can't be kept."""
     try:
         return Abstract.model_validate(fields)
@@ -70,14 +70,14 @@ def validated(fields: dict[str, Any]) -> Abstract:
         raise InputError(problem, cure="Correct it, or remove the record.", field=place) from error
 
 
-def squeezed(text: str) -> str:
+def collapse_blanks(text: str) -> str:
     """The text with every stretch of blanks and line breaks as one blank."""
     return " ".join(text.split())
 
 
-def squeezed_lines(text: str) -> str:
+def collapse_lines(text: str) -> str:
     """The same line by line, without blank lines: sections of an abstract stay apart."""
-    return "\n".join(filter(None, map(squeezed, text.splitlines())))
+    return "\n".join(filter(None, map(collapse_blanks, text.splitlines())))
 
 
 def year_of(text: str) -> int | None:
@@ -87,7 +87,7 @@ def year_of(text: str) -> int | None:
 
 
 def _each_once(texts: Iterable[str]) -> Iterable[str]:
-    return dict.fromkeys(filter(None, map(squeezed, texts)))
+    return dict.fromkeys(filter(None, map(collapse_blanks, texts)))
 
 
 def _id(pmid: str | None, doi: str | None, content: str) -> str:

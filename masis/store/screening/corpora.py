@@ -16,7 +16,7 @@ from pydantic_core import PydanticSerializationError
 from masis.errors import InputError, RetrievalFailed, StoreError, UnknownRecord
 from masis.schema.base import Record
 from masis.schema.screening import Abstract
-from masis.screening.sources.duplicates import Marks, marks, sameness
+from masis.screening.sources.duplicates import RecordKeys, matched_by, record_keys
 from masis.screening.sources.search_terms import search_terms
 from masis.store.audits.cases import BATCH
 from masis.store.core.connections import Database
@@ -30,7 +30,7 @@ class Prepared(NamedTuple):
 
     abstract: Abstract
     payload: str
-    marks: Marks
+    marks: RecordKeys
 
 
 def prepared(abstract: Abstract) -> Prepared | InputError:
@@ -41,7 +41,7 @@ def prepared(abstract: Abstract) -> Prepared | InputError:
         return InputError(
             f"abstract {abstract.id!r} holds what JSON can't ({error})", cure="Use text, numbers, lists and objects."
         )
-    return Prepared(abstract, payload, marks(abstract))
+    return Prepared(abstract, payload, record_keys(abstract))
 
 
 def insert(connection: sqlite3.Connection, corpus: int, new: Prepared) -> Literal["added", "duplicate"] | InputError:
@@ -81,7 +81,7 @@ def insert_new(connection: sqlite3.Connection, corpus: int, new: Prepared) -> No
     )
 
 
-def _is_duplicate(connection: sqlite3.Connection, corpus: int, new: Marks) -> bool:
+def _is_duplicate(connection: sqlite3.Connection, corpus: int, new: RecordKeys) -> bool:
     for column, value in (("doi", new.doi), ("pmid", new.pmid), ("title_key", new.title)):
         if value is None:
             continue
@@ -89,7 +89,7 @@ def _is_duplicate(connection: sqlite3.Connection, corpus: int, new: Marks) -> bo
             f"SELECT doi, pmid, title_key, year FROM corpus_abstracts WHERE corpus_seq = ? AND {column} = ? LIMIT 100",  # noqa: S608
             [corpus, value],
         )
-        if any(sameness(new, Marks(*row)) for row in rows):
+        if any(matched_by(new, RecordKeys(*row)) for row in rows):
             return True
     return False
 

@@ -11,7 +11,7 @@ from masis.schema.screening import Outcome, ScreeningEntry, ScreeningEntryKind, 
 from masis.store.records import PageSize, RunState
 
 if TYPE_CHECKING:
-    from masis.screening.rounds.round_loop import Progress
+    from masis.screening.rounds.round_loop import ResumePoint
 
 
 class ScreeningSummary(Record):
@@ -47,7 +47,7 @@ class ScreeningProgress(NamedTuple):
     settings: dict[str, Any]
     thresholds: Thresholds | None
     started_at: str
-    progress: Progress
+    progress: ResumePoint
     cancel_requested: bool
     why: str
 

@@ -14,7 +14,7 @@ from masis.store.core import process_owner
 from masis.store.core.process_owner import Owner
 
 if TYPE_CHECKING:
-    from masis.screening.rounds.round_loop import Finished
+    from masis.screening.rounds.round_loop import FinishedRound
 
 
 def row_of(connection: sqlite3.Connection, screening_id: str) -> sqlite3.Row:
@@ -139,10 +139,10 @@ def _grades(connection: sqlite3.Connection, seq: int) -> dict[str, Grade]:
     return {grade.abstract_id: grade for row in rows for grade in [Grade.model_validate_json(unpack(row[0]))]}
 
 
-def finished_rounds(connection: sqlite3.Connection, seq: int) -> tuple[Finished, ...]:
+def finished_rounds(connection: sqlite3.Connection, seq: int) -> tuple[FinishedRound, ...]:
     """Each round with what came with it for the first time."""
     from masis.screening.rounds.round_loop import (
-        Finished,  # here, since it brings the whole loop, which opening a store needs not
+        FinishedRound,  # here, since it brings the whole loop, which opening a store needs not
     )
 
     grades = _grades(connection, seq)
@@ -153,7 +153,9 @@ def finished_rounds(connection: sqlite3.Connection, seq: int) -> tuple[Finished,
     for row in rows:
         brought.setdefault(row["round"], []).append(Abstract.model_validate_json(unpack(row["abstract"])))
     return tuple(
-        Finished(each, tuple(brought.get(each.number, ())), tuple(grades[new] for new in each.new if new in grades))
+        FinishedRound(
+            each, tuple(brought.get(each.number, ())), tuple(grades[new] for new in each.new if new in grades)
+        )
         for each in _rounds(connection, seq)
     )
 

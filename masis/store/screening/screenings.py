@@ -34,7 +34,7 @@ from masis.store.screening.rows import (
 )
 
 if TYPE_CHECKING:
-    from masis.screening.rounds.round_loop import Finished
+    from masis.screening.rounds.round_loop import FinishedRound
 
 
 class Screenings:
@@ -101,7 +101,7 @@ class Screenings:
             self._seen(connection, row["seq"])
         return event
 
-    def keep(self, screening_id: str, finished: Finished) -> None:
+    def keep(self, screening_id: str, finished: FinishedRound) -> None:
         """Keep a finished round with the abstracts and grades that came with it; the same number again replaces it."""
         with self._database.transaction(durable=False) as connection:
             row = row_of(connection, screening_id)
@@ -189,7 +189,7 @@ class Screenings:
 
     def progress(self, screening_id: str) -> ScreeningProgress:
         """How far a screening has come: what it was told, the rounds finished so far."""
-        from masis.screening.rounds.round_loop import Progress
+        from masis.screening.rounds.round_loop import ResumePoint
 
         with self._database.reading() as connection:
             row = row_of(connection, screening_id)
@@ -203,7 +203,7 @@ class Screenings:
                 settings=json.loads(row["settings"]),
                 thresholds=Thresholds.model_validate_json(row["thresholds"]) if row["thresholds"] else None,
                 started_at=row["started_at"],
-                progress=Progress(finished, last_event(connection, row["seq"])),
+                progress=ResumePoint(finished, last_event(connection, row["seq"])),
                 cancel_requested=bool(row["cancel_requested"]),
                 why=row["why"],
             )

@@ -11,7 +11,7 @@ import streamlit as st
 from masis.errors import MasisError
 from masis.schema.screening import DESIGNS, STUDY_TYPES, Grade, GradeField, Override
 from masis.screening.grading.ensemble import agreement_of
-from masis.screening.rounds.overrides import standing
+from masis.screening.rounds.overrides import effective_overrides
 from masis.services import Workbench
 from masis.services.screening import OpenedScreening, ScreeningDesk
 from masis.ui.jobs.audit_jobs import audit_jobs
@@ -31,7 +31,7 @@ Record = Callable[[str, GradeField, float | bool | str | None, str, str], None]
 
 def override_panel(opened: OpenedScreening, grade: Grade, record: Record) -> None:
     """The form, what is in force on this abstract, and what follows for the screening."""
-    said = standing(opened.overrides).get(grade.abstract_id, {})
+    said = effective_overrides(opened.overrides).get(grade.abstract_id, {})
     with st.container(border=True, key="override-panel"):
         st.markdown("**Set it yourself**")
         if reviewer() is None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import streamlit as st
 
 from masis.schema.screening import Abstract, Grade, Recommendation, Screening
-from masis.screening.rounds.overrides import standing
+from masis.screening.rounds.overrides import effective_overrides
 from masis.services.screening import OpenedScreening
 from masis.ui.components import case_head
 from masis.ui.screening.abstract import abstract_data
@@ -142,7 +142,7 @@ def opened_abstract(opened: OpenedScreening, deciding: Callable[[OpenedScreening
         st.subheader("One abstract", width="content")
         with st.container(horizontal=True, horizontal_alignment="right", width="content"):
             _beside(opened, grade)
-    said = standing(opened.overrides).get(grade.abstract_id, {})
+    said = effective_overrides(opened.overrides).get(grade.abstract_id, {})
     abstract = opened.abstracts.get(grade.abstract_id) or Abstract(id=grade.abstract_id)
     reveal = st.session_state.pop("screening-reveal", "") == wanted
     data = abstract_data(grade, abstract, machine=opened.machine.grade(wanted), overrides=said)

@@ -14,7 +14,7 @@ from bibtexparser.model import DuplicateFieldKeyBlock, Entry, ParsingFailedBlock
 from masis.datasets.readers.abstracts.text_lines import Block, read_text_lines
 from masis.errors import InputError
 from masis.schema.screening import Abstract
-from masis.screening.sources.records import abstract_of, squeezed
+from masis.screening.sources.records import abstract_of, collapse_blanks
 
 # TeX in bibliographic fields as plain text: accents, letters, escapes, braces.
 #
@@ -197,7 +197,7 @@ def _abstract(block: Block, entry: Entry, source: str) -> Abstract | InputError:
 def _authors(names: str) -> list[str]:
     """The names between ``and``; one in braces is a group's, whatever it holds."""
     authors, depth, begun = list[str](), 0, 0
-    names = squeezed(names)
+    names = collapse_blanks(names)
     for found in re.finditer(r"[{}]| and ", names):
         if found.group() in "{}":
             depth = max(0, depth + (1 if found.group() == "{" else -1))

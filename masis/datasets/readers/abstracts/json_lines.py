@@ -14,7 +14,7 @@ from masis.datasets.readers.lines import MAX_LINE_BYTES, Line, read_lines
 from masis.datasets.readers.strict_json import kind_of, parse_object
 from masis.errors import InputError
 from masis.schema.screening import Abstract
-from masis.screening.sources.records import abstract_of, validated, year_of
+from masis.screening.sources.records import abstract_of, validate_abstract, year_of
 
 _ALSO_CALLED = {
     "text": ("abstract", "abstract_text", "summary"),
@@ -72,7 +72,7 @@ def _abstract(data: dict[str, Any], source: str) -> Abstract:
         pmid=fields.get("pmid") or "", year=str(fields.get("year") or ""),
     )  # fmt: skip
     given = {key: value for key, value in fields.items() if value not in (None, "")}
-    return validated({"id": known.id, "source": source} | given)
+    return validate_abstract({"id": known.id, "source": source} | given)
 
 
 def _text(value: Any, name: str) -> str | None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from masis.offline.inference.features import NAMES
-from masis.offline.inference.support_classifier import DENIED, REACH, WEIGHTS, load
+from masis.offline.inference.support_classifier import DENIED, REACH, WEIGHTS, load_classifier
 
 SIGNALS = ("s_number", "s_date", "s_name", "s_negation", "s_direction")
 
@@ -34,20 +34,20 @@ def written(path: Path) -> Path:
     ("cover", "odds"), [(0.2, (-1.0 + 0.2) / 2), (0.8, (3.0 + 0.8) / 2), (99.0, (3.0 + REACH) / 2)]
 )
 def test_support_averages_trees_and_line(tmp_path: Path, cover: float, odds: float) -> None:
-    model = load(written(tmp_path / "w.json"))
+    model = load_classifier(written(tmp_path / "w.json"))
     support = model.support({"cover": cover, **dict.fromkeys(SIGNALS, 0.0)})
     assert support == pytest.approx(1 / (1 + math.exp(-odds)))
 
 
 def test_a_strong_contradiction_takes_support_and_a_weak_one_does_not(tmp_path: Path) -> None:
-    model = load(written(tmp_path / "w.json"))
+    model = load_classifier(written(tmp_path / "w.json"))
     plain = model.support({"cover": 0.8, **dict.fromkeys(SIGNALS, 0.0)})
     assert model.support({"cover": 0.8, **dict.fromkeys(SIGNALS, 0.5)}) == plain
     assert model.support({"cover": 0.8, **dict.fromkeys(SIGNALS, 1.0)}) == pytest.approx(plain * (1 - DENIED))
 
 
 def test_the_weights_in_use_know_the_measurements_in_use() -> None:
-    model = load(WEIGHTS)
+    model = load_classifier(WEIGHTS)
     assert model.names == NAMES
     assert model.linear.shape == model.centre.shape == model.spread.shape == (len(NAMES),)
     assert 0 < model.partial < model.supported < model.contradicted < 1

@@ -7,23 +7,29 @@ from pathlib import Path
 import pytest
 
 from masis.bench.rows import BenchRow, in_half
-from masis.offline.inference.contradiction_calibration import FAINT, KINDS, NAMES, Sureness, circumstances
-from masis.offline.inference.support_classifier import load
-from masis.offline.matching.alignment import EvidenceIndex
+from masis.offline.inference.contradiction_calibration import (
+    FAINT,
+    KINDS,
+    NAMES,
+    ContradictionCalibration,
+    signal_features,
+)
+from masis.offline.inference.support_classifier import load_classifier
+from masis.offline.matching.evidence_index import EvidenceIndex
 
 EVIDENCE = [("1", "The ferry leaves Orsund at 7 on weekdays. It carries 240 passengers and may carry cars.")]
 CLAIM = "The ferry carries 420 passengers."
 
 
-def judge(least: float) -> Sureness:
+def judge(least: float) -> ContradictionCalibration:
     """Looks at the strength alone, and is sure from this probability on."""
     weights = tuple(float(name == "strength") for name in NAMES)
-    return Sureness((0.0,) * len(NAMES), (1.0,) * len(NAMES), weights, 0.0, least)
+    return ContradictionCalibration((0.0,) * len(NAMES), (1.0,) * len(NAMES), weights, 0.0, least)
 
 
 @pytest.mark.parametrize(("least", "verdict"), [(0.5, "contradicted"), (0.99, "partial")])
 def test_a_signal_decides_only_if_it_is_sure(least: float, verdict: str) -> None:
-    model = replace(load(), sureness=judge(least))
+    model = replace(load_classifier(), calibration=judge(least))
     found = EvidenceIndex(EVIDENCE, model).assess(CLAIM)
     assert found.signals[0].claim_text == "420"
     assert (found.verdict == "contradicted") == (verdict == "contradicted")
@@ -31,8 +37,8 @@ def test_a_signal_decides_only_if_it_is_sure(least: float, verdict: str) -> None
 
 
 def test_what_surrounds_a_signal_is_measured() -> None:
-    ((_, found, signal),) = list(EvidenceIndex(EVIDENCE).raised(CLAIM))
-    measured = circumstances(signal, found)
+    ((_, found, signal),) = list(EvidenceIndex(EVIDENCE).all_signals(CLAIM))
+    measured = signal_features(signal, found)
     assert measured is not None
     assert tuple(measured) == NAMES
     assert measured["near"] == pytest.approx(2 / 3)  # carries and passengers stand there too; ferry does not
@@ -44,24 +50,24 @@ def test_what_surrounds_a_signal_is_measured() -> None:
 
 
 def test_a_signal_with_words_alike_around_it_is_surer_than_one_in_other_words() -> None:
-    sureness = load().sureness
-    assert sureness is not None
+    calibration = load_classifier().calibration
+    assert calibration is not None
     measured = dict.fromkeys(NAMES, 0.0) | {"strength": 0.8, "passage_words": 2.5, "is_number": 1.0}
-    assert sureness.probability(measured | {"near": 1.0}) > sureness.probability(measured | {"near": 0.0})
+    assert calibration.probability(measured | {"near": 1.0}) > calibration.probability(measured | {"near": 0.0})
 
 
 def test_a_faint_signal_stays_as_it_is() -> None:
-    ((_, found, signal),) = list(EvidenceIndex(EVIDENCE).raised(CLAIM))
+    ((_, found, signal),) = list(EvidenceIndex(EVIDENCE).all_signals(CLAIM))
     faint = signal.with_strength(0.3)
-    assert judge(0.99).weighed(faint, found) is faint
+    assert judge(0.99).calibrate(faint, found) is faint
     quantified = replace(signal, kind="quantifier")
-    assert judge(0.99).weighed(quantified, found) is quantified
+    assert judge(0.99).calibrate(quantified, found) is quantified
 
 
 def test_the_weights_fit_the_measurements() -> None:
-    sureness = load().sureness
-    assert sureness is not None
-    assert len(sureness.centre) == len(sureness.spread) == len(sureness.weights) == len(NAMES)
+    calibration = load_classifier().calibration
+    assert calibration is not None
+    assert len(calibration.centre) == len(calibration.spread) == len(calibration.weights) == len(NAMES)
     assert NAMES[-len(KINDS) :] == tuple(f"is_{kind}" for kind in KINDS)
 
 

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from masis.offline.matching.alignment import Assessment, EvidenceIndex
+from masis.offline.matching.evidence_index import Assessment, EvidenceIndex
 
 FIRM = "The firm grew by 12% in 2021. It had 67 million users. The dose is 0.002 mg a day."
 OTHERS = [
@@ -116,11 +116,11 @@ def test_a_claim_can_be_held_against_some_of_the_evidence_alone(index: EvidenceI
     assert index.assess(claim, only=["2"]).verdict == "supported"
     assert index.assess(claim, only=["chunk_1"]).verdict != "supported"
     assert index.assess(claim, only=["nowhere"]).verdict == "unverifiable"
-    assert {bearing.evidence_id for bearing in index.assess(claim).bearing} == {"2"}
+    assert {bearing.evidence_id for bearing in index.assess(claim).supporting} == {"2"}
 
 
 def test_bearing_passages_point_into_the_evidence(index: EvidenceIndex) -> None:
-    best = index.assess("It had 67 million users.").bearing[0]
+    best = index.assess("It had 67 million users.").supporting[0]
     assert FIRM[best.start : best.end] == "It had 67 million users."
 
 
@@ -144,16 +144,16 @@ def test_the_same_question_gets_the_same_answer(index: EvidenceIndex) -> None:
 )
 def test_a_plain_denial_is_told_without_the_verdict_and_never_otherwise_than_by_it(claim: str, denied: bool) -> None:
     index = EvidenceIndex([("chunk_1", FIRM), *OTHERS])
-    assert index.plainly_denied(claim) is denied
+    assert index.plainly_contradicted(claim) is denied
     assert not denied or index.assess(claim).verdict == "contradicted"
-    assert not index.plainly_denied(claim, only=("3",))
+    assert not index.plainly_contradicted(claim, only=("3",))
 
 
 def test_evidence_far_into_a_long_text_still_counts() -> None:
     text = "Nothing of note was said on that day. " * 3000 + "The bridge was opened on 4 June 1911."
     assessment = EvidenceIndex([("long", text)]).assess("The bridge was opened on 4 June 1911.")
     assert assessment.verdict == "supported"
-    assert text[assessment.bearing[0].start : assessment.bearing[0].end].startswith("The bridge")
+    assert text[assessment.supporting[0].start : assessment.supporting[0].end].startswith("The bridge")
 
 
 def test_ten_thousand_chunks_are_indexed_and_asked_in_seconds() -> None:

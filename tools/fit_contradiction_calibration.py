@@ -19,9 +19,9 @@ from sklearn.linear_model import LogisticRegression
 
 from masis.bench import ALTERED
 from masis.bench.rows import BenchRow, in_half
-from masis.offline.inference.contradiction_calibration import KINDS, NAMES, REACH, circumstances
-from masis.offline.inference.support_classifier import Model
-from masis.offline.matching.alignment import EvidenceIndex
+from masis.offline.inference.contradiction_calibration import KINDS, NAMES, REACH, signal_features
+from masis.offline.inference.support_classifier import SupportClassifier
+from masis.offline.matching.evidence_index import EvidenceIndex
 
 ALTERED_CLAIMS = Path(__file__).parents[1] / "tests" / "offline" / "altered.json"
 PUBMEDQA = "pubmedqa_cases.jsonl"
@@ -43,7 +43,7 @@ class Told(NamedTuple):
     altered: Sequence[tuple[int, int]] | None
 
 
-def fit(rows: Sequence[tuple[str, BenchRow]], data: Path, unfitted: Model) -> dict[str, Any]:
+def fit(rows: Sequence[tuple[str, BenchRow]], data: Path, unfitted: SupportClassifier) -> dict[str, Any]:
     """The weights as plain values; `rows` are those of the fit halves, each with the name of its set."""
     measured, right, sources = [], [], []
     for told in claims(rows, data):
@@ -67,11 +67,11 @@ def fit(rows: Sequence[tuple[str, BenchRow]], data: Path, unfitted: Model) -> di
     }
 
 
-def judged(told: Told, unfitted: Model) -> Iterator[tuple[dict[str, float], bool]]:
+def judged(told: Told, unfitted: SupportClassifier) -> Iterator[tuple[dict[str, float], bool]]:
     """What surrounds each signal on a claim, and whether the signal is right."""
     index = EvidenceIndex(told.evidence, unfitted)
-    for offset, found, signal in index.raised(told.claim):
-        values = circumstances(signal, found)
+    for offset, found, signal in index.all_signals(told.claim):
+        values = signal_features(signal, found)
         if signal.kind not in KINDS or signal.strength < FAINTEST or values is None:
             continue
         start, end = signal.claim_span[0] + offset, signal.claim_span[1] + offset

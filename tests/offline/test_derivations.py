@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from masis.offline.matching.alignment import EvidenceIndex
+from masis.offline.matching.evidence_index import EvidenceIndex
 
 
 def verdict(evidence: str, claim: str) -> str:

@@ -1,0 +1,165 @@
+"""The evidence of a case as the offline roles share it: one index a case, and what of it the question asks for."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from masis.offline.matching.evidence_index import EvidenceIndex
+from masis.offline.matching.passages import Passage
+from masis.offline.text.lexicon import loose_keys
+from masis.offline.text.tokens import tokens
+from masis.schema.audit import Claim, JudgedBy
+from masis.schema.case import Evidence
+
+OFFLINE = "offline"
+VERSION = "3"
+"""Raised whenever an offline role judges otherwise than before."""
+
+JUDGED_BY = JudgedBy(model=OFFLINE, version=VERSION)
+
+_ASKING = frozenset("what which who whom whose when where why how tell explain describe list name give compare".split())
+_LEAD = re.compile(r"\s*(?:[-*•–+]|\(?\d{1,3}[.)]|[a-z][.)])\s+")
+KEY_SHARE = 0.6
+KEY_LEAST = 0.25
+KEY_MOST = 6
+KEY_WORDS = 4
+"""Content words that a passage needs to count as a point: a heading or a date line says nothing."""
+OWN_PART = 0.6
+"""How much a passage's own words count for its relevance, against those of the whole chunk it stands in."""
+
+
+class KeyPoint(NamedTuple):
+    """A passage of evidence that the question asks for; ``relevance`` is 0..1 against the most relevant one."""
+
+    passage: Passage
+    relevance: float
+
+
+def index_of(evidence: Sequence[Evidence]) -> EvidenceIndex:
+    """The index of this evidence; built once, however many roles and iterations ask for it."""
+    return _index(tuple((chunk.id, chunk.text) for chunk in evidence))
+
+
+@lru_cache(maxsize=4)
+def _index(evidence: tuple[tuple[str, str], ...]) -> EvidenceIndex:
+    return EvidenceIndex(evidence)
+
+
+def plain_text(claim: Claim) -> str:
+    """What the claim says without its markers and its bullet, every other character where it was."""
+    text = claim.text
+    for start, end in claim.markers:
+        text = text[:start] + " " * (end - start) + text[end:]
+    lead = lead_of(text)
+    return " " * len(lead) + text[len(lead) :]
+
+
+def lead_of(text: str) -> str:
+    """The bullet or number that opens a list item, with the blanks around it; empty where there is none."""
+    found = _LEAD.match(text)
+    return found.group() if found else ""
+
+
+@lru_cache(maxsize=1024)
+def stems(text: str) -> frozenset[str]:
+    """The content stems of a text, with the looser keys (prefix, synonyms) under which related words meet."""
+    found: set[str] = set()
+    for token in tokens(text):
+        if token.weight > 0:
+            found.add(token.stem)
+            found.update(loose_keys(token.stem))
+    return frozenset(found)
+
+
+def query_terms(query: str) -> dict[str, float]:
+    """What the question is about: content stems with their weights, question words left out."""
+    return {
+        token.stem: token.weight for token in tokens(query) if token.weight > 0 and token.text.lower() not in _ASKING
+    }
+
+
+class Aspect(NamedTuple):
+    """One plain word of the question, with the keys under which related words meet it."""
+
+    word: str
+    keys: frozenset[str]
+
+    def met_by(self, found: frozenset[str]) -> bool:
+        """Whether the stems hold the word or a relative."""
+        return not self.keys.isdisjoint(found)
+
+
+def aspects(query: str) -> tuple[Aspect, ...]:
+    """The plain content words of the question: neither names nor numbers nor question words."""
+    return tuple(
+        Aspect(token.text, frozenset([token.stem, *loose_keys(token.stem)]))
+        for token in tokens(query)
+        if token.weight == 1.0 and token.text.lower() not in _ASKING
+    )
+
+
+def share_met(wanted: dict[str, float], found: frozenset[str]) -> float:
+    """The share (by weight) of the wanted stems that are found, loosely where need be. 1 where nothing is wanted."""
+    total = sum(wanted.values())
+    if not total:
+        return 1.0
+    met = sum(weight for root, weight in wanted.items() if root in found or not found.isdisjoint(loose_keys(root)))
+    return met / total
+
+
+@lru_cache(maxsize=4)
+def key_points(query: str, index: EvidenceIndex) -> tuple[KeyPoint, ...]:
+    """The passages that speak most of what the question asks, most relevant first; at most six.
+
+    A passage is as relevant as its own words and, in part, the chunk around it: what follows the sentence that names
+    the subject is about the subject too.
+    """
+    stems_of = [_passage_stems(passage) for passage in index.passages]
+    wanted = {
+        root: weight * rarity for root, weight in query_terms(query).items() if (rarity := _rarity(root, stems_of))
+    }
+    if not wanted:
+        return ()
+    around: dict[int, frozenset[str]] = {}
+    for passage, own in zip(index.passages, stems_of, strict=True):
+        around[passage.document] = around.get(passage.document, frozenset()) | own
+    chunks = {document: share_met(wanted, own) for document, own in around.items()}
+    scored = [
+        (OWN_PART * share_met(wanted, own) + (1 - OWN_PART) * chunks[passage.document], at)
+        for at, (passage, own) in enumerate(zip(index.passages, stems_of, strict=True))
+        if len(passage.content) >= KEY_WORDS
+    ]
+    best = max((share for share, _ in scored), default=0.0)
+    if best < KEY_LEAST:
+        return ()
+    chosen = sorted((s for s in scored if s[0] >= max(KEY_LEAST, KEY_SHARE * best)), key=lambda s: (-s[0], s[1]))
+    return tuple(KeyPoint(index.passages[at], share / best) for share, at in chosen[:KEY_MOST])
+
+
+def _rarity(root: str, stems_of: list[frozenset[str]]) -> float:
+    """Inverse passage frequency; 0 for a stem that no passage has."""
+    keys = [root, *loose_keys(root)]
+    holding = sum(not own.isdisjoint(keys) for own in stems_of)
+    return math.log(1 + len(stems_of) / holding) if holding else 0.0
+
+
+def _passage_stems(passage: Passage) -> frozenset[str]:
+    found = set(passage.content)
+    for root in passage.content:
+        found.update(loose_keys(root))
+    return frozenset(found)
+
+
+def share_covered(passage: Passage, answer: frozenset[str]) -> float:
+    """How much of a passage the answer tells, 0..1 by word weight."""
+    return share_met({word.stem: word.weight for word in passage.words if word.weight > 0}, answer)
+
+
+def mean(values: Iterable[float], empty: float = 0.0) -> float:
+    """The mean, or ``empty`` where there is none."""
+    known = list(values)
+    return sum(known) / len(known) if known else empty
