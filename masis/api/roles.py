@@ -14,7 +14,7 @@ from masis.llm.roles.drafter import ModelDrafter
 from masis.llm.roles.evaluator import ModelEvaluator
 from masis.llm.roles.reviser import ModelReviser
 from masis.llm.roles.verifier import ModelVerifier
-from masis.offline.inference.support_classifier import load as load_weights
+from masis.offline.inference.support_classifier import load_classifier as load_weights
 from masis.offline.roles.critic import OfflineCritic
 from masis.offline.roles.drafter import OfflineDrafter
 from masis.offline.roles.evaluator import OfflineEvaluator

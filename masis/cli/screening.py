@@ -22,9 +22,9 @@ from masis.errors import InputError
 from masis.observers.observation import ScreeningStart, run_to_completion
 from masis.schema.screening import Abstract, Round, Screening, ScreeningEvent
 from masis.schema.wording import counted
-from masis.screening.critic import grader_for, weights_of
+from masis.screening.critic import grader_for, study_type_weights
 from masis.screening.rounds import round_loop
-from masis.screening.sources.in_memory import Given, InHand
+from masis.screening.sources.in_memory import FixedSetRetriever, InMemoryRetriever
 from masis.settings import Settings, database_path
 
 Form = Literal["json", "csv", "ris"]
@@ -95,13 +95,15 @@ def screen(
 
         work = round_loop.screen(
             question,
-            (Given(abstracts),)
+            (FixedSetRetriever(abstracts),)
             if everything
-            else (InHand(abstracts, name=", ".join("stdin" if file == STDIO else file.name for file in files)),),
+            else (
+                InMemoryRetriever(abstracts, name=", ".join("stdin" if file == STDIO else file.name for file in files)),
+            ),
             grader,
             settings,
             screening_id=round_loop.new_screening_id(),
-            study_types_version=weights_of(settings),
+            study_types_version=study_type_weights(settings),
             limit=len(abstracts) if everything else None,
             read_on=not everything,
             cancelled=stopped,
@@ -155,7 +157,7 @@ def _distinct(abstracts: Iterable[Abstract], complaints: Complaints) -> list[Abs
     return list(known.values())
 
 
-def _watched(work: round_loop.Screened) -> Screening:
+def _watched(work: round_loop.ScreeningSteps) -> Screening:
     """The screening, with progress where a person watches."""
     with Progress("Grading", None) as progress:
 

@@ -22,9 +22,9 @@ from masis.screening.grading.model_grader import ModelGrader
 from masis.screening.grading.offline_grader import offline_grader, study_types_version
 from masis.screening.grading.sample_size import sample_sizes, study_size
 from masis.screening.rounds import ruling
-from masis.screening.rounds.round_loop import Screened, new_screening_id, one_grade_each, screen, screen_async
-from masis.screening.sources.in_memory import Given
-from masis.screening.sources.records import abstract_of, validated
+from masis.screening.rounds.round_loop import ScreeningSteps, new_screening_id, one_grade_each, screen, screen_async
+from masis.screening.sources.in_memory import FixedSetRetriever
+from masis.screening.sources.records import abstract_of, validate_abstract
 from masis.settings import OFFLINE, Settings
 
 ROLE = "grader"
@@ -51,7 +51,7 @@ def grader_for(settings: Settings, control: RunControl | None = None) -> Grader:
     return graders[0] if len(graders) == 1 else Ensemble(graders)
 
 
-def weights_of(settings: Settings) -> str | None:
+def study_type_weights(settings: Settings) -> str | None:
     """The version of the weights that recognise study types; None where no grader uses them."""
     return study_types_version() if OFFLINE in grader_names(settings) else None
 
@@ -136,17 +136,17 @@ def _whole(
     *,
     cancelled: Callable[[], bool] = lambda: False,
     control: RunControl | None = None,
-) -> Screened:
+) -> ScreeningSteps:
     if not question.strip():
         raise InputError("the question is empty", cure="Ask what the evidence is to answer.", field="question")
     given = _distinct(abstracts)
     return screen(
         question,
-        (Given(given),),
+        (FixedSetRetriever(given),),
         grader_for(settings, control),
         settings,
         screening_id=new_screening_id(),
-        study_types_version=weights_of(settings),
+        study_types_version=study_type_weights(settings),
         limit=max(1, len(given)),
         read_on=False,
         cancelled=cancelled,
@@ -184,7 +184,7 @@ def _abstract(given: Abstract | Mapping[str, Any], number: int) -> Abstract:
         if not fields.get("id"):
             title, text, doi, pmid = (str(fields.get(name) or "") for name in ("title", "text", "doi", "pmid"))
             fields["id"] = abstract_of(title=title, text=text, doi=doi, pmid=pmid).id
-        return validated(fields)
+        return validate_abstract(fields)
     except InputError as error:
         place = ".".join(filter(None, [f"abstracts[{number}]", error.field]))
         raise InputError(error.problem, cure=error.cure, field=place) from error

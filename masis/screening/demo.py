@@ -20,7 +20,7 @@ from masis.schema.screening import Abstract, Outcome, Round, Screening
 from masis.screening.grading.grader import Grader
 from masis.screening.grading.offline_grader import offline_grader
 from masis.screening.rounds import round_loop
-from masis.screening.sources.in_memory import InHand
+from masis.screening.sources.in_memory import InMemoryRetriever
 from masis.settings import Settings
 
 CORPUS = "demo"
@@ -70,7 +70,7 @@ def simulate(asked: DemoQuestion, abstracts: Iterable[Abstract], grader: Grader)
     """One demo question screened on abstracts in hand, with the specification's thresholds."""
     work = round_loop.screen(
         asked.question,
-        (InHand(abstracts, name="demo abstracts"),),
+        (InMemoryRetriever(abstracts, name="demo abstracts"),),
         grader,
         Settings(screening_retrieve=asked.retrieve),
         screening_id=f"demo-{asked.id}",

@@ -28,16 +28,16 @@ from masis.schema.screening import (
     ScreeningEntry,
     ScreeningEvent,
 )
-from masis.screening.critic import grader_for, grader_names, weights_of
+from masis.screening.critic import grader_for, grader_names, study_type_weights
 from masis.screening.demo import CORPUS as DEMO_CORPUS
 from masis.screening.demo import demo_abstracts
-from masis.screening.grading.cache import Remembering
+from masis.screening.grading.cache import CachingGrader
 from masis.screening.grading.grader import Grader
-from masis.screening.handover import case_of
+from masis.screening.handover import case_from_screening
 from masis.screening.rounds import round_loop
 from masis.screening.rounds.drift import Drift, drift
 from masis.screening.rounds.memory import Shift, acceptances, adapted, shift
-from masis.screening.rounds.overrides import checked, reviewed
+from masis.screening.rounds.overrides import apply_review, validate_override
 from masis.screening.sources.protocol import Retriever
 from masis.screening.sources.pubmed import pubmed_of
 from masis.services import Workbench
@@ -136,7 +136,7 @@ class ScreeningDesk:
             question, sources, settings = told.question, told.sources, settings.as_told(told.settings)
         retrievers = self.sources(sources, settings)
         control = RunControl(RunBudget(call_s=settings.call_deadline_s))
-        grader = Remembering(self._graders(settings, control), self.store.remembered_grades)
+        grader = CachingGrader(self._graders(settings, control), self.store.remembered_grades)
         thresholds = adapted(settings, self.store.acceptances.accepted())
         progress = None
         if known is not None:
@@ -164,7 +164,7 @@ class ScreeningDesk:
             settings,
             screening_id=screening_id,
             thresholds=thresholds,
-            study_types_version=weights_of(settings),
+            study_types_version=study_type_weights(settings),
             cancelled=stop,
             progress=progress,
             keep=lambda finished: self.store.screenings.keep(screening_id, finished),
@@ -176,7 +176,7 @@ class ScreeningDesk:
         return next((each for each in self.store.screenings.interrupted() if each.id == screening_id), None)
 
     def _kept(
-        self, work: round_loop.Screened, screening_id: str, on_event: Callable[[ScreeningEvent], None] | None
+        self, work: round_loop.ScreeningSteps, screening_id: str, on_event: Callable[[ScreeningEvent], None] | None
     ) -> Screening:
         """Let it run to its end, keeping each event; cut short, it is marked so and can be taken up."""
 
@@ -201,7 +201,7 @@ class ScreeningDesk:
             overrides = self.store.screening_log.overrides(screening_id)
             abstracts = self.store.screenings.abstracts(screening_id)
             summary = self.store.screenings.summary(screening_id)
-        return OpenedScreening(reviewed(machine, overrides, abstracts), machine, overrides, abstracts, summary)
+        return OpenedScreening(apply_review(machine, overrides, abstracts), machine, overrides, abstracts, summary)
 
     # people
 
@@ -227,7 +227,7 @@ class ScreeningDesk:
             raise InputError("the reason is missing", cure="Say why the grade should be another.", field="reason")
         if not reviewer.strip():
             raise InputError("the reviewer's name is missing", cure="Type your name.", field="reviewer")
-        word = checked(
+        word = validate_override(
             Override(abstract_id=abstract_id, field=field, value=value, reason=reason, reviewer=reviewer, at="")
         )
         decision = ScreeningDecision(
@@ -252,7 +252,7 @@ class ScreeningDesk:
         Raises InputError where nothing is kept.
         """
         opened = self.open(screening_id)
-        case = case_of(opened.screening, opened.abstracts)
+        case = case_from_screening(opened.screening, opened.abstracts)
         decision = ScreeningDecision(
             kind="handed_over",
             reviewer=reviewer,

@@ -177,7 +177,8 @@ def test_a_hostile_text_takes_no_longer_than_a_long_one(piece: str) -> None:
 def test_the_weights_are_small_and_need_no_heavy_library() -> None:
     assert WEIGHTS.stat().st_size < 5_000_000
     code = (
-        "import sys; from masis.screening.grading.designs import load_classifier; load_classifier().recognise('a trial', 'of patients'); "
+        "import sys; from masis.screening.grading.designs import load_classifier; "
+        "load_classifier().recognise('a trial', 'of patients'); "
         "print([name for name in ('sklearn', 'scipy', 'torch', 'pandas') if name in sys.modules])"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

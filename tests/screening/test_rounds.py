@@ -10,7 +10,7 @@ import pytest
 from masis.observers.observation import run_to_completion
 from masis.schema.screening import Abstract, Screening, ScreeningEvent
 from masis.screening.grading.grader import Grader
-from masis.screening.rounds.round_loop import Finished, Progress, Screened, screen, screen_async
+from masis.screening.rounds.round_loop import FinishedRound, ResumePoint, ScreeningSteps, screen, screen_async
 from masis.screening.sources.protocol import Retriever
 from masis.settings import Settings
 from tests.screening.scripted import (
@@ -186,13 +186,13 @@ def test_a_person_can_stop_it_and_what_finished_stays() -> None:
 
 
 def test_an_interrupted_screening_goes_on_where_it_was_and_grades_nothing_again() -> None:
-    kept: list[Finished] = []
+    kept: list[FinishedRound] = []
     grader = ScriptedGrader(dict.fromkeys(ONE, BORDERLINE))
     whole = ScriptedSource(abstracts(*ONE), abstracts("a", "f", "g", "h"))
     screened(grader, whole, cancelled=counting(5), keep=kept.append)
     again = ScriptedGrader(dict.fromkeys(ONE, BORDERLINE))
     rest = ScriptedSource(abstracts("a", "f", "g", "h"))
-    found, _ = screened(again, rest, progress=Progress(tuple(kept), events=9))
+    found, _ = screened(again, rest, progress=ResumePoint(tuple(kept), events=9))
     assert again.asked == ["f", "g", "h"]
     assert [each.number for each in found.rounds] == [0, 1]
     straight, _ = screened(
@@ -218,7 +218,7 @@ def test_every_event_has_its_number_and_tells_of_the_work_as_it_goes() -> None:
 
 @pytest.mark.spec("AESOP-ASYNC")
 def test_two_screenings_at_once_do_not_disturb_each_other() -> None:
-    def work(default: Said, screening_id: str) -> Screened:
+    def work(default: Said, screening_id: str) -> ScreeningSteps:
         source = ScriptedSource(*(abstracts(*_ids(n)) for n in range(4)))
         grader = ScriptedGrader({}, default=default)
         return screen(QUESTION, [source], grader, Settings(), screening_id=screening_id, now=lambda: "now")

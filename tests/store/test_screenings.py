@@ -14,12 +14,12 @@ from masis.observers.observation import run_to_completion
 from masis.schema.audit import JudgedBy
 from masis.schema.calls import Usage
 from masis.schema.screening import Abstract, Acceptance, Grade, GradeField, Override, Screening, ScreeningDecision
-from masis.screening.grading.cache import GradeCache, Remembering
+from masis.screening.grading.cache import CachingGrader, GradeCache
 from masis.screening.rounds import round_loop
 from masis.screening.rounds.memory import Memory, acceptances
-from masis.screening.rounds.overrides import reviewed
-from masis.screening.rounds.round_loop import Finished
-from masis.screening.sources.in_memory import Given
+from masis.screening.rounds.overrides import apply_review
+from masis.screening.rounds.round_loop import FinishedRound
+from masis.screening.sources.in_memory import FixedSetRetriever
 from masis.settings import Settings
 from masis.store import Owner, ScreeningLogFilter, Store
 from masis.store.core.connections import connect
@@ -75,7 +75,7 @@ def screened(store: Store, found: Sequence[Abstract], screening_id: str = "s1", 
     )
     work = round_loop.screen(
         "Does it work?",
-        [Given(found, "given")],
+        [FixedSetRetriever(found, "given")],
         Scripted(),
         settings,
         screening_id=screening_id,
@@ -139,12 +139,18 @@ def test_an_interrupted_screening_goes_on_and_grades_nothing_twice(store: Store)
     store.screenings.start("s1", question="Does it work?", sources=["given"], settings={}, owner=ELSEWHERE)
     grader, kept = Scripted(), []
 
-    def keep(finished: Finished) -> None:
+    def keep(finished: FinishedRound) -> None:
         store.screenings.keep("s1", finished)
         kept.append(finished)
 
     cut = round_loop.screen(
-        "Does it work?", [Given(found, "given")], grader, settings, screening_id="s1", keep=keep, now=ticking()
+        "Does it work?",
+        [FixedSetRetriever(found, "given")],
+        grader,
+        settings,
+        screening_id="s1",
+        keep=keep,
+        now=ticking(),
     )
     for event in cut:
         store.screenings.append_event(event)
@@ -158,7 +164,7 @@ def test_an_interrupted_screening_goes_on_and_grades_nothing_twice(store: Store)
     result = run_to_completion(
         round_loop.screen(
             "Does it work?",
-            [Given(found, "given")],
+            [FixedSetRetriever(found, "given")],
             grader,
             settings,
             screening_id="s1",
@@ -208,7 +214,7 @@ def test_what_the_machine_said_is_never_overwritten(store: Store) -> None:
     with pytest.raises(StoreError, match="another result"):
         store.screenings.finish(result.model_copy(update={"outcome": "error"}))
     with pytest.raises(StoreError, match="never overwritten"):
-        store.screenings.keep("s1", Finished(result.rounds[0], (), ()))
+        store.screenings.keep("s1", FinishedRound(result.rounds[0], (), ()))
     store.screenings.abandon("s1", "no")
     assert store.screenings.get("s1") == result
 
@@ -241,10 +247,10 @@ def test_overrides_stand_in_the_log_and_the_machine_s_grade_stays(store: Store) 
     ]
     assert said[0].id == first.id
     assert store.screenings.get("s1") == result
-    assert reviewed(result, said).kept == ("a0",)
+    assert apply_review(result, said).kept == ("a0",)
     store.screening_log.append(says(None))
     store.screening_log.append(says(None, name="relevance_score"))
-    assert reviewed(result, store.screening_log.overrides("s1")).kept == ()
+    assert apply_review(result, store.screening_log.overrides("s1")).kept == ()
     assert store.screenings.summary("s1").overrides == 4
 
 
@@ -404,7 +410,7 @@ def test_what_an_override_changes_in_what_was_kept_is_learned_anew_not_twice(sto
     store.acceptances.remember(acceptances(result))
     assert len(store.acceptances.accepted()) == 2
     store.screening_log.append(says("discard"))
-    again = reviewed(result, store.screening_log.overrides("s1"))
+    again = apply_review(result, store.screening_log.overrides("s1"))
     store.acceptances.replace("s1", acceptances(again))
     assert len(store.acceptances.accepted()) < 2
     store.acceptances.replace("s1", ())
@@ -418,7 +424,7 @@ def test_grades_are_remembered_across_restarts(path: Path) -> None:
     for _ in range(2):
         with Store.open(path) as store:
             cache: GradeCache = store.remembered_grades
-            assert len(Remembering(grader, cache).grade("Q", found)) == 2
+            assert len(CachingGrader(grader, cache).grade("Q", found)) == 2
     assert grader.asked == ["a0", "a1"]
     with Store.open(path) as store:
         assert store.remembered_grades.clear() == 2

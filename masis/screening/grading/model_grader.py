@@ -35,8 +35,8 @@ from masis.schema.screening import (
     Words,
 )
 from masis.screening.grading import rubric
-from masis.screening.grading.grader import Judgement, ruled, ungraded
-from masis.screening.grading.hierarchy import asked_of
+from masis.screening.grading.grader import Judgement, grade_from_judgement, unscored_grade
+from masis.screening.grading.hierarchy import designs_asked_about
 
 PROMPT = "grader"
 TOKENS_MOST = 1_800
@@ -96,17 +96,17 @@ class ModelGrader:
         """One grade for each abstract, in the same order; all calls under way at once, as far as the provider's limit
         lets them. One whose call failed is unscored.
         """
-        about = asked_of(question)
+        about = designs_asked_about(question)
         found = run_concurrently([self._task(question, abstract, about) for abstract in abstracts])
         return tuple(
-            ungraded(abstract.id, self.judged_by, _why(each)) if isinstance(each, StepError) else each
+            unscored_grade(abstract.id, self.judged_by, _why(each)) if isinstance(each, StepError) else each
             for abstract, each in zip(abstracts, found, strict=True)
         )
 
     def _task(self, asked: str, abstract: Abstract, about: frozenset[Design]) -> Callable[[], Grade]:
         def task() -> Grade:
             if not (abstract.title.strip() or abstract.text.strip()):
-                return ungraded(abstract.id, self.judged_by, Unscored(reason="there is nothing to read"))
+                return unscored_grade(abstract.id, self.judged_by, Unscored(reason="there is nothing to read"))
             reply = self.asker.ask(
                 prompt(asked, abstract, self.asker.control.fence),
                 GradeReply,
@@ -114,11 +114,11 @@ class ModelGrader:
                 temperature=self.temperature,
             )
             judgement = self._judgement(reply, abstract)
-            grade = ruled(abstract.id, judgement, self.judged_by, about)
+            grade = grade_from_judgement(abstract.id, judgement, self.judged_by, about)
             if reply.recommendation in (grade.recommendation, None):
                 return grade
             note = f"The model itself said {str(reply.recommendation)[:20]}; the rules decide."
-            return ruled(abstract.id, judgement, self.judged_by, about, note)
+            return grade_from_judgement(abstract.id, judgement, self.judged_by, about, note)
 
         return task
 

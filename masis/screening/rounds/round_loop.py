@@ -31,17 +31,17 @@ from masis.schema.screening import (
     Thresholds,
 )
 from masis.screening.grading import rubric
-from masis.screening.grading.grader import Grader, ungraded
+from masis.screening.grading.grader import Grader, unscored_grade
 from masis.screening.rounds import queries, ruling
 from masis.screening.rounds.prisma_flow import flow
-from masis.screening.rounds.searching import Found, Pool, search
+from masis.screening.rounds.searching import Pool, SearchResult, search
 from masis.screening.sources.protocol import Retriever
 from masis.settings import Settings
 
 BATCH = 10
 """Abstracts graded between two looks at whether to stop."""
 
-Screened = Generator[ScreeningEvent, None, Screening]
+ScreeningSteps = Generator[ScreeningEvent, None, Screening]
 
 
 def new_screening_id() -> str:
@@ -49,7 +49,7 @@ def new_screening_id() -> str:
     return uuid.uuid4().hex
 
 
-class Finished(NamedTuple):
+class FinishedRound(NamedTuple):
     """What one round left: itself, and the abstracts and grades that came with it for the first time."""
 
     round: Round
@@ -58,10 +58,10 @@ class Finished(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Progress:
+class ResumePoint:
     """How far an interrupted screening had come: its finished rounds, in order."""
 
-    finished: tuple[Finished, ...] = ()
+    finished: tuple[FinishedRound, ...] = ()
     events: int = 0
 
 
@@ -77,10 +77,10 @@ def screen(
     limit: int | None = None,
     read_on: bool = True,
     cancelled: Callable[[], bool] = lambda: False,
-    progress: Progress | None = None,
-    keep: Callable[[Finished], None] = lambda finished: None,
+    progress: ResumePoint | None = None,
+    keep: Callable[[FinishedRound], None] = lambda finished: None,
     now: Callable[[], str] = utc_now,
-) -> Screened:
+) -> ScreeningSteps:
     """Screen one question, yielding an event as each thing happens, and return the screening.
 
     ``thresholds`` are the settings' own unless memory adapted them; ``limit`` is how many abstracts a round takes from
@@ -89,7 +89,7 @@ def screen(
     and batches; ``keep`` is handed each round as it is finished, and ``progress`` continues from what was kept. A
     source or grader that fails is recorded, never raised.
     """
-    work = _Work(
+    work = _ScreeningRun(
         question,
         tuple(retrievers),
         grader,
@@ -103,10 +103,10 @@ def screen(
         keep,
         now,
     )
-    return (yield from work.run(progress or Progress()))
+    return (yield from work.run(progress or ResumePoint()))
 
 
-async def screen_async(work: Screened, on_event: Callable[[ScreeningEvent], None] | None = None) -> Screening:
+async def screen_async(work: ScreeningSteps, on_event: Callable[[ScreeningEvent], None] | None = None) -> Screening:
     """The same screening from a coroutine: each step runs in a thread, so that the event loop stays free.
 
     ``on_event`` is called in the event loop. A coroutine that is cancelled stops between two steps.
@@ -123,7 +123,7 @@ async def screen_async(work: Screened, on_event: Callable[[ScreeningEvent], None
                     on_event(event)
 
 
-def _step(work: Screened) -> tuple[ScreeningEvent | None, Screening | None]:
+def _step(work: ScreeningSteps) -> tuple[ScreeningEvent | None, Screening | None]:
     try:
         return next(work), None
     except StopIteration as finished:
@@ -135,7 +135,7 @@ class _Cancelled(Exception):
 
 
 @dataclass
-class _Work:
+class _ScreeningRun:
     """One screening under way."""
 
     question: str
@@ -148,7 +148,7 @@ class _Work:
     limit: int
     read_on: bool
     cancelled: Callable[[], bool]
-    keep: Callable[[Finished], None]
+    keep: Callable[[FinishedRound], None]
     now: Callable[[], str]
     rounds: list[Round] = field(default_factory=list)
     grades: dict[str, Grade] = field(default_factory=dict)
@@ -156,7 +156,7 @@ class _Work:
     warnings: list[str] = field(default_factory=list)
     seq: int = 0
 
-    def run(self, progress: Progress) -> Screened:
+    def run(self, progress: ResumePoint) -> ScreeningSteps:
         started_at = self.now()
         self.pool.by_title = self.read_on
         self._resume(progress)
@@ -175,7 +175,7 @@ class _Work:
         yield self._event("screening_finished", data=data)
         return result
 
-    def _resume(self, progress: Progress) -> None:
+    def _resume(self, progress: ResumePoint) -> None:
         self.seq = progress.events
         for finished in progress.finished:
             self.rounds.append(finished.round)
@@ -218,25 +218,25 @@ class _Work:
         data = {"identified": found.identified, "retrieved": len(found.abstracts), "new": len(new)}
         yield self._event("searched", round=number, data=data)
         graded = yield from self._grade(new, number)
-        finished = Finished(
+        finished = FinishedRound(
             self._ruled(number, asked, found, new),
             tuple(abstract for abstract in found.abstracts if abstract.id not in known),
             graded,
         )
         self.rounds.append(finished.round)
         self.keep(finished)
-        yield self._event("round_finished", round=number, data=_telling(finished.round))
+        yield self._event("round_finished", round=number, data=_round_summary(finished.round))
         return False
 
     def _queries(self) -> tuple[Query, ...]:
         if not self.rounds:
             return queries.first_queries(self.question)
         tried = [query for each in self.rounds for query in each.queries]
-        missing = queries.lacks(self.question, self._seen(self.rounds[-1].retrieved))
+        missing = queries.find_gaps(self.question, self._seen(self.rounds[-1].retrieved))
         return queries.next_queries(self.question, missing, tried, self.limit)
 
-    def _seen(self, ids: Sequence[str]) -> tuple[queries.Seen, ...]:
-        return tuple(queries.Seen(self.pool.by_id[each], self.grades[each]) for each in ids)
+    def _seen(self, ids: Sequence[str]) -> tuple[queries.GradedAbstract, ...]:
+        return tuple(queries.GradedAbstract(self.pool.by_id[each], self.grades[each]) for each in ids)
 
     def _grade(self, abstracts: Sequence[Abstract], number: int) -> Generator[ScreeningEvent, None, tuple[Grade, ...]]:
         graded: list[Grade] = []
@@ -251,12 +251,12 @@ class _Work:
         self._stop_if_cancelled()  # calls that were stopped left their abstracts unscored: no vote of theirs counts
         return tuple(graded)
 
-    def _ruled(self, number: int, asked: tuple[Query, ...], found: Found, new: Sequence[Abstract]) -> Round:
+    def _ruled(self, number: int, asked: tuple[Query, ...], found: SearchResult, new: Sequence[Abstract]) -> Round:
         ids = tuple(abstract.id for abstract in found.abstracts)
         decided = ruling.ruling(number, [self.grades[each] for each in ids], self.thresholds)
         missing: tuple[str, ...] = ()
         if decided.decision == "retrieve_more":
-            missing = tuple(dict.fromkeys(lack.what for lack in queries.lacks(self.question, self._seen(ids))))
+            missing = tuple(dict.fromkeys(lack.what for lack in queries.find_gaps(self.question, self._seen(ids))))
         return Round(
             number=number,
             queries=asked,
@@ -320,12 +320,12 @@ def one_grade_each(grader: Grader, question: str, abstracts: Sequence[Abstract])
     except MasisError as error:
         given, why = {}, str(error)
     return tuple(
-        given.get(abstract.id) or ungraded(abstract.id, grader.judged_by, Unscored(reason=why))
+        given.get(abstract.id) or unscored_grade(abstract.id, grader.judged_by, Unscored(reason=why))
         for abstract in abstracts
     )
 
 
-def _telling(each: Round) -> dict[str, Any]:
+def _round_summary(each: Round) -> dict[str, Any]:
     """What an event tells of a round: counts and the ruling, no text of an abstract."""
     return {
         "required_average": each.ruling.required_average,

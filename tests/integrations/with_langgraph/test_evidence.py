@@ -31,14 +31,14 @@ from masis.schema.screening import Abstract, Grade
 from masis.screening.demo import demo_abstracts, demo_folder
 from masis.screening.grading.offline_grader import offline_grader
 from masis.screening.rounds.round_loop import new_screening_id, screen
-from masis.screening.sources.in_memory import InHand
+from masis.screening.sources.in_memory import InMemoryRetriever
 from masis.settings import Settings
 
 QUESTIONS = json.loads((demo_folder() / "questions.json").read_text(encoding="utf-8"))
 
 
-def corpus() -> InHand:
-    return InHand(demo_abstracts())
+def corpus() -> InMemoryRetriever:
+    return InMemoryRetriever(demo_abstracts())
 
 
 @pytest.mark.spec("AESOP-DECISION", "AESOP-ROUNDS")
@@ -179,7 +179,7 @@ def test_a_grader_that_cannot_be_asked_is_named_when_the_graph_is_made() -> None
 
 
 def test_the_retriever_reads_on_where_words_are_used_up_and_stops_at_the_end() -> None:
-    few = InHand([Abstract(id="a", title="Bridges", text="Steel bridges rust.")])
+    few = InMemoryRetriever([Abstract(id="a", title="Bridges", text="Steel bridges rust.")])
     state = evidence_graph([few], Settings(screening_max_rounds=4)).invoke({"user_query": "Does aspirin help?"})
     assert state["decision"] == "retrieve_more"
     assert 1 <= len(state["trace"]) <= 4
