@@ -54,6 +54,13 @@ def test_what_was_typed_before_a_name_was_given_goes_to_that_name(store: Store) 
     assert store.drafts.load(NOBODY_YET, "case:1") == {}
 
 
+def test_what_was_typed_after_an_older_draft_of_that_name_is_not_taken_away(store: Store) -> None:
+    store.drafts.save_all("Ada", "case:1", {"note": "last week's", "other": "older", "reason": "other"})
+    store.drafts.save_all(NOBODY_YET, "case:1", {"note": "typed just now", "other": ""})
+    store.drafts.hand_over(NOBODY_YET, "Ada")
+    assert store.drafts.load("Ada", "case:1") == {"note": "typed just now", "other": "older", "reason": "other"}
+
+
 def test_the_last_subject_worked_on_comes_first(store: Store) -> None:
     for subject in ("case:1", "case:2", "case:1"):
         store.drafts.save("Ada", subject, "note", store.drafts.get("Ada", subject).saved_at)

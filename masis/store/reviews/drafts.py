@@ -77,14 +77,21 @@ class Drafts:
             )
 
     def hand_over(self, giver: str, taker: str) -> None:
-        """Give all drafts of one name to another, as when a person says who they are; what the taker has stays."""
+        """Give the drafts of one name to another, as when a person gives their name while they type.
+
+        Where both have the same field, the one saved last wins, so that nothing vanishes under a person's hands; an
+        empty one never wins.
+        """
         if giver == taker:
             return
         with self._database.transaction(durable=False) as connection:
             connection.execute(
                 """
-                UPDATE drafts SET reviewer = ? WHERE reviewer = ?
-                AND subject NOT IN (SELECT subject FROM drafts WHERE reviewer = ?)
+                UPDATE OR REPLACE drafts SET reviewer = ? WHERE reviewer = ? AND NOT EXISTS (
+                    SELECT 1 FROM drafts AS held
+                    WHERE held.reviewer = ? AND held.subject = drafts.subject AND held.field = drafts.field
+                    AND (held.saved_at >= drafts.saved_at OR drafts.value IN ('""', 'null', '{}'))
+                )
                 """,
                 [taker, giver, taker],
             )

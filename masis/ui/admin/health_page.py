@@ -98,13 +98,16 @@ def _ask(workbench: Workbench) -> None:
         st.session_state[_TESTED] = workbench.check_models()
 
 
-def health_notice(workbench: Workbench) -> None:
-    """In the frame, if the last look found something wrong or the disk is full: that, and the way to the page."""
+def health_notice(workbench: Workworkbench) -> None:
+    """Name what the last health check found wrong and link to its page, above every page.
+
+    Its container is always there: without it every element of the page would move up, and what is being typed with it.
+    """
     last = REPORTS.latest()
     wrong = [item.name for item in last.report.items if not item.ok] if last else []
     if not (disk := of_disk(workbench.database)).ok and disk.name not in wrong:
         wrong.append(disk.name)
-    if wrong:
-        with st.container(key="health-notice", horizontal=True, vertical_alignment="center"):
+    with st.container(key="health-notice", horizontal=True, vertical_alignment="center"):
+        if wrong:
             st.markdown(f":red[:material/error: **Not in order:** {', '.join(dict.fromkeys(wrong))}.]")
             st.page_link("pages/health.py", label="What to do", icon=":material/health_and_safety:")

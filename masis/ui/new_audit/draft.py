@@ -1,9 +1,10 @@
-"""What a session has typed into a new audit: kept in the store as it is typed, outliving page, browser and server."""
+"""The form of a new audit: stored as it is typed, so that it survives the page, the browser and the server."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Any
+from uuid import uuid4
 
 import streamlit as st
 
@@ -12,6 +13,7 @@ from masis.errors import InputError
 from masis.services import Workbench
 from masis.ui.new_audit.form import LONGEST
 from masis.ui.shell.drafts import drafter
+from masis.ui.shell.inputs import take_typed
 from masis.ui.shell.served_database import served_workbench
 from masis.ui.shell.wording import spoken
 
@@ -47,11 +49,17 @@ _STATE = "new-audit-form"
 
 @dataclass
 class AuditForm:
-    """The form of one session, under the name its drafts are kept by.
+    """The form of one session.
 
-    ``large`` names an uploaded file too long for a field: its text is in the store only. ``version`` rises when the
-    fields are to show other text than was typed, ``uploads`` when an uploader is to be empty again. ``restored`` is the
-    time of a draft that was found, ``refused`` why the last start or upload was.
+    Attributes:
+        owner: The name its draft is stored under.
+        large: Name of an uploaded file that is too long for a field: its text is in the store only.
+        version: Changes when the fields are to show other text than was typed. It is stored with the draft, so that a
+            server started anew does not mistake its own text for newer than what is typed in the browser.
+        uploads: Rises when an uploader is to be empty again.
+        restored: When the draft that was found was saved; None once it has been changed.
+        refused: Why the last start or upload was refused.
+
     """
 
     owner: str
@@ -60,18 +68,18 @@ class AuditForm:
     answer: str = ""
     large: str = ""
     settings: dict[str, Any] = field(default_factory=dict)
-    version: int = 0
+    version: str = ""
     uploads: int = 0
     restored: str | None = None
     refused: InputError | None = None
 
 
 def current_form(workbench: Workbench) -> AuditForm:
-    """The session's form; after a reload, and when a person's name becomes known, as it was kept."""
+    """Return the session's form; after a reload, and when a person's name becomes known, as it was stored."""
     owner = drafter()
-    kept: AuditForm | None = st.session_state.get(_STATE)
-    if kept is not None and kept.owner == owner:
-        return kept
+    held: AuditForm | None = st.session_state.get(_STATE)
+    if held is not None and held.owner == owner:
+        return held
     draft = workbench.store.drafts.get(owner, SUBJECT)
     values = draft.values
     texts = {name: value for name in LONGEST if isinstance(value := values.get(name), str)}
@@ -81,7 +89,8 @@ def current_form(workbench: Workbench) -> AuditForm:
         owner=owner,
         large=str(large["name"]) if isinstance(large, dict) else "",
         settings=dict(settings) if isinstance(settings, dict) else {},
-        version=(kept.version if kept else 0) + 1,
+        version=str(values.get("version") or ""),
+        uploads=held.uploads + 1 if held else 0,
         restored=draft.saved_at[:16].replace("T", " ") if draft.saved_at and (any(texts.values()) or large) else None,
     )
     for name, text in texts.items():
@@ -91,7 +100,7 @@ def current_form(workbench: Workbench) -> AuditForm:
 
 
 def evidence_of(workbench: Workbench, form: AuditForm) -> Pasted:
-    """The chunks the form holds, typed or in the file."""
+    """Return the chunks of evidence in the form, typed or in the uploaded file."""
     if not form.large:
         return _read(form.evidence)
     large = workbench.store.drafts.load(form.owner, SUBJECT).get("large")
@@ -103,24 +112,26 @@ def _read(text: str) -> Pasted:
     return read_pasted(text)
 
 
-def keep(form: AuditForm, **values: Any) -> None:
-    """Take values into the form and keep them in the store."""
+def save(form: AuditForm, *, replaced: bool = False, **values: Any) -> None:
+    """Store values, then take them into the form; ``replaced`` lets the fields show them instead of what was typed."""
+    if replaced:
+        values["version"] = uuid4().hex
+    served_workbench().store.drafts.save_all(form.owner, SUBJECT, values)
     form.refused, form.restored = None, None
     for name, value in values.items():
-        if name != "large":
-            setattr(form, name, value)
-    served_workbench().store.drafts.save_all(form.owner, SUBJECT, values)
+        setattr(form, name, value["name"] if name == "large" else value)
 
 
 def take_text(name: str, text: str) -> None:
-    """What was typed into a field."""
+    """Store what was typed into a field."""
     form = current_form(served_workbench())
     if text != getattr(form, name):
-        keep(form, **{name: text})
+        save(form, **{name: text})
 
 
 def take_upload(name: str, key: str) -> None:
-    """The file given for a field: its text goes into the field, or beside it where no field takes so much."""
+    """Store an uploaded file: its text goes into the field, or beside it where it is too long for a field."""
+    take_typed()
     form = current_form(served_workbench())
     file = st.session_state.get(key)
     if file is None:
@@ -132,12 +143,11 @@ def take_upload(name: str, key: str) -> None:
     except InputError as error:
         form.refused = error
         return
-    form.version += 1
+    values: dict[str, Any] = {name: text}
     if len(text) <= LONGEST[name]:
-        keep(form, **{name: text})
+        save(form, replaced=True, **values)
     elif name == "evidence":
-        form.large = shown
-        keep(form, large={"name": shown, "text": text})
+        save(form, large={"name": shown, "text": text})
     else:
         form.refused = InputError(
             f"The file {shown} holds {spoken(len(text), 'character')}", cure=f"This field takes {LONGEST[name]:,}."
@@ -145,24 +155,24 @@ def take_upload(name: str, key: str) -> None:
 
 
 def drop_file() -> None:
-    """Let the uploaded file go; what was typed before it is there again."""
+    """Remove the uploaded file; what was typed before it is shown again."""
     form = current_form(served_workbench())
-    form.large, form.refused = "", None
     served_workbench().store.drafts.clear(form.owner, SUBJECT, "large")
+    form.large, form.refused = "", None
 
 
 def fill_example() -> None:
     """Put the example into the form."""
-    form = current_form(served_workbench())
+    take_typed()
     drop_file()
-    keep(form, question=QUESTION, evidence=EVIDENCE, answer=ANSWER)
-    form.version += 1
+    save(current_form(served_workbench()), replaced=True, question=QUESTION, evidence=EVIDENCE, answer=ANSWER)
 
 
 def empty_form() -> None:
     """Empty the form; its settings stay."""
+    take_typed()
     form = current_form(served_workbench())
     served_workbench().store.drafts.clear(form.owner, SUBJECT, *LONGEST, "large")
-    st.session_state[_STATE] = AuditForm(
-        form.owner, settings=form.settings, version=form.version + 1, uploads=form.uploads + 1
-    )
+    fresh = AuditForm(form.owner, settings=form.settings, uploads=form.uploads + 1)
+    save(fresh, replaced=True)
+    st.session_state[_STATE] = fresh

@@ -12,7 +12,7 @@ from masis.errors import InputError, MasisError, UnknownRecord
 from masis.schema.case import Case
 from masis.services import Workbench
 from masis.settings import ROLES, Settings
-from masis.store.records import CaseFilter
+from masis.store.records import CaseFilter, CasePage
 from masis.ui.components import registered
 from masis.ui.jobs.audit_jobs import audit_jobs
 from masis.ui.new_audit.draft import (
@@ -22,7 +22,7 @@ from masis.ui.new_audit.draft import (
     empty_form,
     evidence_of,
     fill_example,
-    keep,
+    save,
     take_text,
     take_upload,
 )
@@ -40,12 +40,14 @@ from masis.ui.new_audit.form import (
 from masis.ui.new_audit.watch import show_run
 from masis.ui.review.answer_view import state_label
 from masis.ui.shell import address
+from masis.ui.shell.inputs import show_value, take_typed, typing_area
 from masis.ui.shell.served_database import served_workbench
-from masis.ui.shell.typing_area import typing_area
 from masis.ui.shell.wording import spoken
 
 HITS = 8
 PASTE, STORED = "Paste or upload", "Pick a stored case"
+OTHER_MODEL = "Another model"
+LONGEST_MODEL = 200
 UPLOADS = ["txt", "md", "csv", "tsv", "json", "jsonl"]
 _UNDERSTOOD = registered("understood")
 _PICKER = registered("picker")
@@ -71,8 +73,8 @@ def show_new_audit(workbench: Workbench) -> None:
 
 
 def _way(stored: bool) -> str:
-    if "new-audit-way" not in st.session_state or stored:
-        st.session_state["new-audit-way"] = STORED if stored else PASTE
+    if stored or "new-audit-way" not in st.session_state:
+        show_value("new-audit-way", STORED if stored else PASTE)
     st.segmented_control(
         "What to audit",
         [PASTE, STORED],
@@ -101,8 +103,7 @@ _STYLE = """<style>
 def _typed(workbench: Workbench, form: AuditForm) -> None:
     left, right = st.columns([62, 38], gap="large")
     with left:
-        if form.restored:
-            _restored(form)
+        _restored(form)
         _field(form, "question", "Question", rows=2, placeholder="What was asked")
         _field(
             form,
@@ -142,14 +143,14 @@ def _typed(workbench: Workbench, form: AuditForm) -> None:
 def _field(
     form: AuditForm, name: str, label: str, *, rows: int, placeholder: str, hint: str = "", optional: bool = False
 ) -> None:
-    if name == "evidence" and form.large:
-        st.markdown("**Evidence**")
-        with st.container(horizontal=True, vertical_alignment="center"):
-            st.text(f"From the file {form.large}")
-            st.button("Remove the file", icon=":material/close:", type="tertiary", on_click=drop_file)
-        return
     with st.container(gap="xsmall"):
-        _field_itself(form, name, label, rows, placeholder, hint, optional)
+        if name == "evidence" and form.large:
+            st.markdown("**Evidence**")
+            with st.container(horizontal=True, vertical_alignment="center"):
+                st.text(f"From the file {form.large}")
+                st.button("Remove the file", icon=":material/close:", type="tertiary", on_click=drop_file)
+        else:
+            _field_itself(form, name, label, rows, placeholder, hint, optional)
 
 
 def _field_itself(
@@ -179,22 +180,26 @@ def _field_itself(
 
 
 def _restored(form: AuditForm) -> None:
+    """Say that a draft was restored, in a container that is always there: without it the fields would move up."""
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.caption(f"Your draft of {form.restored} UTC is back.")
-        st.button("Discard it", type="tertiary", icon=":material/delete:", on_click=empty_form)
+        if form.restored:
+            st.caption(f"Your draft of {form.restored} UTC is back.")
+            st.button("Discard it", type="tertiary", icon=":material/delete:", on_click=empty_form)
 
 
 def _start_typed() -> None:
     workbench = served_workbench()
+    take_typed()
     form = current_form(workbench)
     try:
+        settings = _complete_settings(workbench, form)
         case = case_of(form.question, evidence_of(workbench, form), form.answer)
         workbench.import_cases([case])
-        _go(case, settings_of(workbench.settings, form.settings))
+        _go(case, settings)
     except InputError as error:
         form.refused = error
     except MasisError as error:
-        form.refused = InputError(str(error), cure="What you typed is kept.")
+        form.refused = InputError(str(error), cure="What you typed is stored.")
     else:
         empty_form()
 
@@ -212,23 +217,29 @@ def _picked(workbench: Workbench, form: AuditForm, case_id: str) -> None:
             max_chars=address.LONGEST_QUERY,
         )
         page = workbench.find_cases(CaseFilter(text=text, order="newest" if not text else "disagreement", size=HITS))
-        if not page.total:
-            st.markdown(
-                "**No case matches.** Take a word out of the search."
-                if text
-                else "**The store holds no case yet.** Paste one, or import some on the command line."
-            )
-        rows = [{"id": row.id, "question": row.query, "state": state_label(row.state)} for row in page.rows]
-        if rows:
-            picked = _PICKER(data={"rows": rows, "chosen": case_id}, key="picker", on_pick_change=_nothing).pick
-            if isinstance(picked, str) and picked != case_id:
-                address.put("case", picked)
-                st.rerun()
-            if (more := page.total - len(rows)) > 0:
-                st.caption(f"{spoken(more, 'more case', 'more cases')}; a search brings them up.")
+        with st.container():
+            _found(page, text, case_id)
         _settings(workbench, form)
     with right:
         _chosen(workbench, form, case_id)
+
+
+def _found(page: CasePage, text: str, case_id: str) -> None:
+    """The cases that the search found, to pick one from."""
+    if not page.rows:
+        st.markdown(
+            "**No case matches.** Remove a word from the search."
+            if text
+            else "**The database has no cases yet.** Paste one, or import some on the command line."
+        )
+        return
+    rows = [{"id": row.id, "question": row.query, "state": state_label(row.state)} for row in page.rows]
+    picked = _PICKER(data={"rows": rows, "chosen": case_id}, key="picker", on_pick_change=_nothing).pick
+    if isinstance(picked, str) and picked != case_id:
+        address.put("case", picked)
+        st.rerun()
+    if (more := page.total - len(rows)) > 0:
+        st.caption(f"{spoken(more, 'more case', 'more cases')}: search to find them.")
 
 
 def _chosen(workbench: Workbench, form: AuditForm, case_id: str) -> None:
@@ -262,11 +273,12 @@ def _chosen(workbench: Workbench, form: AuditForm, case_id: str) -> None:
 
 
 def _start_stored(case_id: str) -> None:
+    take_typed()
     workbench = served_workbench()
     form = current_form(workbench)
     form.refused = None
     try:
-        _go(workbench.store.cases.get(case_id), settings_of(workbench.settings, form.settings))
+        _go(workbench.store.cases.get(case_id), _complete_settings(workbench, form))
     except MasisError as error:
         form.refused = InputError(str(error), cure="Nothing was started.")
 
@@ -281,32 +293,42 @@ def _go(case: Case, settings: Settings) -> None:
 # settings
 
 
+def _complete_settings(workbench: Workbench, form: AuditForm) -> Settings:
+    """Return the settings of the form. Raises InputError where another model was to be named and is not."""
+    for role in ROLES:
+        if form.settings.get(role) == "":
+            raise InputError(
+                f"The {ROLE[role].lower()} has no model", cure="Name it under Settings, or choose one from the list."
+            )
+    return settings_of(workbench.settings, form.settings)
+
+
 def _settings(workbench: Workbench, form: AuditForm) -> None:
     differ = changed(workbench.settings, form.settings)
     settings = settings_of(workbench.settings, form.settings)
-    st.caption(f"{spoken(differ, 'setting')} changed" if differ else "Settings as the workbench has them")
+    st.caption(f"{spoken(differ, 'setting')} changed" if differ else "The workbench's own settings apply.")
     with st.expander("Settings", icon=":material/tune:"):  # another label would be another expander, closed again
         for start in range(0, len(CHOICES), 2):
             for column, choice in zip(st.columns(2, gap="medium"), CHOICES[start : start + 2], strict=False):
                 with column, st.container(gap="xxsmall"):
                     _select(choice.name, choice.text, dict(choice.values), getattr(settings, choice.name))
                     st.caption(choice.meaning)
-        _models(workbench, settings)
+        _models(workbench, form, settings)
 
 
-def _models(workbench: Workbench, settings: Settings) -> None:
-    """Who judges: one model for all roles at once, or another for each."""
+def _models(workbench: Workbench, form: AuditForm, settings: Settings) -> None:
+    """Choose who judges: one model for all roles at once, or another for each."""
     with st.container(gap="xxsmall"):
         st.markdown("**Who judges**")
         st.caption(
-            "Offline means rules and measurements on this machine, no language model. Another model is written as "
+            f"Offline means rules and measurements on this machine, no language model. “{OTHER_MODEL}” is named as "
             "PROVIDER:MODEL, such as openai:gpt-4o, anthropic:claude-sonnet-5-5 or ollama:llama3.3. Keys come from the "
             "environment or a secrets file, never from this page."
         )
     for start in range(0, len(ROLES), 3):
         for column, role in zip(st.columns(3, gap="small"), ROLES[start : start + 3], strict=False):
             with column:
-                _choose_model(role, offered_models(workbench.settings, role), getattr(settings, role))
+                _choose_model(workbench, form, role)
     with st.container(horizontal=True, vertical_alignment="center"):
         st.button("Critic's model for all", key="one-model", type="tertiary", on_click=_one_model)
         wanted = st.button("Test these models", icon=":material/bolt:", key="test-these")
@@ -318,32 +340,85 @@ def _models(workbench: Workbench, settings: Settings) -> None:
             st.text(f"{'✓' if item.ok else '✗'} {item.message}")
 
 
-def _choose_model(role: str, known: tuple[str, ...], chosen: str) -> None:
-    key = _model_key(role)
-    options = list(dict.fromkeys((*known, chosen)))
-    st.session_state[key] = chosen
-    st.selectbox(ROLE[role], options, key=key, accept_new_options=True, on_change=_set, args=(role, key))
+def _choose_model(workbench: Workbench, form: AuditForm, role: str) -> None:
+    """Choose the model of a role from those known, or name another one in a field of its own.
+
+    A select box that accepts new options is not used: it drops text that was typed and not confirmed with Enter, and
+    ignores Enter while its list is closed.
+    """
+    key = f"new-audit-model-{role}"
+    model = form.settings.get(role, getattr(workbench.settings, role))
+    other = _is_other(workbench, form, role)
+    show_value(key, OTHER_MODEL if other else model, lambda: _take_model(role))
+    st.selectbox(
+        ROLE[role], [*_known_models(workbench, role), OTHER_MODEL], key=key, on_change=_take_model, args=(role,)
+    )
+    with st.container():
+        if other:
+            typing_area(
+                f"Model of the {ROLE[role].lower()}",
+                key=f"{key}-name",
+                text=model,
+                version=form.version,
+                most=LONGEST_MODEL,
+                rows=1,
+                placeholder="PROVIDER:MODEL",
+                on_text=lambda text: _take_model_name(role, text),
+            )
 
 
-def _model_key(role: str) -> str:
-    return f"new-audit-model-{role}"
+def _known_models(workbench: Workbench, role: str) -> tuple[str, ...]:
+    """Return the models offered for a role, the one that the settings name among them."""
+    return tuple(dict.fromkeys((*offered_models(workbench.settings, role), getattr(workbench.settings, role))))
+
+
+def _is_other(workbench: Workbench, form: AuditForm, role: str) -> bool:
+    """Whether the model of a role is named in a field; it stays one while the name typed there equals a known one."""
+    if form.settings.get(f"{role}_named"):
+        return True
+    return form.settings.get(role) not in (None, *_known_models(workbench, role))
+
+
+def _take_model(role: str) -> None:
+    """Store the model chosen from the list; another one has an empty name until it is named."""
+    workbench = served_workbench()
+    form = current_form(workbench)
+    chosen = st.session_state[f"new-audit-model-{role}"]
+    settings = {name: value for name, value in form.settings.items() if name not in (role, f"{role}_named")}
+    if chosen != OTHER_MODEL:
+        settings |= {role: chosen}
+    elif _is_other(workbench, form, role):
+        return
+    else:
+        settings |= {role: "", f"{role}_named": True}
+    if settings != form.settings:
+        save(form, settings=settings)
+
+
+def _take_model_name(role: str, text: str) -> None:
+    """Store the name of another model, unless one has been chosen from the list since."""
+    workbench = served_workbench()
+    form = current_form(workbench)
+    if _is_other(workbench, form, role) and text.strip() != form.settings.get(role):
+        save(form, settings={**form.settings, role: text.strip(), f"{role}_named": True})
 
 
 def _one_model() -> None:
-    """One model for all roles; a compiled critic is for its own role alone, the model that it asks for all.
-
-    The field says which, not the page as it was drawn: it may have been chosen a moment before.
-    """
+    """Use the critic's model for all roles; of a compiled critic, which fills no other role, the model that it asks."""
+    take_typed()
     workbench = served_workbench()
+    if "new-audit-model-critic" in st.session_state:  # chosen a moment before, and its own callback may come later
+        _take_model("critic")
     form = current_form(workbench)
-    model = st.session_state.get(_model_key("critic")) or settings_of(workbench.settings, form.settings).critic
-    with suppress(MasisError):  # what is wrong with the model is said beside the settings
+    model = settings_of(workbench.settings, form.settings).critic
+    with suppress(MasisError):  # what is wrong with the model is shown beside the settings
         model = asked_model(model, "critic", workbench.settings)
-    keep(form, settings={**form.settings, **dict.fromkeys(ROLES, model)})
+    settings = {name: value for name, value in form.settings.items() if not name.endswith("_named")}
+    save(form, replaced=True, settings={**settings, **dict.fromkeys(ROLES, model)})
 
 
 def _where(settings: Settings) -> None:
-    """What leaves the machine, or why a model that was chosen can't be asked."""
+    """Show what leaves the machine, or why a model that was chosen can't be asked."""
     try:
         st.caption(where_it_runs(settings))
     except MasisError as error:
@@ -355,13 +430,13 @@ def _select(name: str, label: str, values: dict[Any, str], chosen: Any) -> None:
     key = f"new-audit-setting-{name}"
     if chosen not in values:  # set by hand in the file or the environment
         values = {chosen: f"{chosen} (as set)", **values}
-    st.session_state[key] = chosen
+    show_value(key, chosen, lambda: _set(name, key))
     st.selectbox(label, list(values), key=key, format_func=values.__getitem__, on_change=_set, args=(name, key))
 
 
 def _set(name: str, key: str) -> None:
     form = current_form(served_workbench())
-    keep(form, settings={**form.settings, name: st.session_state[key]})
+    save(form, settings={**form.settings, name: st.session_state[key]})
 
 
 def _nothing() -> None:

@@ -1,10 +1,11 @@
-"""What a person has put into the form of a screening: kept in the store as it is typed, outliving page and server."""
+"""The form of a screening: stored as it is filled in, so that it survives the page, the browser and the server."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
+from uuid import uuid4
 
 import streamlit as st
 
@@ -26,7 +27,7 @@ from masis.ui.shell.wording import spoken
 
 SUBJECT = "new-screening"
 LONGEST_QUESTION = 2_000
-MOST_FAULTS = 8
+MOST_ERRORS = 8
 EXCERPT = 200
 _STATE = "screening-form"
 
@@ -52,27 +53,34 @@ MEMORY, GRADERS = "screening_memory", "screening_graders"
 class ScreeningForm:
     """The form of one session.
 
-    ``version`` rises when the question is to show other text than was typed, ``uploads`` when an uploader is to be
-    empty again; ``refused`` is why the last start was, ``imported`` what the last files brought.
+    Attributes:
+        owner: The name its draft is stored under.
+        version: Changes when the fields are to show other text than was typed; stored with the draft, so that a server
+            started anew does not mistake its own text for newer than what is typed in the browser.
+        uploads: Rises when an uploader is to be empty again.
+        refused: Why the last start was refused.
+        imported: What the last files brought.
+        errors: What could not be read of them.
+
     """
 
     owner: str
     question: str = ""
     sources: tuple[str, ...] = ()
     settings: dict[str, Any] = field(default_factory=dict)
-    version: int = 0
+    version: str = ""
     uploads: int = 0
     refused: InputError | None = None
     imported: tuple[CorpusImport, ...] = ()
-    faults: tuple[InputError, ...] = ()
+    errors: tuple[InputError, ...] = ()
 
 
 def current_form(workbench: Workbench) -> ScreeningForm:
-    """The session's form; after a reload, and when a person's name becomes known, as it was kept."""
+    """Return the session's form; after a reload, and when a person's name becomes known, as it was stored."""
     owner = drafter()
-    kept: ScreeningForm | None = st.session_state.get(_STATE)
-    if kept is not None and kept.owner == owner:
-        return kept
+    held: ScreeningForm | None = st.session_state.get(_STATE)
+    if held is not None and held.owner == owner:
+        return held
     values = workbench.store.drafts.load(owner, SUBJECT)
     question, sources, settings = values.get("question"), values.get("sources"), values.get("settings")
     form = ScreeningForm(
@@ -80,29 +88,32 @@ def current_form(workbench: Workbench) -> ScreeningForm:
         question=question if isinstance(question, str) else "",
         sources=tuple(str(each) for each in sources) if isinstance(sources, list) else (),
         settings=dict(settings) if isinstance(settings, dict) else {},
-        version=(kept.version if kept else 0) + 1,
+        version=str(values.get("version") or ""),
+        uploads=held.uploads + 1 if held else 0,
     )
     st.session_state[_STATE] = form
     return form
 
 
-def keep(form: ScreeningForm, **values: Any) -> None:
-    """Take values into the form and keep them in the store."""
-    form.refused = None
-    for name, value in values.items():
-        setattr(form, name, value)
+def save(form: ScreeningForm, *, replaced: bool = False, **values: Any) -> None:
+    """Store values, then take them into the form; ``replaced`` lets the fields show them instead of what was typed."""
+    if replaced:
+        values["version"] = uuid4().hex
     served_workbench().store.drafts.save_all(
         form.owner,
         SUBJECT,
         {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()},
     )
+    form.refused = None
+    for name, value in values.items():
+        setattr(form, name, value)
 
 
 def chosen_sources(form: ScreeningForm, corpora: tuple[CorpusSummary, ...]) -> tuple[str, ...]:
-    """The sources of the form that are there; the first corpus where none is chosen."""
-    known = [corpus_source(each.name) for each in corpora]
-    found = tuple(each for each in form.sources if each in known or each == PUBMED)
-    return found or tuple(known[:1])
+    """Return the sources of the form that exist; the first corpus where none is chosen."""
+    existing = [corpus_source(each.name) for each in corpora]
+    chosen = tuple(each for each in form.sources if each in existing or each == PUBMED)
+    return chosen or tuple(existing[:1])
 
 
 def corpus_source(name: str) -> str:

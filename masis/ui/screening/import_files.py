@@ -13,7 +13,7 @@ from masis.datasets.readers.abstracts import read_abstracts
 from masis.errors import InputError, MasisError
 from masis.services import Workbench
 from masis.store.screening.corpora import CorpusImport
-from masis.ui.screening.form import ScreeningForm, corpus_source, keep
+from masis.ui.screening.form import ScreeningForm, corpus_source, save
 from masis.ui.shell.wording import spoken
 
 log = logging.getLogger(__name__)
@@ -38,7 +38,7 @@ class CorpusUpload:
     def __init__(self, workbench: Workbench, corpus: str, files: Sequence[NamedFile]) -> None:
         self._workbench, self.corpus, self._files = workbench, corpus.strip(), tuple(files)
         self.done: list[CorpusImport] = []
-        self.faults: list[InputError] = []
+        self.errors: list[InputError] = []
         self._records, self._at = 0, 0
         self._thread = threading.Thread(target=self._work, daemon=True, name="corpus-import")
         self._thread.start()
@@ -67,17 +67,17 @@ class CorpusUpload:
         try:
             found = read_abstracts(stream, name=name)
             kept = self._workbench.store.corpora.add_many(
-                self.corpus, found, source=name, on_batch=self._dealt_with, on_error=self.faults.append
+                self.corpus, found, source=name, on_batch=self._dealt_with, on_error=self.errors.append
             )
             self.done.append(kept)
         except InputError as error:
-            self.faults.append(error)
+            self.errors.append(error)
         except MasisError as error:
-            self.faults.append(InputError(str(error), cure="The files before it are kept."))
+            self.errors.append(InputError(str(error), cure="The files before it are stored."))
         except Exception as error:
             log.exception("A file of abstracts could not be imported")
             why = f"{name} could not be imported ({type(error).__name__})"
-            self.faults.append(InputError(why, cure="The log of the server says more."))
+            self.errors.append(InputError(why, cure="The server's log has the details."))
 
     def _dealt_with(self, records: int) -> None:
         self._records += records
@@ -102,9 +102,9 @@ def take_finished(form: ScreeningForm) -> None:
     if upload is None or not upload.over:
         return
     del st.session_state[_UNDER_WAY]
-    form.imported, form.faults = tuple(upload.done), tuple(upload.faults)
+    form.imported, form.errors = tuple(upload.done), tuple(upload.errors)
     if any(each.added or each.duplicates for each in upload.done):
-        keep(form, sources=tuple(dict.fromkeys((*form.sources, corpus_source(upload.corpus)))))
+        save(form, sources=tuple(dict.fromkeys((*form.sources, corpus_source(upload.corpus)))))
 
 
 @st.fragment(run_every=LOOK_EVERY_S)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import streamlit as st
@@ -21,14 +22,14 @@ from masis.ui.screening.form import (
     GRADERS,
     LONGEST_QUESTION,
     MEMORY,
-    MOST_FAULTS,
+    MOST_ERRORS,
     TUNABLE,
     ScreeningForm,
     chosen_sources,
     corpus_source,
     current_form,
     import_words,
-    keep,
+    save,
     settings_of,
     source_words,
     understood,
@@ -36,11 +37,12 @@ from masis.ui.screening.form import (
 )
 from masis.ui.screening.import_files import NamedFile, import_files, importing, show_import, take_finished
 from masis.ui.shell import address
+from masis.ui.shell.inputs import show_value, take_typed, typing_area
 from masis.ui.shell.served_database import command_markdown, served_workbench
-from masis.ui.shell.typing_area import typing_area
 from masis.ui.shell.wording import spoken
 
 FIRST_SHOWN = 10
+LONGEST_GRADERS = 500
 FORMATS = ["jsonl", "json", "ris", "bib", "xml", "nbib", "txt"]
 _UNDERSTOOD = registered("understood")
 _STYLE = """<style>
@@ -67,12 +69,13 @@ def show_form(workbench: Workbench) -> None:
             version=form.version,
             most=LONGEST_QUESTION,
             rows=3,
-            hint="As a review would ask it: who, what is done, what comes of it.",
+            hint="For example: population, intervention, comparison, outcome.",
             placeholder="Does velotarine lower blood pressure in adults with resistant hypertension?",
             on_text=_take_question,
         )
-        if any(each.name == CORPUS for each in corpora):
-            _demo_questions()
+        with st.container():
+            if any(each.name == CORPUS for each in corpora):
+                _demo_questions()
         _sources(form, corpora, sources)
         _settings(workbench, form)
     st.html(_STYLE)
@@ -133,7 +136,6 @@ def _first(workbench: Workbench, form: ScreeningForm, sources: tuple[str, ...]) 
 
 def _demo_questions() -> None:
     questions = {each.question: each for each in demo_questions()}
-    st.session_state["screening-demo-question"] = None
     st.selectbox(
         "A question of the demo",
         list(questions),
@@ -150,7 +152,7 @@ def _sources(form: ScreeningForm, corpora: tuple[CorpusSummary, ...], sources: t
     known = [*(corpus_source(each.name) for each in corpora), PUBMED]
     where, add = st.columns([3, 1], vertical_alignment="bottom")
     with where:
-        st.session_state["screening-sources"] = list(sources)
+        show_value("screening-sources", list(sources), _take_sources)
         st.multiselect(
             "Where to look",
             known,
@@ -161,13 +163,14 @@ def _sources(form: ScreeningForm, corpora: tuple[CorpusSummary, ...], sources: t
         )
     with add.popover("Import", icon=":material/upload_file:", width="stretch"):
         _import(form, corpora)
-    if importing():
-        show_import()
-    for line in import_words(form):
-        st.text(line)
-    if form.faults:
-        st.warning(f"{spoken(len(form.faults), 'record')} could not be taken.", icon=":material/error:")
-        st.text("\n".join(str(fault) for fault in form.faults[:MOST_FAULTS]))
+    with st.container():  # always there: the settings below stay where they are when an import begins or ends
+        if importing():
+            show_import()
+        for line in import_words(form):
+            st.text(line)
+        if form.errors:
+            st.warning(f"{spoken(len(form.errors), 'record')} could not be imported.", icon=":material/error:")
+            st.text("\n".join(str(error) for error in form.errors[:MOST_ERRORS]))
 
 
 def _import(form: ScreeningForm, corpora: tuple[CorpusSummary, ...]) -> None:
@@ -191,19 +194,20 @@ def _import(form: ScreeningForm, corpora: tuple[CorpusSummary, ...]) -> None:
 def _settings(workbench: Workbench, form: ScreeningForm) -> None:
     settings = settings_of(workbench.settings, form.settings)
     changed = sum(getattr(settings, name) != getattr(workbench.settings, name) for name in form.settings)
-    st.caption(f"{spoken(changed, 'setting')} changed" if changed else "Settings as the workbench has them")
+    st.caption(f"{spoken(changed, 'setting')} changed" if changed else "The workbench's own settings apply.")
     with st.expander("Settings", icon=":material/tune:"):  # another label would be another expander, closed again
         for column, each in zip(st.columns(len(TUNABLE), gap="medium"), TUNABLE, strict=True):
             with column, st.container(gap="xxsmall"):
                 key = f"screening-setting-{each.name}"
-                st.session_state[key] = min(max(getattr(settings, each.name), each.least), each.most)
+                value = min(max(getattr(settings, each.name), each.least), each.most)
+                show_value(key, value, partial(_set, each.name, key))
                 st.number_input(
                     each.text, each.least, each.most, step=1, key=key, on_change=_set, args=(each.name, key)
                 )
                 st.caption(each.meaning)
-        _graders(workbench, settings)
+        _graders(workbench, form, settings)
         key = f"screening-setting-{MEMORY}"
-        st.session_state[key] = settings.screening_memory
+        show_value(key, settings.screening_memory, partial(_set, MEMORY, key))
         st.toggle("Let the acceptance memory adapt what is required", key=key, on_change=_set, args=(MEMORY, key))
         st.caption(
             f"Off unless switched on, and bounded: at most {settings.screening_memory_bound:.2f} either way. Every "
@@ -211,42 +215,71 @@ def _settings(workbench: Workbench, form: ScreeningForm) -> None:
         )
 
 
-def _graders(workbench: Workbench, settings: Settings) -> None:
-    """One grader, or several whose agreement is shown."""
-    chosen = [name.strip() for name in settings.screening_graders.split(",") if name.strip()]
-    st.session_state["screening-graders"] = chosen
-    st.multiselect(
-        "Who grades",
-        list(dict.fromkeys((*offered_models(workbench.settings), *chosen))),
-        key="screening-graders",
-        accept_new_options=True,
-        on_change=_take_graders,
+def _graders(workbench: Workbench, form: ScreeningForm, settings: Settings) -> None:
+    """Choose the graders: those known from a list, others by their names; several show how far they agree."""
+    offered = offered_models(workbench.settings)
+    chosen = _names(settings.screening_graders)
+    show_value("screening-graders", [name for name in chosen if name in offered], _take_graders)
+    st.multiselect("Who grades", offered, key="screening-graders", on_change=_take_graders)
+    typing_area(
+        "Other graders",
+        key="screening-other-graders",
+        text=", ".join(name for name in chosen if name not in offered),
+        version=form.version,
+        most=LONGEST_GRADERS,
+        rows=1,
+        placeholder="PROVIDER:MODEL, PROVIDER:MODEL",
+        optional=True,
+        on_text=_take_other_graders,
     )
     st.caption(
-        "Offline means rules and measurements on this machine. A model is written as PROVIDER:MODEL; several graders "
-        "judge independently, and a written rule joins them."
+        "Offline means rules and measurements on this machine. Several graders judge independently, and a written rule "
+        "combines their grades."
     )
+
+
+def _names(listed: str) -> list[str]:
+    return [name.strip() for name in listed.split(",") if name.strip()]
 
 
 def _take_graders() -> None:
-    form = current_form(served_workbench())
-    keep(form, settings={**form.settings, GRADERS: ", ".join(st.session_state["screening-graders"])})
+    workbench = served_workbench()
+    form = current_form(workbench)
+    others = _names(settings_of(workbench.settings, form.settings).screening_graders)
+    others = [name for name in others if name not in offered_models(workbench.settings)]
+    _save_graders(form, (*st.session_state["screening-graders"], *others))
+
+
+def _take_other_graders(text: str) -> None:
+    workbench = served_workbench()
+    form = current_form(workbench)
+    offered = offered_models(workbench.settings)
+    chosen = _names(settings_of(workbench.settings, form.settings).screening_graders)
+    _save_graders(form, (*(name for name in chosen if name in offered), *_names(text)))
+
+
+def _save_graders(form: ScreeningForm, graders: tuple[str, ...]) -> None:
+    listed = ", ".join(dict.fromkeys(graders))
+    if listed != form.settings.get(GRADERS):
+        save(form, settings={**form.settings, GRADERS: listed})
 
 
 def _take_question(text: str) -> None:
     form = current_form(served_workbench())
     if text != form.question:
-        keep(form, question=text)
+        save(form, question=text)
 
 
 def _take_demo_question() -> None:
+    take_typed()
     chosen: Any = st.session_state["screening-demo-question"]
+    st.session_state["screening-demo-question"] = None
     found = next((each for each in demo_questions() if each.question == chosen), None)
     if found is not None:
         form = current_form(served_workbench())
-        form.version += 1
-        keep(
+        save(
             form,
+            replaced=True,
             question=found.question,
             sources=(corpus_source(CORPUS),),
             settings={**form.settings, "screening_retrieve": found.retrieve},
@@ -254,18 +287,22 @@ def _take_demo_question() -> None:
 
 
 def _take_sources() -> None:
-    keep(current_form(served_workbench()), sources=tuple(st.session_state["screening-sources"]))
+    workbench = served_workbench()
+    form = current_form(workbench)
+    save(form, sources=tuple(st.session_state["screening-sources"]))
+    # Where nothing is left chosen the first corpus is searched, and the field says so.
+    st.session_state["screening-sources"] = list(chosen_sources(form, workbench.store.corpora.list_all()))
 
 
 def _set(name: str, key: str) -> None:
     form = current_form(served_workbench())
-    keep(form, settings={**form.settings, name: st.session_state[key]})
+    save(form, settings={**form.settings, name: st.session_state[key]})
 
 
 def _load_demo() -> None:
     workbench = served_workbench()
     ScreeningDesk(workbench).load_demo()
-    keep(current_form(workbench), sources=(corpus_source(CORPUS),))
+    save(current_form(workbench), sources=(corpus_source(CORPUS),))
 
 
 def _import_chosen(key: str) -> None:
@@ -273,7 +310,7 @@ def _import_chosen(key: str) -> None:
     form = current_form(workbench)
     files = st.session_state.get(key) or []
     if not files:
-        form.faults = (InputError("There is no file", cure="Choose one first."),)
+        form.errors = (InputError("There is no file", cure="Choose one first."),)
         return
     import_files(
         workbench, form, st.session_state["screening-corpus-name"], [NamedFile(file.name, file) for file in files]
@@ -282,6 +319,7 @@ def _import_chosen(key: str) -> None:
 
 
 def _start() -> None:
+    take_typed()
     workbench = served_workbench()
     form = current_form(workbench)
     sources = chosen_sources(form, workbench.store.corpora.list_all())
@@ -290,7 +328,7 @@ def _start() -> None:
         return
     try:
         settings = settings_of(workbench.settings, form.settings)
-        where_it_grades(settings)  # what can't be asked is told here, with the form in sight
+        where_it_grades(settings)  # raises for a model that can't be asked, while the form is in sight
         address.put("screening", screening_jobs().start(form.question.strip(), sources, settings))
     except MasisError as error:
-        form.refused = InputError(str(error), cure="What you typed is kept.")
+        form.refused = InputError(str(error), cure="What you typed is stored.")

@@ -1,8 +1,7 @@
-"""Who sits before the page: asked once, shown in the frame, kept with every decision.
+"""The reviewer's name: asked for once, shown in the frame, recorded with every decision.
 
-The name is kept by the browser it was typed in (its local storage), so that it is not asked again after a reload or a
-restart of the server, and never follows anyone to another browser. It is a signature, not a proof: there are no
-accounts.
+The browser it was typed in stores it (local storage), so that it is not asked for again after a reload or a restart of
+the server, and never follows anyone to another browser. It is a signature, not a proof: there are no accounts.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ from masis.services import POLICY_REVIEWER, Workbench
 from masis.store.reviews.drafts import NOBODY_YET
 from masis.ui.components import registered
 from masis.ui.review.decision_form import LONGEST_NAME, clean
+from masis.ui.shell.inputs import show_value
 
 _KEY = "reviewer-name"
 _MEMORY = registered("reviewer", "way_back")
@@ -27,14 +27,14 @@ _STYLE = """<style>
 
 
 def reviewer() -> str | None:
-    """The name of the person in this session, None until it has been given."""
+    """Return the name of the person in this session, None until it is known."""
     return st.session_state.get(_KEY)
 
 
 def name_reviewer(workbench: Workbench, given: object) -> str | None:
-    """Take a name for this session; what was drafted before goes to it. Returns it as kept, None if it is no name.
+    """Set the name of this session and hand earlier drafts to it. Returns the name as set, None if it is no name.
 
-    The name under which the acceptance policy signs is nobody's.
+    The name that the acceptance policy signs with is refused.
     """
     name = " ".join(clean(given, LONGEST_NAME).split())
     if not name or name.casefold() == POLICY_REVIEWER.casefold():
@@ -45,15 +45,15 @@ def name_reviewer(workbench: Workbench, given: object) -> str | None:
 
 
 def reviewer_badge(workbench: Workbench) -> None:
-    """Who is at work, at the right of the frame, with a way to change it. Once a page, before the page itself."""
+    """Show the reviewer's name at the right of the frame, with a way to change it; once a page, before the page."""
     name = reviewer()
     with st.container(key="reviewer-badge"):  # all of it out of the flow: the page begins where it would without
         st.html(_STYLE)
         _remember(workbench)
         popover = st.popover(_escaped(name) if name else "Your name", icon=":material/person:", type="tertiary")
     with popover:
-        st.markdown("**Who decides?** The name is kept with every decision, and by this browser.")
-        st.session_state["reviewer-field"] = name or ""
+        st.markdown("**Who decides?** The name is recorded with every decision and remembered by this browser.")
+        show_value("reviewer-field", name or "")
         st.text_input(
             "Your name",
             key="reviewer-field",
@@ -68,12 +68,12 @@ def _rename(workbench: Workbench) -> None:
 
 
 def _remember(workbench: Workbench) -> None:
-    """Let the browser keep the name, or say the one it has kept."""
+    """Let the browser store the name, or take the one it has stored."""
     with st.container(key="reviewer-memory"):
-        kept = _MEMORY(
+        stored = _MEMORY(
             data={"name": reviewer() or ""}, key="reviewer-store", on_kept_change=_nothing, on_wake_change=_nothing
         ).kept
-    if isinstance(kept, str) and reviewer() is None and name_reviewer(workbench, kept):
+    if isinstance(stored, str) and reviewer() is None and name_reviewer(workbench, stored):
         st.rerun()
 
 
