@@ -32,6 +32,19 @@ def typed(page: Page, question: str, evidence: str, answer: str = "") -> None:
     page.get_by_label("Answer").blur()
 
 
+def pick(page: Page, label: str, option: str) -> None:
+    """Choose an option from a list, once it lies still: a list closes when the page scrolls."""
+    field = page.get_by_role("combobox", name=label, exact=True)
+    field.scroll_into_view_if_needed()
+    expect(field).to_be_visible()
+    before: object = None
+    while (place := field.bounding_box()) != before:
+        before = place
+        page.wait_for_timeout(100)
+    field.click(delay=40)
+    page.get_by_role("option", name=option, exact=True).click(delay=40)
+
+
 def start(page: Page) -> None:
     page.get_by_role("button", name="Start the audit").click(delay=40)
     expect(page).to_have_url(re.compile(r"job=\w+"), timeout=20_000)

@@ -98,7 +98,7 @@ def _ask(workbench: Workbench) -> None:
         st.session_state[_TESTED] = workbench.check_models()
 
 
-def health_notice(workbench: Workworkbench) -> None:
+def health_notice(workbench: Workbench) -> None:
     """Name what the last health check found wrong and link to its page, above every page.
 
     Its container is always there: without it every element of the page would move up, and what is being typed with it.

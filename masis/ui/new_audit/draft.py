@@ -126,7 +126,8 @@ def take_text(name: str, text: str) -> None:
     """Store what was typed into a field."""
     form = current_form(served_workbench())
     if text != getattr(form, name):
-        save(form, **{name: text})
+        values: dict[str, Any] = {name: text}
+        save(form, **values)
 
 
 def take_upload(name: str, key: str) -> None:
