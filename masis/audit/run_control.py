@@ -7,6 +7,7 @@ ask the budget how long they may wait, file a record of each call, and make no f
 
 from __future__ import annotations
 
+import asyncio
 import queue
 import secrets
 import threading
@@ -20,6 +21,10 @@ from masis.schema.calls import ModelCall, Step
 from masis.settings import Settings
 
 Seconds = Callable[[], float]
+
+LOOK_AGAIN_S = 0.1
+"""How often a wait in a coroutine looks whether the run was cancelled."""
+
 NoticeKind: TypeAlias = Literal["call_retried", "call_repaired", "call_finished"]
 
 
@@ -158,6 +163,13 @@ class CancelToken:
     def pause(self, seconds: float) -> bool:
         """Wait so long, or until ``cancel``; return whether to go on."""
         return not self._event.wait(seconds)
+
+    async def pause_async(self, seconds: float) -> bool:
+        """Wait as ``pause`` does, leaving the event loop free."""
+        until = time.monotonic() + seconds
+        while not self.cancelled and (left := until - time.monotonic()) > 0:
+            await asyncio.sleep(min(left, LOOK_AGAIN_S))
+        return not self.cancelled
 
 
 @dataclass

@@ -17,7 +17,8 @@ from masis.audit.run_control import RunBudget, RunControl
 from masis.errors import BadReply, MissingExtra, ProviderFailed, SettingsError
 from masis.llm import prices
 from masis.llm.client.limits import limiter
-from masis.llm.client.model import Model, Retries
+from masis.llm.client.model import Model
+from masis.llm.client.retry import RetryPolicy
 from masis.llm.client.server_capabilities import MODES_IN_WORDS, capabilities_of
 from masis.llm.endpoints import Endpoint, endpoint, model_name
 from masis.llm.providers.base import Provider, TryFailed
@@ -92,7 +93,7 @@ def asker(string: str, role: str, control: RunControl, settings: Settings) -> Mo
         provider=provider,
         limiter=limiter(reached.address, reached.concurrency),
         capabilities=capabilities_of(reached.address, named.model, provider.modes, reached.mode),
-        retries=Retries(settings.max_retries, settings.retry_base_s, settings.retry_cap_s),
+        retry=RetryPolicy(settings.max_retries, settings.retry_base_s, settings.retry_cap_s),
         price=prices.price(str(named), settings.prices),
         rescue=chosen(settings.output_validator).rescued,
         log_texts=settings.log_texts,

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from masis.llm.client.retry import retry_after
 from masis.llm.providers.base import Trouble
-from masis.llm.providers.provider_errors import from_status, refusal, retry_after, scrubbed
+from masis.llm.providers.provider_errors import from_status, refusal, scrubbed
 
 
 def openai(message: str, code: str | None = None, param: str | None = None) -> dict[str, Any]:

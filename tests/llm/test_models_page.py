@@ -7,7 +7,8 @@ from typing import get_args
 
 import pytest
 
-from masis.llm.client.model import OUTCOMES, RAW_KEPT, Retries
+from masis.llm.client.model import OUTCOMES, RAW_KEPT
+from masis.llm.client.retry import RetryPolicy
 from masis.llm.endpoints import CONCURRENCY, KNOWN
 from masis.schema.calls import CallOutcome
 from masis.schema.providers import Price, ProviderSettings
@@ -49,7 +50,7 @@ def test_every_outcome_of_a_call_stands_there() -> None:
 )
 def test_the_numbers_are_those_of_the_code() -> None:
     effort = pytest.importorskip("masis.llm.providers.anthropic").EFFORT
-    settings, retries = Settings(), Retries()
+    settings, policy = Settings(), RetryPolicy()
     for words in (
         f"`max_retries` times ({settings.max_retries})",
         f"`retry_base_s` ({settings.retry_base_s:g} s)",
@@ -63,7 +64,7 @@ def test_the_numbers_are_those_of_the_code() -> None:
         assert words in PAGE, words
     deadlines = (settings.call_deadline_s, settings.iteration_deadline_s, settings.loop_deadline_s)
     assert (settings.max_retries, *deadlines) == (2, 15, 35, 90)
-    assert (retries.most, retries.base_s, retries.cap_s) == (
+    assert (policy.retries, policy.base_s, policy.cap_s) == (
         settings.max_retries,
         settings.retry_base_s,
         settings.retry_cap_s,

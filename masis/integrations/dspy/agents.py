@@ -23,7 +23,7 @@ from masis.integrations.dspy.contracts import CriticAgentOutput, critique_of, ev
 from masis.integrations.dspy.engine import language_model
 from masis.integrations.dspy.signatures import CRITIC_PROMPT, REVISER_PROMPT, critique_task, revision_task
 from masis.llm import registry
-from masis.llm.client.model import Retries
+from masis.llm.client.retry import RetryPolicy
 from masis.llm.roles.critic import judgement
 from masis.llm.roles.prompting import load
 from masis.llm.roles.replies import CritiqueReply, RevisionReply
@@ -80,8 +80,8 @@ class Agent(dspy.Module):
     def _control(self) -> RunControl:
         return RunControl(RunBudget(call_s=self.settings.call_deadline_s))
 
-    def _retries(self) -> Retries:
-        return Retries(self.settings.max_retries, self.settings.retry_base_s, self.settings.retry_cap_s)
+    def _retry(self) -> RetryPolicy:
+        return RetryPolicy(self.settings.max_retries, self.settings.retry_base_s, self.settings.retry_cap_s)
 
     @property
     def judged_by(self) -> JudgedBy:
@@ -147,7 +147,7 @@ class CriticAgent(Agent):
         )
         try:
             lm = self.for_run(control)
-            found = await asked_async(self.critic, _of_critic(context), lm, control, self._retries(), self._about())
+            found = await asked_async(self.critic, _of_critic(context), lm, control, self._retry(), self._about())
             return self._prediction(context, judgement(read_of(found, CritiqueReply), context))
         except StepError as error:
             return self._prediction(context, _unscored(error))
@@ -159,7 +159,7 @@ class CriticAgent(Agent):
         control = control or self._control()
         try:
             lm = lm or self.for_run(control)
-            found = asked(self.critic, _of_critic(context), lm, control, self._retries(), self._about())
+            found = asked(self.critic, _of_critic(context), lm, control, self._retry(), self._about())
         except StepError as error:
             return _unscored(error)
         return judgement(read_of(found, CritiqueReply), context)
@@ -242,7 +242,7 @@ class RevisionAgent(Agent):
         control = self._control()
         try:
             lm = self.for_run(control)
-            given = await asked_async(self.revision, inputs, lm, control, self._retries(), self._about())
+            given = await asked_async(self.revision, inputs, lm, control, self._retry(), self._about())
         except BadReply as error:
             raise _as_reviser(error) from error
         return self._prediction(revision(read_of(given, RevisionReply), context, found, self.judged_by))
@@ -266,7 +266,7 @@ class RevisionAgent(Agent):
     ) -> Revision:
         try:
             lm = lm or self.for_run(control)
-            given = asked(self.revision, inputs, lm, control, self._retries(), self._about())
+            given = asked(self.revision, inputs, lm, control, self._retry(), self._about())
         except BadReply as error:
             raise _as_reviser(error) from error
         return revision(read_of(given, RevisionReply), context, found, self.judged_by)

@@ -1,13 +1,12 @@
 """A predictor asked within what a run allows: tries, deadlines and the record of the call are the run's.
 
 A model of ours (``engine.py``) keeps to all that itself. Any other ``dspy.LM`` is asked here, with DSPy's own retries
-and cache off, under the same rules as ``masis.llm.client.model``: at most ``max_retries`` more tries where that may
-help, once more for a reply that can't be read.
+and cache off, under the same policy (``masis/llm/client/retry.py``): at most ``max_retries`` more tries where that may
+help, once more for a reply that can't be read, and no wait past the deadline.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -18,99 +17,109 @@ from masis.audit.run_control import RunControl
 from masis.errors import BadReply, ProviderFailed, StepError
 from masis.integrations.dspy.engine import OurEngine
 from masis.integrations.dspy.fenced import Fenced, takes_schema
-from masis.llm.client.model import RAW_KEPT, Retries
+from masis.llm.client.model import RAW_KEPT
+from masis.llm.client.retry import Again, NoTimeToRetry, RetryCancelled, RetryPolicy
 from masis.llm.prices import cost
 from masis.llm.providers.base import Tokens
 from masis.schema.calls import CallOutcome, ModelCall
 
 
-def asked(predictor: Any, inputs: dict[str, Any], lm: Any, control: RunControl, retries: Retries, about: str) -> Any:
-    """The prediction. Raises ProviderFailed or BadReply, as ``Model.ask`` does. ``about`` names role and prompt."""
-    asking = _Asking(predictor, lm, control, retries, about)
-    while True:
-        wait_s = asking.wait_s()
-        if wait_s and not control.cancellation.pause(wait_s):
-            raise asking.over("stopped", "stopped while it waited to try again")
-        with asking.a_try() as given:
-            asking.found = predictor(**inputs, **given)
-        if asking.found is not None:
-            return asking.done()
+def asked(predictor: Any, inputs: dict[str, Any], lm: Any, control: RunControl, retry: RetryPolicy, about: str) -> Any:
+    """Return the prediction. Raises ProviderFailed or BadReply, as ``Model.ask``. ``about`` names role and prompt."""
+    asking = _Asking(predictor, lm, control, about)
+
+    def attempt() -> Any:
+        with asking.one_try() as arguments:
+            return predictor(**inputs, **arguments)
+
+    with asking.recorded():
+        return retry.run(attempt, asking.again, left_s=asking.left_s, pause=control.cancellation.pause)
 
 
 async def asked_async(
-    predictor: Any, inputs: dict[str, Any], lm: Any, control: RunControl, retries: Retries, about: str
+    predictor: Any, inputs: dict[str, Any], lm: Any, control: RunControl, retry: RetryPolicy, about: str
 ) -> Any:
-    """The same, awaited."""
-    asking = _Asking(predictor, lm, control, retries, about)
-    while True:
-        if wait_s := asking.wait_s():
-            await asyncio.sleep(wait_s)
-        with asking.a_try() as given:
-            asking.found = await predictor.acall(**inputs, **given)
-        if asking.found is not None:
-            return asking.done()
+    """Do the same, awaited."""
+    asking = _Asking(predictor, lm, control, about)
+
+    async def attempt() -> Any:
+        with asking.one_try() as arguments:
+            return await predictor.acall(**inputs, **arguments)
+
+    with asking.recorded():
+        return await retry.run_async(
+            attempt, asking.again, left_s=asking.left_s, pause=control.cancellation.pause_async
+        )
 
 
 class _Asking:
     """One question under way."""
 
-    def __init__(self, predictor: Any, lm: Any, control: RunControl, retries: Retries, about: str) -> None:
+    def __init__(self, predictor: Any, lm: Any, control: RunControl, about: str) -> None:
         self.lm = _alone(predictor.lm or lm or dspy.settings.lm)
         self.ours = isinstance(getattr(self.lm, "engine", None), OurEngine)
-        self.control, self.retries, self.about = control, retries, about
+        self.control, self.about = control, about
         # DSPy keeps the last 10,000 questions of the process; ours are on record where they belong.
-        self.kept: dict[str, Any] = {"disable_history": True} if self.ours else {}
+        self.history: dict[str, Any] = {"disable_history": True} if self.ours else {}
         self.began = control.budget.seconds()
         self.until = self.began + control.budget.left_s()
         self.tries = self.unread = 0
         self.tokens = Tokens()
         self.last: Exception | None = None
-        self.found: Any = None
 
-    def wait_s(self) -> float:
-        """Seconds to wait before the next try; none before the first and after a reply that could not be read."""
-        if self.last is None or isinstance(self.last, dspy.AdapterParseError):
-            return 0.0
-        return self.retries.wait_s(self.tries, getattr(self.last, "retry_after", None))
+    def left_s(self) -> float:
+        """Return the seconds left for all tries together."""
+        return self.until - self.control.budget.seconds()
 
     @contextmanager
-    def a_try(self) -> Iterator[dict[str, Any]]:
-        """One try; gives what to pass on with the question. What may be over next time is kept, all else raised."""
+    def one_try(self) -> Iterator[dict[str, Any]]:
+        """Count one try and what it used; yields the arguments to pass on with the question."""
         if self.control.cancellation.cancelled:
-            raise self.over("stopped", "stopped before it was asked")
-        if (left := self.until - self.control.budget.seconds()) <= 0:
-            raise self.over("out_of_time", str(self.last or "no time was left to ask"))
+            raise self._failed("stopped", "stopped before it was asked")
+        if (left := self.left_s()) <= 0:
+            raise self._failed("out_of_time", str(self.last or "no time was left to ask"))
         self.tries += 1
-        given: dict[str, Any] = {"lm": self.lm}
+        arguments: dict[str, Any] = {"lm": self.lm}
         if isinstance(getattr(self.lm, "engine", None), str):
-            given["config"] = {"timeout": max(left, 0.1)}
-        try:
-            with (
-                dspy.track_usage() as tracker,
-                dspy.context(adapter=Fenced(self.control.fence), track_usage=False, **self.kept),
-            ):
-                try:
-                    yield given
-                finally:
-                    self._spend(tracker.get_total_tokens())
-        except dspy.AdapterParseError as error:
+            arguments["config"] = {"timeout": max(left, 0.1)}
+        with (
+            dspy.track_usage() as tracker,
+            dspy.context(adapter=Fenced(self.control.fence), track_usage=False, **self.history),
+        ):
+            try:
+                yield arguments
+            finally:
+                self._spend(tracker.get_total_tokens())
+
+    def again(self, error: BaseException) -> Again | None:
+        """Return whether a failure may be over at the next try; a reply that can't be read is asked for once more."""
+        if isinstance(error, dspy.AdapterParseError):
             self.last, self.unread = error, self.unread + 1
-            if self.unread > 1 or self.tries > self.retries.most or self.ours:
-                raise self._bad(error) from error
+            return None if self.unread > 1 or self.ours else Again(at_once=True)
+        if isinstance(error, dspy.LMError) and _step_error(error) is None:
+            self.last = error
+            return Again(getattr(error, "retry_after", None)) if dspy.is_retryable_lm_error(error) else None
+        return None
+
+    @contextmanager
+    def recorded(self) -> Iterator[None]:
+        """Put the call on record, and raise the error of ours for whatever ended it."""
+        try:
+            yield
+        except dspy.AdapterParseError as error:
+            raise self._bad(error) from error
         except dspy.LMError as error:
             if (own := _step_error(error)) is not None:
                 raise own from error
-            self.last = error
-            if not dspy.is_retryable_lm_error(error) or self.tries > self.retries.most:
-                raise self.over("failed", error.message or str(error)) from error
-
-    def done(self) -> Any:
-        """It was answered: the prediction."""
+            raise self._failed("failed", error.message or str(error)) from error
+        except NoTimeToRetry as stop:
+            raise self._failed("out_of_time", f"{self.last}; {stop}") from self.last
+        except RetryCancelled:
+            raise self._failed("stopped", "stopped while it waited to try again") from self.last
         self._record("answered", "")
-        return self.found
 
-    def over(self, outcome: CallOutcome, why: str) -> ProviderFailed:
-        """No further try: the error to raise, with the call on record."""
+    def _failed(self, outcome: CallOutcome, why: str) -> ProviderFailed:
+        """Return the error to raise, with the call on record."""
         why = f"{_name(self.lm)}: {' '.join(why.split())[:300]}"
         self._record(outcome, why)
         return ProviderFailed(why)

@@ -7,7 +7,6 @@ The only place that waits for a turn, tries again, asks in another form, keeps t
 from __future__ import annotations
 
 import logging
-import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
@@ -20,6 +19,7 @@ from masis.errors import BadReply, ProviderFailed, StepError
 from masis.llm.client import schemas, shared_schema
 from masis.llm.client.limits import Limiter
 from masis.llm.client.reply_parsing import Unreadable, read, validated
+from masis.llm.client.retry import Again, NoTimeToRetry, RetryCancelled, RetryPolicy
 from masis.llm.client.server_capabilities import ServerCapabilities
 from masis.llm.prices import cost
 from masis.llm.providers.base import Call, Provider, Reply, Tokens, Trouble, TryFailed, whole_characters
@@ -49,24 +49,6 @@ OUTCOMES: dict[Trouble, CallOutcome] = {
 
 
 @dataclass(frozen=True)
-class Retries:
-    """How often a call is tried again, and how long is waited before: ``base_s``, twice that ..., at most ``cap_s``.
-
-    Half of each wait is left to ``chance`` (0..1), so that calls that failed together don't come back together.
-    """
-
-    most: int = 2
-    base_s: float = 0.5
-    cap_s: float = 8.0
-    chance: Callable[[], float] = random.random
-
-    def wait_s(self, retry: int, asked_for: float | None) -> float:
-        """Seconds before the ``retry``-th retry, counted from 1; what the server asks for, if that is longer."""
-        own = min(self.cap_s, self.base_s * 2.0 ** (retry - 1)) * (0.5 + 0.5 * self.chance())
-        return max(own, asked_for or 0.0)
-
-
-@dataclass(frozen=True)
 class Model:
     """A model string in a role, for one run. Safe to use from several threads."""
 
@@ -77,7 +59,7 @@ class Model:
     provider: Provider
     limiter: Limiter
     capabilities: ServerCapabilities
-    retries: Retries = field(default_factory=Retries)
+    retry: RetryPolicy = field(default_factory=RetryPolicy)
     price: Price | None = None
     rescue: Callable[[str, type[BaseModel]], Rescued | None] = lambda text, shape: None
     """Reads a reply that strict reading refused,
@@ -125,7 +107,7 @@ class _Asking(Generic[R]):
         self.max_tokens, self.temperature = max_tokens, temperature
         self.began = self.control.budget.seconds()
         self.until: float | None = None
-        self.tries = self.retries = 0
+        self.tries = 0
         self.tokens = Tokens()
         self.mode: ReplyMode = model.capabilities.mode
         self.answered_by: str | None = None
@@ -157,23 +139,62 @@ class _Asking(Generic[R]):
         )
 
     def _answered(self) -> R:
+        outcome: CallOutcome
         try:
-            while True:
-                call = self._next_call()
-                try:
-                    answer = self._read(self._try(call), call)
-                except TryFailed as failed:
-                    self.failed = failed
-                    self._spend(failed.answered_by, failed.tokens)
-                else:
-                    self._record("answered", "")
-                    return answer
-                self._before_next(self.failed, call)
+            answer = self.model.retry.run(
+                self._attempt,
+                self._again,
+                left_s=self._left_s,
+                pause=self.control.cancellation.pause,
+                on_retry=self._on_retry,
+            )
         except _Stop as stop:
-            why = stop.why if self.tries < 2 else f"{stop.why} (after {self.tries} tries)"
-            outcome = stop.outcome
+            outcome, why = stop.outcome, stop.why
+        except TryFailed as failed:
+            outcome, why = OUTCOMES.get(failed.trouble, "failed"), failed.message
+        except NoTimeToRetry as stop:
+            outcome, why = "out_of_time", f"{self.failed}; {stop}"
+        except RetryCancelled:
+            outcome, why = "stopped", f"stopped while it waited to try again: {self.failed}"
+        else:
+            self._record("answered", "")
+            return answer
+        why = why if self.tries < 2 else f"{why} (after {self.tries} tries)"
         self._record(outcome, why)
         raise self._error(outcome, f"{self.model.name}: {why}") from self.failed
+
+    def _attempt(self) -> R:
+        """Ask once, and again in another form while the server refuses the form: that is no retry of the same."""
+        while True:
+            call = self._next_call()
+            try:
+                return self._read(self._try(call), call)
+            except TryFailed as failed:
+                self.failed = failed
+                self._spend(failed.answered_by, failed.tokens)
+                learned = self.model.capabilities.learn(failed, call)
+                if learned is None:
+                    raise
+                if learned:
+                    self._report_retry(learned, failed.trouble, 0.0)
+
+    def _again(self, error: BaseException) -> Again | None:
+        """Return whether a failure may be over at the next try."""
+        if not isinstance(error, TryFailed):
+            return None
+        if error.trouble == "rate" and error.retry_after_s:
+            self.model.limiter.hold(error.retry_after_s)
+        if error.trouble in AGAIN:
+            return Again(error.retry_after_s)
+        if error.trouble in ONCE_MORE and not self.asked_once_more:
+            self.asked_once_more = True
+            return Again(at_once=True)
+        return None
+
+    def _on_retry(self, wait_s: float) -> None:
+        if self.failed is not None:
+            message = f"{self.failed.message}; trying again in {wait_s:.1f} s"
+            self._report_retry(message, self.failed.trouble, wait_s)
 
     def _next_call(self) -> Call:
         capabilities, correction = self.model.capabilities, ""
@@ -241,7 +262,7 @@ class _Asking(Generic[R]):
             failed = TryFailed("malformed", self.unread, raw=reply.text)
         else:
             if changed := capabilities.read_well(call.mode):
-                self._tell_again(changed, "malformed", 0.0)
+                self._report_retry(changed, "malformed", 0.0)
             return answer
         raise failed
 
@@ -271,31 +292,6 @@ class _Asking(Generic[R]):
         )
         return answer
 
-    def _before_next(self, failed: TryFailed, call: Call) -> None:
-        """Get ready for another try, or stop."""
-        learned = self.model.capabilities.learn(failed, call)
-        if learned is not None:  # asking in another form is no retry of the same
-            if learned:
-                self._tell_again(learned, failed.trouble, 0.0)
-            return
-        if failed.trouble == "rate" and failed.retry_after_s:
-            self.model.limiter.hold(failed.retry_after_s)
-        outcome = OUTCOMES.get(failed.trouble, "failed")
-        again = failed.trouble in AGAIN or (failed.trouble in ONCE_MORE and not self.asked_once_more)
-        if not again or self.retries >= self.model.retries.most:
-            raise _Stop(outcome, failed.message)
-        self.retries += 1
-        wait_s = 0.0
-        if failed.trouble in AGAIN:
-            wait_s = self.model.retries.wait_s(self.retries, failed.retry_after_s)
-        else:
-            self.asked_once_more = True
-        if wait_s >= self._left_s():
-            raise _Stop("out_of_time", f"{failed.message}; no time is left to wait {wait_s:.1f} s and try again")
-        self._tell_again(f"{failed.message}; trying again in {wait_s:.1f} s", failed.trouble, wait_s)
-        if not self.control.cancellation.pause(wait_s):
-            raise _Stop("stopped", f"stopped while it waited to try again: {failed.message}")
-
     def _may_go_on(self) -> None:
         if self.control.cancellation.cancelled:
             raise _Stop("stopped", "stopped before it was asked")
@@ -310,10 +306,16 @@ class _Asking(Generic[R]):
         self.answered_by = answered_by or self.answered_by
         self.tokens = self.tokens.plus(tokens)
 
-    def _tell_again(self, message: str, trouble: Trouble, wait_s: float) -> None:
+    def _report_retry(self, message: str, trouble: Trouble, wait_s: float) -> None:
         model = self.model
-        told = {"event": "try_failed", "role": model.role, "model": model.name, "tries": self.tries, "trouble": trouble}
-        log.warning("%s %s: try %d: %s", model.role, model.name, self.tries, trouble, extra={"fields": told})
+        fields = {
+            "event": "try_failed",
+            "role": model.role,
+            "model": model.name,
+            "tries": self.tries,
+            "trouble": trouble,
+        }
+        log.warning("%s %s: try %d: %s", model.role, model.name, self.tries, trouble, extra={"fields": fields})
         self.control.calls.emit(
             "call_retried",
             f"{model.role}: {message}",

@@ -5,13 +5,12 @@ Servers that speak one API differ in how they refuse: by status, by code, by nam
 
 from __future__ import annotations
 
-import datetime
-import email.utils
 import json
 import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from masis.llm.client.retry import retry_after
 from masis.llm.providers.base import Trouble, TryFailed
 
 LONGEST_MESSAGE = 300
@@ -119,28 +118,6 @@ def scrubbed(text: str, key: str = "") -> str:
         text = text.replace(key, "[key]")
     text = " ".join(_KEY.sub("[key]", text).split())
     return text if len(text) <= LONGEST_MESSAGE else text[: LONGEST_MESSAGE - 1] + "…"
-
-
-def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds that the server asks to wait: ``retry-after-ms``, or ``Retry-After`` as a number or a date."""
-    try:
-        if milliseconds := headers.get("retry-after-ms"):
-            return max(0.0, float(milliseconds) / 1000)
-    except ValueError:
-        pass
-    value = headers.get("retry-after")
-    if not value:
-        return None
-    try:
-        seconds = float(value)
-    except ValueError:
-        try:
-            at = email.utils.parsedate_to_datetime(value)
-        except ValueError:
-            return None
-        now = datetime.datetime.now(datetime.UTC)
-        seconds = (at if at.tzinfo else at.replace(tzinfo=datetime.UTC)).timestamp() - now.timestamp()
-    return max(0.0, seconds) if seconds == seconds and seconds < float("inf") else None
 
 
 def _trouble(status: int, said: Refusal) -> Trouble:

@@ -7,27 +7,23 @@ the query alone, so pages of one search follow each other.
 
 from __future__ import annotations
 
-import http.client
 import io
-import random
 import threading
 import time
-import urllib.error
-import urllib.parse
-import urllib.request
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
+from urllib.parse import urlsplit
 
+import httpx2
 from defusedxml import DefusedXmlException  # type: ignore[import-untyped]
 from defusedxml import ElementTree as SafeElementTree
 from pydantic import SecretStr
 
 from masis import version
 from masis.errors import InputError, RetrievalFailed, SettingsError
+from masis.llm.client.retry import Again, NoTimeToRetry, RetryCancelled, RetryPolicy, retry_after
 from masis.schema.screening import Abstract
 from masis.screening.sources.pubmed_xml import read_articles
 from masis.screening.sources.records import collapse_blanks
@@ -37,19 +33,18 @@ from masis.settings import Settings, secret
 # Asking NCBI's E-utilities over HTTP as its rules want it: identified, paced, patient.
 #
 # The rules (https://www.ncbi.nlm.nih.gov/books/NBK25497/): every request names a tool and an e-mail address; at most 3
-# requests a second, 10 with a key; who is told to wait waits. Requests are POSTs, so that a key stands in no address
-# and no log of one; redirects are not followed, since a key goes to the configured address only.
+# requests a second, 10 with a key; a client that is asked to wait waits. Requests are POSTs, so that a key stands in no
+# address and no log of one; redirects are not followed, since a key goes to the configured address only.
 
 ADDRESS = "https://eutils.ncbi.nlm.nih.gov/entrez/eutils"
 TOOL = "masis-workbench"
 
 REQUESTS_A_SECOND, REQUESTS_A_SECOND_WITH_KEY = 3, 10
 
-TRIES = 4
-"""How often a request is sent before it counts as failed; each further one waits twice as long as the one before."""
+RETRY = RetryPolicy(retries=3, base_s=2.0, cap_s=8.0)
 
-FIRST_WAIT_S, LONGEST_WAIT_S = 1.0, 60.0
-"""A server that asks for a longer wait is told to the person, who can come back later."""
+LONGEST_WAIT_S = 60.0
+"""Where the server asks for a longer wait, the person is told so and can come back later."""
 
 TIMEOUT_S, DEADLINE_S = 30.0, 120.0
 """Seconds without a byte, and seconds for a whole reply."""
@@ -101,114 +96,118 @@ def pace_for(address: str, *, with_key: bool) -> Pace:
         return _PACES.setdefault((address, a_second), Pace(a_second))
 
 
-class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    def redirect_request(self, *args: Any, **named: Any) -> None:
-        """Follow none: the reply itself becomes the error."""
+def _http_client() -> httpx2.Client:
+    """Return a client that follows no redirect and keeps no connection: a search asks a few times a second at most."""
+    return httpx2.Client(follow_redirects=False, limits=httpx2.Limits(max_keepalive_connections=0))
+
+
+class _Refused(Exception):
+    """The server answered with a status other than success."""
+
+    def __init__(self, status: int, asked_s: float | None) -> None:
+        super().__init__(str(status))
+        self.status, self.asked_s = status, asked_s
 
 
 @dataclass(frozen=True)
 class Eutils:
-    """E-utilities at an address, asked by one tool for one person."""
+    """E-utilities at an address, asked by one tool for one person. ``pause`` waits, and returns False if cancelled."""
 
     email: str
     tool: str = TOOL
     address: str = ADDRESS
     key: SecretStr | None = None
     timeout_s: float = TIMEOUT_S
-    sleep: Callable[[float], None] = time.sleep
-    jitter: Callable[[], float] = random.random
+    pause: Callable[[float], object] = time.sleep
+    retry: RetryPolicy = RETRY
     pace: Pace | None = None
-    _opener: urllib.request.OpenerDirector = field(
-        default_factory=lambda: urllib.request.build_opener(_NoRedirect), repr=False
-    )
+    _client: httpx2.Client = field(default_factory=_http_client, repr=False)
 
     def ask(self, utility: str, parameters: Mapping[str, str], read: Callable[[bytes], Read]) -> Read:
-        """What ``read`` makes of the reply of a utility such as ``esearch``.
+        """Return what ``read`` makes of the reply of a utility such as ``esearch``.
 
         Tried again where that can help; ``read`` raises Unreadable for a reply worth asking again. Raises
         RetrievalFailed saying what was asked, what came of it and what to do.
         """
         pace = self.pace or pace_for(self.address, with_key=self.key is not None)
-        failure: RetrievalFailed | None = None
-        for number in range(1, TRIES + 1):
+
+        def attempt() -> Read:
             pace.wait()
-            try:
-                return read(self._post(utility, parameters))
-            except urllib.error.HTTPError as error:
-                with error:
-                    failure = self._refused(utility, error)
-                    if error.code not in _WORTH_TRYING_AGAIN:
-                        raise failure from None
-                    asked_for = _asked_for(error.headers.get("Retry-After"))
-            except (Unreadable, http.client.HTTPException, OSError) as error:
-                failure, asked_for = self._unreached(utility, error), None
-            if number < TRIES:
-                self._wait(number, asked_for, failure)
-        raise failure or RetrievalFailed("PubMed was not asked.")
+            return read(self._post(utility, parameters))
+
+        try:
+            return self.retry.run(attempt, _again, left_s=lambda: LONGEST_WAIT_S, pause=self.pause)
+        except _Refused as refused:
+            raise self._refused(utility, refused.status) from None
+        except NoTimeToRetry as stop:
+            status = stop.__cause__.status if isinstance(stop.__cause__, _Refused) else 503
+            raise RetrievalFailed(
+                f"{self._refused(utility, status)} It asks to be left alone for {stop.wait_s:.0f} s."
+            ) from None
+        except RetryCancelled:
+            raise RetrievalFailed("The search of PubMed was stopped while it waited to try again.") from None
+        except (Unreadable, httpx2.HTTPError, OSError) as error:
+            raise self._unreached(utility, error) from error
 
     def _post(self, utility: str, parameters: Mapping[str, str]) -> bytes:
         identified = {**parameters, "tool": self.tool, "email": self.email}
         if self.key is not None:
             identified["api_key"] = self.key.get_secret_value()
-        request = urllib.request.Request(  # noqa: S310 (the scheme was looked at: checked_address)
-            f"{self.address.rstrip('/')}/{utility}.fcgi",
-            data=urllib.parse.urlencode(identified).encode(),
-            headers={"User-Agent": f"{self.tool}/{version.APP}", "Accept": "application/xml"},
-        )
-        begun = time.monotonic()
-        received = bytearray()
-        with self._opener.open(request, timeout=self.timeout_s) as reply:
-            while part := reply.read(65536):
-                received += part
-                if len(received) > MOST_BYTES:
-                    raise Unreadable(f"more than {MOST_BYTES // 2**20} MiB came")
-                if time.monotonic() - begun > DEADLINE_S:
-                    raise Unreadable(f"it was not complete after {DEADLINE_S:g} s")
-            if reply.length:
-                raise Unreadable(f"it broke off with {reply.length} bytes to come")
-        return bytes(received)
+        # Not compressed, so that the limit of size holds for what is read and for what is unpacked alike.
+        headers = {
+            "User-Agent": f"{self.tool}/{version.APP}",
+            "Accept": "application/xml",
+            "Accept-Encoding": "identity",
+        }
+        url = f"{self.address.rstrip('/')}/{utility}.fcgi"
+        with self._client.stream("POST", url, data=identified, headers=headers, timeout=self.timeout_s) as reply:
+            if not reply.is_success:
+                raise _Refused(reply.status_code, retry_after(reply.headers))
+            return _body_of(reply)
 
-    def _wait(self, number: int, asked_for: float | None, failure: RetrievalFailed) -> None:
-        if asked_for is not None and asked_for > LONGEST_WAIT_S:
-            raise RetrievalFailed(f"{failure} It asks to be left alone for {asked_for:.0f} s.") from failure
-        backoff = FIRST_WAIT_S * 2 ** (number - 1) * (1 + self.jitter() / 2)
-        self.sleep(backoff if asked_for is None else max(asked_for, 0.0))
-
-    def _refused(self, utility: str, error: urllib.error.HTTPError) -> RetrievalFailed:
-        """What a status means. The body is not shown: it may repeat the key."""
-        if error.code == 429:
+    def _refused(self, utility: str, status: int) -> RetrievalFailed:
+        """Return what a status means. The body is not shown: it may repeat the key."""
+        if status == 429:
             cure = "Too many requests came from here: wait a minute" + (
                 "." if self.key else ", or set NCBI_API_KEY, which allows ten a second."
             )
-        elif error.code in (400, 401, 403) and self.key is not None:
+        elif status in (400, 401, 403) and self.key is not None:
             cure = "Check NCBI_API_KEY: it may be wrong or withdrawn."
-        elif error.code >= 500:
+        elif status >= 500:
             cure = "The service is in trouble: try again later, or search a local corpus."
         else:
             cure = "Check screening_pubmed_address."
-        return RetrievalFailed(f"PubMed ({self.address}, {utility}) answered {error.code}. {cure}")
+        return RetrievalFailed(f"PubMed ({self.address}, {utility}) answered {status}. {cure}")
 
     def _unreached(self, utility: str, error: Exception) -> RetrievalFailed:
         if isinstance(error, Unreadable):
             return RetrievalFailed(f"PubMed ({self.address}, {utility}) sent a reply that can't be read: {error}.")
-        reason = getattr(error, "reason", None) or error
-        said = f"{type(reason).__name__}: {reason}" if isinstance(reason, BaseException) else str(reason)
+        reason = f"{type(error).__name__}: {error}"
         cure = "Check the network, or search a local corpus."
-        return RetrievalFailed(f"PubMed ({self.address}, {utility}) can't be reached ({said[:200]}). {cure}")
+        return RetrievalFailed(f"PubMed ({self.address}, {utility}) can't be reached ({reason[:200]}). {cure}")
 
 
-def _asked_for(retry_after: str | None) -> float | None:
-    """Seconds to wait as a ``Retry-After`` header asks, in seconds or as a date; None where it says neither."""
-    if retry_after is None:
-        return None
-    said = retry_after.strip()[:40]
-    if said.isascii() and said.isdigit():
-        return float(said)
+def _again(error: BaseException) -> Again | None:
+    """Return whether asking once more may help."""
+    if isinstance(error, _Refused):
+        return Again(error.asked_s) if error.status in _WORTH_TRYING_AGAIN else None
+    return Again() if isinstance(error, (Unreadable, httpx2.HTTPError, OSError)) else None
+
+
+def _body_of(reply: httpx2.Response) -> bytes:
+    """Return the whole reply, within its size and its time. Raises Unreadable."""
+    started = time.monotonic()
+    received = bytearray()
     try:
-        until = parsedate_to_datetime(said)
-    except ValueError:
-        return None
-    return (until.astimezone(UTC) - datetime.now(UTC)).total_seconds()
+        for part in reply.iter_bytes():
+            received += part
+            if len(received) > MOST_BYTES:
+                raise Unreadable(f"more than {MOST_BYTES // 2**20} MiB came")
+            if time.monotonic() - started > DEADLINE_S:
+                raise Unreadable(f"it was not complete after {DEADLINE_S:g} s")
+    except httpx2.RemoteProtocolError as error:
+        raise Unreadable("it broke off before its end") from error
+    return bytes(received)
 
 
 FEWEST = 20
@@ -299,7 +298,7 @@ def pubmed_of(settings: Settings) -> PubMed:
 
 def checked_address(address: str) -> str:
     """The address without a slash at its end. Raises SettingsError where it is neither https nor this machine."""
-    parts = urllib.parse.urlsplit(address.strip())
+    parts = urlsplit(address.strip())
     if parts.scheme != "https" and not (parts.scheme == "http" and parts.hostname in _LOCAL):
         raise SettingsError(f"screening_pubmed_address is {address[:100]!r}, must begin with https://.")
     if not parts.hostname or parts.query or parts.fragment or parts.username:
