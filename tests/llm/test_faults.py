@@ -137,7 +137,7 @@ def test_what_looks_like_a_key_is_taken_out_of_a_servers_words() -> None:
         ({}, None),
     ],
 )
-def test_what_is_asked_to_wait(headers: dict[str, str], seconds: float | None) -> None:
+def test_what_a_server_asks_to_wait_is_read(headers: dict[str, str], seconds: float | None) -> None:
     assert retry_after(headers) == seconds
 
 
