@@ -29,6 +29,13 @@ FLAGS = [
     "--disable-sync",
 ]
 """What Chromium is started with: it runs in containers, and asks nobody anything by itself."""
+REST_MS = 250
+RESTS = """([idle, rest]) => {
+  if (!document.querySelector(idle)) window.idleSince = undefined
+  else window.idleSince ??= performance.now()
+  return performance.now() - window.idleSince >= rest
+}"""
+"""Whether the script of the page has been idle for so long: NaN, and so false, while it runs."""
 
 
 def installed_browser() -> str | None:
@@ -48,9 +55,8 @@ def installed_browser() -> str | None:
 
 def settle(page: Page) -> None:
     """Wait until the script of the page has run to its end, and has not begun again a moment later."""
-    page.wait_for_selector(IDLE, timeout=60_000)
-    page.wait_for_timeout(250)
-    page.wait_for_selector(IDLE, timeout=60_000)
+    page.evaluate("() => { delete window.idleSince }")
+    page.wait_for_function(RESTS, arg=[IDLE, REST_MS], polling=50, timeout=60_000)
 
 
 def main() -> None:

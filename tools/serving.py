@@ -16,6 +16,8 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
 START_SECONDS = 60
+LISTENING = "0A"
+"""The state of a socket in /proc/net/tcp."""
 
 
 class Served(NamedTuple):
@@ -77,13 +79,31 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+def listens(pid: int, port: int) -> bool:
+    """Whether it is this process that listens on a port of 127.0.0.1; taken for granted where there is no /proc."""
+    tables = Path("/proc/net/tcp")
+    if not tables.exists():
+        return True
+    rows = (line.split() for line in tables.read_text(encoding="ascii").splitlines()[1:])
+    sockets = {
+        f"socket:[{row[9]}]" for row in rows if row[3] == LISTENING and int(row[1].rpartition(":")[2], 16) == port
+    }
+    try:
+        return any(os.readlink(file) in sockets for file in Path(f"/proc/{pid}/fd").iterdir())
+    except OSError:  # it has just ended, or closed a file
+        return False
+
+
 def wait_for(base: str, process: subprocess.Popen[str], log: str | Path) -> None:
-    """Wait until the server answers. Raises RuntimeError with its output if it does not come up."""
+    """Wait until this very server answers, not another on its port. Raises RuntimeError if it does not come up."""
     deadline = time.monotonic() + START_SECONDS
+    port = int(base.rpartition(":")[2])
     while time.monotonic() < deadline and process.poll() is None:
         try:
             with urllib.request.urlopen(f"{base}/_stcore/health", timeout=1):
-                return
+                if listens(process.pid, port):
+                    return
         except (urllib.error.URLError, OSError):
-            time.sleep(0.1)
+            pass
+        time.sleep(0.1)
     raise RuntimeError(f"the server did not start:\n{Path(log).read_text(encoding='utf-8')[-4000:]}")

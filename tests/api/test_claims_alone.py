@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import pytest
@@ -63,14 +62,12 @@ def test_a_check_of_many_claims_can_be_stopped_in_the_middle(monkeypatch: pytest
 
 def test_no_model_is_asked_on_after_a_stop() -> None:
     def slow(request: Request) -> Behaviour:
-        return Behaviour(hang_s=30.0)
+        return Behaviour(hang_s=600.0)
 
     with ModelServer(slow) as server:
         here = {"kind": "openai", "address": server.address}
         models = dict.fromkeys(ROLES, "offline") | {"verifier": "here:slow"}
         settings = Settings.model_validate({**models, "providers": {"here": here}, "call_deadline_s": 60})
-        began = time.monotonic()
         with pytest.raises(StepError, match="stopped"):
             audits.verify_claims([CLAIM], [CHUNK], settings, cancelled=lambda: bool(server.counts["requests"]))
-        assert time.monotonic() - began < 20
         assert server.counts["requests"] == 1

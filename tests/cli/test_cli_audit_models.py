@@ -6,7 +6,6 @@ import json
 import logging
 import os
 import signal
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from masis.services import Workbench
 from tests.cli.running import Masis, case, lines, start
 from tests.served_replies import Behaviour, Request, faulty
 from tests.serving_models import ModelServer
+from tests.waiting import until
 
 KEY = "sk-loopback-0123456789abcdef"
 
@@ -164,11 +164,8 @@ def test_a_kill_in_the_middle_and_the_same_command_again_audit_no_case_twice(
     with ModelServer(issues="none", latency_ms=30, keep=False) as server:
         configure(tmp_path, monkeypatch, server)
         first = start(*arguments)
-        deadline = time.monotonic() + 120
-        while not database.exists() or states_done(database) < 5:
-            assert first.poll() is None, first.communicate()
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
+        until(lambda: first.poll() is not None or (database.exists() and states_done(database) >= 5), "five audits")
+        assert first.poll() is None, first.communicate()
         first.send_signal(signal.SIGKILL)
         first.communicate(timeout=60)
         assert 0 < states_done(database) < number
@@ -198,14 +195,13 @@ def test_ctrl_c_twice_drops_what_is_under_way_and_it_is_taken_up_later(
     with ModelServer(hanging, issues="none") as server:
         configure(tmp_path, monkeypatch, server)
         process = start("audit", file, "--db", database, "--model", "here:m", "--concurrency", "2")
-        deadline = time.monotonic() + 60
-        while not any(request.schema_name == "critique_reply" for request in list(server.requests)):
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
+        until(lambda: any(each.schema_name == "critique_reply" for each in list(server.requests)), "a critic is asked")
         process.send_signal(signal.SIGINT)
-        time.sleep(0.5)
+        assert process.stderr is not None
+        told = iter(process.stderr.readline, "")
+        assert any("Stopping" in line for line in told), "the first Ctrl-C was not taken"
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=30)
+        process.communicate(timeout=60)
         assert process.returncode != 0
     with ModelServer(issues="none") as server:
         configure(tmp_path, monkeypatch, server)

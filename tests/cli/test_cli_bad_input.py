@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -155,8 +154,6 @@ def test_a_sentence_of_100_000_characters_and_10_000_chunks_are_audited(masis: M
             case("chunks", answer="Bridge 7 is 7 metres long [7]. Bridge 8 is 9 metres long [8].", evidence=chunks),
         )
     )
-    begun = time.process_time()
     result = masis("audit", file, "--db", tmp_path / "new.db")
     assert result.exit_code == 0, result.stderr
     assert "6 cases audited" in result.stderr
-    assert time.process_time() - begun < 60

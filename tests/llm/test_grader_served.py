@@ -12,6 +12,7 @@ from masis.schema.screening import Screening
 from masis.settings import Settings
 from tests.served_replies import Behaviour, Request
 from tests.serving_models import ModelServer, says, status
+from tests.waiting import until_async
 
 QUESTION = "Does aspirin relieve acute migraine in adults?"
 TEXT = (
@@ -126,8 +127,7 @@ def test_a_cancelled_coroutine_makes_no_further_call() -> None:
     async def cut_short(server: ModelServer) -> None:
         many = [{**ABSTRACTS[0], "id": str(i), "title": f"{ABSTRACTS[0]['title']} {i}"} for i in range(60)]
         task = asyncio.create_task(masis.screen_abstracts_async(QUESTION, many, settings(server)))
-        while not server.requests:
-            await asyncio.sleep(0.01)
+        await until_async(lambda: server.requests, "a first call")
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task

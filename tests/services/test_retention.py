@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import logging
 import threading
-import time
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -17,6 +16,7 @@ from masis.schema.case import Case
 from masis.services import Workbench
 from masis.services.retention import BY_ITSELF, ByItself, purge, rule_of
 from masis.settings import Settings
+from tests.waiting import PATIENCE_S, until
 
 CASE = Case.model_validate(
     {
@@ -87,15 +87,14 @@ def test_by_itself_only_a_small_file_is_written_anew_since_others_wait_meanwhile
     working = ByItself(bench, every=timedelta(days=1))
     working._thread.start()
     wait_for(bench, 1)
-    assert asked.wait(5 if shrinks else 0.5) is shrinks
+    if shrinks:
+        assert asked.wait(PATIENCE_S)
     working.end()
+    assert asked.is_set() is shrinks
 
 
 def wait_for(bench: Workbench, purges: int) -> None:
-    until = time.monotonic() + 20
-    while len(bench.store.purges.history()) < purges:
-        assert time.monotonic() < until, "nothing was removed"
-        time.sleep(0.02)
+    until(lambda: len(bench.store.purges.history()) >= purges, "something is removed")
 
 
 def test_a_stop_between_batches_leaves_the_file_as_large_as_it_is(bench: Workbench) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import random
-import time
 from typing import Any
 
 import pytest
@@ -201,9 +200,7 @@ def test_whatever_is_typed_searches_and_never_breaks(filled: Store, text: str) -
      "日本"],
 )  # fmt: skip
 def test_the_syntax_of_search_is_only_text(filled: Store, text: str) -> None:
-    began = time.perf_counter()
     assert filled.cases.search(CaseFilter(text=text)).total in (0, 5)
-    assert time.perf_counter() - began < 1
     assert filled.cases.count() == 5
 
 

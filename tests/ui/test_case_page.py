@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -99,14 +98,6 @@ def test_a_comparison_of_an_iteration_with_itself_becomes_one_with_its_neighbour
 ) -> None:
     assert "Show marks" in labels(page(against=against))
     assert "Show marks" in labels(page(iteration="2", against=against))
-
-
-def test_opening_a_case_takes_little_server_time(workbench: Workbench) -> None:
-    app = page()
-    began = time.process_time()
-    for _ in range(5):
-        app.run()
-    assert (time.process_time() - began) / 5 < 0.15
 
 
 def test_the_desk_without_a_case_leads_to_the_first_that_waits(workbench: Workbench) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -18,6 +17,7 @@ from masis.ui.admin import health_page, health_reports
 from masis.ui.admin.health_reports import HealthReports, look_at
 from masis.ui.shell.serve import health_routes
 from tests.ui.conftest import OpenPage, texts
+from tests.waiting import PATIENCE_S, joined, until
 
 SOUND = HealthReport((HealthItem("database", True, "m.db"),))
 BROKEN = HealthReport((HealthItem("decision log", False, "entry 3 was altered", "See `masis verify-log`."),))
@@ -155,20 +155,20 @@ def test_polling_costs_one_look_in_five_seconds_and_a_twentieth_of_the_time_at_m
 
 
 def test_who_asks_while_somebody_looks_waits_for_that_report() -> None:
-    begun, counted = threading.Event(), []
+    let_go, counted = threading.Event(), []
 
     def look(database: Path) -> HealthReport:
         counted.append(1)
-        begun.set()
-        time.sleep(0.2)
+        assert let_go.wait(PATIENCE_S)
         return SOUND
 
     reports = HealthReports(look, lambda: Path("m.db"))
     threads = [threading.Thread(target=reports.current) for _ in range(5)]
     for thread in threads:
         thread.start()
-    for thread in threads:
-        thread.join()
+    until(lambda: counted, "one of them looks")
+    let_go.set()
+    joined(threads)
     assert len(counted) == 1
 
 

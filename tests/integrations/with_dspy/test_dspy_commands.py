@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -22,6 +21,7 @@ from masis.schema.review import Decision
 from masis.services import Workbench
 from masis.settings import Settings
 from tests.serving_models import ModelServer
+from tests.waiting import until
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -141,9 +141,7 @@ def test_ctrl_c_stops_it_and_keeps_nothing(learner: ModelServer, tmp_path: Path)
     learner.latency_s = 0.5
     command = [sys.executable, "-m", "masis.cli", *OPTIMIZE, "--programs", "programs"]
     running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ | {"PYTHONPATH": str(ROOT)})
-    until = time.monotonic() + 120
-    while len(learner.requests) < 14 and time.monotonic() < until:
-        time.sleep(0.05)
+    until(lambda: len(learner.requests) >= 14 or running.poll() is not None, "the optimiser is at work")
     running.send_signal(signal.SIGINT)
     _, said = running.communicate(timeout=60)
     assert running.returncode == 130, said

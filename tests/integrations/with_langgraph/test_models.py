@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from typing import Any
 
 import pytest
@@ -15,6 +14,7 @@ from tests.integrations.with_langgraph.graphs import RIGHT, WRONG, asked, audite
 from tests.llm.test_faults_by_step import settings_for
 from tests.served_replies import Behaviour, Request, says, sensible, status
 from tests.serving_models import ModelServer
+from tests.waiting import until_async
 
 
 def settings_at(server: ModelServer, **changes: Any) -> Settings:
@@ -80,8 +80,7 @@ def test_a_failure_names_no_key_and_no_text_of_ours() -> None:
 def test_a_cancelled_graph_asks_no_further_question() -> None:
     async def cancelled(server: ModelServer) -> int:
         task = asyncio.create_task(critic_node(settings_at(server)).ainvoke(asked(RIGHT)))
-        while not server.requests:
-            await asyncio.sleep(0.01)
+        await until_async(lambda: server.requests, "a first call")
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
@@ -103,8 +102,7 @@ def test_a_cancelled_screening_asks_no_further_question() -> None:
     async def cancelled(server: ModelServer) -> int:
         node = evidence_critic_node(settings_at(server, screening_graders="here:judge-1"))
         task = asyncio.create_task(node.ainvoke({"user_query": question, "abstracts": abstracts}))
-        while not server.requests:
-            await asyncio.sleep(0.01)
+        await until_async(lambda: server.requests, "a first call")
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
@@ -123,12 +121,9 @@ def test_models_of_several_threads_are_asked_side_by_side() -> None:
         return await asyncio.gather(*(node.ainvoke(asked(RIGHT)) for _ in range(6)))
 
     with ModelServer(latency_ms=150, issues="none") as server:
-        began = time.perf_counter()
         updates = asyncio.run(at_once(settings_at(server)))
-        took = time.perf_counter() - began
         assert server.most_at_once >= 6
     assert len(updates) == 6
-    assert took < 6 * 0.15 * 3  # six threads one after the other would wait at least that long
 
 
 def test_the_judge_is_told_what_the_critic_found() -> None:

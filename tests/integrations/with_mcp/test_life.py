@@ -8,7 +8,6 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -92,7 +91,7 @@ def test_an_audit_that_is_cancelled_makes_no_further_call_and_goes_on_when_asked
 def test_a_long_audit_keeps_no_other_call_waiting(transport: str, database: Path, models: Models) -> None:
     with Door(transport, database, "--model", "here:m", "--concurrency", "1", **models.environment) as door:
 
-        async def meanwhile(client: Client) -> list[float]:
+        async def meanwhile(client: Client) -> None:
             calls = [
                 asyncio.ensure_future(client.call_tool("run_audit", {"caseId": "bridge"})),
                 asyncio.ensure_future(
@@ -100,22 +99,18 @@ def test_a_long_audit_keeps_no_other_call_waiting(transport: str, database: Path
                 ),
             ]
             await asyncio.to_thread(eventually, lambda: models.asked_for(SLOW) > 0)
-            times = []
             for tool, arguments in (
                 ("list_queue", {}),
                 ("get_case", {"caseId": "bridge"}),
                 ("audit_citations", {"answer": BRIDGE["answer"], "sourceIds": ["bridge/1"]}),
             ):
-                began = time.monotonic()
                 found(await client.call_tool(tool, arguments))
-                times.append(time.monotonic() - began)
             assert not any(call.done() for call in calls)
             assert models.asked_for(SLOW) == 1, "one audit at a time, as --concurrency says; the other waits"
             for call in calls:
                 call.cancel()
-            return times
 
-        assert max(door.use(meanwhile)) < 5.0
+        door.use(meanwhile)
 
 
 def test_an_audit_of_the_same_case_asked_for_twice_at_once_is_made_once(database: Path, models: Models) -> None:
@@ -231,14 +226,12 @@ def test_a_server_that_ends_in_the_middle_of_an_audit_leaves_it_to_be_taken_up(
     process.stdin.write(HELLO + line("tools/call", 2, name="run_audit", arguments={"caseId": "bridge"}))
     process.stdin.flush()
     assert eventually(lambda: models.asked_for(SLOW) > 0)
-    began = time.monotonic()
     if how == "the end of input":
         process.stdin.close()
         process.stdin = None
     else:
         process.send_signal(getattr(signal, how))
     _, log = process.communicate(timeout=30)
-    assert time.monotonic() - began < 10
     assert process.returncode == (0 if how == "the end of input" else 130), log
     assert "Traceback" not in log
     (run,) = Workbench.open(database).store.runs.for_case("bridge")
