@@ -37,6 +37,7 @@ from masis.schema.run import (
     Run,
 )
 from masis.services import (
+    ANONYMOUS,
     Workbench,
     demo_cases,
 )
@@ -99,13 +100,13 @@ def measure(cases: list[Case], address: str, concurrency: int, latency_s: float)
     settings = with_concurrency(Settings.model_validate({**models, "providers": {"here": table}}), concurrency)
     with tempfile.TemporaryDirectory() as folder:
         bench = Workbench.open(Path(folder) / "batch.db", settings)
-        bench.import_cases(cases)
+        bench.cases.add(ANONYMOUS, cases)
         probe(settings)
         jobs = (Job(number, 0, case, True) for number, case in enumerate(cases))
         wall, own = time.perf_counter(), time.process_time()
         done = audit_in_threads(
             jobs,
-            lambda case, cancelled: bench.audit(case, cancelled=cancelled),
+            lambda case, cancelled: bench.audits.audit(ANONYMOUS, case, cancelled=cancelled),
             concurrency=concurrency,
             stopping=lambda: False,
         )

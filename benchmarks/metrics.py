@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.store import a_run as an_audited_run
 from benchmarks.store import cases
-from masis.services.metrics import report
+from masis.services.metrics import MetricsService
 from masis.store import MeasureFilter, Pick, Store
 from masis.store.core.connections import open_database
 from masis.ui.metrics.view import view
@@ -121,9 +121,17 @@ def main() -> int:
             all_runs, month = MeasureFilter(), MeasureFilter(since=(NOW - timedelta(days=30)).date().isoformat())
             print(f"{given.runs:,} runs{'':<36} {'clock ms':>9} {'own ms':>9}")
             met = [
-                timed("the page, all runs, by week", lambda: view(report(store, all_runs, "week"), {}), 2500),
-                timed("the page, all runs, by day", lambda: view(report(store, all_runs, "day"), {}), 2500),
-                timed("the page, the last thirty days", lambda: view(report(store, month, "day"), {}), 500),
+                timed(
+                    "the page, all runs, by week",
+                    lambda: view(MetricsService(store).report(all_runs, "week"), {}),
+                    2500,
+                ),
+                timed(
+                    "the page, all runs, by day", lambda: view(MetricsService(store).report(all_runs, "day"), {}), 2500
+                ),
+                timed(
+                    "the page, the last thirty days", lambda: view(MetricsService(store).report(month, "day"), {}), 500
+                ),
                 timed("rates by week alone", lambda: store.measures.by_period(all_runs, "week")),
                 timed("one distribution of a run", lambda: store.measures.distribution(all_runs, "loop_ms")),
                 timed(

@@ -38,7 +38,7 @@ from masis.llm.providers.base import (
 )
 from masis.llm.roles import verifier
 from masis.schema.calls import ReplyMode
-from masis.services import Workbench
+from masis.services import ANONYMOUS, Workbench
 from masis.settings import (
     ROLES,
     Settings,
@@ -106,11 +106,11 @@ def main() -> None:
     each = []
     with tempfile.TemporaryDirectory() as folder:
         bench = Workbench.open(Path(folder) / "overhead.db", settings)
-        bench.import_cases(cases)
-        bench.audit(cases[0])
+        bench.cases.add(ANONYMOUS, cases)
+        bench.audits.audit(ANONYMOUS, cases[0])
         for case in cases[1:]:
             own, provider = time.process_time(), instant.cpu_s
-            run = bench.audit(case)
+            run = bench.audits.audit(ANONYMOUS, case)
             spent = time.process_time() - own - (instant.cpu_s - provider)
             each.append(spent * 1000 / max(1, run.total_iterations))
     worst = sorted(each)[int(len(each) * 0.95)]

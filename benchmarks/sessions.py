@@ -26,7 +26,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from masis.schema.case import Case
-from masis.services import Workbench, demo_cases
+from masis.services import ANONYMOUS, Workbench, demo_cases
 from masis.store import CaseFilter, Store
 from tools.serving import Served, serving
 from tools.session import Answer, Session
@@ -41,12 +41,12 @@ LARGE = 3_000
 def prepared(path: Path) -> list[str]:
     """The demo, audited, and large cases to audit meanwhile; returns the ids of the audited ones."""
     bench = Workbench.open(path)
-    bench.load_demo()
+    bench.cases.add_demo(ANONYMOUS)
     for case in demo_cases():
-        if bench.needs_audit(case):
-            bench.audit(case)
-    bench.import_cases(large(number) for number in range(AUDITS * 40))
-    found = bench.find_cases(CaseFilter(states=("needs_review", "accepted"), size=1000)).rows
+        if bench.audits.needed(case):
+            bench.audits.audit(ANONYMOUS, case)
+    bench.cases.add(ANONYMOUS, (large(number) for number in range(AUDITS * 40)))
+    found = bench.cases.find(CaseFilter(states=("needs_review", "accepted"), size=1000)).rows
     bench.store.close()
     return [row.id for row in found]
 

@@ -21,12 +21,12 @@ from playwright.sync_api import Page, sync_playwright
 
 from masis.schema.case import Case
 from masis.schema.review import Decision
-from masis.screening.demo import CORPUS, demo_abstracts, demo_questions
-from masis.services import Workbench, demo_cases
-from masis.services.screening import ScreeningDesk
+from masis.screening.demo import CORPUS, demo_questions
+from masis.services import Actor, Workbench, demo_cases
 from tools.browser import FLAGS, installed_browser, settle
 from tools.serving import serving
 
+ADA = Actor(name="Ada Lind")
 WIDTHS = (1440, 900)
 SCHEMES = ("light", "dark")
 HEIGHT = 960
@@ -46,18 +46,19 @@ def prepared(path: Path) -> list[Shot]:
     """Make the database that the pages are shown with; returns the pages, every kind of them."""
     workbench = Workbench.open(path)
     cases = {case.id: case for case in demo_cases()}
-    workbench.import_cases(cases.values())
+    workbench.cases.add(ADA, cases.values())
     for case_id in NOT_AUDITED:
         cases.pop(case_id)
-    runs = {case.id: workbench.audit(case).id for case in cases.values()}
+    runs = {case.id: workbench.audits.audit(ADA, case).id for case in cases.values()}
     strict = workbench.settings.model_copy(update={"strictness": "strict", "max_iterations": 1})
-    second = workbench.audit(cases[SHOWN], settings=strict).id
+    second = workbench.audits.audit(ADA, cases[SHOWN], settings=strict).id
     for decision in _decisions(workbench, list(cases.values()), runs):
-        workbench.decide(decision)
+        workbench.reviews.submit(Actor(name=decision.reviewer), decision)
     _screenings(workbench)
-    undone = next(iter(cases))
-    workbench.undo(undone, "Ada Lind")
-    workbench.store.close()
+    undone = workbench.reviews.current(next(iter(cases)))
+    assert undone is not None
+    workbench.reviews.undo(ADA, undone.id)
+    workbench.close()
     return [*pages(runs[SHOWN], second), Shot("new-watched", f"/new?job={runs[SHOWN]}&case={SHOWN}")]
 
 
@@ -91,12 +92,13 @@ def pages(first: str, second: str) -> list[Shot]:
 
 def _screenings(workbench: Workbench) -> None:
     """The demo questions screened, one of them with a person's word."""
-    workbench.store.corpora.add_many(CORPUS, demo_abstracts(), source="demo")
-    desk = ScreeningDesk(workbench)
+    workbench.corpora.add_demo(ADA)
     for asked in demo_questions():
         settings = workbench.settings.model_copy(update={"screening_retrieve": asked.retrieve})
-        desk.screen(asked.question, (f"corpus:{CORPUS}",), settings=settings, screening_id=asked.id)
-    desk.override("hf", "hf-14", "relevance_score", 0.95, reason="Calls are what we ask about.", reviewer="Ada Lind")
+        workbench.screenings.screen(
+            ADA, asked.question, (f"corpus:{CORPUS}",), settings=settings, screening_id=asked.id
+        )
+    workbench.screenings.override(ADA, "hf", "hf-14", "relevance_score", 0.95, reason="Calls are what we ask about.")
 
 
 def _decisions(workbench: Workbench, cases: list[Case], runs: dict[str, str]) -> Iterator[Decision]:

@@ -16,7 +16,7 @@ from masis.cli.check_models import check_named
 from masis.cli.group import INTERRUPTED, JobFailed
 from masis.cli.interrupt import Interruption
 from masis.cli.log import log_option, measured
-from masis.cli.options import STDIO, chosen, database_option, input_argument, out_option, settings_options
+from masis.cli.options import STDIO, chosen, database_option, input_argument, operator, out_option, settings_options
 from masis.cli.output import Complaints, Progress, say
 from masis.cli.spending import Spending
 from masis.cli.summary import Tally, incomplete
@@ -196,7 +196,7 @@ class _AuditJob:
                 continue
             read += 1
             self._point_out_misnamed_answer(line)
-            report = self.workbench.import_cases([line.found])
+            report = self.workbench.cases.add(operator(), [line.found])
             if report.conflicts:
                 self.complaints.add_all(f"{self.cases}, line {line.number}: {error}" for error in report.conflicts)
                 continue
@@ -206,11 +206,11 @@ class _AuditJob:
             yield Job(line.number, line.end, line.found, wanted)
 
     def _wanted(self, case: Case) -> bool:
-        if self.again or self.workbench.needs_audit(case, self.settings):
+        if self.again or self.workbench.audits.needed(case, self.settings):
             return True
         if not self.retry_errors:
             return False
-        run = self.workbench.finished_run(case, self.settings)
+        run = self.workbench.audits.finished(case, self.settings)
         return run is not None and incomplete(run)
 
     def _readable(self, lines: Iterator[CaseLine]) -> Iterator[CaseLine]:
@@ -230,7 +230,7 @@ class _AuditJob:
             yield Done(job, guarded_audit(partial(self._audit_here, job.case)) if job.wanted else None)
 
     def _audit_here(self, case: Case, cancelled: Callable[[], bool] | None = None) -> Run:
-        return self.workbench.audit(case, settings=self.settings, cancelled=cancelled)
+        return self.workbench.audits.audit(operator(), case, settings=self.settings, cancelled=cancelled)
 
     def _take(self, done: Done, write: BinaryIO | None, show_traces: bool) -> None:
         outcome = done.outcome
@@ -248,13 +248,13 @@ class _AuditJob:
             else:
                 self.tally.count(outcome)
                 self.spending.ended(outcome.usage)
-            if write is not None and (run := outcome or self.workbench.finished_run(done.job.case, self.settings)):
+            if write is not None and (run := outcome or self.workbench.audits.finished(done.job.case, self.settings)):
                 write_run(run, write)
         self.progress.move(done.job.end, self.tally.note())
 
     def _stored(self, job: Job, run: Run) -> Run | Failed:
         try:
-            self.workbench.store_run(job.case, run)
+            self.workbench.audits.store_run(operator(), run)
         except MasisError as error:
             return Failed(str(error))
         return run

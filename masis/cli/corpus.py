@@ -9,14 +9,15 @@ from pathlib import Path
 import click
 
 from masis.cli.group import JobFailed
-from masis.cli.options import STDIO, database_option, input_argument, opened, opened_for_reading
+from masis.cli.options import STDIO, database_option, input_argument, opened, opened_for_reading, operator
 from masis.cli.output import Complaints, Progress, printable, say
 from masis.datasets.readers.abstracts import read_abstracts
 from masis.errors import InputError
 from masis.schema.screening import Abstract
 from masis.schema.wording import counted
+from masis.services.records import CorpusSummary
+from masis.services.screening import CorpusService
 from masis.settings import database_path
-from masis.store.screening.corpora import Corpora, CorpusSummary
 
 
 @click.command()
@@ -46,20 +47,20 @@ def corpus(
     Exit code 0: done. 1: records that could not be read, named; the rest is kept. 2: wrong use.
     """  # noqa: D301 (click reads the backspace)
     if name is None:
-        _list(opened_for_reading(db).store.corpora.list_all())
+        _list(opened_for_reading(db).corpora.list_all())
         return
     if sum((bool(files), query is not None, remove)) > 1:
         raise click.UsageError("Add files, search or remove: one at a time.")
     if files:
-        _add(opened(database_path(db)).store.corpora, name, files)
+        _add(opened(database_path(db)).corpora, name, files)
         return
-    corpora = opened_for_reading(db).store.corpora
+    corpora = opened_for_reading(db).corpora
     if query is not None:
         for found in corpora.search(name, query, limit):
             click.echo(found.model_dump_json(exclude_defaults=True))
     elif remove:
         held = corpora.summary(name).abstracts
-        corpora.remove(name)
+        corpora.remove(operator(), name)
         say(f"Corpus {name!r} with {counted(held, 'abstract')} is removed.")
     else:
         _describe(corpora, name)
@@ -76,7 +77,7 @@ def _list(found: tuple[CorpusSummary, ...]) -> None:
         )
 
 
-def _describe(corpora: Corpora, name: str) -> None:
+def _describe(corpora: CorpusService, name: str) -> None:
     _list((corpora.summary(name),))
     for each in corpora.imports(name):
         click.echo(
@@ -85,7 +86,7 @@ def _describe(corpora: Corpora, name: str) -> None:
         )
 
 
-def _add(corpora: Corpora, name: str, files: tuple[Path, ...]) -> None:
+def _add(corpora: CorpusService, name: str, files: tuple[Path, ...]) -> None:
     complaints = Complaints()
     for file in files:
         with Progress("Importing", None) as progress:
@@ -96,8 +97,8 @@ def _add(corpora: Corpora, name: str, files: tuple[Path, ...]) -> None:
                 seen += count
                 progress.move(seen, f"{seen:,} read")
 
-            done = corpora.add_many(
-                name, _read(file, complaints), source=file.name, on_batch=on_batch, on_error=complaints.add
+            done = corpora.add(
+                operator(), name, _read(file, complaints), source=file.name, on_batch=on_batch, on_error=complaints.add
             )
         say(
             f"{file}: {counted(done.identified, 'record')}, {done.added:,} added, "

@@ -12,8 +12,8 @@ from masis.cli.options import database_option, opened_for_reading
 from masis.cli.output import say
 from masis.schema.review import LogCheck
 from masis.schema.wording import counted
-from masis.store import DecisionFilter
-from masis.store.reviews.decisions import Decisions
+from masis.services.records import DecisionFilter
+from masis.services.reviews import ReviewService
 
 
 @click.command("verify-log")
@@ -38,7 +38,7 @@ def verify_log(head: str | None, length: int | None, rearm: bool, db: Path | Non
     Exit code 0: the log is whole. 1: it is not; what is wrong is listed.
     """  # noqa: D301 (click reads the backspace)
     workbench = opened_for_reading(db, "rearm" if rearm else "open")
-    check, screenings = workbench.verify_log(), workbench.store.screening_log.verify()
+    check, screenings = workbench.reviews.verify(), workbench.screenings.verify_log()
     click.echo(f"length   {check.length}")
     click.echo(f"head     {check.head}")
     click.echo(f"redacted {check.redacted}")
@@ -46,14 +46,14 @@ def verify_log(head: str | None, length: int | None, rearm: bool, db: Path | Non
         click.echo(f"screening length   {screenings.length}")
         click.echo(f"screening head     {screenings.head}")
         click.echo(f"screening redacted {screenings.redacted}")
-    wrong = [*check.broken, *screenings.broken, *_missing(workbench.store.decisions, check, head, length)]
+    wrong = [*check.broken, *screenings.broken, *_missing(workbench.reviews, check, head, length)]
     for problem in wrong:
         say(problem)
     if wrong:
         raise JobFailed(f"The decision log is not whole: {counted(len(wrong), 'problem')}, listed above.")
 
 
-def _missing(log: Decisions, check: LogCheck, head: str | None, length: int | None) -> Iterator[str]:
+def _missing(log: ReviewService, check: LogCheck, head: str | None, length: int | None) -> Iterator[str]:
     """What the log lacks of what was noted earlier."""
     if length is not None and check.length < length:
         yield f"the log has {counted(check.length, 'entry', 'entries')}, {length:,} were noted: the end was cut off"

@@ -14,7 +14,6 @@ import click
 
 from masis.cli.options import STDIO, database_option, opened_for_reading, out_option
 from masis.cli.output import say
-from masis.datasets.archive import write_archive
 from masis.datasets.writers import write_case, write_run
 from masis.datasets.writers.json_lines import write_line
 from masis.schema.wording import counted
@@ -52,17 +51,17 @@ def export(form: Literal["jsonl", "cases", "runs", "executions"], out: Path, db:
 
 def _write(form: str, workbench: Workbench, stream: BinaryIO) -> int:
     if form == "jsonl":
-        return write_archive(workbench.store, stream)
+        return workbench.exports.write_archive(stream)
     written = 0
     if form == "executions":
-        for written, execution in enumerate(workbench.store.executions.iterate(), 1):  # noqa: B007 (counts)
+        for written, execution in enumerate(workbench.runs.iterate_executions(), 1):  # noqa: B007 (counts)
             write_line(execution.model_dump_json(), stream)
         return written
-    for case in workbench.store.cases.iterate():
+    for case in workbench.cases.iterate():
         if form == "cases":
             write_case(case, stream)
             written += 1
-        elif (run := workbench.open_case(case.id).run) is not None:
+        elif (run := workbench.cases.open(case.id).run) is not None:
             write_run(run, stream)
             written += 1
     return written

@@ -9,9 +9,9 @@ from pathlib import Path
 import click
 
 from masis.cli.group import JobFailed
-from masis.cli.options import STDIO, database_option, input_argument, opened
+from masis.cli.options import STDIO, database_option, input_argument, opened, operator
 from masis.cli.output import Complaints, Progress, say
-from masis.datasets.archive import is_archive, read_archive
+from masis.datasets.archive import is_archive
 from masis.datasets.readers import read_case_lines
 from masis.errors import InputError
 from masis.schema.case import Case
@@ -47,7 +47,7 @@ def import_files(files: tuple[Path, ...], db: Path | None) -> None:
     complaints = Complaints()
     for file in files:
         if file != STDIO and is_archive(file):
-            say(f"{file}: {read_archive(file, workbench.store)}")
+            say(f"{file}: {workbench.exports.read_archive(operator(), file)}")
         else:
             _import_cases(file, workbench, complaints)
     say(f"Database: {database}")
@@ -61,7 +61,7 @@ def _import_cases(file: Path, workbench: Workbench, complaints: Complaints) -> N
     try:
         with progress:
             for batch in _batches(file, complaints, progress):
-                report = workbench.import_cases(batch)
+                report = workbench.cases.add(operator(), batch)
                 added, unchanged = added + report.added, unchanged + report.unchanged
                 complaints.add_all(f"{file}: {error}" for error in report.conflicts)
     finally:

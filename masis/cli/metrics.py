@@ -11,9 +11,9 @@ import click
 
 from masis.cli.options import database_option, opened_for_reading
 from masis.cli.output import printable
-from masis.services.metrics import SPREADS, MetricsReport, Spread, report
+from masis.services.metrics import SPREADS, MetricsReport, Spread
+from masis.services.records import Distribution, MeasureFilter, Period, Rates
 from masis.settings import ROLES, Role
-from masis.store import Distribution, MeasureFilter, Period, Rates
 
 
 class Day(click.ParamType[date]):
@@ -77,7 +77,7 @@ def metrics(
         models=models,
         datasets=datasets,
     )
-    found = report(opened_for_reading(db).store, wanted, cast("Period", by))
+    found = opened_for_reading(db).metrics.report(wanted, cast("Period", by))
     if as_json:
         click.echo(found.model_dump_json(exclude={"wanted"}))
         return

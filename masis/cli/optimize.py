@@ -203,7 +203,7 @@ def _cases(source: str, db: Path | None) -> list[labelled.Labelled]:
     if source == "demo":
         found = labelled.from_cases(demo_cases())
     elif source == "decisions":
-        found = labelled.from_decisions(opened_for_reading(db).store)
+        found = labelled.from_decisions(opened_for_reading(db))
     else:
         file = Path(source)
         if not file.is_file():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import getpass
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,9 +15,9 @@ from masis.cli.group import JobFailed
 from masis.cli.output import printable, say
 from masis.cli.upgrading import opened_telling
 from masis.errors import StoreError
-from masis.services import Workbench
+from masis.services import Actor, Workbench
+from masis.services.records import Unguarded
 from masis.settings import ROLES, Loaded, Settings, database_path, load, shown
-from masis.store import Unguarded
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -164,6 +165,16 @@ def opened_for_reading(named: Path | None, unguarded: Unguarded = "refuse") -> W
     if not path.exists():
         raise JobFailed(str(no_database(path)))
     return opened_telling(path, chosen((), ()).settings, unguarded=unguarded)
+
+
+def operator(name: str | None = None) -> Actor:
+    """Return who a command acts for: the given name, else the one the person is logged in with."""
+    if name is None:
+        try:
+            name = getpass.getuser()
+        except (OSError, KeyError):
+            name = "somebody without a name"
+    return Actor(name=name)
 
 
 def no_database(path: Path) -> StoreError:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import json
 import sys
 from pathlib import Path
@@ -12,14 +11,13 @@ import click
 
 from masis.cli.group import INTERRUPTED, JobFailed
 from masis.cli.interrupt import Interruption
-from masis.cli.options import database_option, opened_for_reading
+from masis.cli.options import database_option, opened_for_reading, operator
 from masis.cli.output import Progress, printable, say
 from masis.integrations.dspy import programs
 from masis.schema.retention import Parts, Purge, PurgePlan, RetentionRule
 from masis.schema.wording import counted
 from masis.services import Workbench
-from masis.services.retention import Purged, planned, rule_of
-from masis.services.retention import purge as purge_now
+from masis.services.retention import Purged, rule_of
 
 
 @click.command()
@@ -80,7 +78,7 @@ def purge(
             click.echo(json.dumps({"removed": None}))
         return
     rule = rule_of(days, decided=include_decided, waiting=not keep_waiting)
-    plan = planned(workbench, rule)
+    plan = workbench.retention.plan(rule)
     if not as_json:
         _tell_plan(workbench, plan, listed=listed)
     if dry_run or not plan.goes:
@@ -92,10 +90,9 @@ def purge(
     if not yes:
         _ask()
     with Interruption("Stopping after the batch under way.") as stop, Progress("Removing", len(plan.goes)) as progress:
-        done = purge_now(
-            workbench,
+        done = workbench.retention.purge(
+            operator(by),
             rule,
-            by=by or _me(),
             how="command",
             on_batch=lambda to: progress.move(to, counted(to, "record")),
             stopped=lambda: stop.asked,
@@ -112,13 +109,6 @@ def _ask() -> None:
         raise click.UsageError("nobody can be asked here: say --yes, or --dry-run to look first.")
     if not click.confirm("Remove this for good?", err=True):
         raise JobFailed("Nothing was removed.")
-
-
-def _me() -> str:
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):
-        return "somebody without a name"
 
 
 def _tell_plan(workbench: Workbench, plan: PurgePlan, *, listed: bool) -> None:
@@ -217,7 +207,7 @@ def _tell_done(workbench: Workbench, plan: PurgePlan, done: Purged, *, as_json: 
 
 
 def _tell_history(workbench: Workbench, *, as_json: bool, listed: bool) -> None:
-    purges = workbench.store.purges.history()
+    purges = workbench.retention.history()
     if as_json:
         click.echo(json.dumps({"purges": [_purge_json(workbench, each, listed) for each in purges]}))
         return
@@ -227,10 +217,10 @@ def _tell_history(workbench: Workbench, *, as_json: bool, listed: bool) -> None:
         amount = amount_words(each.runs, each.screenings, each.parts, each.bytes)
         click.echo(printable(f"purge {each.seq}  {each.at[:19]}  by {each.by} ({each.how})  {amount}"))
         click.echo(f"         {rule_words(each.rule)}{each.rule.departures}")
-        for removal in workbench.store.purges.removals(each.seq) if listed else ():
+        for removal in workbench.retention.removals(each.seq) if listed else ():
             click.echo(printable(f"  - {removal.kind} {removal.id}  sha256 {removal.digest}"))
 
 
 def _purge_json(workbench: Workbench, purge: Purge, listed: bool) -> dict[str, Any]:
-    removed = [each.model_dump() for each in workbench.store.purges.removals(purge.seq)] if listed else None
+    removed = [each.model_dump() for each in workbench.retention.removals(purge.seq)] if listed else None
     return purge.model_dump() | ({"removed": removed} if removed is not None else {})

@@ -29,11 +29,11 @@ def report(case: str, run_id: str | None, out: Path, db: Path | None) -> None:
     )
 
     workbench = opened_for_reading(db)
-    view = workbench.open_case(case)
-    run = workbench.store.runs.get(run_id) if run_id else None
+    view = workbench.cases.open(case)
+    run = workbench.runs.get(run_id) if run_id else None
     if run is not None and run.case_id != case:
         raise click.UsageError(f"--run {run_id}: is a run of another case ({run.case_id}).")
-    html = case_report(view, workbench.store.decisions.head(), run)
+    html = case_report(view, workbench.reviews.head(), run)
     with whole_file(out) as stream:
         stream.write(html.encode())
     if out != STDIO:

@@ -14,7 +14,7 @@ from masis.cli.export_data import whole_file
 from masis.cli.group import JobFailed
 from masis.cli.interrupt import Interruption
 from masis.cli.log import measured
-from masis.cli.options import STDIO, chosen_settings, input_argument, opened, out_option
+from masis.cli.options import STDIO, chosen_settings, input_argument, opened, operator, out_option
 from masis.cli.output import Complaints, Progress, say
 from masis.datasets.readers.abstracts import read_abstracts
 from masis.datasets.writers.screened import write_screening_csv, write_screening_ris
@@ -114,7 +114,7 @@ def screen(
     known = {abstract.id: abstract for abstract in abstracts}
     if db is not None:
         graded = [known[grade.abstract_id] for grade in found.grades]
-        opened(database_path(db)).store.screenings.finish(found, graded)
+        opened(database_path(db)).screenings.store_screening(operator(), found, graded)
         say(f"Screening {found.id} is kept in {database_path(db)}.")
     with whole_file(out) as stream:
         _write(found, known, form, stream)

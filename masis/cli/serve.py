@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from masis.cli.log import measured
-from masis.cli.options import database_option, opened
+from masis.cli.options import database_option, opened, operator
 from masis.cli.output import Progress, say
 from masis.schema.wording import counted
 from masis.services import Workbench, demo_cases
@@ -63,11 +63,11 @@ def serve(port: int | None, address: str, browser: bool, db: Path | None) -> Non
     With the setting retention_auto, what is past its time is removed at the start and once a day (docs/retention.md).
     GET /healthz and /health.json say how the server is (docs/health.md).
     """  # noqa: D301 (click reads the backspace)
-    from masis.services.retention import ByItself
+    from masis.services.retention import AutomaticRetention
 
     database = database_path(db)
     workbench = opened(database)
-    retention = ByItself.begun(workbench)
+    retention = AutomaticRetention.start(workbench.retention, workbench.settings)
     if retention is not None:
         say(f"Retention works by itself: what ended over {workbench.settings.retention_days} days ago goes.")
     try:
@@ -79,16 +79,14 @@ def serve(port: int | None, address: str, browser: bool, db: Path | None) -> Non
 
 def _prepare_demo(workbench: Workbench) -> None:
     """Bring demo cases and abstracts in, and audit what isn't audited yet: seconds the first time, then nothing."""
-    from masis.services.screening import ScreeningDesk  # --help need not wait for it
-
-    workbench.load_demo()
-    ScreeningDesk(workbench).load_demo()
-    new = [case for case in demo_cases() if workbench.needs_audit(case)]
+    workbench.cases.add_demo(operator())
+    workbench.corpora.add_demo(operator())
+    new = [case for case in demo_cases() if workbench.audits.needed(case)]
     with measured(workbench.settings), Progress("Auditing the demo cases", len(new)) as progress:
         for done, case in enumerate(new, 1):
-            workbench.audit(case)
+            workbench.audits.audit(operator(), case)
             progress.move(done, case.id)
-    say(f"{counted(len(new), 'demo case')} audited now, {workbench.overview().cases:,} in {workbench.database}.")
+    say(f"{counted(len(new), 'demo case')} audited now, {workbench.cases.overview().cases:,} in {workbench.database}.")
 
 
 def _forget(database: Path) -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from masis.cli.output import Progress, say
 from masis.services import Workbench
+from masis.services.records import Unguarded, Upgrade
 from masis.settings import Settings
-from masis.store import Unguarded, Upgrade
 
 
 def opened_telling(database: Path, settings: Settings, *, unguarded: Unguarded = "refuse") -> Workbench:

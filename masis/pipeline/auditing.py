@@ -27,12 +27,15 @@ from masis.errors import AnswerRejected, InputError
 from masis.pipeline.documents import evidence as evidence_of
 from masis.schema.case import Case
 from masis.schema.run import ReviewReason, Run
-from masis.services import Workbench
+from masis.services import Actor, Workbench
 from masis.settings import Settings
 
 F = TypeVar("F", bound=Callable[..., Any])
 OnFlag = Literal["record", "revise", "raise"]
 log = logging.getLogger("masis.pipeline")
+
+ACTOR = Actor(name="masis.audited")
+"""Who stores the audits of decorated functions."""
 
 QUESTIONS = ("question", "query", "user_query", "prompt")
 EVIDENCE = ("evidence", "sources", "documents", "docs", "chunks", "context")
@@ -84,7 +87,7 @@ class _Rules:
     on_result: Callable[[Audited], object] | None
     on_error: Callable[[Exception], object] | None
     settings: Settings
-    bench: Workbench | None
+    workbench: Workbench | None
     wait: bool
     signature: inspect.Signature = field(default_factory=inspect.Signature)
 
@@ -142,10 +145,12 @@ def audited(
     _check_flags(on_flag, flag_on)
     if not wait and on_flag != "record":
         raise InputError(f"is {on_flag!r} with wait=False", cure="Wait for the audit, or record only.", field="on_flag")
-    bench = (
+    workbench = (
         database if isinstance(database, Workbench) or database is None else Workbench.open(Path(database), settings)
     )
-    rules = _Rules(question, evidence, answer, on_flag, frozenset(flag_on), on_result, on_error, settings, bench, wait)
+    rules = _Rules(
+        question, evidence, answer, on_flag, frozenset(flag_on), on_result, on_error, settings, workbench, wait
+    )
     return _wrapped(function, rules) if function is not None else lambda given: _wrapped(given, rules)
 
 
@@ -290,11 +295,11 @@ def _audit(given: Any, rules: _Rules, args: tuple[Any, ...], kwargs: dict[str, A
     settings = rules.settings
     if rules.on_flag != "revise":
         settings = settings.model_copy(update={"max_iterations": 1})
-    if rules.bench is None:
+    if rules.workbench is None:
         run = audits.run_audit(case, settings)
     else:
-        rules.bench.import_cases([case])
-        run = rules.bench.audit(case, settings=settings)
+        rules.workbench.cases.add(ACTOR, [case])
+        run = rules.workbench.audits.audit(ACTOR, case, settings=settings)
     return Audited(asked, text, run, _reasons(run, settings, rules.flag_on, case))
 
 

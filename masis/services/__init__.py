@@ -1,15 +1,21 @@
-"""The use cases: what pages, command line and integrations all call.
+"""The use cases: all reads and writes of pages, commands and integrations.
 
-``Workbench`` is a store with settings: cases, audits, decisions. Beside it what looks at the whole (``health``) and the
-demo cases (``demo``).
+``Workbench.open(path)`` gives them by subject: ``cases``, ``runs``, ``audits``, ``reviews``, ``drafts``, ``corpora``,
+``screenings``, ``metrics``, ``retention``, ``exports``, and ``health()``. What changes something takes an ``Actor``.
+The values that go in and out are in ``records``.
 """
 
+from masis.schema.actor import ANONYMOUS, Actor
+from masis.services.audits import POLICY
+from masis.services.cases import CaseView, Overview
 from masis.services.demo import app_root, demo_case_files, demo_cases
 from masis.services.health import HealthItem, HealthReport
-from masis.services.workbench import POLICY_REVIEWER, CaseView, Overview, Workbench
+from masis.services.workbench import Workbench
 
 __all__ = [
-    "POLICY_REVIEWER",
+    "ANONYMOUS",
+    "POLICY",
+    "Actor",
     "CaseView",
     "HealthItem",
     "HealthReport",

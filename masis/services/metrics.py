@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from masis.schema.base import Record
-from masis.store import Distribution, Measure, MeasureFilter, Period, Rates, Store
+from masis.services.records import Distribution, Measure, MeasuredRuns, MeasureFilter, Period, Pick, Rates
+from masis.store import Store
 
 
 class Spread(NamedTuple):
@@ -48,16 +49,38 @@ class MetricsReport(Record):
     distributions: tuple[Distribution, ...]
 
 
-def report(store: Store, wanted: MeasureFilter, period: Period) -> MetricsReport:
-    """Everything the metrics page shows and ``masis metrics`` prints, of one moment."""
-    with store.database.reading():
-        added = store.measures.added_up(wanted, period)
-        spread = store.measures.distributions(wanted, tuple(SPREADS))
-    return MetricsReport(
-        wanted=wanted,
-        period=period,
-        total=added.total,
-        periods=added.periods,
-        models=added.models,
-        distributions=spread,
-    )
+class MetricsService:
+    """The use cases of the metrics of finished runs."""
+
+    def __init__(self, store: Store) -> None:
+        self._store, self._metrics = store, store.measures
+
+    def report(self, wanted: MeasureFilter, period: Period) -> MetricsReport:
+        """Return everything that the metrics page shows and ``masis metrics`` prints, of one moment."""
+        with self._store.database.reading():
+            added = self._metrics.added_up(wanted, period)
+            spread = self._metrics.distributions(wanted, tuple(SPREADS))
+        return MetricsReport(
+            wanted=wanted,
+            period=period,
+            total=added.total,
+            periods=added.periods,
+            models=added.models,
+            distributions=spread,
+        )
+
+    def runs(self, wanted: MeasureFilter, pick: Pick, *, page: int = 1, size: int = 20) -> MeasuredRuns:
+        """Return one page of the runs behind one metric."""
+        return self._metrics.runs(wanted, pick, page=page, size=size)
+
+    def span(self) -> tuple[str, str] | None:
+        """Return when the first and the last run finished; None where none did."""
+        return self._metrics.span()
+
+    def newest(self) -> int:
+        """Return a number that rises with every finished run."""
+        return self._metrics.newest()
+
+    def names(self, column: str) -> dict[str, int]:
+        """Count the runs by data set or by the model of a role."""
+        return self._metrics.names(column)

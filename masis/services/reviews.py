@@ -1,14 +1,168 @@
-"""Handing a decision in: once however often it is sent, against the case as it was seen, its draft gone with it."""
+"""Reviews: decisions on cases, undoing and redacting them, the decision log, and the reasons a reviewer can give."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from masis import version
-from masis.schema.review import CaseState, Decision, LogEntry, Verdict
+from masis.errors import InputError, Removed, StoreError
+from masis.schema.actor import Actor
+from masis.schema.review import Decision, LogCheck, LogEntry, Verdict, settled_answer
+from masis.schema.run import Run
+from masis.schema.screening import ScreeningEntry
+from masis.services.drafts import case_subject
+from masis.services.records import CaseRedaction, DecisionFilter, DecisionPage, LogHead
 from masis.store import Store
-from masis.store.records import CaseFilter
+
+
+class Outcome(NamedTuple):
+    """A decision that stands, when it was made, and the answer it leaves standing (None: there is none).
+
+    ``seq`` and ``entry_id`` name the entry of the decision log.
+    """
+
+    seq: int
+    entry_id: str
+    at: str
+    decision: Decision
+    answer: str | None
+
+
+class ReviewService:
+    """The use cases of the decision log."""
+
+    def __init__(self, store: Store) -> None:
+        self._store, self._log = store, store.decisions
+
+    def submit(self, actor: Actor, decision: Decision, *, seen_version: int | None = None) -> LogEntry:
+        """Append a decision under the actor's name and remove its draft, both or neither.
+
+        The same token again returns the first entry.
+
+        Args:
+            actor: Who decides; the log records the name as the reviewer's.
+            decision: What is decided about which case.
+            seen_version: The version of the case that the actor looked at.
+
+        Raises:
+            InputError: The actor has no name.
+            StaleVersion: The case has changed since it was looked at; the draft stays.
+            UnknownRecord: There is no such case, run or iteration.
+            StoreError: The run is of another case.
+
+        """
+        with self._store.transaction():
+            entry = self._log.append(_signed(actor, decision), seen_version=seen_version)
+            self._store.drafts.clear(actor.name, case_subject(decision.case_id))
+        return entry
+
+    def undo(self, actor: Actor, entry_id: str) -> LogEntry:
+        """Undo one entry by a further one; asked again, that one is returned and nothing else is undone.
+
+        The entry is named because a second press on "undo the current decision" would undo the one before it, too.
+        Raises UnknownRecord, and StoreError where the entry does not decide its case any more.
+        """
+        entry = self._log.get(entry_id)
+        if entry.decision is None:
+            raise StoreError(f"what entry {entry_id} decided was redacted, so it can't be undone: decide again.")
+        undo = Decision(
+            kind="undo",
+            reviewer=name_of(actor),
+            case_id=entry.decision.case_id,
+            run_id=entry.decision.run_id,
+            undoes=entry.id,
+            token=f"undo:{entry.id}",
+        )
+        return self._log.append(_signed(actor, undo))
+
+    def redact_entry(self, actor: Actor, entry_id: str, reason: str) -> LogEntry | ScreeningEntry:
+        """Remove what was written in an entry of the decision log or the screening log, for good; returns its record.
+
+        Verdict and place in the chain stay. Raises InputError where name or reason is missing, UnknownRecord, and
+        StoreError where the entry is redacted already or is a redaction itself.
+        """
+        return self._store.redactions.redact_entry(entry_id, by=name_of(actor), reason=reason)
+
+    def redact_case(self, actor: Actor, case_id: str, reason: str) -> CaseRedaction:
+        """Remove every text of a case, of its runs, drafts and decisions, for good; id, verdicts and figures stay.
+
+        Raises InputError where name or reason is missing, UnknownRecord, and StoreError where the case is redacted
+        already or is being audited.
+        """
+        return self._store.redactions.redact_case(case_id, by=name_of(actor), reason=reason)
+
+    def get(self, entry_id: str) -> LogEntry:
+        """Return one entry of the log. Raises UnknownRecord."""
+        return self._log.get(entry_id)
+
+    def current(self, case_id: str) -> LogEntry | None:
+        """Return the entry that decides a case now. Raises UnknownRecord."""
+        return self._log.current(case_id)
+
+    def entries(self, wanted: DecisionFilter) -> DecisionPage:
+        """Return one page of the log."""
+        return self._log.entries(wanted)
+
+    def iterate(self) -> Iterator[LogEntry]:
+        """Yield the whole log from its beginning, few entries in memory at a time."""
+        return self._log.iterate()
+
+    def reviewers(self) -> dict[str, int]:
+        """Count the entries of everyone who has one; the acceptance policy is one of them."""
+        return self._log.reviewers()
+
+    def head(self) -> LogHead:
+        """Return length and last digest of the log."""
+        return self._log.head()
+
+    def verify(self) -> LogCheck:
+        """Check that every entry of the log fits the one before."""
+        return self._log.verify()
+
+    def undone_by(self, entry: LogEntry) -> LogEntry | None:
+        """Return the entry that undid this one."""
+        if entry.decision is None:
+            return None
+        undos = self._log.entries(DecisionFilter(case_id=entry.decision.case_id, kinds=("undo",), size=200)).rows
+        return next((undo for undo in undos if undo.decision and undo.decision.undoes == entry.id), None)
+
+    def outcome(self, case_id: str, after: int = 0) -> Outcome | None:
+        """Return what a person or the acceptance policy decided about a case; None while nothing is decided.
+
+        An entry up to number ``after`` is passed over, and an undone decision does not stand. Raises UnknownRecord, and
+        StoreError where what was decided has been redacted.
+        """
+        with self._store.database.reading():
+            entry = self._log.current(case_id)
+            if entry is None or entry.seq <= after:
+                return None
+            if entry.decision is None:
+                raise StoreError(f"what was decided about case {case_id!r} has been redacted: decide it again.")
+            run = self._run_of(entry.decision)
+        return Outcome(entry.seq, entry.id, entry.at, entry.decision, settled_answer(entry.decision, run))
+
+    def _run_of(self, decision: Decision) -> Run | None:
+        """Return the run decided about, the newest finished one where none is named; None where it was removed."""
+        run_id = decision.run_id or self._store.cases.summary(decision.case_id).run_id
+        try:
+            return self._store.runs.get(run_id) if run_id else None
+        except Removed:  # what the person wrote stands all the same
+            return None
+
+
+def _signed(actor: Actor, decision: Decision) -> Decision:
+    """Return the decision under the actor's name, with the versions that it was made with."""
+    versions = decision.versions or {"app": version.APP, "rubric": version.RUBRIC}
+    return decision.model_copy(update={"reviewer": name_of(actor), "versions": versions})
+
+
+def name_of(actor: Actor) -> str:
+    """Return the name that a log records. Raises InputError where the actor has none."""
+    if not actor.name.strip():
+        raise InputError("the reviewer's name is missing", cure="Type your name.", field="reviewer")
+    return actor.name
+
 
 # The reasons a reviewer can give with one key, so that decisions can be counted by reason.
 #
@@ -67,68 +221,3 @@ def reason_text(code: str, own_words: str = "") -> str:
         return own_words.strip()
     known = _BY_CODE.get(code)
     return known.text if known else ""
-
-
-# Which case a reviewer should look at next, in the queue and the order they have chosen.
-
-WAITING: tuple[CaseState, ...] = ("needs_review", "new", "interrupted")
-"""The states that wait for a person. An escalated case waits too, but for somebody or something else."""
-
-
-def waiting_in(wanted: CaseFilter) -> CaseFilter:
-    """What waits among the cases of a queue; a queue of decided cases only holds nothing that waits."""
-    states = tuple(state for state in WAITING if not wanted.states or state in wanted.states)
-    return wanted.model_copy(update={"states": states or WAITING})
-
-
-def next_waiting(store: Store, case_id: str, wanted: CaseFilter, skipped: Collection[str] = ()) -> str | None:
-    """The case to decide after this one: behind it in the order, else from the start; None where nothing is left.
-
-    Cases skipped are passed over. Raises UnknownRecord.
-    """
-    return store.cases.following(case_id, waiting_in(wanted), without={case_id, *skipped})
-
-
-def case_subject(case_id: str) -> str:
-    """What a draft of a decision on a case goes by."""
-    return f"case:{case_id}"
-
-
-def submit(store: Store, decision: Decision, *, seen_version: int | None) -> LogEntry:
-    """Append a decision and let its draft go, both or neither.
-
-    The same token again gives the first entry back. Raises StaleVersion where the case is no longer as it was seen,
-    and what ``store.decisions.append`` raises; the draft then stays.
-    """
-    with store.transaction():
-        entry = store.decisions.append(_versioned(decision), seen_version=seen_version)
-        store.drafts.clear(decision.reviewer, case_subject(decision.case_id))
-    return entry
-
-
-def take_back(store: Store, entry: LogEntry, reviewer: str) -> LogEntry:
-    """Undo one entry by a further one; asked again, the same undo is given back and nothing else is undone.
-
-    Naming the entry matters: with "undo whatever stands" a second press would take back the decision before, too.
-    Raises StoreError where the entry does not stand any more.
-    """
-    if entry.decision is None:
-        raise ValueError("what a redacted entry decided is not known")
-    return store.decisions.append(
-        _versioned(
-            Decision(
-                kind="undo",
-                reviewer=reviewer,
-                case_id=entry.decision.case_id,
-                run_id=entry.decision.run_id,
-                undoes=entry.id,
-                token=f"undo:{entry.id}",
-            )
-        )
-    )
-
-
-def _versioned(decision: Decision) -> Decision:
-    if decision.versions:
-        return decision
-    return decision.model_copy(update={"versions": {"app": version.APP, "rubric": version.RUBRIC}})

@@ -1,14 +1,13 @@
-"""The use cases of screening: what its page and its command line call.
+"""Screening: corpora of abstracts, screening a question on them, people's overrides of grades, and what is learned.
 
-A ``ScreeningDesk`` is a workbench with corpora. It owns what happens around a screening (it is kept as it goes, what it
-accepted is remembered) and around a person's word on a grade; how a screening works is ``masis.screening``'s, how
-records are kept the store's.
+This is what happens around a screening: it is stored as it goes, and what it accepted is remembered. How a screening
+works is in ``masis.screening``.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import BinaryIO, NamedTuple
 
@@ -16,7 +15,9 @@ from masis.audit.run_control import RunBudget, RunControl
 from masis.datasets.writers.screened import write_screening_csv, write_screening_ris
 from masis.errors import InputError, Removed
 from masis.observers.observation import ScreeningStart, run_to_completion
+from masis.schema.actor import Actor
 from masis.schema.case import Case
+from masis.schema.review import LogCheck
 from masis.schema.screening import (
     Abstract,
     Acceptance,
@@ -40,22 +41,21 @@ from masis.screening.rounds.memory import Shift, acceptances, adapted, shift
 from masis.screening.rounds.overrides import apply_review, validate_override
 from masis.screening.sources.protocol import Retriever
 from masis.screening.sources.pubmed import pubmed_of
-from masis.services import Workbench
+from masis.services.records import CorpusImport, CorpusSummary, ScreeningLogFilter, ScreeningProgress, ScreeningSummary
+from masis.services.reviews import name_of
 from masis.settings import OFFLINE, Settings
-from masis.store.records import Added
-from masis.store.screening.corpora import CorpusSummary
-from masis.store.screening.records import ScreeningLogFilter, ScreeningSummary
+from masis.store import Store
 from masis.version import APP
 
 CORPUS = "corpus:"
 PUBMED = "pubmed"
 CRITIC = "the critic"
 WATCH_S = 0.5
-"""How often it is asked whether a person wants a screening with models to stop."""
+"""How often a screening with models looks whether a person wants it to stop."""
 
 
 class OpenedScreening(NamedTuple):
-    """A screening as it stands with people's words, as the machine left it, those words, and its abstracts."""
+    """A screening with people's overrides applied, as the machine left it, the overrides, and its abstracts."""
 
     screening: Screening
     machine: Screening
@@ -73,46 +73,90 @@ class MemoryView(NamedTuple):
 
 
 class DriftSeries(NamedTuple):
-    """One judge's judgements in time, and whether they drifted. ``what`` says what was measured."""
+    """The judgements of the critic or of one reviewer in time, and whether they drifted. ``what`` names the metric."""
 
     who: str
     what: str
     drift: Drift
 
 
-class ScreeningDesk:
-    """The use cases of screening on one workbench; ``graders`` makes the grader of a screening from its settings."""
+class CorpusService:
+    """The use cases of corpora."""
 
-    def __init__(self, bench: Workbench, graders: Callable[[Settings, RunControl], Grader] = grader_for) -> None:
-        self.bench, self.store, self._graders = bench, bench.store, graders
+    def __init__(self, store: Store) -> None:
+        self._corpora = store.corpora
 
-    # corpora
+    def add(
+        self,
+        actor: Actor,
+        corpus: str,
+        abstracts: Iterable[Abstract | InputError],
+        *,
+        source: str,
+        on_batch: Callable[[int], None] | None = None,
+        on_error: Callable[[InputError], None] | None = None,
+    ) -> CorpusImport:
+        """Add abstracts to a corpus, which is made where there is none; returns the counts. Raises InputError."""
+        return self._corpora.add_many(corpus, abstracts, source=source, on_batch=on_batch, on_error=on_error)
 
-    def load_demo(self) -> CorpusSummary:
-        """Keep the abstracts written for the demo in a corpus of their own; nothing is done where they are there."""
+    def add_demo(self, actor: Actor) -> CorpusSummary:
+        """Store the abstracts written for the demo in a corpus of their own, unless they are there."""
         abstracts = tuple(demo_abstracts())
-        held = next((each for each in self.store.corpora.list_all() if each.name == DEMO_CORPUS), None)
+        held = next((each for each in self._corpora.list_all() if each.name == DEMO_CORPUS), None)
         if held is None or held.abstracts < len(abstracts):
-            self.store.corpora.add_many(DEMO_CORPUS, abstracts, source="demo")
-        return self.store.corpora.summary(DEMO_CORPUS)
+            self._corpora.add_many(DEMO_CORPUS, abstracts, source="demo")
+        return self._corpora.summary(DEMO_CORPUS)
+
+    def remove(self, actor: Actor, corpus: str) -> None:
+        """Remove a corpus; screenings keep copies of what they graded. Raises UnknownRecord."""
+        self._corpora.remove(corpus)
+
+    def list_all(self) -> tuple[CorpusSummary, ...]:
+        """Return every corpus by name."""
+        return self._corpora.list_all()
+
+    def summary(self, corpus: str) -> CorpusSummary:
+        """Return one corpus. Raises UnknownRecord."""
+        return self._corpora.summary(corpus)
+
+    def imports(self, corpus: str) -> tuple[CorpusImport, ...]:
+        """Return the imports into a corpus. Raises UnknownRecord."""
+        return self._corpora.imports(corpus)
+
+    def search(self, corpus: str, query: str, limit: int) -> tuple[Abstract, ...]:
+        """Return the abstracts that hold any of these words, best first. Raises UnknownRecord."""
+        return self._corpora.search(corpus, query, limit)
+
+
+class ScreeningService:
+    """The use cases of screening on one database; ``graders`` makes the grader of a screening from its settings."""
+
+    def __init__(
+        self, store: Store, settings: Settings, graders: Callable[[Settings, RunControl], Grader] = grader_for
+    ) -> None:
+        self._store, self._settings, self._graders = store, settings, graders
 
     # screening
 
     def sources(self, names: Sequence[str], settings: Settings | None = None) -> tuple[Retriever, ...]:
-        """The sources of these names: ``corpus:NAME``, ``pubmed``. Raises UnknownRecord, SettingsError, InputError."""
+        """Return the sources of these names: ``corpus:NAME``, ``pubmed``.
+
+        Raises UnknownRecord, SettingsError and InputError.
+        """
         if not names:
             raise InputError("there is no source to search", cure="Choose a corpus, or PubMed.", field="sources")
-        return tuple(self._source(name, settings or self.bench.settings) for name in dict.fromkeys(names))
+        return tuple(self._source(name, settings or self._settings) for name in dict.fromkeys(names))
 
     def _source(self, name: str, settings: Settings) -> Retriever:
         if name.startswith(CORPUS):
-            return self.store.corpora.retriever(name.removeprefix(CORPUS))
+            return self._store.corpora.retriever(name.removeprefix(CORPUS))
         if name == PUBMED:
             return pubmed_of(settings)
         raise InputError(f"{name!r} is no source", cure=f"Use {CORPUS}NAME or {PUBMED}.", field="sources")
 
     def screen(
         self,
+        actor: Actor,
         question: str,
         sources: Sequence[str],
         *,
@@ -121,39 +165,40 @@ class ScreeningDesk:
         on_event: Callable[[ScreeningEvent], None] | None = None,
         cancelled: Callable[[], bool] | None = None,
     ) -> Screening:
-        """Screen a question on these sources, keeping every round as it goes; returns what the machine found.
+        """Screen a question on these sources, storing every round as it goes; returns the machine's result.
 
-        A screening of this id that was interrupted is taken up after its last finished round, with what it was told
-        then. Raises InputError, UnknownRecord, SettingsError and MissingExtra before anything is asked.
+        A screening of this id that was interrupted is resumed after its last finished round, with the question, sources
+        and settings that it began with. Raises InputError, UnknownRecord, SettingsError and MissingExtra before
+        anything is searched.
         """
         if not question.strip():
             raise InputError("the question is empty", cure="Ask what the evidence is to answer.", field="question")
-        settings = settings or self.bench.settings
+        settings = settings or self._settings
         screening_id = screening_id or round_loop.new_screening_id()
-        known = self._known(screening_id)
-        if known is not None:
-            told = self.store.screenings.progress(screening_id)
-            question, sources, settings = told.question, told.sources, settings.as_told(told.settings)
+        interrupted = any(each.id == screening_id for each in self._store.screenings.interrupted())
+        if interrupted:
+            begun = self._store.screenings.progress(screening_id)
+            question, sources, settings = begun.question, begun.sources, settings.as_told(begun.settings)
         retrievers = self.sources(sources, settings)
         control = RunControl(RunBudget(call_s=settings.call_deadline_s))
-        grader = CachingGrader(self._graders(settings, control), self.store.remembered_grades)
-        thresholds = adapted(settings, self.store.acceptances.accepted())
+        grader = CachingGrader(self._graders(settings, control), self._store.remembered_grades)
+        thresholds = adapted(settings, self._store.acceptances.accepted())
         progress = None
-        if known is not None:
-            resumed = self.store.screenings.resume(screening_id)
+        if interrupted:
+            resumed = self._store.screenings.resume(screening_id)
             progress, thresholds = resumed.progress, resumed.thresholds or thresholds
         else:
-            self.store.screenings.start(
+            self._store.screenings.start(
                 screening_id,
                 question=question,
                 sources=tuple(sources),
                 settings=settings.of_screening(),
                 thresholds=thresholds,
             )
-        asked = cancelled or (lambda: self.store.screenings.cancel_requested(screening_id))
+        cancelled = cancelled or (lambda: self._store.screenings.cancel_requested(screening_id))
 
         def stop() -> bool:
-            if asked():
+            if cancelled():
                 control.cancellation.cancel()
             return control.cancellation.cancelled
 
@@ -167,181 +212,215 @@ class ScreeningDesk:
             study_types_version=study_type_weights(settings),
             cancelled=stop,
             progress=progress,
-            keep=lambda finished: self.store.screenings.keep(screening_id, finished),
+            keep=lambda finished: self._store.screenings.keep(screening_id, finished),
         )
         with _watching(stop) if grader_names(settings) != (OFFLINE,) else nullcontext():
-            return self._kept(work, screening_id, on_event)
+            return self._stored(work, screening_id, on_event)
 
-    def _known(self, screening_id: str) -> ScreeningSummary | None:
-        return next((each for each in self.store.screenings.interrupted() if each.id == screening_id), None)
-
-    def _kept(
+    def _stored(
         self, work: round_loop.ScreeningSteps, screening_id: str, on_event: Callable[[ScreeningEvent], None] | None
     ) -> Screening:
-        """Let it run to its end, keeping each event; cut short, it is marked so and can be taken up."""
+        """Let it run to its end, storing each event; cut short, it is marked as interrupted and can be resumed."""
 
-        def tell(event: ScreeningEvent) -> None:
-            kept = self.store.screenings.append_event(event)
+        def record(event: ScreeningEvent) -> None:
+            stored = self._store.screenings.append_event(event)
             if on_event is not None:
-                on_event(kept)
+                on_event(stored)
 
         try:
-            screening = run_to_completion(work, tell, ScreeningStart())
+            screening = run_to_completion(work, record, ScreeningStart())
         except BaseException as error:
-            self.store.screenings.abandon(screening_id, f"It was cut short: {error or type(error).__name__}")
+            self._store.screenings.abandon(screening_id, f"It was cut short: {error or type(error).__name__}")
             raise
-        self.store.screenings.finish(screening)
-        self.store.acceptances.replace(screening_id, acceptances(screening))
+        self._store.screenings.finish(screening)
+        self._store.acceptances.replace(screening_id, acceptances(screening))
         return screening
 
+    def store_screening(self, actor: Actor, screening: Screening, abstracts: Iterable[Abstract]) -> None:
+        """Store a screening that was made elsewhere, with the abstracts it graded."""
+        self._store.screenings.finish(screening, abstracts)
+
+    def summary(self, screening_id: str) -> ScreeningSummary:
+        """Return a screening as a list shows it. Raises UnknownRecord."""
+        return self._store.screenings.summary(screening_id)
+
+    def newest(self, limit: int) -> tuple[ScreeningSummary, ...]:
+        """Return the newest screenings."""
+        return self._store.screenings.newest(limit)
+
+    def progress(self, screening_id: str) -> ScreeningProgress:
+        """Return how far a screening has come. Raises UnknownRecord and Removed."""
+        return self._store.screenings.progress(screening_id)
+
+    def events(self, screening_id: str) -> tuple[ScreeningEvent, ...]:
+        """Return the events of a screening in order. Raises UnknownRecord."""
+        return self._store.screenings.events(screening_id)
+
+    def mark_lost(self) -> tuple[str, ...]:
+        """Mark the screenings whose process is gone as interrupted; returns their ids."""
+        return self._store.screenings.mark_lost()
+
+    def cancel(self, actor: Actor, screening_id: str) -> None:
+        """Ask whoever makes a screening to stop after its current step. Raises UnknownRecord."""
+        self._store.screenings.request_cancel(screening_id)
+
+    def cancel_requested(self, screening_id: str) -> bool:
+        """Return whether a screening was asked to stop. Raises UnknownRecord."""
+        return self._store.screenings.cancel_requested(screening_id)
+
     def open(self, screening_id: str) -> OpenedScreening:
-        """A finished screening as it stands. Raises UnknownRecord, and StoreError where it is not finished."""
-        with self.store.database.reading():
-            machine = self.store.screenings.get(screening_id)
-            overrides = self.store.screening_log.overrides(screening_id)
-            abstracts = self.store.screenings.abstracts(screening_id)
-            summary = self.store.screenings.summary(screening_id)
+        """Return a finished screening with people's overrides.
+
+        Raises UnknownRecord, and StoreError where it is not finished.
+        """
+        with self._store.database.reading():
+            machine = self._store.screenings.get(screening_id)
+            overrides = self._store.screening_log.overrides(screening_id)
+            abstracts = self._store.screenings.abstracts(screening_id)
+            summary = self._store.screenings.summary(screening_id)
         return OpenedScreening(apply_review(machine, overrides, abstracts), machine, overrides, abstracts, summary)
 
     # people
 
     def override(
         self,
+        actor: Actor,
         screening_id: str,
         abstract_id: str,
         field: GradeField,
         value: float | bool | str | None,
         *,
         reason: str,
-        reviewer: str,
         machine_shown: Sequence[str] = (),
         token: str | None = None,
         seen_version: int | None = None,
     ) -> OpenedScreening:
-        """Record a person's word on a field of a grade (None takes back the last one); returns what stands now.
+        """Record an override of a field of a grade (None undoes the last one); returns the screening as it is then.
 
-        What was accepted is remembered anew. Raises InputError (no such value, no reason), StaleVersion,
+        What was accepted is remembered anew. Raises InputError (no such value, no reason, no name), StaleVersion,
         UnknownRecord.
         """
         if value is not None and not reason.strip():
             raise InputError("the reason is missing", cure="Say why the grade should be another.", field="reason")
-        if not reviewer.strip():
-            raise InputError("the reviewer's name is missing", cure="Type your name.", field="reviewer")
-        word = validate_override(
+        reviewer = name_of(actor)
+        override = validate_override(
             Override(abstract_id=abstract_id, field=field, value=value, reason=reason, reviewer=reviewer, at="")
         )
         decision = ScreeningDecision(
             kind="override",
             reviewer=reviewer,
             screening_id=screening_id,
-            override=word,
+            override=override,
             reason=reason,
             machine_shown=tuple(machine_shown),
             token=token,
             versions={"app": APP},
         )
-        with self.store.transaction():
-            self.store.screening_log.append(decision, seen_version=seen_version)
+        with self._store.transaction():
+            self._store.screening_log.append(decision, seen_version=seen_version)
             opened = self.open(screening_id)
-            self.store.acceptances.replace(screening_id, acceptances(opened.screening))
+            self._store.acceptances.replace(screening_id, acceptances(opened.screening))
         return opened
 
-    def hand_over(self, screening_id: str, *, reviewer: str, token: str | None = None) -> Case:
-        """The kept set as the evidence of a case, which is kept and waits for its audit; the same set, the same case.
+    def hand_over(self, actor: Actor, screening_id: str, *, token: str | None = None) -> Case:
+        """Store a case whose evidence is the kept abstracts, and return it; the same abstracts give the same case.
 
-        Raises InputError where nothing is kept.
+        Raises InputError where no abstract is kept or the actor has no name.
         """
         opened = self.open(screening_id)
         case = case_from_screening(opened.screening, opened.abstracts)
         decision = ScreeningDecision(
             kind="handed_over",
-            reviewer=reviewer,
+            reviewer=name_of(actor),
             screening_id=screening_id,
             reason="The kept abstracts became the evidence of a case.",
             token=token,
             versions={"app": APP},
             extra={"case": case.id, "kept": list(opened.screening.kept)},
         )
-        with self.store.transaction():
-            added: Added = self.bench.import_cases([case])
-            if added.added:
-                self.store.screening_log.append(decision)
-        return self.store.cases.get(case.id)
+        with self._store.transaction():
+            if self._store.cases.add_many([case]).added:
+                self._store.screening_log.append(decision)
+        return self._store.cases.get(case.id)
 
     # what is learned
 
     def memory(self, settings: Settings | None = None) -> MemoryView:
-        """What the acceptance memory holds and would do."""
-        chosen = settings or self.bench.settings
-        entries = self.store.acceptances.accepted()
+        """Return what the acceptance memory holds and would do."""
+        chosen = settings or self._settings
+        entries = self._store.acceptances.accepted()
         return MemoryView(entries, shift(entries, chosen.screening_memory_bound), chosen.screening_memory)
 
-    def reset_memory(self, *, by: str, reason: str, token: str | None = None) -> ScreeningEntry:
-        """Let memory begin anew; an entry of the log says who, when and why."""
+    def reset_memory(self, actor: Actor, *, reason: str, token: str | None = None) -> ScreeningEntry:
+        """Begin the acceptance memory anew; an entry of the screening log says who did so, when and why."""
         if not reason.strip():
-            raise InputError("the reason is missing", cure="Say why memory is to begin anew.", field="reason")
-        return self.store.acceptances.reset(by=by, reason=reason, token=token)
+            raise InputError("the reason is missing", cure="Say why the memory is reset.", field="reason")
+        return self._store.acceptances.reset(by=name_of(actor), reason=reason, token=token)
 
     def drifts(self) -> tuple[DriftSeries, ...]:
-        """Whether the critic or a reviewer judges differently than before.
+        """Return whether the critic or a reviewer judges differently than before.
 
-        The critic by the quality of what it accepted; each reviewer by how far the scores they set lie from the
-        machine's.
+        The critic is measured by the quality of what it accepted, each reviewer by how far the scores they set are from
+        the machine's.
         """
-        accepted = [entry.quality for entry in self.store.acceptances.history()]
+        accepted = [entry.quality for entry in self._store.acceptances.history()]
         found = [DriftSeries(CRITIC, "quality of what was accepted", drift(accepted))]
         distances: dict[str, list[float]] = {}
         for reviewer, distance in self._distances():
             distances.setdefault(reviewer, []).append(distance)
         for reviewer, values in sorted(distances.items()):
-            found.append(DriftSeries(reviewer, "their word less the machine's", drift(values)))
+            found.append(DriftSeries(reviewer, "score set by the reviewer minus the machine's", drift(values)))
         return tuple(found)
 
     def _distances(self) -> Iterator[tuple[str, float]]:
-        """For each override of a score or recommendation, oldest first: who, and how much more than the machine."""
+        """Yield, for each override of a score or recommendation, oldest first, who made it and its difference."""
         machines: dict[str, Screening | None] = {}
-        for entry in self.store.screening_log.iterate():
+        for entry in self._store.screening_log.iterate():
             decision = entry.decision
             if decision is None or decision.override is None or decision.screening_id is None:
                 continue
             if decision.screening_id not in machines:
                 machines[decision.screening_id] = self._machine(decision.screening_id)
-            machine_said = machines[decision.screening_id]
-            if machine_said is None:
+            machine = machines[decision.screening_id]
+            if machine is None:
                 continue
-            grade = machine_said.grade(decision.override.abstract_id)
-            said = _weight(decision.override.value)
-            machine = None if grade is None else _weight(getattr(grade, decision.override.field))
-            if said is not None and machine is not None:
-                yield decision.reviewer, said - machine
+            grade = machine.grade(decision.override.abstract_id)
+            by_person = _weight(decision.override.value)
+            by_machine = None if grade is None else _weight(getattr(grade, decision.override.field))
+            if by_person is not None and by_machine is not None:
+                yield decision.reviewer, by_person - by_machine
 
     def _machine(self, screening_id: str) -> Screening | None:
-        """What the machine said; None where retention has removed it."""
+        """Return the machine's screening; None where retention has removed it."""
         try:
-            return self.store.screenings.get(screening_id)
+            return self._store.screenings.get(screening_id)
         except Removed:
             return None
 
     # exports
 
     def write_csv(self, screening_id: str, out: BinaryIO) -> int:
-        """The screening log as CSV, with people's words in it; returns how many abstracts."""
+        """Write the graded abstracts as CSV, with people's overrides; returns how many abstracts."""
         opened = self.open(screening_id)
         return write_screening_csv(opened.screening, opened.abstracts, out)
 
     def write_ris(self, screening_id: str, out: BinaryIO, which: Sequence[Recommendation] = ("keep",)) -> int:
-        """Its abstracts with these recommendations as RIS; returns how many."""
+        """Write the abstracts with these recommendations as RIS; returns how many."""
         opened = self.open(screening_id)
         return write_screening_ris(opened.screening, opened.abstracts, out, which)
 
     def log(self, screening_id: str) -> tuple[ScreeningEntry, ...]:
-        """What people said about a screening, newest first."""
-        return self.store.screening_log.entries(ScreeningLogFilter(screening_id=screening_id, size=200)).rows
+        """Return the entries of the screening log about a screening, newest first."""
+        return self._store.screening_log.entries(ScreeningLogFilter(screening_id=screening_id, size=200)).rows
+
+    def verify_log(self) -> LogCheck:
+        """Check that every entry of the screening log fits the one before."""
+        return self._store.screening_log.verify()
 
 
 @contextmanager
 def _watching(stop: Callable[[], bool]) -> Iterator[None]:
-    """While entered, ``stop`` is asked again and again, so that calls to models end soon after a person asks for it."""
+    """Ask ``stop`` again and again while entered, so that calls to models end soon after a person asks for it."""
     over = threading.Event()
 
     def watch() -> None:
@@ -361,7 +440,7 @@ _WEIGHTS = {"discard": 0.0, "needs_more": 0.5, "keep": 1.0}
 
 
 def _weight(value: object) -> float | None:
-    """A score as it is, a recommendation as 0, 0.5 or 1; None for what has no order."""
+    """Return a score as it is, a recommendation as 0, 0.5 or 1; None for what has no order."""
     if isinstance(value, str):
         return _WEIGHTS.get(value)
     if isinstance(value, bool) or not isinstance(value, int | float):

@@ -16,6 +16,7 @@ from masis.schema.case import Case
 from masis.schema.run import Run
 from masis.services import Workbench
 from masis.settings import Settings
+from tests.reviewing import ADA
 
 EVIDENCE = (
     {"id": "chunk_1", "text": "The Halden bridge is 120 metres long. It is made of steel."},
@@ -180,10 +181,10 @@ def test_a_run_made_pass_by_pass_is_kept_and_read_back_like_any_other(tmp_path: 
     run = stepwise.audit_once(case, SETTINGS, before=run, answer=RIGHT)
     run = stepwise.evaluate_once(case, run, SETTINGS)
     bench = Workbench.open(tmp_path / "passes.db")
-    bench.import_cases([case])
-    bench.store_run(case, run)
-    bench.store_run(case, run)
-    opened = bench.open_case("bridge")
+    bench.cases.add(ADA, [case])
+    bench.audits.store_run(ADA, run)
+    bench.audits.store_run(ADA, run)
+    opened = bench.cases.open("bridge")
     assert opened.run == run
     assert (opened.state, len(opened.runs)) == ("needs_review", 1)
     bench.store.close()

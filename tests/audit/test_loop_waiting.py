@@ -27,8 +27,10 @@ from masis.schema.base import Unscored
 from masis.schema.calls import ModelCall
 from masis.schema.case import Case
 from masis.schema.run import Event, Run
-from masis.services import Workbench, workbench
+from masis.services import Workbench
+from masis.services import audits as audit_service
 from masis.settings import Settings
+from tests.reviewing import ADA
 from tests.scripted import (
     MAJOR,
     ContentVerifier,
@@ -340,9 +342,9 @@ class CountingVerifier(ContentVerifier):
 
 
 def cut_short(bench: Workbench, monkeypatch: pytest.MonkeyPatch, **chosen: Any) -> None:
-    monkeypatch.setattr(workbench, "build_roles", lambda settings: waiting(**chosen))
+    monkeypatch.setattr(audit_service, "build_roles", lambda settings: waiting(**chosen))
     with pytest.raises(Killed):
-        bench.audit(CASE)
+        bench.audits.audit(ADA, CASE)
     assert [run.case_id for run in bench.store.runs.interrupted()] == [CASE.id]
 
 
@@ -358,12 +360,12 @@ class DyingReviser(ScriptedReviser):
 
 def test_a_run_cut_short_goes_on_after_its_last_finished_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bench = Workbench.open(tmp_path / "masis.db")
-    bench.import_cases([CASE])
+    bench.cases.add(ADA, [CASE])
     verifier, critic = CountingVerifier(), TellingCritic()
     cut_short(bench, monkeypatch, critic=critic, verifier=verifier, evaluator=DyingEvaluator())
     assert (verifier.asked, len(critic.seen)) == (1, 1)
-    monkeypatch.setattr(workbench, "build_roles", lambda settings: waiting(critic=critic, verifier=verifier))
-    run = bench.audit(CASE)
+    monkeypatch.setattr(audit_service, "build_roles", lambda settings: waiting(critic=critic, verifier=verifier))
+    run = bench.audits.audit(ADA, CASE)
     assert (verifier.asked, len(critic.seen)) == (1, 1), "neither claims nor critique are asked for again"
     assert run.termination_reason == "no_issues"
     assert [c.role for c in run.iterations[0].calls] == ["critic"], "what was paid for before is on the record"
@@ -375,14 +377,14 @@ def test_a_run_cut_short_in_its_revision_judges_the_answer_no_second_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bench = Workbench.open(tmp_path / "masis.db")
-    bench.import_cases([CASE])
+    bench.cases.add(ADA, [CASE])
     verifier, evaluator = CountingVerifier(), ScriptedEvaluator()
     critic = TellingCritic((said(0.5, objections=(MAJOR,)), said(0.9)))
     cut_short(bench, monkeypatch, critic=critic, verifier=verifier, evaluator=evaluator, reviser=DyingReviser())
     assert evaluator.calls == 1
     chosen = {"critic": critic, "verifier": verifier, "evaluator": evaluator}
-    monkeypatch.setattr(workbench, "build_roles", lambda settings: waiting(**chosen))
-    run = bench.audit(CASE)
+    monkeypatch.setattr(audit_service, "build_roles", lambda settings: waiting(**chosen))
+    run = bench.audits.audit(ADA, CASE)
     assert run.total_iterations == 2
     assert (verifier.asked, len(critic.seen), evaluator.calls) == (2, 2, 2), "once for each iteration"
     assert [issue.source for issue in run.iterations[0].issues] == ["critic"]
@@ -392,10 +394,10 @@ def test_a_step_that_failed_is_tried_again_when_its_run_is_taken_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bench = Workbench.open(tmp_path / "masis.db")
-    bench.import_cases([CASE])
+    bench.cases.add(ADA, [CASE])
     critic = TellingCritic((ProviderFailed("no answer"), said(0.9)))
     cut_short(bench, monkeypatch, critic=critic, evaluator=DyingEvaluator())
-    monkeypatch.setattr(workbench, "build_roles", lambda settings: waiting(critic=critic))
-    run = bench.audit(CASE)
+    monkeypatch.setattr(audit_service, "build_roles", lambda settings: waiting(critic=critic))
+    run = bench.audits.audit(ADA, CASE)
     assert run.iterations[0].critique.unscored is None
     assert run.termination_reason == "no_issues"

@@ -22,6 +22,7 @@ from masis.schema.review import Decision
 from masis.services import Workbench
 from masis.store.records import DecisionFilter
 from tests.browser.conftest import FLAGS, ROOT, Tab, _wait_for, free_port
+from tests.reviewing import ADA, submitted
 from tools.browser import installed_browser
 
 OpenTab = Callable[..., Tab]
@@ -60,8 +61,8 @@ class ReviewServer:
     def fill(self, count: int) -> None:
         for case in cases(count):
             if case.id not in {row.id for row in self.workbench.store.cases.iterate()}:
-                self.workbench.import_cases([case])
-                self.workbench.audit(case)
+                self.workbench.cases.add(ADA, [case])
+                self.workbench.audits.audit(ADA, case)
 
     def start(self) -> None:
         environment = {key: value for key, value in os.environ.items() if not key.startswith(("MASIS_", "STREAMLIT_"))}
@@ -214,9 +215,10 @@ def test_a_decision_made_by_another_meanwhile_is_shown_and_nothing_typed_is_lost
     found.get_by_label("Note").fill(NOTE)
     found.get_by_text("Approve", exact=True).click(delay=40)
     until(lambda: server.drafted("bridge-03", "note") == NOTE, tab.page, "the note is drafted")
-    seen = server.workbench.open_case("bridge-03")
-    server.workbench.decide(
-        Decision(reviewer="Bo", case_id="bridge-03", run_id=seen.run.id if seen.run else None, verdict="escalate")
+    seen = server.workbench.cases.open("bridge-03")
+    submitted(
+        server.workbench,
+        Decision(reviewer="Bo", case_id="bridge-03", run_id=seen.run.id if seen.run else None, verdict="escalate"),
     )
     found.get_by_role("button", name="Submit").click(delay=40)
     expect(found.get_by_role("status").first).to_contain_text("has changed since you opened it")
@@ -348,7 +350,7 @@ def test_a_queue_that_changes_between_looking_and_clicking_opens_what_was_clicke
     page = tab.open("/queue?order=newest")
     link = page.locator("table.list tbody a").first
     shown = link.inner_text()
-    server.workbench.import_cases(case.model_copy(update={"id": f"newer-{case.id}"}) for case in cases(3))
+    server.workbench.cases.add(ADA, [case.model_copy(update={"id": f"newer-{case.id}"}) for case in cases(3)])
     link.click(delay=40)
     tab.settle()
     expect(page.locator("h1").filter(has_text=shown).first).to_be_visible()

@@ -13,6 +13,7 @@ from playwright.sync_api import Browser, expect
 
 from masis.services import Workbench
 from tests.browser.conftest import Tab, serving
+from tests.reviewing import ADA
 
 FABRICATED = "strategy-01-fabricated"
 
@@ -130,7 +131,7 @@ def test_the_settings_say_where_the_data_lies_and_lead_to_whether_it_is_sound(de
 def test_a_deep_link_on_a_cold_server_has_the_frame_and_the_case(
     browser: Browser, open_tab: OpenTab, tmp_path: Path, address: str
 ) -> None:
-    Workbench.open(tmp_path / "cold.db").load_demo()
+    Workbench.open(tmp_path / "cold.db").cases.add_demo(ADA)
     with serving("serve", "--db", str(tmp_path / "cold.db"), folder=tmp_path) as base:
         page = open_tab(base).open(address)
         expect(page.get_by_role("link", name="Settings")).to_be_visible()

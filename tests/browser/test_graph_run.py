@@ -10,9 +10,9 @@ from playwright.sync_api import Browser, expect
 from masis.api import stepwise
 from masis.schema.case import Case
 from masis.services import Workbench
-from masis.services.outcome import outcome
 from masis.settings import Settings
 from tests.browser.conftest import Tab, serving
+from tests.reviewing import ADA
 
 CASE = Case.model_validate(
     {
@@ -35,9 +35,9 @@ def test_the_second_draft_of_a_graph_is_approved_on_the_page(
     db = tmp_path / "graph.db"
     workbench = Workbench.open(db)
     run = stepwise.audit_once(CASE, Settings(), before=stepwise.audit_once(CASE, Settings()), answer=BETTER)
-    workbench.import_cases([CASE])
-    workbench.store_run(CASE, stepwise.evaluate_once(CASE, run, Settings()))
-    assert outcome(workbench.store, CASE.id) is None
+    workbench.cases.add(ADA, [CASE])
+    workbench.audits.store_run(ADA, stepwise.evaluate_once(CASE, run, Settings()))
+    assert workbench.reviews.outcome(CASE.id) is None
     with serving("serve", "--db", str(db), "--no-browser", folder=tmp_path) as base:
         tab = open_tab(base)
         tab.open("/queue")
@@ -49,7 +49,7 @@ def test_the_second_draft_of_a_graph_is_approved_on_the_page(
         found.get_by_label("Your name").fill("Ada")
         found.get_by_role("button", name="Submit").click(delay=40)
         expect(found.get_by_role("status").first).to_contain_text("Approved.")
-    decided = outcome(workbench.store, CASE.id)
+    decided = workbench.reviews.outcome(CASE.id)
     assert decided is not None
     assert (decided.decision.reviewer, decided.decision.iteration, decided.answer) == ("Ada", 2, BETTER)
     workbench.store.close()

@@ -21,6 +21,7 @@ from masis.schema.review import Decision
 from masis.schema.run import Run
 from masis.services import Workbench
 from tests.browser.conftest import Tab, serving
+from tests.reviewing import ADA, submitted, undone
 
 MARKUP = (
     "<script>window.hacked = 1</script>"
@@ -94,12 +95,13 @@ SAID = {"critique_reasoning", "message", "reasoning", "why", "detail", "explanat
 def hostile(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hostile]:
     folder: Path = tmp_path_factory.mktemp("hostile")
     workbench = Workbench.open(folder / "hostile.db")
-    workbench.import_cases(hostile_cases())
-    runs = {case.id: workbench.audit(case) for case in hostile_cases()}
+    workbench.cases.add(ADA, hostile_cases())
+    runs = {case.id: workbench.audits.audit(ADA, case) for case in hostile_cases()}
     said = replied(runs[IDS["plain"]].model_copy(update={"id": "said"}))
     workbench.store.runs.finish(said)
     for case_id in (IDS["markup"], IDS["plain"]):
-        workbench.decide(
+        submitted(
+            workbench,
             Decision(
                 reviewer=MARKUP[:80],
                 case_id=case_id,
@@ -109,9 +111,9 @@ def hostile(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Itera
                 reason=MARKUP,
                 note=f"{MARKUP} {DIRECTIONS}",
                 corrected_answer=f"{MARKUP} {DIRECTIONS}",
-            )
+            ),
         )
-    workbench.undo(IDS["markup"], MARKUP[:80])
+    undone(workbench, IDS["markup"], MARKUP[:80])
     for field in ("note", "corrected", "other", "question", "evidence", "answer"):
         workbench.store.drafts.save("", f"case:{IDS['plain']}", field, MARKUP)
     workbench.store.close()
@@ -265,5 +267,5 @@ def test_after_all_that_every_table_is_there_and_sound(hostile: Hostile) -> None
         assert connection.execute("SELECT count(*) FROM cases").fetchone()[0] >= 4
     workbench = Workbench.open(hostile.database)
     assert workbench.store.check().problems == ()
-    assert workbench.verify_log().whole
+    assert workbench.reviews.verify().whole
     workbench.store.close()

@@ -15,6 +15,7 @@ from masis.schema.case import Case
 from masis.services import Workbench, demo_cases
 from tests.browser.conftest import Tab, serving
 from tests.browser.test_accessibility import AXE, grave
+from tests.reviewing import ADA
 
 OpenTab = Callable[..., Tab]
 HOSTILE = "<img src=x onerror=alert(1)>"
@@ -26,9 +27,9 @@ def audited_long_ago(path: Path) -> list[str]:
     cases = [*list(demo_cases())[:5]]
     cases.append(cases[0].model_copy(update={"id": HOSTILE}))
     cases = [Case.model_validate(case.to_json_dict()) for case in cases]
-    workbench.import_cases(cases)
+    workbench.cases.add(ADA, cases)
     for case in cases:
-        workbench.audit(case)
+        workbench.audits.audit(ADA, case)
     workbench.store.close()
     with sqlite3.connect(path) as connection:
         connection.execute("UPDATE runs SET ended_at = strftime('%Y-%m-%dT%H:%M:%fZ', julianday(ended_at) - 40)")
@@ -63,7 +64,7 @@ def test_what_is_past_its_time_goes_by_a_name_and_a_word_and_the_desk_says_so(
         page.get_by_role("button", name="Audit again").click(delay=40)
         expect(page.locator("article.issue").first).to_be_visible(timeout=60_000)
         expect(page.get_by_text("was removed on")).to_have_count(0)
-        assert len(Workbench.open(tmp_path / "old.db").open_case(cases[1]).runs) == 2
+        assert len(Workbench.open(tmp_path / "old.db").cases.open(cases[1]).runs) == 2
 
 
 def asked(address: str) -> tuple[int, str]:

@@ -11,6 +11,7 @@ from playwright.sync_api import Browser, expect
 from masis.services import Workbench
 from tests.browser.conftest import Tab, serving
 from tests.browser.test_decision import cases, panel
+from tests.reviewing import ADA
 
 OpenTab = Callable[..., Tab]
 
@@ -24,8 +25,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def base(browser: Browser, folder: Path) -> Iterator[str]:
     workbench = Workbench.open(folder / "keys.db")
     for case in cases(11):
-        workbench.import_cases([case])
-        workbench.audit(case)
+        workbench.cases.add(ADA, [case])
+        workbench.audits.audit(ADA, case)
     with serving("serve", "--db", str(folder / "keys.db"), folder=folder) as address:
         yield address
 

@@ -11,6 +11,7 @@ from playwright.sync_api import Browser, expect
 from masis.schema.case import Case
 from masis.services import Workbench, demo_cases
 from tests.browser.conftest import Tab, serving
+from tests.reviewing import ADA
 
 AUDITED = ("strategy-01-fabricated", "docs-02-altered", "policy-01-clean")
 HOSTILE = "<img src=x onerror=alert(1)> What does the bridge weigh?"
@@ -32,9 +33,9 @@ def served(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         "metadata": {"dataset": "<script>alert(2)</script>"},
     }
     cases.append(Case.model_validate(hostile))
-    workbench.import_cases(cases)
+    workbench.cases.add(ADA, cases)
     for case in cases:
-        workbench.audit(case)
+        workbench.audits.audit(ADA, case)
     workbench.store.close()
     with serving("serve", "--db", str(folder / "metrics.db"), folder=folder) as base:
         yield base

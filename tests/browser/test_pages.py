@@ -14,6 +14,7 @@ from playwright.sync_api import Browser, expect
 from masis.schema.review import Decision
 from masis.services import Workbench, demo_cases
 from tests.browser.conftest import Tab, serving
+from tests.reviewing import ADA, submitted, undone
 
 AUDITED = ("strategy-01-fabricated", "docs-02-altered", "medicine-01-unsafe", "finance-05-conflict", "policy-01-clean")
 NOT_AUDITED = ("home-01-unsafe", "law-01-clean")
@@ -28,12 +29,13 @@ def served(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     folder = tmp_path_factory.mktemp("pages")
     workbench = Workbench.open(folder / "pages.db")
     cases = {case.id: case for case in demo_cases()}
-    workbench.import_cases([cases[case_id] for case_id in (*AUDITED, *NOT_AUDITED)])
-    runs = {case_id: workbench.audit(cases[case_id]) for case_id in AUDITED}
+    workbench.cases.add(ADA, [cases[case_id] for case_id in (*AUDITED, *NOT_AUDITED)])
+    runs = {case_id: workbench.audits.audit(ADA, cases[case_id]) for case_id in AUDITED}
     told = workbench.settings.model_copy(update={"strictness": "strict", "max_iterations": 1})
-    workbench.audit(cases[FABRICATED], settings=told)
+    workbench.audits.audit(ADA, cases[FABRICATED], settings=told)
     run = runs[OVERRIDDEN]
-    workbench.decide(
+    submitted(
+        workbench,
         Decision(
             reviewer="Ana Ruiz",
             case_id=OVERRIDDEN,
@@ -42,10 +44,10 @@ def served(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterat
             verdict="override",
             reason="=HYPERLINK(1)",
             corrected_answer=f"{run.iterations[0].answer} It was checked.",
-        )
+        ),
     )
-    workbench.decide(Decision(reviewer="Ben", case_id="medicine-01-unsafe", run_id=None, verdict="escalate"))
-    workbench.undo("medicine-01-unsafe", "Ben")
+    submitted(workbench, Decision(reviewer="Ben", case_id="medicine-01-unsafe", run_id=None, verdict="escalate"))
+    undone(workbench, "medicine-01-unsafe", "Ben")
     workbench.store.close()
     with serving("serve", "--db", str(folder / "pages.db"), folder=folder) as base:
         yield base
@@ -177,7 +179,7 @@ def test_what_was_imported_and_not_audited_is_audited_with_one_button(
     browser: Browser, open_tab: OpenTab, tmp_path: Path
 ) -> None:
     workbench = Workbench.open(tmp_path / "new.db")
-    workbench.import_cases([case for case in demo_cases() if case.id in (*AUDITED, *NOT_AUDITED)])
+    workbench.cases.add(ADA, [case for case in demo_cases() if case.id in (*AUDITED, *NOT_AUDITED)])
     workbench.store.close()
     with serving("serve", "--db", str(tmp_path / "new.db"), folder=tmp_path) as base:
         page = open_tab(base).open()

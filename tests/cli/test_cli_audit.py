@@ -12,8 +12,10 @@ from subprocess import Popen
 
 import pytest
 
+from masis.schema.actor import Actor
 from masis.schema.run import Run
 from masis.services import Workbench
+from masis.services.audits import AuditService
 from tests.cli.running import Masis, case, lines, start
 
 
@@ -61,7 +63,7 @@ def test_several_processes_give_the_same_runs_as_one(masis: Masis, tmp_path: Pat
         assert result.exit_code == 0, result.stderr
         changing = {"id", "started_at", "finished_at", "iterations", "spot_check", "usage"}
         found.append([run.model_dump(exclude=changing) for run in runs_in(out)])
-        states = Workbench.open(tmp_path / f"{concurrency}.db").overview().states
+        states = Workbench.open(tmp_path / f"{concurrency}.db").cases.overview().states
         assert sum(states.values()) == 20
         assert "new" not in states or states["new"] == 0
     assert found[0] == found[1]
@@ -149,14 +151,14 @@ def test_wrong_options_are_wrong_use_and_touch_nothing(
 def test_an_audit_that_raises_fails_its_case_only(
     masis: Masis, three: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    audit = Workbench.audit
+    audit = AuditService.audit
 
-    def broken(self: Workbench, given: object, **options: object) -> Run:
+    def broken(self: AuditService, actor: Actor, given: object, **options: object) -> Run:
         if given.id == "b":  # type: ignore[attr-defined]
             raise ZeroDivisionError("of all things")
-        return audit(self, given, **options)  # type: ignore[arg-type]
+        return audit(self, actor, given, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(Workbench, "audit", broken)
+    monkeypatch.setattr(AuditService, "audit", broken)
     result = masis("audit", three, "--db", tmp_path / "new.db")
     assert result.exit_code == 1
     assert f"{three}, line 2: case 'b': ZeroDivisionError: of all things" in result.stderr

@@ -179,7 +179,7 @@ def test_a_kill_in_the_middle_and_the_same_command_again_audit_no_case_twice(
 
 
 def states_done(database: Path) -> int:
-    found = Workbench.open(database).overview().states
+    found = Workbench.open(database).cases.overview().states
     return sum(count for state, count in found.items() if state not in ("new", "running", "interrupted"))
 
 

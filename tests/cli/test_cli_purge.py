@@ -22,6 +22,7 @@ from masis.services import Workbench
 from masis.store import Store
 from tests.cli.running import Masis, case, lines
 from tests.integrations.test_dspy_programs import a_program
+from tests.reviewing import submitted
 
 CLEAN = "The bridge is 120 metres long [1]. It opened in 1931 [2]."
 
@@ -34,8 +35,8 @@ def audited(masis: Masis, tmp_path: Path) -> Path:
     file.write_bytes(lines(case("waits"), case("decided"), *clean))
     assert masis("audit", file, "--db", database, "--set", "spot_check_share=0").exit_code == 0
     bench = Workbench.open(database)
-    run = bench.open_case("decided").runs[0]
-    bench.decide(Decision(reviewer="Ada", case_id="decided", run_id=run.id, verdict="approve"))
+    run = bench.cases.open("decided").runs[0]
+    submitted(bench, Decision(reviewer="Ada", case_id="decided", run_id=run.id, verdict="approve"))
     bench.store.close()
     with sqlite3.connect(database) as connection:
         connection.execute("UPDATE runs SET ended_at = strftime('%Y-%m-%dT%H:%M:%fZ', julianday(ended_at) - 40)")
@@ -148,7 +149,7 @@ def test_a_case_whose_audit_is_gone_is_audited_again(masis: Masis, audited: Path
 
 
 def test_a_report_of_an_audit_that_is_gone_says_so(masis: Masis, audited: Path) -> None:
-    run = Workbench.open(audited).open_case("accepted").runs[0].id
+    run = Workbench.open(audited).cases.open("accepted").runs[0].id
     masis("purge", "--yes", "--db", audited)
     told = masis("report", "accepted", "--run", run, "--db", audited)
     assert told.exit_code == 1

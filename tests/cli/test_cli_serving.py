@@ -10,6 +10,7 @@ import pytest
 from masis.schema.review import Decision
 from masis.services import Workbench, demo_cases
 from tests.cli.running import Masis
+from tests.reviewing import submitted
 
 
 @pytest.fixture
@@ -32,7 +33,7 @@ def test_the_demo_opens_its_own_database_with_every_demo_case_audited(
     result = masis("demo", "--port", "9000", "--no-browser")
     assert result.exit_code == 0, result.output
     assert launched == [{"db": database, "port": 9000, "address": "127.0.0.1", "open_browser": False}]
-    overview = Workbench.open(database).overview()
+    overview = Workbench.open(database).cases.overview()
     assert overview.cases == len(list(demo_cases()))
     assert not overview.states.get("new")
     assert not (home / "masis" / "masis.db").exists()
@@ -43,10 +44,10 @@ def test_the_demo_keeps_decisions_until_it_is_reset(masis: Masis, home: Path, la
     database = home / "masis" / "demo.db"
     workbench = Workbench.open(database)
     first = next(iter(demo_cases())).id
-    workbench.decide(Decision(reviewer="Ada", case_id=first, run_id=None, verdict="escalate"))
+    submitted(workbench, Decision(reviewer="Ada", case_id=first, run_id=None, verdict="escalate"))
     workbench.store.close()
     masis("demo", "--no-browser")
-    assert Workbench.open(database).verify_log().length >= 1
+    assert Workbench.open(database).reviews.verify().length >= 1
     masis("demo", "--no-browser", "--reset")
     after = Workbench.open(database)
     assert not any(entry.decision and entry.decision.reviewer == "Ada" for entry in after.store.decisions.iterate())

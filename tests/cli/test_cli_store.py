@@ -14,6 +14,7 @@ from masis.schema.review import Decision
 from masis.schema.run import Run
 from masis.services import Workbench
 from tests.cli.running import Masis, case, lines
+from tests.reviewing import submitted, undone
 from tests.serving_models import ModelServer
 
 
@@ -25,10 +26,10 @@ def audited(masis: Masis, tmp_path: Path) -> Path:
     assert masis("audit", file, "--db", database).exit_code == 0
     workbench = Workbench.open(database)
     for identifier in ("ä", "b"):
-        run = workbench.open_case(identifier).run
+        run = workbench.cases.open(identifier).run
         assert run is not None
-        workbench.decide(Decision(reviewer="Ada", case_id=identifier, run_id=run.id, verdict="approve"))
-    workbench.undo("b", "Ada")
+        submitted(workbench, Decision(reviewer="Ada", case_id=identifier, run_id=run.id, verdict="approve"))
+    undone(workbench, "b", "Ada")
     return database
 
 
@@ -195,8 +196,9 @@ def test_verify_log_compares_with_what_was_noted_earlier(masis: Masis, audited: 
     noted = ("--length", shown["length"], "--head", shown["head"])
     assert masis("verify-log", "--db", audited, *noted).exit_code == 0
     workbench = Workbench.open(audited)
-    workbench.decide(
-        Decision(reviewer="Ada", case_id="c", run_id=workbench.open_case("c").runs[0].id, verdict="escalate")
+    submitted(
+        workbench,
+        Decision(reviewer="Ada", case_id="c", run_id=workbench.cases.open("c").runs[0].id, verdict="escalate"),
     )
     grown = masis("verify-log", "--db", audited, *noted)
     assert grown.exit_code == 0, grown.stderr

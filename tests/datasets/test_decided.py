@@ -16,8 +16,9 @@ from masis.datasets.writers.decided import COLUMNS, escape_formula
 from masis.schema.case import Case
 from masis.schema.review import Decision
 from masis.services import Workbench
-from masis.services.retention import purge, rule_of
+from masis.services.retention import rule_of
 from masis.store.records import DecisionFilter
+from tests.reviewing import ADA, submitted, undone
 
 EVIDENCE = [{"id": "c1", "text": "The bridge is 120 metres long and was opened in 1931."}]
 
@@ -36,9 +37,9 @@ def case(number: int) -> Case:
 @pytest.fixture
 def bench(tmp_path: Path) -> Iterator[Workbench]:
     bench = Workbench.open(tmp_path / "decided.db")
-    bench.import_cases([case(number) for number in range(1, 7)])
+    bench.cases.add(ADA, [case(number) for number in range(1, 7)])
     for number in range(1, 6):
-        bench.audit(case(number))
+        bench.audits.audit(ADA, case(number))
     yield bench
     bench.store.close()
 
@@ -47,10 +48,10 @@ def test_an_audit_that_retention_removed_is_no_other_audit(bench: Workbench) -> 
     decide(bench, 1, "approve", iteration=1)
     decide(bench, 2, "approve")
     decide(bench, 3, "override", corrected_answer="120 metres.", reason="read")
-    bench.audit(case(2), settings=bench.settings.model_copy(update={"max_iterations": 1}))
+    bench.audits.audit(ADA, case(2), settings=bench.settings.model_copy(update={"max_iterations": 1}))
     later = bench.store.runs.for_case("case-2")[0].id
     bench.store.database.execute("UPDATE runs SET ended_at = '2099-01-01' WHERE id = ?", [later])
-    purge(bench, rule_of(0, decided=True, now="2098-01-01T00:00:00Z"), by="Ada", how="command")
+    bench.retention.purge(ADA, rule_of(0, decided=True, now="2098-01-01T00:00:00Z"), how="command")
     out = io.BytesIO()
     assert write_decided(bench.store, out) == 3
     lines = [json.loads(line) for line in out.getvalue().splitlines()]
@@ -60,12 +61,13 @@ def test_an_audit_that_retention_removed_is_no_other_audit(bench: Workbench) -> 
 
 
 def decide(bench: Workbench, number: int, verdict: str, **given: Any) -> None:
-    run = bench.open_case(f"case-{number}").run
+    run = bench.cases.open(f"case-{number}").run
     assert run is not None
-    bench.decide(
+    submitted(
+        bench,
         Decision.model_validate(
             {"reviewer": "Ana", "case_id": f"case-{number}", "run_id": run.id, "verdict": verdict, **given}
-        )
+        ),
     )
 
 
@@ -119,7 +121,7 @@ def test_every_case_is_written_once_as_it_came_in_and_pages_are_walked_to_the_en
 
 def test_what_was_taken_back_is_no_decided_case(bench: Workbench) -> None:
     decide(bench, 1, "approve")
-    bench.undo("case-1", "Ana")
+    undone(bench, "case-1", "Ana")
     assert lines(bench) == []
 
 

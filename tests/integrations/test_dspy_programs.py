@@ -20,7 +20,7 @@ from masis.integrations.dspy.programs import MadeFrom, Measured, Part, Program
 from masis.schema.audit import Issue
 from masis.schema.case import Case, Evidence
 from masis.schema.review import TargetLabel
-from masis.services import demo_cases
+from masis.services import Workbench, demo_cases
 from masis.settings import Settings
 from masis.store import Store
 from tests.store.factories import a_case, a_decision, a_run
@@ -262,7 +262,7 @@ def test_decisions_say_what_is_wrong_or_that_nothing_is(tmp_path: Path) -> None:
     decided(store, 3, verdict="reject", reason="bad")
     decided(store, 4, verdict="reject", reason="bad", labels=(label,))
     decided(store, 5, verdict="escalate", reason="unsure")
-    found = {case.id: case for case in labelled.from_decisions(store)}
+    found = {case.id: case for case in labelled.from_decisions(Workbench(store, Settings(), store.path))}
     assert found.keys() == {"case-1", "case-2", "case-4"}
     assert found["case-1"].clean
     assert [(each.kind, each.words) for each in found["case-2"].expected] == [("changed", grey)]
@@ -274,7 +274,7 @@ def test_what_the_policy_accepted_is_no_label(tmp_path: Path) -> None:
     store = Store.open(tmp_path / "a.db")
     case = a_case()
     store.cases.add_many([case])
-    assert labelled.from_decisions(store) == []
+    assert labelled.from_decisions(Workbench(store, Settings(), store.path)) == []
 
 
 def test_on_the_demo_cases_who_knows_the_labels_earns_all_and_who_says_nothing_or_everything_little() -> None:

@@ -30,6 +30,7 @@ from masis.integrations.mcp.worker_pool import Busy, Pool
 from masis.schema.case import Case, Evidence
 from masis.services import Workbench
 from masis.settings import Settings
+from tests.reviewing import ADA
 from tests.waiting import PATIENCE_S, until, until_async
 
 JSON = st.recursive(
@@ -48,7 +49,7 @@ BRIDGE = {
 @pytest.fixture
 def desk(tmp_path: Path) -> Desk:
     workbench = Workbench.open(tmp_path / "m.db")
-    workbench.import_cases([Case.model_validate(BRIDGE)])
+    workbench.cases.add(ADA, [Case.model_validate(BRIDGE)])
     return Desk(workbench)
 
 
@@ -125,9 +126,9 @@ def test_a_cursor_is_the_one_that_was_given_or_is_refused(text: str) -> None:
 
 def test_chunks_of_many_cases_and_chunks_in_full_each_have_an_id_of_their_own(desk: Desk) -> None:
     again = {**BRIDGE, "id": "100%/b", "evidence": [{"id": "1", "text": "a"}, {"id": "3/4", "text": "b"}]}
-    desk.workbench.import_cases([Case.model_validate(again)])
+    desk.workbench.cases.add(ADA, [Case.model_validate(again)])
     inline = [Evidence(id="2", text="In full.")]
-    found = gathered(desk.store, ["bridge/1", "bridge/2", "100%25%2Fb/1", "100%/b/3/4", "bridge/1"], inline)
+    found = gathered(desk.workbench.cases, ["bridge/1", "bridge/2", "100%25%2Fb/1", "100%/b/3/4", "bridge/1"], inline)
     assert [(source.chunk.id, source.chunk.text[:5]) for source in found] == [
         ("2", "In fu"), ("bridge/1", "The b"), ("bridge/2", "It op"), ("100%25%2Fb/1", "a"), ("3/4", "b"),
     ]  # fmt: skip
@@ -220,7 +221,7 @@ def test_whatever_is_asked_is_answered_or_refused_in_words(fuzzed: Desk, tool: A
 @pytest.fixture(scope="module")
 def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> Desk:
     workbench = Workbench.open(tmp_path_factory.mktemp("fuzz") / "m.db", Settings(draft_min_length=0))
-    workbench.import_cases([Case.model_validate(BRIDGE)])
+    workbench.cases.add(ADA, [Case.model_validate(BRIDGE)])
     return Desk(workbench)
 
 
@@ -276,11 +277,11 @@ def test_claims_are_left_in_the_middle_where_whoever_asked_has_gone(desk: Desk) 
 
 def test_ids_are_completed_newest_first_and_only_where_an_id_is_asked_for(desk: Desk) -> None:
     many = [Case.model_validate({**BRIDGE, "id": f"brief-{number:03}"}) for number in range(150)]
-    desk.workbench.import_cases(many)
+    desk.workbench.cases.add(ADA, many)
     found = completed(desk, "case_id", "brief-")
     assert (len(found.values), found.values[0], found.total) == (MOST, "brief-149", 150)
     assert completed(desk, "case_id", "bri").total == 151
-    run = desk.workbench.audit(many[0])
+    run = desk.workbench.audits.audit(ADA, many[0])
     assert completed(desk, "run_id", run.id[:4]).values == (run.id,)
     for argument, begun in [("draft", "b"), ("case_id", "BRIDGE"), ("case_id", "\ud800"), ("case_id", "%_'\x00")]:
         assert completed(desk, argument, begun).total == 0

@@ -11,6 +11,7 @@ from masis.schema.run import Run
 from masis.services import Workbench
 from masis.settings import ROLES, Settings
 from tests.llm.test_faults_by_step import settings_for
+from tests.reviewing import ADA
 from tests.served_replies import Behaviour, Request, says, sensible
 from tests.serving_models import ModelServer
 
@@ -34,8 +35,8 @@ def audited(tmp_path: Path, answer: str, script: object = generous) -> Run:
     with ModelServer(script, issues="none") as server:  # type: ignore[arg-type]
         settings = settings_for(server, "openai").model_copy(update={"max_iterations": 1})
         bench = Workbench.open(tmp_path / "masis.db", settings)
-        bench.import_cases([case])
-        return bench.audit(case)
+        bench.cases.add(ADA, [case])
+        return bench.audits.audit(ADA, case)
 
 
 @pytest.mark.spec("MASIS-EVAL-P5", "MASIS-EVAL-WEIGHTS", "MASIS-EVAL-LOWEST")

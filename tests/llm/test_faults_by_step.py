@@ -15,6 +15,7 @@ from masis.schema.case import Case
 from masis.schema.run import Event, Iteration, Run
 from masis.services import Workbench
 from masis.settings import ROLES, Settings
+from tests.reviewing import ADA
 from tests.served_replies import FAULTS, Behaviour, Request, faulty
 from tests.serving_models import ModelServer
 
@@ -106,8 +107,8 @@ def audited(tmp_path: Path, wire: str, step: str, fault: str, case: Case = CASE)
         (lambda request: None) if dead else script, issues="always" if step == "revision" else "none"
     ) as server:
         bench = Workbench.open(tmp_path / "masis.db", settings_for(server, wire, ROLE[step] if dead else None))
-        bench.import_cases([case])
-        run = bench.audit(case)
+        bench.cases.add(ADA, [case])
+        run = bench.audits.audit(ADA, case)
     assert bench.store.runs.get(run.id) == run
     assert bench.store.check().problems == ()
     return run, bench
@@ -254,9 +255,9 @@ def test_a_fault_that_is_over_at_the_third_try_leaves_no_trace_but_the_record(
     case = CASE.model_copy(update={"answer": None}) if step == "drafting" else CASE
     with ModelServer(script, issues="always" if step == "revision" else "none") as server:
         bench = Workbench.open(tmp_path / "masis.db", settings_for(server, "openai"))
-        bench.import_cases([case])
+        bench.cases.add(ADA, [case])
         events: list[Event] = []
-        run = bench.audit(case, on_event=events.append)
+        run = bench.audits.audit(ADA, case, on_event=events.append)
     nothing_is_unscored(run)
     assert max(call.tries for call in run.calls) == 3
     assert [event.kind for event in events].count("call_retried") == 2

@@ -14,6 +14,7 @@ from masis.schema.run import Event, Run
 from masis.services import Workbench
 from masis.settings import ROLES, Settings
 from tests.llm.asking import KEY
+from tests.reviewing import ADA
 from tests.served_replies import Behaviour, Request, faulty
 from tests.serving_models import ModelServer
 
@@ -39,8 +40,8 @@ def audited(tmp_path: Path, script: object, events: list[Event] | None = None, *
         table = {"kind": "openai", "address": server.address, "key_env": "SCRIPTED_KEY"}
         given = dict.fromkeys(ROLES, "here:m") | {"providers": {"here": table}, "retry_base_s": 0.01} | told
         bench = Workbench.open(tmp_path / "masis.db", Settings.model_validate(given))
-        bench.import_cases([CASE])
-        return bench.audit(CASE, on_event=events.append if events is not None else None)
+        bench.cases.add(ADA, [CASE])
+        return bench.audits.audit(ADA, CASE, on_event=events.append if events is not None else None)
 
 
 def sound(request: Request) -> Behaviour | None:

@@ -218,8 +218,8 @@ def test_case_and_run_are_kept_in_a_database(tmp_path: Path) -> None:
     answer(QUESTION, CHUNKS)
     answer(QUESTION, CHUNKS)
     bench = Workbench.open(database)
-    assert bench.overview().cases == 1
-    view = bench.open_case(bench.find_cases(CaseFilter()).rows[0].id)
+    assert bench.cases.overview().cases == 1
+    view = bench.cases.open(bench.cases.find(CaseFilter()).rows[0].id)
     assert view.case.answer == WRONG
     assert len(view.runs) == 2
     assert view.run

@@ -159,3 +159,22 @@ def test_only_settings_reads_the_environment() -> None:
             if owner == "os" and name in ("environ", "getenv", "environb", "putenv"):
                 wrong.append(f"{file.relative_to(ROOT)}:{node.lineno}")
     assert not wrong, "\n".join(wrong)
+
+
+ABOVE_SERVICES = {"pipeline", "integrations", "ui", "cli", "app", "pages"}
+
+
+def test_whatever_lies_above_the_services_leaves_the_store_to_them() -> None:
+    wrong = [
+        str(each)
+        for each in all_imports()
+        if part(each.module) == "store" and part(module_name(each.file)) in ABOVE_SERVICES
+    ]
+    for file in sources():
+        if part(module_name(file)) in ABOVE_SERVICES:
+            wrong += [
+                f"{file.relative_to(ROOT)}:{node.lineno} reaches into .{node.attr}"
+                for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+                if isinstance(node, ast.Attribute) and node.attr in ("store", "_store")
+            ]
+    assert not wrong, "say what you need in masis/services:\n" + "\n".join(wrong)

@@ -25,6 +25,7 @@ from masis.settings import ROLES, Settings
 from masis.store.core import connections
 from masis.store.core.health import try_writing
 from masis.ui.admin.health_reports import look_at
+from tests.reviewing import ADA
 
 
 @pytest.fixture
@@ -39,7 +40,7 @@ def named(bench: Workbench, name: str) -> HealthItem:
 
 
 def test_what_is_kept_is_counted_in_words(bench: Workbench) -> None:
-    bench.import_cases([Case(id="only", query="How long?", evidence=(Evidence(id="1", text="It is 120 m long."),))])
+    bench.cases.add(ADA, [Case(id="only", query="How long?", evidence=(Evidence(id="1", text="It is 120 m long."),))])
     message = named(bench, "database").message
     assert "1 case, 0 runs" in message
     assert "0 entries of the decision log" in message
@@ -237,8 +238,8 @@ def test_a_log_that_could_be_altered_is_found(bench: Workbench, guard: str) -> N
 
 @pytest.mark.spec("REQ-CRITIC-COMP-001")
 def test_a_run_that_is_not_in_the_log_of_executions_is_found(bench: Workbench) -> None:
-    bench.load_demo()
-    bench.audit(next(iter(bench.store.cases.iterate())))
+    bench.cases.add_demo(ADA)
+    bench.audits.audit(ADA, next(iter(bench.store.cases.iterate())))
     assert bench.store.check().ok
     bench.store.database.execute("DROP TRIGGER executions_no_delete")
     bench.store.database.execute("DELETE FROM executions")
@@ -273,8 +274,8 @@ def test_a_missing_extra_of_a_role_is_told_with_the_extra(monkeypatch: pytest.Mo
 def test_a_damaged_file_is_a_finding_and_no_crash(tmp_path: Path, share: float) -> None:
     path = tmp_path / "damaged.db"
     with_cases = Workbench.open(path)
-    with_cases.load_demo()
-    with_cases.audit(next(iter(with_cases.store.cases.iterate())))
+    with_cases.cases.add_demo(ADA)
+    with_cases.audits.audit(ADA, next(iter(with_cases.store.cases.iterate())))
     with_cases.store.settle()
     with_cases.store.close()
     with path.open("r+b") as file:

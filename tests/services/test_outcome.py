@@ -14,10 +14,10 @@ from masis.schema.case import Case
 from masis.schema.review import Decision, settled_answer
 from masis.schema.run import Run
 from masis.services import Workbench
-from masis.services.outcome import outcome
-from masis.services.retention import purge, rule_of
+from masis.services.retention import rule_of
 from masis.settings import Settings
 from tests.api.test_stepwise import RIGHT, WRONG, bridge
+from tests.reviewing import ADA, submitted, undone
 
 
 @pytest.fixture
@@ -31,8 +31,8 @@ def kept(bench: Workbench, case: Case, *answers: str) -> Run:
     run = stepwise.audit_once(case, Settings())
     for answer in answers:
         run = stepwise.audit_once(case, Settings(), before=run, answer=answer)
-    bench.import_cases([case])
-    bench.store_run(case, run)
+    bench.cases.add(ADA, [case])
+    bench.audits.store_run(ADA, run)
     return run
 
 
@@ -42,7 +42,7 @@ def decision(run: Run, verdict: Any, **more: Any) -> Decision:
 
 def test_nothing_is_decided_while_a_case_waits(bench: Workbench) -> None:
     run = kept(bench, bridge())
-    assert outcome(bench.store, run.case_id) is None
+    assert bench.reviews.outcome(run.case_id) is None
 
 
 @pytest.mark.parametrize(
@@ -59,8 +59,8 @@ def test_the_answer_that_stands_follows_the_verdict(
     bench: Workbench, verdict: str, more: dict[str, Any], stands: str | None
 ) -> None:
     run = kept(bench, bridge(), RIGHT)
-    entry = bench.decide(decision(run, verdict, **more))
-    found = outcome(bench.store, run.case_id)
+    entry = submitted(bench, decision(run, verdict, **more))
+    found = bench.reviews.outcome(run.case_id)
     assert found is not None
     assert (found.seq, found.entry_id, found.decision.verdict) == (entry.seq, entry.id, verdict)
     assert found.answer == stands
@@ -68,35 +68,35 @@ def test_the_answer_that_stands_follows_the_verdict(
 
 def test_what_was_undone_stands_no_more_and_what_was_seen_does_not_count_again(bench: Workbench) -> None:
     run = kept(bench, bridge())
-    first = bench.decide(decision(run, "escalate"))
-    assert outcome(bench.store, run.case_id, after=first.seq) is None
-    second = bench.decide(decision(run, "approve"))
-    found = outcome(bench.store, run.case_id, after=first.seq)
+    first = submitted(bench, decision(run, "escalate"))
+    assert bench.reviews.outcome(run.case_id, after=first.seq) is None
+    second = submitted(bench, decision(run, "approve"))
+    found = bench.reviews.outcome(run.case_id, after=first.seq)
     assert found is not None
     assert found.seq == second.seq
-    bench.undo(run.case_id, "Ada")
-    assert outcome(bench.store, run.case_id, after=first.seq) is None
+    undone(bench, run.case_id, "Ada")
+    assert bench.reviews.outcome(run.case_id, after=first.seq) is None
 
 
 def test_the_policy_s_acceptance_is_a_decision_too(bench: Workbench) -> None:
     run = kept(bench, bridge(RIGHT))
     assert not run.needs_review
-    found = outcome(bench.store, run.case_id)
+    found = bench.reviews.outcome(run.case_id)
     assert found is not None
     assert (found.decision.kind, found.answer) == ("policy_accept", RIGHT)
 
 
 def test_a_redacted_decision_is_not_guessed_at(bench: Workbench) -> None:
     run = kept(bench, bridge())
-    entry = bench.decide(decision(run, "override", corrected_answer="Secret.", reason="Secret."))
+    entry = submitted(bench, decision(run, "override", corrected_answer="Secret.", reason="Secret."))
     bench.store.decisions.redact(entry.id, by="Grace", reason="Held a secret.")
     with pytest.raises(StoreError, match="redacted: decide it again"):
-        outcome(bench.store, run.case_id)
+        bench.reviews.outcome(run.case_id)
 
 
 def test_a_case_nobody_knows_is_named(bench: Workbench) -> None:
     with pytest.raises(UnknownRecord, match="no case 'nowhere'"):
-        outcome(bench.store, "nowhere")
+        bench.reviews.outcome("nowhere")
 
 
 def test_an_undo_lets_no_answer_stand() -> None:
@@ -107,9 +107,9 @@ def test_an_undo_lets_no_answer_stand() -> None:
 
 def test_what_a_person_wrote_stands_when_retention_has_removed_the_run(bench: Workbench) -> None:
     run = kept(bench, bridge())
-    bench.decide(decision(run, "override", corrected_answer="120 metres.", reason="Shorter."))
-    purge(bench, rule_of(0, decided=True, now="2099-01-01T00:00:00Z"), by="Ada", how="command")
-    found = outcome(bench.store, run.case_id)
+    submitted(bench, decision(run, "override", corrected_answer="120 metres.", reason="Shorter."))
+    bench.retention.purge(ADA, rule_of(0, decided=True, now="2099-01-01T00:00:00Z"), how="command")
+    found = bench.reviews.outcome(run.case_id)
     assert found is not None
     assert found.answer == "120 metres."
     assert bench.store.runs.summary(run.id).removed_at is not None

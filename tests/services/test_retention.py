@@ -14,8 +14,9 @@ import pytest
 from masis import run_audit
 from masis.schema.case import Case
 from masis.services import Workbench
-from masis.services.retention import BY_ITSELF, ByItself, purge, rule_of
+from masis.services.retention import AUTOMATIC, AutomaticRetention, rule_of
 from masis.settings import Settings
+from tests.reviewing import ADA
 from tests.waiting import PATIENCE_S, until
 
 CASE = Case.model_validate(
@@ -31,7 +32,7 @@ CASE = Case.model_validate(
 @pytest.fixture
 def bench(tmp_path: Path) -> Iterator[Workbench]:
     opened = Workbench.open(tmp_path / "masis.db", Settings(spot_check_share=0))
-    opened.import_cases([CASE])
+    opened.cases.add(ADA, [CASE])
     yield opened
     opened.store.close()
 
@@ -43,7 +44,7 @@ def test_the_rule_fixes_the_time_it_is_reckoned_from() -> None:
 
 def old(bench: Workbench) -> str:
     """An audit that policy accepted, forty days old."""
-    run = bench.audit(CASE)
+    run = bench.audits.audit(ADA, CASE)
     assert not run.needs_review
     bench.store.database.execute("UPDATE runs SET ended_at = strftime('%Y-%m-%dT%H:%M:%fZ', julianday(ended_at) - 40)")
     return run.id
@@ -53,14 +54,14 @@ def old(bench: Workbench) -> str:
 @pytest.mark.parametrize("told", [{}, {"retention_auto": True, "retention_days": 0}, {"retention_days": 1}])
 def test_nothing_goes_by_itself_unless_the_settings_say_so(bench: Workbench, told: dict[str, object]) -> None:
     bench.settings = Settings.model_validate(told)
-    assert ByItself.begun(bench) is None
+    assert AutomaticRetention.start(bench.retention, bench.settings) is None
 
 
 @pytest.mark.spec("REQ-CRITIC-COMP-002")
 def test_where_they_say_so_what_is_past_its_time_goes_at_once_and_again_and_again(bench: Workbench) -> None:
     first = old(bench)
     bench.settings = Settings(retention_auto=True)
-    working = ByItself(bench, every=timedelta(milliseconds=20))
+    working = AutomaticRetention(bench.retention, bench.settings, every=timedelta(milliseconds=20))
     working._thread.start()
     try:
         wait_for(bench, 1)
@@ -70,7 +71,7 @@ def test_where_they_say_so_what_is_past_its_time_goes_at_once_and_again_and_agai
     finally:
         working.end()
     purges = bench.store.purges.history()
-    assert [(each.by, each.how, each.rule.days) for each in purges] == [(BY_ITSELF, "automatic", 30)] * 2
+    assert [(each.by, each.how, each.rule.days) for each in purges] == [(AUTOMATIC.name, "automatic", 30)] * 2
     gone = list(itertools.chain.from_iterable(bench.store.purges.removals(each.seq) for each in reversed(purges)))
     assert [each.id for each in gone] == [first, second]
 
@@ -84,7 +85,7 @@ def test_by_itself_only_a_small_file_is_written_anew_since_others_wait_meanwhile
     monkeypatch.setattr("masis.services.retention.QUIETLY_SHRUNK", most)
     asked = threading.Event()
     monkeypatch.setattr(bench.store, "shrink", lambda *_, **__: asked.set())
-    working = ByItself(bench, every=timedelta(days=1))
+    working = AutomaticRetention(bench.retention, bench.settings, every=timedelta(days=1))
     working._thread.start()
     wait_for(bench, 1)
     if shrinks:
@@ -99,7 +100,7 @@ def wait_for(bench: Workbench, purges: int) -> None:
 
 def test_a_stop_between_batches_leaves_the_file_as_large_as_it_is(bench: Workbench) -> None:
     old(bench)
-    done = purge(bench, rule_of(30), by="Ada", how="command", stopped=lambda: True)
+    done = bench.retention.purge(ADA, rule_of(30), how="command", stopped=lambda: True)
     assert (done.purge, done.shrunk) == (None, None)
 
 
@@ -108,7 +109,7 @@ def test_a_stop_between_batches_leaves_the_file_as_large_as_it_is(bench: Workben
 
 @pytest.mark.spec("REQ-CRITIC-COMP-001", "REQ-CRITIC-COMP-001-FIELDS")
 def test_an_audit_leaves_a_line_with_what_the_spec_asks(bench: Workbench) -> None:
-    run = bench.audit(CASE)
+    run = bench.audits.audit(ADA, CASE)
     (line,) = bench.store.executions.of_run(run.id)
     assert (line.at, line.case_id, line.iterations) == (run.finished_at, "bridge", run.total_iterations)
     assert (line.final_quality, line.improvement) == (run.final_quality_score, run.improvement_percentage)
@@ -123,8 +124,8 @@ def test_an_audit_that_is_cut_short_and_taken_up_is_two_executions(
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        bench.audit(CASE, run_id="r", on_event=interrupt)
-    bench.audit(CASE)
+        bench.audits.audit(ADA, CASE, run_id="r", on_event=interrupt)
+    bench.audits.audit(ADA, CASE)
     ends = [(each.start, each.termination, each.iterations) for each in bench.store.executions.of_run("r")]
     assert ends == [(1, "abandoned", 0), (2, "no_issues", 1)]
     assert bench.store.check().ok
@@ -132,7 +133,7 @@ def test_an_audit_that_is_cut_short_and_taken_up_is_two_executions(
 
 @pytest.mark.spec("REQ-CRITIC-COMP-001")
 def test_an_audit_that_a_person_stops_is_logged_as_cancelled(bench: Workbench) -> None:
-    run = bench.audit(CASE, cancelled=lambda: True)
+    run = bench.audits.audit(ADA, CASE, cancelled=lambda: True)
     assert [each.termination for each in bench.store.executions.of_run(run.id)] == ["cancelled"]
 
 
@@ -153,7 +154,7 @@ def test_an_audit_without_a_store_logs_the_same_fields(caplog: pytest.LogCapture
 
 def test_the_log_of_a_case_is_read_page_by_page(bench: Workbench) -> None:
     for _ in range(3):
-        bench.audit(CASE)
+        bench.audits.audit(ADA, CASE)
     page = bench.store.executions.page(1, 2, case_id="bridge")
     assert (len(page.rows), page.total) == (2, 3)
     assert page.rows[0].at >= page.rows[1].at

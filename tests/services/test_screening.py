@@ -11,13 +11,15 @@ import pytest
 
 from masis.audit.run_control import RunControl
 from masis.errors import InputError, Removed, SettingsError, StaleVersion, UnknownRecord
+from masis.schema.actor import Actor
 from masis.schema.screening import Abstract, Grade, ScreeningEvent
 from masis.screening.grading.grader import Grader
 from masis.screening.rounds.drift import BASELINE
 from masis.services import Workbench
-from masis.services.retention import purge, rule_of
-from masis.services.screening import ScreeningDesk
+from masis.services.retention import rule_of
+from masis.services.screening import ScreeningService
 from masis.settings import Settings
+from tests.reviewing import ADA
 from tests.screening.scripted import BORDERLINE, STRONG, WEAK, Said, ScriptedGrader
 
 QUESTION = "Does aspirin relieve headache?"
@@ -38,12 +40,14 @@ def corpus(count: int = 8) -> list[Abstract]:
     ]
 
 
-class Desk(ScreeningDesk):
-    """A desk whose grader says what the test wrote."""
+class Desk(ScreeningService):
+    """A service whose grader says what the test wrote."""
 
     def __init__(self, path: Path, says: dict[str, Said] | None = None, default: Said = STRONG) -> None:
         self.grader = ScriptedGrader(says or {}, default)
-        super().__init__(Workbench.open(path / "w.db", SETTINGS), self._made)
+        self.bench = Workbench.open(path / "w.db", SETTINGS)
+        super().__init__(self.bench.store, SETTINGS, self._made)
+        self.store = self.bench.store
         self.store.corpora.add_many("headache", corpus(), source="the test")
 
     def _made(self, settings: Settings, control: RunControl) -> Grader:
@@ -53,7 +57,7 @@ class Desk(ScreeningDesk):
 def test_a_screening_is_kept_with_its_rounds_grades_abstracts_and_events(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
     seen: list[ScreeningEvent] = []
-    found = desk.screen(QUESTION, ["corpus:headache"], on_event=seen.append)
+    found = desk.screen(ADA, QUESTION, ["corpus:headache"], on_event=seen.append)
     opened = desk.open(found.id)
     assert opened.machine == opened.screening == found
     assert opened.machine.retrievers == ("corpus:headache",)
@@ -64,9 +68,9 @@ def test_a_screening_is_kept_with_its_rounds_grades_abstracts_and_events(tmp_pat
 
 def test_what_was_graded_before_costs_nothing_in_the_next_screening(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
-    first = desk.screen(QUESTION, ["corpus:headache"])
+    first = desk.screen(ADA, QUESTION, ["corpus:headache"])
     asked = len(desk.grader.asked)
-    second = desk.screen(QUESTION, ["corpus:headache"])
+    second = desk.screen(ADA, QUESTION, ["corpus:headache"])
     assert len(desk.grader.asked) == asked
     assert [grade.quality for grade in second.grades] == [grade.quality for grade in first.grades]
 
@@ -81,11 +85,11 @@ def test_one_that_is_cut_short_is_taken_up_where_it_was(tmp_path: Path) -> None:
     desk = Desk(tmp_path, default=BORDERLINE)
     desk.grader = Breaking({}, BORDERLINE)
     with pytest.raises(KeyboardInterrupt):
-        desk.screen(QUESTION, ["corpus:headache"], screening_id="one")
+        desk.screen(ADA, QUESTION, ["corpus:headache"], screening_id="one")
     assert [each.id for each in desk.store.screenings.interrupted()] == ["one"]
     before = list(desk.grader.asked)
     desk.grader = ScriptedGrader({}, BORDERLINE)
-    found = desk.screen("another question", ["corpus:elsewhere"], screening_id="one")
+    found = desk.screen(ADA, "another question", ["corpus:elsewhere"], screening_id="one")
     assert found.question == QUESTION
     assert not set(desk.grader.asked) & set(before)
     assert [each.number for each in found.rounds] == list(range(len(found.rounds)))
@@ -99,7 +103,7 @@ def test_a_person_can_stop_it_from_elsewhere(tmp_path: Path) -> None:
         if event.kind == "round_finished":
             desk.store.screenings.request_cancel(event.screening_id)
 
-    found = desk.screen(QUESTION, ["corpus:headache"], on_event=stop)
+    found = desk.screen(ADA, QUESTION, ["corpus:headache"], on_event=stop)
     assert (found.outcome, len(found.rounds)) == ("cancelled", 1)
 
 
@@ -119,23 +123,23 @@ def test_calls_that_wait_for_a_model_end_soon_after_a_person_asks_for_it(tmp_pat
         grader.control = control
         return grader
 
-    waiting = ScreeningDesk(desk.bench, made)
-    found = waiting.screen(QUESTION, ["corpus:headache"], screening_id="one")
+    waiting = ScreeningService(desk.store, SETTINGS, made)
+    found = waiting.screen(ADA, QUESTION, ["corpus:headache"], screening_id="one")
     assert (found.outcome, found.rounds, found.grades) == ("cancelled", (), ())
 
 
 @pytest.mark.spec("AESOP-OVERRIDE")
 def test_an_override_is_recorded_and_flips_the_decision_and_can_be_taken_back(tmp_path: Path) -> None:
     desk = Desk(tmp_path, {"a0": WEAK, "a1": WEAK})
-    found = desk.screen(QUESTION, ["corpus:headache"])
+    found = desk.screen(ADA, QUESTION, ["corpus:headache"])
     chosen = next(grade.abstract_id for grade in found.grades if grade.recommendation == "keep")
     assert found.outcome == "sufficient"
-    opened = desk.override(found.id, chosen, "recommendation", "discard", reason="Retracted.", reviewer="Ada")
+    opened = desk.override(ADA, found.id, chosen, "recommendation", "discard", reason="Retracted.")
     assert opened.screening.outcome == "evidence_insufficient"
     assert opened.machine == found
     assert opened.overrides[0].at
     assert desk.log(found.id)[0].decision is not None
-    back = desk.override(found.id, chosen, "recommendation", None, reason="", reviewer="Ada")
+    back = desk.override(ADA, found.id, chosen, "recommendation", None, reason="")
     assert back.screening == found
     assert len(back.overrides) == 2
     assert desk.store.screening_log.verify().whole
@@ -153,27 +157,26 @@ def test_a_word_that_can_t_stand_is_refused_and_nothing_is_kept(
     tmp_path: Path, field: str, value: float | str, reason: str, reviewer: str
 ) -> None:
     desk = Desk(tmp_path)
-    found = desk.screen(QUESTION, ["corpus:headache"])
+    found = desk.screen(ADA, QUESTION, ["corpus:headache"])
     with pytest.raises(InputError):
-        desk.override(found.id, found.kept[0], field, value, reason=reason, reviewer=reviewer)  # type: ignore[arg-type]
+        desk.override(Actor(name=reviewer), found.id, found.kept[0], field, value, reason=reason)  # type: ignore[arg-type]
     assert desk.log(found.id) == ()
 
 
 def test_who_looked_at_an_older_state_is_told_before_deciding(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
-    found = desk.screen(QUESTION, ["corpus:headache"])
+    found = desk.screen(ADA, QUESTION, ["corpus:headache"])
     seen = desk.open(found.id).summary.version
-    word = {"reason": "No.", "reviewer": "Ada"}
-    desk.override(found.id, found.kept[0], "recommendation", "discard", seen_version=seen, **word)
+    desk.override(ADA, found.id, found.kept[0], "recommendation", "discard", seen_version=seen, reason="No.")
     with pytest.raises(StaleVersion):
-        desk.override(found.id, found.kept[1], "recommendation", "discard", seen_version=seen, **word)
+        desk.override(ADA, found.id, found.kept[1], "recommendation", "discard", seen_version=seen, reason="No.")
 
 
 @pytest.mark.spec("AESOP-ANCHORS")
 def test_the_kept_set_becomes_a_case_whose_anchors_are_the_sentences_of_the_abstracts(tmp_path: Path) -> None:
     desk = Desk(tmp_path, {"a0": WEAK})
-    found = desk.screen(QUESTION, ["corpus:headache"])
-    case = desk.hand_over(found.id, reviewer="Ada")
+    found = desk.screen(ADA, QUESTION, ["corpus:headache"])
+    case = desk.hand_over(ADA, found.id)
     opened = desk.open(found.id)
     assert case.query == QUESTION
     assert len(case.evidence) == len(found.kept)
@@ -184,15 +187,15 @@ def test_the_kept_set_becomes_a_case_whose_anchors_are_the_sentences_of_the_abst
         anchors = [chunk.text[each["start"] : each["end"]] for each in known["sentences"]]
         assert anchors[0] == "Background matters."
         assert chunk.source == f"https://pubmed.ncbi.nlm.nih.gov/{abstract.pmid}/"
-    assert desk.hand_over(found.id, reviewer="Ada") == case
+    assert desk.hand_over(ADA, found.id) == case
     assert sum(entry.decision is not None and entry.decision.kind == "handed_over" for entry in desk.log(found.id)) == 1
 
 
 @pytest.mark.spec("AESOP-ANCHORS")
 def test_the_audit_of_what_was_handed_over_cites_sentences_of_abstracts(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
-    case = desk.hand_over(desk.screen(QUESTION, ["corpus:headache"]).id, reviewer="Ada")
-    run = desk.bench.audit(case, settings=Settings(max_iterations=1))
+    case = desk.hand_over(ADA, desk.screen(ADA, QUESTION, ["corpus:headache"]).id)
+    run = desk.bench.audits.audit(ADA, case, settings=Settings(max_iterations=1))
     citations = run.iterations[0].citation_audit.citations
     assert citations
     texts = {chunk.id: chunk.text for chunk in case.evidence}
@@ -204,23 +207,23 @@ def test_the_audit_of_what_was_handed_over_cites_sentences_of_abstracts(tmp_path
 
 def test_with_nothing_kept_there_is_nothing_to_hand_over(tmp_path: Path) -> None:
     desk = Desk(tmp_path, default=WEAK)
-    found = desk.screen(QUESTION, ["corpus:headache"])
+    found = desk.screen(ADA, QUESTION, ["corpus:headache"])
     with pytest.raises(InputError, match="nothing is kept"):
-        desk.hand_over(found.id, reviewer="Ada")
+        desk.hand_over(ADA, found.id)
 
 
 @pytest.mark.spec("AESOP-MEMORY")
 def test_memory_survives_a_restart_follows_overrides_and_can_be_reset(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
-    found = desk.screen(QUESTION, ["corpus:headache"])
+    found = desk.screen(ADA, QUESTION, ["corpus:headache"])
     again = Desk(tmp_path)
     assert len(again.memory().entries) == len(found.kept)
     assert not again.memory().on
-    again.override(found.id, found.kept[0], "recommendation", "discard", reason="No.", reviewer="Ada")
+    again.override(ADA, found.id, found.kept[0], "recommendation", "discard", reason="No.")
     assert len(again.memory().entries) == len(found.kept) - 1
     with pytest.raises(InputError, match="reason"):
-        again.reset_memory(by="Ada", reason="")
-    again.reset_memory(by="Ada", reason="Another field.")
+        again.reset_memory(ADA, reason="")
+    again.reset_memory(ADA, reason="Another field.")
     assert again.memory().entries == ()
 
 
@@ -229,20 +232,20 @@ def test_a_screening_records_the_thresholds_that_memory_made(tmp_path: Path) -> 
     desk = Desk(tmp_path)
     on = SETTINGS.model_copy(update={"screening_memory": True})
     for number in range(5):
-        desk.screen(f"{QUESTION} Take {number}.", ["corpus:headache"])
-    found = desk.screen(QUESTION, ["corpus:headache"], settings=on)
+        desk.screen(ADA, f"{QUESTION} Take {number}.", ["corpus:headache"])
+    found = desk.screen(ADA, QUESTION, ["corpus:headache"], settings=on)
     assert found.thresholds.adapted_by == -0.05
     assert found.thresholds.required_average[0] == 0.65
-    assert desk.screen(QUESTION, ["corpus:headache"]).thresholds.required_average[0] == 0.70
+    assert desk.screen(ADA, QUESTION, ["corpus:headache"]).thresholds.required_average[0] == 0.70
 
 
 @pytest.mark.spec("AESOP-DRIFT")
 def test_drift_is_told_for_the_critic_and_for_each_reviewer(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
-    found = desk.screen(QUESTION, ["corpus:headache"])
+    found = desk.screen(ADA, QUESTION, ["corpus:headache"])
     for number in range(BASELINE + 12):
         score = 0.85 if number < BASELINE else 0.4
-        desk.override(found.id, found.kept[0], "relevance_score", score, reason="Read.", reviewer="Ada")
+        desk.override(ADA, found.id, found.kept[0], "relevance_score", score, reason="Read.")
     critic, ada = desk.drifts()
     assert (critic.who, critic.drift.enough) == ("the critic", False)
     assert (ada.who, ada.drift.direction) == ("Ada", "down")
@@ -250,10 +253,10 @@ def test_drift_is_told_for_the_critic_and_for_each_reviewer(tmp_path: Path) -> N
 
 def test_drift_leaves_out_what_retention_has_removed(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
-    found = desk.screen(QUESTION, ["corpus:headache"])
-    desk.override(found.id, found.kept[0], "relevance_score", 0.85, reason="Read.", reviewer="Ada")
+    found = desk.screen(ADA, QUESTION, ["corpus:headache"])
+    desk.override(ADA, found.id, found.kept[0], "relevance_score", 0.85, reason="Read.")
     assert [series.who for series in desk.drifts()] == ["the critic", "Ada"]
-    done = purge(desk.bench, rule_of(0, decided=True, now="2099-01-01T00:00:00Z"), by="Ada", how="command")
+    done = desk.bench.retention.purge(ADA, rule_of(0, decided=True, now="2099-01-01T00:00:00Z"), how="command")
     assert done.purge is not None
     assert done.purge.screenings == 1
     assert [series.who for series in desk.drifts()] == ["the critic"]
@@ -265,7 +268,7 @@ def test_the_log_is_exported_as_csv_that_no_spreadsheet_runs(tmp_path: Path) -> 
     desk = Desk(tmp_path)
     hostile = Abstract(id="=x", title='=HYPERLINK("http://example.org")', text="Aspirin relieved headache.\nTY  - JOUR")
     desk.store.corpora.add_many("hostile", [hostile], source="the test")
-    found = desk.screen(QUESTION, ["corpus:hostile"])
+    found = desk.screen(ADA, QUESTION, ["corpus:hostile"])
     out = io.BytesIO()
     assert desk.write_csv(found.id, out) == 1
     (row,) = csv.DictReader(io.StringIO(out.getvalue().decode()))
@@ -281,7 +284,7 @@ def test_ris_goes_out_and_comes_in_as_the_same_records(tmp_path: Path) -> None:
     from masis.datasets.readers.abstracts import read_abstracts
 
     desk = Desk(tmp_path)
-    found = desk.screen(QUESTION, ["corpus:headache"])
+    found = desk.screen(ADA, QUESTION, ["corpus:headache"])
     out = io.BytesIO()
     assert desk.write_ris(found.id, out, ("keep", "discard", "needs_more")) == len(found.grades)
     back = list(read_abstracts(io.BytesIO(out.getvalue()), name="back.ris"))
@@ -306,5 +309,5 @@ def test_what_can_t_be_screened_is_refused_before_anything_is_kept(
 ) -> None:
     desk = Desk(tmp_path)
     with pytest.raises(error):
-        desk.screen(question, sources)
+        desk.screen(ADA, question, sources)
     assert desk.store.screenings.newest() == ()

@@ -10,9 +10,10 @@ import pytest
 from masis.audit.run_control import RunControl
 from masis.schema.screening import Abstract
 from masis.screening.grading.grader import Grader
-from masis.services import Workbench
-from masis.services.screening import ScreeningDesk
+from masis.services.screening import ScreeningService
 from masis.settings import Settings
+from masis.store import Store
+from tests.reviewing import ADA
 from tests.screening.entrez_server import Reply, Server, serving
 from tests.screening.scripted import STRONG, ScriptedGrader
 
@@ -26,7 +27,7 @@ def server() -> Iterator[Server]:
 
 
 @pytest.fixture
-def desk(tmp_path: Path, server: Server) -> Iterator[ScreeningDesk]:
+def desk(tmp_path: Path, server: Server) -> Iterator[ScreeningService]:
     settings = Settings(
         screening_graders="scripted",
         screening_retrieve=4,
@@ -37,17 +38,18 @@ def desk(tmp_path: Path, server: Server) -> Iterator[ScreeningDesk]:
     def grader(settings: Settings, control: RunControl) -> Grader:
         return ScriptedGrader({}, STRONG)
 
-    opened = ScreeningDesk(Workbench.open(tmp_path / "w.db", settings), grader)
+    store = Store.open(tmp_path / "w.db")
+    opened = ScreeningService(store, settings, grader)
     held = [Abstract(id=f"mine-{pmid}", title=f"Aspirin, headache {pmid}", pmid=str(pmid)) for pmid in (102, 104, 900)]
-    opened.store.corpora.add_many("mine", held, source="the test")
+    store.corpora.add_many("mine", held, source="the test")
     yield opened
-    opened.store.close()
+    store.close()
 
 
 def test_a_record_that_both_report_is_screened_once_and_counted_as_found_again(
-    desk: ScreeningDesk, server: Server
+    desk: ScreeningService, server: Server
 ) -> None:
-    found = desk.screen(QUESTION, ["corpus:mine", "pubmed"])
+    found = desk.screen(ADA, QUESTION, ["corpus:mine", "pubmed"])
     assert found.outcome == "sufficient"
     assert found.retrievers == ("corpus:mine", "pubmed")
     assert (found.flow.identified, found.flow.duplicates, found.flow.screened) == (7, 2, 5)
@@ -57,20 +59,20 @@ def test_a_record_that_both_report_is_screened_once_and_counted_as_found_again(
     assert server.asked[0].parameters["term"] == "aspirin AND relieve AND headache"
 
 
-def test_a_source_that_fails_is_told_of_and_the_other_goes_on(desk: ScreeningDesk, server: Server) -> None:
+def test_a_source_that_fails_is_told_of_and_the_other_goes_on(desk: ScreeningService, server: Server) -> None:
     server.faults = [Reply(404)] * 4
-    found = desk.screen(QUESTION, ["corpus:mine", "pubmed"])
+    found = desk.screen(ADA, QUESTION, ["corpus:mine", "pubmed"])
     assert found.outcome == "sufficient"
     assert found.flow.screened == 3
     assert any("answered 404" in warning for warning in found.warnings)
-    kept = [event.message for event in desk.store.screenings.events(found.id) if event.kind == "warning"]
+    kept = [event.message for event in desk.events(found.id) if event.kind == "warning"]
     assert any("answered 404" in message for message in kept)
 
 
 def test_where_no_source_can_be_asked_the_screening_says_so_and_keeps_nothing(
-    desk: ScreeningDesk, server: Server
+    desk: ScreeningService, server: Server
 ) -> None:
     server.faults = [Reply(404)] * 4
-    found = desk.screen(QUESTION, ["pubmed"])
+    found = desk.screen(ADA, QUESTION, ["pubmed"])
     assert (found.outcome, found.kept, found.flow.screened) == ("error", (), 0)
     assert any("answered 404" in reason for reason in found.reasons)

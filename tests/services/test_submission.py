@@ -1,13 +1,16 @@
-"""A decision is handed in once, against the case as it was seen, and takes its draft with it."""
+"""A decision is submitted once, against the case as it was seen, under the actor's name, and removes its draft."""
 
 from __future__ import annotations
 
 import pytest
 
-from masis.errors import StaleVersion, StoreError
+from masis.errors import InputError, StaleVersion, StoreError, UnknownRecord
+from masis.schema.actor import ANONYMOUS, Actor
 from masis.schema.review import Decision
-from masis.services.reviews import case_subject, submit, take_back
+from masis.services.drafts import case_subject
+from masis.services.reviews import ReviewService
 from masis.store import Store
+from tests.reviewing import ADA
 
 
 def decision(token: str = "t1", verdict: str = "approve", case_id: str = "case-1") -> Decision:
@@ -16,42 +19,93 @@ def decision(token: str = "t1", verdict: str = "approve", case_id: str = "case-1
     )
 
 
-def test_the_same_token_three_times_is_one_decision(store: Store) -> None:
+@pytest.fixture
+def reviews(store: Store) -> ReviewService:
+    return ReviewService(store)
+
+
+def test_the_same_token_three_times_is_one_decision(store: Store, reviews: ReviewService) -> None:
     seen = store.cases.summary("case-1").version
-    entries = [submit(store, decision(), seen_version=seen) for _ in range(3)]
+    entries = [reviews.submit(ADA, decision(), seen_version=seen) for _ in range(3)]
     assert len({entry.id for entry in entries}) == 1
-    assert store.decisions.head().length == 1
+    assert reviews.head().length == 1
     assert entries[0].decision is not None
     assert set(entries[0].decision.versions) == {"app", "rubric"}
 
 
-def test_the_draft_goes_with_the_decision_and_stays_where_it_was_refused(store: Store) -> None:
+def test_the_draft_goes_with_the_decision_and_stays_where_it_was_refused(store: Store, reviews: ReviewService) -> None:
     store.drafts.save("Ada", case_subject("case-1"), "note", "half")
     with pytest.raises(StaleVersion):
-        submit(store, decision(), seen_version=store.cases.summary("case-1").version - 1)
+        reviews.submit(ADA, decision(), seen_version=store.cases.summary("case-1").version - 1)
     assert store.drafts.load("Ada", case_subject("case-1")) == {"note": "half"}
-    assert store.decisions.head().length == 0
-    submit(store, decision(), seen_version=store.cases.summary("case-1").version)
+    assert reviews.head().length == 0
+    reviews.submit(ADA, decision(), seen_version=store.cases.summary("case-1").version)
     assert store.drafts.load("Ada", case_subject("case-1")) == {}
 
 
-def test_a_case_decided_by_another_meanwhile_is_not_decided_over(store: Store) -> None:
+def test_a_case_decided_by_another_meanwhile_is_not_decided_over(store: Store, reviews: ReviewService) -> None:
     seen = store.cases.summary("case-1").version
-    submit(store, decision("bo", "reject"), seen_version=seen)
+    reviews.submit(ADA, decision("bo", "reject"), seen_version=seen)
     with pytest.raises(StaleVersion):
-        submit(store, decision("ada"), seen_version=seen)
+        reviews.submit(ADA, decision("ada"), seen_version=seen)
 
 
-def test_undo_pressed_three_times_takes_back_one_decision_only(store: Store) -> None:
-    submit(store, decision("first", "reject"), seen_version=None)
-    second = submit(store, decision("second"), seen_version=None)
-    undone = [take_back(store, second, "Ada") for _ in range(3)]
+def test_the_log_records_the_name_of_who_acts_whatever_name_the_decision_brings(reviews: ReviewService) -> None:
+    entry = reviews.submit(Actor(name="Ben"), decision())
+    assert entry.decision is not None
+    assert entry.decision.reviewer == "Ben"
+
+
+def test_nobody_decides_without_a_name(reviews: ReviewService) -> None:
+    with pytest.raises(InputError, match="name is missing"):
+        reviews.submit(ANONYMOUS, decision())
+
+
+def test_undo_pressed_three_times_undoes_one_decision_only(store: Store, reviews: ReviewService) -> None:
+    reviews.submit(ADA, decision("first", "reject"))
+    second = reviews.submit(ADA, decision("second"))
+    undone = [reviews.undo(ADA, second.id) for _ in range(3)]
     assert len({entry.id for entry in undone}) == 1
+    assert reviews.undone_by(second) == undone[0]
     assert store.cases.summary("case-1").state == "rejected"
 
 
-def test_what_no_longer_stands_is_not_taken_back(store: Store) -> None:
-    first = submit(store, decision("first", "reject"), seen_version=None)
-    submit(store, decision("second"), seen_version=None)
+def test_what_no_longer_stands_is_not_undone(reviews: ReviewService) -> None:
+    first = reviews.submit(ADA, decision("first", "reject"))
+    reviews.submit(ADA, decision("second"))
     with pytest.raises(StoreError, match="does not decide"):
-        take_back(store, first, "Ada")
+        reviews.undo(ADA, first.id)
+
+
+def test_redacting_an_entry_removes_what_was_written_and_leaves_verdict_and_chain(
+    store: Store, reviews: ReviewService
+) -> None:
+    entry = reviews.submit(ADA, decision(verdict="reject"))
+    record = reviews.redact_entry(Actor(name="Grace"), entry.id, "names a person").decision
+    assert record is not None
+    assert (record.kind, record.reviewer) == ("redaction", "Grace")
+    assert reviews.get(entry.id).decision is None
+    assert store.cases.summary("case-1").state == "rejected"
+    assert reviews.verify().whole
+
+
+def test_redacting_a_case_records_who_and_why_and_leaves_the_others_alone(reviews: ReviewService) -> None:
+    other = reviews.submit(ADA, decision("other", case_id="case-2"))
+    entry = reviews.submit(ADA, decision("one", "reject"))
+    done = reviews.redact_case(Actor(name="Grace"), "case-1", "asked for by the person named")
+    assert done.entry.decision is not None
+    assert (done.entry.decision.reviewer, done.entries) == ("Grace", 1)
+    assert reviews.get(entry.id).decision is None
+    assert reviews.get(other.id).decision is not None
+    assert reviews.verify().whole
+
+
+def test_a_redaction_needs_a_name_a_reason_and_something_to_redact(reviews: ReviewService) -> None:
+    with pytest.raises(InputError, match="name is missing"):
+        reviews.redact_case(ANONYMOUS, "case-1", "why")
+    with pytest.raises(InputError, match="reason is missing"):
+        reviews.redact_case(ADA, "case-1", " ")
+    with pytest.raises(UnknownRecord):
+        reviews.redact_case(ADA, "nowhere", "why")
+    with pytest.raises(UnknownRecord):
+        reviews.redact_entry(ADA, "nowhere", "why")

@@ -13,8 +13,10 @@ from masis.errors import CaseConflict, UnknownRecord
 from masis.offline.roles.reviser import OfflineReviser
 from masis.schema.case import Case
 from masis.schema.review import Decision
-from masis.services import POLICY_REVIEWER, Workbench, demo_cases, workbench
+from masis.services import POLICY, Workbench, demo_cases
+from masis.services import audits as audit_service
 from masis.settings import Settings
+from tests.reviewing import ADA, submitted, undone
 
 EVIDENCE = [{"id": "chunk_1", "text": "The bridge is 120 metres long. It was opened to traffic in 1931."}]
 CLEAN = Case.model_validate(
@@ -32,7 +34,7 @@ NO_SPOT_CHECK = Settings(spot_check_share=0)
 @pytest.fixture
 def bench(tmp_path: Path) -> Workbench:
     opened = Workbench.open(tmp_path / "masis.db", NO_SPOT_CHECK)
-    opened.import_cases([CLEAN, FAULTY])
+    opened.cases.add(ADA, [CLEAN, FAULTY])
     return opened
 
 
@@ -49,39 +51,39 @@ def test_everything_lies_in_one_file_that_is_made_on_opening(tmp_path: Path) -> 
 
 def test_importing_again_changes_nothing_and_a_conflict_leaves_the_others_in(bench: Workbench) -> None:
     other = CLEAN.model_copy(update={"query": "Another question?"})
-    report = bench.import_cases([CLEAN, other, CLEAN.model_copy(update={"id": "third"})])
+    report = bench.cases.add(ADA, [CLEAN, other, CLEAN.model_copy(update={"id": "third"})])
     assert (report.added, report.unchanged, len(report.conflicts)) == (1, 1, 1)
     assert isinstance(report.conflicts[0], CaseConflict)
-    assert bench.open_case("clean").case == CLEAN
+    assert bench.cases.open("clean").case == CLEAN
 
 
 def test_a_run_that_needs_nobody_is_accepted_by_policy_in_the_log(bench: Workbench) -> None:
-    run = bench.audit(CLEAN)
-    view = bench.open_case("clean")
+    run = bench.audits.audit(ADA, CLEAN)
+    view = bench.cases.open("clean")
     assert not run.needs_review
     assert view.state == "accepted"
     assert view.decision is not None
     assert view.decision.decision is not None
-    assert (view.decision.decision.source, view.decision.decision.reviewer) == ("CODE", POLICY_REVIEWER)
+    assert (view.decision.decision.source, view.decision.decision.reviewer) == ("CODE", POLICY.name)
 
 
 def test_a_run_drawn_for_a_spot_check_goes_to_a_person(bench: Workbench) -> None:
-    run = bench.audit(CLEAN, settings=Settings(spot_check_share=1))
+    run = bench.audits.audit(ADA, CLEAN, settings=Settings(spot_check_share=1))
     assert run.spot_check
     assert not run.needs_review
-    assert bench.open_case("clean").state == "needs_review"
+    assert bench.cases.open("clean").state == "needs_review"
 
 
 def test_a_faulty_answer_waits_for_a_person(bench: Workbench) -> None:
-    bench.audit(FAULTY)
-    assert bench.open_case("faulty").state == "needs_review"
+    bench.audits.audit(ADA, FAULTY)
+    assert bench.cases.open("faulty").state == "needs_review"
 
 
 def test_what_was_audited_with_these_settings_needs_no_audit(bench: Workbench) -> None:
-    assert bench.needs_audit(CLEAN)
-    bench.audit(CLEAN)
-    assert not bench.needs_audit(CLEAN)
-    assert bench.needs_audit(CLEAN, Settings(max_iterations=1))
+    assert bench.audits.needed(CLEAN)
+    bench.audits.audit(ADA, CLEAN)
+    assert not bench.audits.needed(CLEAN)
+    assert bench.audits.needed(CLEAN, Settings(max_iterations=1))
 
 
 def test_an_interrupted_run_is_taken_up_where_it_stopped(bench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,26 +93,26 @@ def test_an_interrupted_run_is_taken_up_where_it_stopped(bench: Workbench, monke
 
     real = build_roles
     monkeypatch.setattr(
-        workbench, "build_roles", lambda settings: dataclasses.replace(real(settings), reviser=Failing())
+        audit_service, "build_roles", lambda settings: dataclasses.replace(real(settings), reviser=Failing())
     )
     with pytest.raises(KeyboardInterrupt):
-        bench.audit(FAULTY)
+        bench.audits.audit(ADA, FAULTY)
     interrupted = bench.store.runs.interrupted()
     assert [run.case_id for run in interrupted] == ["faulty"]
-    monkeypatch.setattr(workbench, "build_roles", real)
-    run = bench.audit(FAULTY)
+    monkeypatch.setattr(audit_service, "build_roles", real)
+    run = bench.audits.audit(ADA, FAULTY)
     assert run.id == interrupted[0].id
     assert run.total_iterations == 2
     assert bench.store.runs.interrupted() == ()
 
 
 def test_a_decision_stands_until_it_is_undone(bench: Workbench) -> None:
-    run = bench.audit(FAULTY)
-    bench.decide(decision(run_id=run.id))
-    assert bench.open_case("faulty").state == "approved"
-    bench.undo("faulty", "Ada")
-    assert bench.open_case("faulty").state == "needs_review"
-    assert [entry.decision.kind for entry in bench.open_case("faulty").history if entry.decision] == [
+    run = bench.audits.audit(ADA, FAULTY)
+    submitted(bench, decision(run_id=run.id))
+    assert bench.cases.open("faulty").state == "approved"
+    undone(bench, "faulty", "Ada")
+    assert bench.cases.open("faulty").state == "needs_review"
+    assert [entry.decision.kind for entry in bench.cases.open("faulty").history if entry.decision] == [
         "undo",
         "decision",
     ]
@@ -118,19 +120,19 @@ def test_a_decision_stands_until_it_is_undone(bench: Workbench) -> None:
 
 def test_undoing_nothing_is_an_error_that_says_so(bench: Workbench) -> None:
     with pytest.raises(UnknownRecord, match="no decision on case 'faulty'"):
-        bench.undo("faulty", "Ada")
+        undone(bench, "faulty", "Ada")
 
 
 def test_the_same_token_is_one_decision(bench: Workbench) -> None:
-    run = bench.audit(FAULTY)
-    first, second = (bench.decide(decision(run_id=run.id, token="t1")) for _ in range(2))
+    run = bench.audits.audit(ADA, FAULTY)
+    first, second = (submitted(bench, decision(run_id=run.id, token="t1")) for _ in range(2))
     assert first == second
-    assert bench.verify_log().length == 1
+    assert bench.reviews.verify().length == 1
 
 
 def test_a_decision_records_the_versions_that_judged(bench: Workbench) -> None:
-    run = bench.audit(FAULTY)
-    entry = bench.decide(decision(run_id=run.id))
+    run = bench.audits.audit(ADA, FAULTY)
+    entry = submitted(bench, decision(run_id=run.id))
     assert entry.decision is not None
     assert {"app", "rubric"} <= entry.decision.versions.keys()
 
@@ -165,6 +167,6 @@ def test_health_names_a_model_that_nothing_answers_to(tmp_path: Path) -> None:
 
 def test_the_demo_loads_and_loads_again_without_harm(tmp_path: Path) -> None:
     bench = Workbench.open(tmp_path / "demo.db")
-    first = bench.load_demo()
+    first = bench.cases.add_demo(ADA)
     assert first.added == len(list(demo_cases())) >= 40
-    assert bench.load_demo().unchanged == first.added
+    assert bench.cases.add_demo(ADA).unchanged == first.added

@@ -12,6 +12,7 @@ from streamlit.testing.v1 import AppTest
 
 from masis.services import Workbench, app_root, demo_cases
 from masis.ui.shell import served_database
+from tests.reviewing import ADA
 
 AUDITED = ("strategy-01-fabricated", "docs-02-altered", "medicine-01-unsafe", "finance-05-conflict", "policy-01-clean")
 NOT_AUDITED = ("home-01-unsafe", "law-01-clean")
@@ -31,9 +32,9 @@ def audited_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("audited") / "audited.db"
     cases = {case.id: case for case in demo_cases()}
     workbench = Workbench.open(path)
-    workbench.import_cases([cases[case_id] for case_id in (*AUDITED, *NOT_AUDITED)])
+    workbench.cases.add(ADA, [cases[case_id] for case_id in (*AUDITED, *NOT_AUDITED)])
     for case_id in AUDITED:
-        workbench.audit(cases[case_id])
+        workbench.audits.audit(ADA, cases[case_id])
     workbench.store.database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     workbench.store.close()
     return path

@@ -13,6 +13,7 @@ from masis.schema.run import Run
 from masis.services import Workbench, app_root
 from masis.settings import Settings
 from masis.ui.shell import served_database
+from tests.reviewing import ADA
 
 CASE = "strategy-01-fabricated"
 
@@ -21,10 +22,10 @@ CASE = "strategy-01-fabricated"
 def served(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("case") / "case.db"
     workbench = Workbench.open(path)
-    workbench.load_demo()
+    workbench.cases.add_demo(ADA)
     case = workbench.store.cases.get(CASE)
-    workbench.audit(case, settings=Settings(max_iterations=1))
-    workbench.audit(case)
+    workbench.audits.audit(ADA, case, settings=Settings(max_iterations=1))
+    workbench.audits.audit(ADA, case)
     return path
 
 

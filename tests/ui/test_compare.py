@@ -9,6 +9,7 @@ from masis.schema.run import Run
 from masis.services import Workbench
 from masis.ui.review.compare import chosen_runs
 from masis.ui.review.comparison import compare, run_row, settings_words
+from tests.reviewing import ADA
 from tests.ui.conftest import OpenPage, texts
 
 CASE = "strategy-01-fabricated"
@@ -17,12 +18,12 @@ CASE = "strategy-01-fabricated"
 @pytest.fixture
 def two(audited_workbench: Workbench) -> tuple[Run, Run]:
     """The run by default, and one that was told to be strict and literal."""
-    first = audited_workbench.open_case(CASE).run
+    first = audited_workbench.cases.open(CASE).run
     assert first is not None
     told = audited_workbench.settings.model_copy(
         update={"strictness": "strict", "max_iterations": 1, "citation_mode": "literal"}
     )
-    return first, audited_workbench.audit(audited_workbench.store.cases.get(CASE), settings=told)
+    return first, audited_workbench.audits.audit(ADA, audited_workbench.store.cases.get(CASE), settings=told)
 
 
 def test_only_the_settings_that_differ_are_told(two: tuple[Run, Run]) -> None:

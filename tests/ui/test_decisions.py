@@ -15,16 +15,18 @@ from masis.store.records import DecisionFilter
 from masis.ui.review import decisions
 from masis.ui.review.decisions import around, log_filter
 from masis.ui.review.entries import entry_detail, entry_row
+from tests.reviewing import submitted, undone
 from tests.ui.conftest import OpenPage, texts
 
 CASE = "docs-02-altered"
 
 
 def decide(workbench: Workbench, case_id: str = CASE, **given: Any) -> LogEntry:
-    run = workbench.open_case(case_id).run
+    run = workbench.cases.open(case_id).run
     assert run is not None
-    return workbench.decide(
-        Decision.model_validate({"reviewer": "Ana", "case_id": case_id, "run_id": run.id, "iteration": 1, **given})
+    return submitted(
+        workbench,
+        Decision.model_validate({"reviewer": "Ana", "case_id": case_id, "run_id": run.id, "iteration": 1, **given}),
     )
 
 
@@ -47,7 +49,7 @@ def test_an_entry_says_who_what_where_and_why(audited_workbench: Workbench) -> N
 
 def test_an_undo_says_what_it_takes_back_and_that_entry_says_by_whom(audited_workbench: Workbench) -> None:
     first = decide(audited_workbench, verdict="approve")
-    undo = audited_workbench.undo(CASE, "Ben")
+    undo = undone(audited_workbench, CASE, "Ben")
     assert row(audited_workbench, undo)["about"] == f"“Approved” by Ana, entry {first.seq}"
     assert row(audited_workbench, first)["taken_back"] == "taken back by Ben"
 
@@ -62,7 +64,7 @@ def test_a_redacted_entry_keeps_its_place_and_shows_nothing_of_what_was_written(
 
 
 def test_the_detail_shows_what_a_correction_changed_and_the_labels(audited_workbench: Workbench) -> None:
-    run = audited_workbench.open_case(CASE).run
+    run = audited_workbench.cases.open(CASE).run
     assert run is not None
     shown = run.iterations[0].answer
     entry = decide(

@@ -12,11 +12,10 @@ from masis.api import stepwise
 from masis.schema.case import Case
 from masis.schema.review import Decision
 from masis.services import Workbench
-from masis.services.outcome import outcome
-from masis.services.reviews import submit
 from masis.settings import Settings
 from masis.store.records import CaseFilter
 from masis.ui.shell import served_database
+from tests.reviewing import ADA
 from tests.ui.conftest import OpenPage
 
 WRONG = "The Halden bridge is 90 metres long [chunk_1]. It cost 4 million crowns [chunk_9]."
@@ -43,15 +42,15 @@ def workbench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workb
     opened = Workbench.open(path)
     run = stepwise.audit_once(CASE, Settings())
     run = stepwise.audit_once(CASE, Settings(), before=run, answer=BETTER)
-    opened.import_cases([CASE])
-    opened.store_run(CASE, stepwise.evaluate_once(CASE, run, Settings()))
+    opened.cases.add(ADA, [CASE])
+    opened.audits.store_run(ADA, stepwise.evaluate_once(CASE, run, Settings()))
     yield opened
     st.cache_resource.clear()
     opened.store.close()
 
 
 def test_it_waits_in_the_queue_and_opens_with_every_pass(workbench: Workbench, open_page: OpenPage) -> None:
-    waiting = workbench.find_cases(CaseFilter(states=("needs_review",)))
+    waiting = workbench.cases.find(CaseFilter(states=("needs_review",)))
     assert [row.id for row in waiting.rows] == ["ferry-1"]
     app = open_page("review", case="ferry-1", iteration="2")
     assert app.session_state["iteration"] == 1
@@ -61,13 +60,13 @@ def test_it_waits_in_the_queue_and_opens_with_every_pass(workbench: Workbench, o
 
 
 def test_what_is_decided_about_it_is_what_whoever_waits_for_it_learns(workbench: Workbench) -> None:
-    opened = workbench.open_case("ferry-1")
+    opened = workbench.cases.open("ferry-1")
     assert opened.run is not None
     assert opened.run.best == 1
     decision = Decision(
         reviewer="Ada", case_id="ferry-1", run_id=opened.run.id, iteration=opened.run.best + 1, verdict="approve"
     )
-    submit(workbench.store, decision, seen_version=opened.summary.version)
-    found = outcome(workbench.store, "ferry-1")
+    workbench.reviews.submit(ADA, decision, seen_version=opened.summary.version)
+    found = workbench.reviews.outcome("ferry-1")
     assert found is not None
     assert (found.decision.verdict, found.answer) == ("approve", BETTER)

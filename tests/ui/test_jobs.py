@@ -15,6 +15,7 @@ from masis.schema.case import Case
 from masis.services import Workbench, demo_cases
 from masis.settings import Settings
 from masis.ui.jobs.audit_jobs import AuditJobs
+from tests.reviewing import ADA
 
 PATIENCE_S = 60.0
 
@@ -44,7 +45,7 @@ def long_case(chunks: int = 1500) -> Case:
 @pytest.fixture
 def workbench(tmp_path: Path) -> Iterator[Workbench]:
     workbench = Workbench.open(tmp_path / "jobs.db")
-    workbench.import_cases([case for case, _ in zip(demo_cases(), range(6), strict=False)])
+    workbench.cases.add(ADA, [case for case, _ in zip(demo_cases(), range(6), strict=False)])
     yield workbench
     workbench.store.close()
 
@@ -109,7 +110,7 @@ def test_what_the_worker_cannot_do_is_told(workbench: Workbench, jobs: AuditJobs
 
 
 def test_a_cancelled_audit_ends_between_two_steps(workbench: Workbench, jobs: AuditJobs) -> None:
-    workbench.import_cases([long_case()])
+    workbench.cases.add(ADA, [long_case()])
     run_id = jobs.start("long")
     until(lambda: begun(workbench, run_id), "the first step")
     jobs.cancel("long")
@@ -118,7 +119,7 @@ def test_a_cancelled_audit_ends_between_two_steps(workbench: Workbench, jobs: Au
 
 
 def test_an_audit_cancelled_before_its_worker_is_up_ends_too(workbench: Workbench, jobs: AuditJobs) -> None:
-    workbench.import_cases([long_case()])
+    workbench.cases.add(ADA, [long_case()])
     run_id = jobs.start("long")
     jobs.cancel("long")
     until(lambda: not jobs.under_way("long"), "the end")
@@ -127,7 +128,7 @@ def test_an_audit_cancelled_before_its_worker_is_up_ends_too(workbench: Workbenc
 
 
 def test_a_killed_worker_leaves_an_interrupted_run_that_can_be_taken_up(workbench: Workbench, jobs: AuditJobs) -> None:
-    workbench.import_cases([long_case(400)])
+    workbench.cases.add(ADA, [long_case(400)])
     run_id = jobs.start("long")
     until(lambda: begun(workbench, run_id), "the first step")
     for pid in jobs.pids():
@@ -143,7 +144,7 @@ def test_a_killed_worker_leaves_an_interrupted_run_that_can_be_taken_up(workbenc
 
 def test_closing_interrupts_what_is_under_way(workbench: Workbench) -> None:
     jobs = AuditJobs(workbench)
-    workbench.import_cases([long_case()])
+    workbench.cases.add(ADA, [long_case()])
     run_id = jobs.start("long")
     until(lambda: begun(workbench, run_id), "the first step")
     jobs.close()
@@ -167,7 +168,7 @@ def test_all_that_was_not_audited_is_audited_and_counted(workbench: Workbench, j
 def test_a_batch_stops_when_asked_to_and_leaves_the_rest(workbench: Workbench) -> None:
     jobs = AuditJobs(workbench, workers=1)
     try:
-        workbench.import_cases([long_case().model_copy(update={"id": f"long-{n}"}) for n in range(3)])
+        workbench.cases.add(ADA, [long_case().model_copy(update={"id": f"long-{n}"}) for n in range(3)])
         jobs.audit_all_new()
         jobs.cancel_batch()
         until(lambda: not (batch := jobs.batch()) or not batch.under_way, "the batch")

@@ -7,21 +7,21 @@ from typing import Any
 import pytest
 
 from masis.services import Workbench
-from masis.services.metrics import SPREADS, report
+from masis.services.metrics import SPREADS, MetricsService
 from masis.store import MeasureFilter, Pick
 from masis.ui.metrics.view import duration, figure, percent, period_name, period_of, picked_words, run_rows, view
 from tests.ui.conftest import AUDITED, OpenPage, texts
 
 
 def board(workbench: Workbench, **kept: str) -> Any:
-    return view(report(workbench.store, MeasureFilter(), "week"), kept)
+    return view(workbench.metrics.report(MeasureFilter(), "week"), kept)
 
 
 def test_the_page_shows_rates_distributions_and_tables(audited_workbench: Workbench) -> None:
     drawn = board(audited_workbench)
     tiles = {tile["title"]: tile["value"] for tile in drawn["tiles"]}
     assert tiles["audits"] == str(len(AUDITED))
-    total = report(audited_workbench.store, MeasureFilter(), "week").total
+    total = audited_workbench.metrics.report(MeasureFilter(), "week").total
     assert tiles["hallucination"] == percent(total.critique_hallucination_rate)
     assert [rate["title"] for rate in drawn["rates"]] == [
         "Hallucination",
@@ -36,14 +36,14 @@ def test_the_page_shows_rates_distributions_and_tables(audited_workbench: Workbe
 
 def test_beside_convergence_stands_how_else_audits_ended(audited_workbench: Workbench) -> None:
     [convergence] = [rate for rate in board(audited_workbench)["rates"] if rate["title"] == "Convergence"]
-    done = percent(report(audited_workbench.store, MeasureFilter(), "week").total.no_issues_rate)
+    done = percent(audited_workbench.metrics.report(MeasureFilter(), "week").total.no_issues_rate)
     assert done != "0%"
     assert f"Besides these, {done} ended with nothing grave left" in convergence["meaning"]
 
 
 def test_every_figure_leads_to_as_many_runs_as_it_counts(audited_workbench: Workbench) -> None:
     store = audited_workbench.store
-    found = report(store, MeasureFilter(), "week")
+    found = MetricsService(store).report(MeasureFilter(), "week")
     for each in found.distributions:
         for bin_ in each.bins:
             pick = Pick(measure=each.measure, above=bin_.low, most=bin_.high)
@@ -174,7 +174,7 @@ def test_the_limits_of_the_spec_stand_beside_the_times(audited_workbench: Workbe
 
 
 def test_years_of_days_are_listed_as_far_as_a_table_can_be_read(audited_workbench: Workbench) -> None:
-    found = report(audited_workbench.store, MeasureFilter(), "day")
+    found = audited_workbench.metrics.report(MeasureFilter(), "day")
     days = tuple(found.total.model_copy(update={"name": f"2026-{1 + n // 28:02}-{1 + n % 28:02}"}) for n in range(336))
     drawn: Any = view(found.model_copy(update={"periods": days}), {})
     assert len(drawn["rates"][0]["points"]) == 336

@@ -17,6 +17,7 @@ from masis.store.reviews.drafts import NOBODY_YET
 from masis.ui.new_audit import draft as draft_module
 from masis.ui.new_audit.draft import SUBJECT
 from masis.ui.shell import served_database
+from tests.reviewing import ADA
 
 EVIDENCE = "[1] The bridge is 120 metres long.\n[2] It was opened in 1931."
 
@@ -27,7 +28,7 @@ def workbench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workb
     monkeypatch.setattr(served_database, "_served", [path])
     st.cache_resource.clear()
     workbench = Workbench.open(path)
-    workbench.import_cases([case for case, _ in zip(demo_cases(), range(12), strict=False)])
+    workbench.cases.add(ADA, [case for case, _ in zip(demo_cases(), range(12), strict=False)])
     yield workbench
     st.cache_resource.clear()
     workbench.store.close()
@@ -185,7 +186,7 @@ def test_an_interrupted_run_is_shown_with_what_it_had_and_resumed(workbench: Wor
             raise RuntimeError
 
     with pytest.raises(RuntimeError):
-        workbench.audit(case, run_id="cut", on_event=stop)
+        workbench.audits.audit(ADA, case, run_id="cut", on_event=stop)
     app = page(job="cut")
     assert "Resume" in labels(app)
     press(app, "Resume")

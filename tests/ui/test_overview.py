@@ -7,6 +7,7 @@ import pytest
 from masis.schema.review import Decision
 from masis.services import Workbench
 from masis.ui.queue.overview import headline, nothing_waits, state_counts
+from tests.reviewing import submitted
 from tests.ui.conftest import OpenPage, texts
 
 
@@ -55,9 +56,9 @@ def test_a_first_visit_is_led_to_a_telling_case_and_to_what_was_not_audited(
 
 
 def test_once_somebody_has_decided_the_first_steps_are_gone(audited_workbench: Workbench, open_page: OpenPage) -> None:
-    run = audited_workbench.open_case("docs-02-altered").run
+    run = audited_workbench.cases.open("docs-02-altered").run
     assert run is not None
-    audited_workbench.decide(Decision(reviewer="Ana", case_id="docs-02-altered", run_id=run.id, verdict="approve"))
+    submitted(audited_workbench, Decision(reviewer="Ana", case_id="docs-02-altered", run_id=run.id, verdict="approve"))
     said = texts(open_page("overview"))
     assert "New here?" not in said
     assert "No person has decided" not in said

@@ -13,6 +13,7 @@ from streamlit.testing.v1 import AppTest
 from masis.services import Workbench, app_root
 from masis.ui.shell import served_database
 from masis.ui.shell.wording import FLAG, RULE, STATE, STATES, spoken
+from tests.reviewing import ADA
 
 
 @pytest.fixture
@@ -49,18 +50,18 @@ def test_an_empty_database_says_what_a_case_is_and_loads_the_demo(database: Path
 
 
 def test_an_unknown_case_is_said_to_be_unknown(database: Path) -> None:
-    Workbench.open(database).load_demo()
+    Workbench.open(database).cases.add_demo(ADA)
     assert "There is no such case" in texts(page(case="nowhere"))
 
 
 def test_a_case_that_was_not_audited_offers_the_audit(database: Path) -> None:
-    Workbench.open(database).load_demo()
+    Workbench.open(database).cases.add_demo(ADA)
     app = page(case="strategy-01-fabricated")
     assert "Audit now" in [button.label for button in app.button]
 
 
 def test_nonsense_in_the_address_is_ignored(database: Path) -> None:
-    Workbench.open(database).load_demo()
+    Workbench.open(database).cases.add_demo(ADA)
     app = page(page="-3", state="nowhere,", order="sideways", field="Nothing", flag="%", q="x" * 10_000)
     assert "No cases yet" not in texts(app)
 

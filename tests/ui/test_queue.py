@@ -9,6 +9,7 @@ from masis.services import Workbench
 from masis.store.records import CaseFilter
 from masis.ui.queue.case_list import ORDER_SAYS, case_row
 from masis.ui.shell import address
+from tests.reviewing import ADA
 from tests.ui.conftest import OpenPage, texts
 
 
@@ -134,7 +135,7 @@ def test_the_random_order_is_kept_by_the_address_and_drawn_anew_on_demand(
 
 
 def test_the_second_page_shows_the_next_cases(audited_workbench: Workbench, open_page: OpenPage) -> None:
-    audited_workbench.load_demo()
+    audited_workbench.cases.add_demo(ADA)
     assert "21 to 40 of 65 cases" in texts(open_page("queue", page="2", order="oldest"))
 
 

@@ -12,6 +12,7 @@ from masis.schema.case import Case
 from masis.schema.review import Decision, TargetLabel
 from masis.services import Workbench, demo_cases
 from masis.ui.review.report import case_report, report_name
+from tests.reviewing import ADA, submitted
 
 FABRICATED = "strategy-01-fabricated"
 HOSTILE = (
@@ -33,7 +34,7 @@ def demo_case(case_id: str) -> Case:
 
 
 def report(workbench: Workbench, case_id: str) -> str:
-    return case_report(workbench.open_case(case_id), workbench.store.decisions.head())
+    return case_report(workbench.cases.open(case_id), workbench.store.decisions.head())
 
 
 class Reading(HTMLParser):
@@ -56,9 +57,10 @@ class Reading(HTMLParser):
 
 def test_the_report_holds_question_evidence_marks_issues_scores_decisions_and_versions(workbench: Workbench) -> None:
     case = demo_case(FABRICATED)
-    workbench.import_cases([case])
-    run = workbench.audit(case)
-    workbench.decide(
+    workbench.cases.add(ADA, [case])
+    run = workbench.audits.audit(ADA, case)
+    submitted(
+        workbench,
         Decision(
             reviewer="Ana",
             case_id=case.id,
@@ -69,7 +71,7 @@ def test_the_report_holds_question_evidence_marks_issues_scores_decisions_and_ve
             note="checked against the annual report",
             corrected_answer="It grew by 14.2% [chunk_2].",
             labels=(TargetLabel(target="claim", start=0, end=4, text="Four", label="agree"),),
-        )
+        ),
     )
     html = report(workbench, case.id)
     words = Reading(html).words
@@ -97,8 +99,8 @@ def test_the_report_holds_question_evidence_marks_issues_scores_decisions_and_ve
 
 def test_the_report_needs_nothing_else_and_runs_nothing(workbench: Workbench) -> None:
     case = demo_case(FABRICATED)
-    workbench.import_cases([case])
-    workbench.audit(case)
+    workbench.cases.add(ADA, [case])
+    workbench.audits.audit(ADA, case)
     html = report(workbench, case.id)
     reading = Reading(html)
     assert not reading.tags & {"script", "img", "link", "iframe", "form", "object", "embed", "base", "a"}
@@ -118,9 +120,10 @@ def test_hostile_text_stays_text_wherever_it_stands(workbench: Workbench) -> Non
             "metadata": {"field": HOSTILE},
         }
     )
-    workbench.import_cases([case])
-    run = workbench.audit(case)
-    workbench.decide(
+    workbench.cases.add(ADA, [case])
+    run = workbench.audits.audit(ADA, case)
+    submitted(
+        workbench,
         Decision(
             reviewer=HOSTILE[:200],
             case_id=case.id,
@@ -130,7 +133,7 @@ def test_hostile_text_stays_text_wherever_it_stands(workbench: Workbench) -> Non
             note=HOSTILE,
             corrected_answer=HOSTILE,
             labels=(TargetLabel(target="span", start=0, end=1, text=HOSTILE, label=HOSTILE, note=HOSTILE),),
-        )
+        ),
     )
     html = report(workbench, case.id)
     reading = Reading(html)
@@ -142,7 +145,7 @@ def test_hostile_text_stays_text_wherever_it_stands(workbench: Workbench) -> Non
 
 def test_a_case_without_an_audit_has_a_report_that_says_so(workbench: Workbench) -> None:
     case = demo_case(FABRICATED)
-    workbench.import_cases([case])
+    workbench.cases.add(ADA, [case])
     words = Reading(report(workbench, case.id)).words
     assert "No finished audit has looked at it." in words
     assert "None yet." in words
@@ -151,10 +154,11 @@ def test_a_case_without_an_audit_has_a_report_that_says_so(workbench: Workbench)
 
 def test_what_was_redacted_is_gone_from_the_report_too(workbench: Workbench) -> None:
     case = demo_case(FABRICATED)
-    workbench.import_cases([case])
-    run = workbench.audit(case)
-    entry = workbench.decide(
-        Decision(reviewer="Ana", case_id=case.id, run_id=run.id, verdict="reject", reason="names a private person")
+    workbench.cases.add(ADA, [case])
+    run = workbench.audits.audit(ADA, case)
+    entry = submitted(
+        workbench,
+        Decision(reviewer="Ana", case_id=case.id, run_id=run.id, verdict="reject", reason="names a private person"),
     )
     workbench.store.decisions.redact(entry.id, by="Ben", reason="personal data")
     words = Reading(report(workbench, case.id)).words
@@ -164,8 +168,8 @@ def test_what_was_redacted_is_gone_from_the_report_too(workbench: Workbench) -> 
 
 def test_the_same_store_gives_the_same_report(workbench: Workbench) -> None:
     case = demo_case(FABRICATED)
-    workbench.import_cases([case])
-    workbench.audit(case)
+    workbench.cases.add(ADA, [case])
+    workbench.audits.audit(ADA, case)
     assert report(workbench, case.id) == report(workbench, case.id)
 
 

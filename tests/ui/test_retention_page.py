@@ -7,13 +7,15 @@ import sqlite3
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from masis.schema.actor import Actor
 from masis.schema.retention import PurgePlan, RetentionRule
 from masis.schema.review import Decision
 from masis.services import Workbench
-from masis.services.retention import planned, purge, rule_of
+from masis.services.retention import rule_of
 from masis.ui.admin import retention_page
 from masis.ui.admin.retention_page import plan_data
 from masis.ui.review.comparison import run_row
+from tests.reviewing import submitted
 from tests.ui.conftest import AUDITED, OpenPage, texts
 
 DECIDED, WAITS = AUDITED[0], AUDITED[1]
@@ -22,8 +24,8 @@ DECIDED, WAITS = AUDITED[0], AUDITED[1]
 @pytest.fixture
 def old(audited_workbench: Workbench) -> Workbench:
     """Audits forty days old, one of them decided on."""
-    run = audited_workbench.open_case(DECIDED).runs[0]
-    audited_workbench.decide(Decision(reviewer="Ada", case_id=DECIDED, run_id=run.id, verdict="approve"))
+    run = audited_workbench.cases.open(DECIDED).runs[0]
+    submitted(audited_workbench, Decision(reviewer="Ada", case_id=DECIDED, run_id=run.id, verdict="approve"))
     with sqlite3.connect(audited_workbench.database) as connection:
         connection.execute("UPDATE runs SET ended_at = strftime('%Y-%m-%dT%H:%M:%fZ', julianday(ended_at) - 40)")
     connection.close()
@@ -56,7 +58,7 @@ def test_nothing_goes_without_a_name_and_the_word(
 
 
 def test_what_was_shown_goes_and_is_recorded_with_the_name(old: Workbench, open_page: OpenPage) -> None:
-    plan = planned(old, rule_of(30))
+    plan = old.retention.plan(rule_of(30))
     assert plan.runs == len(AUDITED) - 1
     app = press(open_page("retention"), name="Grace", word="Remove ")
     assert f"{len(AUDITED) - 1} audits removed." in texts(app)
@@ -72,7 +74,7 @@ def test_what_would_go_is_looked_for_once_not_at_every_key(
 
     def counted(workbench: Workbench, rule: RetentionRule) -> PurgePlan:
         looked.append(rule)
-        return planned(workbench, rule)
+        return workbench.retention.plan(rule)
 
     monkeypatch.setattr(retention_page, "planned", counted)
     app = press(open_page("retention"), name="Grace", word="not yet")
@@ -93,7 +95,7 @@ def test_the_age_in_the_address_is_the_rule(old: Workbench, open_page: OpenPage)
 
 def test_the_plan_is_drawn_with_why_the_rest_stays(old: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retention_page, "LISTED", 2)
-    drawn = plan_data(planned(old, rule_of(30)))
+    drawn = plan_data(old.retention.plan(rule_of(30)))
     assert drawn["kept"] == [{"count": "1", "why": "kept for what people decided"}]
     assert (len(drawn["rows"]), drawn["more"]) == (2, len(AUDITED) - 3)
     assert drawn["goes"]["amount"] == f"{len(AUDITED) - 1} audits"
@@ -110,7 +112,7 @@ def test_a_workbench_without_audits_has_a_page_all_the_same(open_page: OpenPage,
 @pytest.fixture
 def purged(old: Workbench) -> Workbench:
     """Every audit removed."""
-    done = purge(old, rule_of(30, decided=True), by="Grace", how="command")
+    done = old.retention.purge(Actor(name="Grace"), rule_of(30, decided=True), how="command")
     assert done.purge is not None
     return old
 
@@ -119,7 +121,7 @@ def purged(old: Workbench) -> Workbench:
 def test_the_desk_says_that_the_audit_was_removed_and_offers_a_new_one(
     purged: Workbench, open_page: OpenPage, case: str
 ) -> None:
-    run = purged.open_case(case).runs[0]
+    run = purged.cases.open(case).runs[0]
     for address in ({"case": case}, {"case": case, "run": run.id}):
         app = open_page("review", **address)
         said = "\n".join(each.value for each in app.info)
@@ -155,12 +157,12 @@ def test_an_opened_entry_about_a_run_that_is_gone_is_shown(purged: Workbench, op
 
 
 def test_the_watch_of_an_audit_that_is_gone_says_so(purged: Workbench, open_page: OpenPage) -> None:
-    run = purged.open_case(WAITS).runs[0]
+    run = purged.cases.open(WAITS).runs[0]
     app = open_page("new", job=run.id, case=WAITS)
     assert any("Retention removed it on" in each.value for each in app.info)
 
 
 def test_the_history_of_a_case_marks_a_run_that_is_gone(purged: Workbench) -> None:
-    row = run_row(purged.open_case(WAITS).runs[0])
+    row = run_row(purged.cases.open(WAITS).runs[0])
     assert (row["state"]["text"], row["settings"]) == ("Removed", "")
     assert row["quality"] is not None

@@ -10,7 +10,7 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
-from masis.services import POLICY_REVIEWER, Workbench
+from masis.services import POLICY, Workbench
 from masis.store.reviews.drafts import NOBODY_YET
 from masis.ui.shell import served_database
 
@@ -47,7 +47,7 @@ def test_a_name_is_kept_tidy_and_takes_over_what_was_drafted_before(workbench: W
     assert workbench.store.drafts.load("Ada Lovelace", "case:1") == {"note": "typed first"}
 
 
-@pytest.mark.parametrize("given", ["", "   ", None, 7, ["Ada"], POLICY_REVIEWER, POLICY_REVIEWER.upper()])
+@pytest.mark.parametrize("given", ["", "   ", None, 7, ["Ada"], POLICY.name, POLICY.name.upper()])
 def test_what_is_no_name_of_a_person_is_not_taken(workbench: Workbench, given: Any) -> None:
     assert named(given) is None
 

@@ -12,9 +12,9 @@ from streamlit.testing.v1 import AppTest
 
 from masis.screening.demo import CORPUS, demo_abstracts, demo_questions
 from masis.services import Workbench, app_root
-from masis.services.screening import ScreeningDesk
 from masis.ui.jobs.screening_jobs import ScreeningJobs, screening_jobs
 from masis.ui.shell import served_database
+from tests.reviewing import ADA
 from tests.ui.conftest import texts
 
 ASKED = {each.id: each for each in demo_questions()}
@@ -27,10 +27,9 @@ def screened(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("screened") / "screened.db"
     workbench = Workbench.open(path)
     workbench.store.corpora.add_many(CORPUS, demo_abstracts(), source="demo")
-    answer_view = ScreeningDesk(workbench)
     for name in ("htn", "b12", "ery"):
         settings = workbench.settings.model_copy(update={"screening_retrieve": ASKED[name].retrieve})
-        answer_view.screen(ASKED[name].question, (SOURCE,), settings=settings, screening_id=name)
+        workbench.screenings.screen(ADA, ASKED[name].question, (SOURCE,), settings=settings, screening_id=name)
     workbench.store.database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     workbench.store.close()
     return path
@@ -78,7 +77,7 @@ def shown(app: AppTest, name: str) -> str:
 
 
 def stands(workbench: Workbench, screening_id: str) -> str:
-    return ScreeningDesk(workbench).open(screening_id).screening.outcome
+    return workbench.screenings.open(screening_id).screening.outcome
 
 
 def test_without_any_abstracts_the_page_says_how_to_get_some(empty_bench: Workbench) -> None:
@@ -166,7 +165,7 @@ def test_an_address_of_nothing_says_so(workbench: Workbench) -> None:
 
 @pytest.mark.spec("AESOP-OVERRIDE")
 def test_an_override_turns_the_outcome_and_an_undo_turns_it_back(workbench: Workbench) -> None:
-    kept = ScreeningDesk(workbench).open("b12").screening.kept
+    kept = workbench.screenings.open("b12").screening.kept
     app = page(screening="b12", abstract=kept[0])
     app.text_input(key="override-name").set_value("Ada Lind")
     app.button_group(key=f"override-{kept[0]}-recommendation").set_value("discard")
@@ -174,21 +173,21 @@ def test_an_override_turns_the_outcome_and_an_undo_turns_it_back(workbench: Work
     press(app, "override-record")
     assert stands(workbench, "b12") == "evidence_insufficient"
     assert "The critic had said sufficient" in texts(app)
-    assert ScreeningDesk(workbench).open("b12").machine.outcome == "sufficient"
+    assert workbench.screenings.open("b12").machine.outcome == "sufficient"
     press(app, "undo-override-recommendation")
     assert stands(workbench, "b12") == "sufficient"
-    assert len(ScreeningDesk(workbench).log("b12")) == 2
+    assert len(workbench.screenings.log("b12")) == 2
 
 
 def test_an_override_without_a_name_or_a_reason_is_refused(workbench: Workbench) -> None:
-    kept = ScreeningDesk(workbench).open("b12").screening.kept
+    kept = workbench.screenings.open("b12").screening.kept
     app = page(screening="b12", abstract=kept[0])
     press(app, "override-record")
     assert "Type your name first" in "\n".join(warning.value for warning in app.warning)
     app.text_input(key="override-name").set_value("Ada Lind")
     press(app, "override-record")
     assert "Say why" in "\n".join(warning.value for warning in app.warning)
-    assert not ScreeningDesk(workbench).log("b12")
+    assert not workbench.screenings.log("b12")
 
 
 def test_nothing_kept_can_not_be_audited_and_the_page_says_so(workbench: Workbench) -> None:
@@ -205,7 +204,7 @@ def test_the_kept_set_becomes_a_case_whose_evidence_has_sentence_anchors(workben
     case_id = workbench.store.screening_log.entries().rows[0].decision
     assert case_id is not None
     case = workbench.store.cases.get(case_id.extra["case"])
-    opened = ScreeningDesk(workbench).open("htn")
+    opened = workbench.screenings.open("htn")
     assert len(case.evidence) == len(opened.screening.kept)
     for chunk in case.evidence:
         known = chunk.model_extra or {}

@@ -21,6 +21,7 @@ from masis.services import Workbench, app_root
 from masis.ui.screening import import_files
 from masis.ui.screening.import_files import CorpusUpload, NamedFile
 from masis.ui.shell import served_database
+from tests.reviewing import ADA
 from tests.ui.conftest import texts
 
 
@@ -64,7 +65,7 @@ def workbench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workb
 
 def test_an_import_says_how_far_it_has_come_while_it_goes_on(workbench: Workbench, reader: Stalled) -> None:
     files = [NamedFile("a.jsonl", io.BytesIO(lines(3))), NamedFile("b.jsonl", io.BytesIO(lines(4_000)))]
-    upload = CorpusUpload(workbench, " mine ", files)
+    upload = CorpusUpload(workbench, ADA, " mine ", files)
     assert reader.stopped.wait(30)
     assert not upload.over
     assert re.fullmatch(r"Importing b\.jsonl \(file 2 of 2\): [1-3],\d{3} records so far\.", upload.says())
@@ -83,7 +84,7 @@ def test_a_file_that_breaks_in_an_unforeseen_way_is_told_and_the_others_are_kept
             return super().__getattribute__(name)
 
     upload = CorpusUpload(
-        workbench, "mine", [NamedFile("bad.ris", Broken()), NamedFile("b.jsonl", io.BytesIO(lines(2)))]
+        workbench, ADA, "mine", [NamedFile("bad.ris", Broken()), NamedFile("b.jsonl", io.BytesIO(lines(2)))]
     )
     upload.wait(30)
     assert [each.source for each in upload.done] == ["b.jsonl"]
@@ -91,7 +92,7 @@ def test_a_file_that_breaks_in_an_unforeseen_way_is_told_and_the_others_are_kept
 
 
 def test_the_page_shows_an_import_under_way_and_takes_what_it_brought(workbench: Workbench, reader: Stalled) -> None:
-    upload = CorpusUpload(workbench, "mine", [NamedFile("b.jsonl", io.BytesIO(lines(4_000)))])
+    upload = CorpusUpload(workbench, ADA, "mine", [NamedFile("b.jsonl", io.BytesIO(lines(4_000)))])
     app = AppTest.from_file(str(app_root() / "app.py"), default_timeout=30)
     app.session_state[import_files._UNDER_WAY] = upload
     app.switch_page("pages/screening.py").run()

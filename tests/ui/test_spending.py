@@ -13,6 +13,7 @@ from masis.settings import ROLES, Settings
 from masis.ui.queue.overview import batch_costs
 from masis.ui.review.spending import spent, spent_so_far
 from tests.audit.test_loop_waiting import TellingCritic, audited, waiting
+from tests.reviewing import ADA
 
 
 def test_money_is_told_as_exactly_as_it_matters() -> None:
@@ -35,7 +36,7 @@ def test_the_overview_says_where_a_batch_would_be_sent_and_what_it_may_cost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     workbench = Workbench.open(tmp_path / "masis.db")
-    workbench.load_demo()
+    workbench.cases.add_demo(ADA)
     assert batch_costs(workbench, 60) == ""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-loopback-0123456789abcdef")
     workbench.settings = Settings(**dict.fromkeys(ROLES, "openai"))  # type: ignore[arg-type]

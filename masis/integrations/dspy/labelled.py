@@ -17,8 +17,8 @@ from masis.bench.rows import groups
 from masis.errors import InputError, StoreError
 from masis.schema.case import Case, Evidence, Labels
 from masis.schema.review import Decision
-from masis.store import Store
-from masis.store.records import CaseFilter
+from masis.services import Workbench
+from masis.services.records import CaseFilter
 
 Role = Literal["critic", "reviser"]
 BY_CODE = frozenset({"fabricated_citation", "uncited", "needless"})
@@ -81,16 +81,16 @@ def from_cases(cases: Iterable[Case]) -> list[Labelled]:
     ]  # fmt: skip
 
 
-def from_decisions(store: Store) -> list[Labelled]:
+def from_decisions(workbench: Workbench) -> list[Labelled]:
     """The answers on which a person's decision says what is wrong, or that nothing is."""
     found: list[Labelled] = []
     page, wanted = 1, CaseFilter(states=("approved", "overridden", "rejected", "escalated"), order="oldest", size=500)
-    while rows := store.cases.search(wanted.model_copy(update={"page": page})).rows:
+    while rows := workbench.cases.find(wanted.model_copy(update={"page": page})).rows:
         for summary in rows:
-            entry = store.decisions.current(summary.id)
+            entry = workbench.reviews.current(summary.id)
             decision = entry.decision if entry else None
             if decision is not None and decision.source == "HUMAN":
-                found += _of_decision(store, store.cases.get(summary.id), decision)
+                found += _of_decision(workbench, workbench.cases.get(summary.id), decision)
         page += 1
     return found
 
@@ -166,8 +166,8 @@ def _of_gold(case: Case, labels: Labels, answer: str | None) -> Labelled:
     )
 
 
-def _of_decision(store: Store, case: Case, decision: Decision) -> Iterator[Labelled]:
-    answer = _decided_on(store, case, decision)
+def _of_decision(workbench: Workbench, case: Case, decision: Decision) -> Iterator[Labelled]:
+    answer = _decided_on(workbench, case, decision)
     if answer is None:
         return
     expected = list(_of_labels(decision, answer))
@@ -189,12 +189,12 @@ def _of_decision(store: Store, case: Case, decision: Decision) -> Iterator[Label
     )
 
 
-def _decided_on(store: Store, case: Case, decision: Decision) -> str | None:
+def _decided_on(workbench: Workbench, case: Case, decision: Decision) -> str | None:
     """The answer that the person saw."""
     if decision.run_id is None:
         return case.answer
     try:
-        run = store.runs.get(decision.run_id)
+        run = workbench.runs.get(decision.run_id)
     except StoreError:  # unfinished, or purged: nobody can tell what was judged
         return None
     at = decision.iteration

@@ -1,8 +1,8 @@
 """A person in the graph: the run waits in the workbench's queue, the graph at an interrupt, until somebody decides.
 
-    keep_node(bench)      stores the audit so far as a case with its run; one that needs nobody is accepted by policy
-    person_node(bench)    stops the graph until the case is decided, then writes the decision into the state
-    resume(graph, ...)    goes on with a thread whose case has been decided, in this process or any other
+    keep_node(workbench)      stores the audit so far as a case with its run; one that needs no person is auto-accepted
+    person_node(workbench)    stops the graph until the case is decided, then writes the decision into the state
+    resume(graph, ...)        goes on with a thread whose case has been decided, in this process or any other
 
 The node takes no one's word for a decision: whatever a graph is resumed with, it reads the workbench's log, and stops
 again where nothing is decided. An escalation is a decision too, after which a graph may wait for the next one.
@@ -20,16 +20,19 @@ from langgraph.types import Command, StateSnapshot, interrupt
 from masis.errors import InputError
 from masis.integrations.langgraph.reading import given, run_of, same_case
 from masis.schema.run import Run
-from masis.services import Workbench
-from masis.services.outcome import Outcome, outcome
+from masis.services import Actor, Workbench
+from masis.services.reviews import Outcome
 
 Json = dict[str, Any]
+
+ACTOR = Actor(name="langgraph")
+"""Who stores the audits of a graph."""
 
 KIND = "masis_review"
 """What tells our interrupts from others in the same graph."""
 
 
-def keep_node(bench: Workbench) -> Runnable[Any, Any]:
+def keep_node(workbench: Workbench) -> Runnable[Any, Any]:
     """A node that keeps the audit so far in a workbench: the case, and its run as any other.
 
     It writes ``review`` with the ids, whether a person is needed, and why. Doing it again for the same audit changes
@@ -47,8 +50,8 @@ def keep_node(bench: Workbench) -> Runnable[Any, Any]:
                 field="metrics.run",
             )
         run = run.model_copy(update={"id": _id_of(run)})
-        bench.import_cases([case])
-        bench.store_run(case, run)
+        workbench.cases.add(ACTOR, [case])
+        workbench.audits.store_run(ACTOR, run)
         return {
             "review": {
                 "case_id": case.id,
@@ -71,7 +74,7 @@ def _id_of(run: Run) -> str:
     return hashlib.sha256(run.model_dump_json().encode()).hexdigest()[:32]
 
 
-def person_node(bench: Workbench) -> Runnable[Any, Any]:
+def person_node(workbench: Workbench) -> Runnable[Any, Any]:
     """A node that waits until the case in ``review`` is decided; it goes by at once where no person is needed.
 
     It writes ``review`` (``verdict``, ``reviewer``, ``reason``, ...), ``final_answer`` (the corrected one after an
@@ -81,18 +84,18 @@ def person_node(bench: Workbench) -> Runnable[Any, Any]:
 
     def person(state: Any) -> Json:
         review = _review(state)
-        decided = outcome(bench.store, review["case_id"], review["seen"])
+        decided = workbench.reviews.outcome(review["case_id"], review["seen"])
         while decided is None and review["needed"]:
             interrupt(_asked(state, review))
-            decided = outcome(bench.store, review["case_id"], review["seen"])
+            decided = workbench.reviews.outcome(review["case_id"], review["seen"])
         return _settled(review, decided)
 
     async def aperson(state: Any) -> Json:
         review = _review(state)
-        decided = await asyncio.to_thread(outcome, bench.store, review["case_id"], review["seen"])
+        decided = await asyncio.to_thread(workbench.reviews.outcome, review["case_id"], review["seen"])
         while decided is None and review["needed"]:
             interrupt(_asked(state, review))
-            decided = await asyncio.to_thread(outcome, bench.store, review["case_id"], review["seen"])
+            decided = await asyncio.to_thread(workbench.reviews.outcome, review["case_id"], review["seen"])
         return _settled(review, decided)
 
     return RunnableLambda(person, aperson, name="person")
@@ -155,7 +158,7 @@ def waiting(snapshot: StateSnapshot) -> dict[str, Json]:
     }
 
 
-def resume(graph: Any, config: RunnableConfig, bench: Workbench) -> Json | None:
+def resume(graph: Any, config: RunnableConfig, workbench: Workbench) -> Json | None:
     """Go on with a thread as far as decisions allow, and return its state; None where it waits and nothing is decided.
 
     A thread that was cut short, and waits for nobody, goes on from its last checkpoint; one that has ended is left.
@@ -163,19 +166,19 @@ def resume(graph: Any, config: RunnableConfig, bench: Workbench) -> Json | None:
     snapshot = graph.get_state(config)
     if not _to_do(snapshot):
         return dict(snapshot.values)
-    command = _command(snapshot, bench)
+    command = _command(snapshot, workbench)
     if command is None and snapshot.interrupts:
         return None
     state: Json = graph.invoke(command, config)
     return state
 
 
-async def aresume(graph: Any, config: RunnableConfig, bench: Workbench) -> Json | None:
+async def aresume(graph: Any, config: RunnableConfig, workbench: Workbench) -> Json | None:
     """``resume`` for code that is async."""
     snapshot = await graph.aget_state(config)
     if not _to_do(snapshot):
         return dict(snapshot.values)
-    command = await asyncio.to_thread(_command, snapshot, bench)
+    command = await asyncio.to_thread(_command, snapshot, workbench)
     if command is None and snapshot.interrupts:
         return None
     state: Json = await graph.ainvoke(command, config)
@@ -188,11 +191,11 @@ def _to_do(snapshot: StateSnapshot) -> bool:
     return bool(snapshot.next)
 
 
-def _command(snapshot: StateSnapshot, bench: Workbench) -> Command[Any] | None:
+def _command(snapshot: StateSnapshot, workbench: Workbench) -> Command[Any] | None:
     """Goes on at every interrupt whose case is decided; None where there is none."""
     decided = {
         name: {"case_id": asked["case_id"], "entry_id": found.entry_id}
         for name, asked in waiting(snapshot).items()
-        if (found := outcome(bench.store, asked["case_id"], asked["seen"])) is not None
+        if (found := workbench.reviews.outcome(asked["case_id"], asked["seen"])) is not None
     }
     return Command(resume=decided) if decided else None

@@ -24,7 +24,7 @@ from masis.schema.case import Evidence
 from masis.schema.drafts import CamelRecord
 from masis.schema.review import CaseState
 from masis.schema.storable import refuse_unstorable
-from masis.store.records import QueueOrder
+from masis.services.records import QueueOrder
 
 MOST_QUERY, MOST_TEXT, MOST_CLAIM = 20_000, 100_000, 5_000
 """Characters of a question, of an answer or a chunk, of a claim."""

@@ -117,5 +117,5 @@ def completed(desk: Desk, argument: str, begun: str) -> Completed:
     kind = _KINDS.get(argument)
     if kind is None or any("\ud800" <= char <= "\udfff" for char in begun):  # half a character begins no id
         return Completed((), 0)
-    found = desk.store.evidence.ids_beginning(kind, begun, MOST)
+    found = desk.workbench.cases.ids_beginning(kind, begun, MOST)
     return Completed(found.ids, found.total)

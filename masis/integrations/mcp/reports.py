@@ -15,7 +15,7 @@ from masis.schema.base import Record, Share
 from masis.schema.calls import Usage
 from masis.schema.case import ClaimVerdict, Severity
 from masis.schema.run import Iteration, ReviewReason, Run, RunWarning, TerminationReason
-from masis.store.records import CaseSummary, RunProgress, RunState
+from masis.services.records import CaseSummary, RunProgress, RunState
 
 MOST_FINDINGS = 200
 

@@ -11,7 +11,7 @@ from masis.integrations.mcp.quoting import quoted_json, visible
 from masis.integrations.mcp.reports import case_uri, run_uri
 from masis.integrations.mcp.tool_handlers import Desk
 from masis.schema.run import Run
-from masis.store.records import CaseFilter
+from masis.services.records import CaseFilter
 
 JSON = "application/json"
 PAGE = 50
@@ -41,7 +41,7 @@ class Page(NamedTuple):
 def listed(desk: Desk, given: str | None) -> Page:
     """One page of cases, newest first, each with its newest finished run. Raises InputError for a wrong cursor."""
     page = page_of(given, "resources")
-    found = desk.workbench.find_cases(CaseFilter(order="newest", page=page, size=PAGE))
+    found = desk.workbench.cases.find(CaseFilter(order="newest", page=page, size=PAGE))
     rows: list[Listed] = []
     for case in found.rows:
         title = f"{case.state}: “{visible(case.query)}”"

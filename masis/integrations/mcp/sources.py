@@ -14,7 +14,7 @@ from typing import NamedTuple
 from masis.errors import InputError, UnknownRecord
 from masis.integrations.mcp.quoting import named
 from masis.schema.case import Case, Evidence
-from masis.store import Store
+from masis.services.cases import CaseService
 
 _SLASHES = 20
 _NEAR = 3
@@ -36,13 +36,13 @@ def address(case_id: str, evidence_id: str) -> str:
     return f"{_written(case_id)}/{_written(evidence_id)}"
 
 
-def gathered(store: Store, ids: Sequence[str], inline: Sequence[Evidence] = ()) -> tuple[Source, ...]:
+def gathered(cases: CaseService, ids: Sequence[str], inline: Sequence[Evidence] = ()) -> tuple[Source, ...]:
     """The chunks given in full, then those the ids name, each once, each with an id of its own.
 
     A chunk keeps its own id where no other here has the same, so that ``[chunk_1]`` in an answer still points at it;
     else it goes by its address. Raises InputError naming every id that names nothing or more than one chunk.
     """
-    finder = _Finder(store, ids)
+    finder = _Finder(cases, ids)
     found: dict[tuple[str, str], Source] = {}
     wrong: list[str] = []
     for given in dict.fromkeys(ids):
@@ -67,14 +67,14 @@ def _apart(source: Source) -> Source:
     return source._replace(chunk=source.chunk.model_copy(update={"id": own}))
 
 
-def near_case_ids(store: Store, case_id: str) -> list[str]:
+def near_case_ids(cases: CaseService, case_id: str) -> list[str]:
     """Ids of cases that a wrong one may have meant."""
-    return _near(case_id, store.evidence.newest_case_ids())
+    return _near(case_id, cases.newest_ids("case"))
 
 
-def near_run_ids(store: Store, run_id: str) -> list[str]:
+def near_run_ids(cases: CaseService, run_id: str) -> list[str]:
     """Ids of runs that a wrong one may have meant."""
-    known = store.evidence.newest_run_ids()
+    known = cases.newest_ids("run")
     begun = [each for each in known if each.startswith(run_id)] if len(run_id) >= 4 else []
     return begun[:_NEAR] or _near(run_id, known)
 
@@ -106,12 +106,12 @@ class _Named(NamedTuple):
 class _Finder:
     """Looks ids up, reading each case once, and all cases once for the ids that name none."""
 
-    def __init__(self, store: Store, ids: Sequence[str]) -> None:
-        self._store = store
+    def __init__(self, cases: CaseService, ids: Sequence[str]) -> None:
+        self._stored = cases
         self._cases: dict[str, Case | None] = {}
         self._placed = {given: tuple(place for place in self._splits(given) if self._chunk(*place)) for given in ids}
         alone = [given for given, places in self._placed.items() if not places]
-        self._alone = store.evidence.cases_with(alone, limit=_NEAR) if alone else {}
+        self._alone = cases.with_evidence(alone, limit=_NEAR) if alone else {}
 
     def named(self, given: str) -> _Named:
         """What the id names: read as an address where it is one, else as the id of a chunk alone."""
@@ -140,7 +140,7 @@ class _Finder:
             return f"{named(given)} is a case, not evidence of one: a chunk of it is {named(address(given, 'ID'))}"
         if "/" in given:
             case_id = _read(given.partition("/")[0])
-            return f"there is no case {named(case_id)}{among(near_case_ids(self._store, case_id))}"
+            return f"there is no case {named(case_id)}{among(near_case_ids(self._stored, case_id))}"
         return f"there is no stored evidence {named(given)}"
 
     def _splits(self, given: str) -> Iterator[tuple[str, str]]:
@@ -161,7 +161,7 @@ class _Finder:
     def _case(self, case_id: str) -> Case | None:
         if case_id not in self._cases:
             try:
-                self._cases[case_id] = self._store.cases.get(case_id)
+                self._cases[case_id] = self._stored.get(case_id)
             except UnknownRecord:
                 self._cases[case_id] = None
         return self._cases[case_id]

@@ -24,9 +24,9 @@ from masis.schema.audit import ClaimCheck
 from masis.schema.case import Case, Evidence
 from masis.schema.drafts import CritiqueMetadata, CritiqueResult, SourceDocument
 from masis.schema.run import Event, Run
-from masis.services import Workbench
+from masis.services import Actor, Workbench
+from masis.services.records import CaseFilter
 from masis.settings import Settings
-from masis.store.records import CaseFilter
 
 # The chunks of a case that say most about some words, and the part of each where they stand.
 
@@ -72,6 +72,9 @@ def _plain(text: str) -> str:
     return "".join(char for char in decomposed if not unicodedata.combining(char))
 
 
+ACTOR = Actor(name="mcp")
+"""Who stores the cases and audits that a client asks for."""
+
 MOST_REPORTED = 2_000_000
 """Characters of a run that get_run gives whole; longer ones are read as the resource."""
 
@@ -109,7 +112,7 @@ class Desk:
     """The tools on one workbench."""
 
     def __init__(self, workbench: Workbench) -> None:
-        self.workbench, self.store, self.settings = workbench, workbench.store, workbench.settings
+        self.workbench, self.settings = workbench, workbench.settings
         self._audited: dict[str, threading.Lock] = {}
 
     # holding answers against evidence
@@ -118,7 +121,7 @@ class Desk:
         """``specs/draft-critique.md``: a draft held against stored evidence. Sources go by the ids that were given."""
         if not asked.source_ids:
             raise InputError("is empty", cure="Name the evidence to hold the draft against.", field="sourceIds")
-        sources = gathered(self.store, asked.source_ids)
+        sources = gathered(self.workbench.cases, asked.source_ids)
         if len(asked.draft.strip()) < self.settings.draft_min_length:
             return _not_checked(self.settings.draft_min_length)
         options = {
@@ -133,13 +136,13 @@ class Desk:
 
     def audit_citations(self, asked: arguments.AuditCitations, watch: Watch) -> reports.CitationReport:
         """Which markers of an answer point at evidence, which sentences carry none."""
-        sources = gathered(self.store, asked.source_ids, asked.evidence)
+        sources = gathered(self.workbench.cases, asked.source_ids, asked.evidence)
         found = audits.audit_citations(asked.answer, [source.chunk for source in sources], self.settings)
         return reports.CitationReport(audit=found, sources=reports.used(sources))
 
     def verify_claims(self, asked: arguments.VerifyClaims, watch: Watch) -> reports.ClaimsReport:
         """One check a claim, in their order."""
-        sources = gathered(self.store, asked.source_ids, asked.evidence)
+        sources = gathered(self.workbench.cases, asked.source_ids, asked.evidence)
         chunks = [source.chunk for source in sources]
         checks: list[ClaimCheck] = audits.verify_claims(
             asked.claims, chunks, self.settings, cancelled=watch.stop_if_gone
@@ -152,12 +155,12 @@ class Desk:
         """Audit a case and keep the run; one that was cut short is taken up, a finished one is given back."""
         case = self._case_to_audit(asked)
         with self._alone(case, watch):
-            found = None if asked.again else self.workbench.finished_run(case, self.settings)
+            found = None if asked.again else self.workbench.audits.finished(case, self.settings)
             if found and not found.incomplete and found.termination_reason != "cancelled":
                 return reports.of_run(found, reused=True)
             telling = _Telling(self.settings, case, watch)
-            run = self.workbench.audit(
-                case, settings=self.settings, on_event=telling.event, cancelled=watch.stop_if_gone
+            run = self.workbench.audits.audit(
+                ACTOR, case, settings=self.settings, on_event=telling.event, cancelled=watch.stop_if_gone
             )
         return reports.of_run(run, reused=False)
 
@@ -171,7 +174,7 @@ class Desk:
         case = Case.model_validate({"id": asked.case.id or "new", **content})
         if asked.case.id is None:
             case = Case.model_validate({"id": f"mcp-{case.digest()[:16]}", **content})
-        self.store.cases.add(case)
+        self.workbench.cases.add_one(ACTOR, case)
         return case
 
     @contextmanager
@@ -205,19 +208,19 @@ class Desk:
     def run(self, run_id: str) -> Any:
         """A finished run as a Run, another one as its progress. Raises InputError naming near ids."""
         try:
-            progress = self.store.runs.progress(run_id)
+            progress = self.workbench.runs.progress(run_id)
         except UnknownRecord as error:
             raise self._no_such_run(run_id) from error
-        return self.store.runs.get(run_id) if progress.state == "finished" else progress
+        return self.workbench.runs.get(run_id) if progress.state == "finished" else progress
 
     def _no_such_run(self, run_id: str) -> MasisError:
         if self._is_case(run_id):
-            newest = next(iter(self.store.runs.for_case(run_id)), None)
+            newest = next(iter(self.workbench.runs.for_case(run_id)), None)
             has = f"its newest run is {named(newest.id)}" if newest else "it has no run yet; run_audit makes one"
             return InputError(
                 f"{named(run_id)} is a case, not a run", cure=f"{has[:1].upper()}{has[1:]}.", field="runId"
             )
-        near = near_run_ids(self.store, run_id)
+        near = near_run_ids(self.workbench.cases, run_id)
         return InputError(
             f"there is no run {named(run_id)}{among(near)}", cure="list_queue gives the ids of runs.", field="runId"
         )
@@ -231,12 +234,12 @@ class Desk:
         case = self._case(case_id, "caseId")
         runs = [
             {"run_id": run.id, "state": run.state, "started_at": run.started_at, "quality": run.quality}
-            for run in self.store.runs.for_case(case_id)
+            for run in self.workbench.runs.for_case(case_id)
         ]
         return reports.CaseReport(
             case=case.to_json_dict(),
             uri=reports.case_uri(case_id),
-            state=self.store.cases.summary(case_id).state,
+            state=self.workbench.cases.summary(case_id).state,
             evidence_ids=tuple(address(case_id, chunk.id) for chunk in case.evidence),
             runs=tuple(runs),
         )
@@ -245,7 +248,7 @@ class Desk:
         """One page of the cases that match."""
         fields = {name: getattr(asked, name) for name in CaseFilter.model_fields if name not in ("page", "size")}
         page = page_of(asked.cursor, fields)
-        found = self.workbench.find_cases(CaseFilter(**fields, page=page, size=asked.limit))
+        found = self.workbench.cases.find(CaseFilter(**fields, page=page, size=asked.limit))
         more = page * asked.limit < found.total
         return reports.QueuePage(
             cases=found.rows,
@@ -256,7 +259,7 @@ class Desk:
 
     def _unmatched(self, asked: arguments.ListQueue) -> Iterator[str]:
         """Which values of the filters occur in no case, with those that do."""
-        facets = self.store.cases.facets()
+        facets = self.workbench.cases.facets()
         for name in ("states", "flags", "reasons", "fields", "datasets", "models", "reviewers"):
             known: dict[str, int] = getattr(facets, name)
             for value in getattr(asked, name):
@@ -267,8 +270,10 @@ class Desk:
     def search_evidence(self, asked: arguments.SearchEvidence, watch: Watch) -> reports.EvidencePage:
         """Stored evidence by its words, so that its ids can be given to the other tools."""
         page = page_of(asked.cursor, [asked.text, asked.limit])
-        found = self.store.evidence.with_words(asked.text, limit=asked.limit, offset=(page - 1) * asked.limit)
-        chunks = [chunk for case_id in found.ids for chunk in best_chunks(self.store.cases.get(case_id), asked.text)]
+        found = self.workbench.cases.search_evidence(asked.text, limit=asked.limit, offset=(page - 1) * asked.limit)
+        chunks = [
+            chunk for case_id in found.ids for chunk in best_chunks(self.workbench.cases.get(case_id), asked.text)
+        ]
         more = page * asked.limit < found.total
         return reports.EvidencePage(
             evidence=tuple(chunks),
@@ -278,9 +283,9 @@ class Desk:
 
     def _case(self, case_id: str, field: str) -> Case:
         try:
-            return self.store.cases.get(case_id)
+            return self.workbench.cases.get(case_id)
         except UnknownRecord as error:
-            near = near_case_ids(self.store, case_id)
+            near = near_case_ids(self.workbench.cases, case_id)
             raise InputError(
                 f"there is no case {named(case_id)}{among(near)}",
                 cure="list_queue and search_evidence give the ids of cases; run_audit also takes a case in full.",
@@ -289,7 +294,7 @@ class Desk:
 
     def _is_case(self, case_id: str) -> bool:
         try:
-            self.store.cases.summary(case_id)
+            self.workbench.cases.summary(case_id)
         except UnknownRecord:
             return False
         return True

@@ -105,7 +105,7 @@ def _look_at(database: Path, settings: Settings) -> HealthReport:
     except StoreError as error:
         return unopened(error, database, settings, ask_models=False)
     finally:
-        workbench.store.close()
+        workbench.close()
 
 
 REPORTS = HealthReports(look_at, served_database)

@@ -9,11 +9,11 @@ import streamlit as st
 
 from masis.errors import StoreError
 from masis.schema.retention import Execution, Purge, PurgePlan, RetentionRule
-from masis.services import Workbench
-from masis.services.retention import Purged, planned, purge, rule_of
+from masis.services import Actor, Workbench
+from masis.services.retention import Purged, rule_of
 from masis.ui.admin.retention_components import execution_log, purge_history, purge_plan
 from masis.ui.shell import address
-from masis.ui.shell.reviewer import name_reviewer, reviewer
+from masis.ui.shell.reviewer import actor, name_reviewer, reviewer
 from masis.ui.shell.served_database import command_markdown
 from masis.ui.shell.wording import STOPPED, spoken
 
@@ -55,7 +55,7 @@ def _looked(workbench: Workbench, rule: RetentionRule) -> PurgePlan:
     if held is not None and time.monotonic() - held[0] < LOOKED_FOR_S and _alike(held[1].rule, rule):
         return held[1]
     with st.spinner("Looking what is past its time"):
-        plan = planned(workbench, rule)
+        plan = workbench.retention.plan(rule)
     st.session_state[_LOOKED] = (time.monotonic(), plan)
     return plan
 
@@ -163,13 +163,13 @@ def _removal(workbench: Workbench, plan: PurgePlan) -> None:
         return
     if typed.strip().casefold() != CONFIRMED_BY:
         st.warning(f"Nothing was removed: type “{CONFIRMED_BY}” first.", icon=":material/warning:")
-    elif (name := name_reviewer(workbench, by)) is None:
+    elif name_reviewer(workbench, by) is None:
         st.warning("Nothing was removed: say who you are first.", icon=":material/warning:")
     else:
-        _remove(workbench, shown if _alike(shown, plan.rule) else plan.rule, len(plan.goes), name)
+        _remove(workbench, shown if _alike(shown, plan.rule) else plan.rule, len(plan.goes), actor())
 
 
-def _remove(workbench: Workbench, rule: RetentionRule, total: int, by: str) -> None:
+def _remove(workbench: Workbench, rule: RetentionRule, total: int, by: Actor) -> None:
     bar = st.progress(0.0, "Removing")
 
     def move(to: int) -> None:
@@ -177,7 +177,7 @@ def _remove(workbench: Workbench, rule: RetentionRule, total: int, by: str) -> N
 
     st.session_state.pop(_LOOKED, None)
     try:
-        done = purge(workbench, rule, by=by, how="page", on_batch=move)
+        done = workbench.retention.purge(by, rule, how="page", on_batch=move)
     except StoreError as error:
         st.error("Not all of it could be removed now. What was removed is recorded below.", icon=":material/error:")
         st.text(str(error))
@@ -206,7 +206,7 @@ def _told() -> None:
 
 def _history(workbench: Workbench) -> None:
     st.subheader("What was removed")
-    purges = workbench.store.purges.history()
+    purges = workbench.retention.history()
     if not purges:
         st.caption("Nothing so far. Each removal is recorded here, without a word of what was removed.")
         return
@@ -233,7 +233,7 @@ def _executions(workbench: Workbench) -> None:
     """The log of executions, which outlasts what is removed."""
     st.subheader("Log of executions")
     number = address.number("page")
-    page = workbench.store.executions.page(number, EXECUTIONS)
+    page = workbench.runs.executions(number, EXECUTIONS)
     pages = max(1, -(-page.total // EXECUTIONS))
     if not page.total:
         st.caption("No audit has ended yet. Each leaves a line here that outlasts it.")

@@ -94,7 +94,7 @@ def _database(workbench: Workbench) -> None:
     st.subheader("Database")
     st.caption("Cases, audits, decisions and drafts lie in this one file:")
     st.text(str(workbench.database))
-    states = workbench.store.cases.facets().states
+    states = workbench.cases.facets().states
     st.caption(f"{_size(workbench.database)} on disk, {spoken(sum(states.values()), 'case')}")
     rows = state_counts(states)
     if rows and (chosen := overview_head({"headline": "", "sub": "", "states": rows}, key="states")):

@@ -18,9 +18,9 @@ import streamlit as st
 from masis.audit import loop
 from masis.errors import UnknownRecord
 from masis.schema.review import CaseState
-from masis.services import Workbench
+from masis.services import ANONYMOUS, Workbench
+from masis.services.records import CaseFilter
 from masis.settings import Settings
-from masis.store.records import CaseFilter
 from masis.ui.jobs.audit_worker import Job, Worker, WorkerDied
 from masis.ui.shell.served_database import served_database, served_workbench
 
@@ -76,7 +76,7 @@ class AuditJobs:
         self._closed = False
         self._workers: set[Worker] = set()
         self._idle: list[Worker] = []
-        workbench.store.runs.mark_lost()
+        workbench.runs.mark_lost()
         for number in range(workers):
             threading.Thread(target=self._serve, daemon=True, name=f"audit-{number}").start()
 
@@ -86,9 +86,9 @@ class AuditJobs:
         An interrupted run of the same content with the same settings is taken up. Raises UnknownRecord.
         """
         settings = settings or self._workbench.settings
-        if elsewhere := self._run_under_way(case_id):
+        if elsewhere := self._workbench.runs.under_way(case_id):
             return elsewhere
-        run_id = self._run_to_take_up(case_id, settings) or loop.new_run_id()
+        run_id = self._workbench.audits.resumable(case_id, settings) or loop.new_run_id()
         with self._changed:
             if known := self._jobs.get(case_id):
                 return known.run_id
@@ -100,12 +100,12 @@ class AuditJobs:
 
     def resume(self, run_id: str) -> str:
         """Take up an interrupted run after its last finished iteration; returns its id. Raises UnknownRecord."""
-        progress = self._workbench.store.runs.progress(run_id)
+        progress = self._workbench.runs.progress(run_id)
         return self.start(progress.case_id, self._workbench.settings.as_told(progress.settings))
 
     def audit_all_new(self) -> None:
         """Audit every case without a finished audit, one after the other, unless that is under way."""
-        states = self._workbench.store.cases.facets().states
+        states = self._workbench.cases.facets().states
         with self._changed:
             if self._batch is not None and self._batch.under_way:
                 return
@@ -158,8 +158,8 @@ class AuditJobs:
                 self._cancelled.add(job.run_id)
         if job is not None and worker is not None:
             worker.cancel(job.run_id)
-        elif job is None and (run_id := self._run_under_way(case_id)):
-            self._workbench.store.runs.request_cancel(run_id)
+        elif job is None and (run_id := self._workbench.runs.under_way(case_id)):
+            self._workbench.runs.cancel(ANONYMOUS, run_id)
 
     def cancelling(self, run_id: str) -> bool:
         """Whether a run under way has been asked to stop."""
@@ -167,7 +167,7 @@ class AuditJobs:
             if run_id in self._cancelled:
                 return True
         try:
-            return self._workbench.store.runs.cancel_requested(run_id)
+            return self._workbench.runs.cancel_requested(run_id)
         except UnknownRecord:
             return False
 
@@ -196,7 +196,7 @@ class AuditJobs:
         for worker in workers:
             worker.close()
         if workers and self._workbench.database.exists():
-            self._workbench.store.runs.mark_lost()
+            self._workbench.runs.mark_lost()
 
     def _serve(self) -> None:
         """One thread for each audit at a time; it only waits: for jobs, and for a worker's answers."""
@@ -234,8 +234,8 @@ class AuditJobs:
         if self._closed:
             return ""
         try:
-            self._workbench.store.runs.mark_lost()
-            begun = any(run.id == job.run_id for run in self._workbench.store.runs.for_case(job.case_id))
+            self._workbench.runs.mark_lost()
+            begun = any(run.id == job.run_id for run in self._workbench.runs.for_case(job.case_id))
         except Exception as error:  # noqa: BLE001 (this thread serves all later audits; the page says what went wrong)
             return str(error)
         return "What it had finished is kept: resume it." if begun else "It had not begun: start it again."
@@ -258,7 +258,7 @@ class AuditJobs:
         try:
             case_id = next(batch.cases, None)
             if case_id is not None:
-                run_id = self._run_to_take_up(case_id, batch.settings) or loop.new_run_id()
+                run_id = self._workbench.audits.resumable(case_id, batch.settings) or loop.new_run_id()
         except Exception:
             log.exception("the batch of audits stopped: the database could not be read")
             case_id = None
@@ -284,7 +284,7 @@ class AuditJobs:
 
     def _listed(self, page: int) -> list[str]:
         wanted = CaseFilter(states=UNAUDITED, order="oldest", page=page, size=_LISTED)
-        return [row.id for row in self._workbench.store.cases.search(wanted).rows]
+        return [row.id for row in self._workbench.cases.find(wanted).rows]
 
     def _finish(self, job: Job, error: str | None) -> None:
         with self._changed:
@@ -301,19 +301,6 @@ class AuditJobs:
                 self._failed[job.case_id] = error
                 while len(self._failed) > _FAILURES_KEPT:
                     self._failed.pop(next(iter(self._failed)))
-
-    def _run_under_way(self, case_id: str) -> str | None:
-        """The run of a case that a living process is making; one whose process is gone becomes interrupted."""
-        runs = self._workbench.store.runs
-        running = next((run.id for run in runs.for_case(case_id) if run.state == "running"), None)
-        return None if running is None or running in runs.mark_lost() else running
-
-    def _run_to_take_up(self, case_id: str, settings: Settings) -> str | None:
-        runs = self._workbench.store.runs
-        if not any(run.state == "interrupted" for run in runs.for_case(case_id)):
-            return None
-        digest = self._workbench.store.cases.get(case_id).digest()
-        return runs.find(case_id, "interrupted", digest, settings.of_audit())
 
 
 @st.cache_resource(show_spinner=False, on_release=AuditJobs.close)

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple, NoReturn, TextIO
 
 from masis.errors import MasisError
 from masis.observers.log_records import formatter
-from masis.services import Workbench
+from masis.services import ANONYMOUS, Workbench
 from masis.settings import Settings, load
 
 NICENESS = 10
@@ -199,8 +199,9 @@ def _audit(workbench: Callable[[], Workbench], order: dict[str, Any], cancelled:
     try:
         opened, settings = workbench(), Settings.model_validate(order["settings"])
         measure(settings)
-        opened.audit(
-            opened.store.cases.get(order["case_id"]),
+        opened.audits.audit(
+            ANONYMOUS,
+            opened.cases.get(order["case_id"]),
             settings=settings,
             run_id=order["run_id"],
             cancelled=lambda: order["run_id"] in cancelled,

@@ -15,7 +15,7 @@ import streamlit as st
 
 from masis.errors import UnknownRecord
 from masis.screening.rounds.round_loop import new_screening_id
-from masis.services import Workbench
+from masis.services import ANONYMOUS, Workbench
 from masis.settings import Settings
 from masis.ui.jobs.screening_worker import ScreeningJob, ScreeningProcess
 from masis.ui.shell.served_database import served_database, served_workbench
@@ -37,7 +37,7 @@ class ScreeningJobs:
         self._failed: dict[str, str] = {}
         self._to_cancel: set[str] = set()
         self._closed = False
-        workbench.store.screenings.mark_lost()
+        workbench.screenings.mark_lost()
         for number in range(at_once):
             threading.Thread(target=self._serve, daemon=True, name=f"screening-{number}").start()
 
@@ -47,7 +47,7 @@ class ScreeningJobs:
 
     def resume(self, screening_id: str) -> str:
         """Take up an interrupted screening after its last finished round. Raises UnknownRecord."""
-        told = self._workbench.store.screenings.progress(screening_id)
+        told = self._workbench.screenings.progress(screening_id)
         return self._put(
             ScreeningJob(screening_id, told.question, told.sources, Settings.model_validate(told.settings))
         )
@@ -90,11 +90,11 @@ class ScreeningJobs:
         """
         with self._changed:
             wanted = screening_id in self._to_cancel
-        screenings = self._workbench.store.screenings
+        screenings = self._workbench.screenings
         try:
             asked = screenings.cancel_requested(screening_id)
             if wanted and not asked:
-                screenings.request_cancel(screening_id)
+                screenings.cancel(ANONYMOUS, screening_id)
         except UnknownRecord:
             return wanted
         return wanted or asked
@@ -113,7 +113,7 @@ class ScreeningJobs:
         for process in processes:
             process.close()
         if processes and self._workbench.database.exists():
-            self._workbench.store.screenings.mark_lost()
+            self._workbench.screenings.mark_lost()
 
     def _serve(self) -> None:
         while (job := self._next()) is not None:
@@ -143,7 +143,7 @@ class ScreeningJobs:
 
     def _finish(self, job: ScreeningJob, error: str | None) -> None:
         if error is not None and not self._closed:
-            self._workbench.store.screenings.mark_lost()
+            self._workbench.screenings.mark_lost()
         with self._changed:
             self._jobs.pop(job.screening_id, None)
             self._to_cancel.discard(job.screening_id)

@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from masis.errors import MasisError
-from masis.services import Workbench
-from masis.services.screening import ScreeningDesk
+from masis.services import ANONYMOUS, Workbench
 from masis.settings import Settings
 from masis.ui.jobs.audit_worker import NICENESS, leave, measure, send_what_is_left, show_log
 
@@ -102,9 +101,10 @@ def _end_with_server() -> None:
 
 def _screen(database: Path, order: dict[str, Any]) -> str | None:
     try:
-        desk, settings = ScreeningDesk(Workbench.open(database)), Settings.model_validate(order["settings"])
+        opened, settings = Workbench.open(database), Settings.model_validate(order["settings"])
         measure(settings)
-        desk.screen(
+        opened.screenings.screen(
+            ANONYMOUS,
             order["question"],
             tuple(order["sources"]),
             settings=settings,

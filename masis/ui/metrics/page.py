@@ -8,9 +8,9 @@ from typing import Any, cast, get_args
 import streamlit as st
 
 from masis.services import Workbench
-from masis.services.metrics import SPREADS, report
+from masis.services.metrics import SPREADS
+from masis.services.records import MeasureFilter, Period, Pick
 from masis.settings import ROLES, Role
-from masis.store import MeasureFilter, Period, Pick
 from masis.ui.metrics.components import metrics_board, metrics_runs
 from masis.ui.metrics.view import RATES, MetricsView, period_of, picked_words, run_rows, view
 from masis.ui.shell import address
@@ -26,7 +26,7 @@ SPANS = {"7": "7 days", "30": "30 days", "90": "90 days", "": "All"}
 def show_metrics(workbench: Workbench) -> None:
     """The page of figures; of the runs behind one where the address names it."""
     st.title("Metrics")
-    span = workbench.store.measures.span()
+    span = workbench.metrics.span()
     if span is None:
         _show_none_yet()
         return
@@ -35,7 +35,7 @@ def show_metrics(workbench: Workbench) -> None:
     if address.value("show"):
         _runs(workbench, wanted)
     board = _board(
-        str(served_database()), workbench.store.measures.newest(), wanted.model_dump_json(), chosen_period(), _kept()
+        str(served_database()), workbench.metrics.newest(), wanted.model_dump_json(), chosen_period(), _kept()
     )
     if not board["rates"][0]["from"]:
         st.markdown("**No audit matches.** Choose a longer time, or fewer filters.")
@@ -80,7 +80,7 @@ def pick() -> Pick:
 @st.cache_data(show_spinner=False, max_entries=50)
 def _board(path: str, newest: int, wanted: str, period: Period, kept: dict[str, str]) -> MetricsView:
     """The figures, reckoned again only when new ones have come in."""
-    return view(report(served_workbench().store, MeasureFilter.model_validate_json(wanted), period), kept)
+    return view(served_workbench().metrics.report(MeasureFilter.model_validate_json(wanted), period), kept)
 
 
 def _kept() -> dict[str, str]:
@@ -102,7 +102,7 @@ def _runs(workbench: Workbench, wanted: MeasureFilter) -> None:
         wanted = wanted.model_copy(update=narrower)
     if of:
         wanted = wanted.model_copy(update={"models": (of,)})
-    page = workbench.store.measures.runs(wanted, picked, page=address.number("page"), size=RUNS_A_PAGE)
+    page = workbench.metrics.runs(wanted, picked, page=address.number("page"), size=RUNS_A_PAGE)
     pages = max(1, -(-page.total // RUNS_A_PAGE))
     if address.number("page") > pages:
         address.put("page", str(pages) if pages > 1 else "")
@@ -143,8 +143,8 @@ def _controls(workbench: Workbench) -> None:
         st.session_state["metrics-role"] = _role()
         st.selectbox("Model of the", ROLES, key="metrics-role", format_func=str.capitalize, on_change=_choose_role)
     with model:
-        _several("Model", "model", workbench.store.measures.names(_role()), "Any model")
-    datasets = workbench.store.measures.names("dataset")
+        _several("Model", "model", workbench.metrics.names(_role()), "Any model")
+    datasets = workbench.metrics.names("dataset")
     if datasets or address.words("dataset"):
         with dataset:
             _several("Data set", "dataset", datasets, "Any data set")

@@ -7,8 +7,7 @@ from datetime import date, timedelta
 from typing import Any, TypedDict
 
 from masis.services.metrics import SPREADS, MetricsReport, Spread
-from masis.store import Distribution, Measure, MeasuredRun, Period, Pick, Rate, Rates
-from masis.store.audits.metric_records import Bin
+from masis.services.records import Bin, Distribution, Measure, MeasuredRun, Period, Pick, Rate, Rates
 from masis.ui.review.comparison import models_words
 from masis.ui.shell.address import link
 from masis.ui.shell.wording import STOPPED, LabelData, Tone, Word, label, spoken

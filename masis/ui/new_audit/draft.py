@@ -10,10 +10,10 @@ import streamlit as st
 
 from masis.datasets.readers.pasted import Pasted, read_pasted, text_of
 from masis.errors import InputError
-from masis.services import Workbench
+from masis.services import Actor, Workbench
 from masis.ui.new_audit.form import LONGEST
-from masis.ui.shell.drafts import drafter
 from masis.ui.shell.inputs import take_typed
+from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import served_workbench
 from masis.ui.shell.wording import spoken
 
@@ -62,7 +62,7 @@ class AuditForm:
 
     """
 
-    owner: str
+    owner: Actor
     question: str = ""
     evidence: str = ""
     answer: str = ""
@@ -76,11 +76,11 @@ class AuditForm:
 
 def current_form(workbench: Workbench) -> AuditForm:
     """Return the session's form; after a reload, and when a person's name becomes known, as it was stored."""
-    owner = drafter()
+    owner = actor()
     held: AuditForm | None = st.session_state.get(_STATE)
     if held is not None and held.owner == owner:
         return held
-    draft = workbench.store.drafts.get(owner, SUBJECT)
+    draft = workbench.drafts.get(owner, SUBJECT)
     values = draft.values
     texts = {name: value for name in LONGEST if isinstance(value := values.get(name), str)}
     large = values.get("large")
@@ -103,7 +103,7 @@ def evidence_of(workbench: Workbench, form: AuditForm) -> Pasted:
     """Return the chunks of evidence in the form, typed or in the uploaded file."""
     if not form.large:
         return _read(form.evidence)
-    large = workbench.store.drafts.load(form.owner, SUBJECT).get("large")
+    large = workbench.drafts.get(form.owner, SUBJECT).values.get("large")
     return _read(str(large["text"]) if isinstance(large, dict) else "")
 
 
@@ -116,7 +116,7 @@ def save(form: AuditForm, *, replaced: bool = False, **values: Any) -> None:
     """Store values, then take them into the form; ``replaced`` lets the fields show them instead of what was typed."""
     if replaced:
         values["version"] = uuid4().hex
-    served_workbench().store.drafts.save_all(form.owner, SUBJECT, values)
+    served_workbench().drafts.save(form.owner, SUBJECT, values)
     form.refused, form.restored = None, None
     for name, value in values.items():
         setattr(form, name, value["name"] if name == "large" else value)
@@ -158,7 +158,7 @@ def take_upload(name: str, key: str) -> None:
 def drop_file() -> None:
     """Remove the uploaded file; what was typed before it is shown again."""
     form = current_form(served_workbench())
-    served_workbench().store.drafts.clear(form.owner, SUBJECT, "large")
+    served_workbench().drafts.clear(form.owner, SUBJECT, "large")
     form.large, form.refused = "", None
 
 
@@ -173,7 +173,7 @@ def empty_form() -> None:
     """Empty the form; its settings stay."""
     take_typed()
     form = current_form(served_workbench())
-    served_workbench().store.drafts.clear(form.owner, SUBJECT, *LONGEST, "large")
+    served_workbench().drafts.clear(form.owner, SUBJECT, *LONGEST, "large")
     fresh = AuditForm(form.owner, settings=form.settings, uploads=form.uploads + 1)
     save(fresh, replaced=True)
     st.session_state[_STATE] = fresh

@@ -11,8 +11,8 @@ from masis.api.roles import asked_model, check_models, offered_models
 from masis.errors import InputError, MasisError, UnknownRecord
 from masis.schema.case import Case
 from masis.services import Workbench
+from masis.services.records import CaseFilter, CasePage
 from masis.settings import ROLES, Settings
-from masis.store.records import CaseFilter, CasePage
 from masis.ui.components import registered
 from masis.ui.jobs.audit_jobs import audit_jobs
 from masis.ui.new_audit.draft import (
@@ -41,6 +41,7 @@ from masis.ui.new_audit.watch import show_run
 from masis.ui.review.answer_view import state_label
 from masis.ui.shell import address
 from masis.ui.shell.inputs import show_value, take_typed, typing_area
+from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import served_workbench
 from masis.ui.shell.wording import spoken
 
@@ -194,7 +195,7 @@ def _start_typed() -> None:
     try:
         settings = _complete_settings(workbench, form)
         case = case_of(form.question, evidence_of(workbench, form), form.answer)
-        workbench.import_cases([case])
+        workbench.cases.add(actor(), [case])
         _go(case, settings)
     except InputError as error:
         form.refused = error
@@ -216,7 +217,7 @@ def _picked(workbench: Workbench, form: AuditForm, case_id: str) -> None:
             placeholder="Words in question, answer or evidence; or the id",
             max_chars=address.LONGEST_QUERY,
         )
-        page = workbench.find_cases(CaseFilter(text=text, order="newest" if not text else "disagreement", size=HITS))
+        page = workbench.cases.find(CaseFilter(text=text, order="newest" if not text else "disagreement", size=HITS))
         with st.container():
             _found(page, text, case_id)
         _settings(workbench, form)
@@ -244,7 +245,7 @@ def _found(page: CasePage, text: str, case_id: str) -> None:
 
 def _chosen(workbench: Workbench, form: AuditForm, case_id: str) -> None:
     try:
-        case = workbench.store.cases.get(case_id) if case_id else None
+        case = workbench.cases.get(case_id) if case_id else None
     except UnknownRecord:
         case = None
     if case is None:
@@ -252,7 +253,7 @@ def _chosen(workbench: Workbench, form: AuditForm, case_id: str) -> None:
         return
     settings = settings_of(workbench.settings, form.settings)
     notes = []
-    done = not workbench.needs_audit(case, settings)
+    done = not workbench.audits.needed(case, settings)
     if done:
         notes.append("It has been audited with exactly these settings.")
     st.button(
@@ -278,7 +279,7 @@ def _start_stored(case_id: str) -> None:
     form = current_form(workbench)
     form.refused = None
     try:
-        _go(workbench.store.cases.get(case_id), _complete_settings(workbench, form))
+        _go(workbench.cases.get(case_id), _complete_settings(workbench, form))
     except MasisError as error:
         form.refused = InputError(str(error), cure="Nothing was started.")
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, Literal, TypedDict
 
 from masis.schema.run import Event
-from masis.store.records import RunState
+from masis.services.records import RunState
 from masis.ui.components import registered
 from masis.ui.review.spending import spent_so_far
 from masis.ui.shell.wording import SCORE, STOPPED, VERDICT, Tone, Word, spoken

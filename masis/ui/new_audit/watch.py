@@ -5,9 +5,9 @@ from __future__ import annotations
 import streamlit as st
 
 from masis.errors import UnknownRecord
+from masis.schema.base import utc_now
 from masis.services import Workbench
-from masis.store import utc_now
-from masis.store.records import RunSummary
+from masis.services.records import RunSummary
 from masis.ui.components import registered
 from masis.ui.jobs.audit_jobs import AuditJobs, audit_jobs
 from masis.ui.new_audit.timeline import show_timeline, timeline, waiting
@@ -27,7 +27,7 @@ def show_run(workbench: Workbench, run_id: str, case_id: str) -> None:
         _never_began(workbench, jobs, run_id, case_id)
         return
     case_id = job.case_id if job else run.case_id if run else case_id
-    case = workbench.store.cases.summary(case_id)
+    case = workbench.cases.summary(case_id)
     busy = job is not None or (run is not None and run.state == "running")
     title = "Auditing" if busy else _title(run)
     st.set_page_config(page_title=tab_title(title, case.query))
@@ -40,7 +40,7 @@ def show_run(workbench: Workbench, run_id: str, case_id: str) -> None:
 
 def _summary(workbench: Workbench, run_id: str) -> RunSummary | None:
     try:
-        return workbench.store.runs.summary(run_id)
+        return workbench.runs.summary(run_id)
     except UnknownRecord:
         return None
 
@@ -59,7 +59,7 @@ def _live(run_id: str, case_id: str) -> None:
     workbench, jobs = served_workbench(), audit_jobs()
     run = _summary(workbench, run_id)
     here = jobs.job(run_id) is not None
-    if run is not None and run.state == "running" and not here and run_id in workbench.store.runs.mark_lost():
+    if run is not None and run.state == "running" and not here and run_id in workbench.runs.mark_lost():
         st.rerun()
     if not here and (run is None or run.state != "running"):
         st.rerun()
@@ -69,7 +69,7 @@ def _live(run_id: str, case_id: str) -> None:
     elif run is None or run.state != "running":
         shown = waiting("A worker takes it up.")
     else:
-        shown = timeline(workbench.store.runs.events(run_id), "running", utc_now())
+        shown = timeline(workbench.runs.events(run_id), "running", utc_now())
     stopping = jobs.cancelling(run_id)
     stop, says = st.columns([2, 7], vertical_alignment="center")
     stop.button(
@@ -117,13 +117,13 @@ def _over(workbench: Workbench, jobs: AuditJobs, run: RunSummary) -> None:
     why = run.why if run.state == "interrupted" else ""
     if failure := jobs.failure(run.case_id):
         why = failure
-    show_timeline(timeline(workbench.store.runs.events(run.id), run.state, utc_now(), why), key="timeline")
+    show_timeline(timeline(workbench.runs.events(run.id), run.state, utc_now(), why), key="timeline")
 
 
 def _never_began(workbench: Workbench, jobs: AuditJobs, run_id: str, case_id: str) -> None:
     """An address of a run that is in no store: taken out of the queue, or its server ended before its turn came."""
     try:
-        known = workbench.store.cases.summary(case_id).id if case_id else None
+        known = workbench.cases.summary(case_id).id if case_id else None
     except UnknownRecord:
         known = None
     if known is None:

@@ -7,10 +7,11 @@ from typing import Any, NamedTuple
 import streamlit as st
 
 from masis.services import Workbench
-from masis.store.records import CaseFilter, CasePage, CaseSummary, Facets, QueueOrder
+from masis.services.records import CaseFilter, CasePage, CaseSummary, Facets, QueueOrder
 from masis.ui.components import case_list
 from masis.ui.review.answer_view import label, state_label
 from masis.ui.shell import address
+from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import command
 from masis.ui.shell.wording import FLAG, STATE, STATES, spoken
 
@@ -28,14 +29,14 @@ ORDER_SAYS: dict[QueueOrder, str] = {
 
 def show_cases(workbench: Workbench) -> None:
     """The page of all cases."""
-    facets = workbench.store.cases.facets()
+    facets = workbench.cases.facets()
     if not sum(facets.states.values()):
         show_nothing_yet(workbench)
         return
     st.title("Queue")
     _controls(facets)
     wanted = address.case_filter()
-    page = workbench.find_cases(wanted)
+    page = workbench.cases.find(wanted)
     pages = max(1, -(-page.total // wanted.size))
     if wanted.page > pages:
         address.put("page", str(pages) if pages > 1 else "")
@@ -206,7 +207,7 @@ def show_nothing_yet(workbench: Workbench) -> None:
         st.markdown("**Look around**")
         st.markdown("Prepared cases from ten fields, some sound, some with made-up citations, go into this database.")
         if st.button("Load the demo cases", type="primary"):
-            workbench.load_demo()
+            workbench.cases.add_demo(actor())
             st.rerun()
     with paste.container(border=True, height="stretch"):
         st.markdown("**Audit one answer**")

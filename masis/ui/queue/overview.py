@@ -12,7 +12,7 @@ from masis.errors import MasisError, UnknownRecord
 from masis.llm.estimates import Estimate
 from masis.llm.prices import dollars
 from masis.services import Workbench, demo_cases
-from masis.store.records import CaseFilter, CaseSummary, DecisionFilter, Facets
+from masis.services.records import CaseFilter, CaseSummary, DecisionFilter, Facets
 from masis.ui.components import case_list, decision_log, overview_head
 from masis.ui.jobs.audit_jobs import UNAUDITED, Batch, audit_jobs
 from masis.ui.new_audit.form import where_it_runs
@@ -33,7 +33,7 @@ WAITING = {"state": "needs_review"}
 
 def show_overview(workbench: Workbench) -> None:
     """The page a person comes in by."""
-    facets = workbench.store.cases.facets()
+    facets = workbench.cases.facets()
     total = sum(facets.states.values())
     if not total:
         show_nothing_yet(workbench)
@@ -103,7 +103,7 @@ def _waiting(workbench: Workbench, facets: Facets) -> None:
         st.page_link("pages/queue.py", label="All cases", icon=":material/checklist:")
         return
     st.caption("Those where citation engine, critic and judge disagree most come first.")
-    page = workbench.find_cases(CaseFilter(states=("needs_review",), size=WAITING_SHOWN))
+    page = workbench.cases.find(CaseFilter(states=("needs_review",), size=WAITING_SHOWN))
     rows = [case_row(summary, WAITING) for summary in page.rows]
     if opened := case_list({"rows": rows, "compact": True}, key="waiting"):
         st.switch_page("pages/review.py", query_params={**WAITING, "case": opened})
@@ -138,10 +138,10 @@ def _telling_case(workbench: Workbench) -> CaseSummary | None:
     """A case of the demo worth seeing if it is here, else one with a fabricated citation that waits."""
     for case_id in _telling_ids():
         with contextlib.suppress(UnknownRecord):
-            case = workbench.store.cases.summary(case_id)
+            case = workbench.cases.summary(case_id)
             if case.state == "needs_review":
                 return case
-    waiting = workbench.find_cases(CaseFilter(states=("needs_review",), flags=("invalid_reference",), size=1)).rows
+    waiting = workbench.cases.find(CaseFilter(states=("needs_review",), flags=("invalid_reference",), size=1)).rows
     return waiting[0] if waiting else None
 
 
@@ -181,10 +181,10 @@ def batch_costs(workbench: Workbench, unaudited: int) -> str:
         return ""
     try:
         where = where_it_runs(workbench.settings)
-        ids = workbench.find_cases(CaseFilter(states=UNAUDITED, order="oldest", size=SAMPLED)).rows
+        ids = workbench.cases.find(CaseFilter(states=UNAUDITED, order="oldest", size=SAMPLED)).rows
         whole = Estimate()
         for row in ids:
-            whole = whole.plus(estimate(workbench.store.cases.get(row.id), workbench.settings))
+            whole = whole.plus(estimate(workbench.cases.get(row.id), workbench.settings))
     except MasisError as error:
         return f"A model of the settings can't be asked. {error}"
     scale = unaudited / max(1, len(ids))
@@ -217,7 +217,7 @@ def _failures(batch: Batch) -> str:
 
 def _recent(workbench: Workbench) -> None:
     st.subheader("Decided last")
-    page = workbench.store.decisions.entries(
+    page = workbench.reviews.entries(
         DecisionFilter(kinds=("decision", "undo", "redaction"), size=DECISIONS_SHOWN, newest_first=True)
     )
     if not page.rows:

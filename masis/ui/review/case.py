@@ -9,8 +9,8 @@ import streamlit as st
 from masis.errors import UnknownRecord
 from masis.schema.run import Run
 from masis.services import CaseView, Workbench
-from masis.services.reviews import waiting_in
-from masis.store.records import CaseFilter, RunSummary
+from masis.services.cases import waiting_in
+from masis.services.records import CaseFilter, RunSummary
 from masis.ui.components import HERE, case_head, follow_list, loop_story, score_table, show_answer_view
 from masis.ui.jobs.audit_jobs import audit_jobs
 from masis.ui.review import scores
@@ -38,7 +38,7 @@ _LAYOUT = f"<style>{(HERE / 'review.css').read_text(encoding='utf-8')}</style>"
 def show_case(workbench: Workbench, case_id: str) -> None:
     """The page of one case."""
     try:
-        view = workbench.open_case(case_id)
+        view = workbench.cases.open(case_id)
     except UnknownRecord:
         _unknown(case_id)
         return
@@ -87,7 +87,7 @@ def show_no_case(workbench: Workbench) -> None:
         "Here one answer is judged: every citation and claim is marked, the evidence stands beside it, "
         "and your decision is kept with the reasons."
     )
-    found = workbench.find_cases(waiting_in(CaseFilter(size=1)))
+    found = workbench.cases.find(waiting_in(CaseFilter(size=1)))
     first = next(iter(found.rows), None)
     with st.container(horizontal=True):
         if first and st.button(
@@ -111,7 +111,7 @@ def _chosen_run(workbench: Workbench, view: CaseView) -> tuple[Run | None, str]:
     if not wanted or (view.run and view.run.id == wanted):
         return view.run, wanted
     known = any(run.id == wanted and run.readable for run in view.runs)
-    return workbench.store.runs.get(wanted) if known else view.run, wanted
+    return workbench.runs.get(wanted) if known else view.run, wanted
 
 
 def _other_run(view: CaseView, wanted: str) -> None:
@@ -324,14 +324,12 @@ def _measures(run: Run, index: int) -> None:
 def _progress(case_id: str) -> None:
     """What the running audit has done so far; draws the whole page anew once it is over."""
     workbench, jobs = served_workbench(), audit_jobs()
-    running: RunSummary | None = next(
-        (run for run in workbench.store.runs.for_case(case_id) if run.state == "running"), None
-    )
+    running: RunSummary | None = next((run for run in workbench.runs.for_case(case_id) if run.state == "running"), None)
     if running is None and not jobs.under_way(case_id):
         st.rerun()
     with st.container(border=True):
         st.markdown("**Auditing.** The page shows the result when it is there; you can leave it meanwhile.")
-        for event in workbench.store.runs.events(running.id)[-6:] if running else ():
+        for event in workbench.runs.events(running.id)[-6:] if running else ():
             st.text(event.message or event.kind.replace("_", " "))
         with st.container(horizontal=True):
             if running and st.button("Watch it", icon=":material/timeline:"):

@@ -6,7 +6,7 @@ import streamlit as st
 
 from masis.errors import UnknownRecord
 from masis.services import Workbench
-from masis.store.records import CaseSummary, RunSummary
+from masis.services.records import CaseSummary, RunSummary
 from masis.ui.components import case_head, case_list, run_comparison, run_history
 from masis.ui.queue.case_list import case_row
 from masis.ui.review.answer_view import state_label
@@ -25,13 +25,13 @@ def show_compare(workbench: Workbench) -> None:
         _show_ways_in(workbench)
         return
     try:
-        summary = workbench.store.cases.summary(case_id)
+        summary = workbench.cases.summary(case_id)
     except UnknownRecord:
         st.title("There is no such case")
         st.text(case_id[:500])
         st.page_link("pages/compare.py", label="Cases with several runs", icon=":material/compare_arrows:")
         return
-    runs = workbench.store.runs.for_case(case_id)
+    runs = workbench.runs.for_case(case_id)
     if st.button("Back to the case", icon=":material/arrow_back:", type="tertiary"):
         address.open_case(case_id)
     _head(summary, len(runs))
@@ -121,8 +121,7 @@ def _compared(workbench: Workbench, finished: list[RunSummary], left: RunSummary
             args=(left.id, right.id),
         )
     run_comparison(
-        {**compare(workbench.store.runs.get(left.id), workbench.store.runs.get(right.id), of), "of": OF[of]},
-        key="comparison",
+        {**compare(workbench.runs.get(left.id), workbench.runs.get(right.id), of), "of": OF[of]}, key="comparison"
     )
 
 
@@ -145,7 +144,7 @@ def _show_ways_in(workbench: Workbench) -> None:
         "two of its runs can be laid side by side: which settings differ, what each found, where the scores moved, "
         "and what became of the answer."
     )
-    several = workbench.store.runs.cases_with_several()
+    several = workbench.runs.cases_with_several()
     if not several:
         st.markdown(
             "**No case has more than one run yet.** Open a case and audit it again with other settings, "
@@ -154,7 +153,7 @@ def _show_ways_in(workbench: Workbench) -> None:
     st.text_input("Case", key="compare-case", placeholder="Its id", max_chars=500, on_change=_choose_case)
     if several:
         st.subheader("Cases with several runs")
-        rows = [case_row(workbench.store.cases.summary(case_id), {}) for case_id in several]
+        rows = [case_row(workbench.cases.summary(case_id), {}) for case_id in several]
         for row in rows:
             row["href"] = address.link("compare", case=row["id"])
         if opened := case_list({"rows": rows, "compact": False}, key="several-runs"):

@@ -6,8 +6,8 @@ from typing import Any, Literal, TypedDict
 
 from masis.schema.audit import Issue
 from masis.schema.run import Iteration, Run
+from masis.services.records import RunSummary
 from masis.settings import Settings
-from masis.store.records import RunSummary
 from masis.ui.review import scores
 from masis.ui.review.answer_view import LabelData, label
 from masis.ui.review.diff import word_changes

@@ -18,15 +18,14 @@ from masis.errors import MasisError, StaleVersion, StoreError
 from masis.schema.review import Decision
 from masis.schema.run import Run
 from masis.services import CaseView, Workbench
-from masis.services.reviews import OTHER, next_waiting, reasons_for, submit, take_back, waiting_in
-from masis.store.core.connections import explained_errors
-from masis.store.records import CaseFilter
+from masis.services.records import CaseFilter, explained_errors
+from masis.services.reviews import OTHER, reasons_for
 from masis.ui.components import registered
 from masis.ui.review import decision_form as forms
 from masis.ui.review.decision_form import FormFields
 from masis.ui.shell import address, keys
-from masis.ui.shell.drafts import drafter, drop_form, keep_form, kept_form
-from masis.ui.shell.reviewer import name_reviewer, reviewer
+from masis.ui.shell.drafts import drop_form, keep_form, kept_form
+from masis.ui.shell.reviewer import actor, name_reviewer, reviewer
 from masis.ui.shell.served_database import served_database
 from masis.ui.shell.wording import spoken
 
@@ -102,7 +101,7 @@ def decision_panel(
 ) -> None:
     """The decision on iteration ``index`` (from 0) of ``run``, or on a case that was not audited (``run`` is None)."""
     wanted = address.case_filter()
-    place = _Place(wanted, workbench.store.cases.count_matching(waiting_in(wanted)))
+    place = _Place(wanted, workbench.cases.count_waiting(wanted))
     run = run if run and run.iterations else None
     _panel(_PanelContext(workbench, view, run, index if run else 0, machine_shown, place))
 
@@ -146,11 +145,11 @@ def _draw(context: _PanelContext) -> None:
 def _open_form(context: _PanelContext) -> _Form:
     """The form of this case and person, opened anew where the session had another one open."""
     form: _Form | None = st.session_state.get(_FORM)
-    if form is None or (form.case_id, form.reviewer) != (context.case_id, drafter()):
+    if form is None or (form.case_id, form.reviewer) != (context.case_id, actor().name):
         kept = kept_form(context.workbench, context.case_id)
         message = form.message if form and form.case_id == context.case_id else None
         ack = form.ack if form and form.case_id == context.case_id else None
-        form = _Form(context.case_id, drafter(), kept.saved_at, message=message, ack=ack)
+        form = _Form(context.case_id, actor().name, kept.saved_at, message=message, ack=ack)
         st.session_state[_FORM] = form
     return form
 
@@ -202,21 +201,21 @@ def _submit(context: _PanelContext, form: _Form, posted: dict[str, Any]) -> None
     fields = forms.read_fields(posted.get("fields"))
     if reviewer() is None:
         name_reviewer(context.workbench, posted.get("reviewer"))
-        form.reviewer = drafter()
+        form.reviewer = actor().name
     keep_form(context.workbench, context.case_id, fields)
     form.ack = {"mount": posted.get("mount"), "seq": posted.get("seq")}
     if missing := forms.problem(fields, context.answer, reviewer() or ""):
         form.message = _Message(missing.message, "warn", missing.field)
         return
     seen = posted.get("seen")
-    entry = submit(
-        context.workbench.store,
+    entry = context.workbench.reviews.submit(
+        actor(),
         forms.decision_of(
             fields,
             case_id=context.case_id,
             run=context.run,
             index=context.at,
-            reviewer=reviewer() or "",
+            reviewer=actor().name,
             token=token,
             machine_shown=context.shown,
         ),
@@ -237,7 +236,7 @@ def _act(context: _PanelContext, form: _Form, posted: dict[str, Any]) -> None:
         return
     if reviewer() is None and posted.get("reviewer"):
         name_reviewer(context.workbench, posted["reviewer"])
-        form.reviewer = drafter()
+        form.reviewer = actor().name
     match posted.get("kind"):
         case "undo":
             _undo(context, form, forms.clean(posted.get("entry"), 64))
@@ -262,8 +261,8 @@ def _undo(context: _PanelContext, form: _Form, entry_id: str) -> None:
     if reviewer() is None:
         form.message = _Message("Type your name first: an undo is kept with it too.", "warn", "reviewer")
         return
-    entry = context.workbench.store.decisions.get(entry_id)
-    take_back(context.workbench.store, entry, reviewer() or "")
+    entry = context.workbench.reviews.get(entry_id)
+    context.workbench.reviews.undo(actor(), entry_id)
     restored = (
         entry.decision is not None and entry.decision.reviewer == reviewer() and _restore(context, entry.decision)
     )
@@ -305,7 +304,7 @@ def _next_waiting(context: _PanelContext, form: _Form, *, skip: bool) -> None:
     skipped: list[str] = st.session_state.setdefault(_SKIPPED, [])
     if skip and context.case_id not in skipped:
         skipped.append(context.case_id)
-    found = next_waiting(context.workbench.store, context.case_id, context.place.wanted, skipped)
+    found = context.workbench.cases.next_waiting(context.case_id, context.place.wanted, skipped)
     if found is None and skipped:
         nothing = f"Nothing else waits in this queue but what you skipped ({spoken(len(skipped), 'case')})."
         skipped.clear()
@@ -315,7 +314,7 @@ def _next_waiting(context: _PanelContext, form: _Form, *, skip: bool) -> None:
 
 
 def _beside(context: _PanelContext, *, forward: bool) -> str | None:
-    return context.workbench.store.cases.beside(context.case_id, context.place.wanted, forward=forward)
+    return context.workbench.cases.beside(context.case_id, context.place.wanted, forward=forward)
 
 
 def _open(form: _Form, case_id: str | None, nothing: str) -> None:

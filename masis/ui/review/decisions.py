@@ -9,11 +9,11 @@ from typing import BinaryIO, get_args
 
 import streamlit as st
 
-from masis.datasets.writers import DECIDED, write_decided, write_log_csv
+from masis.datasets.writers import DECIDED
 from masis.errors import StoreError, UnknownRecord
 from masis.schema.review import CaseState, EntryKind, EntrySource, LogCheck, LogEntry, Verdict
 from masis.services import Workbench
-from masis.store.records import CaseSummary, DecisionFilter
+from masis.services.records import CaseSummary, DecisionFilter
 from masis.ui.components import decision_log
 from masis.ui.review.diff import word_changes
 from masis.ui.review.entries import KIND_WORD, SOURCE_WORD, VERDICT_WORD, Around, DiffPiece, entry_detail, entry_row
@@ -34,16 +34,16 @@ def show_decisions(workbench: Workbench) -> None:
     """The page of the log."""
     title, export = st.columns([5, 1], vertical_alignment="bottom")
     title.title("Decisions")
-    head = workbench.store.decisions.head()
+    head = workbench.reviews.head()
     if not head.length:
         _show_none_yet()
         return
     with export.popover("Export", icon=":material/download:", width="stretch"):
         _exports(workbench)
     _chain(workbench, head.length, head.digest)
-    _controls(workbench.store.decisions.reviewers())
+    _controls(workbench.reviews.reviewers())
     wanted = log_filter()
-    page = workbench.store.decisions.entries(wanted)
+    page = workbench.reviews.entries(wanted)
     pages = max(1, -(-page.total // wanted.size))
     if wanted.page > pages:
         address.put("page", str(pages) if pages > 1 else "")
@@ -88,17 +88,14 @@ def around(workbench: Workbench, entry: LogEntry) -> Around:
     decision = entry.decision
     if decision is None:
         return Around()
-    store = workbench.store
     named = decision.undoes or decision.extra.get("redacts")
-    undone = store.decisions.get(named) if isinstance(named, str) else None
-    undos = store.decisions.entries(DecisionFilter(case_id=decision.case_id, kinds=("undo",), size=200)).rows
-    by = next((undo for undo in undos if undo.decision and undo.decision.undoes == entry.id), None)
-    return Around(_case(workbench, decision.case_id), undone, by)
+    undone = workbench.reviews.get(named) if isinstance(named, str) else None
+    return Around(_case(workbench, decision.case_id), undone, workbench.reviews.undone_by(entry))
 
 
 def _case(workbench: Workbench, case_id: str) -> CaseSummary | None:
     try:
-        return workbench.store.cases.summary(case_id)
+        return workbench.cases.summary(case_id)
     except UnknownRecord:
         return None
 
@@ -137,7 +134,7 @@ def _correction(workbench: Workbench, entry: LogEntry) -> list[DiffPiece]:
     if decision is None or decision.corrected_answer is None or decision.run_id is None:
         return []
     try:
-        run = workbench.store.runs.get(decision.run_id)
+        run = workbench.runs.get(decision.run_id)
     except StoreError:  # not finished: what was shown can't be told
         return []
     at = decision.iteration
@@ -211,7 +208,7 @@ def _chain(workbench: Workbench, length: int, head: str) -> None:
         line.markdown(f":material/link: {spoken(length, 'entry', 'entries')}, head `{head[:12]}…`: not checked yet.")
         button.button("Check the log", on_click=_remember_check, args=(head,), width="stretch")
         return
-    check = workbench.verify_log()
+    check = workbench.reviews.verify()
     if check.whole:
         st.markdown(chain_words(check))
         return
@@ -230,13 +227,13 @@ def chain_words(check: LogCheck) -> str:
 
 
 def _exports(workbench: Workbench) -> None:
-    counts = workbench.store.cases.facets().states
+    counts = workbench.cases.facets().states
     too = st.checkbox("With those accepted by policy", key="export-accepted", persist_state="session")
     states: tuple[CaseState, ...] = (*DECIDED, "accepted") if too else DECIDED
     number = sum(counts.get(state, 0) for state in states)
     st.download_button(
         f"{spoken(number, 'decided case')}, JSON Lines",
-        lambda: _written(lambda out: write_decided(workbench.store, out, states)),
+        lambda: _written(lambda out: workbench.exports.write_decided(out, states)),
         file_name="decided-cases.jsonl",
         mime="application/jsonl",
         icon=":material/data_object:",
@@ -248,7 +245,7 @@ def _exports(workbench: Workbench) -> None:
     wanted = log_filter()
     st.download_button(
         "The log as listed, CSV",
-        lambda: _written(lambda out: write_log_csv(workbench.store, out, wanted)),
+        lambda: _written(lambda out: workbench.exports.write_log_csv(out, wanted)),
         file_name="decision-log.csv",
         mime="text/csv",
         icon=":material/table:",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple, NotRequired, TypedDict
 
 from masis.schema.review import Decision, LogEntry
-from masis.store.records import CaseSummary
+from masis.services.records import CaseSummary
 from masis.ui.review.answer_view import LabelData, label
 from masis.ui.shell.address import link
 from masis.ui.shell.wording import Word

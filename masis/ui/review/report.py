@@ -13,8 +13,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from masis.schema.review import LogEntry
 from masis.schema.run import Run
 from masis.services import CaseView
+from masis.services.records import LogHead
 from masis.settings import Settings
-from masis.store.records import LogHead
 from masis.ui.review import scores
 from masis.ui.review.answer_view import EVIDENCE_SHOWN, answer_view, unaudited_answer_view
 from masis.ui.shell.wording import FLAG, STATE, STOPPED, spoken

@@ -12,7 +12,7 @@ from masis.ui.shell.served_database import served_workbench
 
 def report_button(view: CaseView, run: Run | None = None, *, label: str = "Report") -> None:
     """A download of the report of a case; of its newest finished run unless another one is given."""
-    head = served_workbench().store.decisions.head
+    head = served_workbench().reviews.head
 
     def report() -> bytes:
         return case_report(view, head(), run).encode()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple, TypedDict
 
 from masis.schema.run import Iteration, Run
+from masis.services.records import RunSummary
 from masis.settings import OFFLINE
-from masis.store.records import RunSummary
 from masis.ui.review.spending import spent_by_role
 from masis.ui.shell.wording import STOPPED, spoken
 

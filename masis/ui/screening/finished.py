@@ -12,21 +12,21 @@ from masis.errors import MasisError
 from masis.schema.screening import DESIGNS, STUDY_TYPES, Grade, GradeField, Override
 from masis.screening.grading.ensemble import agreement_of
 from masis.screening.rounds.overrides import effective_overrides
-from masis.services import Workbench
-from masis.services.screening import OpenedScreening, ScreeningDesk
+from masis.services import Actor, Workbench
+from masis.services.screening import OpenedScreening
 from masis.ui.jobs.audit_jobs import audit_jobs
 from masis.ui.review.decision_form import LONGEST_NAME
 from masis.ui.screening.result import abstracts, head, opened_abstract, rounds
 from masis.ui.screening.wording import FIELD, OUTCOME, RECOMMENDATION, RECOMMENDATIONS, SUFFICIENCY, value_words
-from masis.ui.shell.reviewer import name_reviewer, reviewer
+from masis.ui.shell.reviewer import actor, name_reviewer, reviewer
 from masis.ui.shell.served_database import served_workbench
 from masis.ui.shell.wording import spoken
 
 # A person's word on one grade: set a field with a reason, see at once what follows, take it back.
 
 LONGEST_REASON = 1_000
-Record = Callable[[str, GradeField, float | bool | str | None, str, str], None]
-"""Keeps an override: abstract, field, value (None takes back), reason, reviewer."""
+Record = Callable[[str, GradeField, float | bool | str | None, str, Actor], None]
+"""Records an override: abstract, field, value (None undoes the last one), reason, actor."""
 
 
 def override_panel(opened: OpenedScreening, grade: Grade, record: Record) -> None:
@@ -115,7 +115,7 @@ def _record(abstract_id: str, field: GradeField, record: Record) -> None:
 
 def _keep(abstract_id: str, field: GradeField, value: Any, reason: str, record: Record) -> None:
     try:
-        record(abstract_id, field, value, reason, reviewer() or "")
+        record(abstract_id, field, value, reason, actor())
     except MasisError as error:
         st.session_state["override-problem"] = str(error)
 
@@ -161,14 +161,13 @@ def show_over(workbench: Workbench, screening_id: str) -> None:
     """The page of one screening."""
     if handed := st.session_state.pop("screening-handed", None):
         st.switch_page("pages/new.py", query_params=handed)
-    desk = ScreeningDesk(workbench)
-    opened = _opened(str(workbench.database), screening_id, workbench.store.screenings.summary(screening_id).version)
+    opened = _opened(str(workbench.database), screening_id, workbench.screenings.summary(screening_id).version)
     screening = opened.screening
     head(screening)
     with st.container(horizontal=True, vertical_alignment="center"):
         _hand_over(opened)
         with st.popover("Export", icon=":material/download:"):
-            _exports(desk, opened)
+            _exports(workbench, opened)
         if words := agreement_words(screening.grades):
             st.text(words)
     if problem := st.session_state.pop("screening-problem", ""):
@@ -179,14 +178,14 @@ def show_over(workbench: Workbench, screening_id: str) -> None:
     rounds(screening)
     abstracts(opened)
 
-    def record(abstract_id: str, field: GradeField, value: float | bool | str | None, reason: str, by: str) -> None:
-        ScreeningDesk(served_workbench()).override(
+    def record(abstract_id: str, field: GradeField, value: float | bool | str | None, reason: str, by: Actor) -> None:
+        served_workbench().screenings.override(
+            by,
             screening_id,
             abstract_id,
             field,
             value,
             reason=reason,
-            reviewer=by,
             machine_shown=("grades", "reasons", "words"),
             seen_version=opened.summary.version,
         )
@@ -197,7 +196,7 @@ def show_over(workbench: Workbench, screening_id: str) -> None:
 @st.cache_resource(show_spinner=False, max_entries=16)
 def _opened(database: str, screening_id: str, version: int) -> OpenedScreening:
     """The screening as it stood at this version, which rises with whatever anybody says about it."""
-    return ScreeningDesk(served_workbench()).open(screening_id)
+    return served_workbench().screenings.open(screening_id)
 
 
 def agreement_words(grades: tuple[Grade, ...]) -> str:
@@ -241,8 +240,8 @@ def _go_on(screening_id: str) -> None:
         st.session_state["screening-problem"] = "Type your name first: it is kept with the hand-over."
         return
     try:
-        case = ScreeningDesk(workbench).hand_over(screening_id, reviewer=reviewer() or "")
-        done = workbench.finished_run(case)
+        case = workbench.screenings.hand_over(actor(), screening_id)
+        done = workbench.audits.finished(case)
         run_id = done.id if done else audit_jobs().start(case.id)
     except MasisError as error:
         st.session_state["screening-problem"] = str(error)
@@ -250,12 +249,12 @@ def _go_on(screening_id: str) -> None:
     st.session_state["screening-handed"] = {"job": run_id, "case": case.id}
 
 
-def _exports(desk: ScreeningDesk, opened: OpenedScreening) -> None:
+def _exports(workbench: Workbench, opened: OpenedScreening) -> None:
     screening = opened.screening
     kept = len(screening.kept)
     st.download_button(
         f"The screening log, CSV ({spoken(len(screening.grades), 'abstract')})",
-        lambda: _written(lambda out: desk.write_csv(screening.id, out)),
+        lambda: _written(lambda out: workbench.screenings.write_csv(screening.id, out)),
         file_name=f"screening-{screening.id[:8]}.csv",
         mime="text/csv",
         icon=":material/table:",
@@ -265,7 +264,7 @@ def _exports(desk: ScreeningDesk, opened: OpenedScreening) -> None:
     )
     st.download_button(
         f"The kept abstracts, RIS ({kept})",
-        lambda: _written(lambda out: desk.write_ris(screening.id, out)),
+        lambda: _written(lambda out: workbench.screenings.write_ris(screening.id, out)),
         file_name=f"screening-{screening.id[:8]}.ris",
         mime="application/x-research-info-systems",
         icon=":material/library_books:",

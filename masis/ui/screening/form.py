@@ -15,13 +15,13 @@ from masis.llm.registry import resolve
 from masis.schema.screening import Abstract
 from masis.screening.critic import ROLE, grader_names
 from masis.screening.demo import CORPUS
-from masis.services import Workbench
+from masis.services import Actor, Workbench
+from masis.services.records import CorpusImport, CorpusSummary
 from masis.services.screening import CORPUS as CORPUS_PREFIX
 from masis.services.screening import PUBMED
 from masis.settings import OFFLINE, Settings
-from masis.store.screening.corpora import CorpusImport, CorpusSummary
 from masis.ui.new_audit.form import Understood, Wrong
-from masis.ui.shell.drafts import drafter
+from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import served_workbench
 from masis.ui.shell.wording import spoken
 
@@ -64,7 +64,7 @@ class ScreeningForm:
 
     """
 
-    owner: str
+    owner: Actor
     question: str = ""
     sources: tuple[str, ...] = ()
     settings: dict[str, Any] = field(default_factory=dict)
@@ -77,11 +77,11 @@ class ScreeningForm:
 
 def current_form(workbench: Workbench) -> ScreeningForm:
     """Return the session's form; after a reload, and when a person's name becomes known, as it was stored."""
-    owner = drafter()
+    owner = actor()
     held: ScreeningForm | None = st.session_state.get(_STATE)
     if held is not None and held.owner == owner:
         return held
-    values = workbench.store.drafts.load(owner, SUBJECT)
+    values = workbench.drafts.get(owner, SUBJECT).values
     question, sources, settings = values.get("question"), values.get("sources"), values.get("settings")
     form = ScreeningForm(
         owner,
@@ -99,7 +99,7 @@ def save(form: ScreeningForm, *, replaced: bool = False, **values: Any) -> None:
     """Store values, then take them into the form; ``replaced`` lets the fields show them instead of what was typed."""
     if replaced:
         values["version"] = uuid4().hex
-    served_workbench().store.drafts.save_all(
+    served_workbench().drafts.save(
         form.owner,
         SUBJECT,
         {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()},

@@ -11,9 +11,10 @@ import streamlit as st
 
 from masis.datasets.readers.abstracts import read_abstracts
 from masis.errors import InputError, MasisError
-from masis.services import Workbench
-from masis.store.screening.corpora import CorpusImport
+from masis.services import Actor, Workbench
+from masis.services.records import CorpusImport
 from masis.ui.screening.form import ScreeningForm, corpus_source, save
+from masis.ui.shell.reviewer import actor
 from masis.ui.shell.wording import spoken
 
 log = logging.getLogger(__name__)
@@ -35,7 +36,8 @@ class NamedFile(NamedTuple):
 class CorpusUpload:
     """One import: what it has come to so far, readable while it goes on."""
 
-    def __init__(self, workbench: Workbench, corpus: str, files: Sequence[NamedFile]) -> None:
+    def __init__(self, workbench: Workbench, actor: Actor, corpus: str, files: Sequence[NamedFile]) -> None:
+        self._actor = actor
         self._workbench, self.corpus, self._files = workbench, corpus.strip(), tuple(files)
         self.done: list[CorpusImport] = []
         self.errors: list[InputError] = []
@@ -66,8 +68,8 @@ class CorpusUpload:
     def _take(self, name: str, stream: BinaryIO) -> None:
         try:
             found = read_abstracts(stream, name=name)
-            kept = self._workbench.store.corpora.add_many(
-                self.corpus, found, source=name, on_batch=self._dealt_with, on_error=self.errors.append
+            kept = self._workbench.corpora.add(
+                self._actor, self.corpus, found, source=name, on_batch=self._dealt_with, on_error=self.errors.append
             )
             self.done.append(kept)
         except InputError as error:
@@ -85,7 +87,7 @@ class CorpusUpload:
 
 def import_files(workbench: Workbench, form: ScreeningForm, corpus: str, files: Sequence[NamedFile]) -> None:
     """Begin to add the abstracts of uploaded files to a corpus; small ones are there when this returns."""
-    upload = CorpusUpload(workbench, corpus, files)
+    upload = CorpusUpload(workbench, actor(), corpus, files)
     st.session_state[_UNDER_WAY] = upload
     upload.wait(SOON_S)
     take_finished(form)

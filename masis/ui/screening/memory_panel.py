@@ -16,11 +16,11 @@ from masis.screening.rounds.drift import Drift
 from masis.screening.rounds.memory import adapted, by_design
 from masis.screening.rounds.ruling import thresholds_of
 from masis.services import Workbench
-from masis.services.screening import DriftSeries, MemoryView, ScreeningDesk
+from masis.services.screening import DriftSeries, MemoryView
 from masis.ui.review.decision_form import LONGEST_NAME
 from masis.ui.screening.charts import drift_chart
 from masis.ui.screening.wording import DESIGN
-from masis.ui.shell.reviewer import name_reviewer, reviewer
+from masis.ui.shell.reviewer import actor, name_reviewer, reviewer
 from masis.ui.shell.served_database import served_workbench
 from masis.ui.shell.wording import spoken
 
@@ -52,14 +52,13 @@ def memory_rows(entries: Iterable[Acceptance]) -> list[MemoryRow]:
 
 def show_memory(workbench: Workbench) -> None:
     """The panel: memory on the left, drift on the right."""
-    desk = ScreeningDesk(workbench)
     memory, watch = st.columns(2, gap="large")
     with memory:
         st.subheader("Acceptance memory")
-        _memory(workbench, desk.memory())
+        _memory(workbench, workbench.screenings.memory())
     with watch:
         st.subheader("Drift")
-        _drift(desk.drifts())
+        _drift(workbench.screenings.drifts())
 
 
 def _memory(workbench: Workbench, memory: MemoryView) -> None:
@@ -114,7 +113,7 @@ def _reset() -> None:
         st.session_state["memory-problem"] = "A reset is kept with a name and a reason: give both."
         return
     try:
-        ScreeningDesk(workbench).reset_memory(by=reviewer() or "", reason=reason)
+        workbench.screenings.reset_memory(actor(), reason=reason)
     except MasisError as error:
         st.session_state["memory-problem"] = str(error)
 

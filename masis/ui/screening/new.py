@@ -12,10 +12,10 @@ from masis.errors import InputError, MasisError
 from masis.schema.screening import Abstract
 from masis.screening.demo import CORPUS, demo_questions
 from masis.services import Workbench
+from masis.services.records import CorpusSummary
 from masis.services.screening import CORPUS as CORPUS_PREFIX
-from masis.services.screening import PUBMED, ScreeningDesk
+from masis.services.screening import PUBMED
 from masis.settings import Settings
-from masis.store.screening.corpora import CorpusSummary
 from masis.ui.components import registered
 from masis.ui.jobs.screening_jobs import screening_jobs
 from masis.ui.screening.form import (
@@ -38,6 +38,7 @@ from masis.ui.screening.form import (
 from masis.ui.screening.import_files import NamedFile, import_files, importing, show_import, take_finished
 from masis.ui.shell import address
 from masis.ui.shell.inputs import show_value, take_typed, typing_area
+from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import command_markdown, served_workbench
 from masis.ui.shell.wording import spoken
 
@@ -58,7 +59,7 @@ def show_form(workbench: Workbench) -> None:
     """The form with the start button and what the first search would bring beside it."""
     form = current_form(workbench)
     take_finished(form)
-    corpora = workbench.store.corpora.list_all()
+    corpora = workbench.corpora.list_all()
     left, right = st.columns([62, 38], gap="large")
     sources = chosen_sources(form, corpora)
     with left:
@@ -131,7 +132,7 @@ def _first(workbench: Workbench, form: ScreeningForm, sources: tuple[str, ...]) 
     names = [each.removeprefix(CORPUS_PREFIX) for each in sources if each != PUBMED]
     if not names:
         return None
-    return workbench.store.corpora.search(names[0], form.question, FIRST_SHOWN)
+    return workbench.corpora.search(names[0], form.question, FIRST_SHOWN)
 
 
 def _demo_questions() -> None:
@@ -291,7 +292,7 @@ def _take_sources() -> None:
     form = current_form(workbench)
     save(form, sources=tuple(st.session_state["screening-sources"]))
     # Where nothing is left chosen the first corpus is searched, and the field says so.
-    st.session_state["screening-sources"] = list(chosen_sources(form, workbench.store.corpora.list_all()))
+    st.session_state["screening-sources"] = list(chosen_sources(form, workbench.corpora.list_all()))
 
 
 def _set(name: str, key: str) -> None:
@@ -301,7 +302,7 @@ def _set(name: str, key: str) -> None:
 
 def _load_demo() -> None:
     workbench = served_workbench()
-    ScreeningDesk(workbench).load_demo()
+    workbench.corpora.add_demo(actor())
     save(current_form(workbench), sources=(corpus_source(CORPUS),))
 
 
@@ -322,7 +323,7 @@ def _start() -> None:
     take_typed()
     workbench = served_workbench()
     form = current_form(workbench)
-    sources = chosen_sources(form, workbench.store.corpora.list_all())
+    sources = chosen_sources(form, workbench.corpora.list_all())
     if not form.question.strip():
         form.refused = InputError("The question is missing", cure="Write what the evidence is to answer.")
         return

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from masis.services import Workbench
-from masis.store.screening.records import ScreeningSummary
+from masis.services.records import ScreeningSummary
 from masis.ui.jobs.screening_jobs import screening_jobs
 from masis.ui.screening.components import screening_list
 from masis.ui.screening.finished import show_over
@@ -68,7 +68,7 @@ def _one(workbench: Workbench, screening_id: str) -> None:
 
 
 def _earlier(workbench: Workbench) -> None:
-    found: tuple[ScreeningSummary, ...] = workbench.store.screenings.newest(LISTED)
+    found: tuple[ScreeningSummary, ...] = workbench.screenings.newest(LISTED)
     st.subheader("Screenings made before")
     if not found:
         st.caption("None yet. Each is kept with its rounds and grades, and can be opened again.")

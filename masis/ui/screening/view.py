@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple, TypedDict
 
 from masis.schema.screening import Abstract, Flow, Grade, Recommendation, Round, Screening
-from masis.store.screening.records import ScreeningSummary
+from masis.services.records import ScreeningSummary
 from masis.ui.screening.abstract import facts
 from masis.ui.screening.wording import (
     INTERRUPTED,

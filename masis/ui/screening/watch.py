@@ -9,7 +9,7 @@ import streamlit as st
 from masis.errors import UnknownRecord
 from masis.schema.screening import ScreeningEvent
 from masis.services import Workbench
-from masis.store.screening.records import ScreeningProgress, ScreeningSummary
+from masis.services.records import ScreeningProgress, ScreeningSummary
 from masis.ui.components import case_head
 from masis.ui.jobs.screening_jobs import ScreeningJobs, screening_jobs
 from masis.ui.screening.components import screening_rounds
@@ -25,7 +25,7 @@ LOOK_EVERY_S = 0.5
 def summary_of(workbench: Workbench, screening_id: str) -> ScreeningSummary | None:
     """The screening as the store has it; None where it has none."""
     try:
-        return workbench.store.screenings.summary(screening_id)
+        return workbench.screenings.summary(screening_id)
     except UnknownRecord:
         return None
 
@@ -52,7 +52,7 @@ def show_interrupted(workbench: Workbench, summary: ScreeningSummary) -> None:
         on_click=_resume,
         args=(summary.id,),
     )
-    _rounds(workbench.store.screenings.progress(summary.id), "")
+    _rounds(workbench.screenings.progress(summary.id), "")
 
 
 def show_removed(summary: ScreeningSummary) -> None:
@@ -92,7 +92,7 @@ def _live(screening_id: str) -> None:
     workbench, jobs = served_workbench(), screening_jobs()
     here, summary = jobs.job(screening_id), summary_of(workbench, screening_id)
     if here is None and summary is not None and summary.state == "running":
-        workbench.store.screenings.mark_lost()
+        workbench.screenings.mark_lost()
         summary = summary_of(workbench, screening_id)
     if here is None and (summary is None or summary.state != "running"):
         st.rerun()
@@ -118,10 +118,7 @@ def _live(screening_id: str) -> None:
     elif summary is None:
         st.text("A worker takes it up.")
     else:
-        _rounds(
-            workbench.store.screenings.progress(screening_id),
-            now_words(workbench.store.screenings.events(screening_id)),
-        )
+        _rounds(workbench.screenings.progress(screening_id), now_words(workbench.screenings.events(screening_id)))
 
 
 def _rounds(told: ScreeningProgress, waiting: str) -> None:

@@ -12,7 +12,7 @@ from urllib.parse import quote, unquote, urlencode
 
 import streamlit as st
 
-from masis.store.records import CaseFilter, QueueOrder
+from masis.services.records import CaseFilter, QueueOrder
 from masis.ui.shell.wording import FLAG, STATES
 
 PAGE_SIZE = 20

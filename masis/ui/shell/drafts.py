@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from masis.services import Workbench
-from masis.services.reviews import case_subject
-from masis.store.reviews.drafts import NOBODY_YET
+from masis.services.drafts import case_subject
 from masis.ui.review.decision_form import FormFields, read_fields
-from masis.ui.shell.reviewer import reviewer
+from masis.ui.shell.reviewer import actor
 
 
 class KeptForm(NamedTuple):
@@ -18,14 +17,9 @@ class KeptForm(NamedTuple):
     saved_at: str | None
 
 
-def drafter() -> str:
-    """The name drafts of this session are kept under."""
-    return reviewer() or NOBODY_YET
-
-
 def kept_form(workbench: Workbench, case_id: str) -> KeptForm:
     """The form as this session's person left it."""
-    draft = workbench.store.drafts.get(drafter(), case_subject(case_id))
+    draft = workbench.drafts.get(actor(), case_subject(case_id))
     return KeptForm(read_fields(draft.values), draft.saved_at)
 
 
@@ -34,9 +28,9 @@ def keep_form(workbench: Workbench, case_id: str, fields: FormFields) -> None:
     if fields.empty:
         drop_form(workbench, case_id)
     else:
-        workbench.store.drafts.save_all(drafter(), case_subject(case_id), fields.model_dump(mode="json"))
+        workbench.drafts.save(actor(), case_subject(case_id), fields.model_dump(mode="json"))
 
 
 def drop_form(workbench: Workbench, case_id: str) -> None:
     """Let the form go."""
-    workbench.store.drafts.clear(drafter(), case_subject(case_id))
+    workbench.drafts.clear(actor(), case_subject(case_id))

@@ -11,7 +11,7 @@ import streamlit as st
 
 from masis.errors import SettingsError, StoreError
 from masis.services import Workbench
-from masis.store.core.connections import explained_errors
+from masis.services.records import explained_errors
 from masis.ui.components import HERE
 from masis.ui.shell.served_database import served_database, served_workbench
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from masis.services import POLICY_REVIEWER, Workbench
-from masis.store.reviews.drafts import NOBODY_YET
+from masis.services import ANONYMOUS, POLICY, Actor, Workbench
 from masis.ui.components import registered
 from masis.ui.review.decision_form import LONGEST_NAME, clean
 from masis.ui.shell.inputs import show_value
@@ -31,16 +30,22 @@ def reviewer() -> str | None:
     return st.session_state.get(_KEY)
 
 
+def actor() -> Actor:
+    """Return who the pages of this session act for: the reviewer, once a name has been given."""
+    name = reviewer()
+    return Actor(name=name) if name else ANONYMOUS
+
+
 def name_reviewer(workbench: Workbench, given: object) -> str | None:
     """Set the name of this session and hand earlier drafts to it. Returns the name as set, None if it is no name.
 
     The name that the acceptance policy signs with is refused.
     """
     name = " ".join(clean(given, LONGEST_NAME).split())
-    if not name or name.casefold() == POLICY_REVIEWER.casefold():
+    if not name or name.casefold() == POLICY.name.casefold():
         return None
     st.session_state[_KEY] = name
-    workbench.store.drafts.hand_over(NOBODY_YET, name)
+    workbench.drafts.adopt(actor())
     return name
 
 

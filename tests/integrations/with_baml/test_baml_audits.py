@@ -25,6 +25,7 @@ from masis.settings import ROLES, Settings
 from masis.ui.new_audit.timeline import timeline
 from masis.ui.review.spending import spent
 from tests.audit.factories import context
+from tests.reviewing import ADA
 from tests.served_replies import Behaviour, Request, says, sensible
 from tests.serving_models import ModelServer
 
@@ -79,8 +80,8 @@ def audited(script: Any, validator: str, tmp_path: Path) -> tuple[Run, list[Even
     events: list[Event] = []
     with ModelServer(script, issues="always") as server:
         bench = Workbench.open(tmp_path / f"{validator}.db", settings_for(server, validator))
-        bench.import_cases([CASE])
-        run = bench.audit(CASE, on_event=events.append)
+        bench.cases.add(ADA, [CASE])
+        run = bench.audits.audit(ADA, CASE, on_event=events.append)
     return run, events, bench
 
 

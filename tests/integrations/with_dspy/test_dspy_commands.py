@@ -20,6 +20,7 @@ from masis.schema.case import Case
 from masis.schema.review import Decision
 from masis.services import Workbench
 from masis.settings import Settings
+from tests.reviewing import ADA, submitted
 from tests.serving_models import ModelServer
 from tests.waiting import until
 
@@ -93,14 +94,14 @@ def test_a_critic_is_compiled_on_what_reviewers_decided(
     bench = Workbench.open(tmp_path / "a.db")
     for each in learning.cases():
         case = Case.model_validate({key: value for key, value in each.items() if key != "labels"})
-        bench.import_cases([case])
-        run = bench.audit(case, settings=Settings(max_iterations=1))
+        bench.cases.add(ADA, [case])
+        run = bench.audits.audit(ADA, case, settings=Settings(max_iterations=1))
         told: dict[str, Any] = {"verdict": "approve"}
         if each["labels"]["findings"]:
             right = (case.answer or "").replace(each["labels"]["findings"][0]["text"], "")
             told = {"verdict": "override", "corrected_answer": right, "reason": "the number is wrong"}
         given = Decision(reviewer="Ada", case_id=case.id, run_id=run.id, iteration=1, **told)
-        bench.decide(given)
+        submitted(bench, given)
     bench.store.close()
     made = CliRunner().invoke(main, (*OPTIMIZE[:2], "decisions", *OPTIMIZE[3:], "--db", "a.db"))
     assert made.exit_code == 0, made.output

@@ -17,6 +17,7 @@ from masis.integrations.dspy import compiling, labelled, programs
 from masis.schema.case import Case
 from masis.services import Workbench, app_root
 from masis.ui.shell import served_database
+from tests.reviewing import ADA
 from tests.serving_models import ModelServer
 
 
@@ -50,7 +51,7 @@ def test_a_compiled_critic_is_offered_chosen_and_judges(
     served: ModelServer, bench: Workbench, learning: ModuleType
 ) -> None:
     case = Case.model_validate({key: each for key, each in learning.case(52, True).items() if key != "labels"})
-    bench.import_cases([case])
+    bench.cases.add(ADA, [case])
     app = AppTest.from_file(str(app_root() / "app.py"), default_timeout=60)
     app.query_params["case"] = case.id
     app.switch_page("pages/new.py").run()

@@ -12,7 +12,7 @@ import pytest
 
 from masis.schema.review import Decision
 from masis.services import Workbench
-from masis.services.reviews import submit
+from tests.reviewing import ADA
 
 ROOT = Path(__file__).resolve().parents[3]
 EXAMPLE = ROOT / "examples" / "langgraph"
@@ -49,7 +49,7 @@ def decided(db: Path, stopped: dict[str, Any], verdict: Any, **more: Any) -> Non
         verdict=verdict,
         **more,
     )
-    submit(bench.store, decision, seen_version=bench.store.cases.summary(review["case_id"]).version)
+    bench.reviews.submit(ADA, decision, seen_version=bench.store.cases.summary(review["case_id"]).version)
     bench.store.close()
 
 
@@ -65,7 +65,7 @@ def test_a_new_process_goes_on_after_a_decision_and_the_state_is_whole(db: Path)
     assert ran(*documented(1, db), expect=1)["next"] == ["person"]  # nobody has decided yet
 
     bench = Workbench.open(db)
-    opened = bench.open_case(stopped["review"]["case_id"])
+    opened = bench.cases.open(stopped["review"]["case_id"])
     assert opened.state == "needs_review"
     assert opened.run is not None
     assert [iteration.critique.hallucination_detected for iteration in opened.run.iterations] == [True, False]

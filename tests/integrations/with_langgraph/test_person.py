@@ -27,8 +27,8 @@ from masis.integrations.langgraph import (
 )
 from masis.schema.review import Decision
 from masis.services import Workbench
-from masis.services.reviews import submit, take_back
 from tests.integrations.with_langgraph.graphs import EVIDENCE, RIGHT, WRONG, asked, reviewed, thread
+from tests.reviewing import ADA
 
 
 def decide(bench: Workbench, state: dict[str, Any], verdict: Any, **more: Any) -> Any:
@@ -37,14 +37,14 @@ def decide(bench: Workbench, state: dict[str, Any], verdict: Any, **more: Any) -
     decision = Decision(
         reviewer="Ada", case_id=review["case_id"], run_id=review["run_id"], iteration=1, verdict=verdict, **more
     )
-    return submit(bench.store, decision, seen_version=bench.store.cases.summary(review["case_id"]).version)
+    return bench.reviews.submit(ADA, decision, seen_version=bench.store.cases.summary(review["case_id"]).version)
 
 
 def test_the_graph_stops_while_its_case_waits_in_the_queue(bench: Workbench) -> None:
     graph = reviewed(bench, InMemorySaver())
     state = graph.invoke(asked(WRONG), thread("bridge"))
     (told,) = waiting(graph.get_state(thread("bridge"))).values()
-    opened = bench.open_case(told["case_id"])
+    opened = bench.cases.open(told["case_id"])
     assert opened.state == "needs_review"
     assert opened.run is not None
     assert opened.run.id == told["run_id"] == state["review"]["run_id"]
@@ -112,7 +112,7 @@ def test_nothing_but_the_log_is_taken_for_a_decision(bench: Workbench) -> None:
 def test_a_decision_taken_back_before_the_graph_goes_on_does_not_count(bench: Workbench) -> None:
     graph = reviewed(bench, InMemorySaver())
     state = graph.invoke(asked(WRONG), thread())
-    take_back(bench.store, decide(bench, state, "approve"), "Ada")
+    bench.reviews.undo(ADA, decide(bench, state, "approve").id)
     assert resume(graph, thread(), bench) is None
 
 
@@ -122,7 +122,7 @@ def test_an_answer_that_needs_nobody_goes_by_with_the_policy_s_acceptance(bench:
     assert graph.get_state(thread()).next == ()
     assert (state["review"]["state"], state["review"]["source"]) == ("accepted", "CODE")
     assert state["final_answer"] == RIGHT
-    assert bench.open_case(state["review"]["case_id"]).state == "accepted"
+    assert bench.cases.open(state["review"]["case_id"]).state == "accepted"
 
 
 def test_a_run_drawn_for_a_spot_check_waits_in_the_queue_but_not_in_the_graph(bench: Workbench) -> None:
@@ -130,7 +130,7 @@ def test_a_run_drawn_for_a_spot_check_waits_in_the_queue_but_not_in_the_graph(be
     state = graph.invoke(asked(RIGHT), thread())
     assert graph.get_state(thread()).next == ()
     assert (state["review"]["state"], state["final_answer"]) == ("not needed", RIGHT)
-    assert bench.open_case(state["review"]["case_id"]).state == "needs_review"
+    assert bench.cases.open(state["review"]["case_id"]).state == "needs_review"
 
 
 def test_the_better_of_two_drafts_is_what_waits_and_what_an_approval_lets_stand(bench: Workbench) -> None:
@@ -147,7 +147,7 @@ def test_the_better_of_two_drafts_is_what_waits_and_what_an_approval_lets_stand(
     graph.add_edge("keep", "person")
     compiled = graph.compile(checkpointer=checkpointer)
     stopped = compiled.invoke(state, thread())
-    run = bench.open_case(stopped["review"]["case_id"]).run
+    run = bench.cases.open(stopped["review"]["case_id"]).run
     assert run is not None
     assert [iteration.answer for iteration in run.iterations] == [state["draft_answer"], WRONG]
     assert run.final_answer == state["draft_answer"]
@@ -160,10 +160,10 @@ def test_keeping_again_changes_nothing_and_another_way_from_a_checkpoint_is_anot
     before_keep = next(snapshot for snapshot in history if snapshot.next == ("keep",))
     graph.invoke(None, before_keep.config)
     (case_id,) = {each["case_id"] for each in waiting(graph.get_state(thread())).values()}
-    assert len(bench.open_case(case_id).runs) == 1
+    assert len(bench.cases.open(case_id).runs) == 1
     before_critic = next(snapshot for snapshot in history if snapshot.next == ("critic",))
     graph.invoke(None, before_critic.config)
-    assert len(bench.open_case(case_id).runs) == 2  # audited anew: other times, so another run of the same case
+    assert len(bench.cases.open(case_id).runs) == 2  # audited anew: other times, so another run of the same case
 
 
 def test_cases_of_threads_with_other_content_stand_beside_each_other(bench: Workbench) -> None:
@@ -171,8 +171,8 @@ def test_cases_of_threads_with_other_content_stand_beside_each_other(bench: Work
     names = ["x" * 3000, "../../etc", "'; DROP TABLE cases; --", "<b>bold</b>"]
     for name in names:
         graph.invoke(asked(WRONG), thread(name))
-    assert bench.overview().cases == len(names)
-    assert bench.overview().states["needs_review"] == len(names)
+    assert bench.cases.overview().cases == len(names)
+    assert bench.cases.overview().states["needs_review"] == len(names)
 
 
 def test_a_graph_without_critic_or_keep_is_told_what_is_missing(bench: Workbench) -> None:
@@ -263,7 +263,7 @@ def test_an_answer_judged_anew_from_an_earlier_checkpoint_is_kept_beside_what_wa
     case_id = compiled.invoke(asked(WRONG), thread())["review"]["case_id"]
     history = compiled.get_state_history(thread())
     compiled.invoke(None, next(snapshot for snapshot in history if snapshot.next == ("evaluator",)).config)
-    assert len(bench.open_case(case_id).runs) == 2
+    assert len(bench.cases.open(case_id).runs) == 2
 
 
 def test_many_threads_at_once_are_all_kept_and_all_wait(bench: Workbench, tmp_path: Path) -> None:
@@ -276,8 +276,8 @@ def test_many_threads_at_once_are_all_kept_and_all_wait(bench: Workbench, tmp_pa
             return [bool(waiting(await graph.aget_state(thread(name)))) for name in names]
 
     assert all(asyncio.run(at_once()))
-    assert bench.overview().states["needs_review"] == 16
-    assert bench.verify_log().whole
+    assert bench.cases.overview().states["needs_review"] == 16
+    assert bench.reviews.verify().whole
 
 
 def test_a_draft_after_a_rejection_is_a_case_of_its_own_and_waits_again(bench: Workbench) -> None:
@@ -296,8 +296,8 @@ def test_a_draft_after_a_rejection_is_a_case_of_its_own_and_waits_again(bench: W
     assert second is not None
     assert waiting(compiled.get_state(thread()))
     assert second["review"]["case_id"] != first["review"]["case_id"]
-    assert bench.open_case(first["review"]["case_id"]).state == "rejected"
-    assert bench.open_case(second["review"]["case_id"]).state == "needs_review"
+    assert bench.cases.open(first["review"]["case_id"]).state == "rejected"
+    assert bench.cases.open(second["review"]["case_id"]).state == "needs_review"
     decide(bench, second, "override", corrected_answer=RIGHT, reason="It is 120 metres.")
     ended = resume(compiled, thread(), bench)
     assert ended is not None

@@ -12,6 +12,7 @@ import pytest
 from masis.schema.case import Case
 from masis.services import Workbench
 from tests.integrations.with_mcp.door import BRIDGE, Door
+from tests.reviewing import ADA
 
 _numbers = itertools.count()
 
@@ -27,7 +28,7 @@ def door(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 def bridge(door: Door) -> dict[str, Any]:
     """The bridge, stored under an id that no other test uses."""
     case = {**BRIDGE, "id": f"bridge{next(_numbers)}"}
-    door.workbench().import_cases([Case.model_validate(case)])
+    door.workbench().cases.add(ADA, [Case.model_validate(case)])
     return case
 
 
@@ -35,5 +36,5 @@ def bridge(door: Door) -> dict[str, Any]:
 def database(tmp_path: Path) -> Path:
     """A database that holds the bridge, for servers that a test starts and ends."""
     path = tmp_path / "own.db"
-    Workbench.open(path).import_cases([Case.model_validate(BRIDGE)])
+    Workbench.open(path).cases.add(ADA, [Case.model_validate(BRIDGE)])
     return path

@@ -13,6 +13,7 @@ from mcp.types import PromptReference, ResourceTemplateReference
 from masis.schema.case import Case
 from masis.schema.run import Run
 from tests.integrations.with_mcp.door import BRIDGE, Door, found
+from tests.reviewing import ADA
 
 
 def test_a_run_and_its_case_are_resources_whole_and_in_json(door: Door) -> None:
@@ -33,7 +34,7 @@ def test_a_run_and_its_case_are_resources_whole_and_in_json(door: Door) -> None:
 
 def test_resources_are_listed_in_pages_newest_first_with_templates_for_the_rest(door: Door) -> None:
     many = [Case.model_validate({**BRIDGE, "id": f"listed-{number}"}) for number in range(60)]
-    door.workbench().import_cases(many)
+    door.workbench().cases.add(ADA, many)
 
     async def walk(client: Client) -> list[Any]:
         pages = [await client.list_resources(cache_mode="refresh")]

@@ -11,6 +11,7 @@ from mcp import Client
 from masis.schema.case import Case
 from masis.services import Workbench
 from tests.integrations.with_mcp.door import Door, found
+from tests.reviewing import ADA
 
 UPLOADS = {
     "id": "uploads",
@@ -23,7 +24,7 @@ TIMEOUT = {"id": "timeout", "query": "What is the timeout?", "evidence": [{"id":
 @pytest.mark.spec("DRAFT-CRITIQUE-MCP", "DRAFT-CRITIQUE-CONFIG")
 def test_the_examples_of_the_spec_come_out_as_it_says(tmp_path: Path) -> None:
     database = tmp_path / "spec.db"
-    Workbench.open(database).import_cases(map(Case.model_validate, (UPLOADS, TIMEOUT)))
+    Workbench.open(database).cases.add(ADA, map(Case.model_validate, (UPLOADS, TIMEOUT)))
 
     async def ask(client: Client) -> list[dict[str, Any]]:
         limit = {

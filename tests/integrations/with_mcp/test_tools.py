@@ -13,6 +13,7 @@ from masis.schema.case import Case
 from masis.schema.run import Run
 from tests.integrations.with_mcp.door import BRIDGE, Door, found, said
 from tests.integrations.with_mcp.wrong import WEIR, WRONG
+from tests.reviewing import ADA
 
 CRITIQUE_ANSWER = {
     "type": "object",
@@ -158,7 +159,7 @@ def test_an_audit_is_stored_tells_its_progress_and_is_given_back_the_next_time(
         message for _, _, message in told
     }
     assert second == {**first, "reused": True}
-    view = door.workbench().open_case(bridge["id"])
+    view = door.workbench().cases.open(bridge["id"])
     assert [run.id for run in view.runs] == [first["run_id"]]
     assert view.state == "needs_review"
     assert view.decision is None, "no tool decides"
@@ -247,7 +248,7 @@ def test_evidence_is_found_by_its_words_with_the_ids_that_tools_take(door: Door)
 
 
 def test_wrong_arguments_are_named_with_what_to_give_instead_and_never_a_traceback(door: Door) -> None:
-    door.workbench().import_cases([Case.model_validate(WEIR)])
+    door.workbench().cases.add(ADA, [Case.model_validate(WEIR)])
 
     async def all_of_them(client: Client) -> list[CallToolResult]:
         return [await client.call_tool(tool, arguments) for tool, arguments, _ in WRONG]

@@ -16,6 +16,7 @@ from masis.schema.run import Run
 from masis.services import Workbench
 from masis.store import MeasureFilter
 from tests.integrations.with_otel.conftest import Seen, served
+from tests.reviewing import ADA
 from tests.scripted import MAJOR, ScriptedCritic, ScriptedReviser, roles, said
 from tests.serving_models import ModelServer
 
@@ -165,9 +166,9 @@ def test_drafts_are_counted_as_the_package_counts_them(seen: Seen) -> None:
 def test_the_store_keeps_the_same_figures(seen: Seen, tmp_path: Path) -> None:
     bench = Workbench.open(tmp_path / "masis.db")
     sound = CASE.model_copy(update={"id": "sound", "answer": "The bridge is 120 metres long [1]."})
-    bench.import_cases([CASE, sound])
+    bench.cases.add(ADA, [CASE, sound])
     for case in (CASE, sound):
-        bench.audit(case)
+        bench.audits.audit(ADA, case)
     found, kept = seen.metrics(), bench.store.measures.total(MeasureFilter())
     for name in (
         "critique_hallucination_rate",

@@ -24,9 +24,9 @@ from masis.errors import SettingsError
 from masis.integrations import telemetry
 from masis.observers import observation
 from masis.services import Workbench
-from masis.services.screening import ScreeningDesk
 from masis.ui.jobs.audit_worker import Job, Worker
 from masis.ui.jobs.screening_worker import ScreeningJob, ScreeningProcess
+from tests.reviewing import ADA
 from tests.waiting import until
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -245,7 +245,7 @@ def test_a_worker_of_the_page_sends_what_it_measured(
     monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "600000")
     database = tmp_path / "masis.db"
     bench = Workbench.open(database)
-    bench.import_cases([CASE])
+    bench.cases.add(ADA, [CASE])
     worker = Worker(database)
     assert worker.audit(Job("run-1", CASE.id, Settings(telemetry="otlp"))) is None
     if ends == "closed by the server":
@@ -266,8 +266,7 @@ def test_a_screening_of_the_page_sends_what_it_measured(
 ) -> None:
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.address)
     bench = Workbench.open(tmp_path / "masis.db")
-    desk = ScreeningDesk(bench)
-    corpus = desk.load_demo()
+    corpus = bench.corpora.add_demo(ADA)
     order = ScreeningJob("s1", "Does sleep help?", (f"corpus:{corpus.name}",), Settings(telemetry="otlp"))
     assert ScreeningProcess(tmp_path / "masis.db").screen(order) is None
     assert "invoke_workflow screen_abstracts" in {span.name for span in collector.spans}

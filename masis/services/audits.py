@@ -1,0 +1,293 @@
+"""Audits and their runs: auditing a stored case, resuming what was interrupted, reading what came of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterator
+from typing import Literal
+
+from masis.api.roles import build_roles, pin_versions
+from masis.audit import loop
+from masis.observers.observation import AuditStart, run_to_completion
+from masis.schema.actor import Actor
+from masis.schema.audit import Draft
+from masis.schema.case import Case
+from masis.schema.retention import Execution, ExecutionPage
+from masis.schema.review import Decision
+from masis.schema.run import Event, Iteration, Run, RunWarning, StepsDone
+from masis.services.records import RunProgress, RunSummary
+from masis.settings import Settings
+from masis.store import Store
+from masis.store.audits.runs import Runs
+
+POLICY = Actor(name="acceptance policy")
+"""Who accepts the runs that need no person."""
+
+WRITTEN_EVERY_S = 0.3
+"""Where steps wait for models, events are written this often: a page that watches looks once a second."""
+
+
+class _EventLog:
+    """Writes the events of a run, several in one transaction where nobody waits for one of them.
+
+    With ``often`` the loop asks every moment whether to stop, and events that are due are written then. Otherwise all
+    are written before a step begins, which may be a long one.
+    """
+
+    def __init__(self, runs: Runs, often: bool) -> None:
+        self._runs, self._often = runs, often
+        self._pending: list[Event] = []
+        self._written = 0.0
+
+    def take(self, event: Event) -> None:
+        """Add one event."""
+        self._pending.append(event)
+        if event.kind in ("warning", "call_retried", "iteration_finished", "run_finished"):
+            self.write()
+        elif self._often:
+            self.write_if_due()
+        elif event.kind == "step_started":
+            self.write()
+
+    def write_if_due(self) -> None:
+        """Write the pending events unless others were written a moment ago."""
+        if self._pending and time.monotonic() - self._written >= WRITTEN_EVERY_S:
+            self.write()
+
+    def write(self) -> None:
+        """Write the pending events."""
+        if self._pending:
+            self._runs.append_events(self._pending)
+            self._pending.clear()
+        self._written = time.monotonic()
+
+
+class RunService:
+    """The use cases of runs as they are stored, whoever makes them."""
+
+    def __init__(self, store: Store) -> None:
+        self._store, self._runs = store, store.runs
+
+    def get(self, run_id: str) -> Run:
+        """Return a finished run. Raises UnknownRecord, Removed, and StoreError where it is not finished."""
+        return self._runs.get(run_id)
+
+    def summary(self, run_id: str) -> RunSummary:
+        """Return a run as a list shows it. Raises UnknownRecord."""
+        return self._runs.summary(run_id)
+
+    def progress(self, run_id: str) -> RunProgress:
+        """Return how far a run has come. Raises UnknownRecord and Removed."""
+        return self._runs.progress(run_id)
+
+    def events(self, run_id: str) -> tuple[Event, ...]:
+        """Return the events of a run in order. Raises UnknownRecord."""
+        return self._runs.events(run_id)
+
+    def for_case(self, case_id: str) -> tuple[RunSummary, ...]:
+        """Return the runs of a case, newest first. Raises UnknownRecord."""
+        return self._runs.for_case(case_id)
+
+    def cases_with_several(self) -> tuple[str, ...]:
+        """Return the ids of the cases whose runs can be compared, the one that ran last first."""
+        return self._runs.cases_with_several()
+
+    def executions(self, number: int, size: int) -> ExecutionPage:
+        """Return one page of the execution log, newest first."""
+        return self._store.executions.page(number, size)
+
+    def iterate_executions(self) -> Iterator[Execution]:
+        """Yield the execution log from its beginning."""
+        return self._store.executions.iterate()
+
+    def under_way(self, case_id: str) -> str | None:
+        """Return the run of a case that a living process is making; a run whose process is gone is interrupted first.
+
+        Raises UnknownRecord.
+        """
+        running = next((run.id for run in self._runs.for_case(case_id) if run.state == "running"), None)
+        return None if running is None or running in self.mark_lost() else running
+
+    def mark_lost(self) -> tuple[str, ...]:
+        """Mark the runs whose process is gone as interrupted; returns their ids."""
+        return self._runs.mark_lost()
+
+    def cancel(self, actor: Actor, run_id: str) -> None:
+        """Ask whoever makes a run to stop after its current step. Raises UnknownRecord."""
+        self._runs.request_cancel(run_id)
+
+    def cancel_requested(self, run_id: str) -> bool:
+        """Return whether a run was asked to stop. Raises UnknownRecord."""
+        return self._runs.cancel_requested(run_id)
+
+
+class AuditService:
+    """The use cases of auditing the cases of one database."""
+
+    def __init__(self, store: Store, settings: Settings) -> None:
+        self._store, self._settings = store, settings
+
+    def needed(self, case: Case, settings: Settings | None = None) -> bool:
+        """Return whether no finished run has audited this content with these settings."""
+        return self._find(case, "finished", settings) is None
+
+    def finished(self, case: Case, settings: Settings | None = None) -> Run | None:
+        """Return the newest finished run of this content with these settings."""
+        run_id = self._find(case, "finished", settings)
+        return self._store.runs.get(run_id) if run_id else None
+
+    def resumable(self, case_id: str, settings: Settings) -> str | None:
+        """Return the interrupted run that an audit of this case would resume. Raises UnknownRecord."""
+        if not any(run.state == "interrupted" for run in self._store.runs.for_case(case_id)):
+            return None  # most cases have none, and then the case needn't be read
+        return self._find(self._store.cases.get(case_id), "interrupted", settings)
+
+    def _find(self, case: Case, state: Literal["finished", "interrupted"], settings: Settings | None) -> str | None:
+        return self._store.runs.find(case.id, state, case.digest(), (settings or self._settings).of_audit())
+
+    def audit(
+        self,
+        actor: Actor,
+        case: Case,
+        *,
+        settings: Settings | None = None,
+        run_id: str | None = None,
+        on_event: Callable[[Event], None] | None = None,
+        cancelled: Callable[[], bool] | None = None,
+    ) -> Run:
+        """Audit a stored case, storing the run as it goes.
+
+        A run of the same content with the same settings that was interrupted is resumed after its last finished
+        iteration.
+
+        Args:
+            actor: Who asks for the audit.
+            case: A case that is stored.
+            settings: Those of this audit; the workbench's where none are given.
+            run_id: The id of the run if a new one begins.
+            on_event: Receives each event after it was queued to be written.
+            cancelled: Asked again and again; once true, the audit ends after the current step.
+
+        Raises:
+            UnknownRecord: The case is not stored.
+
+        """
+        settings = pin_versions(settings or self._settings)
+        roles = build_roles(settings)
+        progress = self._interrupted(case, settings)
+        if progress is not None:
+            return self._run(case, settings, roles, progress.run_id, progress, on_event, cancelled)
+        run_id = run_id or loop.new_run_id()
+        self._store.runs.start(
+            run_id, case_id=case.id, case_digest=case.digest(), models=roles.models, settings=settings.of_audit()
+        )
+        return self._run(case, settings, roles, run_id, None, on_event, cancelled)
+
+    def resume(
+        self,
+        actor: Actor,
+        run_id: str,
+        *,
+        on_event: Callable[[Event], None] | None = None,
+        cancelled: Callable[[], bool] | None = None,
+    ) -> Run:
+        """Resume an interrupted run after its last finished iteration. Raises UnknownRecord."""
+        progress = self._store.runs.progress(run_id)
+        settings = self._settings.as_told(progress.settings)
+        case = self._store.cases.get(progress.case_id)
+        return self.audit(actor, case, settings=settings, on_event=on_event, cancelled=cancelled)
+
+    def store_run(self, actor: Actor, run: Run) -> None:
+        """Store a run that was made elsewhere, such as in a worker process; one that needs no person is accepted."""
+        self._finish(run)
+
+    def _finish(self, run: Run, stored: Collection[int] = ()) -> None:
+        """Store a finished run and its acceptance, both or neither.
+
+        Were they apart, a process killed between them would leave a case that needs review for no reason.
+        """
+        with self._store.transaction():
+            self._store.runs.finish(run, stored)
+            if not (run.needs_review or run.spot_check):
+                self._store.decisions.append(_acceptance(run))
+
+    def _interrupted(self, case: Case, settings: Settings) -> RunProgress | None:
+        run_id = self._find(case, "interrupted", settings)
+        return self._store.runs.resume(run_id) if run_id else None
+
+    def _resumed(self, progress: RunProgress) -> loop.Progress:
+        """Return what an interrupted run goes on from, with the warnings of what it had finished."""
+        finished = len(progress.iterations)
+        warnings = tuple(
+            RunWarning(code=event.data.get("code"), step=event.step, iteration=event.iteration, message=event.message)
+            for event in self._store.runs.events(progress.run_id)
+            if event.kind == "warning" and event.iteration is not None and event.iteration <= finished
+        )
+        return loop.Progress(progress.draft, progress.iterations, progress.last_event, warnings, progress.steps)
+
+    def _run(
+        self,
+        case: Case,
+        settings: Settings,
+        roles: loop.Roles,
+        run_id: str,
+        progress: RunProgress | None,
+        on_event: Callable[[Event], None] | None,
+        cancelled: Callable[[], bool] | None,
+    ) -> Run:
+        runs = self._store.runs
+        events = _EventLog(runs, roles.waits)
+        stored: dict[int, Iteration] = {}
+
+        def store(finished: Draft | Iteration | StepsDone) -> None:
+            if isinstance(finished, Draft):
+                runs.save_draft(run_id, finished)
+            elif isinstance(finished, StepsDone):
+                runs.save_steps(run_id, finished)
+            else:
+                runs.save_iteration(run_id, finished)
+                stored[finished.iteration_number] = finished
+
+        def record(event: Event) -> None:
+            events.take(event)
+            if on_event is not None:
+                on_event(event)
+
+        def stopped() -> bool:
+            events.write_if_due()
+            return bool(cancelled and cancelled()) or runs.cancel_requested(run_id)
+
+        work = loop.audit(
+            case,
+            roles,
+            settings,
+            run_id=run_id,
+            case_digest=case.digest(),
+            cancelled=stopped,
+            progress=self._resumed(progress) if progress else None,
+            keep=store,
+        )
+        try:
+            run = run_to_completion(work, record, AuditStart(case))
+        except BaseException as error:
+            events.write()
+            runs.abandon(run_id, f"{type(error).__name__} in the middle of the audit")
+            raise
+        self._finish(run, [number for number, it in enumerate(run.iterations, 1) if stored.get(number) is it])
+        return run
+
+
+def _acceptance(run: Run) -> Decision:
+    """Return the entry by which policy accepts a run that needs no person and was not drawn for a spot check."""
+    return Decision(
+        kind="policy_accept",
+        source="CODE",
+        reviewer=POLICY.name,
+        case_id=run.case_id,
+        run_id=run.id,
+        iteration=None if run.best is None else run.best + 1,
+        reason="nothing in the run asks for a person",
+        token=f"policy:{run.id}",
+        versions=run.versions.flat(),
+        extra={"review_threshold": run.settings["review_threshold"], "seed": run.settings["spot_check_seed"]},
+    )

@@ -1,0 +1,139 @@
+"""Cases: importing them, finding them, opening one with everything that belongs to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from masis.schema.actor import Actor
+from masis.schema.case import Case
+from masis.schema.review import CaseState, LogEntry
+from masis.schema.run import Run
+from masis.services.demo import demo_cases
+from masis.services.records import Added, CaseFilter, CasePage, CaseSummary, DecisionFilter, Facets, Found, RunSummary
+from masis.store import Store
+
+WAITING: tuple[CaseState, ...] = ("needs_review", "new", "interrupted")
+"""The states that wait for a person. An escalated case waits too, but for somebody or something else."""
+
+
+class CaseView(NamedTuple):
+    """One case opened: the case, its summary, its runs (newest first), the newest finished one, its log."""
+
+    case: Case
+    summary: CaseSummary
+    runs: tuple[RunSummary, ...]
+    run: Run | None
+    decision: LogEntry | None
+    history: tuple[LogEntry, ...]
+
+    @property
+    def state(self) -> CaseState:
+        """The state of the case."""
+        return self.summary.state
+
+
+class Overview(NamedTuple):
+    """How many cases a database holds, by state."""
+
+    database: Path
+    cases: int
+    states: dict[str, int]
+
+
+def waiting_in(wanted: CaseFilter) -> CaseFilter:
+    """Narrow a filter to the cases that wait; one for decided cases only becomes one for all that wait."""
+    states = tuple(state for state in WAITING if not wanted.states or state in wanted.states)
+    return wanted.model_copy(update={"states": states or WAITING})
+
+
+class CaseService:
+    """The use cases of cases and of the evidence they hold."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def add(self, actor: Actor, cases: Iterable[Case], on_batch: Callable[[int], None] | None = None) -> Added:
+        """Store cases; one that is stored with other content is a conflict, and the others are stored all the same."""
+        return self._store.cases.add_many(cases, on_batch=on_batch)
+
+    def add_one(self, actor: Actor, case: Case) -> Literal["added", "unchanged"]:
+        """Store one case. Raises CaseConflict where another one has its id."""
+        return self._store.cases.add(case)
+
+    def add_demo(self, actor: Actor) -> Added:
+        """Store the demo cases."""
+        return self.add(actor, demo_cases())
+
+    def get(self, case_id: str) -> Case:
+        """Return one case. Raises UnknownRecord."""
+        return self._store.cases.get(case_id)
+
+    def summary(self, case_id: str) -> CaseSummary:
+        """Return one case as a list shows it. Raises UnknownRecord."""
+        return self._store.cases.summary(case_id)
+
+    def open(self, case_id: str) -> CaseView:
+        """Return one case with its newest finished run and its log. Raises UnknownRecord."""
+        runs = self._store.runs.for_case(case_id)
+        finished = next((run.id for run in runs if run.readable), None)
+        return CaseView(
+            case=self._store.cases.get(case_id),
+            summary=self._store.cases.summary(case_id),
+            runs=runs,
+            run=self._store.runs.get(finished) if finished else None,
+            decision=self._store.decisions.current(case_id),
+            history=self._store.decisions.entries(DecisionFilter(case_id=case_id, size=200)).rows,
+        )
+
+    def find(self, wanted: CaseFilter) -> CasePage:
+        """Return one page of the cases that match."""
+        return self._store.cases.search(wanted)
+
+    def iterate(self) -> Iterator[Case]:
+        """Yield every case in the order of import, few in memory at a time."""
+        return self._store.cases.iterate()
+
+    def count_waiting(self, wanted: CaseFilter) -> int:
+        """Count the cases of a queue that wait for a person."""
+        return self._store.cases.count_matching(waiting_in(wanted))
+
+    def facets(self) -> Facets:
+        """Count the cases by each value that they can be filtered by."""
+        return self._store.cases.facets()
+
+    def overview(self) -> Overview:
+        """Count the cases by state."""
+        states = self._store.cases.facets().states
+        return Overview(self._store.path, sum(states.values()), states)
+
+    def beside(self, case_id: str, wanted: CaseFilter, *, forward: bool) -> str | None:
+        """Return the case before or after this one in a queue; None at its ends. Raises UnknownRecord."""
+        return self._store.cases.beside(case_id, wanted, forward=forward)
+
+    def next_waiting(self, case_id: str, wanted: CaseFilter, skipped: Collection[str] = ()) -> str | None:
+        """Return the case to decide after this one: behind it in the queue, else from its start; None if none is left.
+
+        Skipped cases are passed over. Raises UnknownRecord.
+        """
+        return self._store.cases.following(case_id, waiting_in(wanted), without={case_id, *skipped})
+
+    # evidence and ids, for programs that name what is stored
+
+    def search_evidence(self, text: str, *, limit: int, offset: int = 0) -> Found:
+        """Find the cases whose evidence holds these words, best first."""
+        return self._store.evidence.with_words(text, limit=limit, offset=offset)
+
+    def with_evidence(self, evidence_ids: Collection[str], limit: int = 10) -> dict[str, Found]:
+        """Find, for each id of evidence, the cases that hold evidence of that id."""
+        return self._store.evidence.cases_with(evidence_ids, limit=limit)
+
+    def newest_ids(self, kind: Literal["case", "run"]) -> tuple[str, ...]:
+        """Return the ids of the newest cases or runs, some thousand at most."""
+        evidence = self._store.evidence
+        return evidence.newest_case_ids() if kind == "case" else evidence.newest_run_ids()
+
+    def ids_beginning(self, kind: Literal["case", "run"], text: str, limit: int) -> Found:
+        """Find ids of cases or runs that begin with a text, newest first."""
+        return self._store.evidence.ids_beginning(kind, text, limit)

@@ -1,0 +1,71 @@
+"""The values that use cases take and return: filters, pages, summaries. Pages import them from here, not the store."""
+
+from masis.store import Unguarded, Upgrade
+from masis.store.audits.metric_records import (
+    Bin,
+    Distribution,
+    Measure,
+    MeasuredRun,
+    MeasuredRuns,
+    MeasureFilter,
+    Period,
+    Pick,
+    Rate,
+    Rates,
+)
+from masis.store.core.connections import explained_errors
+from masis.store.records import (
+    Added,
+    CaseFilter,
+    CasePage,
+    CaseSummary,
+    DecisionFilter,
+    DecisionPage,
+    Facets,
+    Found,
+    LogHead,
+    QueueOrder,
+    RunProgress,
+    RunState,
+    RunSummary,
+)
+from masis.store.retention.redaction import CaseRedaction
+from masis.store.reviews.drafts import Draft
+from masis.store.screening.corpora import CorpusImport, CorpusSummary
+from masis.store.screening.records import ScreeningLogFilter, ScreeningProgress, ScreeningSummary
+
+__all__ = [
+    "Added",
+    "Bin",
+    "CaseFilter",
+    "CasePage",
+    "CaseRedaction",
+    "CaseSummary",
+    "CorpusImport",
+    "CorpusSummary",
+    "DecisionFilter",
+    "DecisionPage",
+    "Distribution",
+    "Draft",
+    "Facets",
+    "Found",
+    "LogHead",
+    "Measure",
+    "MeasureFilter",
+    "MeasuredRun",
+    "MeasuredRuns",
+    "Period",
+    "Pick",
+    "QueueOrder",
+    "Rate",
+    "Rates",
+    "RunProgress",
+    "RunState",
+    "RunSummary",
+    "ScreeningLogFilter",
+    "ScreeningProgress",
+    "ScreeningSummary",
+    "Unguarded",
+    "Upgrade",
+    "explained_errors",
+]
