@@ -19,7 +19,7 @@ from typing import Any
 import streamlit as st
 
 from masis.errors import MasisError
-from masis.store.core.connections import explained_errors
+from masis.services.records import explained_errors
 from masis.ui.components import registered
 from masis.ui.shell.served_database import served_database
 
