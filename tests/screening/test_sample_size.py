@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from masis.screening.grading.numerals import numerals, tokens_of
+from masis.screening.grading.sample_mentions import numerals, tokens_of
 from masis.screening.grading.sample_size import READ, family_of, sample_sizes, study_size
 
 GOLD = Path(__file__).parent / "sample_sizes_gold.jsonl"

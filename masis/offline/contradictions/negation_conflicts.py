@@ -14,7 +14,8 @@ from masis.offline.matching.overlap import Match
 from masis.offline.matching.passages import Passage
 from masis.offline.parsing.polarity import ended, heads, tentative, topics
 from masis.offline.text.lexicon import antonyms, loose_keys
-from masis.offline.text.tokens import NUMBER_WORDS, Token, stem
+from masis.offline.text.number_words import NUMBER_WORDS
+from masis.offline.text.tokens import Token, stem
 
 # How a negation is worded, and when it denies nothing: what is kept from happening, supposed, or goes on otherwise.
 

@@ -10,72 +10,8 @@ from collections.abc import Collection, Sequence
 from typing import Literal, NamedTuple
 
 from masis.offline.parsing.units import CURRENCIES, MAGNITUDES, MONTHS, UNITS
-from masis.offline.text.tokens import NUMBER_WORDS, ORDINAL_WORDS, STOPWORDS, WEAK_WORDS, Token, stem, tokens
-
-# Numbers written in words: cardinals, fractions, and how often.
-
-
-def spelt_number(words: Sequence[Token], i: int) -> tuple[float | None, int]:
-    """The number written in words at `i` and where it ends: "twenty-five million" -> (25e6, i + 3)."""
-    lower = words[i].text.lower()
-    if lower == "dozen":
-        return 12.0, i + 1
-    if lower not in NUMBER_WORDS:
-        return None, i
-    first, total, value, scaled = i, 0.0, 0.0, False
-    while i < len(words):
-        lower = words[i].text.lower()
-        tens = i + 1 < len(words) and words[i + 1].text.lower() in NUMBER_WORDS
-        joined = lower == "and" and tens and words[i - 1].text.lower() == "hundred"
-        part = NUMBER_WORDS.get(lower)
-        if part is not None and (i == first or value == 0 or value % 100 == 0 or (value % 10 == 0 and 1 <= part <= 9)):
-            value, i = value + part, i + 1
-        elif i > first and lower == "hundred":
-            value, i, scaled = value * 100, i + 1, True
-        elif i > first and len(lower) > 2 and lower in MAGNITUDES:
-            total, value, i, scaled = total + value * MAGNITUDES[lower], 0.0, i + 1, True
-        elif joined:
-            i += 1
-        else:
-            break
-    value += total
-    if value == 1 and not scaled:  # "one" alone is a pronoun more often than a count
-        return None, i
-    return value, i
-
-
-_PERIODS = frozenset("quarter half century decade year season edition round floor stage phase chapter term".split())
-"""What an ordinal in words tells apart: "the third quarter", not "the second"."""
-
-
-def spelt_ordinal(words: Sequence[Token], i: int) -> float | None:
-    """The place in an order that a word names before what is counted so: "third quarter" -> 3."""
-    value = ORDINAL_WORDS.get(words[i].text.lower())
-    following = words[i + 1].text.lower() if i + 1 < len(words) else ""
-    return float(value) if value is not None and following in _PERIODS else None
-
-
-OFTEN = {"once": 1.0, "twice": 2.0, "thrice": 3.0}
-"""Words that count occasions, as "three times" does."""
-_PARTS = {"half": 2, "third": 3, "thirds": 3, "quarter": 4, "quarters": 4, "fifth": 5, "fifths": 5, "tenth": 10}
-_COUNTED = {"a": 1, "one": 1, "two": 2, "three": 3, "four": 4}
-
-
-NUMERAL_STARTS = frozenset({*NUMBER_WORDS, *ORDINAL_WORDS, *OFTEN, *_COUNTED, "dozen", "half", "quarter"})
-"""Words at which a number may begin."""
-
-
-def spelt_share(words: Sequence[Token], i: int) -> tuple[float | None, int]:
-    """The share written in words at `i`, in percent, and where it ends: "two thirds of" -> (66.7, i + 2)."""
-    lower = words[i].text.lower()
-    following = words[i + 1].text.lower() if i + 1 < len(words) else ""
-    if lower in ("half", "quarter") and following == "of":
-        return 100.0 / _PARTS[lower], i + 1
-    behind = words[i + 2].text.lower() if i + 2 < len(words) else ""
-    if lower in _COUNTED and following in _PARTS and behind == "of":
-        return 100.0 * _COUNTED[lower] / _PARTS[following], i + 2
-    return None, i
-
+from masis.offline.text.number_words import NUMERAL_STARTS, OCCASIONS, read_cardinal, read_ordinal, read_share
+from masis.offline.text.tokens import STOPWORDS, WEAK_WORDS, Token, stem, tokens
 
 FactKind = Literal["number", "date", "name"]
 
@@ -284,37 +220,41 @@ def _head(text: str, end: int) -> str:
 
 
 def _word_numbers(text: str, words: Sequence[Token]) -> list[Fact]:
-    found, i = [], 0
+    """Return the numbers written in words, with the unit behind them."""
+    facts: list[Fact] = []
+    lowers = [word.text.lower() for word in words]
+
+    def add(first: int, after: int, value: float, dimension: str) -> None:
+        start, end = words[first].start, words[after - 1].end
+        facts.append(Fact("number", start, end, text[start:end], value, dimension, _head(text, end)))
+
+    i = 0
     while i < len(words):
-        start = i
-        if words[i].text.lower() not in NUMERAL_STARTS:
+        if lowers[i] not in NUMERAL_STARTS:
             i += 1
             continue
-        share, i = spelt_share(words, i)
-        if share is not None:
-            begin, end = words[start].start, words[i - 1].end
-            found.append(Fact("number", begin, end, text[begin:end], share, "percent", _head(text, end)))
+        if (share := read_share(lowers, i)) is not None:
+            add(i, share[1], share[0], "percent")
+            i = share[1]
             continue
-        ordinal = spelt_ordinal(words, i)
-        if ordinal is not None:
-            begin, end = words[i].start, words[i].end
-            found.append(Fact("number", begin, end, text[begin:end], ordinal, "ordinal", _head(text, end)))
-        often = OFTEN.get(words[i].text.lower())
-        if often is not None:
-            found.append(Fact("number", words[i].start, words[i].end, words[i].text, often, "", "time"))
-        value, i = spelt_number(words, i)
-        if value is None:
-            i = start + 1
+        if (ordinal := read_ordinal(lowers, i)) is not None:
+            add(i, i + 1, ordinal, "ordinal")
+        if lowers[i] in OCCASIONS:
+            facts.append(Fact("number", words[i].start, words[i].end, words[i].text, OCCASIONS[lowers[i]], "", "time"))
+        number = read_cardinal(lowers, i)
+        if number is None or (number.value == 1 and not number.scaled):  # "one" is a pronoun more often than a count
+            i += 1
             continue
-        end, dimension = words[i - 1].end, ""
-        if i < len(words) and words[i].text.lower() in UNITS and len(words[i].text) > 2:
-            dimension, factor = UNITS[words[i].text.lower()]
-            value, end = value * factor, words[i].end
-        elif [word.text.lower() for word in words[i : i + 2]] == ["per", "cent"]:
-            dimension, end = "percent", words[i + 1].end
-        begin = words[start].start
-        found.append(Fact("number", begin, end, text[begin:end], value, dimension, _head(text, end)))
-    return found
+        after = number.after
+        if after < len(words) and lowers[after] in UNITS and len(lowers[after]) > 2:
+            dimension, factor = UNITS[lowers[after]]
+            add(i, after + 1, number.value * factor, dimension)
+        elif lowers[after : after + 2] == ["per", "cent"]:
+            add(i, after + 2, float(number.value), "percent")
+        else:
+            add(i, after, float(number.value), "")
+        i = after
+    return facts
 
 
 def _names(text: str, words: Sequence[Token], known: Collection[str]) -> list[Fact]:

@@ -4,7 +4,8 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-from masis.offline.text.tokens import NUMBER_WORDS, Token
+from masis.offline.text.number_words import NUMBER_WORDS
+from masis.offline.text.tokens import Token
 
 _NEGATIONS = frozenset(
     """

@@ -1,5 +1,7 @@
 """The words of measurement: months, magnitudes, currencies, units with dimension and factor to its base."""
 
+from masis.offline.text.number_words import SCALES
+
 MONTHS = {
     name: number
     for number, names in enumerate(
@@ -22,20 +24,8 @@ MONTHS = {
     for name in names.split()
 }
 
-MAGNITUDES = {
-    "hundred": 1e2,
-    "thousand": 1e3,
-    "k": 1e3,
-    "million": 1e6,
-    "mn": 1e6,
-    "mio": 1e6,
-    "billion": 1e9,
-    "bn": 1e9,
-    "trillion": 1e12,
-    "tn": 1e12,
-    "lakh": 1e5,
-    "crore": 1e7,
-}
+MAGNITUDES = {word: float(scale) for word, scale in SCALES.items()} | {"k": 1e3, "mn": 1e6, "bn": 1e9, "tn": 1e12}
+"""Words and abbreviations behind a number that multiply it."""
 CURRENCIES = {
     "$": "usd",
     "us$": "usd",

@@ -10,6 +10,8 @@ from functools import lru_cache
 from typing import NamedTuple
 from unicodedata import combining, normalize
 
+from masis.offline.text.number_words import NUMBER_WORDS
+
 # Possessive quantifiers (`++`) keep the scan linear on hostile input such as "1.1.1.1...".
 WORD = re.compile(r"\d++(?:[.,]\d++)++|[^\W_]++(?:['’][^\W\d_]++)?")
 
@@ -147,22 +149,6 @@ IRREGULAR = {
         "decide": "decision",
     }.items()
     for form in forms.split()
-}
-
-NUMBER_WORDS = {
-    word: value
-    for value, word in enumerate(
-        """
-            zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen
-            sixteen seventeen eighteen nineteen
-        """.split()
-    )
-} | dict(zip("twenty thirty forty fifty sixty seventy eighty ninety".split(), range(20, 100, 10), strict=True))
-ORDINAL_WORDS = {
-    word: value
-    for value, word in enumerate(
-        "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth".split(), 1
-    )
 }
 
 _DERIVED = (

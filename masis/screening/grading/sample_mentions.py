@@ -6,13 +6,85 @@ neither is decided in ``sample_size``.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Literal, NamedTuple, cast, get_args
 
-from masis.screening.grading.numerals import Numeral, Token
+from masis.offline.text.number_words import NUMBER_WORDS, SCALES, read_cardinal
+
+# Whole numbers as abstracts write them: "1,204", "1 204", "forty-two", "two hundred and fifty-nine".
+
+TOKEN = re.compile(
+    r"\d{1,3}(?:[,\u00a0\u2009\u202f ]\d{3})+(?![\d])(?!\.\d)"  # thousands, set apart by a comma or a space
+    r"|\d+(?:[.,·]\d+)*"
+    r"|[^\W\d_]+(?:['’][^\W\d_]+)*"
+    r"|\S"
+)
+"""Numbers, words, and every other sign by itself. A hyphen is a sign of its own."""
+
+LARGEST = 1_000_000_000
+"""A greater number is no number of units studied."""
+_BARE_SCALES = frozenset({"hundred", "thousand", "million"})
+"""Scales that count by themselves: "a hundred patients"."""
+
+
+class Token(NamedTuple):
+    """A word, number or sign with its place; ``lower`` is what it is compared by."""
+
+    lower: str
+    start: int
+    end: int
+
+
+class Numeral(NamedTuple):
+    """A whole number: its value, and the tokens it is written in, from ``first`` up to, not including, ``after``."""
+
+    value: int
+    first: int
+    after: int
+
+
+def tokens_of(text: str) -> tuple[Token, ...]:
+    """The tokens of a text, in order."""
+    return tuple(Token(found.group().lower(), *found.span()) for found in TOKEN.finditer(text))
+
+
+def numerals(tokens: Sequence[Token]) -> tuple[Numeral, ...]:
+    """The whole numbers among the tokens, in order; decimals are left out."""
+    found: list[Numeral] = []
+    words = [token.lower for token in tokens]
+    at = 0
+    while at < len(tokens):
+        lower = words[at]
+        numeral = None
+        if lower[0].isdecimal():
+            numeral = _in_digits(lower, at)
+        elif lower in NUMBER_WORDS or lower in _BARE_SCALES or lower == "dozen":
+            numeral = _in_words(words, at)
+        if numeral is None:
+            at += 1
+            continue
+        found.append(numeral)
+        at = numeral.after
+    return tuple(found)
+
+
+def _in_digits(lower: str, at: int) -> Numeral | None:
+    digits = re.sub(r"[,\s]", "", lower)
+    if not digits.isascii() or not digits.isdigit() or len(digits) > len(str(LARGEST)):
+        return None
+    if "," in lower and len(lower.rsplit(",", 1)[1]) != 3:  # a decimal comma, or a list without blanks
+        return None
+    return Numeral(int(digits), at, at + 1)
+
+
+def _in_words(words: Sequence[str], at: int) -> Numeral | None:
+    number = read_cardinal(words, at, joined_after=SCALES, bare_scales=_BARE_SCALES)
+    return None if number is None or number.value > LARGEST else Numeral(number.value, at, number.after)
+
 
 # The units that studies count, and the phrase that stands behind a number: "consecutive stroke patients".
 

@@ -14,8 +14,16 @@ from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from masis.schema.screening import SampleSize
-from masis.screening.grading.numerals import Token, numerals, tokens_of
-from masis.screening.grading.sample_mentions import Family, Mention, family_of, mentions, tokens_lower
+from masis.screening.grading.sample_mentions import (
+    Family,
+    Mention,
+    Token,
+    family_of,
+    mentions,
+    numerals,
+    tokens_lower,
+    tokens_of,
+)
 
 # Which numbers of units are sample sizes: of the whole study, of a part of it, or what a part is counted in.
 #
