@@ -15,7 +15,7 @@ import click
 from masis.cli.options import STDIO, database_option, opened_for_reading, out_option
 from masis.cli.output import say
 from masis.datasets.writers import write_case, write_run
-from masis.datasets.writers.json_lines import write_line
+from masis.datasets.writers.lines import write_line
 from masis.schema.wording import counted
 from masis.services import Workbench
 

@@ -17,14 +17,14 @@ from masis.cli.log import measured
 from masis.cli.options import STDIO, chosen_settings, input_argument, opened, operator, out_option
 from masis.cli.output import Complaints, Progress, say
 from masis.datasets.readers.abstracts import read_abstracts
-from masis.datasets.writers.screened import write_screening_csv, write_screening_ris
+from masis.datasets.writers.screenings import write_screening_csv, write_screening_ris
 from masis.errors import InputError
 from masis.observers.observation import ScreeningStart, run_to_completion
 from masis.schema.screening import Abstract, Round, Screening, ScreeningEvent
 from masis.schema.wording import counted
 from masis.screening.critic import grader_for, study_type_weights
 from masis.screening.rounds import round_loop
-from masis.screening.sources.in_memory import FixedSetRetriever, InMemoryRetriever
+from masis.screening.sources.retrievers import FixedSetRetriever, InMemoryRetriever
 from masis.settings import Settings, database_path
 
 Form = Literal["json", "csv", "ris"]

@@ -23,8 +23,8 @@ from masis.screening.grading.offline_grader import offline_grader, study_types_v
 from masis.screening.grading.sample_size import sample_sizes, study_size
 from masis.screening.rounds import ruling
 from masis.screening.rounds.round_loop import ScreeningSteps, new_screening_id, one_grade_each, screen, screen_async
-from masis.screening.sources.in_memory import FixedSetRetriever
 from masis.screening.sources.records import abstract_of, validate_abstract
+from masis.screening.sources.retrievers import FixedSetRetriever
 from masis.settings import OFFLINE, Settings
 
 ROLE = "grader"

@@ -20,7 +20,7 @@ from masis.schema.screening import Abstract, Outcome, Round, Screening
 from masis.screening.grading.grader import Grader
 from masis.screening.grading.offline_grader import offline_grader
 from masis.screening.rounds import round_loop
-from masis.screening.sources.in_memory import InMemoryRetriever
+from masis.screening.sources.retrievers import InMemoryRetriever
 from masis.settings import Settings
 
 CORPUS = "demo"

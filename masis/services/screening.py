@@ -12,7 +12,7 @@ from contextlib import contextmanager, nullcontext
 from typing import BinaryIO, NamedTuple
 
 from masis.audit.run_control import RunBudget, RunControl
-from masis.datasets.writers.screened import write_screening_csv, write_screening_ris
+from masis.datasets.writers.screenings import write_screening_csv, write_screening_ris
 from masis.errors import InputError, Removed
 from masis.observers.observation import ScreeningStart, run_to_completion
 from masis.schema.actor import Actor
@@ -39,8 +39,8 @@ from masis.screening.rounds import round_loop
 from masis.screening.rounds.drift import Drift, drift
 from masis.screening.rounds.memory import Shift, acceptances, adapted, shift
 from masis.screening.rounds.overrides import apply_review, validate_override
-from masis.screening.sources.protocol import Retriever
 from masis.screening.sources.pubmed import pubmed_of
+from masis.screening.sources.retrievers import Retriever
 from masis.services.records import CorpusImport, CorpusSummary, ScreeningLogFilter, ScreeningProgress, ScreeningSummary
 from masis.services.reviews import name_of
 from masis.settings import OFFLINE, Settings

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from masis.datasets.writers import write_decided, write_log_csv
-from masis.datasets.writers.decided import COLUMNS, escape_formula
+from masis.datasets.writers.decisions import COLUMNS
+from masis.datasets.writers.lines import escape_formula
 from masis.schema.case import Case
 from masis.schema.review import Decision
 from masis.services import Workbench
@@ -110,7 +111,7 @@ def test_the_answer_that_may_be_used_is_the_corrected_or_the_approved_one_and_no
 def test_every_case_is_written_once_as_it_came_in_and_pages_are_walked_to_the_end(
     bench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("masis.datasets.writers.decided._PAGE", 2)
+    monkeypatch.setattr("masis.datasets.writers.decisions._PAGE", 2)
     for number in (5, 3, 1, 2, 4):
         decide(bench, number, "approve")
     found = lines(bench)

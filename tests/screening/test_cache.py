@@ -5,20 +5,26 @@ from __future__ import annotations
 import pytest
 
 from masis.schema.audit import JudgedBy
-from masis.schema.screening import Abstract
+from masis.schema.screening import Abstract, Grade
 from masis.screening.grading import rubric
-from masis.screening.grading.cache import CachingGrader, InMemory, key_of
+from masis.screening.grading.cache import CachingGrader, key_of
 from tests.screening.scripted import STRONG, UNREADABLE, ScriptedGrader, abstracts
 
 JUDGE = JudgedBy(model="m", version="1")
 
 
+class GradesInMemory(dict[str, Grade]):
+    """A cache that ends with the test."""
+
+    put = dict.__setitem__
+
+
 @pytest.mark.spec("AESOP-GRADING")
 def test_what_was_graded_is_not_asked_for_again() -> None:
     grader = ScriptedGrader({})
-    remembering = CachingGrader(grader, InMemory())
-    first = remembering.grade("aspirin", abstracts("a", "b"))
-    second = remembering.grade("aspirin", abstracts("b", "c", "a"))
+    caching = CachingGrader(grader, GradesInMemory())
+    first = caching.grade("aspirin", abstracts("a", "b"))
+    second = caching.grade("aspirin", abstracts("b", "c", "a"))
     assert grader.asked == ["a", "b", "c"]
     assert [grade.abstract_id for grade in second] == ["b", "c", "a"]
     assert second[0] == first[1]
@@ -26,10 +32,10 @@ def test_what_was_graded_is_not_asked_for_again() -> None:
 
 def test_what_could_not_be_graded_is_tried_again() -> None:
     grader = ScriptedGrader({"a": UNREADABLE})
-    remembering = CachingGrader(grader, InMemory())
-    remembering.grade("aspirin", abstracts("a"))
+    caching = CachingGrader(grader, GradesInMemory())
+    caching.grade("aspirin", abstracts("a"))
     grader.says = {"a": STRONG}
-    assert remembering.grade("aspirin", abstracts("a"))[0].recommendation == "keep"
+    assert caching.grade("aspirin", abstracts("a"))[0].recommendation == "keep"
     assert grader.asked == ["a", "a"]
 
 

@@ -7,7 +7,7 @@ import pytest
 from masis.observers.observation import run_to_completion
 from masis.schema.screening import Acceptance, Design
 from masis.screening.rounds import ruling
-from masis.screening.rounds.memory import InProcess, acceptances, adapted, by_design, shift
+from masis.screening.rounds.memory import acceptances, adapted, by_design, shift
 from masis.screening.rounds.round_loop import screen
 from masis.settings import Settings
 from tests.screening.scripted import BORDERLINE, ScriptedGrader, ScriptedSource, abstracts
@@ -28,14 +28,11 @@ def test_a_sufficient_screening_leaves_its_kept_studies_with_quality_and_round()
     source = ScriptedSource(abstracts("a", "b"), abstracts("c", "d", "e", "f", "b"))
     grader = ScriptedGrader({"a": BORDERLINE, "b": BORDERLINE})
     found = run_to_completion(screen("aspirin", [source], grader, Settings(), screening_id="s", now=lambda: "now"))
-    memory = InProcess()
-    memory.remember(acceptances(found))
-    assert {(entry.design, round(entry.quality, 2), entry.round, entry.required) for entry in memory.accepted()} == {
+    entries = acceptances(found)
+    assert {(entry.design, round(entry.quality, 2), entry.round, entry.required) for entry in entries} == {
         ("randomised_trial", 0.85, 1, 0.65)
     }
-    assert len(memory.accepted()) == 4
-    memory.reset()
-    assert memory.accepted() == ()
+    assert len(entries) == 4
 
 
 def test_an_insufficient_screening_leaves_nothing() -> None:

@@ -11,7 +11,7 @@ from masis.observers.observation import run_to_completion
 from masis.schema.screening import Abstract, Screening, ScreeningEvent
 from masis.screening.grading.grader import Grader
 from masis.screening.rounds.round_loop import FinishedRound, ResumePoint, ScreeningSteps, screen, screen_async
-from masis.screening.sources.protocol import Retriever
+from masis.screening.sources.retrievers import Retriever
 from masis.settings import Settings
 from tests.screening.scripted import (
     AWAY,

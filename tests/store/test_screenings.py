@@ -16,10 +16,10 @@ from masis.schema.calls import Usage
 from masis.schema.screening import Abstract, Acceptance, Grade, GradeField, Override, Screening, ScreeningDecision
 from masis.screening.grading.cache import CachingGrader, GradeCache
 from masis.screening.rounds import round_loop
-from masis.screening.rounds.memory import Memory, acceptances
+from masis.screening.rounds.memory import acceptances
 from masis.screening.rounds.overrides import apply_review
 from masis.screening.rounds.round_loop import FinishedRound
-from masis.screening.sources.in_memory import FixedSetRetriever
+from masis.screening.sources.retrievers import FixedSetRetriever
 from masis.settings import Settings
 from masis.store import Owner, ScreeningLogFilter, Store
 from masis.store.core.connections import connect
@@ -389,7 +389,7 @@ def test_the_memory_survives_a_restart_and_a_reset_forgets_without_deleting(path
     with Store.open(path) as store:
         screened(store, abstracts(2, 0))
         screened(store, abstracts(2, 0), "s2")
-        memory: Memory = store.acceptances
+        memory = store.acceptances
         memory.remember([accepted("s1"), accepted("s1", 0.9), accepted("s2")])
     with Store.open(path) as store:
         assert [each.quality for each in store.acceptances.accepted()] == [0.8, 0.9, 0.8]

@@ -28,10 +28,7 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 class Line(NamedTuple):
-    """One line that isn't blank: its number from 1, its bytes without the line break, and where it ends in the file.
-
-    ``content`` is None where the line is longer than allowed.
-    """
+    """One line: its number from 1, its bytes (None where it is longer than allowed), and where it ends in the file."""
 
     number: int
     content: bytes | None
@@ -50,10 +47,12 @@ def open_lines(path: Path) -> BinaryIO:
         raise InputError(f"can't be read ({error.strerror})", cure="Check its permissions.", file=str(path)) from error
 
 
-def read_lines(stream: BinaryIO, *, max_bytes: int = MAX_LINE_BYTES) -> Iterator[Line]:
-    """Every line that isn't blank; a byte order mark and carriage returns before a line break are taken off.
+def read_raw_lines(stream: BinaryIO, *, max_bytes: int) -> Iterator[Line]:
+    """Yield every line, blank ones included, with its line break but without a byte order mark.
 
-    Raises InputError (without a file name) where the first bytes show another format than text.
+    Raises:
+        InputError: The first bytes show another format than text. The file's name is the caller's to add.
+
     """
     end, number = 0, 0
     while raw := stream.readline(max_bytes + 1):
@@ -64,6 +63,15 @@ def read_lines(stream: BinaryIO, *, max_bytes: int = MAX_LINE_BYTES) -> Iterator
             raw = raw.removeprefix(_BYTE_ORDER_MARK)
         if len(raw) > max_bytes and not raw.endswith(b"\n"):
             end += _skip_line(stream)
+            yield Line(number, None, end)
+        else:
+            yield Line(number, raw, end)
+
+
+def read_lines(stream: BinaryIO, *, max_bytes: int = MAX_LINE_BYTES) -> Iterator[Line]:
+    """Yield every line that isn't blank, without the blanks around it; raises InputError as ``read_raw_lines`` does."""
+    for number, raw, end in read_raw_lines(stream, max_bytes=max_bytes):
+        if raw is None:
             yield Line(number, None, end)
         elif content := raw.strip(b" \t\r\n"):
             yield Line(number, content, end)

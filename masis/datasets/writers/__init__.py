@@ -1,6 +1,6 @@
 """Writers: records as JSON Lines, the decision log as CSV."""
 
-from masis.datasets.writers.decided import DECIDED, write_decided, write_log_csv
-from masis.datasets.writers.json_lines import write_case, write_run
+from masis.datasets.writers.decisions import DECIDED, write_decided, write_log_csv
+from masis.datasets.writers.lines import write_case, write_run
 
 __all__ = ["DECIDED", "write_case", "write_decided", "write_log_csv", "write_run"]

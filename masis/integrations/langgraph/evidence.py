@@ -26,7 +26,7 @@ from masis.screening.grading.grader import Grader
 from masis.screening.handover import evidence_from_kept
 from masis.screening.rounds import queries, ruling
 from masis.screening.rounds.searching import Pool, search
-from masis.screening.sources.protocol import Retriever
+from masis.screening.sources.retrievers import Retriever
 from masis.settings import Settings
 
 # Where abstracts come from in a graph: our retrievers as they are, LangChain's and functions by their answers.

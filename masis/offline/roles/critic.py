@@ -15,8 +15,7 @@ from masis.audit.critique import CritiqueJudgement, Objection
 from masis.offline.matching.evidence_index import EvidenceIndex, Signal
 from masis.offline.matching.key_points import JUDGED_BY, index_of, mean, plain_text
 from masis.offline.roles.conditions import Assumption, assumptions, under_other_conditions
-from masis.offline.roles.evaluator import completeness, groundedness, relevance
-from masis.offline.roles.reasoning import unsupported_conclusions
+from masis.offline.roles.evaluator import completeness, groundedness, relevance, unsupported_conclusions
 from masis.schema.audit import ClaimCheck, JudgedBy, Measurement
 from masis.schema.base import Unscored
 from masis.schema.case import Severity

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from masis.audit.context import AuditContext
 from masis.audit.evaluation import EvaluationJudgement
 from masis.offline.matching.key_points import (
@@ -9,14 +11,14 @@ from masis.offline.matching.key_points import (
     index_of,
     key_points,
     mean,
+    plain_text,
     query_terms,
     share_covered,
     share_met,
     stems,
 )
-from masis.offline.roles.reasoning import flaws
 from masis.offline.roles.verifier import COVERED_FROM
-from masis.schema.audit import ClaimCheck, Critique, JudgedBy, Measurement
+from masis.schema.audit import Claim, ClaimCheck, Critique, JudgedBy, Measurement
 from masis.schema.base import Unscored
 
 PARTLY = 0.5
@@ -121,3 +123,57 @@ def reasoning_quality(context: AuditContext) -> tuple[Measurement, ...]:
 
 def _value(measured: tuple[Measurement, ...]) -> float:
     return min(1.0, measured[-1].value)
+
+
+# How an answer is argued, as far as form shows it: repeats, conclusions without support, run-on sentences.
+
+CONCLUDES = re.compile(
+    r"\b(?:therefore|thus|hence|consequently|as a result|it follows that|this (?:proves|means|shows) that)\b", re.I
+)
+LONG_WORDS = 60
+REPEATED = 0.85
+
+
+def flaws(context: AuditContext) -> tuple[Measurement, ...]:
+    """What mars the reasoning, each as what it takes from a perfect score."""
+    texts = [sentence.text for sentence in context.citation_audit.sentences if sentence.status != "exempt"]
+    conclusions = [check for check in context.claims if CONCLUDES.search(check.claim.text)]
+    return (
+        Measurement(
+            name="repeats",
+            value=0.5 * mean(_repeats(texts)),
+            meaning="half the share of sentences that say the same again",
+        ),
+        Measurement(
+            name="conclusions without ground",
+            value=0.5 * mean(not check.verified for check in conclusions),
+            meaning="half the share of conclusions that the evidence does not bear",
+        ),
+        Measurement(
+            name="run-on sentences",
+            value=0.3 * mean(len(text.split()) > LONG_WORDS for text in texts),
+            meaning=f"0.3 x the share of sentences over {LONG_WORDS} words",
+        ),
+        Measurement(
+            name="denied claims",
+            value=0.4 * mean(check.verdict == "contradicted" for check in context.claims),
+            meaning="0.4 x the share of claims that the evidence contradicts",
+        ),
+    )
+
+
+def unsupported_conclusions(checks: tuple[ClaimCheck, ...]) -> tuple[ClaimCheck, ...]:
+    """Claims that draw a conclusion which the evidence does not bear."""
+    return tuple(
+        check for check in checks if CONCLUDES.search(check.claim.text) and check.verdict in ("unsupported", "partial")
+    )
+
+
+def _repeats(texts: list[str]) -> list[bool]:
+    before: list[frozenset[str]] = []
+    found = []
+    for text in texts:
+        own = stems(plain_text(Claim(text=text)))
+        found.append(any(own and len(own & other) / len(own | other) >= REPEATED for other in before))
+        before.append(own)
+    return found

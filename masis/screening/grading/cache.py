@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import threading
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 from masis.schema.audit import JudgedBy
@@ -26,24 +25,6 @@ class GradeCache(Protocol):
     def put(self, key: str, grade: Grade) -> None:
         """Keep a grade under a key."""
         ...
-
-
-@dataclass(frozen=True)
-class InMemory:
-    """Grades of this process; safe to be shared by several screenings."""
-
-    _grades: dict[str, Grade] = field(default_factory=dict)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def get(self, key: str) -> Grade | None:
-        """The grade under a key; None where there is none."""
-        with self._lock:
-            return self._grades.get(key)
-
-    def put(self, key: str, grade: Grade) -> None:
-        """Keep a grade under a key."""
-        with self._lock:
-            self._grades[key] = grade
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from masis.schema.screening import Acceptance, Design, Screening, Thresholds
 from masis.screening.grading import rubric
@@ -27,37 +27,6 @@ from masis.settings import Settings
 NEWEST = 200
 """How many entries count: what was accepted long ago says little about today."""
 _SHARE = 0.5
-
-
-class Memory(Protocol):
-    """Where acceptances are kept: in memory, or in a store."""
-
-    def accepted(self) -> Sequence[Acceptance]:
-        """All entries since the last reset, oldest first."""
-        ...
-
-    def remember(self, acceptances: Iterable[Acceptance]) -> None:
-        """Add entries."""
-        ...
-
-
-class InProcess:
-    """A memory that ends with the process."""
-
-    def __init__(self) -> None:
-        self._entries: list[Acceptance] = []
-
-    def accepted(self) -> tuple[Acceptance, ...]:
-        """All entries since the last reset, oldest first."""
-        return tuple(self._entries)
-
-    def remember(self, acceptances: Iterable[Acceptance]) -> None:
-        """Add entries."""
-        self._entries.extend(acceptances)
-
-    def reset(self) -> None:
-        """Forget everything."""
-        self._entries.clear()
 
 
 def acceptances(screening: Screening) -> tuple[Acceptance, ...]:

@@ -35,7 +35,7 @@ from masis.screening.grading.grader import Grader, unscored_grade
 from masis.screening.rounds import queries, ruling
 from masis.screening.rounds.prisma_flow import flow
 from masis.screening.rounds.searching import Pool, SearchResult, search
-from masis.screening.sources.protocol import Retriever
+from masis.screening.sources.retrievers import Retriever
 from masis.settings import Settings
 
 BATCH = 10

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from masis.errors import RetrievalFailed
 from masis.schema.screening import Abstract, Query
 from masis.screening.sources.duplicates import RecordKeys, matched_by, record_keys
-from masis.screening.sources.protocol import Retriever
+from masis.screening.sources.retrievers import Retriever
 
 
 class SearchResult(NamedTuple):

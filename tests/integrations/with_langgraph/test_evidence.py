@@ -31,7 +31,7 @@ from masis.schema.screening import Abstract, Grade
 from masis.screening.demo import demo_abstracts, demo_folder
 from masis.screening.grading.offline_grader import offline_grader
 from masis.screening.rounds.round_loop import new_screening_id, screen
-from masis.screening.sources.in_memory import InMemoryRetriever
+from masis.screening.sources.retrievers import InMemoryRetriever
 from masis.settings import Settings
 
 QUESTIONS = json.loads((demo_folder() / "questions.json").read_text(encoding="utf-8"))

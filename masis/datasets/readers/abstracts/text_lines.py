@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import BinaryIO, NamedTuple
 
-from masis.datasets.readers.lines import refuse_other_formats
+from masis.datasets.readers.lines import read_raw_lines
 from masis.errors import InputError
 
 MAX_LINE_BYTES = 4 * 1024 * 1024
@@ -13,8 +13,6 @@ MAX_LINE_BYTES = 4 * 1024 * 1024
 
 MAX_RECORD_CHARACTERS = 8 * 1024 * 1024
 """A longer record has lost its end: what follows is read from the next one on."""
-
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 class TextLine(NamedTuple):
@@ -26,15 +24,9 @@ class TextLine(NamedTuple):
 
 
 def read_text_lines(stream: BinaryIO) -> Iterator[TextLine]:
-    """Every line, blank ones included. Raises InputError (without a file) where it is another format than text."""
-    number = 0
-    while raw := stream.readline(MAX_LINE_BYTES + 1):
-        number += 1
-        if number == 1:
-            refuse_other_formats(raw)
-            raw = raw.removeprefix(_BYTE_ORDER_MARK)
-        if len(raw) > MAX_LINE_BYTES and not raw.endswith(b"\n"):
-            _skip_line(stream)
+    """Yield every line, blank ones included. Raises InputError (without a file) for another format than text."""
+    for number, raw, _ in read_raw_lines(stream, max_bytes=MAX_LINE_BYTES):
+        if raw is None:
             problem = f"is longer than {MAX_LINE_BYTES // 2**20} MiB"
             yield TextLine(number, "", InputError(problem, cure="Break the line, or remove the record.", line=number))
         else:
@@ -48,12 +40,6 @@ def _decoded(number: int, raw: bytes) -> TextLine:
         problem = f"is not UTF-8: byte {error.start + 1} of the line is 0x{raw[error.start]:02X}"
         cure = "Save the file as UTF-8, for example with: iconv -f WINDOWS-1252 -t UTF-8 FILE > NEW."
         return TextLine(number, raw.decode("utf-8", "replace"), InputError(problem, cure=cure, line=number))
-
-
-def _skip_line(stream: BinaryIO) -> None:
-    while rest := stream.readline(1 << 20):
-        if rest.endswith(b"\n"):
-            return
 
 
 class Block:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from masis.schema.screening import Abstract
-from masis.screening.sources.in_memory import FixedSetRetriever, InMemoryRetriever
+from masis.screening.sources.retrievers import FixedSetRetriever, InMemoryRetriever
 
 ABSTRACTS = (
     Abstract(id="knee", title="Knees", text="Walking after a knee replacement."),

@@ -5,12 +5,10 @@ CSV opens in any spreadsheet (a cell that it would take for a formula gets an ap
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable, Mapping
 from typing import Any, BinaryIO
 
-from masis.datasets.writers.decided import escape_formula
+from masis.datasets.writers.lines import csv_line, escape_formula
 from masis.schema.screening import Abstract, Grade, Recommendation, Screening
 from masis.screening.grading import rubric
 
@@ -29,10 +27,10 @@ COLUMNS = (
 def write_screening_csv(screening: Screening, abstracts: Mapping[str, Abstract], out: BinaryIO) -> int:
     """The screening log: every abstract screened with its grade and reasons, in the order found; returns how many."""
     rounds = {abstract_id: each.number for each in screening.rounds for abstract_id in each.new}
-    out.write(_line(COLUMNS))
+    out.write(csv_line(COLUMNS))
     for grade in screening.grades:
         row = _row(screening, grade, abstracts.get(grade.abstract_id), rounds.get(grade.abstract_id))
-        out.write(_line([escape_formula("" if row[name] is None else str(row[name])) for name in COLUMNS]))
+        out.write(csv_line([escape_formula("" if row[name] is None else str(row[name])) for name in COLUMNS]))
     return len(screening.grades)
 
 
@@ -75,12 +73,6 @@ def _row(screening: Screening, grade: Grade, abstract: Abstract | None, number: 
 
 def _number(value: float | None) -> str | None:
     return None if value is None else f"{value:.4f}"
-
-
-def _line(cells: Iterable[str]) -> bytes:
-    line = io.StringIO()
-    csv.writer(line).writerow(cells)
-    return line.getvalue().encode()
 
 
 def write_screening_ris(

@@ -6,13 +6,11 @@ few hundred.
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO
 
-from masis.datasets.writers.json_lines import write_line
+from masis.datasets.writers.lines import csv_line, escape_formula, write_line
 from masis.errors import Removed, StoreError
 from masis.schema.case import Case
 from masis.schema.review import CaseState, Decision, LogEntry, settled_answer
@@ -105,11 +103,11 @@ def write_log_csv(store: Store, out: BinaryIO, wanted: DecisionFilter | None = N
 
     A cell that a spreadsheet would take for a formula gets an apostrophe before it.
     """
-    out.write(_csv_line(COLUMNS))
+    out.write(csv_line(COLUMNS))
     written = 0
     with store.database.reading():
         for entry in _entries(store, wanted or DecisionFilter()):
-            out.write(_csv_line(_cells(entry)))
+            out.write(csv_line(_cells(entry)))
             written += 1
     return written
 
@@ -133,14 +131,3 @@ def _cells(entry: LogEntry) -> list[str]:
     given |= {"seq": entry.seq, "id": entry.id, "at": entry.at, "digest": entry.digest}
     given["redacted"] = "yes" if decision is None else ""
     return [escape_formula("" if (value := given.get(name)) is None else str(value)) for name in COLUMNS]
-
-
-def escape_formula(text: str) -> str:
-    """Text as a cell that no spreadsheet runs: what begins like a formula gets an apostrophe before it."""
-    return f"'{text}" if text.lstrip().startswith(("=", "+", "-", "@", "＝", "＋", "－", "＠")) else text
-
-
-def _csv_line(cells: Sequence[str]) -> bytes:
-    line = io.StringIO()
-    csv.writer(line).writerow(cells)
-    return line.getvalue().encode()

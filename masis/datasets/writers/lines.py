@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
+from collections.abc import Iterable
 from typing import BinaryIO
 
 from masis.schema.case import Case
@@ -23,3 +26,15 @@ def write_line(text: str, out: BinaryIO) -> None:
     """One line of text, at once."""
     out.write(text.encode() + b"\n")
     out.flush()  # a reader, or a killed process, finds whole lines
+
+
+def escape_formula(text: str) -> str:
+    """Text as a cell that no spreadsheet runs: what begins like a formula gets an apostrophe before it."""
+    return f"'{text}" if text.lstrip().startswith(("=", "+", "-", "@", "＝", "＋", "－", "＠")) else text
+
+
+def csv_line(cells: Iterable[str]) -> bytes:
+    """Return the cells as one line of CSV."""
+    line = io.StringIO()
+    csv.writer(line).writerow(cells)
+    return line.getvalue().encode()
