@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from masis.datasets.archive import ArchiveRead, read_archive, write_archive
-from masis.datasets.writers.decided import DECIDED, write_decided, write_log_csv
+from masis.datasets.writers.decisions import DECIDED, write_decided, write_log_csv
 from masis.schema.actor import Actor
 from masis.schema.review import CaseState
 from masis.services.records import DecisionFilter
