@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from masis.audit.statistics import interval
+
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
@@ -55,8 +57,8 @@ def compute_metrics(rows: Sequence[Prediction], bootstrap: int, seed: int) -> di
 def _with_interval(value: float | None, samples: Sequence[float]) -> Estimate:
     if value is None or not samples:
         return Estimate(None if value is None else round(value, 4), None, None)
-    low, high = np.percentile(samples, (2.5, 97.5))
-    return Estimate(round(value, 4), round(float(low), 4), round(float(high), 4))
+    low, high = interval(samples)
+    return Estimate(round(value, 4), round(low, 4), round(high, 4))
 
 
 def _measure(

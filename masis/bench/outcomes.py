@@ -6,11 +6,13 @@ docs/bench.md.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from masis.audit.issues import CRITIC_LOOP_TYPE
+from masis.audit.statistics import interval, percentile
 from masis.bench.metrics import Estimate
 from masis.schema.audit import Issue
 from masis.schema.run import Run
@@ -151,7 +153,7 @@ def outcomes(runs: Sequence[Run], cases: Sequence[Mapping[str, Any]], bootstrap:
         return _outcome(name, rule, "share", values, target, _mean, bootstrap, seed)
 
     def p95(name: str, rule: str, values: Values, limit: float) -> Outcome:
-        return _outcome(name, rule, "ms", values, limit, _p95, bootstrap, seed)
+        return _outcome(name, rule, "ms", values, limit, partial(percentile, percent=95), bootstrap, seed)
 
     return (
         *_on_findings(runs, cases, share),
@@ -223,10 +225,6 @@ def _mean(values: Array) -> float:
     return float(values.mean())
 
 
-def _p95(values: Array) -> float:
-    return float(np.percentile(values, 95))
-
-
 def _outcome(
     name: str,
     rule: str,
@@ -248,7 +246,7 @@ def _outcome(
             of(np.concatenate([groups[i] for i in draws.integers(0, len(groups), len(groups))]))
             for _ in range(bootstrap)
         ]
-        low, high = np.percentile(samples, (2.5, 97.5)) if samples else (None, None)
+        low, high = interval(samples) if samples else (None, None)
         figure = Estimate(_rounded(of(np.concatenate(groups))), _rounded(low), _rounded(high))
     return Outcome(name, rule, unit, len(values), len(groups), figure, target)
 

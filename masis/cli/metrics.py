@@ -11,6 +11,7 @@ import click
 
 from masis.cli.options import database_option, opened_for_reading
 from masis.cli.output import printable
+from masis.schema.wording import counted
 from masis.services.metrics import SPREADS, MetricsReport, Spread
 from masis.services.records import Distribution, MeasureFilter, Period, Rates
 from masis.settings import ROLES, Role
@@ -91,7 +92,7 @@ def lines(found: MetricsReport) -> Iterable[str]:
     if not total.runs:
         yield "No finished run matches."
         return
-    yield f"{total.runs:,} {'run' if total.runs == 1 else 'runs'}"
+    yield counted(total.runs, "run")
     yield ""
     yield from _table(
         (

@@ -78,6 +78,8 @@ class Tally:
         return f"{spent}: {dollars(self.cost_usd)}{rest}."
 
     def _latencies(self, settings: Settings) -> Iterator[str]:
+        from masis.audit.statistics import percentile  # loads numpy, which most commands do without
+
         limits = {
             "critic": settings.call_deadline_s,
             "reviser": settings.call_deadline_s,
@@ -85,7 +87,7 @@ class Tally:
             "loop": settings.loop_deadline_s,
         }
         told = [
-            f"{name} {percentile(self.times[name]):.1f} of {limit:g}"
+            f"{name} {percentile(self.times[name], 95):.1f} of {limit:g}"
             for name, limit in limits.items()
             if self.times[name]
         ]
@@ -110,12 +112,6 @@ def step_times(run: Run) -> Iterator[tuple[str, float]]:
                 yield name, iteration.step_ms[step] / 1000
     if run.iterations:
         yield "loop", whole
-
-
-def percentile(values: list[float], share: float = 0.95) -> float:
-    """The smallest value that this share of the values does not exceed."""
-    ordered = sorted(values)
-    return ordered[max(0, -int(-len(ordered) * share // 1) - 1)]
 
 
 def _flagged(iteration: Iteration) -> bool:

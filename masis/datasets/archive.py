@@ -19,6 +19,7 @@ from pydantic import ValidationError
 from masis.datasets.readers.explain import path_of
 from masis.datasets.readers.lines import Line, open_lines, read_lines
 from masis.errors import InputError
+from masis.schema.wording import counted
 from masis.store import Store
 from masis.store.core.archive import (
     KINDS,
@@ -67,7 +68,7 @@ _RECORDS: dict[str, type[StoreRecord]] = {
 _NOUNS = ("case", "run", "log entry", "corpus", "abstract", "screening", "screening entry", "acceptance", "purge")
 """What is told of; executions follow from the runs."""
 
-_PLURALS = {"corpus": "corpora"}
+_PLURALS = {"log entry": "log entries", "corpus": "corpora", "screening entry": "screening entries"}
 
 
 class ArchiveRead(Counts):
@@ -76,13 +77,7 @@ class ArchiveRead(Counts):
     def __str__(self) -> str:
         parts = list(zip(self, _NOUNS, strict=False))
         told = [*parts[:3], *(part for part in parts[3:] if part[0])]
-        return ", ".join(f"{count:,} {_plural(noun, count)}" for count, noun in told) + " restored."
-
-
-def _plural(noun: str, count: int) -> str:
-    if count == 1:
-        return noun
-    return _PLURALS.get(noun) or (f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s")
+        return ", ".join(counted(count, noun, _PLURALS.get(noun)) for count, noun in told) + " restored."
 
 
 def is_archive(path: Path) -> bool:

@@ -17,6 +17,7 @@ from typing import Literal
 from masis.observers.observation import ScreeningStart, run_to_completion
 from masis.schema.base import Record
 from masis.schema.screening import Abstract, Outcome, Round, Screening
+from masis.schema.wording import counted
 from masis.screening.grading.grader import Grader
 from masis.screening.grading.offline_grader import offline_grader
 from masis.screening.rounds import round_loop
@@ -115,7 +116,7 @@ def _row(each: Round) -> str:
 
 
 def _concluded(outcome: Outcome, count: int) -> str:
-    return f"{outcome.replace('_', ' ').capitalize()} after {count} round{'' if count == 1 else 's'}"
+    return f"{outcome.replace('_', ' ').capitalize()} after {counted(count, 'round')}"
 
 
 def _wanted(expected: Expected) -> str:

@@ -22,6 +22,7 @@ import tqdm  # type: ignore[import-untyped]
 
 from masis import version
 from masis.audit.concurrency import run_concurrently
+from masis.audit.statistics import interval
 from masis.errors import MissingExtra, ProviderFailed, StepError
 from masis.integrations.dspy import labelled, metric, programs
 from masis.integrations.dspy.agents import CONTEXT, CriticAgent, RevisionAgent
@@ -289,7 +290,5 @@ def _figure(values: Sequence[float], cases: Sequence[Labelled], seed: int) -> pr
         float(np.concatenate([members[at] for at in draws.integers(0, len(members), len(members))]).mean())
         for _ in range(RESAMPLES)
     ]
-    low, high = np.percentile(means, (2.5, 97.5))
-    return programs.Measured(
-        mean=round(fmean(values), 4), low=round(float(low), 4), high=round(float(high), 4), answers=len(values)
-    )
+    low, high = interval(means)
+    return programs.Measured(mean=round(fmean(values), 4), low=round(low, 4), high=round(high, 4), answers=len(values))

@@ -27,6 +27,7 @@ from masis.llm.roles.prompting import Prompt
 from masis.observers import observation
 from masis.schema.calls import CallOutcome, ModelCall, ReplyMode
 from masis.schema.providers import Price
+from masis.schema.wording import counted
 
 R = TypeVar("R", bound=BaseModel)
 S = TypeVar("S", bound=BaseModel)
@@ -308,21 +309,13 @@ class _Asking(Generic[R]):
 
     def _report_retry(self, message: str, trouble: Trouble, wait_s: float) -> None:
         model = self.model
-        fields = {
-            "event": "try_failed",
-            "role": model.role,
-            "model": model.name,
-            "tries": self.tries,
-            "trouble": trouble,
-        }
+        of = {"role": model.role, "model": model.name, "trouble": trouble, "tries": self.tries}
+        fields = {"event": "try_failed", **of}
         log.warning("%s %s: try %d: %s", model.role, model.name, self.tries, trouble, extra={"fields": fields})
         self.control.calls.emit(
             "call_retried",
             f"{model.role}: {message}",
-            role=model.role,
-            model=model.name,
-            trouble=trouble,
-            tries=self.tries,
+            **of,
             wait_s=round(wait_s, 3),
         )
 
@@ -349,8 +342,8 @@ class _Asking(Generic[R]):
         self.control.calls.record(call)
         self.under_way.result = call
         log.info(
-            "%s %s, %s: %s after %d %s, %.0f ms, %d + %d tokens",
-            *(call.role, call.model, call.prompt, outcome, call.tries, "try" if call.tries == 1 else "tries", call.ms),
+            "%s %s, %s: %s after %s, %.0f ms, %d + %d tokens",
+            *(call.role, call.model, call.prompt, outcome, counted(call.tries, "try", "tries"), call.ms),
             *self.tokens[::3],
             extra={"fields": {"event": "call_finished", **call.model_dump(mode="json", exclude={"error"})}},
         )

@@ -24,6 +24,7 @@ from masis.schema.screening import (
     Screening,
     StudyType,
 )
+from masis.schema.wording import counted
 from masis.screening.grading import rubric
 from masis.screening.grading.hierarchy import designs_asked_about, place_design
 from masis.screening.grading.recommendation import quality_of, recommend, with_prior_floor
@@ -154,7 +155,7 @@ def apply_review(
         last = enough or (rounds[-1] if rounds else None)
         changed = sum(len(fields) for fields in said.values())
         reasons = (
-            f"With {changed} {'value' if changed == 1 else 'values'} set by a person.",
+            f"With {counted(changed, 'value')} set by a person.",
             *((f"Round {last.number}: {last.ruling.why}",) if last else ()),
         )
     return screening.model_copy(

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from masis.audit import run_metrics
+from masis.audit.statistics import percentile
 from masis.schema.run import Run
 from masis.settings import ROLES
 from masis.store.audits.metric_records import (
@@ -226,7 +227,7 @@ def equal_bounds(values: NDArray[np.float64]) -> list[float]:
     if not len(values) or values[0] == values[-1]:
         return []
     whole = bool(np.all(values == np.floor(values)))
-    least, most, tail = float(values[0]), float(values[-1]), float(values[-(-len(values) * 99 // 100) - 1])
+    least, most, tail = float(values[0]), float(values[-1]), percentile(values, 99)
     if most - least > 2 * (tail - least) > 0:
         most = tail
     step = 1.0 if whole else 10.0 ** (math.floor(math.log10(max(most - least, abs(most) * 1e-9, 1e-12))) - 2)
@@ -248,17 +249,14 @@ def _spread(measure: Measure, values: NDArray[np.float64]) -> Distribution:
     ends = [0, *np.searchsorted(values, bounds, side="right").tolist(), count]
     edges = (None, *bounds, None)
 
-    def ranked(percent: int) -> float | None:
-        return float(values[-(-count * percent // 100) - 1]) if count else None
-
     return Distribution(
         measure=measure,
         count=count,
         mean=float(values.mean()) if count else None,
         least=float(values[0]) if count else None,
         most=float(values[-1]) if count else None,
-        p50=ranked(50),
-        p95=ranked(95),
+        p50=percentile(values, 50) if count else None,
+        p95=percentile(values, 95) if count else None,
         bins=tuple(
             Bin(low=edges[number], high=edges[number + 1], count=ends[number + 1] - ends[number])
             for number in range(len(bounds) + 1)

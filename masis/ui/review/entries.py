@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple, NotRequired, TypedDict
 
 from masis.schema.review import Decision, LogEntry
+from masis.schema.wording import counted
 from masis.services.records import CaseSummary
 from masis.ui.review.answer_view import LabelData, label
 from masis.ui.shell.address import link
@@ -148,7 +149,7 @@ def _more(decision: Decision | None) -> list[str]:
         return []
     more = ["corrected answer"] if decision.corrected_answer is not None else []
     if decision.labels:
-        more.append(f"{len(decision.labels)} {'label' if len(decision.labels) == 1 else 'labels'}")
+        more.append(counted(len(decision.labels), "label"))
     return more
 
 

@@ -6,6 +6,7 @@ from typing import Literal, NamedTuple, TypedDict, get_args
 
 from masis.schema.review import CaseState
 from masis.schema.run import TerminationReason
+from masis.schema.wording import counted
 
 Tone = Literal["bad", "warn", "good", "calm", "busy"]
 """How a label should feel; the style sheets give each tone its colour, in light and in dark."""
@@ -133,6 +134,4 @@ def rule_word(rule: str) -> Word:
     return RULE.get(rule) or Word(rule.removeprefix("critic_").replace("_", " "), "warn", "Raised by the critic")
 
 
-def spoken(count: int, one: str, many: str | None = None) -> str:
-    """``1 case``, ``1,204 cases``."""
-    return f"{count:,} {one if count == 1 else many or one + 's'}"
+spoken = counted

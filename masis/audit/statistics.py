@@ -1,0 +1,18 @@
+"""Percentiles and intervals, computed in one way everywhere."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+
+def percentile(values: ArrayLike, percent: int) -> float:
+    """Return the smallest value that so many percent of the values don't exceed: one that occurred (nearest rank)."""
+    ordered = np.sort(np.asarray(values, dtype=float))
+    return float(ordered[max(0, -(-len(ordered) * percent // 100) - 1)])
+
+
+def interval(estimates: ArrayLike) -> tuple[float, float]:
+    """Return the 95% interval of estimates from resamples: their 2.5th and 97.5th percentile, interpolated."""
+    low, high = np.percentile(np.asarray(estimates, dtype=float), (2.5, 97.5))
+    return float(low), float(high)
