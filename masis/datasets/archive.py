@@ -21,24 +21,23 @@ from masis.datasets.readers.lines import Line, open_lines, read_lines
 from masis.errors import InputError
 from masis.schema.wording import counted
 from masis.store import Store
-from masis.store.core.archive import (
+from masis.store.core.archive.records import (
     KINDS,
-    CaseRecord,
-    Counts,
-    EntryRecord,
-    Putting,
-    RedactedCaseRecord,
-    RunRecord,
-    StoreRecord,
-)
-from masis.store.core.archive.retention import ExecutionRecord, PurgeRecord
-from masis.store.core.archive.screenings import (
     AbstractRecord,
     AcceptanceRecord,
+    CaseRecord,
     CorpusRecord,
+    Counts,
+    EntryRecord,
+    ExecutionRecord,
+    PurgeRecord,
+    RedactedCaseRecord,
+    RunRecord,
     ScreeningEntryRecord,
     ScreeningRecord,
+    StoreRecord,
 )
+from masis.store.core.archive.restore import Restoring
 
 NAME = "masis-archive"
 VERSION = 2
@@ -110,14 +109,14 @@ def read_archive(path: Path, store: Store) -> ArchiveRead:
     store holds something already.
     """
     try:
-        with open_lines(path) as stream, store.putting() as target:
+        with open_lines(path) as stream, store.restoring() as target:
             _read(stream, target)
     except InputError as error:
         raise error.at(file=str(path)) from error
     return ArchiveRead(*target.counts)
 
 
-def _read(stream: BinaryIO, target: Putting) -> None:
+def _read(stream: BinaryIO, target: Restoring) -> None:
     number, ended = 0, False
     for line in read_lines(stream, max_bytes=MAX_LINE_BYTES):
         number = line.number
@@ -175,7 +174,7 @@ def _check_end(content: dict[str, Any], counts: Counts) -> None:
         raise InputError(f"counts {said}, but before it stand {counts}: lines are missing or added", cure=_ANEW)
 
 
-def _put(target: Putting, content: dict[str, Any]) -> None:
+def _put(target: Restoring, content: dict[str, Any]) -> None:
     kind = content.get("record")
     if kind not in _RECORDS:
         raise InputError(f"is a record of unknown kind {kind!r}", cure=_ANEW, field="record")

@@ -36,8 +36,9 @@ from masis.store.audits.metric_records import (
 )
 from masis.store.audits.metrics import Measures
 from masis.store.audits.runs import Runs
-from masis.store.core import archive
-from masis.store.core.archive import Putting, StoreRecord
+from masis.store.core.archive import export, restore
+from masis.store.core.archive.records import StoreRecord
+from masis.store.core.archive.restore import Restoring
 from masis.store.core.connections import Database, Unguarded, explained_errors, open_database
 from masis.store.core.health import Tried, check, try_writing
 from masis.store.core.migrations import Listener, Upgrade
@@ -120,15 +121,15 @@ class Store:
 
     def read_out(self) -> Iterator[StoreRecord]:
         """Everything the store holds, as records, of one moment."""
-        return archive.read_out(self.database)
+        return export.read_out(self.database)
 
     @contextlib.contextmanager
-    def putting(self) -> Iterator[Putting]:
+    def restoring(self) -> Iterator[Restoring]:
         """Put records into this store, which must be empty: all of them or, if it fails, none. Raises StoreError."""
         with self.database.transaction() as connection:
-            archive.assert_empty(connection, self.database)
-            yield (putting := Putting(connection))
-            putting.finish()
+            restore.assert_empty(connection, self.database)
+            yield (restoring := Restoring(connection))
+            restoring.finish()
 
     def check(self) -> StoreCheck:
         """Whether file, schema, guards and log are in order. Raises StoreError where the file can't even be read."""

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from pydantic_core import PydanticSerializationError
 
@@ -27,16 +26,6 @@ class _Prepared(NamedTuple):
     case: Case
     payload: str
     digest: str
-
-
-def canonical_json(value: Any) -> str:
-    """JSON with sorted keys and no blanks: the same content gives the same text. Raises ValueError for NaN."""
-    return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
-
-
-def sha256(text: str) -> str:
-    """SHA-256 of a text, in hexadecimal digits."""
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _prepared(case: Case) -> _Prepared:

@@ -12,7 +12,7 @@ from masis.errors import Removed, StoreError, UnknownRecord
 from masis.schema.audit import Score
 from masis.schema.run import Iteration, Run, StepsDone
 from masis.store.audits import metrics
-from masis.store.audits.cases import canonical_json, sha256
+from masis.store.core.chained_log import canonical_json, sha256
 from masis.store.core.process_owner import Owner
 from masis.store.records import RunSummary
 from masis.store.reviews.states import refresh

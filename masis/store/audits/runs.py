@@ -16,7 +16,7 @@ from masis.errors import StoreError, UnknownRecord
 from masis.schema.audit import Draft
 from masis.schema.run import Event, Iteration, Run, StepsDone
 from masis.store.audits import executions
-from masis.store.audits.cases import canonical_json, case_seq, sha256
+from masis.store.audits.cases import case_seq
 from masis.store.audits.run_rows import (
     assert_kept,
     case_id_of,
@@ -32,6 +32,7 @@ from masis.store.audits.run_rows import (
     write_result,
 )
 from masis.store.core import process_owner
+from masis.store.core.chained_log import canonical_json, sha256
 from masis.store.core.connections import Database
 from masis.store.core.process_owner import Owner
 from masis.store.records import RunProgress, RunState, RunSummary

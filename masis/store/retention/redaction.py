@@ -22,8 +22,7 @@ from masis.store.audits.cases import index_words, unindex_words
 from masis.store.core.connections import Database
 from masis.store.retention.removal import begin_purge, empty_runs
 from masis.store.retention.shrinking import settle
-from masis.store.reviews import decisions
-from masis.store.reviews.decisions import Decisions
+from masis.store.reviews.decisions import LOG, Decisions
 from masis.store.reviews.states import refresh
 from masis.store.screening.log import ScreeningLog
 
@@ -80,7 +79,7 @@ class Redactions:
                 purge = begin_purge(connection, _rule(at), by, "redaction", at)
                 empty_runs(connection, purge, runs)
             drafts = connection.execute("DELETE FROM drafts WHERE subject = ?", [f"case:{case_id}"]).rowcount
-            entry = decisions.append_entry(
+            entry = LOG.append(
                 connection,
                 Decision(
                     kind="redaction",
@@ -91,7 +90,7 @@ class Redactions:
                     extra={"redacts_case": case_id, "digest": row["digest"], "entries": redacted, "runs": len(runs)},
                 ),
                 at,
-                decisions.Links(row["seq"], None, None, None),
+                {"case_seq": row["seq"]},
             )
             unindex_words(connection, row["seq"], case)
             replace_content(connection, row["seq"], _remainder(case), entry.seq)
@@ -164,13 +163,13 @@ def _unredacted(connection: sqlite3.Connection, case_id: str) -> sqlite3.Row:
 
 def _redact_entries(connection: sqlite3.Connection, case_seq: int, *, by: str, reason: str, at: str) -> int:
     """Redact what people wrote about the case; the policy's acceptances and redactions say nothing of its content."""
-    rows = connection.execute(
-        f"{decisions.ENTRIES} WHERE log.case_seq = ? AND log.kind IN ('decision', 'undo') "
-        "AND written.payload IS NOT NULL ORDER BY log.seq",
+    rows = LOG.rows(
+        connection,
+        "log.case_seq = ? AND log.kind IN ('decision', 'undo') AND written.payload IS NOT NULL",
         [case_seq],
-    ).fetchall()
+    )
     for row in rows:
-        decisions.redact_entry(connection, row, by=by, reason=reason, at=at)
+        LOG.redact(connection, row, by=by, reason=reason, at=at)
     return len(rows)
 
 

@@ -1,18 +1,16 @@
-"""The decision log: entries are appended, each bound to the one before (``chain.py``); none is changed or deleted."""
+"""The decision log: entries are appended, each bound to the one before (``chained_log.py``), and never changed."""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
-
-from pydantic import ValidationError
+from collections.abc import Iterator
+from typing import Any
 
 from masis.errors import StaleVersion, StoreError, UnknownRecord
 from masis.schema.review import Decision, LogCheck, LogEntry
-from masis.store.audits.cases import case_seq, sha256
+from masis.store.audits.cases import case_seq
 from masis.store.audits.run_rows import assert_kept
-from masis.store.core import chain
+from masis.store.core.chained_log import ChainedLog
 from masis.store.core.connections import Database
 from masis.store.records import DecisionFilter, DecisionPage, LogHead
 from masis.store.retention.shrinking import settle
@@ -32,9 +30,9 @@ class Decisions:
         looked at: StaleVersion if it has changed since. Raises UnknownRecord (no such case, run or entry) and
         StoreError (the run is of another case, the entry to undo does not stand), Removed (nothing of the run is left).
         """
-        payload_of(decision)  # says what is wrong before anything is looked up
+        LOG.payload_of(decision)  # says what is wrong before anything is looked up
         with self._database.transaction() as connection:
-            if decision.token is not None and (first := _by_token(connection, decision)):
+            if first := LOG.with_token(connection, decision, ("case_id", "kind")):
                 return first
             case = case_seq(connection, decision.case_id)
             if seen_version is not None:
@@ -43,7 +41,14 @@ class Decisions:
             undoes = _undone_seq(connection, decision, case)
             if decision.kind == "redaction":
                 raise StoreError("a redaction is made by redact(), which removes the payload too.")
-            return append_entry(connection, decision, at or self._database.now(), Links(case, run, undoes, None))
+            entry = LOG.append(
+                connection,
+                decision,
+                at or self._database.now(),
+                {"case_seq": case, "run_seq": run, "undoes": undoes},
+            )
+            refresh(connection, case)
+            return entry
 
     def redact(self, entry_id: str, *, by: str, reason: str, at: str | None = None) -> LogEntry:
         """Remove what was written in an entry: verdict and place in the chain stay. This is an entry too; returns it.
@@ -52,10 +57,9 @@ class Decisions:
         Raises UnknownRecord, and StoreError where it is redacted already or is a redaction itself.
         """
         with self._database.transaction() as connection:
-            row = _entry_row(connection, entry_id)
-            if row["payload"] is None or row["kind"] == "redaction":
-                raise StoreError(f"entry {entry_id} is {'a redaction' if row['payload'] else 'redacted'} already.")
-            entry = redact_entry(connection, row, by=by, reason=reason, at=at or self._database.now())
+            row = LOG.row(connection, entry_id)
+            entry = LOG.redact(connection, row, by=by, reason=reason, at=at or self._database.now())
+            refresh(connection, row["case_seq"])
         # until then the write-ahead log still holds pages with the old text
         self._database.once_committed(lambda: settle(self._database))
         return entry
@@ -63,38 +67,30 @@ class Decisions:
     def get(self, entry_id: str) -> LogEntry:
         """One entry. Raises UnknownRecord."""
         with self._database.reading() as connection:
-            return _entry(_entry_row(connection, entry_id))
+            return LOG.read(LOG.row(connection, entry_id))
 
     def current(self, case_id: str) -> LogEntry | None:
         """The entry that decides a case now; None while nothing does. Raises UnknownRecord."""
         with self._database.reading() as connection:
-            row = connection.execute(
-                f"{ENTRIES} WHERE log.seq = (SELECT decision_seq FROM cases WHERE seq = ?)",  # noqa: S608
+            rows = LOG.rows(
+                connection,
+                "log.seq = (SELECT decision_seq FROM cases WHERE seq = ?)",
                 [case_seq(connection, case_id)],
-            ).fetchone()
-        return _entry(row) if row else None
+            )
+        return LOG.read(rows[0]) if rows else None
 
     def entries(self, wanted: DecisionFilter | None = None) -> DecisionPage:
         """One page of the log."""
         wanted = wanted or DecisionFilter()
         where, values = _where(wanted)
-        direction = "DESC" if wanted.newest_first else "ASC"
         matching = f"FROM decision_log AS log {_joins(wanted)} WHERE {where}"
         with self._database.reading() as connection:
-            total = connection.execute(f"SELECT count(*) {matching}", values).fetchone()[0]
-            rows = connection.execute(
-                f"""{ENTRIES} WHERE log.seq IN (SELECT log.seq {matching} ORDER BY log.seq {direction} LIMIT ? OFFSET ?)
-                    ORDER BY log.seq {direction}""",
-                [*values, wanted.size, (wanted.page - 1) * wanted.size],
-            )
-            return DecisionPage(rows=tuple(_entry(row) for row in rows), total=total)
+            rows, total = LOG.page(connection, matching, values, wanted)
+        return DecisionPage(rows=rows, total=total)
 
     def iterate(self) -> Iterator[LogEntry]:
         """The whole log from its beginning, a hundred entries in memory at a time."""
-        seq = 0
-        while rows := self._database.execute(f"{ENTRIES} WHERE log.seq > ? ORDER BY log.seq LIMIT 100", [seq]):
-            yield from map(_entry, rows)
-            seq = rows[-1]["seq"]
+        return LOG.iterate(self._database)
 
     def reviewers(self) -> dict[str, int]:
         """Everyone who has an entry in the log, with how many; the acceptance policy is one of them."""
@@ -106,24 +102,15 @@ class Decisions:
     def head(self) -> LogHead:
         """Length and last digest."""
         with self._database.reading() as connection:
-            return chain.head_of(connection, CHAINED.log)
+            return LOG.head(connection)
 
     def verify(self) -> LogCheck:
         """Walk the chain and name every entry that doesn't fit, and why; and every guard of the log that is gone."""
         with self._database.reading() as connection:
-            return chain.verify(connection, CHAINED)
+            return LOG.verify(connection)
 
 
-class Links(NamedTuple):
-    """The rows that an entry refers to, by number."""
-
-    case: int
-    run: int | None
-    undoes: int | None
-    redacts: int | None
-
-
-ENTRIES = """
+_SELECT = """
     SELECT log.*, written.payload, written.reviewer, cases.id AS case_id, runs.id AS run_id, undone.id AS undoes_id
     FROM decision_log AS log
     LEFT JOIN decision_payloads AS written ON written.entry_seq = log.seq
@@ -133,84 +120,25 @@ ENTRIES = """
 """
 
 
-def append_entry(connection: sqlite3.Connection, decision: Decision, at: str, links: Links) -> LogEntry:
-    """Write an entry at the end of the chain; the case's state follows. Inside a durable transaction."""
-    payload = payload_of(decision)
-    place = chain.place_after(chain.head_of(connection, CHAINED.log), at, sha256(payload))
-    insert_entry(connection, place._asdict(), decision.model_dump(), links)
-    insert_payload(connection, place.seq, decision.reviewer, payload)
-    refresh(connection, links.case)
-    return LogEntry(decision=decision, **place._asdict())
+def _facts(entry: sqlite3.Row | Decision) -> dict[str, Any]:
+    names = ("case_id", "run_id", "kind", "source", "verdict", "token", "undoes")
+    if isinstance(entry, Decision):
+        return {name: getattr(entry, name) for name in names}
+    return {name: entry["undoes_id" if name == "undoes" else name] for name in names}
 
 
-def redact_entry(connection: sqlite3.Connection, row: sqlite3.Row, *, by: str, reason: str, at: str) -> LogEntry:
-    """Append the redaction of an entry (a row of ``ENTRIES``) and remove what was written in it."""
-    decision = Decision(
-        kind="redaction",
-        reviewer=by,
-        case_id=row["case_id"],
-        run_id=row["run_id"],
-        reason=reason,
-        extra={"redacts": row["id"], "kept": kept_facts(row)},
-    )
-    entry = append_entry(connection, decision, at, Links(row["case_seq"], row["run_seq"], None, row["seq"]))
-    connection.execute("DELETE FROM decision_payloads WHERE entry_seq = ?", [row["seq"]])
-    refresh(connection, row["case_seq"])
-    return entry
-
-
-def payload_of(decision: Decision) -> str:
-    """The text that is kept and digested. Raises InputError where the decision holds what can't be kept as text."""
-    return chain.payload_of(decision, decision.reviewer, decision.token)
-
-
-def insert_entry(
-    connection: sqlite3.Connection, place: Mapping[str, Any], facts: Mapping[str, Any], links: Links
-) -> None:
-    """Write the chain's part of an entry: its place in the chain, and what the log itself keeps of the decision."""
-    connection.execute(
-        """
-        INSERT INTO decision_log (seq, id, at, payload_digest, previous, digest, kind, source, verdict, token,
-            case_seq, run_seq, undoes, redacts) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-        """,
-        [
-            *(place[name] for name in chain.PLACE),
-            *(facts[name] for name in ("kind", "source", "verdict", "token")),
-            *links,
-        ],
-    )
-
-
-def insert_payload(connection: sqlite3.Connection, seq: int, reviewer: str, payload: str) -> None:
-    """Write what was decided."""
-    connection.execute("INSERT INTO decision_payloads VALUES (?, ?, ?)", [seq, reviewer, payload])
-
-
-def _entry(row: sqlite3.Row) -> LogEntry:
-    try:
-        decision = None if row["payload"] is None else Decision.model_validate_json(row["payload"])
-    except ValidationError as error:
-        raise StoreError(
-            f"entry {row['seq']} ({row['id']}) of the decision log can't be read: it was altered. "
-            "`masis verify-log` names what else was."
-        ) from error
-    return LogEntry(decision=decision, **{name: row[name] for name in chain.PLACE})
-
-
-def _entry_row(connection: sqlite3.Connection, entry_id: str) -> sqlite3.Row:
-    row: sqlite3.Row | None = connection.execute(f"{ENTRIES} WHERE log.id = ?", [entry_id]).fetchone()
-    if row is None:
-        raise UnknownRecord(f"there is no entry {entry_id!r} in the decision log.")
-    return row
-
-
-def _by_token(connection: sqlite3.Connection, decision: Decision) -> LogEntry | None:
-    row = connection.execute(f"{ENTRIES} WHERE log.token = ?", [decision.token]).fetchone()
-    if row is None:
-        return None
-    if (row["case_id"], row["kind"]) != (decision.case_id, decision.kind):
-        raise StoreError(f"the token of this submit belongs to entry {row['id']}, which is about something else.")
-    return _entry(row)
+LOG = ChainedLog(
+    table="decision_log",
+    payloads="decision_payloads",
+    select=_SELECT,
+    noun="entry",
+    decision=Decision,
+    entry=LogEntry,
+    columns=("kind", "source", "verdict", "token"),
+    links=("case_seq", "run_seq"),
+    about=("case_id", "run_id"),
+    facts=_facts,
+)
 
 
 def _check_version(connection: sqlite3.Connection, case_id: str, seen: int) -> None:
@@ -248,7 +176,7 @@ def _undone_seq(connection: sqlite3.Connection, decision: Decision, case: int) -
         if decision.undoes is not None:
             raise StoreError("only an undo takes an entry back.")
         return None
-    undone = _entry_row(connection, decision.undoes or "")
+    undone = LOG.row(connection, decision.undoes or "")
     current = connection.execute("SELECT decision_seq FROM cases WHERE seq = ?", [case]).fetchone()[0]
     if undone["seq"] != current:
         raise StoreError(
@@ -289,16 +217,3 @@ def _joins(wanted: DecisionFilter) -> str:
         (bool(wanted.reviewers), "LEFT JOIN decision_payloads AS written ON written.entry_seq = log.seq"),
     )
     return " ".join(join for needed, join in joins if needed)
-
-
-def kept_facts(entry: sqlite3.Row | Decision) -> dict[str, Any]:
-    """What of an entry stands in the log's own columns: checked against its payload, or what a redaction kept."""
-    if isinstance(entry, Decision):
-        return {name: getattr(entry, name) for name in FACTS}
-    return {name: entry["undoes_id" if name == "undoes" else name] for name in FACTS}
-
-
-FACTS = ("case_id", "run_id", "kind", "source", "verdict", "token", "undoes")
-CHAINED = chain.Chained(
-    "decision_log", "decision_payloads", ENTRIES, "log", "entry", Decision.model_validate_json, kept_facts
-)

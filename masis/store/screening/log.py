@@ -1,4 +1,4 @@
-"""The screening log: what people say about grades, appended and bound as the decision log is (``chain.py``).
+"""The screening log: what people say about grades, appended and bound as the decision log is (``chained_log.py``).
 
 The two chains are apart, since a screening is no case.
 """
@@ -6,28 +6,52 @@ The two chains are apart, since a screening is no case.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from typing import Any
-
-from pydantic import ValidationError
 
 from masis.errors import StaleVersion, StoreError, UnknownRecord
 from masis.schema.review import LogCheck
 from masis.schema.screening import Override, ScreeningDecision, ScreeningEntry
-from masis.store.audits.cases import sha256
-from masis.store.core import chain
+from masis.store.core.chained_log import ChainedLog
 from masis.store.core.connections import Database
 from masis.store.records import LogHead
 from masis.store.retention.shrinking import settle
 from masis.store.screening.records import ScreeningLogFilter, ScreeningLogPage
 from masis.store.screening.rows import row_of
 
-ENTRIES = """
-    SELECT log.*, written.payload, written.reviewer, screenings.id AS screening_id
-    FROM screening_log AS log
+_JOINS = """
     LEFT JOIN screening_log_payloads AS written ON written.entry_seq = log.seq
     LEFT JOIN screenings ON screenings.seq = log.screening_seq
 """
+_SELECT = f"""
+    SELECT log.*, written.payload, written.reviewer, screenings.id AS screening_id FROM screening_log AS log {_JOINS}
+"""  # noqa: S608 (names of ours)
+
+
+def _facts(entry: sqlite3.Row | ScreeningDecision) -> dict[str, Any]:
+    if isinstance(entry, sqlite3.Row):
+        return {name: entry[name] for name in ("screening_id", "kind", "abstract_id", "field", "token")}
+    return {
+        "screening_id": entry.screening_id,
+        "kind": entry.kind,
+        "abstract_id": entry.override.abstract_id if entry.override else None,
+        "field": entry.override.field if entry.override else None,
+        "token": entry.token,
+    }
+
+
+LOG = ChainedLog(
+    table="screening_log",
+    payloads="screening_log_payloads",
+    select=_SELECT,
+    noun="screening entry",
+    decision=ScreeningDecision,
+    entry=ScreeningEntry,
+    columns=("kind", "abstract_id", "field", "token"),
+    links=("screening_seq",),
+    about=("screening_id",),
+    facts=_facts,
+)
 
 
 class ScreeningLog:
@@ -44,7 +68,7 @@ class ScreeningLog:
         StoreError (the screening is not finished).
         """
         with self._database.transaction() as connection:
-            if decision.token is not None and (first := _by_token(connection, decision)):
+            if first := LOG.with_token(connection, decision, ("screening_id", "kind", "abstract_id", "field")):
                 return first
             at = self._database.now()
             if decision.override is not None:
@@ -60,32 +84,19 @@ class ScreeningLog:
         already or is a redaction itself.
         """
         with self._database.transaction() as connection:
-            row = _row(connection, entry)
-            if row["payload"] is None or row["kind"] == "redaction":
-                raise StoreError(f"entry {entry} is {'a redaction' if row['payload'] else 'redacted'} already.")
-            decision = ScreeningDecision(
-                kind="redaction",
-                reviewer=by,
-                screening_id=row["screening_id"],
-                reason=reason,
-                extra={"redacts": entry, "kept": facts(row)},
-            )
-            appended = append_entry(
-                connection, decision, self._database.now(), row["screening_seq"], redacts=row["seq"]
-            )
-            connection.execute("DELETE FROM screening_log_payloads WHERE entry_seq = ?", [row["seq"]])
+            row = LOG.row(connection, entry)
+            redaction = LOG.redact(connection, row, by=by, reason=reason, at=self._database.now())
+            _changed(connection, row["screening_seq"])
         # until then the write-ahead log still holds pages with the old text
         self._database.once_committed(lambda: settle(self._database))
-        return appended
+        return redaction
 
     def overrides(self, screening_id: str) -> tuple[Override, ...]:
         """What people said about the grades of a screening, oldest first, with the id of each entry."""
         with self._database.reading() as connection:
             seq = row_of(connection, screening_id)["seq"]
-            rows = connection.execute(
-                f"{ENTRIES} WHERE log.screening_seq = ? AND log.kind = 'override' ORDER BY log.seq", [seq]
-            )
-            entries = [_entry(row) for row in rows]
+            rows = LOG.rows(connection, "log.screening_seq = ? AND log.kind = 'override'", [seq])
+        entries = map(LOG.read, rows)
         return tuple(
             each.decision.override.model_copy(update={"id": each.id})
             for each in entries
@@ -96,49 +107,38 @@ class ScreeningLog:
         """One page of the log."""
         wanted = wanted or ScreeningLogFilter()
         where, values = _where(wanted)
-        direction = "DESC" if wanted.newest_first else "ASC"
+        matching = f"FROM screening_log AS log {_JOINS} WHERE {where}"
         with self._database.reading() as connection:
-            total = connection.execute(f"SELECT count(*) FROM ({ENTRIES} WHERE {where})", values).fetchone()[0]  # noqa: S608
-            rows = connection.execute(
-                f"{ENTRIES} WHERE {where} ORDER BY log.seq {direction} LIMIT ? OFFSET ?",
-                [*values, wanted.size, (wanted.page - 1) * wanted.size],
-            )
-            return ScreeningLogPage(rows=tuple(map(_entry, rows)), total=total)
+            rows, total = LOG.page(connection, matching, values, wanted)
+        return ScreeningLogPage(rows=rows, total=total)
 
     def iterate(self) -> Iterator[ScreeningEntry]:
         """The whole log from its beginning, a hundred entries in memory at a time."""
-        seq = 0
-        while rows := self._database.execute(f"{ENTRIES} WHERE log.seq > ? ORDER BY log.seq LIMIT 100", [seq]):
-            yield from map(_entry, rows)
-            seq = rows[-1]["seq"]
+        return LOG.iterate(self._database)
 
     def head(self) -> LogHead:
         """Length and last digest."""
         with self._database.reading() as connection:
-            return chain.head_of(connection, CHAINED.log)
+            return LOG.head(connection)
 
     def verify(self) -> LogCheck:
         """Walk the chain and name every entry that doesn't fit, and why; and every guard of the log that is gone."""
         with self._database.reading() as connection:
-            return chain.verify(connection, CHAINED)
+            return LOG.verify(connection)
 
 
 def append_entry(
-    connection: sqlite3.Connection,
-    decision: ScreeningDecision,
-    at: str,
-    screening: int | None,
-    *,
-    redacts: int | None = None,
+    connection: sqlite3.Connection, decision: ScreeningDecision, at: str, screening: int | None
 ) -> ScreeningEntry:
-    """Write an entry at the end of the chain; the screening's version follows. Inside a transaction."""
-    payload = chain.payload_of(decision, decision.reviewer, decision.token)
-    place = chain.place_after(chain.head_of(connection, CHAINED.log), at, sha256(payload))
-    insert_entry(connection, place, facts(decision), screening, redacts)
-    connection.execute("INSERT INTO screening_log_payloads VALUES (?, ?, ?)", [place.seq, decision.reviewer, payload])
+    """Append an entry; the screening's version follows. Inside a durable transaction."""
+    entry = LOG.append(connection, decision, at, {"screening_seq": screening})
+    _changed(connection, screening)
+    return entry
+
+
+def _changed(connection: sqlite3.Connection, screening: int | None) -> None:
     if screening is not None:
         connection.execute("UPDATE screenings SET version = version + 1 WHERE seq = ?", [screening])
-    return ScreeningEntry(decision=decision, **place._asdict())
 
 
 def _open(connection: sqlite3.Connection, decision: ScreeningDecision, seen_version: int | None) -> int:
@@ -160,34 +160,6 @@ def _open(connection: sqlite3.Connection, decision: ScreeningDecision, seen_vers
     return int(row["seq"])
 
 
-def _by_token(connection: sqlite3.Connection, decision: ScreeningDecision) -> ScreeningEntry | None:
-    row = connection.execute(f"{ENTRIES} WHERE log.token = ?", [decision.token]).fetchone()
-    if row is None:
-        return None
-    said = facts(decision)
-    if any(row[name] != said[name] for name in ("screening_id", "kind", "abstract_id", "field")):
-        raise StoreError(f"the token of this submit belongs to entry {row['id']}, which is about something else.")
-    return _entry(row)
-
-
-def _row(connection: sqlite3.Connection, entry: str) -> sqlite3.Row:
-    row: sqlite3.Row | None = connection.execute(f"{ENTRIES} WHERE log.id = ?", [entry]).fetchone()
-    if row is None:
-        raise UnknownRecord(f"there is no entry {entry!r} in the screening log.")
-    return row
-
-
-def _entry(row: sqlite3.Row) -> ScreeningEntry:
-    try:
-        decision = None if row["payload"] is None else ScreeningDecision.model_validate_json(row["payload"])
-    except ValidationError as error:
-        raise StoreError(
-            f"entry {row['seq']} ({row['id']}) of the screening log can't be read: it was altered. "
-            "`masis verify-log` names what else was."
-        ) from error
-    return ScreeningEntry(decision=decision, **{name: row[name] for name in chain.PLACE})
-
-
 def _where(wanted: ScreeningLogFilter) -> tuple[str, list[Any]]:
     parts, values = ["1"], list[Any]()
     for sql, bound in (("screenings.id = ?", wanted.screening_id), ("log.abstract_id = ?", wanted.abstract_id)):
@@ -199,42 +171,3 @@ def _where(wanted: ScreeningLogFilter) -> tuple[str, list[Any]]:
             parts.append(f"{column} IN ({', '.join('?' * len(allowed))})")
             values += allowed
     return " AND ".join(parts), values
-
-
-def facts(entry: sqlite3.Row | ScreeningDecision) -> dict[str, Any]:
-    """What of an entry stands in the log's own columns: checked against its payload, or what a redaction kept."""
-    if isinstance(entry, sqlite3.Row):
-        return {name: entry[name] for name in ("screening_id", "kind", "abstract_id", "field", "token")}
-    return {
-        "screening_id": entry.screening_id,
-        "kind": entry.kind,
-        "abstract_id": entry.override.abstract_id if entry.override else None,
-        "field": entry.override.field if entry.override else None,
-        "token": entry.token,
-    }
-
-
-def insert_entry(
-    connection: sqlite3.Connection,
-    place: Sequence[Any],
-    said: Mapping[str, Any],
-    screening: int | None,
-    redacts: int | None,
-) -> None:
-    """Write the chain's part of an entry: its place in the chain, and what the log itself keeps of it."""
-    connection.execute(
-        """INSERT INTO screening_log (seq, id, at, payload_digest, previous, digest, kind, abstract_id, field, token,
-               screening_seq, redacts) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
-        [*place, *(said[name] for name in ("kind", "abstract_id", "field", "token")), screening, redacts],
-    )
-
-
-CHAINED = chain.Chained(
-    "screening_log",
-    "screening_log_payloads",
-    ENTRIES,
-    "screening log",
-    "screening entry",
-    ScreeningDecision.model_validate_json,
-    facts,
-)

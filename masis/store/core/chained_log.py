@@ -1,0 +1,298 @@
+"""An append-only log bound by a hash chain: the decision log and the screening log are two of them.
+
+``digest`` = SHA-256 over sequence number, time, digest of the payload and digest of the entry before, a line each; the
+first entry follows 64 zeros. An entry's id is the beginning of its digest. What an entry says is its payload, kept in a
+table of its own, so that one can be redacted, which is an entry itself, and the chain stays intact.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+
+from pydantic import ValidationError
+
+from masis.errors import InputError, StoreError, UnknownRecord
+from masis.schema.review import Decision, LogCheck, LogEntry
+from masis.schema.screening import ScreeningDecision, ScreeningEntry
+from masis.store.core import guards
+from masis.store.core.connections import Database
+from masis.store.records import LogHead
+
+NOTHING_BEFORE = "0" * 64
+"""What the first entry follows."""
+
+_ID_LENGTH = 24
+_AT_ONCE = 100
+
+D = TypeVar("D", Decision, ScreeningDecision)
+E = TypeVar("E", LogEntry, ScreeningEntry)
+
+
+class LogFilter(Protocol):
+    """Which page of a log, and from which end."""
+
+    @property
+    def newest_first(self) -> bool: ...
+    @property
+    def page(self) -> int: ...
+    @property
+    def size(self) -> int: ...
+
+
+class Place(NamedTuple):
+    """Where an entry stands in its chain; the fields are columns of the log."""
+
+    seq: int
+    id: str
+    at: str
+    payload_digest: str
+    previous: str
+    digest: str
+
+
+PLACE = Place._fields
+"""The fields of an entry that make the chain."""
+
+
+def canonical_json(value: Any) -> str:
+    """Return JSON with sorted keys and no blanks: the same content gives the same text. Raises ValueError for NaN."""
+    return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def sha256(text: str) -> str:
+    """Return the SHA-256 of a text, in hexadecimal digits."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def place_after(head: LogHead, at: str, payload_digest: str) -> Place:
+    """Return where an entry stands that is appended at this time."""
+    seq = head.length + 1
+    digest = _entry_digest(seq, at, payload_digest, head.digest)
+    return Place(seq, digest[:_ID_LENGTH], at, payload_digest, head.digest, digest)
+
+
+def _entry_digest(seq: int, at: str, payload_digest: str, previous: str) -> str:
+    """Return the link of the chain."""
+    return sha256(f"{seq}\n{at}\n{payload_digest}\n{previous}")
+
+
+@dataclass(frozen=True)
+class ChainedLog(Generic[D, E]):
+    """One log: its tables, what an entry of it is, and everything that both logs do with their entries.
+
+    Everything but ``verify`` runs inside a transaction of the caller, which must be durable where it appends.
+    """
+
+    table: str
+    payloads: str
+    select: str
+    """Selects every entry as ``log``, with ``payload`` (NULL where redacted), ``reviewer`` and the ids it names."""
+
+    noun: str
+    decision: type[D]
+    entry: type[E]
+    columns: tuple[str, ...]
+    """Facts that are columns of the table."""
+
+    links: tuple[str, ...]
+    """Columns of the table that refer to other rows, besides ``redacts``."""
+
+    about: tuple[str, ...]
+    """Fields of a decision that name what it is about: a redaction is about the same."""
+
+    facts: Callable[[sqlite3.Row | D], dict[str, Any]]
+    """Returns what the log's own columns say of an entry, or what they must say of a decision, by the same names."""
+
+    @property
+    def name(self) -> str:
+        """The log in words."""
+        return self.table.replace("_", " ")
+
+    def head(self, connection: sqlite3.Connection) -> LogHead:
+        """Return length and last digest."""
+        row = connection.execute(
+            f"SELECT seq, digest FROM {self.table} ORDER BY seq DESC LIMIT 1"  # noqa: S608 (names of ours, here and below)
+        ).fetchone()
+        return LogHead(*(row or (0, NOTHING_BEFORE)))
+
+    def rows(self, connection: sqlite3.Connection, where: str, values: list[Any]) -> list[sqlite3.Row]:
+        """Return the rows of entries that a condition of ours names, in order."""
+        return connection.execute(f"{self.select} WHERE {where} ORDER BY log.seq", values).fetchall()
+
+    def row(self, connection: sqlite3.Connection, entry_id: str) -> sqlite3.Row:
+        """Return the row of an entry. Raises UnknownRecord."""
+        found = self.rows(connection, "log.id = ?", [entry_id])
+        if not found:
+            raise UnknownRecord(f"there is no entry {entry_id!r} in the {self.name}.")
+        return found[0]
+
+    def read(self, row: sqlite3.Row) -> E:
+        """Return an entry from its row. Raises StoreError where it can't be read."""
+        try:
+            decision = None if row["payload"] is None else self.decision.model_validate_json(row["payload"])
+        except ValidationError as error:
+            raise StoreError(
+                f"entry {row['seq']} ({row['id']}) of the {self.name} can't be read: it was altered. "
+                "`masis verify-log` names what else was."
+            ) from error
+        return self.entry(decision=decision, **{name: row[name] for name in PLACE})
+
+    def iterate(self, database: Database) -> Iterator[E]:
+        """Yield the whole log from its beginning, a hundred entries in memory at a time."""
+        seq = 0
+        while rows := database.execute(f"{self.select} WHERE log.seq > ? ORDER BY log.seq LIMIT {_AT_ONCE}", [seq]):
+            yield from map(self.read, rows)
+            seq = rows[-1]["seq"]
+
+    def page(
+        self, connection: sqlite3.Connection, matching: str, values: list[Any], wanted: LogFilter
+    ) -> tuple[tuple[E, ...], int]:
+        """Return one page of the entries that match, and how many do; ``matching`` begins with FROM, in SQL of ours."""
+        total = connection.execute(f"SELECT count(*) {matching}", values).fetchone()[0]
+        # the numbers of the page come from an index, and only its rows are joined and read
+        first = "DESC" if wanted.newest_first else "ASC"
+        numbers = f"SELECT log.seq {matching} ORDER BY log.seq {first} LIMIT ? OFFSET ?"
+        rows = connection.execute(
+            f"{self.select} WHERE log.seq IN ({numbers}) ORDER BY log.seq {first}",
+            [*values, wanted.size, (wanted.page - 1) * wanted.size],
+        )
+        return tuple(map(self.read, rows)), total
+
+    def with_token(self, connection: sqlite3.Connection, decision: D, same: tuple[str, ...]) -> E | None:
+        """Return the entry that a submit with this token made before; None where there is none.
+
+        Raises StoreError where that entry differs in one of the facts ``same``.
+        """
+        if decision.token is None:
+            return None
+        for row in self.rows(connection, "log.token = ?", [decision.token]):
+            facts = self.facts(decision)
+            if any(row[name] != facts[name] for name in same):
+                raise StoreError(
+                    f"the token of this submit belongs to entry {row['id']}, which is about something else."
+                )
+            return self.read(row)
+        return None
+
+    def payload_of(self, decision: D) -> str:
+        """Return the text that is stored and digested. Raises InputError where the decision can't be stored as text."""
+        try:
+            payload = canonical_json(decision.model_dump(mode="json"))
+            payload.encode()
+        except (ValueError, TypeError) as error:
+            raise InputError(
+                "the entry holds what can't be kept as text", cure=f"Remove it and submit again ({error})."
+            ) from error
+        if "\x00" in f"{decision.reviewer}{decision.token}":
+            raise InputError("the reviewer's name holds a null byte", cure="Type the name again.", field="reviewer")
+        return payload
+
+    def append(self, connection: sqlite3.Connection, decision: D, at: str, links: Mapping[str, int | None]) -> E:
+        """Write an entry at the end of the chain; ``links`` are the numbers of the rows it refers to."""
+        payload = self.payload_of(decision)
+        place = place_after(self.head(connection), at, sha256(payload))
+        self.insert(connection, place, self.facts(decision), links)
+        self.insert_payload(connection, place.seq, decision.reviewer, payload)
+        return self.entry(decision=decision, **place._asdict())
+
+    def insert(
+        self,
+        connection: sqlite3.Connection,
+        place: Place,
+        facts: Mapping[str, Any],
+        links: Mapping[str, int | None],
+    ) -> None:
+        """Write the chain's part of an entry: its place, and what the log's own columns keep of it."""
+        row = {**place._asdict(), **{name: facts[name] for name in self.columns}, **links}
+        connection.execute(
+            f"INSERT INTO {self.table} ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})",  # noqa: S608
+            list(row.values()),
+        )
+
+    def insert_payload(self, connection: sqlite3.Connection, seq: int, reviewer: str, payload: str) -> None:
+        """Write what was decided."""
+        connection.execute(f"INSERT INTO {self.payloads} VALUES (?, ?, ?)", [seq, reviewer, payload])  # noqa: S608
+
+    def redact(self, connection: sqlite3.Connection, row: sqlite3.Row, *, by: str, reason: str, at: str) -> E:
+        """Append the redaction of an entry, and remove what was written in it.
+
+        The redaction keeps what the log's own columns say of the entry, so that these can't be changed unseen either.
+        Raises StoreError where the entry is redacted already or is a redaction itself.
+        """
+        if row["payload"] is None or row["kind"] == "redaction":
+            raise StoreError(f"entry {row['id']} is {'a redaction' if row['payload'] else 'redacted'} already.")
+        decision = self.decision(
+            kind="redaction",
+            reviewer=by,
+            reason=reason,
+            extra={"redacts": row["id"], "kept": self.facts(row)},
+            **{name: row[name] for name in self.about},
+        )
+        entry = self.append(
+            connection, decision, at, {**{name: row[name] for name in self.links}, "redacts": row["seq"]}
+        )
+        connection.execute(f"DELETE FROM {self.payloads} WHERE entry_seq = ?", [row["seq"]])  # noqa: S608
+        return entry
+
+    def verify(self, connection: sqlite3.Connection) -> LogCheck:
+        """Walk the chain and name every entry that doesn't fit, and why; and every guard of the log that is gone."""
+        broken: list[str] = []
+        length, redacted, previous, expected = 0, 0, NOTHING_BEFORE, 1
+        if gone := guards.missing(connection, self.table):
+            broken.append(f"the {self.name} has lost its guards, entries could be altered ({', '.join(gone)})")
+        for row in connection.execute(f"{self.select} ORDER BY log.seq"):
+            length, redacted = length + 1, redacted + (row["payload"] is None)
+            problems = self._problems(connection, row, previous, expected)
+            broken += [f"{self.noun} {row['seq']} ({row['id']}): {problem}" for problem in problems]
+            previous, expected = row["digest"], row["seq"] + 1
+        for (seq,) in connection.execute(
+            f"SELECT entry_seq FROM {self.payloads} WHERE entry_seq NOT IN (SELECT seq FROM {self.table})"  # noqa: S608
+        ):
+            broken.append(f"{self.noun} {seq}: its place in the log is gone, what was decided is left")
+        return LogCheck(length=length, head=previous, redacted=redacted, broken=tuple(broken))
+
+    def _problems(
+        self, connection: sqlite3.Connection, row: sqlite3.Row, previous: str, expected: int
+    ) -> Iterator[str]:
+        if row["seq"] != expected:
+            yield f"entries {expected} to {row['seq'] - 1} before it are missing"
+        if row["previous"] != previous:
+            yield "it does not follow the entry before it: that one was altered, replaced or removed"
+        if row["digest"] != _entry_digest(row["seq"], row["at"], row["payload_digest"], row["previous"]):
+            yield "its digest does not fit its number, time and content: the entry was altered"
+        if row["id"] != row["digest"][:_ID_LENGTH]:
+            yield "its id does not fit its digest: the entry was altered"
+        if row["payload"] is None:
+            yield from self._redaction_problems(connection, row)
+        else:
+            yield from self._payload_problems(row)
+
+    def _payload_problems(self, row: sqlite3.Row) -> Iterator[str]:
+        if sha256(row["payload"]) != row["payload_digest"]:
+            yield "what was decided was altered: the stored text has another digest"
+            return
+        try:
+            decision = self.decision.model_validate_json(row["payload"])
+        except ValidationError:
+            yield "what was decided can't be read: it was altered"
+            return
+        decided = self.facts(decision)
+        for name, value in self.facts(row).items():
+            if decided[name] != value:
+                yield f"the log has {name} {value!r} where {decided[name]!r} was decided"
+        if row["reviewer"] != decision.reviewer:
+            yield f"the log has the reviewer {row['reviewer']!r} where {decision.reviewer!r} decided"
+
+    def _redaction_problems(self, connection: sqlite3.Connection, row: sqlite3.Row) -> Iterator[str]:
+        redaction = next(iter(self.rows(connection, "log.redacts = ?", [row["seq"]])), None)
+        if redaction is None or redaction["payload"] is None:
+            yield "what was decided is gone, and no redaction says why"
+            return
+        extra = self.decision.model_validate_json(redaction["payload"]).extra
+        if extra.get("redacts") != row["id"] or extra.get("kept") != self.facts(row):
+            yield f"the log has something else about it than its redaction (entry {redaction['seq']}) kept"
