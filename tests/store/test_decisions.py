@@ -308,6 +308,8 @@ def test_a_database_that_lost_a_guard_is_refused_until_it_is_armed_again(store: 
         Store.open(path)
     with Store.open(path, unguarded="open") as looking:
         check = looking.decisions.verify()
-        assert check.broken == ("the decision log has lost its guards, entries could be altered (decision_log_no_update)",)
+        assert check.broken == (
+            "the decision log has lost its guards, entries could be altered (decision_log_no_update)",
+        )
     Store.open(path, unguarded="rearm").close()
     Store.open(path).close()
