@@ -11,6 +11,7 @@ import sys
 import tomllib
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -46,6 +47,7 @@ def rules() -> list[Rule]:
     return [Rule(**entry) for entry in tomllib.loads(RULES.read_text(encoding="utf-8"))["rule"]]
 
 
+@cache
 def marked_tests() -> dict[str, list[str]]:
     """Rule id -> the tests marked with it, as ``tests/file.py::name``."""
     found: dict[str, list[str]] = defaultdict(list)

@@ -51,6 +51,7 @@ def test_without_db_the_default_database_is_used_and_named(masis: Masis, three: 
     assert (home / "masis" / "masis.db").exists()
 
 
+@pytest.mark.slow
 def test_several_processes_give_the_same_runs_as_one(masis: Masis, tmp_path: Path) -> None:
     file = tmp_path / "cases.jsonl"
     file.write_bytes(lines(*(case(f"case-{number}") for number in range(20))))
@@ -189,6 +190,7 @@ def wait_for_runs(process: Popen[str], database: Path, count: int) -> None:
         time.sleep(0.02)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("concurrency", [1, 2])
 def test_ctrl_c_keeps_what_is_finished_and_the_same_command_goes_on(
     tmp_path: Path, home: Path, masis: Masis, concurrency: int
@@ -211,6 +213,7 @@ def test_ctrl_c_keeps_what_is_finished_and_the_same_command_goes_on(
     assert f"3 cases audited, {kept:,} cases skipped" in again.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="finds child processes in /proc")
 @pytest.mark.parametrize("concurrency", [1, 2])
 def test_a_killed_audit_leaves_no_workers_and_a_database_that_goes_on(
@@ -238,14 +241,15 @@ def test_a_killed_audit_leaves_no_workers_and_a_database_that_goes_on(
 
 @pytest.mark.real_data
 @pytest.mark.parametrize(("name", "count"), [("expertqa_cases.jsonl", 217), ("pubmedqa_cases.jsonl", 522)])
+@pytest.mark.soak(smoke=60, full=1_000)
 def test_every_real_case_gets_a_complete_run(
-    masis: Masis, shared_data: Path, tmp_path: Path, name: str, count: int
+    masis: Masis, shared_data: Path, tmp_path: Path, name: str, count: int, rounds: int
 ) -> None:
     out = tmp_path / "runs.jsonl"
-    result = masis("audit", shared_data / name, "--db", tmp_path / "new.db", "--out", out)
+    result = masis("audit", shared_data / name, "--db", tmp_path / "new.db", "--out", out, "--limit", rounds)
     assert result.exit_code == 0, result.stderr
     runs = runs_in(out)
-    assert len({run.case_id for run in runs}) == len(runs) == count
+    assert len({run.case_id for run in runs}) == len(runs) == min(count, rounds)
     for run in runs:
         assert run.iterations
         assert run.best is not None

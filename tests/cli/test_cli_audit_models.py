@@ -18,6 +18,8 @@ from tests.served_replies import Behaviour, Request, faulty
 from tests.serving_models import ModelServer
 from tests.waiting import until
 
+pytestmark = pytest.mark.slow
+
 KEY = "sk-loopback-0123456789abcdef"
 
 

@@ -87,6 +87,7 @@ def test_a_database_given_as_cases_is_recognised(masis: Masis, tmp_path: Path) -
     assert "is a SQLite database. Give a database of the workbench with --db FILE." in result.stderr
 
 
+@pytest.mark.slow
 def test_bad_lines_in_a_real_process_give_one_line_each_and_exit_1(tmp_path: Path, home: Path) -> None:
     file = tmp_path / "cases.jsonl"
     file.write_bytes(lines(case("good-1")) + b'{"id"\n' + b"\xff\n" + lines(case("good-2")))
@@ -127,20 +128,21 @@ def peak_mib(*arguments: str | Path) -> float:
 
 
 @pytest.mark.parametrize("command", ["import", "audit"])
-def test_a_file_of_200_mb_is_read_in_the_memory_of_one_line(tmp_path: Path, home: Path, command: str) -> None:
+@pytest.mark.soak(smoke=10, full=60)
+def test_a_large_file_is_read_in_the_memory_of_one_line(tmp_path: Path, home: Path, command: str, rounds: int) -> None:
     small, large = tmp_path / "small.jsonl", tmp_path / "large.jsonl"
     filler = "x" * 8_000_000
     small.write_bytes(lines(case("0", filler=filler)))
     with large.open("wb") as file:
-        for number in range(25):
+        for number in range(rounds):
             file.write(lines(case(str(number), filler=filler)))
-    assert large.stat().st_size > 200_000_000
     one_line = peak_mib(command, small, "--db", tmp_path / "small.db")
     all_lines = peak_mib(command, large, "--db", tmp_path / "large.db")
     assert all_lines < one_line + 40
-    assert Workbench.open(tmp_path / "large.db").store.cases.count() == 25
+    assert Workbench.open(tmp_path / "large.db").store.cases.count() == rounds
 
 
+@pytest.mark.slow
 def test_a_sentence_of_100_000_characters_and_10_000_chunks_are_audited(masis: Masis, tmp_path: Path) -> None:
     file = tmp_path / "cases.jsonl"
     chunks = [{"id": str(number), "text": f"Bridge {number} is {number} metres long."} for number in range(1, 10_001)]

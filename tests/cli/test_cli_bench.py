@@ -5,8 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from masis.services import demo_case_files
 from tests.cli.running import Masis, case, lines
+
+pytestmark = pytest.mark.slow
 
 
 def test_the_demo_cases_are_measured_together_beside_the_baselines(masis: Masis) -> None:

@@ -105,6 +105,7 @@ def test_nothing_goes_without_a_yes(masis: Masis, audited: Path) -> None:
     assert read(masis("purge", "--history", "--json", "--db", audited)) == {"purges": []}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("answer", "code", "gone"), [("n\n", 1, 0), ("y\n", 0, 3)])
 def test_at_a_terminal_it_asks(audited: Path, answer: str, code: int, gone: int) -> None:
     ours, theirs = pty.openpty()

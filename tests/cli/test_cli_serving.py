@@ -12,6 +12,8 @@ from masis.services import Workbench, demo_cases
 from tests.cli.running import Masis
 from tests.reviewing import submitted
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def launched(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:

@@ -211,6 +211,7 @@ def test_other_files_are_told_from_archives(tmp_path: Path) -> None:
         read_archive(other, Store.open(tmp_path / "copy.db"))
 
 
+@pytest.mark.slow
 def test_memory_stays_flat_while_writing_and_reading(tmp_path: Path) -> None:
     store = Store.open(tmp_path / "full.db")
     long = "word " * 4000

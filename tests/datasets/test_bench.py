@@ -12,6 +12,8 @@ from masis.bench.metrics import Prediction, compute_metrics
 from masis.bench.rows import groups, half_of
 from masis.errors import InputError
 
+pytestmark = pytest.mark.slow
+
 
 def test_figures_of_a_perfect_and_of_a_silent_judge() -> None:
     perfect = [Prediction(True, True, 0.9, "a"), Prediction(False, False, 0.1, "b")] * 5

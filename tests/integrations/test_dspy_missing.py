@@ -34,6 +34,7 @@ def no_dspy(monkeypatch: pytest.MonkeyPatch) -> None:
             monkeypatch.delitem(sys.modules, name)
 
 
+@pytest.mark.slow
 def test_importing_masis_imports_no_dspy() -> None:
     code = "import sys, masis, masis.api.audits, masis.cli.audit; assert 'dspy' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)

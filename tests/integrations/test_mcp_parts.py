@@ -64,6 +64,7 @@ def test_without_the_extra_the_command_names_what_to_install(monkeypatch: pytest
     assert not (tmp_path / "m.db").exists()
 
 
+@pytest.mark.slow
 @given(tool=st.sampled_from(TOOLS), data=st.data())
 def test_any_arguments_are_read_or_refused_in_words(tool: Any, data: st.DataObject) -> None:
     names = list(tool.input_schema()["properties"])
@@ -193,6 +194,7 @@ def test_every_result_has_the_form_that_is_promised(desk: Desk) -> None:
 ODD = ["bridge", "bridge/1", "1", "/", "%2F", "masis://run/x", "", "\x00", "é/\u202e", "x" * 3000, "["]
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(tool=st.sampled_from(TOOLS), data=st.data())
 def test_whatever_is_asked_is_answered_or_refused_in_words(fuzzed: Desk, tool: Any, data: st.DataObject) -> None:

@@ -19,6 +19,8 @@ from tests.reviewing import ADA
 from tests.served_replies import FAULTS, Behaviour, Request, faulty
 from tests.serving_models import ModelServer
 
+pytestmark = pytest.mark.slow
+
 ANSWER = "The bridge is 120 metres long [1]. It was opened in 1931 [2]."
 CASE = Case.model_validate(
     {

@@ -88,6 +88,7 @@ def test_what_is_turned_round_twice_is_no_contradiction(evidence: str, claim: st
     assert verdict(evidence, claim) != "contradicted"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "unit", ["a, b; ", "and the ", "by the X of Y ", "(60%) and ", "must not be ", "at least 5 ", "A" * 40 + " "]
 )

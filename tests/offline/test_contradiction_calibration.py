@@ -71,6 +71,7 @@ def test_the_weights_fit_the_measurements() -> None:
     assert NAMES[-len(KINDS) :] == tuple(f"is_{kind}" for kind in KINDS)
 
 
+@pytest.mark.slow
 @pytest.mark.real_data
 def test_few_conclusions_of_real_abstracts_are_called_contradicted(shared_data: Path) -> None:
     lines = (shared_data / "pubmedqa_cases.jsonl").read_text(encoding="utf-8").split("\n")

@@ -66,6 +66,7 @@ def test_a_value_goes_with_what_it_is_said_of(evidence: str, false: str, true: s
     assert (verdict(evidence, false), verdict(evidence, true) == "contradicted") == ("contradicted", False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", ["5 of 9 in 3 ", "more than 5 km, ", "A 24, B 35, ", "one in 20 and 3 August 1990 "])
 def test_a_hundred_thousand_characters_of_figures_are_judged_in_seconds(unit: str) -> None:
     verdict("A had 24, B 35. On 3 August 1990 it was 5 km, more than 4 km.", unit * (100_000 // len(unit)))

@@ -13,6 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples" / "pipeline"
 
 
+@pytest.mark.slow
 @pytest.mark.spec("DRAFT-CRITIQUE-PIPELINE")
 def test_a_question_is_asked_and_a_wrong_answer_is_rejected() -> None:
     done = subprocess.run([sys.executable, str(EXAMPLES / "ask.py")], capture_output=True, text=True, check=False)

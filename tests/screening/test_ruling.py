@@ -46,6 +46,7 @@ def as_written(keep: int, discard: int, more: int, average: Fraction | None, ite
     return agreed, ("sufficient" if enough and agreed == "sufficient" else "retrieve_more")
 
 
+@pytest.mark.slow
 @pytest.mark.spec("AESOP-CONSENSUS", "AESOP-DECAY", "AESOP-DECISION")
 def test_every_vote_and_average_is_decided_as_the_specification_says() -> None:
     wrong = []

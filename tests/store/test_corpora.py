@@ -272,6 +272,7 @@ def _import_same(path: Path, barrier: object) -> None:
         store.corpora.add_many("c", [an_abstract(n, doi=f"10.1000/{n}") for n in range(120)], source="x", batch=10)
 
 
+@pytest.mark.slow
 def test_processes_that_import_the_same_records_at_once_keep_each_once(path: Path) -> None:
     context = multiprocessing.get_context("spawn")
     barrier = context.Barrier(2)
@@ -288,6 +289,7 @@ def test_processes_that_import_the_same_records_at_once_keep_each_once(path: Pat
         assert store.check().ok
 
 
+@pytest.mark.slow
 @pytest.mark.real_data
 def test_a_question_finds_the_abstract_that_answers_it_among_thousands(store: Store, shared_data: Path) -> None:
     given = list(read_abstracts(shared_data / "study_types_train.jsonl"))
@@ -317,6 +319,7 @@ def _import_and_die(path: Path) -> None:
         store.corpora.add_many("c", many, source="x", batch=20, on_batch=on_batch)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="processes are killed otherwise here")
 def test_an_import_that_is_killed_leaves_a_whole_corpus_and_is_made_good_by_the_next(path: Path) -> None:
     process = multiprocessing.get_context("spawn").Process(target=_import_and_die, args=(path,))

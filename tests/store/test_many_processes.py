@@ -11,9 +11,13 @@ import sys
 import threading
 from pathlib import Path
 
+import pytest
+
 from masis.schema.case import Case
 from masis.store import Store
 from tests.store.factories import SETTINGS, a_case, a_decision, a_run, accepted, an_event, an_iteration, an_undo
+
+pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parents[2]
 EACH = 40

@@ -228,6 +228,7 @@ def _open(path: Path, barrier: object) -> None:
         store.cases.add(a_case())
 
 
+@pytest.mark.slow
 def test_processes_that_open_a_new_file_at_once_agree_on_one(path: Path) -> None:
     context = multiprocessing.get_context("spawn")
     barrier = context.Barrier(3)

@@ -15,6 +15,8 @@ from masis.store import Store
 from masis.store.retention import removal
 from tests.store.factories import SETTINGS, a_case, a_decision, a_run, accepted, an_event, an_iteration
 
+pytestmark = pytest.mark.slow
+
 RULE = RetentionRule(cutoff="2026-02-01T00:00:00.000Z", days=30)
 TEXT = " ".join(
     f"In the year {number} the bridge over the river {number * 7919 % 1009} was opened." for number in range(30)
@@ -39,8 +41,9 @@ def fill(store: Store, runs: int) -> None:
 
 
 @pytest.mark.spec("REQ-CRITIC-COMP-002")
-def test_of_runs_half_of_which_are_decided_the_other_half_goes_and_the_file_shrinks(path: Path) -> None:
-    runs = 600  # benchmarks/retention.py does it with 10,000
+@pytest.mark.soak(smoke=200, full=10_000)
+def test_of_runs_half_of_which_are_decided_the_other_half_goes_and_the_file_shrinks(path: Path, rounds: int) -> None:
+    runs = rounds
     with Store.open(path) as store:
         fill(store, runs)
         head = store.decisions.head()

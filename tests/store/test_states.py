@@ -17,6 +17,8 @@ from masis.store.reviews.states import EntryFact, RunFact, mismatches, refresh, 
 from tests.store.conftest import ticking
 from tests.store.factories import SETTINGS, a_case, a_decision, a_run, accepted, an_iteration, an_undo
 
+pytestmark = pytest.mark.slow
+
 VERDICTS = {"approve": "approved", "override": "overridden", "reject": "rejected", "escalate": "escalated"}
 
 

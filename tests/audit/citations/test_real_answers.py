@@ -17,7 +17,7 @@ from masis.audit.sentences import split_units
 from masis.schema.audit import Citation
 from masis.schema.case import Evidence
 
-pytestmark = pytest.mark.real_data
+pytestmark = [pytest.mark.real_data, pytest.mark.slow]
 
 FABRICATED = {
     "[99]": ["99"],

@@ -312,6 +312,7 @@ def test_markup_and_commands_in_a_record_stay_text() -> None:
     assert "null byte" in str(read("TY  - JOUR\nTI  - a\x00b\nER  - \n")[0])
 
 
+@pytest.mark.slow
 def test_memory_stays_flat_however_many_records_there_are() -> None:
     def peak(form: AbstractFormat, records: int) -> int:
         one = FILES[form].encode()
