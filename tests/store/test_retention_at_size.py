@@ -41,7 +41,7 @@ def fill(store: Store, runs: int) -> None:
 
 
 @pytest.mark.spec("REQ-CRITIC-COMP-002")
-@pytest.mark.soak(smoke=200, full=10_000)
+@pytest.mark.soak(smoke=600, full=10_000)
 def test_of_runs_half_of_which_are_decided_the_other_half_goes_and_the_file_shrinks(path: Path, rounds: int) -> None:
     runs = rounds
     with Store.open(path) as store:
