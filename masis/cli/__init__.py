@@ -1,7 +1,7 @@
 """The command line: ``masis COMMAND``.
 
 Exit codes: 0 success, 1 a job that failed or only partly succeeded, 2 wrong use, 130 interrupted with Ctrl-C. Data go
-to stdout or to ``--out``, everything said to people goes to stderr. A command's module is imported when the command
+to stdout or to ``--out``, messages to people go to stderr. A command's module is imported when the command
 runs, so that ``masis --help`` answers at once.
 """
 
@@ -15,20 +15,21 @@ from masis.version import APP
 COMMANDS = {
     "demo": Command("masis.cli.serve:demo", "Open the workbench on cases written to show it."),
     "serve": Command("masis.cli.serve:serve", "Open the workbench on your own cases."),
-    "audit": Command("masis.cli.audit:audit", "Audit every case of a file, and keep the runs."),
+    "audit": Command("masis.cli.audit:audit", "Audit every case of a file, and store the runs."),
     "screen": Command("masis.cli.screening:screen", "Screen abstracts for a question: is the evidence sufficient?"),
-    "corpus": Command("masis.cli.corpus:corpus", "Keep abstracts in the database, to be searched and screened."),
+    "corpus": Command("masis.cli.corpus:corpus", "Store abstracts in the database, to be searched and screened."),
     "import": Command("masis.cli.import_data:import_files", "Read cases, or an archive, into the database."),
     "export": Command("masis.cli.export_data:export", "Write the database, its cases or its runs as JSON Lines."),
     "report": Command("masis.cli.report:report", "Write the audit of one case as a page to print."),
-    "metrics": Command("masis.cli.metrics:metrics", "Show what the audits came to: rates, times, scores, costs."),
+    "metrics": Command("masis.cli.metrics:metrics", "Show the metrics of the audits: rates, times, scores, costs."),
     "bench": Command("masis.cli.bench:bench", "Measure the auditor on labelled data, beside baselines."),
     "mcp": Command("masis.cli.mcp:mcp", "Serve the tools of the workbench to agents (MCP)."),
-    "config": Command("masis.cli.config:config", "Show the settings and who said so; check or begin the file."),
+    "config": Command("masis.cli.config:config", "Show settings and where each comes from; check or write the file."),
     "optimize": Command("masis.cli.optimize:optimize", "Compile a critic on labelled answers, with DSPy."),
     "health": Command("masis.cli.health:health", "Check that everything the workbench needs is in order."),
     "purge": Command("masis.cli.purge:purge", "Remove audits past their time, and record that."),
-    "verify-log": Command("masis.cli.decision_log:verify_log", "Check that no decision was changed or taken away."),
+    "redact": Command("masis.cli.redact:redact", "Remove the texts of a case or a decision, on request."),
+    "verify-log": Command("masis.cli.decision_log:verify_log", "Check that no decision was changed or removed."),
 }
 
 HELP = """Audit AI answers against their evidence: citations, claims, a critic, a reviser, a judge, and the person who

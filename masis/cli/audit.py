@@ -1,32 +1,50 @@
-"""``masis audit``: every case of a file is audited and its run kept; running it again goes on where it stopped."""
+"""``masis audit``: audit every case of a file and store the runs; run again, it goes on where it stopped."""
 
 from __future__ import annotations
 
 import sys
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, nullcontext
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
 import click
 
-from masis.api.roles import calls_at_once, check_models, pin_versions, uses_models, with_concurrency
+from masis.api.roles import (
+    calls_at_once,
+    check_models,
+    estimate,
+    pin_versions,
+    unpriced_models,
+    uses_models,
+    with_concurrency,
+)
 from masis.cli.check_models import check_named
 from masis.cli.group import INTERRUPTED, JobFailed
-from masis.cli.interrupt import Interruption
 from masis.cli.log import log_option, measured
-from masis.cli.options import STDIO, chosen, database_option, input_argument, operator, out_option, settings_options
-from masis.cli.output import Complaints, Progress, say
-from masis.cli.spending import Spending
-from masis.cli.summary import Tally, incomplete
-from masis.cli.upgrading import opened_telling
+from masis.cli.options import (
+    STDIO,
+    chosen,
+    database_option,
+    input_argument,
+    open_with_progress,
+    operator,
+    out_option,
+    settings_options,
+)
+from masis.cli.output import ErrorReport, Interruption, Progress, say
 from masis.cli.workers import Done, Failed, Job, audit_in_processes, audit_in_threads, guarded_audit
 from masis.datasets.readers import CaseLine, likely_misnamed, read_case_lines
 from masis.datasets.writers import write_run
 from masis.errors import InputError, MasisError
+from masis.llm.estimates import Estimate
+from masis.llm.prices import dollars
+from masis.schema.calls import Usage
 from masis.schema.case import Case
-from masis.schema.run import Run
+from masis.schema.run import Iteration, Run
 from masis.schema.wording import counted
 from masis.services.health import models_asked
 from masis.settings import Settings, database_path
@@ -121,18 +139,18 @@ def audit(
         finished = job.run(show_traces=debug)
     job.report()
     if not finished:
-        say("Interrupted. What is finished is kept; the same command goes on from here (without --again).")
+        say("Interrupted. What is finished is stored; the same command goes on from here (without --again).")
         context.exit(INTERRUPTED)
-    if job.complaints.count:
-        raise JobFailed(f"{counted(job.complaints.count, 'error')}, named above. Everything else is kept.")
+    if job.errors.count:
+        raise JobFailed(f"{counted(job.errors.count, 'error')}, named above. Everything else is stored.")
 
 
 def _ask(settings: Settings) -> None:
     """Say what each model answers to a word. Raises JobFailed where one can't judge."""
-    asked = models_asked(settings)
-    for item in asked:
+    answers = models_asked(settings)
+    for item in answers:
         say(item.message)
-    if not all(item.ok for item in asked):
+    if not all(item.ok for item in answers):
         raise JobFailed("A model can't be asked, so nothing was audited. (--no-ask begins all the same.)")
 
 
@@ -153,18 +171,18 @@ class _AuditJob:
     ) -> None:
         self.cases, self.settings, self.concurrency, self.database = cases, settings, concurrency, database
         self.out, self.again, self.retry_errors, self.limit = out, again, retry_errors, limit
-        self.tally = Tally()
+        self.summary = BatchSummary()
         self.spending = Spending(settings, max_cost)
         self.with_models = uses_models(settings)
         total = None if cases == STDIO else cases.stat().st_size
         self.progress = Progress("Auditing", total)
-        self.complaints = Complaints(self.progress)
-        self._misnamed_told = False
+        self.errors = ErrorReport(self.progress)
+        self._misnamed_shown = False
 
     def run(self, *, show_traces: bool) -> bool:
         """Do the work; False where it was interrupted."""
         lines = read_case_lines(sys.stdin.buffer if self.cases == STDIO else self.cases)
-        self.workbench = opened_telling(self.database, self.settings)
+        self.workbench = open_with_progress(self.database, self.settings)
         if self.with_models and self.cases != STDIO:
             self.spending.estimate(self.cases, self.limit, self._wanted)
         with ExitStack() as stack:
@@ -177,7 +195,7 @@ class _AuditJob:
 
     def report(self) -> None:
         """Say what was done and where it is."""
-        for line in self.tally.lines(self.settings):
+        for line in self.summary.lines(self.settings):
             say(line)
         if self.spending.exhausted:
             say("The limit of --max-cost was reached: the same command with a higher one goes on from here.")
@@ -192,13 +210,13 @@ class _AuditJob:
             if stopping() or (self.limit is not None and read >= self.limit):
                 return
             if isinstance(line.found, InputError):
-                self.complaints.add(line.found)
+                self.errors.add(line.found)
                 continue
             read += 1
             self._point_out_misnamed_answer(line)
             report = self.workbench.cases.add(operator(), [line.found])
             if report.conflicts:
-                self.complaints.add_all(f"{self.cases}, line {line.number}: {error}" for error in report.conflicts)
+                self.errors.add_all(f"{self.cases}, line {line.number}: {error}" for error in report.conflicts)
                 continue
             wanted = self._wanted(line.found)
             if wanted and not self.spending.begin(line.found):
@@ -211,13 +229,13 @@ class _AuditJob:
         if not self.retry_errors:
             return False
         run = self.workbench.audits.finished(case, self.settings)
-        return run is not None and incomplete(run)
+        return run is not None and run.incomplete
 
     def _readable(self, lines: Iterator[CaseLine]) -> Iterator[CaseLine]:
         try:
             yield from lines
         except InputError as error:  # the file is of another format, or broke off: say so, keep what was read
-            self.complaints.add(error)
+            self.errors.add(error)
 
     def _audits(self, jobs: Iterable[Job], stopping: Callable[[], bool]) -> Iterator[Done]:
         if self.with_models:
@@ -237,20 +255,20 @@ class _AuditJob:
         if isinstance(outcome, Run) and self.concurrency > 1 and not self.with_models:
             outcome = self._stored(done.job, outcome)
         if isinstance(outcome, Failed):
-            self.tally.failed += 1
+            self.summary.failed += 1
             self.spending.ended(None)
-            self.complaints.add(f"{self.cases}, line {done.job.line}: case {done.job.case.id!r}: {outcome.message}")
+            self.errors.add(f"{self.cases}, line {done.job.line}: case {done.job.case.id!r}: {outcome.message}")
             if show_traces:
                 self.progress.say(outcome.trace)
         else:
             if outcome is None:
-                self.tally.kept += 1
+                self.summary.skipped += 1
             else:
-                self.tally.count(outcome)
+                self.summary.count(outcome)
                 self.spending.ended(outcome.usage)
             if write is not None and (run := outcome or self.workbench.audits.finished(done.job.case, self.settings)):
                 write_run(run, write)
-        self.progress.move(done.job.end, self.tally.note())
+        self.progress.move(done.job.end, self.summary.note())
 
     def _stored(self, job: Job, run: Run) -> Run | Failed:
         try:
@@ -260,9 +278,9 @@ class _AuditJob:
         return run
 
     def _point_out_misnamed_answer(self, line: CaseLine) -> None:
-        if self._misnamed_told or isinstance(line.found, InputError) or not (key := likely_misnamed(line.found)):
+        if self._misnamed_shown or isinstance(line.found, InputError) or not (key := likely_misnamed(line.found)):
             return
-        self._misnamed_told = True
+        self._misnamed_shown = True
         self.progress.say(
             f'{self.cases}, line {line.number}: has no "answer", so one will be drafted. If "{key}" is the answer, '
             f'rename it to "answer". (Said once a file.)'
@@ -271,3 +289,170 @@ class _AuditJob:
 
 def _writer(out: Path) -> AbstractContextManager[BinaryIO]:
     return nullcontext(sys.stdout.buffer) if out == STDIO else out.open("wb")
+
+
+SAMPLED = 200
+"""Cases to be audited that an estimate reads; the rest of the file is taken to be like them, byte for byte."""
+
+
+class Spending:
+    """What a batch will cost, shown before it starts, and a limit on it that holds while it runs.
+
+    Used from one thread, that of the command.
+    """
+
+    def __init__(self, settings: Settings, most: float | None) -> None:
+        self.exhausted = False
+        self._settings, self._most = settings, most
+        self._spent, self._ended, self._under_way = 0.0, 0, 0
+        if most is not None and (unpriced := unpriced_models(settings)):
+            raise click.UsageError(
+                f"--max-cost: no price is known for {', '.join(unpriced)}. Give one in masis.toml: "
+                f'[prices."{unpriced[0]}"] with input and output, in US dollars for a million tokens.'
+            )
+
+    def estimate(self, cases: Path, limit: int | None, wanted: Callable[[Case], bool]) -> None:
+        """Show what the cases of a file that are ``wanted`` will take, estimated from the first of them."""
+        total, number, seen, read = Estimate(), 0, 0, 0
+        try:
+            for line in read_case_lines(cases):
+                if isinstance(line.found, Case):
+                    seen, read = seen + 1, line.end
+                    if wanted(line.found):
+                        total, number = total.plus(estimate(line.found, self._settings)), number + 1
+                if number >= SAMPLED or seen == limit:
+                    break
+        except InputError:  # shown when the line is reached in earnest
+            pass
+        if not number:
+            return
+        left = (cases.stat().st_size - read) / (read / seen)  # not looked at; taken to be wanted
+        scale = 1 + round(left if limit is None else min(left, limit - seen)) / number
+        cost = "cost unknown" if total.cost_usd is None else f"about {dollars(total.cost_usd * scale)}"
+        skipped = f" ({seen - number:,} were audited before)" if seen > number else ""
+        say(
+            f"Estimate for {'about ' if scale > 1 else ''}{counted(round(number * scale), 'case')}{skipped}: up to "
+            f"{round(total.calls * scale):,} calls and {round(total.tokens * scale):,} tokens, {cost}."
+        )
+
+    def begin(self, case: Case) -> bool:
+        """Return whether one more audit may begin."""
+        if self._most is not None:
+            each = self._spent / self._ended if self._ended else estimate(case, self._settings).cost_usd or 0.0
+            if self._spent + (self._under_way + 1) * each > self._most:
+                self.exhausted = True
+                return False
+        self._under_way += 1
+        return True
+
+    def ended(self, usage: Usage | None) -> None:
+        """Count an audit that ended and its usage."""
+        self._under_way -= 1
+        self._ended += 1
+        self._spent += (usage.cost_usd if usage else None) or 0.0
+
+
+@dataclass
+class BatchSummary:
+    """What became of the cases of one file, what it cost, and how long the steps took against their limits."""
+
+    audited: int = 0
+    skipped: int = 0
+    failed: int = 0
+    flagged: int = 0
+    needs_review: int = 0
+    incomplete: int = 0
+    calls: int = 0
+    tokens: int = 0
+    cached: int = 0
+    cost_usd: float | None = None
+    unpriced: int = 0
+    times: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+
+    def count(self, run: Run) -> None:
+        """Count one new run."""
+        self.audited += 1
+        self.flagged += bool(run.iterations) and _flagged(run.iterations[0])
+        self.needs_review += run.needs_review
+        self.incomplete += run.incomplete
+        self._count_usage(run.usage)
+        self.unpriced += sum(call.cost_usd is None for call in run.calls)
+        for name, milliseconds in step_times(run):
+            self.times[name].append(milliseconds)
+
+    def _count_usage(self, usage: Usage) -> None:
+        self.calls += usage.calls
+        self.tokens += usage.prompt_tokens + usage.completion_tokens
+        self.cached += usage.cached_tokens
+        if usage.cost_usd is not None:
+            self.cost_usd = (self.cost_usd or 0.0) + usage.cost_usd
+
+    def note(self) -> str:
+        """Return the state of the work, for beside the progress bar."""
+        cost = "" if self.cost_usd is None else f", {dollars(self.cost_usd)}"
+        return f"{self.audited:,} audited{cost}"
+
+    def lines(self, settings: Settings) -> Iterator[str]:
+        """Yield what was done, line by line."""
+        again = f", {counted(self.skipped, 'case')} skipped (audited before with these settings)"
+        yield (
+            f"{counted(self.audited, 'case')} audited{again if self.skipped else ''}: {self.flagged:,} original "
+            f"{'answer' if self.flagged == 1 else 'answers'} flagged, {self.needs_review:,} still to be reviewed after "
+            "revision."
+        )
+        if self.incomplete:
+            yield (
+                f"{counted(self.incomplete, 'audit')} left something unscored by a failure, each with its reason, and "
+                "need review. --retry-errors audits them again."
+            )
+        if self.calls:
+            yield self._spent()
+            yield from self._latencies(settings)
+
+    def _spent(self) -> str:
+        cached = f", {self.cached:,} of them from a cache" if self.cached else ""
+        spent = f"{counted(self.calls, 'call')} to models, {self.tokens:,} tokens{cached}"
+        if self.cost_usd is None:
+            return f"{spent}; the cost is not known (no price: see 'prices' in masis.toml)."
+        rest = f" (without {counted(self.unpriced, 'call')} of unknown price)" if self.unpriced else ""
+        return f"{spent}: {dollars(self.cost_usd)}{rest}."
+
+    def _latencies(self, settings: Settings) -> Iterator[str]:
+        from masis.audit.statistics import percentile  # loads numpy, which most commands do without
+
+        limits = {
+            "critic": settings.call_deadline_s,
+            "reviser": settings.call_deadline_s,
+            "iteration": settings.iteration_deadline_s,
+            "loop": settings.loop_deadline_s,
+        }
+        measured = [
+            f"{name} {percentile(self.times[name], 95):.1f} of {limit:g}"
+            for name, limit in limits.items()
+            if self.times[name]
+        ]
+        if measured:
+            yield f"95% were done within (seconds, of the limit): {', '.join(measured)}."
+
+
+def step_times(run: Run) -> Iterator[tuple[str, float]]:
+    """Yield the seconds of each critic and reviser step, iteration and loop of a run (REQ-CRITIC-NFR-001 to -004)."""
+    total = 0.0
+    for iteration in run.iterations:
+        spent = sum(iteration.step_ms.values()) / 1000
+        total += spent
+        yield "iteration", spent
+        for name, step in (("critic", "critique"), ("reviser", "revision")):
+            if step in iteration.step_ms:
+                yield name, iteration.step_ms[step] / 1000
+    if run.iterations:
+        yield "loop", total
+
+
+def _flagged(iteration: Iteration) -> bool:
+    """Return whether an answer cites evidence that doesn't exist or contradicts the evidence."""
+    return (
+        iteration.citation_audit.hallucination_detected
+        or iteration.critique.hallucination_detected
+        or any(claim.verdict == "contradicted" for claim in iteration.claims)
+    )

@@ -11,7 +11,7 @@ import click
 from masis.bench import render, run_bench
 from masis.cli.group import JobFailed
 from masis.cli.options import sources_argument
-from masis.cli.output import Complaints, say
+from masis.cli.output import ErrorReport, say
 from masis.errors import InputError
 from masis.schema.wording import counted
 
@@ -43,27 +43,27 @@ def bench(
 
     Each FILE is recognised by its keys: HAGRID, WiCE, SummEdits, ExpertQA, or cases with gold labels of our own; the
     files of a folder are measured together. Beside the auditor stand two baselines: one always says "not supported",
-    the other counts shared words. Our own cases are audited whole too: which planted issues are found, how often a
-    revision improves an answer, how often the loop converges, how long it takes. A FILE of runs is measured likewise,
-    without the findings.
+    the other counts shared words. Our own cases are also audited from end to end: which planted issues are found,
+    how often a revision improves an answer, how often the loop converges, how long it takes. A FILE of runs is measured
+    likewise, without the issues.
 
     \b
       masis bench data/cases
       masis audit data/cases --model openai --out runs.jsonl && masis bench data/cases --half all --runs runs.jsonl
-      masis bench hagrid_claims.jsonl wice_claims.jsonl --json > figures.jsonl
+      masis bench hagrid_claims.jsonl wice_claims.jsonl --json > metrics.jsonl
 
     Exit code 0: every file was measured. 1: some were not. 2: wrong use.
     """  # noqa: D301 (click reads the backspace)
-    complaints = Complaints()
+    errors = ErrorReport()
     for file in files:
         say(f"{file} ...")
         try:
             report = run_bench(file, half=half, bootstrap=bootstrap, runs=runs)
         except UnicodeDecodeError as error:
-            complaints.add(InputError(f"is not UTF-8 ({error.reason})", cure="Save it as UTF-8.", file=str(file)))
+            errors.add(InputError(f"is not UTF-8 ({error.reason})", cure="Save it as UTF-8.", file=str(file)))
         except InputError as error:
-            complaints.add(error.at(file=error.file or str(file)))
+            errors.add(error.at(file=error.file or str(file)))
         else:
             click.echo(json.dumps({"file": str(file), **report.to_dict()}) if as_json else render(report))
-    if complaints.count:
-        raise JobFailed(f"{counted(complaints.count, 'file')} could not be measured, named above.")
+    if errors.count:
+        raise JobFailed(f"{counted(errors.count, 'file')} could not be measured, named above.")

@@ -1,4 +1,4 @@
-"""What the settings name and nothing answers to: models, graders, an output validator; each with its place."""
+"""Checks that models, graders and output validator named in the settings exist; errors name the place."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ Check = Callable[[], object]
 
 
 def check_named(loaded: Loaded) -> None:
-    """Raise SettingsError where an audit's settings name what there is none of, with the place it was named in."""
-    if faults := misnamed(loaded, _of_audit(loaded.settings)):
-        raise SettingsError("\n".join(faults))
+    """Raise SettingsError where an audit's settings name something that does not exist, with the place."""
+    if errors := misnamed(loaded, _of_audit(loaded.settings)):
+        raise SettingsError("\n".join(errors))
 
 
 def misnamed_anywhere(loaded: Loaded) -> list[str]:
-    """What is wrong with whatever the settings name, the graders of screenings included."""
+    """Return the errors in whatever the settings name, the graders of screenings included."""
     return misnamed(loaded, (*_of_audit(loaded.settings), ("screening_graders", partial(_graders, loaded.settings))))
 
 
 def misnamed(loaded: Loaded, checks: tuple[tuple[str, Check], ...]) -> list[str]:
-    """What these checks of settings find, each with the place.
+    """Return the errors that these checks of settings raise, each with the place.
 
-    A key that is not there is no fault of the settings; nor is an extra that is not installed.
+    A missing key is no error of the settings; nor is an extra that is not installed.
     """
-    faults = []
+    errors = []
     for setting, check in checks:
         try:
             check()
         except (MissingKey, MissingExtra):
             continue
         except SettingsError as error:
-            spoken = loaded.origins[setting].spoken
-            faults.append(f"{spoken}, {error}" if spoken else str(error))
-    return faults
+            place = loaded.origins[setting].spoken
+            errors.append(f"{place}, {error}" if place else str(error))
+    return errors
 
 
 def _of_audit(settings: Settings) -> tuple[tuple[str, Check], ...]:

@@ -1,4 +1,4 @@
-"""``masis config``: what the settings are and who said so; a look over the file; a file to begin with."""
+"""``masis config``: show the settings and where each comes from, check the file, write one to begin with."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ from masis.settings import (
 )
 
 COMMANDS = {
-    "show": Command("masis.cli.config:show", "Every setting, its value, and who said so."),
-    "check": Command("masis.cli.config:check", "Look a configuration file over."),
+    "show": Command("masis.cli.config:show", "Show every setting, its value, and where it comes from."),
+    "check": Command("masis.cli.config:check", "Check a configuration file."),
     "init": Command("masis.cli.config:init", "Write a configuration file with every default in it."),
 }
 
@@ -43,7 +43,7 @@ DEFAULT_FILE = Path("masis.toml")
 
 @click.group("config", cls=CommandGroup, entries=COMMANDS)
 def config() -> None:
-    """What the settings are, who said so, and whether the configuration file is in order.
+    """Show the settings and where each comes from; check the configuration file.
 
     \b
       masis config show
@@ -58,7 +58,7 @@ def config() -> None:
 
 @click.command()
 @settings_options
-@click.option("--changed", is_flag=True, help="Only what differs from its default.")
+@click.option("--changed", is_flag=True, help="Only settings that differ from their defaults.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @database_option
 def show(models: tuple[str, ...], assignments: tuple[str, ...], changed: bool, as_json: bool, db: Path | None) -> None:
@@ -69,7 +69,7 @@ def show(models: tuple[str, ...], assignments: tuple[str, ...], changed: bool, a
       masis config show --changed
       masis config show --model openai --set max_iterations=2 --json
 
-    With options as those of 'masis audit', it shows what that audit would go by. Keys are never printed: only whether
+    With options as those of 'masis audit', it shows the settings of that audit. Keys are never printed: only whether
     there is one.
     """  # noqa: D301 (click reads the backspace)
     loaded = chosen(models, assignments)
@@ -78,20 +78,20 @@ def show(models: tuple[str, ...], assignments: tuple[str, ...], changed: bool, a
     else:
         for line in (*_places(loaded, db), *_table(loaded, changed), *_variables()):
             click.echo(printable(line).rstrip())
-    for fault in misnamed_anywhere(loaded):
-        say(fault)
+    for error in misnamed_anywhere(loaded):
+        say(error)
 
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False), required=False)
 def check(file: Path | None) -> None:
-    """Look FILE over (default: the one in use): every wrong name and value is named with its line and its cure.
+    """Check FILE (default: the one in use): every wrong name and value is shown with its line and its cure.
 
     \b
       masis config check
       masis config check deploy/masis.toml
 
-    The environment is left out of account. Exit code 0: all in order. 2: something is wrong.
+    The environment is not considered. Exit code 0: all in order. 2: something is wrong.
     """  # noqa: D301 (click reads the backspace)
     found = file or config_file()
     if file is not None and not file.exists():
@@ -99,10 +99,10 @@ def check(file: Path | None) -> None:
     if found is None:
         raise click.UsageError(f"There is no file to check: none of {_spoken(config_places())} is there.")
     loaded = load(environment={}, file=found)
-    if faults := misnamed_anywhere(loaded):
-        raise SettingsError("\n".join(faults))
-    given = sum(row.origin.kind == "file" and not isinstance(row.value, list) for row in all_rows(loaded))
-    say(f"{found}: in order. It gives {counted(given, 'setting')}; 'masis config show' says what holds.")
+    if errors := misnamed_anywhere(loaded):
+        raise SettingsError("\n".join(errors))
+    number = sum(row.origin.kind == "file" and not isinstance(row.value, list) for row in all_rows(loaded))
+    say(f"{found}: in order. It sets {counted(number, 'setting')}; 'masis config show' shows what applies.")
 
 
 @click.command()
@@ -128,7 +128,7 @@ def init(out: Path, user: bool, force: bool) -> None:
     if out.exists() and not force:
         raise JobFailed(f"{out}: is there already. Name another file with --out, or write over it with --force.")
     out.write_text(template(), encoding="utf-8")
-    say(f"{out}: written. Uncomment what you want to change; 'masis config check' looks it over.")
+    say(f"{out}: written. Uncomment what you want to change; 'masis config check' checks it.")
 
 
 def _places(loaded: Loaded, db: Path | None) -> Iterator[str]:
@@ -147,7 +147,7 @@ def _table(loaded: Loaded, changed: bool) -> Iterator[str]:
             yield from ("", group.title)
         for row in found:
             mark = "*" if row.changed else " "
-            yield f"{mark} {row.name:<{names}}  {row.spelled:<{min(values, 40)}}  {_who_said_so(row)}{_key(row)}"
+            yield f"{mark} {row.name:<{names}}  {row.spelled:<{min(values, 40)}}  {_origin(row)}{_key(row)}"
     yield from ("", "* differs from its default" if any(row.changed for row in every) else "Nothing is changed.")
 
 
@@ -155,7 +155,7 @@ def _columns(found: Iterable[Row]) -> tuple[list[str], list[str]]:
     return [row.name for row in found], [row.spelled for row in found]
 
 
-def _who_said_so(row: Row) -> str:
+def _origin(row: Row) -> str:
     if row.origin.kind == "default":
         return "default"
     return f"{row.origin.spot} (default: {spelled(row.default)})" if row.default is not None else row.origin.spot

@@ -1,4 +1,4 @@
-"""``masis corpus``: abstracts kept in the database to be searched and screened."""
+"""``masis corpus``: store abstracts in the database, to be searched and screened."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 import click
 
 from masis.cli.group import JobFailed
-from masis.cli.options import STDIO, database_option, input_argument, opened, opened_for_reading, operator
-from masis.cli.output import Complaints, Progress, printable, say
+from masis.cli.options import STDIO, database_option, input_argument, open_existing, open_workbench, operator
+from masis.cli.output import ErrorReport, Progress, printable, say
 from masis.datasets.readers.abstracts import read_abstracts
 from masis.errors import InputError
 from masis.schema.screening import Abstract
@@ -32,7 +32,7 @@ from masis.settings import database_path
 def corpus(
     name: str | None, files: tuple[Path, ...], query: str | None, limit: int, remove: bool, db: Path | None
 ) -> None:
-    """Keep abstracts in the database, to be searched and screened.
+    """Store abstracts in the database, to be searched and screened.
 
     With a NAME and FILEs, the abstracts of the files are added to that corpus, which is made where there is none. A
     FILE holds JSON Lines, RIS, BibTeX, PubMed XML or MEDLINE text ('-' for stdin). A study that is there already, by
@@ -44,17 +44,17 @@ def corpus(
       masis corpus asthma --search "inhaled steroids in children" --limit 5
       masis corpus
 
-    Exit code 0: done. 1: records that could not be read, named; the rest is kept. 2: wrong use.
+    Exit code 0: done. 1: records that could not be read, named; the rest is stored. 2: wrong use.
     """  # noqa: D301 (click reads the backspace)
     if name is None:
-        _list(opened_for_reading(db).corpora.list_all())
+        _list(open_existing(db).corpora.list_all())
         return
     if sum((bool(files), query is not None, remove)) > 1:
         raise click.UsageError("Add files, search or remove: one at a time.")
     if files:
-        _add(opened(database_path(db)).corpora, name, files)
+        _add(open_workbench(database_path(db)).corpora, name, files)
         return
-    corpora = opened_for_reading(db).corpora
+    corpora = open_existing(db).corpora
     if query is not None:
         for found in corpora.search(name, query, limit):
             click.echo(found.model_dump_json(exclude_defaults=True))
@@ -87,7 +87,7 @@ def _describe(corpora: CorpusService, name: str) -> None:
 
 
 def _add(corpora: CorpusService, name: str, files: tuple[Path, ...]) -> None:
-    complaints = Complaints()
+    errors = ErrorReport()
     for file in files:
         with Progress("Importing", None) as progress:
             seen = 0
@@ -98,20 +98,20 @@ def _add(corpora: CorpusService, name: str, files: tuple[Path, ...]) -> None:
                 progress.move(seen, f"{seen:,} read")
 
             done = corpora.add(
-                operator(), name, _read(file, complaints), source=file.name, on_batch=on_batch, on_error=complaints.add
+                operator(), name, _read(file, errors), source=file.name, on_batch=on_batch, on_error=errors.add
             )
         say(
             f"{file}: {counted(done.identified, 'record')}, {done.added:,} added, "
             f"{counted(done.duplicates, 'duplicate')}, {done.faulty:,} unreadable."
         )
     say(f"Corpus {name!r} holds {counted(corpora.summary(name).abstracts, 'abstract')}.")
-    if complaints.count:
-        raise JobFailed(f"{counted(complaints.count, 'error')}, named above. Everything else is kept.")
+    if errors.count:
+        raise JobFailed(f"{counted(errors.count, 'error')}, named above. Everything else is stored.")
 
 
-def _read(file: Path, complaints: Complaints) -> Iterator[Abstract | InputError]:
-    """What the file holds; where it breaks off or is something else, what came before is kept."""
+def _read(file: Path, errors: ErrorReport) -> Iterator[Abstract | InputError]:
+    """Yield the abstracts of the file; where it breaks off or is something else, those before are stored."""
     try:
         yield from read_abstracts(sys.stdin.buffer, name="stdin") if file == STDIO else read_abstracts(file)
     except InputError as error:
-        complaints.add(error)
+        errors.add(error)

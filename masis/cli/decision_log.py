@@ -1,4 +1,4 @@
-"""``masis verify-log``: whether the decision log is whole."""
+"""``masis verify-log``: check that the decision log is intact."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from masis.cli.group import JobFailed
-from masis.cli.options import database_option, opened_for_reading
+from masis.cli.options import database_option, open_existing
 from masis.cli.output import say
 from masis.schema.review import LogCheck
 from masis.schema.wording import counted
@@ -22,22 +22,22 @@ from masis.services.reviews import ReviewService
 @click.option("--rearm", is_flag=True, help="Restore the guards of a log that has lost them.")
 @database_option
 def verify_log(head: str | None, length: int | None, rearm: bool, db: Path | None) -> None:
-    """Check that no decision was changed or taken away, and print the log's length and head.
+    """Check that no decision was changed or removed, and print the log's length and head.
 
     Entries form a hash chain, so that a changed one is named. Entries cut off at the end show only against a length and
     head noted elsewhere: note them now and then, and give them here. The log may have grown since. The log is guarded
     by triggers that refuse every change; where something has removed them, --rearm puts them back.
 
-    What people said about the grades of screenings is a log and a chain of its own, which is checked too and printed
+    People's overrides of grades in screenings are a log and a chain of their own, which is checked too and printed
     where it holds anything; --head and --length are the decision log's.
 
     \b
       masis verify-log
       masis verify-log --length 120 --head 3f5a...
 
-    Exit code 0: the log is whole. 1: it is not; what is wrong is listed.
+    Exit code 0: the log is intact. 1: it is not; what is wrong is listed.
     """  # noqa: D301 (click reads the backspace)
-    workbench = opened_for_reading(db, "rearm" if rearm else "open")
+    workbench = open_existing(db, "rearm" if rearm else "open")
     check, screenings = workbench.reviews.verify(), workbench.screenings.verify_log()
     click.echo(f"length   {check.length}")
     click.echo(f"head     {check.head}")
@@ -50,11 +50,11 @@ def verify_log(head: str | None, length: int | None, rearm: bool, db: Path | Non
     for problem in wrong:
         say(problem)
     if wrong:
-        raise JobFailed(f"The decision log is not whole: {counted(len(wrong), 'problem')}, listed above.")
+        raise JobFailed(f"The decision log is not intact: {counted(len(wrong), 'problem')}, listed above.")
 
 
 def _missing(log: ReviewService, check: LogCheck, head: str | None, length: int | None) -> Iterator[str]:
-    """What the log lacks of what was noted earlier."""
+    """Yield what the log lacks of what was noted earlier."""
     if length is not None and check.length < length:
         yield f"the log has {counted(check.length, 'entry', 'entries')}, {length:,} were noted: the end was cut off"
         return

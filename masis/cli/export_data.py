@@ -12,7 +12,7 @@ from typing import BinaryIO, Literal
 
 import click
 
-from masis.cli.options import STDIO, database_option, opened_for_reading, out_option
+from masis.cli.options import STDIO, database_option, open_existing, out_option
 from masis.cli.output import say
 from masis.datasets.writers import write_case, write_run
 from masis.datasets.writers.lines import write_line
@@ -28,7 +28,7 @@ from masis.services import Workbench
     default="jsonl",
     show_default=True,
     help="jsonl: everything, lossless. cases: the cases as they came in. runs: the newest finished run of each case. "
-    "executions: the log of executions, figures without texts.",
+    "executions: the log of executions, numbers without texts.",
 )
 @out_option(default="-", show_default=True, help="The file to write; '-' for stdout.")
 @database_option
@@ -36,14 +36,14 @@ def export(form: Literal["jsonl", "cases", "runs", "executions"], out: Path, db:
     """Write the database, its cases or its runs as JSON Lines.
 
     The format jsonl is lossless: importing it into an empty database reproduces cases, runs and the decision log, and
-    exporting that again gives the same bytes. A file is replaced only once the new one is whole.
+    exporting that again gives the same bytes. A file is replaced only once the new one is complete.
 
     \b
       masis export --out archive.jsonl
       masis export --format runs --out runs.jsonl
       masis export --format cases | head -1
     """  # noqa: D301 (click reads the backspace)
-    workbench = opened_for_reading(db)
+    workbench = open_existing(db)
     with whole_file(out) as stream:
         written = _write(form, workbench, stream)
     say(f"{counted(written, 'line')} written{'' if out == STDIO else f' to {out}'}.")
@@ -69,7 +69,7 @@ def _write(form: str, workbench: Workbench, stream: BinaryIO) -> int:
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[BinaryIO]:
-    """A stream whose content becomes ``path`` once it is whole; until then, and on failure, nothing changes."""
+    """Give a stream whose content becomes ``path`` once it is complete; until then, and on failure, nothing changes."""
     if path == STDIO:
         yield sys.stdout.buffer
         return

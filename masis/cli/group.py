@@ -62,7 +62,7 @@ class CommandGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The overview, written from ``entries`` without importing a command."""
+        """Write the overview from ``entries`` without importing a command."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, entry.summary) for name, entry in self.entries.items()])
 
@@ -86,6 +86,5 @@ class CommandGroup(click.Group):
             if ctx.find_root().params.get("debug"):
                 raise
             raise JobFailed(
-                f"Unexpected: {type(error).__name__}: {error}. This is a fault of the program; "
-                "'masis --debug COMMAND ...' shows where."
+                f"Unexpected: {type(error).__name__}: {error}. This is a bug; 'masis --debug COMMAND ...' shows where."
             ) from error

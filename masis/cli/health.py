@@ -1,4 +1,4 @@
-"""``masis health``: whether everything the workbench needs is in order."""
+"""``masis health``: check that everything the workbench needs is in order."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from masis.cli.group import JobFailed
-from masis.cli.options import chosen_settings, database_option, no_database, opened_for_reading, settings_options
+from masis.cli.options import chosen_settings, database_option, no_database, open_existing, settings_options
 from masis.cli.output import printable
 from masis.errors import StoreError
 from masis.services.health import HealthReport, before_the_first_case, unopened
@@ -28,7 +28,7 @@ from masis.settings import Settings, database_path
 def health(models: tuple[str, ...], assignments: tuple[str, ...], as_json: bool, ask: bool, db: Path | None) -> None:
     """Check that everything the workbench needs is in order: database, decision log, auditor, models, disk.
 
-    What is looked at: the database (whole, current, writable), both logs, every module, a small audit, the models,
+    What is checked: the database (intact, current, writable), both logs, every module, a small audit, the models,
     room on the disk. docs/health.md says what each line means and what to do.
 
     \b
@@ -61,8 +61,8 @@ def health(models: tuple[str, ...], assignments: tuple[str, ...], as_json: bool,
 
 
 def _of_database(named: Path | None, settings: Settings, *, ask: bool) -> HealthReport:
-    """The report on a database; one that can't be opened is a finding too."""
+    """Return the report on a database, also on one that can't be opened."""
     try:
-        return opened_for_reading(named, "open").health(settings, ask_models=ask)
+        return open_existing(named, "open").health(settings, ask_models=ask)
     except StoreError as error:
         return unopened(error, database_path(named), settings, ask_models=ask)

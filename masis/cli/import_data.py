@@ -1,4 +1,4 @@
-"""``masis import``: cases of other makers, or an archive of ours, into the database."""
+"""``masis import``: read cases, or an archive of ours, into the database."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 import click
 
 from masis.cli.group import JobFailed
-from masis.cli.options import STDIO, database_option, input_argument, opened, operator
-from masis.cli.output import Complaints, Progress, say
+from masis.cli.options import STDIO, database_option, input_argument, open_workbench, operator
+from masis.cli.output import ErrorReport, Progress, say
 from masis.datasets.archive import is_archive
 from masis.datasets.readers import read_case_lines
 from masis.errors import InputError
@@ -40,37 +40,37 @@ def import_files(files: tuple[Path, ...], db: Path | None) -> None:
       masis import cases.jsonl more-cases.jsonl
       masis import archive.jsonl --db copy.db
 
-    Exit code 0: everything was read. 1: some of it was not; the rest is kept. 2: wrong use.
+    Exit code 0: everything was read. 1: some of it was not; the rest is stored. 2: wrong use.
     """  # noqa: D301 (click reads the backspace)
     database = database_path(db)
-    workbench = opened(database)
-    complaints = Complaints()
+    workbench = open_workbench(database)
+    errors = ErrorReport()
     for file in files:
         if file != STDIO and is_archive(file):
             say(f"{file}: {workbench.exports.read_archive(operator(), file)}")
         else:
-            _import_cases(file, workbench, complaints)
+            _import_cases(file, workbench, errors)
     say(f"Database: {database}")
-    if complaints.count:
-        raise JobFailed(f"{counted(complaints.count, 'error')}, named above. Everything else is kept.")
+    if errors.count:
+        raise JobFailed(f"{counted(errors.count, 'error')}, named above. Everything else is stored.")
 
 
-def _import_cases(file: Path, workbench: Workbench, complaints: Complaints) -> None:
+def _import_cases(file: Path, workbench: Workbench, errors: ErrorReport) -> None:
     progress = Progress("Importing", None if file == STDIO else file.stat().st_size)
     added = unchanged = 0
     try:
         with progress:
-            for batch in _batches(file, complaints, progress):
+            for batch in _batches(file, errors, progress):
                 report = workbench.cases.add(operator(), batch)
                 added, unchanged = added + report.added, unchanged + report.unchanged
-                complaints.add_all(f"{file}: {error}" for error in report.conflicts)
+                errors.add_all(f"{file}: {error}" for error in report.conflicts)
     finally:
         there = f", {counted(unchanged, 'case')} there already" if unchanged else ""
         say(f"{file}: {counted(added, 'case')} imported{there}.")
 
 
-def _batches(file: Path, complaints: Complaints, progress: Progress) -> Iterator[list[Case]]:
-    """The cases that can be read, as many at a time as fit in little memory; the rest is complained about."""
+def _batches(file: Path, errors: ErrorReport, progress: Progress) -> Iterator[list[Case]]:
+    """Yield the cases that can be read, as many at a time as fit in little memory; the others are reported."""
     batch: list[Case] = []
     begun = 0
     try:
@@ -78,13 +78,13 @@ def _batches(file: Path, complaints: Complaints, progress: Progress) -> Iterator
         for number, line in enumerate(lines, 1):
             progress.move(line.end, f"{number:,} read")
             if isinstance(line.found, InputError):
-                complaints.add(line.found)
+                errors.add(line.found)
                 continue
             batch.append(line.found)
             if len(batch) >= _BATCH or line.end - begun >= _BATCH_BYTES:
                 yield batch
                 batch, begun = [], line.end
-    except InputError as error:  # of another format, or broken off: what was read before is kept
-        complaints.add(error)
+    except InputError as error:  # of another format, or broken off: what was read before is stored
+        errors.add(error)
     if batch:
         yield batch

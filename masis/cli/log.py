@@ -18,7 +18,7 @@ from masis.settings import Loaded, Settings, load
 
 @contextmanager
 def measured(settings: Settings) -> Iterator[None]:
-    """While entered, what is audited is measured as the settings say; Ctrl-C ends it as well. Raises MissingExtra."""
+    """Send telemetry as the settings say while entered; Ctrl-C ends it as well. Raises MissingExtra."""
     if settings.telemetry == "off":
         yield
         return
@@ -45,7 +45,7 @@ class Lines(logging.Handler):
 
 
 def log_option(command: F) -> F:
-    """``--log`` and ``--log-format``."""
+    """Add ``--log`` and ``--log-format``."""
     command = click.option(
         "--log-format",
         type=click.Choice(["text", "json"]),
@@ -62,7 +62,7 @@ def log_option(command: F) -> F:
         show_default=True,
         expose_value=False,
         callback=_shown_from,
-        help="What the log on stderr tells: failures and retries, with info also scores and calls as they come (or: "
+        help="What the log on stderr shows: failures and retries, with info also scores and calls as they come (or: "
         "error, debug). Texts are in it only with debug and --set log_texts=true.",
     )(command)
 

@@ -11,9 +11,8 @@ import click
 from masis.api.roles import check_models
 from masis.cli.group import JobFailed
 from masis.cli.log import Lines, log_option, measured
-from masis.cli.options import chosen_settings, database_option, settings_options
+from masis.cli.options import chosen_settings, database_option, open_with_progress, settings_options
 from masis.cli.output import say
-from masis.cli.upgrading import opened_telling
 from masis.settings import database_path, secret
 
 TOKEN = "MASIS_MCP_TOKEN"  # noqa: S105 (the name of the variable)
@@ -34,7 +33,7 @@ PORT = 8765
     type=click.IntRange(0, 65535),
     default=PORT,
     show_default=True,
-    help="With http; 0 takes a free one, which is said on stderr.",
+    help="With http; 0 takes a free one, which is shown on stderr.",
 )
 @click.option(
     "--allow-host",
@@ -77,23 +76,23 @@ def mcp(
       MASIS_MCP_TOKEN=... masis mcp --transport http --host 0.0.0.0 --allow-host audits.example.org
 
     Over stdin and stdout it ends, with exit code 0, when its input ends. Ctrl-C ends it too; an audit under way is then
-    taken up by the same call later.
+    resumed by the same call later.
 
     Needs the extra mcp: pip install '.[mcp]'.
     """  # noqa: D301 (click reads the backspace)
-    from masis.integrations import mcp as door  # --help need not wait for it
+    from masis.integrations import mcp as integration  # --help need not wait for it
 
     settings = chosen_settings(models, assignments)
     check_models(settings)  # a model that nothing answers to is wrong use, not a failure of each call
-    door.require()
+    integration.require()
     from masis.integrations.mcp import transports
     from masis.integrations.mcp.server import MasisServer, audits_at_once
 
-    kept = secret(TOKEN)
-    token = kept.get_secret_value() if kept else None
+    configured = secret(TOKEN)
+    token = configured.get_secret_value() if configured else None
     if transport == "http":
         transports.check_address(host, allowed, token)
-    workbench = opened_telling(database_path(db), settings)
+    workbench = open_with_progress(database_path(db), settings)
     _log_of_the_sdk()
     context.with_resource(measured(settings))
     server = MasisServer(workbench, concurrency or audits_at_once(workbench))
@@ -113,7 +112,7 @@ def mcp(
 
 
 def _log_of_the_sdk() -> None:
-    """The SDK's warnings where our log goes; at lower levels it repeats texts, so those are left out."""
+    """Send the SDK's warnings to our log; at lower levels it repeats texts, so those are left out."""
     for name in ("mcp", "uvicorn"):
         logger = logging.getLogger(name)
         logger.setLevel(logging.WARNING)

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import click
 
-from masis.cli.options import database_option, opened_for_reading
+from masis.cli.options import database_option, open_existing
 from masis.cli.output import printable
 from masis.schema.wording import counted
 from masis.services.metrics import SPREADS, MetricsReport, Spread
@@ -23,7 +23,7 @@ class Day(click.ParamType[date]):
     name = "day"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> date:
-        """The day; wrong use where it is none."""
+        """Return the day; wrong use where it is none."""
         if isinstance(value, date):
             return value
         ago = value.removesuffix("d")
@@ -46,7 +46,11 @@ class Day(click.ParamType[date]):
     help="The periods that rates are given for; a week begins on Monday.",
 )
 @click.option(
-    "--role", type=click.Choice(ROLES), default="critic", show_default=True, help="Whose model runs are told apart by."
+    "--role",
+    type=click.Choice(ROLES),
+    default="critic",
+    show_default=True,
+    help="The role by whose model runs are grouped.",
 )
 @click.option("--model", "models", metavar="MODEL", multiple=True, help="Only runs with this model. May be repeated.")
 @click.option("--dataset", "datasets", metavar="NAME", multiple=True, help="Only cases of this data set.")
@@ -62,7 +66,7 @@ def metrics(
     as_json: bool,
     db: Path | None,
 ) -> None:
-    """Show what the audits came to: rates, times, scores and costs of the finished runs.
+    """Show the metrics of the audits: rates, times, scores and costs of the finished runs.
 
     \b
       masis metrics
@@ -78,7 +82,7 @@ def metrics(
         models=models,
         datasets=datasets,
     )
-    found = opened_for_reading(db).metrics.report(wanted, cast("Period", by))
+    found = open_existing(db).metrics.report(wanted, cast("Period", by))
     if as_json:
         click.echo(found.model_dump_json(exclude={"wanted"}))
         return
@@ -87,7 +91,7 @@ def metrics(
 
 
 def lines(found: MetricsReport) -> Iterable[str]:
-    """The report for people."""
+    """Yield the report for people, line by line."""
     total = found.total
     if not total.runs:
         yield "No finished run matches."
@@ -110,7 +114,7 @@ def lines(found: MetricsReport) -> Iterable[str]:
         [
             _rates_row("all", total),
             *(_rates_row(f"{found.period} of {each.name}", each) for each in found.periods),
-            *(_rates_row(f"{found.wanted.role} {each.name or '(not told)'}", each) for each in found.models),
+            *(_rates_row(f"{found.wanted.role} {each.name or '(unknown)'}", each) for each in found.models),
         ],
     )
     yield ""
@@ -130,7 +134,7 @@ def _rates_row(name: str, rates: Rates) -> list[str]:
         _share(rates.converged_rate),
         _share(rates.convergence_rate),
         _share(rates.needs_review_rate),
-        _figure(seconds),
+        _number(seconds),
         f"{rates.input_tokens + rates.output_tokens:,}",
         "-" if rates.cost_usd is None else f"{rates.cost_usd:,.2f}",
     ]
@@ -139,16 +143,16 @@ def _rates_row(name: str, rates: Rates) -> list[str]:
 def _spread_row(each: Distribution, spread: Spread) -> list[str]:
     limit = ""
     if spread.limit is not None and each.p95 is not None:
-        limit = f"{spread.limit:,.0f} {'kept' if each.p95 <= spread.limit else 'MISSED'}"
-    figures = [_figure(value) for value in (each.mean, each.p50, each.p95, each.most)]
-    return [f"{spread.title}{f' ({spread.unit})' if spread.unit else ''}", f"{each.count:,}", *figures, limit]
+        limit = f"{spread.limit:,.0f} {'met' if each.p95 <= spread.limit else 'MISSED'}"
+    numbers = [_number(value) for value in (each.mean, each.p50, each.p95, each.most)]
+    return [f"{spread.title}{f' ({spread.unit})' if spread.unit else ''}", f"{each.count:,}", *numbers, limit]
 
 
 def _share(value: float | None) -> str:
     return "-" if value is None else f"{value:.1%}"
 
 
-def _figure(value: float | None) -> str:
+def _number(value: float | None) -> str:
     if value is None:
         return "-"
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"

@@ -1,4 +1,4 @@
-"""``masis optimize``: a critic (or reviser) compiled on labelled answers, and the programs there are."""
+"""``masis optimize``: compile a critic or reviser on labelled answers; list the compiled programs."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ import click
 
 from masis.api.roles import probe_model
 from masis.cli.group import INTERRUPTED, JobFailed
-from masis.cli.interrupt import Interruption
-from masis.cli.options import database_option, opened_for_reading
-from masis.cli.output import Complaints, Progress, printable, say
+from masis.cli.options import database_option, open_existing
+from masis.cli.output import ErrorReport, Interruption, Progress, printable, say
 from masis.datasets.readers import read_case_lines
 from masis.errors import InputError
 from masis.integrations.dspy import labelled, part, programs
@@ -121,7 +120,7 @@ def optimize(
     listing: bool,
     show: str | None,
 ) -> None:
-    """Compile the critic on labelled answers with DSPy, and keep the program as the next version of NAME.
+    """Compile the critic on labelled answers with DSPy, and store the program as the next version of NAME.
 
     The program holds instructions and demonstrations for one model. It is measured on questions that nothing was learnt
     from: finding what was labelled counts, raising what was not costs. The file's place goes to stdout.
@@ -134,8 +133,8 @@ def optimize(
 
     Needs DSPy, in an environment of its own: pip install '.[dspy]'.
 
-    Exit code 0: compiled and kept, whether or not it gained anything. 1: it failed. 2: wrong use. 130: stopped, nothing
-    kept.
+    Exit code 0: compiled and stored, whether or not it gained anything. 1: it failed. 2: wrong use. 130: stopped,
+    nothing stored.
     """  # noqa: D301 (click reads the backspace)
     settings = load().settings
     folder = programs.folder(at or settings.programs_folder)
@@ -155,21 +154,21 @@ def optimize(
     _ask(settings, model, teacher)
     cases = _cases(source, db)
     parts = labelled.split(cases, held_out, seed)
-    _tell_parts(cases, parts)
-    with Interruption("Stopping after the calls under way; nothing will be kept.") as stop:
+    _show_parts(cases, parts)
+    with Interruption("Stopping after the calls under way; nothing will be stored.") as stop:
         made = _compiled(compiling, plan, settings, parts, lambda: stop.asked)
     if isinstance(made, str):
-        say(f"Stopped: {made}. Nothing was kept.")
+        say(f"Stopped: {made}. Nothing was stored.")
         if stop.asked:
             context.exit(INTERRUPTED)
         raise JobFailed("The limit of --max-cost was reached before it was compiled.")
-    _tell(made)
+    _show_result(made)
     if control:
-        say("This was a control, with the labels of other answers: nothing is kept.")
+        say("This was a control, with the labels of other answers: nothing is stored.")
         return
-    kept, file = programs.saved(folder, made)
+    stored, file = programs.saved(folder, made)
     there = "" if folder == programs.folder(settings.programs_folder) else f" --set programs_folder={folder}"
-    say(f"Kept as {kept.string}. To use it: masis audit CASES --model {role}={kept.string}{there}")
+    say(f"Stored as {stored.string}. To use it: masis audit CASES --model {role}={stored.string}{there}")
     click.echo(str(file))
 
 
@@ -184,7 +183,7 @@ def _ask(settings: Settings, *models: str) -> None:
 def _compiled(
     compiling: Any, plan: Any, settings: Settings, parts: labelled.Parts, stopping: Callable[[], bool]
 ) -> Program | str:
-    """The program, or why it was stopped."""
+    """Return the program, or why it was stopped."""
     with Progress("Compiling", None) as progress:
 
         def watch(seen: Any) -> None:
@@ -203,7 +202,7 @@ def _cases(source: str, db: Path | None) -> list[labelled.Labelled]:
     if source == "demo":
         found = labelled.from_cases(demo_cases())
     elif source == "decisions":
-        found = labelled.from_decisions(opened_for_reading(db))
+        found = labelled.from_decisions(open_existing(db))
     else:
         file = Path(source)
         if not file.is_file():
@@ -215,10 +214,10 @@ def _cases(source: str, db: Path | None) -> list[labelled.Labelled]:
 
 
 def _read(file: Path) -> list[Case]:
-    complaints, cases = Complaints(), []
+    errors, cases = ErrorReport(), []
     for line in read_case_lines(file):
         if isinstance(line.found, InputError):
-            complaints.add(line.found)
+            errors.add(line.found)
         else:
             cases.append(line.found)
     return cases
@@ -228,22 +227,22 @@ def _source(source: str) -> str:
     return source if source in ("demo", "decisions") else Path(source).name
 
 
-def _tell_parts(cases: Sequence[labelled.Labelled], parts: labelled.Parts) -> None:
+def _show_parts(cases: Sequence[labelled.Labelled], parts: labelled.Parts) -> None:
     flawed = sum(not case.clean for case in cases)
     say(
-        f"{counted(len(cases), 'labelled answer')}, {flawed} of them with faults: {len(parts.train)} to learn from, "
+        f"{counted(len(cases), 'labelled answer')}, {flawed} of them with issues: {len(parts.train)} to learn from, "
         f"{len(parts.held_out)} to measure on."
     )
 
 
-def _tell(made: Program) -> None:
-    say(f"Before:  {_figure(made.before)}")
-    say(f"After:   {_figure(made.after)}")
-    say(f"Gained:  {_figure(made.gain, sign=True)}")
+def _show_result(made: Program) -> None:
+    say(f"Before:  {_interval(made.before)}")
+    say(f"After:   {_interval(made.after)}")
+    say(f"Gained:  {_interval(made.gain, sign=True)}")
     if made.improved:
-        say("It improved: the whole interval of the gain lies above 0.")
+        say("It improved: the interval of the gain is above 0.")
     elif made.gain.mean > 0:
-        say("It did not clearly improve: the interval of the gain holds 0. More labelled answers would tell.")
+        say("It did not clearly improve: the interval of the gain holds 0. More labelled answers would show.")
     else:
         say("It did not improve.")
     cost = "cost unknown" if made.cost_usd is None else dollars(made.cost_usd)
@@ -253,10 +252,10 @@ def _tell(made: Program) -> None:
     )
 
 
-def _figure(figure: Measured, sign: bool = False) -> str:
+def _interval(measured: Measured, sign: bool = False) -> str:
     form = "+.3f" if sign else ".3f"
-    interval = "" if figure.low is None else f" ({figure.low:{form}} to {figure.high:{form}})"
-    return f"{figure.mean:{form}}{interval}"
+    interval = "" if measured.low is None else f" ({measured.low:{form}} to {measured.high:{form}})"
+    return f"{measured.mean:{form}}{interval}"
 
 
 def _list(folder: Path) -> None:
@@ -265,16 +264,16 @@ def _list(folder: Path) -> None:
         say(f"There is no program in {folder}. masis optimize --on demo --model MODEL --name NAME makes one.")
         return
     click.echo(FIELD.format("program", "role", "model", "optimizer", "before", "after", "made"))
-    complaints = Complaints()
+    errors = ErrorReport()
     for each in found:
         if isinstance(each, InputError):
-            complaints.add(each)
+            errors.add(each)
             continue
-        figures = f"{each.before.mean:.3f}", f"{each.after.mean:.3f}"
-        row = FIELD.format(each.string, each.role, each.model, each.optimizer, *figures, each.made_at[:10])
+        means = f"{each.before.mean:.3f}", f"{each.after.mean:.3f}"
+        row = FIELD.format(each.string, each.role, each.model, each.optimizer, *means, each.made_at[:10])
         click.echo(printable(row) + ("" if each.improved else "  no clear gain"))
-    if complaints.count:
-        raise JobFailed(f"{counted(complaints.count, 'file')} could not be read, named above.")
+    if errors.count:
+        raise JobFailed(f"{counted(errors.count, 'file')} could not be read, named above.")
 
 
 def _show(program: Program) -> None:

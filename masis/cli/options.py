@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import difflib
 import getpass
-from collections.abc import Callable, Iterable
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -12,19 +14,19 @@ import click
 
 from masis.cli import log
 from masis.cli.group import JobFailed
-from masis.cli.output import printable, say
-from masis.cli.upgrading import opened_telling
+from masis.cli.output import Progress, printable, say
 from masis.errors import StoreError
 from masis.services import Actor, Workbench
-from masis.services.records import Unguarded
-from masis.settings import ROLES, Loaded, Settings, database_path, load, shown
+from masis.services.records import Unguarded, Upgrade
+from masis.settings import ROLES, Loaded, Settings, database_path, load
+from masis.settings import shown as shown_setting
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 STDIO = Path("-")
 """Stands for stdin or stdout."""
 
-_SAID = "masis.settings.warnings"
+_SHOWN_WARNINGS = "masis.settings.warnings"
 
 
 def _checked_input(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
@@ -69,12 +71,12 @@ def sources_argument(name: str, **options: Any) -> Callable[[F], F]:
 
 
 def out_option(**options: Any) -> Callable[[F], F]:
-    """``--out``: a file to write, or ``-`` for stdout."""
+    """Add ``--out``: a file to write, or ``-`` for stdout."""
     return click.option("--out", type=click.Path(path_type=Path), callback=_checked_output, **options)
 
 
 def database_option(command: F) -> F:
-    """``--db``."""
+    """Add ``--db``."""
     return click.option(
         "--db",
         type=click.Path(path_type=Path),
@@ -83,7 +85,7 @@ def database_option(command: F) -> F:
 
 
 def settings_options(command: F) -> F:
-    """``--model`` and ``--set``."""
+    """Add ``--model`` and ``--set``."""
     command = click.option(
         "--set",
         "assignments",
@@ -102,19 +104,19 @@ def settings_options(command: F) -> F:
 
 
 def chosen_settings(models: Iterable[str], assignments: Iterable[str]) -> Settings:
-    """Settings from the options over environment, file and defaults. Raises SettingsError or click.UsageError."""
+    """Return settings from options, environment, file and defaults. Raises SettingsError or click.UsageError."""
     return chosen(models, assignments).settings
 
 
 def chosen(models: Iterable[str], assignments: Iterable[str]) -> Loaded:
-    """As ``chosen_settings``, with the origin of each value. What a person should know about them is said."""
+    """Return the same with the origin of each value, and show the warnings about them."""
     flags: dict[str, Any] = {}
     for assignment in assignments:
-        key, given, value = assignment.partition("=")
-        if not given:
-            raise click.UsageError(f"--set {shown(assignment)}: write it as KEY=VALUE, like max_iterations=2.")
+        key, equals, value = assignment.partition("=")
+        if not equals:
+            raise click.UsageError(f"--set {shown_setting(assignment)}: write it as KEY=VALUE, like max_iterations=2.")
         if flags.setdefault(key.strip(), value.strip()) != value.strip():
-            raise click.UsageError(f"--set {printable(key.strip())}: is given twice, with different values. Keep one.")
+            raise click.UsageError(f"--set {printable(key.strip())}: is set twice, with different values. Keep one.")
     loaded = load(flags, models=_roles(models))
     log.follow(loaded)
     _say_once(loaded.warnings)
@@ -122,12 +124,12 @@ def chosen(models: Iterable[str], assignments: Iterable[str]) -> Loaded:
 
 
 def _say_once(warnings: Iterable[str]) -> None:
-    """Say each warning once a command, however often its settings are read."""
+    """Show each warning once a command, however often its settings are read."""
     context = click.get_current_context(silent=True)
-    said: set[str] = context.meta.setdefault(_SAID, set()) if context else set()
+    shown: set[str] = context.meta.setdefault(_SHOWN_WARNINGS, set()) if context else set()
     for warning in warnings:
-        if warning not in said:
-            said.add(warning)
+        if warning not in shown:
+            shown.add(warning)
             say(f"Note: {warning}")
 
 
@@ -135,36 +137,70 @@ def _roles(models: Iterable[str]) -> dict[str, str]:
     for_all: dict[str, str] = {}
     for_one: dict[str, str] = {}
     for written in models:
-        role, given, model = written.partition("=") if "=" in written else ("", "", written)
+        role, equals, model = written.partition("=") if "=" in written else ("", "", written)
         if not model.strip():
             raise click.UsageError(f"--model {printable(written)}: no model is named. Write --model offline.")
-        if given and role not in ROLES:
+        if equals and role not in ROLES:
             near = difflib.get_close_matches(role, ROLES, n=1)
             hint = f"Did you mean {near[0]!r}?" if near else f"There are: {', '.join(ROLES)}."
             raise click.UsageError(f"--model {printable(written)}: there is no role {printable(role)!r}. {hint}")
-        if not given and for_all:
+        if not equals and for_all:
             raise click.UsageError("--model: two models for all roles. Name the role: --model ROLE=MODEL.")
-        if given:
+        if equals:
             for_one[role] = model
         else:
             for_all = dict.fromkeys(ROLES, model)
     return for_all | for_one
 
 
-def opened(database: Path) -> Workbench:
-    """The workbench on a database, made or migrated where need be, with the settings of environment and file."""
-    return opened_telling(database, chosen((), ()).settings)
+def open_workbench(database: Path) -> Workbench:
+    """Open the workbench on a database, made or migrated where need be, with the settings of environment and file."""
+    return open_with_progress(database, chosen((), ()).settings)
 
 
-def opened_for_reading(named: Path | None, unguarded: Unguarded = "refuse") -> Workbench:
-    """The workbench on a database that is there. Raises JobFailed where there is none: reading creates nothing.
+def open_existing(named: Path | None, unguarded: Unguarded = "refuse") -> Workbench:
+    """Open the workbench on a database that exists. Raises JobFailed where there is none: reading creates nothing.
 
     ``unguarded`` says what to do where the decision log has lost its guards.
     """
     path = database_path(named)
     if not path.exists():
         raise JobFailed(str(no_database(path)))
-    return opened_telling(path, chosen((), ()).settings, unguarded=unguarded)
+    return open_with_progress(path, chosen((), ()).settings, unguarded=unguarded)
+
+
+def open_with_progress(database: Path, settings: Settings, *, unguarded: Unguarded = "refuse") -> Workbench:
+    """Open the workbench on a database; while an older one is migrated, say why and how long it takes yet.
+
+    Migrating takes a minute or so where the database holds 100,000 runs.
+    """
+    with _migration_progress(database) as on_upgrade:
+        return Workbench.open(database, settings, unguarded=unguarded, on_upgrade=on_upgrade)
+
+
+@contextmanager
+def _migration_progress(database: Path) -> Iterator[Callable[[Upgrade], None]]:
+    with ExitStack() as bars:
+        bar: Progress | None = None
+        first = True
+
+        def show(now: Upgrade) -> None:
+            nonlocal bar, first
+            if first:
+                say(
+                    f"{database} was made by an older version and is upgraded now, once. Ctrl-C undoes the step under "
+                    "way and loses nothing."
+                )
+                first = False
+            if bar is None and now.total:
+                bar = bars.enter_context(Progress(f"Step {now.step} of {now.steps}", now.total))
+            if bar is not None:
+                bar.move(now.done, f"{now.done:,} of {now.total:,} runs")
+            if now.done == now.total:
+                bars.pop_all().close()
+                bar = None
+
+        yield show
 
 
 def operator(name: str | None = None) -> Actor:
@@ -177,6 +213,14 @@ def operator(name: str | None = None) -> Actor:
     return Actor(name=name)
 
 
+def confirm_removal(question: str) -> None:
+    """Ask whether to remove something. Raises JobFailed at a no, UsageError where nobody can be asked."""
+    if not sys.stdin.isatty():
+        raise click.UsageError("nobody can be asked here: say --yes.")
+    if not click.confirm(question, err=True):
+        raise JobFailed("Nothing was removed.")
+
+
 def no_database(path: Path) -> StoreError:
-    """What is said of a database that was named and is not there."""
+    """Return the error about a database that was named and does not exist."""
     return StoreError(f"{path}: there is no database here. 'masis import FILE' or 'masis audit FILE' makes one.")

@@ -1,13 +1,14 @@
-"""What the commands say to people: always to stderr, with control characters from outside shown, not obeyed."""
+"""Messages to people: always to stderr, with control characters from outside shown, not obeyed."""
 
 from __future__ import annotations
 
+import signal
 import sys
 import threading
 import time
 import unicodedata
 from collections.abc import Iterable
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import Any, ClassVar, Self
 
 import click
@@ -20,7 +21,7 @@ _SECONDS_BETWEEN_FRAMES = 0.1
 
 
 def printable(text: str) -> str:
-    """The text with every control and direction-changing character escaped: an id must not steer a terminal."""
+    """Return the text with every control and direction-changing character escaped: an id must not steer a terminal."""
     if text.isprintable():
         return text
     return "".join(char if not _steers(char) else char.encode("unicode_escape").decode("ascii") for char in text)
@@ -31,11 +32,11 @@ def _steers(char: str) -> bool:
 
 
 def say(message: str = "") -> None:
-    """One line to stderr."""
+    """Write one line to stderr."""
     click.echo(printable(message), err=True)
 
 
-class Complaints:
+class ErrorReport:
     """Shows errors as they come, up to a limit, and counts all of them."""
 
     def __init__(self, progress: Progress | None = None) -> None:
@@ -60,9 +61,10 @@ class Complaints:
 
 
 class Progress:
-    """A bar where a person watches and the length is known, else a line every ten seconds; both on stderr.
+    """Shows a bar in a terminal where the length is known, else a line every ten seconds; both on stderr.
 
-    ``total`` and what ``move`` is given are in one unit, bytes of the file for example. Lines may come from any thread.
+    ``total`` and the place that ``move`` takes are in one unit, such as bytes of the file. Lines may come
+    from any thread.
     """
 
     shown: ClassVar[Progress | None] = None
@@ -94,7 +96,7 @@ class Progress:
             self._bar.__exit__(kind, error, trace)
 
     def move(self, to: int, note: str) -> None:
-        """The work is at ``to``; ``note`` says in words what is done."""
+        """Show that the work is at ``to``; ``note`` says in words what is done."""
         self._at, self._note = to, note
         if time.monotonic() < self._next:
             return
@@ -110,10 +112,40 @@ class Progress:
             self._bar.update(max(0, self._at - self._bar.pos), "")
 
     def say(self, message: str) -> None:
-        """A line above the bar."""
+        """Write a line above the bar."""
         with self._drawing:
             if self._bar is not None:
                 click.echo("\r\x1b[K", nl=False, err=True)
             say(message)
             if self._bar is not None:
                 self._bar.render_progress()
+
+
+class Interruption:
+    """Ctrl-C that loses nothing: the first asks to stop after what is under way, the second stops at once.
+
+    While entered, the first SIGINT or SIGTERM sets ``asked``; a second raises KeyboardInterrupt.
+    """
+
+    def __init__(self, notice: str) -> None:
+        self.asked = False
+        self._notice = notice
+        self._before: dict[signal.Signals, Any] = {}
+
+    def __enter__(self) -> Self:
+        if threading.current_thread() is threading.main_thread():  # signals reach no other thread
+            for number in (signal.SIGINT, signal.SIGTERM):
+                self._before[number] = signal.signal(number, self._on_signal)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        if self.asked:
+            raise KeyboardInterrupt
+        self.asked = True
+        say(self._notice)

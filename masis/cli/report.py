@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from masis.cli.export_data import whole_file
-from masis.cli.options import STDIO, database_option, opened_for_reading, out_option
+from masis.cli.options import STDIO, database_option, open_existing, out_option
 from masis.cli.output import say
 
 
@@ -19,7 +19,7 @@ from masis.cli.output import say
 def report(case: str, run_id: str | None, out: Path, db: Path | None) -> None:
     """Write the audit of one case as HTML: question, marked answers, evidence, scores, decisions.
 
-    CASE is the id of the case. The file needs nothing else and runs nothing: to print, to keep, to hand on.
+    CASE is the id of the case. The file needs nothing else and runs nothing: to print, to store, to pass on.
 
     \b
       masis report strategy-01 --out audit.html
@@ -28,7 +28,7 @@ def report(case: str, run_id: str | None, out: Path, db: Path | None) -> None:
         case_report,  # its libraries take a second to import, and --help must not wait for them
     )
 
-    workbench = opened_for_reading(db)
+    workbench = open_existing(db)
     view = workbench.cases.open(case)
     run = workbench.runs.get(run_id) if run_id else None
     if run is not None and run.case_id != case:

@@ -1,4 +1,4 @@
-"""``masis screen``: is what a file of abstracts holds good enough to answer a question from?"""
+"""``masis screen``: are the abstracts of a file good enough evidence to answer a question from?"""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ import click
 from masis.audit.run_control import RunBudget, RunControl
 from masis.cli.export_data import whole_file
 from masis.cli.group import JobFailed
-from masis.cli.interrupt import Interruption
 from masis.cli.log import measured
-from masis.cli.options import STDIO, chosen_settings, input_argument, opened, operator, out_option
-from masis.cli.output import Complaints, Progress, say
+from masis.cli.options import STDIO, chosen_settings, input_argument, open_workbench, operator, out_option
+from masis.cli.output import ErrorReport, Interruption, Progress, say
 from masis.datasets.readers.abstracts import read_abstracts
 from masis.datasets.writers.screenings import write_screening_csv, write_screening_ris
 from masis.errors import InputError
@@ -49,9 +48,9 @@ Form = Literal["json", "csv", "ris"]
     type=click.Choice(["json", "csv", "ris"]),
     default="json",
     show_default=True,
-    help="json: the whole screening. csv: a line for each abstract graded. ris: the kept abstracts.",
+    help="json: everything about the screening. csv: a line for each abstract graded. ris: the kept abstracts.",
 )
-@click.option("--db", type=click.Path(path_type=Path), help="Keep it in this database too: 'masis serve' shows it.")
+@click.option("--db", type=click.Path(path_type=Path), help="Store it in this database too: 'masis serve' shows it.")
 @out_option(default="-", show_default=True, help="The file to write; '-' for stdout.")
 def screen(
     files: tuple[Path, ...],
@@ -68,7 +67,7 @@ def screen(
 
     A FILE holds abstracts as JSON Lines, RIS, BibTeX, PubMed XML or MEDLINE text ('-' for stdin). It is searched for
     the question; what is found is graded for relevance, method, sample size and study type; where that is not enough,
-    further rounds search with other words for what was missing. Rounds are told on stderr.
+    further rounds search with other words for what was missing. Rounds are shown on stderr.
 
     \b
       masis screen export.ris -q "Does metformin reduce mortality in heart failure?" --out screening.json
@@ -82,8 +81,8 @@ def screen(
     grader = grader_for(settings, control)  # before anything is read: a model that can't be asked is wrong use
     if not question.strip():
         raise click.UsageError("--question: is empty. Ask what the evidence is to answer.")
-    complaints = Complaints()
-    abstracts = _distinct(_read(files, complaints), complaints)
+    errors = ErrorReport()
+    abstracts = _distinct(_read(files, errors), errors)
     if not abstracts:
         raise JobFailed("There is no abstract to screen.")
     with Interruption("Stopping; what is graded so far is written. Press Ctrl-C again to stop at once.") as stop:
@@ -110,20 +109,20 @@ def screen(
         )
         with measured(settings):
             found = _watched(work)
-    _tell(found)
-    known = {abstract.id: abstract for abstract in abstracts}
+    _show_result(found)
+    by_id = {abstract.id: abstract for abstract in abstracts}
     if db is not None:
-        graded = [known[grade.abstract_id] for grade in found.grades]
-        opened(database_path(db)).screenings.store_screening(operator(), found, graded)
-        say(f"Screening {found.id} is kept in {database_path(db)}.")
+        graded = [by_id[grade.abstract_id] for grade in found.grades]
+        open_workbench(database_path(db)).screenings.store_screening(operator(), found, graded)
+        say(f"Screening {found.id} is stored in {database_path(db)}.")
     with whole_file(out) as stream:
-        _write(found, known, form, stream)
+        _write(found, by_id, form, stream)
     if stop.asked:
         sys.exit(130)
     if found.outcome == "error":
         raise JobFailed(" ".join(found.reasons))
-    if complaints.count:
-        raise JobFailed(f"{counted(complaints.count, 'record')} could not be read, named above. The rest is screened.")
+    if errors.count:
+        raise JobFailed(f"{counted(errors.count, 'record')} could not be read, named above. The rest is screened.")
 
 
 def _settings(graders: Iterable[str], retrieve: int | None, assignments: Iterable[str]) -> Settings:
@@ -135,30 +134,30 @@ def _settings(graders: Iterable[str], retrieve: int | None, assignments: Iterabl
     return chosen_settings((), named)
 
 
-def _read(files: Iterable[Path], complaints: Complaints) -> Iterator[Abstract]:
+def _read(files: Iterable[Path], errors: ErrorReport) -> Iterator[Abstract]:
     for file in files:
         try:
             for found in read_abstracts(sys.stdin.buffer, name="stdin") if file == STDIO else read_abstracts(file):
                 if isinstance(found, InputError):
-                    complaints.add(found)
+                    errors.add(found)
                 else:
                     yield found
         except InputError as error:
-            complaints.add(error)
+            errors.add(error)
 
 
-def _distinct(abstracts: Iterable[Abstract], complaints: Complaints) -> list[Abstract]:
-    """The abstracts by id; another one under an id that is taken is complained about."""
-    known: dict[str, Abstract] = {}
+def _distinct(abstracts: Iterable[Abstract], errors: ErrorReport) -> list[Abstract]:
+    """The abstracts by id; another one under an id that is taken is reported."""
+    by_id: dict[str, Abstract] = {}
     for abstract in abstracts:
-        first = known.setdefault(abstract.id, abstract)
+        first = by_id.setdefault(abstract.id, abstract)
         if first != abstract and (first.title, first.text) != (abstract.title, abstract.text):
-            complaints.add(f"{abstract.id}: two records have this id. Give each its own.")
-    return list(known.values())
+            errors.add(f"{abstract.id}: two records have this id. Give each its own.")
+    return list(by_id.values())
 
 
 def _watched(work: round_loop.ScreeningSteps) -> Screening:
-    """The screening, with progress where a person watches."""
+    """Let the screening run to its end, with progress where a person watches."""
     with Progress("Grading", None) as progress:
 
         def on_event(event: ScreeningEvent) -> None:
@@ -171,8 +170,8 @@ def _watched(work: round_loop.ScreeningSteps) -> Screening:
         return run_to_completion(work, on_event, ScreeningStart())
 
 
-def _tell(found: Screening) -> None:
-    """The rounds as a table, what came of them and why."""
+def _show_result(found: Screening) -> None:
+    """Show the rounds as a table, the outcome and its reasons."""
     say("round  found  new  keep  more  discard  average  required  decision")
     for each in found.rounds:
         say(_row(each))

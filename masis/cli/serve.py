@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from masis.cli.log import measured
-from masis.cli.options import database_option, opened, operator
+from masis.cli.options import database_option, open_workbench, operator
 from masis.cli.output import Progress, say
 from masis.schema.wording import counted
 from masis.services import Workbench, demo_cases
@@ -39,7 +39,7 @@ def demo(reset: bool, port: int | None, no_browser: bool, db: Path | None) -> No
         )
     if reset:
         _forget(database)
-    _prepare_demo(opened(database))
+    _prepare_demo(open_workbench(database))
     _open(database, port, "127.0.0.1", browser=not no_browser)
 
 
@@ -66,7 +66,7 @@ def serve(port: int | None, address: str, browser: bool, db: Path | None) -> Non
     from masis.services.retention import AutomaticRetention
 
     database = database_path(db)
-    workbench = opened(database)
+    workbench = open_workbench(database)
     retention = AutomaticRetention.start(workbench.retention, workbench.settings)
     if retention is not None:
         say(f"Retention works by itself: what ended over {workbench.settings.retention_days} days ago goes.")

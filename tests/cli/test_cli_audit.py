@@ -38,7 +38,7 @@ def test_every_case_gets_a_complete_run_in_the_order_of_the_file(masis: Masis, t
     assert [run.case_id for run in runs] == ["a", "b", "c"]
     assert runs[0].iterations[0].citation_audit.invalid_citations == ("9",)
     assert runs[2].draft is not None
-    assert "3 cases audited: 1 flagged as they came, " in result.stderr
+    assert "3 cases audited: 1 original answer flagged, " in result.stderr
     assert f"Database: {tmp_path / 'new.db'}" in result.stderr
     store = Workbench.open(tmp_path / "new.db").store
     assert [store.runs.get(run.id) for run in runs] == runs

@@ -73,7 +73,7 @@ def test_a_batch_says_what_it_may_cost_before_and_what_it_cost_after(masis: Masi
     assert "Estimate for 6 cases: up to" in result.stderr
     assert "6 cases audited" in result.stderr
     assert " calls to models, " in result.stderr
-    assert "95 of 100 were done within" in result.stderr
+    assert "95% were done within" in result.stderr
     runs = [json.loads(line) for line in (tmp_path / "runs.jsonl").read_bytes().splitlines()]
     assert [run["case_id"] for run in runs] == [f"case-{index}" for index in range(6)]
     for run in runs:
@@ -98,7 +98,7 @@ def test_an_estimate_leaves_out_what_was_audited_before(masis: Masis, tmp_path: 
 def test_an_estimate_of_a_long_file_reads_its_beginning(
     masis: Masis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("masis.cli.spending.SAMPLED", 2)
+    monkeypatch.setattr("masis.cli.audit.SAMPLED", 2)
     file, told = cases(tmp_path, 8), ("--db", tmp_path / "m.db", "--model", "here:m", "--max-cost", 0.0001)
     assert "Estimate for about 8 cases: up to" in masis("audit", file, *told).stderr
     assert "Estimate for about 5 cases: up to" in masis("audit", file, *told, "--limit", 5).stderr

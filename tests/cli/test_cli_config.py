@@ -108,7 +108,7 @@ def test_whatever_else_the_file_names_is_looked_for_as_well(masis: Masis, file: 
 def test_a_setting_given_twice_is_told(masis: Masis, home: Path) -> None:
     told = masis("config", "show", "--set", "max_iterations=2", "--set", "max_iterations=3")
     assert told.exit_code == 2
-    assert "--set max_iterations: is given twice, with different values." in told.stderr
+    assert "--set max_iterations: is set twice, with different values." in told.stderr
 
 
 def test_a_file_is_looked_over_whatever_the_environment_says(
@@ -117,7 +117,7 @@ def test_a_file_is_looked_over_whatever_the_environment_says(
     monkeypatch.setenv("MASIS_MAX_ITERATIONS", "many")
     found = masis("config", "check", file)
     assert (found.exit_code, found.stdout) == (0, "")
-    assert "in order. It gives 4 settings" in found.stderr
+    assert "in order. It sets 4 settings" in found.stderr
     file.write_text("max_iterations = 9\n[loop]\nsteps = 3\n", encoding="utf-8")
     found = masis("config", "check")
     assert found.exit_code == 2
@@ -156,7 +156,7 @@ def test_the_file_in_ones_own_folder_holds_everywhere(
 
 def test_the_documented_example_is_in_order(masis: Masis, home: Path) -> None:
     found = masis("config", "check", ROOT / "examples" / "configuration" / "masis.toml")
-    assert (found.exit_code, "in order. It gives 18 settings" in found.stderr) == (0, True), found.stderr
+    assert (found.exit_code, "in order. It sets 18 settings" in found.stderr) == (0, True), found.stderr
 
 
 def test_a_file_to_check_that_is_not_there_is_named_and_nothing_else_blamed(masis: Masis, home: Path) -> None:

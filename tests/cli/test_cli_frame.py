@@ -15,7 +15,7 @@ from masis.cli import COMMANDS, main
 from masis.cli.group import Command, CommandGroup, JobFailed
 from masis.cli.log import Lines
 from masis.cli.options import chosen_settings
-from masis.cli.output import Complaints, Progress, printable, say
+from masis.cli.output import ErrorReport, Progress, printable, say
 from masis.errors import InputError, SettingsError
 from masis.schema.wording import counted
 from masis.version import APP
@@ -79,7 +79,7 @@ def test_an_unexpected_error_keeps_its_traceback_for_debug() -> None:
 
     result = CliRunner().invoke(group_with(body), ["try"])
     assert result.exit_code == 1
-    assert "ZeroDivisionError: why. This is a fault of the program; 'masis --debug" in result.stderr
+    assert "ZeroDivisionError: why. This is a bug; 'masis --debug" in result.stderr
     assert isinstance(CliRunner().invoke(group_with(body), ["--debug", "try"]).exception, ZeroDivisionError)
 
 
@@ -108,10 +108,10 @@ def test_text_from_outside_does_not_steer_the_terminal(capsys: pytest.CaptureFix
 
 
 def test_many_errors_are_shown_up_to_a_limit_and_all_counted(capsys: pytest.CaptureFixture[str]) -> None:
-    complaints = Complaints()
-    complaints.add_all(f"error {number}" for number in range(1000))
+    errors = ErrorReport()
+    errors.add_all(f"error {number}" for number in range(1000))
     shown = capsys.readouterr().err.splitlines()
-    assert complaints.count == 1000
+    assert errors.count == 1000
     assert len(shown) == 21
     assert shown[-1] == "More errors follow; they are counted, not shown."
 

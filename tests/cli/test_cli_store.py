@@ -240,5 +240,5 @@ def test_an_older_database_is_brought_up_to_date_aloud(masis: Masis, audited: Pa
     connection.close()
     first = masis("metrics", "--db", audited)
     assert first.exit_code == 0
-    assert "was made by an older version and is brought up to date now" in first.stderr
+    assert "was made by an older version and is upgraded now" in first.stderr
     assert "older version" not in masis("metrics", "--db", audited).stderr
