@@ -195,10 +195,9 @@ class ScreeningService:
                 settings=settings.of_screening(),
                 thresholds=thresholds,
             )
-        cancelled = cancelled or (lambda: self._store.screenings.cancel_requested(screening_id))
 
         def stop() -> bool:
-            if cancelled():
+            if (cancelled is not None and cancelled()) or self._store.screenings.cancel_requested(screening_id):
                 control.cancellation.cancel()
             return control.cancellation.cancelled
 

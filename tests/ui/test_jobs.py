@@ -12,9 +12,12 @@ import pytest
 
 from masis.errors import UnknownRecord
 from masis.schema.case import Case
+from masis.screening.demo import CORPUS
 from masis.services import Workbench, demo_cases
 from masis.settings import Settings
 from masis.ui.jobs.audit_jobs import AuditJobs
+from masis.ui.jobs.job_queue import JobQueue
+from masis.ui.jobs.screening_jobs import ScreeningJobs
 from tests.reviewing import ADA
 
 PATIENCE_S = 60.0
@@ -51,10 +54,15 @@ def workbench(tmp_path: Path) -> Iterator[Workbench]:
 
 
 @pytest.fixture
-def jobs(workbench: Workbench) -> Iterator[AuditJobs]:
-    jobs = AuditJobs(workbench)
-    yield jobs
-    jobs.close()
+def queue(workbench: Workbench) -> Iterator[JobQueue]:
+    queue = JobQueue(workbench)
+    yield queue
+    queue.close()
+
+
+@pytest.fixture
+def jobs(queue: JobQueue) -> AuditJobs:
+    return AuditJobs(queue)
 
 
 def first_case(workbench: Workbench) -> str:
@@ -127,12 +135,14 @@ def test_an_audit_cancelled_before_its_worker_is_up_ends_too(workbench: Workbenc
     assert known in ({}, {run_id: "cancelled"})
 
 
-def test_a_killed_worker_leaves_an_interrupted_run_that_can_be_taken_up(workbench: Workbench, jobs: AuditJobs) -> None:
+def test_a_killed_worker_leaves_an_interrupted_run_that_can_be_taken_up(
+    workbench: Workbench, queue: JobQueue, jobs: AuditJobs
+) -> None:
     workbench.cases.add(ADA, [long_case(400)])
     run_id = jobs.start("long")
     until(lambda: begun(workbench, run_id), "the first step")
-    for pid in jobs.pids():
-        os.kill(pid, signal.SIGKILL)
+    for worker in queue._workers:
+        os.kill(worker.pid, signal.SIGKILL)
     until(lambda: not jobs.under_way("long"), "the failure")
     assert workbench.store.runs.summary(run_id).state == "interrupted"
     assert "resume" in (jobs.failure("long") or "")
@@ -143,11 +153,11 @@ def test_a_killed_worker_leaves_an_interrupted_run_that_can_be_taken_up(workbenc
 
 
 def test_closing_interrupts_what_is_under_way(workbench: Workbench) -> None:
-    jobs = AuditJobs(workbench)
+    queue = JobQueue(workbench)
     workbench.cases.add(ADA, [long_case()])
-    run_id = jobs.start("long")
+    run_id = AuditJobs(queue).start("long")
     until(lambda: begun(workbench, run_id), "the first step")
-    jobs.close()
+    queue.close()
     assert workbench.store.runs.summary(run_id).state == "interrupted"
 
 
@@ -166,7 +176,8 @@ def test_all_that_was_not_audited_is_audited_and_counted(workbench: Workbench, j
 
 
 def test_a_batch_stops_when_asked_to_and_leaves_the_rest(workbench: Workbench) -> None:
-    jobs = AuditJobs(workbench, workers=1)
+    queue = JobQueue(workbench, at_once=1)
+    jobs = AuditJobs(queue)
     try:
         workbench.cases.add(ADA, [long_case().model_copy(update={"id": f"long-{n}"}) for n in range(3)])
         jobs.audit_all_new()
@@ -174,7 +185,7 @@ def test_a_batch_stops_when_asked_to_and_leaves_the_rest(workbench: Workbench) -
         until(lambda: not (batch := jobs.batch()) or not batch.under_way, "the batch")
         assert workbench.store.cases.facets().states["new"] >= 3
     finally:
-        jobs.close()
+        queue.close()
 
 
 def test_a_batch_with_nothing_to_do_is_over_at_once(workbench: Workbench, jobs: AuditJobs) -> None:
@@ -185,3 +196,31 @@ def test_a_batch_with_nothing_to_do_is_over_at_once(workbench: Workbench, jobs: 
     batch = jobs.batch()
     assert batch is not None
     assert batch.done == 0
+
+
+def test_a_screening_that_waits_holds_up_no_audit_and_both_use_the_same_workers(workbench: Workbench) -> None:
+    workbench.corpora.add_demo(ADA)
+    queue = JobQueue(workbench, at_once=1)
+    audits, screenings = AuditJobs(queue), ScreeningJobs(queue)
+    try:
+        asked = [screenings.start("Does velotarine lower blood pressure?", (f"corpus:{CORPUS}",)) for _ in range(2)]
+        case_id = first_case(workbench)
+        run_id = audits.start(case_id)
+        assert audits.ahead(case_id) in (0, None)
+        until(lambda: not audits.under_way(case_id), "the audit")
+        until(lambda: not any(screenings.job(each) for each in asked), "the screenings")
+        assert workbench.store.runs.summary(run_id).state == "finished"
+        assert [workbench.store.screenings.summary(each).state for each in asked] == ["finished", "finished"]
+        assert len(queue._workers) <= 2
+    finally:
+        queue.close()
+
+
+def test_a_screening_under_way_stops_when_asked_to(workbench: Workbench, queue: JobQueue) -> None:
+    workbench.corpora.add_demo(ADA)
+    screenings = ScreeningJobs(queue)
+    screening_id = screenings.start("Does velotarine lower blood pressure?", (f"corpus:{CORPUS}",))
+    screenings.cancel(screening_id)
+    until(lambda: screenings.job(screening_id) is None, "the end")
+    if screenings.failure(screening_id) is None:
+        assert workbench.store.screenings.get(screening_id).outcome == "cancelled"

@@ -12,7 +12,9 @@ from streamlit.testing.v1 import AppTest
 
 from masis.screening.demo import CORPUS, demo_abstracts, demo_questions
 from masis.services import Workbench, app_root
-from masis.ui.jobs.screening_jobs import ScreeningJobs, screening_jobs
+from masis.ui.jobs.job_queue import JobQueue
+from masis.ui.jobs.screening_jobs import ScreeningJobs
+from masis.ui.jobs.served_jobs import screening_jobs
 from masis.ui.shell import served_database
 from tests.reviewing import ADA
 from tests.ui.conftest import texts
@@ -106,7 +108,8 @@ def test_a_start_without_a_question_asks_for_one_and_starts_nothing(workbench: W
 
 
 def test_a_screening_runs_in_a_process_of_its_own_and_its_rounds_are_in_the_store(workbench: Workbench) -> None:
-    jobs = ScreeningJobs(workbench)
+    queue = JobQueue(workbench)
+    jobs = ScreeningJobs(queue)
     try:
         settings = workbench.settings.model_copy(update={"screening_retrieve": 10})
         screening_id = jobs.start(ASKED["hf"].question, (SOURCE,), settings)
@@ -118,7 +121,7 @@ def test_a_screening_runs_in_a_process_of_its_own_and_its_rounds_are_in_the_stor
         assert kinds[0] == "screening_started"
         assert kinds[-1] == "screening_finished"
     finally:
-        jobs.close()
+        queue.close()
 
 
 def test_a_screening_that_cannot_be_made_says_why_and_the_page_shows_it(workbench: Workbench) -> None:
@@ -133,7 +136,8 @@ def test_a_screening_that_cannot_be_made_says_why_and_the_page_shows_it(workbenc
 
 
 def test_a_waiting_screening_that_is_stopped_never_begins(workbench: Workbench) -> None:
-    jobs = ScreeningJobs(workbench, at_once=0)
+    queue = JobQueue(workbench, at_once=0)
+    jobs = ScreeningJobs(queue)
     first, second = jobs.start("One?", (SOURCE,)), jobs.start("Two?", (SOURCE,))
     assert jobs.ahead(first) == 0
     assert jobs.ahead(second) == 1
@@ -141,7 +145,7 @@ def test_a_waiting_screening_that_is_stopped_never_begins(workbench: Workbench) 
     assert jobs.job(first) is None
     assert jobs.ahead(second) == 0
     assert "before it began" in (jobs.failure(first) or "")
-    jobs.close()
+    queue.close()
 
 
 def test_an_interrupted_screening_shows_its_rounds_and_can_be_resumed(workbench: Workbench) -> None:

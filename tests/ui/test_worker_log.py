@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 SAID = """
 import logging
-from masis.ui.jobs.audit_worker import show_log
+from masis.ui.jobs.worker import show_log
 show_log()
 logging.getLogger("masis.x").warning("it broke")
 """

@@ -1,1 +1,1 @@
-"""Work that runs beside the pages: audits and screenings in processes of their own."""
+"""Work that runs beside the pages: audits and screenings, in worker processes fed from one queue."""

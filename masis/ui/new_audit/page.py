@@ -14,7 +14,7 @@ from masis.services import Workbench
 from masis.services.records import CaseFilter, CasePage
 from masis.settings import ROLES, Settings
 from masis.ui.components import registered
-from masis.ui.jobs.audit_jobs import audit_jobs
+from masis.ui.jobs.served_jobs import audit_jobs
 from masis.ui.new_audit.draft import (
     AuditForm,
     current_form,

@@ -9,7 +9,8 @@ from masis.schema.base import utc_now
 from masis.services import Workbench
 from masis.services.records import RunSummary
 from masis.ui.components import registered
-from masis.ui.jobs.audit_jobs import AuditJobs, audit_jobs
+from masis.ui.jobs.audit_jobs import AuditJobs
+from masis.ui.jobs.served_jobs import audit_jobs
 from masis.ui.new_audit.timeline import show_timeline, timeline, waiting
 from masis.ui.shell import address
 from masis.ui.shell.frame import tab_title
@@ -26,7 +27,7 @@ def show_run(workbench: Workbench, run_id: str, case_id: str) -> None:
     if job is None and run is None:
         _never_began(workbench, jobs, run_id, case_id)
         return
-    case_id = job.case_id if job else run.case_id if run else case_id
+    case_id = job.subject if job else run.case_id if run else case_id
     case = workbench.cases.summary(case_id)
     busy = job is not None or (run is not None and run.state == "running")
     title = "Auditing" if busy else _title(run)

@@ -14,7 +14,8 @@ from masis.llm.prices import dollars
 from masis.services import Workbench, demo_cases
 from masis.services.records import CaseFilter, CaseSummary, DecisionFilter, Facets
 from masis.ui.components import case_list, decision_log, overview_head
-from masis.ui.jobs.audit_jobs import UNAUDITED, Batch, audit_jobs
+from masis.ui.jobs.audit_jobs import UNAUDITED, Batch
+from masis.ui.jobs.served_jobs import audit_jobs
 from masis.ui.new_audit.form import where_it_runs
 from masis.ui.queue.case_list import case_row, show_nothing_yet
 from masis.ui.review.answer_view import state_label

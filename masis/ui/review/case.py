@@ -12,7 +12,7 @@ from masis.services import CaseView, Workbench
 from masis.services.cases import waiting_in
 from masis.services.records import CaseFilter, RunSummary
 from masis.ui.components import HERE, case_head, follow_list, loop_story, score_table, show_answer_view
-from masis.ui.jobs.audit_jobs import audit_jobs
+from masis.ui.jobs.served_jobs import audit_jobs
 from masis.ui.review import scores
 from masis.ui.review.answer_view import (
     EVIDENCE_SHOWN,

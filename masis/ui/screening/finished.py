@@ -14,7 +14,7 @@ from masis.screening.grading.ensemble import agreement_of
 from masis.screening.rounds.overrides import effective_overrides
 from masis.services import Actor, Workbench
 from masis.services.screening import OpenedScreening
-from masis.ui.jobs.audit_jobs import audit_jobs
+from masis.ui.jobs.served_jobs import audit_jobs
 from masis.ui.review.decision_form import LONGEST_NAME
 from masis.ui.screening.result import abstracts, head, opened_abstract, rounds
 from masis.ui.screening.wording import FIELD, OUTCOME, RECOMMENDATION, RECOMMENDATIONS, SUFFICIENCY, value_words

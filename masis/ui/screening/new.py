@@ -17,7 +17,7 @@ from masis.services.screening import CORPUS as CORPUS_PREFIX
 from masis.services.screening import PUBMED
 from masis.settings import Settings
 from masis.ui.components import registered
-from masis.ui.jobs.screening_jobs import screening_jobs
+from masis.ui.jobs.served_jobs import screening_jobs
 from masis.ui.screening.form import (
     GRADERS,
     LONGEST_QUESTION,

@@ -6,7 +6,7 @@ import streamlit as st
 
 from masis.services import Workbench
 from masis.services.records import ScreeningSummary
-from masis.ui.jobs.screening_jobs import screening_jobs
+from masis.ui.jobs.served_jobs import screening_jobs
 from masis.ui.screening.components import screening_list
 from masis.ui.screening.finished import show_over
 from masis.ui.screening.memory_panel import show_memory
@@ -56,7 +56,7 @@ def _one(workbench: Workbench, screening_id: str) -> None:
     jobs, summary = screening_jobs(), summary_of(workbench, screening_id)
     if under_way(jobs, summary, screening_id):
         job = jobs.job(screening_id)
-        show_live(job.question if job else summary.question if summary else "", screening_id)
+        show_live(job.subject if job else summary.question if summary else "", screening_id)
     elif summary is None:
         show_never_began(screening_id, jobs.failure(screening_id))
     elif summary.removed_at is not None:

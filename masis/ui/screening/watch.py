@@ -11,7 +11,8 @@ from masis.schema.screening import ScreeningEvent
 from masis.services import Workbench
 from masis.services.records import ScreeningProgress, ScreeningSummary
 from masis.ui.components import case_head
-from masis.ui.jobs.screening_jobs import ScreeningJobs, screening_jobs
+from masis.ui.jobs.screening_jobs import ScreeningJobs
+from masis.ui.jobs.served_jobs import screening_jobs
 from masis.ui.screening.components import screening_rounds
 from masis.ui.screening.view import round_rows
 from masis.ui.screening.wording import INTERRUPTED, REMOVED, UNDER_WAY

@@ -24,7 +24,7 @@ from starlette.routing import Route
 
 from masis.errors import MasisError
 from masis.ui.admin.health_reports import REPORTS, HealthReports
-from masis.ui.jobs.audit_worker import show_log
+from masis.ui.jobs.worker import show_log
 from masis.ui.shell import served_database
 
 # Health over HTTP, for whoever watches the server: is it there, and is all in order?

@@ -24,8 +24,7 @@ from masis.errors import SettingsError
 from masis.integrations import telemetry
 from masis.observers import observation
 from masis.services import Workbench
-from masis.ui.jobs.audit_worker import Job, Worker
-from masis.ui.jobs.screening_worker import ScreeningJob, ScreeningProcess
+from masis.ui.jobs.worker import Job, Worker
 from tests.reviewing import ADA
 from tests.waiting import until
 
@@ -247,7 +246,7 @@ def test_a_worker_of_the_page_sends_what_it_measured(
     bench = Workbench.open(database)
     bench.cases.add(ADA, [CASE])
     worker = Worker(database)
-    assert worker.audit(Job("run-1", CASE.id, Settings(telemetry="otlp"))) is None
+    assert worker.run(Job("audit", "run-1", CASE.id, Settings(telemetry="otlp"))) is None
     if ends == "closed by the server":
         worker.close()
     else:
@@ -267,8 +266,10 @@ def test_a_screening_of_the_page_sends_what_it_measured(
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.address)
     bench = Workbench.open(tmp_path / "masis.db")
     corpus = bench.corpora.add_demo(ADA)
-    order = ScreeningJob("s1", "Does sleep help?", (f"corpus:{corpus.name}",), Settings(telemetry="otlp"))
-    assert ScreeningProcess(tmp_path / "masis.db").screen(order) is None
+    worker = Worker(tmp_path / "masis.db")
+    job = Job("screening", "s1", "Does sleep help?", Settings(telemetry="otlp"), (f"corpus:{corpus.name}",))
+    assert worker.run(job) is None
+    worker.close()
     assert "invoke_workflow screen_abstracts" in {span.name for span in collector.spans}
 
 
