@@ -20,7 +20,7 @@ from masis.ui.jobs.job_queue import JobQueue
 from masis.ui.jobs.screening_jobs import ScreeningJobs
 from tests.reviewing import ADA
 
-PATIENCE_S = 60.0
+PATIENCE_S = 100.0
 
 
 def until(holds: Callable[[], bool], what: str) -> None:
