@@ -26,7 +26,7 @@ from masis.audit.concurrency import start_in_thread
 from masis.errors import AnswerRejected, InputError
 from masis.pipeline.documents import evidence as evidence_of
 from masis.schema.case import Case
-from masis.schema.run import ReviewReason, Run
+from masis.schema.run import MUST_LOOK, ReviewReason, Run
 from masis.services import Actor, Workbench
 from masis.settings import Settings
 
@@ -40,8 +40,8 @@ ACTOR = Actor(name="masis.audited")
 QUESTIONS = ("question", "query", "user_query", "prompt")
 EVIDENCE = ("evidence", "sources", "documents", "docs", "chunks", "context")
 ANSWERS = ("answer", "output", "result", "text", "response")
-FLAGS: frozenset[str] = frozenset({"hallucination", "invalid_reference", "contradicted_claim", "low_confidence"})
-"""Reasons for review for which an answer is flagged. What could not be judged is none: it is no verdict."""
+FLAGS: frozenset[str] = MUST_LOOK
+"""Reasons for review for which an answer is flagged: something is wrong or unsafe. What could not be judged is none."""
 
 
 @dataclass(frozen=True)
@@ -309,10 +309,10 @@ def _digest(case: Case) -> str:
 
 def _reasons(run: Run, settings: Settings, flag_on: frozenset[str], case: Case) -> tuple[ReviewReason, ...]:
     """What is wrong with the answer as it came, whatever the audit made of it."""
-    from masis.audit.routing import review_reasons
+    from masis.audit.acceptance import assess
 
-    found = review_reasons(run.iterations[:1], case.evidence, "no_issues", settings)
-    return tuple(reason for reason in found if reason.code in flag_on)
+    assessed = assess(run.iterations[:1], case.evidence, "no_issues", settings)
+    return tuple(reason for reason in assessed.reasons if reason.code in flag_on)
 
 
 def _parts(given: Any, rules: _Rules) -> tuple[str, Any]:

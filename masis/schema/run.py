@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from masis.errors import MAX_ITERATIONS_WARNING
 from masis.schema.audit import CitationAudit, ClaimCheck, ClaimReport, Critique, Draft, Evaluation, Issue, Revision
@@ -23,23 +23,89 @@ class RunWarning(Record):
     message: str
 
 
-class ReviewReason(Record):
-    """One reason why a person should look: ``code`` for filters, ``message`` for people."""
+ReviewCode = Literal[
+    "hallucination",
+    "invalid_reference",
+    "contradicted_claim",
+    "unsupported_claim",
+    "partial_claim",
+    "serious_issue",
+    "safety",
+    "unconfirmed_claim",
+    "revised",
+    "low_confidence",
+    "low_quality",
+    "disagreement",
+    "judges_disagree",
+    "unscored",
+    "nothing_checked",
+    "error",
+    "limit",
+    "cancelled",
+]
+ReviewTier = Literal["must_look", "not_certified"]
 
-    code: Literal[
+MUST_LOOK: frozenset[ReviewCode] = frozenset(
+    {
         "hallucination",
         "invalid_reference",
         "contradicted_claim",
-        "revised",
-        "low_confidence",
-        "judges_disagree",
-        "unscored",
-        "nothing_checked",
-        "error",
-        "limit",
-        "cancelled",
-    ]
+        "unsupported_claim",
+        "partial_claim",
+        "serious_issue",
+        "safety",
+    }
+)
+"""Reasons that say something is wrong or unsafe. The others say that the answer could not be certified."""
+
+
+class ReviewReason(Record):
+    """One reason why a person should look: ``code`` for filters, ``message`` for people."""
+
+    code: ReviewCode
     message: str
+
+    @property
+    def tier(self) -> ReviewTier:
+        """Return ``must_look`` where something is wrong or unsafe, else ``not_certified``."""
+        return "must_look" if self.code in MUST_LOOK else "not_certified"
+
+
+CheckName = Literal[
+    "references",
+    "hallucination",
+    "claims",
+    "serious_issues",
+    "safety",
+    "original",
+    "confidence",
+    "quality",
+    "disagreement",
+    "scored",
+    "checkable",
+    "cites",
+    "ending",
+]
+
+
+class AcceptanceCheck(Record):
+    """One check of the acceptance rule: whether it passed, and in words what it found."""
+
+    name: CheckName
+    passed: bool
+    detail: str
+
+
+class Acceptance(Record):
+    """What the acceptance rule made of a run: the version of the rule, and every check with its result."""
+
+    rule: str
+    checks: tuple[AcceptanceCheck, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Return whether every check passed, so that nothing asks for a person."""
+        return all(check.passed for check in self.checks)
 
 
 class Iteration(Record):
@@ -105,7 +171,8 @@ class Run(Record):
     """One audit of one case (``specs/critic-loop.md``, CriticLoopOutput).
 
     ``best`` is an index into ``iterations``, None where not one was finished; ``improvement_percentage`` is None where
-    the first iteration is unscored or scored 0. Times are ISO 8601 in UTC. ``loose_calls`` are those to a model that
+    the first iteration is unscored or scored 0. ``acceptance`` holds the checks behind ``needs_review``; None for a run
+    of the first rule, which recorded none. Times are ISO 8601 in UTC. ``loose_calls`` are those to a model that
     belong to no draft and no finished iteration; ``usage`` is the sum of all.
     """
 
@@ -128,11 +195,20 @@ class Run(Record):
     termination_reason: TerminationReason
     needs_review: bool
     review_reasons: tuple[ReviewReason, ...]
+    acceptance: Acceptance | None = None
     spot_check: bool = False
     warnings: tuple[RunWarning, ...] = ()
     unscored: Unscored | None = None
     loose_calls: tuple[ModelCall, ...] = ()
     usage: Usage = Usage()
+
+    @model_serializer(mode="wrap")
+    def _as_stored(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave out what a run of an older version doesn't have, so that its archive keeps its bytes."""
+        fields: dict[str, Any] = dump(self)
+        if self.acceptance is None:
+            fields.pop("acceptance", None)
+        return fields
 
     @property
     def calls(self) -> tuple[ModelCall, ...]:

@@ -314,6 +314,18 @@ GROUPS = (
                 "A person looks where confidence in the chosen answer is under this.",
                 "DESIGN.md, 4.3: a run that needs review",
             ),
+            "review_quality": Words(
+                "A person looks where the quality score of the chosen answer is under this.",
+                "ours: docs/acceptance.md",
+            ),
+            "review_disagreement": Words(
+                "A person looks where citation engine, critic and evaluator are further apart than this.",
+                "ours: chosen on development data, docs/acceptance.md",
+            ),
+            "review_uncited_answers": Words(
+                "Whether a person looks at every answer that cites nothing.",
+                "ours: docs/acceptance.md",
+            ),
             "max_judge_spread": Words(
                 "A person looks where samples of a judge lie further apart than this.",
                 "ours: judges who disagree are looked at",

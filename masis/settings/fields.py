@@ -98,6 +98,9 @@ class Settings(Record):
 
     # who looks
     review_threshold: Share = 0.7
+    review_quality: Share = 0.7
+    review_disagreement: Share = 0.5
+    review_uncited_answers: bool = True
     max_judge_spread: Share = 0.2
     review_revised: bool = True
     spot_check_share: Share = 0.05

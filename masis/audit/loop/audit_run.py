@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 from masis import version
-from masis.audit import claims, critique, evaluation, issues, routing, step_events
+from masis.audit import acceptance, claims, critique, evaluation, issues, routing, step_events
 from masis.audit.citations import audit_citations
 from masis.audit.claims import Checked
 from masis.audit.concurrency import start_in_thread
@@ -408,7 +408,7 @@ class AuditRun:
         final = chosen.quality_score if chosen else None
         drafted = self.draft.calls if self.draft else ()
         loose = (*(self.steps.calls if self.steps else ()), *self._filed())
-        reasons = routing.review_reasons(self.iterations, self.case.evidence, reason, self.settings)
+        assessed = acceptance.assess(self.iterations, self.case.evidence, reason, self.settings)
         return Run(
             id=self.reporter.run_id,
             case_id=self.case.id,
@@ -432,9 +432,10 @@ class AuditRun:
             total_iterations=len(self.iterations),
             converged=reason == "convergence",
             termination_reason=reason,
-            needs_review=bool(reasons),
-            review_reasons=reasons,
-            spot_check=not reasons and routing.drawn_for_spot_check(self.case.id, self.settings),
+            needs_review=not assessed.acceptance.passed,
+            review_reasons=assessed.reasons,
+            acceptance=assessed.acceptance,
+            spot_check=assessed.acceptance.passed and acceptance.drawn_for_spot_check(self.case.id, self.settings),
             warnings=tuple(self.reporter.warnings),
             loose_calls=loose,
             usage=Usage.of((*drafted, *(call for it in self.iterations for call in it.calls), *loose)),

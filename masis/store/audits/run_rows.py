@@ -8,8 +8,8 @@ import zlib
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
+from masis.audit.acceptance import disagreement
 from masis.errors import Removed, StoreError, UnknownRecord
-from masis.schema.audit import Score
 from masis.schema.run import Iteration, Run, StepsDone
 from masis.store.audits import metrics
 from masis.store.core.chained_log import canonical_json, sha256
@@ -94,32 +94,6 @@ def _faults(iteration: Iteration) -> list[str]:
         ("unscored", unscored),
     )
     return [name for name, present in signs if present]
-
-
-def disagreement(iteration: Iteration) -> float:
-    """How far citation engine, critic and judge are apart, 0 to 1.
-
-    Each says how good the answer is: the penalty factor of the citations, the critic's confidence and the judge's
-    faithfulness, the last two as they were before the citations tempered them, else the three could hardly disagree.
-    With fewer than two opinions nothing confirms anything: 1.
-    """
-    opinions = [iteration.citation_audit.penalty_factor]
-    confidence = _raw(iteration.critique.scores, "confidence", iteration.critique.confidence)
-    if confidence is not None:
-        opinions.append(confidence)
-    if iteration.evaluation is not None:
-        faithfulness = _raw(iteration.evaluation.scores, "faithfulness", iteration.evaluation.faithfulness)
-        if faithfulness is not None:
-            opinions.append(faithfulness)
-    return max(opinions) - min(opinions) if len(opinions) > 1 else 1.0
-
-
-def _raw(scores: tuple[Score, ...], name: str, final: float | None) -> float | None:
-    """The score before any rule, brought to 0..1 as the rules do (DESIGN.md, 4.2)."""
-    raw = next((score.raw for score in scores if score.name == name), None)
-    if raw is None:
-        return final
-    return min(max(raw / 100 if raw > 1 else raw, 0.0), 1.0)
 
 
 def row_of(connection: sqlite3.Connection, run_id: str) -> sqlite3.Row:

@@ -1,0 +1,321 @@
+"""Decide whether a run needs a person: one rule, the same for the loop, the desk, ``audited``, MCP and pytest.
+
+An answer is auto-accepted only where every check passes; each check that fails gives a reason with a code and a tier.
+docs/acceptance.md states the rule for people. Nothing here reads a store or a model.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from masis.audit import routing
+from masis.schema.audit import Issue, Score
+from masis.schema.case import ClaimVerdict, Evidence
+from masis.schema.run import (
+    Acceptance,
+    AcceptanceCheck,
+    CheckName,
+    Iteration,
+    ReviewCode,
+    ReviewReason,
+    TerminationReason,
+)
+from masis.schema.wording import counted
+from masis.settings import Settings
+
+RULE_VERSION = "2"
+"""Raised with every change of what is checked; stored with each run. Rule 1 never looked at severity or support."""
+
+ACCUSATIONS: tuple[tuple[ClaimVerdict, ReviewCode, str], ...] = (
+    ("contradicted", "contradicted_claim", "The evidence contradicts {}."),
+    ("unsupported", "unsupported_claim", "The evidence does not support {}."),
+    ("partial", "partial_claim", "The evidence supports {} only in part."),
+)
+
+
+class Assessment(NamedTuple):
+    """What the rule makes of a run: the checks with their results, and every reason for review."""
+
+    acceptance: Acceptance
+    reasons: tuple[ReviewReason, ...]
+
+
+class _Check(NamedTuple):
+    """One check: its name, what it found in words, and the reasons for review where it fails."""
+
+    name: CheckName
+    detail: str
+    reasons: tuple[ReviewReason, ...] = ()
+
+
+def assess(
+    iterations: Sequence[Iteration],
+    evidence: Sequence[Evidence],
+    termination: TerminationReason,
+    settings: Settings,
+) -> Assessment:
+    """Apply the rule to the best of these iterations.
+
+    Args:
+        iterations: The finished iterations of a run, in order; may be empty.
+        evidence: The evidence of the case.
+        termination: Why the loop ended.
+        settings: Thresholds: ``review_threshold``, ``review_quality``, ``review_disagreement``, all 0 to 1.
+
+    Returns:
+        The checks, and the reasons why a person should look: empty exactly where every check passed.
+
+    """
+    chosen = routing.best_index(iterations)
+    if chosen is None:
+        reason = ReviewReason(code="nothing_checked", message="No iteration was finished.")
+        checks = [_Check("checkable", "no iteration was finished", (reason,)), _ending(termination)]
+    else:
+        best = iterations[chosen]
+        checks = [
+            _references(best),
+            _hallucination(best),
+            _claims(best),
+            _serious_issues(best),
+            _safety(best),
+            _original(iterations[0], chosen, settings),
+            _confidence(best, settings),
+            _quality(best, settings),
+            _disagreement(best, settings),
+            _scored(best),
+            _checkable(best, evidence),
+            _cites(best, evidence, settings),
+            _ending(termination),
+        ]
+    acceptance = Acceptance(
+        rule=RULE_VERSION,
+        checks=tuple(AcceptanceCheck(name=name, passed=not reasons, detail=detail) for name, detail, reasons in checks),
+    )
+    return Assessment(acceptance, tuple(reason for check in checks for reason in check.reasons))
+
+
+def drawn_for_spot_check(case_id: str, settings: Settings) -> bool:
+    """Return whether a run that needs no review goes to a person all the same.
+
+    Drawn from the recorded seed and the case's id: the same case is drawn or not whoever audits it, in any order.
+    """
+    return random.Random(f"{settings.spot_check_seed}:{case_id}").random() < settings.spot_check_share
+
+
+def disagreement(iteration: Iteration) -> float:
+    """Return how far citation engine, critic and evaluator are apart, 0 to 1.
+
+    Each says how good the answer is: the penalty factor of the citations, the critic's confidence and the evaluator's
+    faithfulness. The last two are taken before the citations' rules changed them; after, the three could hardly
+    disagree. With fewer than two opinions nothing confirms anything: 1.
+    """
+    opinions = [iteration.citation_audit.penalty_factor]
+    confidence = _raw(iteration.critique.scores, "confidence", iteration.critique.confidence)
+    if confidence is not None:
+        opinions.append(confidence)
+    if iteration.evaluation is not None:
+        faithfulness = _raw(iteration.evaluation.scores, "faithfulness", iteration.evaluation.faithfulness)
+        if faithfulness is not None:
+            opinions.append(faithfulness)
+    return max(opinions) - min(opinions) if len(opinions) > 1 else 1.0
+
+
+def _raw(scores: tuple[Score, ...], name: str, final: float | None) -> float | None:
+    """Return the score before any rule, as a share of 1 (MASIS-CRITIC-P5)."""
+    raw = next((score.raw for score in scores if score.name == name), None)
+    if raw is None:
+        return final
+    return min(max(raw / 100 if raw > 1 else raw, 0.0), 1.0)
+
+
+def _references(best: Iteration) -> _Check:
+    invalid, cited = best.citation_audit.invalid_citations, best.citation_audit.citations
+    if not invalid:
+        return _Check("references", f"{counted(len(cited), 'reference')}, all to evidence of this case")
+    verb = "cites" if len(invalid) == 1 else "cite"
+    message = f"{counted(len(invalid), 'reference')} {verb} no evidence."
+    detail = f"{len(invalid)} of {counted(len(cited), 'reference')} fabricated"
+    return _Check("references", detail, (ReviewReason(code="invalid_reference", message=message),))
+
+
+def _hallucination(best: Iteration) -> _Check:
+    if not best.critique.hallucination_detected:
+        return _Check("hallucination", "no hallucination reported")
+    reason = ReviewReason(code="hallucination", message="A hallucination was detected in the chosen answer.")
+    return _Check("hallucination", "a hallucination was reported", (reason,))
+
+
+def _claims(best: Iteration) -> _Check:
+    """Every claim must be supported. What could not be decided is no accusation, and certifies nothing either."""
+    verdicts = [check.verdict for check in best.claims]
+    supported = f"{verdicts.count('supported')} of {counted(len(verdicts), 'claim')} supported"
+    reasons = [
+        ReviewReason(code=code, message=template.format(counted(count, "claim")))
+        for verdict, code, template in ACCUSATIONS
+        if (count := verdicts.count(verdict))
+    ]
+    if count := sum(check.verdict == "supported" and bool(check.contradictions) for check in best.claims):
+        message = f"The evidence seems to contradict {counted(count, 'claim')} that it supports otherwise."
+        reasons.append(ReviewReason(code="contradicted_claim", message=message))
+    if count := verdicts.count("unverifiable"):
+        message = f"{counted(count, 'claim')} could not be confirmed."
+        reasons.append(ReviewReason(code="unconfirmed_claim", message=message))
+    return _Check("claims", supported, tuple(reasons))
+
+
+def _serious_issues(best: Iteration) -> _Check:
+    """No open issue of severity high or critical, whoever raised it.
+
+    Issues from citations and claims are explained by the reasons of those checks; the reason here counts the others.
+    """
+    serious = [issue for issue in best.issues if issue.major]
+    if not serious:
+        return _Check("serious_issues", "no open issue of severity high or critical")
+    explained = [issue for issue in serious if _explained(issue, best)]
+    others = len(serious) - len(explained)
+    detail = f"{counted(len(serious), 'open issue')} of severity high or critical"
+    if not others:
+        return _Check("serious_issues", detail, () if _accused(best) else (_serious(len(serious)),))
+    return _Check("serious_issues", detail, (_serious(others),))
+
+
+def _serious(count: int) -> ReviewReason:
+    message = f"{counted(count, 'serious issue')} {'is' if count == 1 else 'are'} open in the chosen answer."
+    return ReviewReason(code="serious_issue", message=message)
+
+
+def _explained(issue: Issue, best: Iteration) -> bool:
+    return issue.source == "citations" or (issue.source == "claims" and _accused(best))
+
+
+def _accused(best: Iteration) -> bool:
+    accusing = {verdict for verdict, _, _ in ACCUSATIONS}
+    return bool(best.citation_audit.invalid_citations) or any(check.verdict in accusing for check in best.claims)
+
+
+def _safety(best: Iteration) -> _Check:
+    found = sum(issue.type == "safety" for issue in best.issues)
+    if not found:
+        return _Check("safety", "no issue of type safety")
+    message = f"{counted(found, 'safety issue')} {'is' if found == 1 else 'are'} open."
+    return _Check("safety", message.rstrip("."), (ReviewReason(code="safety", message=message),))
+
+
+def _original(original: Iteration, chosen: int, settings: Settings) -> _Check:
+    """A chosen answer that a machine wrote is nobody's answer until a person has read it (``review_revised``).
+
+    Reviser and critic may share their blind spots, and the original answer is the one in use.
+    """
+    if not chosen:
+        return _Check("original", "the original answer was chosen")
+    if not settings.review_revised:
+        return _Check("original", "a revision was chosen, which the settings accept")
+    major = counted(sum(issue.major for issue in original.issues), "serious issue")
+    message = f"The original answer had {major}; the chosen one is a revision that nobody has read."
+    return _Check("original", "a revision was chosen", (ReviewReason(code="revised", message=message),))
+
+
+def _confidence(best: Iteration, settings: Settings) -> _Check:
+    return _at_least("confidence", best.critique.confidence, settings.review_threshold, "low_confidence")
+
+
+def _quality(best: Iteration, settings: Settings) -> _Check:
+    return _at_least("quality", best.quality_score, settings.review_quality, "low_quality")
+
+
+def _at_least(name: CheckName, value: float | None, least: float, code: ReviewCode) -> _Check:
+    """A score must reach its threshold. One that is missing is a matter of ``_scored``."""
+    if value is None:
+        return _Check(name, "unscored")
+    detail = f"{value:.2f}, at least {least:.2f} is asked"
+    if value >= least:
+        return _Check(name, detail)
+    message = f"{name.capitalize()} {value:.2f} is under the threshold of {least:.2f}."
+    return _Check(name, detail, (ReviewReason(code=code, message=message),))
+
+
+def _disagreement(best: Iteration, settings: Settings) -> _Check:
+    """Citation engine, critic and evaluator must agree, and judges asked several times with themselves."""
+    apart = disagreement(best)
+    reasons = list(_judges_apart(best, settings))
+    scored = best.critique.confidence is not None
+    if scored and apart > settings.review_disagreement:
+        message = (
+            f"Citation engine, critic and evaluator are {apart:.2f} apart; at most {settings.review_disagreement:.2f} "
+            "passes without a person."
+        )
+        reasons.append(ReviewReason(code="disagreement", message=message))
+    return _Check("disagreement", f"{apart:.2f}, at most {settings.review_disagreement:.2f} is asked", tuple(reasons))
+
+
+def _judges_apart(best: Iteration, settings: Settings) -> Iterator[ReviewReason]:
+    scores = (*best.critique.scores, *(best.evaluation.scores if best.evaluation else ()))
+    apart = [score for score in scores if score.spread is not None and score.spread > settings.max_judge_spread]
+    if apart:
+        spreads = ", ".join(f"{score.name.replace('_', ' ')} by {score.spread:.2f}" for score in apart)
+        message = f"Samples of the judge are further apart than {settings.max_judge_spread:.2f}: {spreads}."
+        yield ReviewReason(code="judges_disagree", message=message)
+    votes = best.critique.hallucination_votes
+    if votes is not None and 0 < votes[0] < votes[1]:
+        message = f"{votes[0]} of {votes[1]} samples of the critic found a hallucination."
+        yield ReviewReason(code="judges_disagree", message=message)
+
+
+def _scored(best: Iteration) -> _Check:
+    """Everything that was asked for must be scored: a step that failed can't certify anything."""
+    parts: list[tuple[str, Callable[[], bool]]] = [
+        (
+            "the critique",
+            lambda: bool(best.critique.unscored) or best.quality_score is None or best.critique.confidence is None,
+        ),
+        ("the evaluation", lambda: best.evaluation is not None and best.evaluation.unscored is not None),
+        ("the claims", lambda: best.claim_report.unscored is not None),
+        ("what is left out", lambda: best.claim_report.completeness_unscored is not None),
+    ]
+    unscored = [name for name, is_unscored in parts if is_unscored()]
+    if claims := sum(check.verdict == "unscored" for check in best.claims):
+        unscored.append(counted(claims, "claim"))
+    if not unscored:
+        return _Check("scored", "every step that was asked for is scored")
+    names = ", ".join(unscored)
+    return _Check("scored", f"unscored: {names}", (ReviewReason(code="unscored", message=f"Unscored: {names}."),))
+
+
+def _checkable(best: Iteration, evidence: Sequence[Evidence]) -> _Check:
+    chunks = sum(bool(chunk.text.strip()) for chunk in evidence)
+    message = ""
+    if not chunks:
+        message = "No evidence has text to check against."
+    elif not best.claims and best.claim_report.unscored is None:
+        message = "The answer makes no claim that could be checked."
+    detail = f"{counted(len(best.claims), 'claim')} against {counted(chunks, 'chunk')} with text"
+    return _Check("checkable", detail, (ReviewReason(code="nothing_checked", message=message),) if message else ())
+
+
+def _cites(best: Iteration, evidence: Sequence[Evidence], settings: Settings) -> _Check:
+    if best.citation_audit.citations:
+        return _Check("cites", "the answer cites its evidence")
+    if not settings.review_uncited_answers or not any(chunk.text.strip() for chunk in evidence) or not best.claims:
+        return _Check("cites", "the answer cites nothing")
+    return _Check(
+        "cites",
+        "the answer cites nothing",
+        (ReviewReason(code="nothing_checked", message="The answer cites nothing."),),
+    )
+
+
+def _ending(termination: TerminationReason) -> _Check:
+    reasons: dict[str, tuple[ReviewCode, str]] = {
+        "error": ("error", "The audit ended with an error."),
+        "max_iterations": ("limit", "Serious issues were left when the limit of iterations was reached."),
+        "cancelled": ("cancelled", "The audit was cancelled before it ended."),
+    }
+    found = reasons.get(termination)
+    detail = f"ended by {termination}"
+    if found is None:
+        return _Check("ending", detail)
+    code, message = found
+    return _Check("ending", detail, (ReviewReason(code=code, message=message),))
+
