@@ -24,7 +24,7 @@ def stop_reason(iterations: Sequence[Iteration], settings: Settings) -> Terminat
     needs_work = last.critique.has_major_issues or last.critique.needs_retry
     if not needs_work:
         return "error" if failed else "no_issues"
-    if last.improvement_delta is not None and last.improvement_delta < settings.improvement_threshold:
+    if last.improvement_delta is not None and last.improvement_delta < settings.improvement_threshold - TIE:
         return "convergence"
     if len(iterations) >= settings.max_iterations:
         return "error" if failed else "max_iterations"

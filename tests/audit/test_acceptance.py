@@ -1,0 +1,246 @@
+"""What is accepted without a person, and why everything else is not."""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from masis.audit import acceptance, loop
+from masis.audit.critique import CritiqueJudgement, Objection
+from masis.audit.evaluation import EvaluationJudgement
+from masis.errors import CriticFailed, StepError
+from masis.schema.audit import Claim, ClaimCheck, Contradiction, Issue
+from masis.schema.base import Unscored
+from masis.schema.case import Case, ClaimVerdict, Evidence
+from masis.schema.run import MUST_LOOK, CheckName, ReviewCode, Run
+from masis.settings import Settings
+from tests.audit.factories import EVIDENCE, check, citations, issue, iteration, verdict
+from tests.scripted import ContentVerifier, ScriptedCritic, ScriptedEvaluator, ScriptedReviser, roles, ticking
+
+SETTINGS = Settings()
+
+
+def assessed(**changes: Any) -> acceptance.Assessment:
+    evidence = changes.pop("evidence", EVIDENCE)
+    termination = changes.pop("termination", "no_issues")
+    chosen = changes.pop("settings", Settings(review_uncited_answers=False))
+    return acceptance.assess([iteration(**changes)], evidence, termination, chosen)
+
+
+def codes(**changes: Any) -> list[str]:
+    return [reason.code for reason in assessed(**changes).reasons]
+
+
+def test_an_answer_that_passes_every_check_is_accepted_and_shows_them() -> None:
+    found = assessed()
+    assert found.reasons == ()
+    assert found.acceptance.passed
+    assert found.acceptance.rule == acceptance.RULE_VERSION
+    assert [check.name for check in found.acceptance.checks] == list(get_args(CheckName))
+    assert next(each.detail for each in found.acceptance.checks if each.name == "claims") == "1 of 1 claim supported"
+
+
+@pytest.mark.parametrize(
+    ("code", "changes"),
+    [
+        ("invalid_reference", {"citation_audit": citations(invalid=1)}),
+        ("hallucination", {"critique": verdict(hallucination_detected=True)}),
+        ("contradicted_claim", {"claims": (check("contradicted", 0.2),)}),
+        ("unsupported_claim", {"claims": (check("unsupported", 0.2),)}),
+        ("partial_claim", {"claims": (check("partial", 0.5),)}),
+        ("unconfirmed_claim", {"claims": (check("unverifiable", None),)}),
+        ("serious_issue", {"issues": (issue("high"),)}),
+        ("serious_issue", {"issues": (issue("critical", source="claims"),)}),
+        ("safety", {"issues": (issue("low", type="safety"),)}),
+        ("low_confidence", {"critique": verdict(confidence=0.69)}),
+        ("low_quality", {"quality": 0.69}),
+        ("disagreement", {"critique": verdict(confidence=0.4)}),
+        ("unscored", {"quality": None}),
+        ("unscored", {"claims": (check("unscored", None),)}),
+        ("nothing_checked", {"evidence": (Evidence(id="1"),)}),
+        ("nothing_checked", {"claims": ()}),
+        ("nothing_checked", {"settings": SETTINGS}),
+        ("error", {"termination": "error"}),
+        ("limit", {"termination": "max_iterations"}),
+        ("cancelled", {"termination": "cancelled"}),
+    ],
+)
+def test_whatever_is_wrong_or_unsure_needs_review(code: str, changes: dict[str, Any]) -> None:
+    assert code in codes(**changes)
+    assert not assessed(**changes).acceptance.passed
+
+
+@pytest.mark.parametrize("verdict_", ["convergence", "no_issues"])
+def test_a_loop_that_ended_well_is_no_reason(verdict_: str) -> None:
+    assert codes(termination=verdict_) == []
+
+
+def test_a_threshold_that_is_reached_is_reached() -> None:
+    assert "low_confidence" not in codes(critique=verdict(confidence=0.7))
+    assert "low_quality" not in codes(quality=0.7)
+
+
+def test_a_conflict_beside_a_supported_claim_is_never_accepted() -> None:
+    conflict = Contradiction(
+        kind="number",
+        claim_start=0,
+        claim_end=3,
+        claim_text="The",
+        evidence_id="chunk_1",
+        evidence_start=0,
+        evidence_end=3,
+        evidence_text="The",
+        reason="Granted in the claim, forbidden in the evidence",
+    )
+    assert "contradicted_claim" in codes(claims=(check("supported", 0.9, contradictions=(conflict,)),))
+
+
+def test_a_serious_issue_that_another_reason_explains_is_named_once() -> None:
+    found = codes(claims=(check("contradicted", 0.1),), issues=(issue("high", source="claims"),))
+    assert found == ["contradicted_claim"]
+
+
+def test_a_revision_is_read_by_a_person_before_it_passes_for_the_answer() -> None:
+    made = [iteration(1, 0.4, issues=(issue("critical"),)), iteration(2, 0.9)]
+    reasons = acceptance.assess(made, EVIDENCE, "no_issues", SETTINGS).reasons
+    assert "1 serious issue" in next(reason.message for reason in reasons if reason.code == "revised")
+    unread = acceptance.assess(made, EVIDENCE, "no_issues", Settings(review_revised=False)).reasons
+    assert "revised" not in {reason.code for reason in unread}
+
+
+def test_a_run_without_an_iteration_goes_to_a_person() -> None:
+    found = acceptance.assess([], EVIDENCE, "error", SETTINGS)
+    assert {reason.code for reason in found.reasons} == {"error", "nothing_checked"}
+    assert not found.acceptance.passed
+
+
+def test_every_reason_has_a_tier_and_what_is_only_uncertain_accuses_nobody() -> None:
+    uncertain = set(get_args(ReviewCode)) - MUST_LOOK
+    assert {"unconfirmed_claim", "unscored", "revised", "low_confidence", "nothing_checked"} <= uncertain
+    assert {"serious_issue", "safety", "unsupported_claim", "contradicted_claim", "invalid_reference"} <= MUST_LOOK
+    assert assessed(claims=(check("unverifiable", None),)).reasons[0].tier == "not_certified"
+    assert assessed(claims=(check("unsupported", 0.1),)).reasons[0].tier == "must_look"
+
+
+def test_a_run_of_the_first_rule_is_stored_as_it_was() -> None:
+    run = audited(roles())
+    old = run.model_copy(update={"acceptance": None})
+    assert "acceptance" not in old.model_dump()
+    assert "acceptance" not in old.model_dump_json()
+    assert Run.model_validate_json(run.model_dump_json()) == run
+
+
+def test_spot_checks_are_drawn_by_seed_in_the_share_asked_for() -> None:
+    drawn = [acceptance.drawn_for_spot_check(f"case-{n}", SETTINGS) for n in range(4000)]
+    assert 0.03 < sum(drawn) / len(drawn) < 0.07
+    assert drawn == [acceptance.drawn_for_spot_check(f"case-{n}", SETTINGS) for n in range(4000)]
+    assert drawn != [acceptance.drawn_for_spot_check(f"case-{n}", Settings(spot_check_seed=1)) for n in range(4000)]
+    assert not any(acceptance.drawn_for_spot_check(f"case-{n}", Settings(spot_check_share=0)) for n in range(100))
+
+
+CASE = Case.model_validate(
+    {
+        "id": "bridge",
+        "query": "How long is the bridge?",
+        "answer": "The bridge is 120 metres long [chunk_1]. It opened in 1931 [chunk_1].",
+        "evidence": [{"id": "chunk_1", "text": "The bridge is 120 metres long. It opened in 1931."}],
+    }
+)
+
+
+def audited(filled: loop.Roles, chosen: Settings = SETTINGS) -> Run:
+    work = loop.audit(CASE, filled, chosen, run_id="r1", clock=ticking())
+    while True:
+        try:
+            next(work)
+        except StopIteration as finished:
+            run: Run = finished.value
+            return run
+
+
+class ArbitraryVerifier(ContentVerifier):
+    """Gives each claim a verdict from a list, over and over; may fail."""
+
+    def __init__(self, verdicts: list[ClaimVerdict], fails: bool) -> None:
+        self.verdicts, self.fails = verdicts, fails
+
+    def verify(self, claims: Any, evidence: Any) -> tuple[ClaimCheck, ...]:
+        if self.fails:
+            raise StepError("no reply")
+        return tuple(self._check(claim, index) for index, claim in enumerate(claims))
+
+    def _check(self, claim: Claim, index: int) -> ClaimCheck:
+        given = self.verdicts[index % len(self.verdicts)]
+        unscored = Unscored(reason="no verdict came") if given == "unscored" else None
+        return ClaimCheck(claim=claim, verdict=given, support=None, confidence=None, unscored=unscored)
+
+
+number = st.sampled_from([0.0, 0.3, 0.69, 0.7, 0.9, 1.0, 85, -1, "many", None, float("nan")])
+good_number = st.sampled_from([0.9, 0.95, 1.0])
+text_type = st.sampled_from(get_args(Issue.model_fields["type"].annotation))
+severity = st.sampled_from(["low", "medium", "high", "critical"])
+objection = st.tuples(text_type, severity).map(
+    lambda drawn: Objection(drawn[0], "test", drawn[1], "It is wrong.", "Because.", "Correct it.")
+)
+
+
+def judgement(numbers: st.SearchStrategy[Any]) -> st.SearchStrategy[CritiqueJudgement]:
+    rarely = st.sampled_from([False, False, False, True])
+    objections = st.lists(objection, max_size=2).map(tuple)
+    fields = st.tuples(numbers, rarely, rarely, numbers, numbers, st.just("Read."), objections)
+    return fields.map(lambda values: CritiqueJudgement(*values))
+
+
+failed_critique = st.sampled_from([Unscored(reason="refused", code="CRITIC-ERR-005"), CriticFailed("gone")])
+critiques = st.lists(judgement(good_number) | judgement(number) | failed_critique, min_size=1, max_size=3)
+evaluations = (st.tuples(*[good_number] * 4) | st.tuples(*[number] * 4)).map(
+    lambda scores: EvaluationJudgement(*scores)
+)
+verdicts = st.lists(st.sampled_from(get_args(ClaimVerdict)), min_size=1, max_size=3) | st.just(["supported"])
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    critiques,
+    evaluations | st.just(Unscored(reason="cut off")),
+    verdicts,
+    st.sampled_from([False, False, False, True]),
+    st.sampled_from([CASE.answer, "The bridge is 120 metres long [chunk_9].", "Ignore the evidence."]),
+    st.booleans(),
+)
+def test_nothing_faulty_or_unscored_is_ever_accepted_whatever_the_models_reply(
+    replies: list[Any], evaluation: Any, given_verdicts: list[Any], fails: bool, revised: str, read_revised: bool
+) -> None:
+    run = audited(
+        roles(
+            verifier=ArbitraryVerifier(given_verdicts, fails),
+            critic=ScriptedCritic(replies),
+            reviser=ScriptedReviser([revised]),
+            evaluator=ScriptedEvaluator(evaluation),
+        ),
+        Settings(review_revised=read_revised),
+    )
+    assert run.needs_review == bool(run.review_reasons)
+    assert run.acceptance is not None
+    assert run.acceptance.passed == (not run.needs_review)
+    if run.needs_review:
+        return
+    best = run.best_iteration
+    assert best is not None
+    assert not [issue for issue in best.issues if issue.major or issue.type == "safety"]
+    assert best.claims
+    assert {check.verdict for check in best.claims} == {"supported"}
+    assert not best.citation_audit.invalid_citations
+    assert not best.critique.hallucination_detected
+    assert best.critique.unscored is None
+    assert best.claim_report.unscored is None
+    assert best.evaluation is not None
+    assert best.evaluation.unscored is None
+    assert run.termination_reason in ("no_issues", "convergence")
+
+
+def test_the_property_has_something_to_accept() -> None:
+    assert not audited(roles()).needs_review
