@@ -318,4 +318,3 @@ def _ending(termination: TerminationReason) -> _Check:
         return _Check("ending", detail)
     code, message = found
     return _Check("ending", detail, (ReviewReason(code=code, message=message),))
-
