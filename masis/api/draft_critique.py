@@ -21,8 +21,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from masis.api.roles import build_roles
+from masis.audit import acceptance, loop, run_metrics
 from masis.audit import issues as findings
-from masis.audit import loop, run_metrics
 from masis.audit.claims import passes
 from masis.audit.concurrency import start_in_thread
 from masis.audit.context import AuditContext
@@ -149,7 +149,7 @@ def critique_draft(
         judges = replace(judges, critic=_Asking(judges.critic, chosen))
         work = loop.audit(case, judges, told, run_id=loop.new_run_id(), clock=clock, cancelled=cancelled)
         run = observation.run_to_completion(work, start=observation.AuditStart(case, "critique_draft"))
-        result = _result(run, chosen, (clock.seconds() - began) * 1000)
+        result = _result(run, case, told, chosen, (clock.seconds() - began) * 1000)
         under_way.result = result
     return result
 
@@ -281,19 +281,24 @@ class _Asking:
         return judgement._replace(needs_retry=found)
 
 
-def _result(run: Run, options: CritiqueOptions, ms: float) -> CritiqueResult:
+def _result(run: Run, case: Case, settings: Settings, options: CritiqueOptions, ms: float) -> CritiqueResult:
     if not run.iterations:
         raise StepError("The critique was stopped before anything was checked.")
     first = run.iterations[0]
     found = tuple(compiled(first.issues, options))
     report = first.claim_report
     unscored = (*_unscored(first), *_cut_short(run))
+    # a draft need not cite, so that alone is no reason for a person to look
+    accepting = settings.model_copy(update={"review_uncited_answers": False})
+    reasons = acceptance.assess(run.iterations[:1], case.evidence, "no_issues", accepting).reasons
     result = CritiqueResult(
         is_valid=_is_valid(first, found),
         confidence=report.confidence,
         issues=found,
         suggestions=tuple(dict.fromkeys(issue.suggestion for issue in found if issue.suggestion)),
         unscored=unscored,
+        needs_review=bool(reasons),
+        review_reasons=reasons,
         metadata=CritiqueMetadata(
             facts_checked=report.facts_checked,
             facts_verified=report.facts_verified,
@@ -327,9 +332,16 @@ def _faults(iteration: Iteration, options: CritiqueOptions) -> tuple[bool, int, 
 
 
 def _is_valid(iteration: Iteration, found: Sequence[CritiqueIssue]) -> bool:
-    """No grave finding, and no claim without a verdict."""
-    checked = all(check.support is not None for check in iteration.claims)
-    return iteration.claim_report.unscored is None and checked and all(issue.severity != "high" for issue in found)
+    """Return whether no issue is high and nothing that was asked for is unscored (DRAFT-CRITIQUE-VALID)."""
+    report = iteration.claim_report
+    scored = all(check.support is not None for check in iteration.claims)
+    failed = report.unscored or report.completeness_unscored or _failed(iteration.critique.unscored)
+    return scored and not failed and all(issue.severity != "high" for issue in found)
+
+
+def _failed(unscored: Unscored | None) -> bool:
+    """Return whether a step failed, rather than had nothing to judge."""
+    return unscored is not None and unscored.code is not None
 
 
 def _cut_short(run: Run) -> Iterator[str]:

@@ -16,6 +16,7 @@ from pydantic_core import ErrorDetails
 
 from masis.errors import InputError
 from masis.schema.base import Share
+from masis.schema.run import ReviewReason
 
 DraftIssueType = Literal["hallucination", "unsupported", "incomplete", "contradiction", "outdated"]
 DraftSeverity = Literal["low", "medium", "high"]
@@ -82,8 +83,9 @@ class CritiqueResult(CamelRecord):
     """What was found about a draft.
 
     All but ``revised_draft``, ``revised_is_valid`` and ``remaining_issues`` is about the draft as it came. A revision
-    that was audited as worse than the draft is not given. ``unscored`` says what could not be judged and why: where it
-    concerns claims, the draft is not valid, and ``confidence`` is None if not one claim could be found for it.
+    that was audited as worse than the draft is not given. ``unscored`` says what could not be judged and why: a draft
+    with a step that failed is not valid, and ``confidence`` is None if not one claim could be found for it.
+    ``needs_review`` is the acceptance rule of audits, with its reasons; a draft that cites nothing may pass it.
     """
 
     is_valid: bool
@@ -94,6 +96,8 @@ class CritiqueResult(CamelRecord):
     revised_is_valid: bool | None = None
     remaining_issues: tuple[CritiqueIssue, ...] = ()
     unscored: tuple[str, ...] = ()
+    needs_review: bool = True
+    review_reasons: tuple[ReviewReason, ...] = ()
     metadata: CritiqueMetadata
 
 

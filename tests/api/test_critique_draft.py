@@ -199,10 +199,12 @@ def test_sources_without_text_leave_a_draft_unchecked_and_not_valid() -> None:
     assert any("no verdict" in reason for reason in found.unscored)
 
 
-def test_a_critic_that_fails_is_told_and_the_claims_still_decide() -> None:
+@pytest.mark.spec("DRAFT-CRITIQUE-VALID")
+def test_a_draft_whose_critic_failed_is_not_valid_and_says_so() -> None:
     critic = scripted.ScriptedCritic([Unscored(reason="it refused", code="CRITIC-ERR-001")])
     found = critique_draft(QUERY, RIGHT, SOURCES, roles=scripted.roles(critic=critic))
-    assert found.is_valid
+    assert (found.is_valid, found.needs_review) == (False, True)
+    assert "unscored" in {reason.code for reason in found.review_reasons}
     assert found.unscored == ("The critique is unscored: it refused",)
 
 

@@ -22,7 +22,7 @@ from masis.integrations.mcp.reports import FoundEvidence
 from masis.integrations.mcp.sources import Source, address, among, gathered, near_case_ids, near_run_ids
 from masis.schema.audit import ClaimCheck
 from masis.schema.case import Case, Evidence
-from masis.schema.drafts import CritiqueMetadata, CritiqueResult, SourceDocument
+from masis.schema.drafts import CritiqueResult, SourceDocument
 from masis.schema.run import Event, Run
 from masis.services import Actor, Workbench
 from masis.services.records import CaseFilter
@@ -122,8 +122,6 @@ class Desk:
         if not asked.source_ids:
             raise InputError("is empty", cure="Name the evidence to hold the draft against.", field="sourceIds")
         sources = gathered(self.workbench.cases, asked.source_ids)
-        if len(asked.draft.strip()) < self.settings.draft_min_length:
-            return _not_checked(self.settings.draft_min_length)
         options = {
             name: value
             for name, value in (("auto_revise", asked.auto_revise), ("strictness", asked.strictness))
@@ -355,13 +353,3 @@ def _with_given_ids(found: CritiqueResult, given: dict[str, str]) -> CritiqueRes
             "metadata": found.metadata.model_copy(update={"sources_used": used}),
         }
     )
-
-
-def _not_checked(least: int) -> CritiqueResult:
-    """What is said of a draft below ``minDraftLength``: what nobody judged is never valid."""
-    why = (
-        f"Not checked: the draft is shorter than {least} characters (setting draft_min_length of this server). "
-        "verify_claims takes texts of any length."
-    )
-    nothing = CritiqueMetadata(facts_checked=0, facts_verified=0, sources_used=(), critique_time_ms=0.0)
-    return CritiqueResult(is_valid=False, confidence=None, issues=(), suggestions=(), unscored=(why,), metadata=nothing)

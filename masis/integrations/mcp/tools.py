@@ -63,8 +63,8 @@ TOOLS: tuple[Tool, ...] = (
         # The first sentence is the spec's description.
         "Validate an answer against source documents to check for hallucinations. The sources are stored evidence, "
         "named by sourceIds (search_evidence and get_case give them). Nothing is stored. isValid is false with any "
-        "grave issue and with anything that could not be judged, which unscored tells; a draft shorter than the "
-        "server's draft_min_length is not checked.",
+        "high issue and with any step that failed, which unscored names; needsReview says whether a person "
+        "should look, with the reasons.",
         arguments.CritiqueAnswer,
         CritiqueResult,
         Desk.critique_answer,
