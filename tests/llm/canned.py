@@ -76,7 +76,7 @@ def verdict(number: Any = 1, **changes: Any) -> dict[str, Any]:
     } | changes
 
 
-def bearing(evidence_id: str = "chunk_1", stance: str = "supports", quote: str = "") -> dict[str, Any]:
+def supporting(evidence_id: str = "chunk_1", stance: str = "supports", quote: str = "") -> dict[str, Any]:
     """What a verdict says of one chunk."""
     return {"evidence_id": evidence_id, "stance": stance, "quote": quote}
 

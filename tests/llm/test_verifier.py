@@ -17,7 +17,7 @@ from masis.schema.audit import Claim, ClaimCheck
 from masis.schema.case import Evidence
 from masis.settings import Settings
 from tests.audit.factories import EVIDENCE
-from tests.llm.canned import bearing, verdict
+from tests.llm.canned import supporting, verdict
 from tests.llm.scripted_asker import MARK, ScriptedAsker
 
 LENGTH = Claim(
@@ -90,10 +90,10 @@ def test_a_word_that_is_no_verdict_costs_its_own_claim_the_score(word: Any) -> N
     "evidence",
     [
         [],
-        [bearing("chunk_9")],
-        [bearing("chunk_1", "silent")],
-        [bearing("chunk_1", "contradicts")],
-        [bearing("chunk_1", "x")],
+        [supporting("chunk_9")],
+        [supporting("chunk_1", "silent")],
+        [supporting("chunk_1", "contradicts")],
+        [supporting("chunk_1", "x")],
     ],
 )
 @pytest.mark.parametrize("word", ["supported", "partial"])
@@ -103,7 +103,7 @@ def test_credit_to_evidence_that_does_not_bear_the_claim_is_no_verdict(word: str
 
 
 def test_a_quote_that_the_chunk_does_not_have_is_told_of_and_is_no_quote() -> None:
-    (check,) = checks([verdict(evidence=[bearing(quote="300 metres long")])])
+    (check,) = checks([verdict(evidence=[supporting(quote="300 metres long")])])
     assert (check.verdict, check.quotes) == ("supported", ())
     assert check.issue == "The words quoted from chunk_1 are not there."
 
@@ -143,7 +143,7 @@ def test_a_contradiction_names_both_places() -> None:
     given = verdict(
         verdict="contradicted",
         support=0,
-        evidence=[bearing("chunk_2", "contradicts", "It opened in 1931")],
+        evidence=[supporting("chunk_2", "contradicts", "It opened in 1931")],
         contradictions=[conflict, conflict | {"claim_words": "1999"}, conflict | {"evidence_id": "chunk_9"}],
     )
     (check,) = checks([given], YEAR)
@@ -155,8 +155,8 @@ def test_a_contradiction_names_both_places() -> None:
 
 def test_only_a_contradicted_claim_has_contradictions_and_a_silent_chunk_no_quote() -> None:
     conflict = {"evidence_id": "chunk_1", "claim_words": "120", "evidence_words": "120", "explanation": "The same."}
-    silent = bearing("chunk_2", "silent", "It opened in 1931")
-    (check,) = checks([verdict(contradictions=[conflict], evidence=[bearing(), silent])])
+    silent = supporting("chunk_2", "silent", "It opened in 1931")
+    (check,) = checks([verdict(contradictions=[conflict], evidence=[supporting(), silent])])
     assert (check.verdict, check.contradictions, check.quotes) == ("supported", (), ())
 
 
