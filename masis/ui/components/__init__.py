@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import streamlit as st
 
 from masis.ui.review.answer_view import AnswerViewData
+from masis.ui.shell.streamlit_internals import script as streamlit_names
 
 HERE = Path(__file__).parent
 
@@ -26,7 +27,7 @@ def registered(name: str, *parts: str) -> Callable[..., Any]:
         f"masis_{name}",
         html='<div class="root"></div>',
         css=f"{source('base.css')}\n{source(f'{name}.css')}",
-        js="\n".join(source(f"{script}.js") for script in ("base", *parts, name)),
+        js="\n".join((streamlit_names(), *(source(f"{script}.js") for script in ("base", *parts, name)))),
     )
 
 
