@@ -27,7 +27,6 @@ from benchmarks.store import cases
 from masis.services.metrics import MetricsService
 from masis.store import MeasureFilter, Pick, Store
 from masis.store.core.connections import open_database
-from masis.ui.metrics.view import view
 
 MODELS = ("offline", "openai:gpt-4o", "anthropic:claude-sonnet-4", "ollama:llama3.3")
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -121,17 +120,9 @@ def main() -> int:
             all_runs, month = MeasureFilter(), MeasureFilter(since=(NOW - timedelta(days=30)).date().isoformat())
             print(f"{given.runs:,} runs{'':<36} {'clock ms':>9} {'own ms':>9}")
             met = [
-                timed(
-                    "the page, all runs, by week",
-                    lambda: view(MetricsService(store).report(all_runs, "week"), {}),
-                    2500,
-                ),
-                timed(
-                    "the page, all runs, by day", lambda: view(MetricsService(store).report(all_runs, "day"), {}), 2500
-                ),
-                timed(
-                    "the page, the last thirty days", lambda: view(MetricsService(store).report(month, "day"), {}), 500
-                ),
+                timed("the report, all runs, by week", lambda: MetricsService(store).report(all_runs, "week"), 2500),
+                timed("the report, all runs, by day", lambda: MetricsService(store).report(all_runs, "day"), 2500),
+                timed("the report, the last thirty days", lambda: MetricsService(store).report(month, "day"), 500),
                 timed("rates by week alone", lambda: store.measures.by_period(all_runs, "week")),
                 timed("one distribution of a run", lambda: store.measures.distribution(all_runs, "loop_ms")),
                 timed(

@@ -10,26 +10,27 @@ from masis.store import Store
 
 
 class Spread(NamedTuple):
-    """A metric whose distribution is shown: what it is and its unit.
+    """A metric whose distribution is shown: what it is, its unit, and what is counted in each bin.
 
     ``limit`` is what 95% should stay under, by the spec's rule ``rule``.
     """
 
     title: str
     unit: str
+    counted: str = "audits"
     limit: float | None = None
     rule: str = ""
 
 
 SPREADS: dict[Measure, Spread] = {
-    "critic_ms": Spread("Critic time per answer", "ms", 15_000, "REQ-CRITIC-NFR-001"),
-    "reviser_ms": Spread("Reviser time per revision", "ms", 15_000, "REQ-CRITIC-NFR-002"),
-    "iteration_ms": Spread("Time per iteration", "ms", 35_000, "REQ-CRITIC-NFR-003"),
-    "loop_ms": Spread("Time per audit", "ms", 90_000, "REQ-CRITIC-NFR-004"),
+    "critic_ms": Spread("Critic time per answer", "ms", "answers", 15_000, "REQ-CRITIC-NFR-001"),
+    "reviser_ms": Spread("Reviser time per revision", "ms", "revisions", 15_000, "REQ-CRITIC-NFR-002"),
+    "iteration_ms": Spread("Time per iteration", "ms", "iterations", 35_000, "REQ-CRITIC-NFR-003"),
+    "loop_ms": Spread("Time per audit", "ms", "audits", 90_000, "REQ-CRITIC-NFR-004"),
     "iterations": Spread("Iterations per audit", ""),
-    "improvement_delta": Spread("Change in quality per revision", ""),
+    "improvement_delta": Spread("Change in quality per revision", "", "revisions"),
     "improvement_percentage": Spread("Improvement per audit", "%"),
-    "issues": Spread("Issues per answer", ""),
+    "issues": Spread("Issues per answer", "", "answers"),
     "claims": Spread("Claims per draft", ""),
     "confidence": Spread("Confidence in the chosen answer", ""),
     "tokens": Spread("Tokens per audit", ""),

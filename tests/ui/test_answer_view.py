@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from typing import Any
 
 import pytest
 
 from masis import run_audit
 from masis.schema.base import Unscored
 from masis.schema.case import Case
-from masis.schema.run import ReviewCode, ReviewReason, Run, RunWarning
+from masis.schema.run import ReviewReason, Run, RunWarning
 from masis.ui.review.answer_view import (
     EVIDENCE_SHOWN,
     ISSUES_SHOWN,
@@ -20,7 +21,7 @@ from masis.ui.review.answer_view import (
     for_browser,
     unaudited_answer_view,
 )
-from masis.ui.review.scores import chart, score_table
+from masis.ui.review.scores import course, course_chart, measured_frame, origin_frame, score_frame, score_table
 from masis.ui.review.story import OFFLINE_SAYS, asks_for_a_person, nothing_found, story
 from masis.ui.shell.wording import SCORE
 
@@ -167,11 +168,22 @@ def test_scores_are_told_for_every_iteration_with_what_changed(run: Run) -> None
 
 
 def test_the_chart_draws_every_scored_value(run: Run) -> None:
-    rows = chart(run)["data"]["values"]
+    rows = course(run)
     assert {row["iteration"] for row in rows} == {iteration.iteration_number for iteration in run.iterations}
     assert {row["score"] for row in rows} == {word.text for word in SCORE.values()}
-    here = chart(run, 1)["layer"][0]["data"]["values"]
-    assert here == [{"iteration": 2}]
+    described: Any = course_chart().to_dict()
+    assert {layer["mark"]["type"] for layer in described["layer"]} == {"rule", "line", "point"}
+
+
+def test_tables_of_scores_show_what_the_scores_rest_on(run: Run) -> None:
+    table = score_table(run, 0)
+    shown = score_frame(table).set_index("Score")
+    assert ":orange-badge" in shown.loc["Quality", "Iteration 1"]
+    assert ":green[▲" in shown.loc["Quality", "Iteration 2, chosen"]
+    origins = origin_frame(table)
+    assert len(origins) == len(SCORE)
+    assert origins["How it came about"].str.contains("fabricated").any()
+    assert set(measured_frame(table)["Score"]) <= {word.text for word in SCORE.values()}
 
 
 def test_penalties_and_caps_are_spelled_out_as_sums(run: Run) -> None:
@@ -289,21 +301,7 @@ def test_an_audit_that_ended_with_an_error_says_at_once_what_went_wrong(run: Run
     reasons = tuple(ReviewReason(code=code, message=f"{code}.") for code in ("unscored", "error"))
     failed = run.model_copy(update={"review_reasons": reasons, "warnings": (warning,)})
     assert asks_for_a_person(failed) == ["unscored.", "error. The server can't be reached."]
-
-
-def test_what_is_wrong_is_named_before_what_could_not_be_certified(run: Run) -> None:
-    codes: tuple[ReviewCode, ...] = ("revised", "unconfirmed_claim", "serious_issue")
-    reasons = tuple(ReviewReason(code=code, message=f"{code}.") for code in codes)
-    assert asks_for_a_person(run.model_copy(update={"review_reasons": reasons}))[0] == "serious_issue."
-
-
-def test_an_accepted_answer_shows_the_checks_it_passed_and_no_other_run_does() -> None:
-    accepted = run_audit(a_case("The Lenne bridge is 120 metres long [c1]."))
-    assert not accepted.needs_review
-    lines = {row.title: row.lines for row in story(accepted, 0)["rows"]}["Checks passed"]
-    assert "Claims: 1 of 1 claim supported" in lines
-    faulty = run_audit(a_case(WRONG))
-    assert "Checks passed" not in {row.title for row in story(faulty, 0)["rows"]}
+    assert asks_for_a_person(run) == [reason.message for reason in run.review_reasons]
 
 
 def test_an_answer_of_which_nothing_could_be_checked_is_not_called_borne_out(run: Run) -> None:

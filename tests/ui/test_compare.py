@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import streamlit as st
 
@@ -97,12 +99,16 @@ def test_the_address_chooses_the_runs_else_the_two_newest_with_the_older_one_lef
     assert chosen(left="nowhere", right="%00") == (first.id, second.id)
 
 
-def test_the_history_says_how_each_run_was_told_to_judge(audited_workbench: Workbench, two: tuple[Run, Run]) -> None:
-    newest, oldest = (run_row(run, right=two[1].id) for run in audited_workbench.store.runs.for_case(CASE))
-    assert newest["settings"] == "citation mode literal, max iterations 1, strictness strict"
-    assert oldest["settings"] == "as by default"
-    assert (newest["side"], oldest["side"]) == ("right", "")
-    assert newest["href"] == f"review?case={CASE}&run={two[1].id}"
+def test_the_history_says_with_which_settings_each_run_judged(
+    audited_workbench: Workbench, two: tuple[Run, Run]
+) -> None:
+    rows: list[Any] = [run_row(run, right=two[1].id) for run in audited_workbench.store.runs.for_case(CASE)]
+    newest, oldest = (row["cells"] for row in rows)
+    assert newest[2]["below"] == ["citation mode literal, max iterations 1, strictness strict"]
+    assert oldest[2]["below"] == ["as by default"]
+    assert (newest[0]["below"], oldest[0]["below"]) == (["right"], [""])
+    assert [row["marked"] for row in rows] == [True, False]
+    assert newest[0]["href"] == f"review?case={CASE}&run={two[1].id}"
     assert settings_words({}) == "as by default"
 
 
@@ -128,11 +134,11 @@ def test_without_a_case_the_page_lists_those_with_several_runs(
     audited_workbench: Workbench, open_page: OpenPage, two: tuple[Run, Run]
 ) -> None:
     assert audited_workbench.store.runs.cases_with_several() == (CASE,)
-    assert "Cases with several runs" in texts(open_page("compare"))
+    assert "Cases with several audits" in texts(open_page("compare"))
 
 
 def test_without_several_runs_anywhere_the_page_says_so(audited_workbench: Workbench, open_page: OpenPage) -> None:
-    assert "No case has more than one run yet." in texts(open_page("compare"))
+    assert "No case has more than one audit yet." in texts(open_page("compare"))
 
 
 def test_an_unknown_case_is_said_to_be_unknown(audited_workbench: Workbench, open_page: OpenPage) -> None:

@@ -75,12 +75,12 @@ def test_every_issue_of_every_iteration_has_exactly_one_course() -> None:
         assert set(course_at(followed, index)) == {issue.id for issue in iteration.issues}
 
 
-def test_the_table_counts_what_became_of_the_findings() -> None:
+def test_the_table_counts_what_became_of_the_issues() -> None:
     one, other = an_issue("a"), an_issue("b", rule="uncited_sentence")
     run, _ = iterations([one, other], [other])
     table = follow_table(run, 1)
     assert table["columns"] == ["Iteration 1", "Iteration 2"]
-    assert table["counts"] == [["2 findings"], ["1 persisting", "1 fixed"]]
+    assert table["counts"] == [["2 issues"], ["1 persisting", "1 fixed"]]
     assert [[cell and cell["text"] for cell in row["courses"]] for row in table["rows"]] == [
         ["new", "persisting"],
         ["new", "fixed"],

@@ -16,6 +16,7 @@ from masis.store import Store
 from masis.ui.admin import health_page, health_reports
 from masis.ui.admin.health_reports import HealthReports, look_at
 from masis.ui.shell.serve import health_routes
+from masis.ui.shell.wording import escaped
 from tests.ui.conftest import OpenPage, texts
 from tests.waiting import PATIENCE_S, joined, until
 
@@ -33,43 +34,45 @@ def test_the_page_says_what_is_in_order_and_asks_the_models_only_when_told(
     audited_workbench: Workbench, open_page: OpenPage
 ) -> None:
     app = open_page("health")
-    assert "nothing was asked over the network" in texts(app)
+    assert "no model was called" in texts(app)
     next(button for button in app.button if button.label == "Test the models").click()
     app.run()
     assert not app.exception
-    assert "every model answers" in texts(app)
+    assert "every model answered" in texts(app)
 
 
-def test_a_model_that_fails_is_told(
+def test_a_model_that_fails_is_named(
     audited_workbench: Workbench, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Workbench, "check_models", lambda self: (HealthItem("models", False, "no answer from m-1"),))
     app = open_page("health")
     next(button for button in app.button if button.label == "Test the models").click()
     app.run()
-    assert "not every model can judge here" in texts(app)
+    assert "not every model can be used" in texts(app)
 
 
 def test_looking_again_looks_again(audited_workbench: Workbench, open_page: OpenPage) -> None:
     app = open_page("health")
     before = health_reports.REPORTS.latest()
-    next(button for button in app.button if button.label == "Look again").click()
+    next(button for button in app.button if button.label == "Check again").click()
     app.run()
     assert health_reports.REPORTS.latest() is not before
 
 
 def test_what_is_not_in_order_comes_first_in_its_group_with_what_to_do() -> None:
     found = [HealthItem("database", True, "m.db"), *BROKEN.items, HealthItem("a new thing", True, "")]
-    first, last = health_page.groups(found)
-    assert [item["name"] for item in first["items"]] == ["decision log", "database"]
-    assert first["items"][0]["cure"] == "See `masis verify-log`."
-    assert last["title"] == "Besides"
+    (_, first), (last, _) = health_page.groups(found)
+    assert [item.name for item in first] == ["decision log", "database"]
+    assert last == "Other"
+    drawn = health_page.health_frame(health_page.groups(found))
+    assert list(drawn["Result"]) == [":red[✗ failed]", ":green[✓ passed]", ":green[✓ passed]"]
+    assert escaped("See `masis verify-log`.") in drawn["Details"][0]
 
 
 def test_what_is_not_installed_is_neither_in_order_nor_wrong() -> None:
     found = [HealthItem("MCP", True, "not installed", absent=True), HealthItem("DSPy", True, "installed")]
-    (doors,) = health_page.groups(found)
-    assert [(item["name"], item["absent"]) for item in doors["items"]] == [("MCP", True), ("DSPy", False)]
+    drawn = health_page.health_frame(health_page.groups(found))
+    assert list(drawn["Result"]) == [":gray[– not installed]", ":green[✓ passed]"]
 
 
 def in_the_frame() -> AppTest:
@@ -82,16 +85,16 @@ def in_the_frame() -> AppTest:
 def test_the_frame_of_every_page_says_what_is_wrong_and_leads_to_what_to_do(
     audited_workbench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert "Not in order" not in texts(in_the_frame())
+    assert "Health checks failed" not in texts(in_the_frame())
     monkeypatch.setattr(health_reports.REPORTS, "latest", lambda: health_reports.Checked(BROKEN, "2026-01-01"))
     app = in_the_frame()
-    assert ":red[:material/error: **Not in order:** decision log.]" in texts(app)
+    assert ":red[:material/error: **Health checks failed:** decision log.]" in texts(app)
     assert "health" in {link.proto.page for link in app.get("page_link")}
 
 
 def test_a_disk_that_fills_up_is_said_at_once(audited_workbench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("masis.services.health.LEAST_FREE_BYTES", 10**18)
-    assert "**Not in order:** disk." in texts(in_the_frame())
+    assert "**Health checks failed:** disk." in texts(in_the_frame())
 
 
 # over HTTP

@@ -9,36 +9,77 @@ import pytest
 from masis.services import Workbench
 from masis.services.metrics import SPREADS, MetricsService
 from masis.store import MeasureFilter, Pick
-from masis.ui.metrics.view import duration, figure, percent, period_name, period_of, picked_words, run_rows, view
+from masis.ui.components.linked_table import Row
+from masis.ui.metrics.view import (
+    RATES,
+    bars,
+    course,
+    duration,
+    model_rows,
+    number,
+    percent,
+    period_name,
+    period_of,
+    period_rows,
+    picked_words,
+    rate_chart,
+    run_columns,
+    run_rows,
+    share_of,
+    spread_chart,
+    spread_view,
+)
+from masis.ui.shell.address import link
 from tests.ui.conftest import AUDITED, OpenPage, texts
 
 
-def board(workbench: Workbench, **kept: str) -> Any:
-    return view(workbench.metrics.report(MeasureFilter(), "week"), kept)
+def way(**parameters: str) -> str:
+    return link("metrics", role="reviser", **parameters)
 
 
-def test_the_page_shows_rates_distributions_and_tables(audited_workbench: Workbench) -> None:
-    drawn = board(audited_workbench)
-    tiles = {tile["title"]: tile["value"] for tile in drawn["tiles"]}
-    assert tiles["audits"] == str(len(AUDITED))
+def cells(row: Row) -> list[Any]:
+    return list(row["cells"])
+
+
+def test_the_page_shows_rates_with_their_bases(audited_workbench: Workbench, open_page: OpenPage) -> None:
     total = audited_workbench.metrics.report(MeasureFilter(), "week").total
-    assert tiles["hallucination"] == percent(total.critique_hallucination_rate)
-    assert [rate["title"] for rate in drawn["rates"]] == [
-        "Hallucination",
-        "Needed revision",
-        "Convergence",
-        "Needs review",
-    ]
-    titles = {each["title"] for each in drawn["spreads"]}
-    assert {"Critic time per answer", "Time per audit", "Issues per answer"} <= titles
-    assert [table["title"] for table in drawn["tables"]] == ["By model of the critic", "By week"]
+    drawn = {each.label: (each.value, each.delta) for each in open_page("metrics").metric}
+    assert drawn["Audits"][0] == str(len(AUDITED))
+    hallucination = share_of(total, "hallucination")
+    assert drawn["Hallucination"] == (hallucination.percent, f"{hallucination.held} of {hallucination.base}")
+    assert hallucination.words == f"{hallucination.percent} ({hallucination.held} of {len(AUDITED)})"
 
 
-def test_beside_convergence_stands_how_else_audits_ended(audited_workbench: Workbench) -> None:
-    [convergence] = [rate for rate in board(audited_workbench)["rates"] if rate["title"] == "Convergence"]
-    done = percent(audited_workbench.metrics.report(MeasureFilter(), "week").total.no_issues_rate)
-    assert done != "0%"
-    assert f"Besides these, {done} ended with nothing grave left" in convergence["meaning"]
+def test_converged_and_convergence_endings_are_two_rates(audited_workbench: Workbench) -> None:
+    total = audited_workbench.metrics.report(MeasureFilter(), "week").total
+    both, endings = share_of(total, "converged"), share_of(total, "convergence_ending")
+    assert both.held == endings.held + round((total.no_issues_rate or 0) * total.runs)
+    assert both.held > endings.held
+
+
+def test_a_course_needs_two_periods_and_a_distribution_two_bins(
+    audited_workbench: Workbench, open_page: OpenPage
+) -> None:
+    page = texts(open_page("metrics"))
+    assert "there is no course over time to draw yet" in page
+    found = audited_workbench.metrics.report(MeasureFilter(), "week")
+    tokens = next(each for each in found.distributions if each.measure == "tokens")
+    assert spread_view(tokens).bars == []
+
+
+def test_bars_are_equally_wide_and_hold_every_value(audited_workbench: Workbench) -> None:
+    found = audited_workbench.metrics.report(MeasureFilter(), "week")
+    for each in found.distributions:
+        drawn = bars(each, str)
+        assert len({round(bar["to"] - bar["from"], 9) for bar in drawn}) <= 1, each.measure
+        assert not drawn or sum(bar["count"] for bar in drawn) == each.count
+
+
+def test_charts_have_axes_from_nothing_to_everything() -> None:
+    described: Any = rate_chart().to_dict()
+    assert described["layer"][0]["encoding"]["y"]["scale"]["domain"] == [0, 1]
+    spread: Any = spread_chart("ms", "answers").to_dict()
+    assert spread["layer"][0]["encoding"]["y"]["title"] == "answers"
 
 
 def test_every_figure_leads_to_as_many_runs_as_it_counts(audited_workbench: Workbench) -> None:
@@ -61,15 +102,18 @@ def test_every_figure_leads_to_as_many_runs_as_it_counts(audited_workbench: Work
 
 
 def test_links_keep_the_filters_of_the_address(audited_workbench: Workbench) -> None:
-    drawn = board(audited_workbench, role="reviser", since="2020-01-01")
-    hallucination = next(tile for tile in drawn["tiles"] if tile["title"] == "hallucination")
-    assert hallucination["href"] == "metrics?role=reviser&since=2020-01-01&show=hallucination"
+    found = audited_workbench.metrics.report(MeasureFilter(), "week")
+    (offline,) = model_rows(found, way)
+    assert cells(offline)[2]["href"] == "metrics?role=reviser&of=offline&show=hallucination"
+    (week,) = period_rows(found, way)
+    assert cells(week)[0]["text"].startswith("week of ")
+    assert cells(week)[0]["open"].startswith("at=2")
 
 
 def test_the_page_opens_with_and_without_a_list(audited_workbench: Workbench, open_page: OpenPage) -> None:
     assert "Metrics" in [title.value for title in open_page("metrics").title]
     listed = open_page("metrics", show="hallucination")
-    assert any("something is made up" in text.value for text in listed.text)
+    assert any("contain something fabricated" in text.value for text in listed.text)
 
 
 @pytest.mark.parametrize(
@@ -90,7 +134,7 @@ def test_an_address_that_makes_no_sense_is_no_error(
     open_page("metrics", **address)
 
 
-def test_filters_that_nothing_matches_are_told(audited_workbench: Workbench, open_page: OpenPage) -> None:
+def test_filters_that_nothing_matches_are_said(audited_workbench: Workbench, open_page: OpenPage) -> None:
     assert "No audit matches" in texts(open_page("metrics", since="2999-01-01"))
 
 
@@ -111,11 +155,13 @@ def test_choosing_a_period_is_kept_in_the_address(audited_workbench: Workbench, 
     assert "show" not in app.query_params
 
 
-def test_runs_whose_texts_are_gone_are_listed_without_a_way(audited_workbench: Workbench) -> None:
-    page = audited_workbench.store.measures.runs(MeasureFilter(), Pick())
-    gone = page.rows[0].model_copy(update={"case_id": None, "query": None})
-    row = run_rows((gone,), None)["rows"][0]
-    assert (row["href"], row["way"], row["question"]) == ("", None, "")
+def test_runs_whose_texts_were_removed_are_listed_without_a_link(audited_workbench: Workbench) -> None:
+    page = audited_workbench.metrics.runs(MeasureFilter(), Pick())
+    removed = page.rows[0].model_copy(update={"case_id": None, "query": None})
+    listed, there = run_rows((removed, page.rows[1]), None)
+    assert (listed["open"], "href" in cells(listed)[0]) == (None, False)
+    assert cells(there)[0]["href"].startswith("review?case=")
+    assert len(cells(there)) == len(run_columns(None))
 
 
 @pytest.mark.parametrize(
@@ -135,7 +181,7 @@ def test_periods_have_a_first_day_and_a_name(period: Any, first: str, last: str,
 
 def test_figures_have_as_many_digits_as_they_deserve() -> None:
     assert [percent(each) for each in (None, 0.0, 0.034, 0.31, 1.0)] == ["–", "0%", "3.4%", "31%", "100%"]
-    assert [figure(each) for each in (None, 0.0, 0.0312, 0.5, 12.34, 1234.5, 3.0)] == [
+    assert [number(each) for each in (None, 0.0, 0.0312, 0.5, 12.34, 1234.5, 3.0)] == [
         "–",
         "0",
         "0.031",
@@ -168,16 +214,17 @@ def test_the_list_says_what_it_shows() -> None:
 def test_the_limits_of_the_spec_stand_beside_the_times(audited_workbench: Workbench) -> None:
     limits = {name: spread.limit for name, spread in SPREADS.items() if spread.limit is not None}
     assert limits == {"critic_ms": 15_000, "reviser_ms": 15_000, "iteration_ms": 35_000, "loop_ms": 90_000}
-    critic = next(each for each in board(audited_workbench)["spreads"] if each["title"] == "Critic time per answer")
-    assert critic["limit"]["text"] == "95% are under 15 s"
-    assert "REQ-CRITIC-NFR-001" in critic["limit"]["meaning"]
+    found = audited_workbench.metrics.report(MeasureFilter(), "week")
+    critic = spread_view(next(each for each in found.distributions if each.measure == "critic_ms"))
+    assert (critic.held, critic.limit) == (True, "95% are within 15 s (REQ-CRITIC-NFR-001)")
 
 
 def test_years_of_days_are_listed_as_far_as_a_table_can_be_read(audited_workbench: Workbench) -> None:
     found = audited_workbench.metrics.report(MeasureFilter(), "day")
     days = tuple(found.total.model_copy(update={"name": f"2026-{1 + n // 28:02}-{1 + n % 28:02}"}) for n in range(336))
-    drawn: Any = view(found.model_copy(update={"periods": days}), {})
-    assert len(drawn["rates"][0]["points"]) == 336
-    (table,) = (each for each in drawn["tables"] if each["title"].startswith("By day"))
-    assert (table["title"], len(table["rows"])) == ("By day, the newest 60", 60)
-    assert table["rows"][0]["name"] == "28 Dec 2026"
+    long = found.model_copy(update={"periods": days})
+    assert len(course(long, "hallucination")) == 336
+    listed = period_rows(long, way)
+    assert len(listed) == 60
+    assert cells(listed[0])[0]["text"] == "28 Dec 2026"
+    assert len(cells(listed[0])) == 4 + 1 + len(RATES)

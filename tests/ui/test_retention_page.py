@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from typing import Any
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -11,9 +12,9 @@ from masis.schema.actor import Actor
 from masis.schema.retention import PurgePlan, RetentionRule
 from masis.schema.review import Decision
 from masis.services import Workbench
-from masis.services.retention import rule_of
+from masis.services.retention import RetentionService, rule_of
 from masis.ui.admin import retention_page
-from masis.ui.admin.retention_page import plan_data
+from masis.ui.admin.retention_page import plan_parts, plan_row, plan_words
 from masis.ui.review.comparison import run_row
 from tests.reviewing import submitted
 from tests.ui.conftest import AUDITED, OpenPage, texts
@@ -36,7 +37,7 @@ def press(app: AppTest, *, name: str, word: str) -> AppTest:
     fields = {field.label: field for field in app.text_input}
     fields["Your name, for the record"].set_value(name)
     fields["Type “remove”"].set_value(word)
-    next(button for button in app.button if button.label == "Remove").click()
+    next(button for button in app.button if button.label.startswith("Remove ")).click()
     app.run()
     assert not app.exception
     return app
@@ -48,7 +49,9 @@ def test_nothing_goes_by_looking(old: Workbench, open_page: OpenPage) -> None:
     assert old.store.purges.history() == ()
 
 
-@pytest.mark.parametrize(("name", "word", "said"), [("Grace", "yes", "type “remove” first"), ("", "remove", "who you")])
+@pytest.mark.parametrize(
+    ("name", "word", "said"), [("Grace", "yes", "type “remove” first"), ("", "remove", "type your name first")]
+)
 def test_nothing_goes_without_a_name_and_the_word(
     old: Workbench, open_page: OpenPage, name: str, word: str, said: str
 ) -> None:
@@ -64,7 +67,7 @@ def test_what_was_shown_goes_and_is_recorded_with_the_name(old: Workbench, open_
     assert f"{len(AUDITED) - 1} audits removed." in texts(app)
     (done,) = old.store.purges.history()
     assert (done.by, done.how, done.runs, done.rule.waiting) == ("Grace", "page", plan.runs, True)
-    assert "nothing" not in texts(open_page("retention")).lower().split("log of executions")[0].split("removed")[-1]
+    assert "nothing" not in texts(open_page("retention")).lower().split("execution log")[0].split("removed")[-1]
 
 
 def test_what_would_go_is_looked_for_once_not_at_every_key(
@@ -72,11 +75,13 @@ def test_what_would_go_is_looked_for_once_not_at_every_key(
 ) -> None:
     looked: list[RetentionRule] = []
 
-    def counted(workbench: Workbench, rule: RetentionRule) -> PurgePlan:
-        looked.append(rule)
-        return workbench.retention.plan(rule)
+    plan = RetentionService.plan
 
-    monkeypatch.setattr(retention_page, "planned", counted)
+    def counted(service: RetentionService, rule: RetentionRule) -> PurgePlan:
+        looked.append(rule)
+        return plan(service, rule)
+
+    monkeypatch.setattr(RetentionService, "plan", counted)
     app = press(open_page("retention"), name="Grace", word="not yet")
     assert len(looked) == 1
     app.checkbox(key="retention-decided").check().run()
@@ -87,18 +92,26 @@ def test_what_would_go_is_looked_for_once_not_at_every_key(
 
 def test_the_age_in_the_address_is_the_rule(old: Workbench, open_page: OpenPage) -> None:
     app = open_page("retention", days="50")
-    assert not [button for button in app.button if button.label == "Remove"]
+    assert not [button for button in app.button if button.label.startswith("Remove ")]
     app = open_page("retention", days="39")
-    assert [button for button in app.button if button.label == "Remove"]
+    assert [button for button in app.button if button.label.startswith("Remove ")]
     assert not open_page("retention", days="many").exception
 
 
-def test_the_plan_is_drawn_with_why_the_rest_stays(old: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_plan_is_drawn_with_why_the_rest_stays(
+    old: Workbench, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = old.retention.plan(rule_of(30))
     monkeypatch.setattr(retention_page, "LISTED", 2)
-    drawn = plan_data(old.retention.plan(rule_of(30)))
-    assert drawn["kept"] == [{"count": "1", "why": "kept for what people decided"}]
-    assert (len(drawn["rows"]), drawn["more"]) == (2, len(AUDITED) - 3)
-    assert drawn["goes"]["amount"] == f"{len(AUDITED) - 1} audits"
+    app = open_page("retention")
+    drawn = {(each.label, each.value, each.delta) for each in app.metric}
+    assert ("Stay", "1", "because people decided on them") in drawn
+    assert ("Would be removed", f"{len(AUDITED) - 1} audits") in {each[:2] for each in drawn}
+    assert f"and {len(AUDITED) - 3} more" in texts(app)
+    assert plan_words(plan) == f"{len(AUDITED) - 1} audits"
+    assert any("event" in part for part in plan_parts(plan))
+    case: Any = plan_row(plan.goes[0])["cells"][0]
+    assert case["href"].startswith("review?case=")
 
 
 def test_a_workbench_without_audits_has_a_page_all_the_same(open_page: OpenPage, audited_workbench: Workbench) -> None:
@@ -118,7 +131,7 @@ def purged(old: Workbench) -> Workbench:
 
 
 @pytest.mark.parametrize("case", [DECIDED, WAITS])
-def test_the_desk_says_that_the_audit_was_removed_and_offers_a_new_one(
+def test_the_case_page_says_that_the_audit_was_removed_and_offers_a_new_one(
     purged: Workbench, open_page: OpenPage, case: str
 ) -> None:
     run = purged.cases.open(case).runs[0]
@@ -163,6 +176,7 @@ def test_the_watch_of_an_audit_that_is_gone_says_so(purged: Workbench, open_page
 
 
 def test_the_history_of_a_case_marks_a_run_that_is_gone(purged: Workbench) -> None:
-    row = run_row(purged.cases.open(WAITS).runs[0])
-    assert (row["state"]["text"], row["settings"]) == ("Removed", "")
-    assert row["quality"] is not None
+    row: Any = run_row(purged.cases.open(WAITS).runs[0])
+    _, state, judged, _, quality, *_ = row["cells"]
+    assert (state["pills"][0]["text"], judged["below"]) == ("Removed", [""])
+    assert quality is not None

@@ -88,7 +88,7 @@ def test_a_file_that_breaks_in_an_unforeseen_way_is_told_and_the_others_are_kept
     )
     upload.wait(30)
     assert [each.source for each in upload.done] == ["b.jsonl"]
-    assert "bad.ris could not be imported (RuntimeError)" in str(upload.faults[0])
+    assert "bad.ris could not be imported (RuntimeError)" in str(upload.errors[0])
 
 
 def test_the_page_shows_an_import_under_way_and_takes_what_it_brought(workbench: Workbench, reader: Stalled) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from masis.schema.audit import JudgedBy
@@ -163,14 +165,15 @@ def test_the_table_is_filtered_ordered_and_paged() -> None:
 
 def test_a_row_says_what_is_known_and_does_without_a_record() -> None:
     shown = screening([grade()])
-    row = abstract_row(shown, shown.grades[0], ABSTRACT, opened="a1")
-    assert row["title"] == ABSTRACT.title
-    assert row["facts"] == "A B, C D, E F et al. · Demo Journal · 2019"
-    assert row["size"] == "412 patients"
-    assert row["round"] == 0
-    assert row["opened"]
-    assert "screening=s1" in row["href"]
-    assert abstract_row(shown, shown.grades[0], None)["title"] == "a1"
+    row: Any = abstract_row(shown, shown.grades[0], ABSTRACT, opened="a1")
+    title, _, study, *_ = row["cells"]
+    assert title["text"] == ABSTRACT.title
+    assert title["below"] == ["A B, C D, E F et al.  ·  Demo Journal  ·  2019  ·  round 0"]
+    assert study["below"] == ["412 patients"]
+    assert row["marked"]
+    assert "screening=s1" in title["href"]
+    unknown: Any = abstract_row(shown, shown.grades[0], None)
+    assert unknown["cells"][0]["text"] == "a1"
 
 
 def test_the_words_of_a_reason_are_the_marked_pieces_and_the_pieces_make_up_the_text() -> None:
@@ -273,6 +276,6 @@ def test_values_read_as_words(field: GradeField, value: object, words: str) -> N
 @pytest.mark.spec("AESOP-CHART")
 def test_the_chart_draws_the_average_against_what_is_required_and_leaves_out_what_is_not_known() -> None:
     shown = screening([grade("x", "discard")], [grade("y")])
-    rows = convergence(shown.rounds, shown.thresholds)["data"]["values"]
+    rows = convergence(shown.rounds, shown.thresholds)
     assert [row["value"] for row in rows if row["what"] == REQUIRED] == [0.7, 0.65]
     assert [row["round"] for row in rows if row["what"] == AVERAGE] == [1]

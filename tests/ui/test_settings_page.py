@@ -1,4 +1,4 @@
-"""Settings: nothing is left out, values say where they come from, and a fault is told."""
+"""Settings: nothing is left out, values say where they come from, and an error is named."""
 
 from __future__ import annotations
 
@@ -8,34 +8,42 @@ import pytest
 
 from masis.errors import SettingsError
 from masis.services import Workbench
-from masis.settings import load
-from masis.ui.admin.settings_page import setting_groups
+from masis.settings import GROUPS, Loaded, load, rows
+from masis.ui.admin.settings_page import settings_frame
+from masis.ui.shell.wording import escaped
 from tests.ui.conftest import OpenPage, texts
+
+
+def drawn(loaded: Loaded) -> dict[str, tuple[str, str]]:
+    """Value and origin of every setting, by its name."""
+    frames = [settings_frame(rows(loaded, group)) for group in GROUPS]
+    return {row["Setting"].strip("`"): (row["Value"], row["Set by"]) for frame in frames for _, row in frame.iterrows()}
 
 
 def test_a_value_says_where_it_comes_from(tmp_path: Path) -> None:
     file = tmp_path / "masis.toml"
     file.write_text("strictness = 'strict'\n", encoding="utf-8")
-    groups = setting_groups(load(environment={"MASIS_MAX_ITERATIONS": "2"}, file=file))
-    rows = {row["name"]: row for group in groups for row in group["rows"]}
-    assert (rows["max_iterations"]["value"], rows["max_iterations"]["origin"]["text"]) == ("2", "environment")
-    assert rows["max_iterations"]["origin"]["meaning"] == "MASIS_MAX_ITERATIONS"
-    assert (rows["strictness"]["value"], rows["strictness"]["default"]) == ("strict", "moderate")
-    assert str(file) in rows["strictness"]["origin"]["meaning"]
-    assert rows["critic"]["origin"]["text"] == "default"
-    assert rows["max_iterations"]["default"] == "3"
-    assert not rows["critic"]["changed"]
+    shown = drawn(load(environment={"MASIS_MAX_ITERATIONS": "2"}, file=file))
+    assert shown["max_iterations"] == (
+        "**:blue[2]** (default 3)",
+        f":blue-badge[environment] {escaped('MASIS_MAX_ITERATIONS')}",
+    )
+    value, origin = shown["strictness"]
+    assert value == "**:blue[strict]** (default moderate)"
+    assert escaped(str(file)) in origin
+    assert shown["critic"] == ("offline", "default")
 
 
 def test_what_lies_in_tables_is_shown_with_its_origin_and_nothing_secret(tmp_path: Path) -> None:
     file = tmp_path / "masis.toml"
     file.write_text("[providers.vllm]\naddress = 'http://me:pass@host:1/v1'\n", encoding="utf-8")
-    groups = setting_groups(load(environment={"MASIS_PROVIDERS__VLLM__CONCURRENCY": "4"}, file=file))
-    rows = {row["name"]: row for group in groups for row in group["rows"]}
-    assert rows["providers.vllm.address"]["value"] == "http://host:1/v1"
-    assert rows["providers.vllm.address"]["origin"]["meaning"] == f"{file}:2"
-    assert rows["providers.vllm.concurrency"]["origin"]["text"] == "environment"
-    assert rows["providers.vllm.concurrency"]["default"] == ""
+    shown = drawn(load(environment={"MASIS_PROVIDERS__VLLM__CONCURRENCY": "4"}, file=file))
+    value, origin = shown["providers.vllm.address"]
+    assert escaped("http://host:1/v1") in value
+    assert escaped(f"{file}:2") in origin
+    value, origin = shown["providers.vllm.concurrency"]
+    assert value == "**:blue[4]**"
+    assert origin.startswith(":blue-badge[environment]")
 
 
 def test_the_page_names_the_database_and_leads_to_health_and_retention(
@@ -50,10 +58,10 @@ def test_settings_changed_since_the_start_are_told(
     audited_workbench: Workbench, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     app = open_page("settings")
-    assert "have changed since" not in texts(app)
+    assert "has changed since" not in texts(app)
     monkeypatch.setenv("MASIS_MAX_ITERATIONS", "2")
     app.run()
-    assert "have changed since" in texts(app)
+    assert "has changed since" in texts(app)
 
 
 def test_a_setting_that_makes_no_sense_is_named_on_the_page(

@@ -1,4 +1,4 @@
-"""Writes runs and cases as JSON Lines (UTF-8, whole lines only), and cells of CSV."""
+"""Runs and cases as JSON Lines, UTF-8: one record a line, whole lines only."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from masis.schema.run import Run
 
 
 def write_run(run: Run, out: BinaryIO) -> None:
-    """Write one run as its model dumps it, a line of RUNS.jsonl."""
+    """One run as its model dumps it: the public contract's RUNS.jsonl (DESIGN.md, section 6)."""
     write_line(run.model_dump_json(), out)
 
 
 def write_case(case: Case, out: BinaryIO) -> None:
-    """Write one case unchanged: reading the line again gives an equal case."""
+    """One case as it came in: reading the line again gives an equal case."""
     write_line(json.dumps(case.to_json_dict(), ensure_ascii=False, separators=(", ", ": ")), out)
 
 
 def write_line(text: str, out: BinaryIO) -> None:
-    """Write one line of text and flush it."""
+    """One line of text, at once."""
     out.write(text.encode() + b"\n")
     out.flush()  # a reader, or a killed process, finds whole lines
 
 
 def escape_formula(text: str) -> str:
-    """Return a cell that no spreadsheet runs: what begins like a formula gets an apostrophe before it."""
+    """Text as a cell that no spreadsheet runs: what begins like a formula gets an apostrophe before it."""
     return f"'{text}" if text.lstrip().startswith(("=", "+", "-", "@", "＝", "＋", "－", "＠")) else text
 
 

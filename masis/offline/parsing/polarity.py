@@ -25,7 +25,7 @@ _DENYING_PHRASES = {
     "drops": ("support",), "dropped": ("support",), "free": ("of", "from"),
     "advise": ("against",), "advises": ("against",), "advised": ("against",),
 }  # fmt: skip
-"""Words that negate what follows only in front of another word."""
+"""Words that deny what follows only in front of another word."""
 _COMPARED = ("only", "just", "merely", "more", "less", "fewer", "later", "earlier", "necessarily", "least")
 _ASSERTING = {
     "not": _COMPARED,
@@ -89,7 +89,7 @@ _TENTATIVE = re.compile(
     r"|characteri[sz]e|clarify|review|report|find|verify|validate|measure|present)\b",
     re.IGNORECASE,
 )
-"""What asks, supposes or states an aim, and so asserts nothing that could be contradicted."""
+"""What asks, supposes or sets itself a task, and so asserts nothing that could be denied."""
 
 
 _ENDED = frozenset(
@@ -102,19 +102,19 @@ _ENDED = frozenset(
 
 
 def ended(words: Sequence[Token], place: int, near: int) -> bool:
-    """Return whether something near the word says that it is over, refused or undone: "the ban was lifted"."""
+    """Whether something near the word says that it is over, refused or undone: "the ban was lifted"."""
     beside = [*words[max(0, place - near) : place], *words[place + 1 : place + near + 1]]
     return any(word.text.lower() in _ENDED for word in beside)
 
 
 @lru_cache(maxsize=1024)
 def tentative(text: str) -> bool:
-    """Return whether a passage asks, supposes or states a purpose rather than asserts."""
+    """Whether a passage asks, supposes or states a purpose rather than asserts."""
     return bool(_TENTATIVE.search(text))
 
 
 def negation_cues(words: Sequence[Token]) -> list[int]:
-    """Return the indices of the words that negate. "not only" asserts, so it doesn't count; "no longer" does."""
+    """Indices of the words that negate. "not only" asserts, so it doesn't count; "no longer" does."""
     cues = []
     for i, word in enumerate(words):
         lower = word.text.lower()
@@ -143,16 +143,17 @@ def _lacks(words: Sequence[Token], i: int) -> bool:
 
 
 def _until(words: Sequence[Token], i: int) -> bool:
-    # "were not informed until April": they were informed.
+    # "were not told until April": they were told.
     if words[i].text.lower() not in ("not", "never") and words[i].text.lower()[-3:] not in ("n't", "n’t"):
         return False
-    past = {word.text.lower() for word in words[max(0, i - 1) : i + 1]} & _PAST
-    return bool(past) and any(word.text.lower() == "until" for word in words[i + 1 : i + 6])
+    told = {word.text.lower() for word in words[max(0, i - 1) : i + 1]} & _PAST
+    return bool(told) and any(word.text.lower() == "until" for word in words[i + 1 : i + 6])
 
 
 def negated(text: str, words: Sequence[Token], cues: Sequence[int]) -> dict[int, int]:
-    """Return the words in the scope of a negation, each with the index of its cue, the negated head first: up to four
-    content words to its right, none beyond a mark, a conjunction or a further auxiliary.
+    """The words in the scope of a negation, each with the index of its cue, the negated head first: up to four
+    content words to
+    its right, none beyond a mark, a conjunction or a further auxiliary.
     """
     scope: dict[int, int] = {}
     for cue in cues:
@@ -180,7 +181,7 @@ def _of_subject(words: Sequence[Token], cue: int) -> bool:
 
 
 def heads(scope: dict[int, int]) -> dict[int, int]:
-    """Return the first word each cue negates, with the cue: the verb of "not merge the brands"."""
+    """The first word each cue negates, with the cue: the verb of "not merge the brands"."""
     found: dict[int, int] = {}
     for word, cue in scope.items():
         found[cue] = min(word, found.get(cue, word))
@@ -188,7 +189,7 @@ def heads(scope: dict[int, int]) -> dict[int, int]:
 
 
 def topics(scope: dict[int, int], words: Sequence[Token]) -> dict[int, int]:
-    """Return what a negated light noun is about, with the cue: the deaths of "no effect on deaths"."""
+    """Behind a negated noun that says little, what it is about, with the cue: the deaths of "no effect on deaths"."""
     found = {}
     for head, cue in heads(scope).items():
         rest = sorted(word for word, own in scope.items() if own == cue and word > head)
@@ -203,10 +204,10 @@ def topics(scope: dict[int, int], words: Sequence[Token]) -> dict[int, int]:
 
 
 def universal(words: Sequence[Token]) -> list[int]:
-    """Return the indices of the words that leave no exception ("all", "always", "must")."""
+    """Indices of the words that leave no exception ("all", "always", "must")."""
     return [i for i, word in enumerate(words) if word.text.lower() in _UNIVERSAL]
 
 
 def limited(words: Sequence[Token]) -> list[int]:
-    """Return the indices of the words that leave exceptions ("some", "often", "may")."""
+    """Indices of the words that leave exceptions ("some", "often", "may")."""
     return [i for i, word in enumerate(words) if word.text.lower() in _LIMITED]

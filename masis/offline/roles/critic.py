@@ -1,6 +1,6 @@
-"""The critic without a model: issues found by rule, and scores measured on claims and question.
+"""The critic without a model: what a demanding reader would object to, found by rule and measured.
 
-Citation and claim checks come first; the critic adds what neither sees: unsafe advice, statements wider than their
+Citations and claims have spoken before; the critic adds what neither sees: unsafe advice, statements wider than their
 evidence, sources that disagree, conclusions without ground, vagueness.
 """
 
@@ -62,7 +62,7 @@ VAGUE = re.compile(
 
 
 class OfflineCritic:
-    """Raises issues by rule; its scores are measured on the claims and the question."""
+    """Objects by rule; its numbers are measured on the claims and the question."""
 
     @property
     def judged_by(self) -> JudgedBy:
@@ -70,7 +70,7 @@ class OfflineCritic:
         return JUDGED_BY
 
     def critique(self, context: AuditContext) -> CritiqueJudgement | Unscored:
-        """Return a judgement; unscored where not one claim could be checked."""
+        """A judgement; unscored where not one claim could be checked."""
         grounded = groundedness(context.claims)
         if grounded is None:
             return Unscored(reason="no claim of the answer could be checked against text")
@@ -103,7 +103,7 @@ class OfflineCritic:
             measurements={
                 "confidence": (
                     Measurement(
-                        name="score", value=grounded, meaning="mean share of each claim that the evidence supports"
+                        name="score", value=grounded, meaning="mean share of each claim that the evidence bears"
                     ),
                 ),
                 "overall_quality_score": quality,
@@ -112,30 +112,30 @@ class OfflineCritic:
 
 
 def unsafe(context: AuditContext) -> Iterator[Objection]:
-    """Yield advice that can harm: critical where no evidence supports it, medium where the evidence itself gives it."""
+    """Advice that can harm; critical where no evidence bears it, medium where the evidence itself gives it."""
     verdicts = {check.claim.sentence: check for check in context.claims}
     for number, sentence in enumerate(context.citation_audit.sentences):
         found = UNSAFE.search(sentence.text)
         if found is None or WARNS_AGAINST.search(sentence.text[: found.start()]):
             continue
         check = verdicts.get(number)
-        supported = check is not None and check.verdict == "supported"
-        grade: Severity = "medium" if supported else "critical"
+        borne = check is not None and check.verdict == "supported"
+        grade: Severity = "medium" if borne else "critical"
         yield Objection(
             "safety",
             "unsafe_advice",
             grade,
             f"This advice can do harm: “{found.group().strip()}”.",
             "The evidence gives this advice; a person should still weigh it."
-            if supported
-            else "No evidence supports this advice.",
+            if borne
+            else "No evidence bears this advice.",
             "Leave the advice out, or say what the evidence says and whom to ask.",
             sentence.text,
         )
 
 
 def wider_than_evidence(context: AuditContext) -> Iterator[Objection]:
-    """Yield claims in absolute words where the evidence for them is hedged."""
+    """Absolute words where the evidence that bears the claim is guarded."""
     for check in context.claims:
         said = plain_text(check.claim)
         found = ABSOLUTE.search(said)
@@ -149,7 +149,7 @@ def wider_than_evidence(context: AuditContext) -> Iterator[Objection]:
                 "overgeneral_claim",
                 "medium",
                 f"“{found.group()}” goes further than the evidence.",
-                f"{quote.evidence_id} is more cautious: “{guarded.group()}”.",
+                f"{quote.evidence_id} is guarded: “{guarded.group()}”.",
                 f"Say it as {quote.evidence_id} does.",
                 check.claim.text,
                 (quote.evidence_id,),
@@ -157,9 +157,7 @@ def wider_than_evidence(context: AuditContext) -> Iterator[Objection]:
 
 
 def source_conflicts(context: AuditContext, conditional: Collection[str] = ()) -> Iterator[Objection]:
-    """Yield claims that one chunk supports and another contradicts; ``conditional`` are those that hold under a
-    condition.
-    """
+    """Claims that one chunk bears and another contradicts; ``conditional`` are those that hold under a condition."""
     index = index_of(context.evidence)
     for check in context.claims:
         if check.verdict not in ("supported", "contradicted") or len(context.evidence) < 2:
@@ -178,7 +176,7 @@ def source_conflicts(context: AuditContext, conditional: Collection[str] = ()) -
                 "source_conflict",
                 "medium",
                 "The sources disagree on this, and the answer does not say so.",
-                f"{bears} supports “{signal.claim_text}”, {denies} has “{signal.evidence_text}”.",
+                f"{bears} bears “{signal.claim_text}”, {denies} has “{signal.evidence_text}”.",
                 "Say that the sources disagree, and what each of them says.",
                 check.claim.text,
                 (bears, denies),
@@ -186,10 +184,10 @@ def source_conflicts(context: AuditContext, conditional: Collection[str] = ()) -
 
 
 def _opposed(index: EvidenceIndex, said: str, chunks: Sequence[str]) -> tuple[str, str, Signal] | None:
-    """Return the first of the chunks that bears the claim and the first that denies it, with what it denies; None where
-    one of the two is missing.
+    """The first of the chunks that bears the claim and the first that denies it, with what it denies; None where one
+    of the two is missing.
 
-    Signals are computed only where another chunk supports the claim, which is rare.
+    What a chunk denies is looked for only where another bears the claim, which is rare.
     """
     if len(chunks) < 2:
         return None
@@ -204,7 +202,7 @@ def _opposed(index: EvidenceIndex, said: str, chunks: Sequence[str]) -> tuple[st
 
 
 def assumed_conditions(assumed: Iterable[Assumption]) -> Iterator[Objection]:
-    """Yield values given as if they always applied, which the evidence gives under one of several conditions."""
+    """Values given as if they held always, which the evidence gives under one of several conditions."""
     for found in assumed:
         yield Objection(
             "incomplete",
@@ -227,21 +225,21 @@ def _under(found: Assumption) -> str:
 
 
 def gaps(context: AuditContext) -> Iterator[Objection]:
-    """Yield conclusions that the evidence does not support."""
+    """Conclusions that the evidence does not bear."""
     for check in unsupported_conclusions(context.claims):
         yield Objection(
             "incomplete_reasoning",
             "conclusion_without_ground",
             "medium",
             "This conclusion does not follow from the evidence.",
-            check.issue or "No passage of the evidence supports it.",
+            check.issue or "No passage of the evidence bears it.",
             "Give the evidence that leads to it, or leave the conclusion out.",
             check.claim.text,
         )
 
 
 def vague(context: AuditContext) -> Iterator[Objection]:
-    """Yield statements whose source or quantity is vague."""
+    """Words that hide who says what."""
     for sentence in context.citation_audit.sentences:
         if sentence.status != "exempt" and (found := VAGUE.search(sentence.text)):
             yield Objection(
@@ -261,13 +259,11 @@ def _quality(context: AuditContext, grounded: float, objections: tuple[Objection
     doubts = min(0.15, 0.05 * sum(o.severity == "medium" for o in objections))
     score = max(0.0, 0.7 * grounded + 0.15 * answered + 0.15 * complete - harm - doubts)
     return (
-        Measurement(
-            name="grounded claims", value=grounded, meaning="mean share of each claim that the evidence supports"
-        ),
-        Measurement(name="relevance", value=answered, meaning="whether the answer is about the question"),
-        Measurement(name="completeness", value=complete, meaning="share of the key points covered"),
+        Measurement(name="grounded claims", value=grounded, meaning="mean share of each claim that the evidence bears"),
+        Measurement(name="relevance", value=answered, meaning="whether the answer speaks of what is asked"),
+        Measurement(name="completeness", value=complete, meaning="share of the key points told"),
         Measurement(name="harm", value=harm, meaning="0.3 off for unsafe advice without evidence"),
-        Measurement(name="doubts", value=doubts, meaning="0.05 off for each medium issue, at most 0.15"),
+        Measurement(name="doubts", value=doubts, meaning="0.05 off for each medium objection, at most 0.15"),
         Measurement(
             name="score",
             value=min(1.0, score),
@@ -282,10 +278,10 @@ def _reasoning(
     checked: list[ClaimCheck] = [check for check in context.claims if check.support is not None]
     verified = sum(check.verified for check in checked)
     parts = [
-        f"{verified} of {counted(len(checked), 'claim')} supported by the evidence (mean {grounded:.2f})",
-        f"{contradicted} contradicted, {baseless} without any support",
+        f"{verified} of {counted(len(checked), 'claim')} borne by the evidence (mean {grounded:.2f})",
+        f"{contradicted} contradicted, {baseless} without any ground",
         counted(len(context.citation_audit.invalid_citations), "fabricated reference"),
         counted(len(context.citation_audit.uncited_claims), "uncited sentence"),
-        counted(len(objections), "further issue"),
+        counted(len(objections), "further objection"),
     ]
     return "; ".join(parts) + ". Measured by rules; no language model was involved."

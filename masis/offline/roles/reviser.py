@@ -1,7 +1,7 @@
-"""The reviser without a model: it re-attributes, corrects, hedges or drops, and explains each change.
+"""The reviser without a model: it re-attributes, corrects, hedges or drops, and says for each what and why.
 
-It changes only the sentences with issues. What it inserts is in the evidence: the value that a chunk has, a passage
-word for word, the id of the chunk that supports it.
+It works on the sentences that something is wrong with and leaves every other character of the answer as it was. What it
+puts in stands in the evidence: the value that a chunk has, a passage word for word, the id of the chunk that bears it.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Edit(NamedTuple):
 
 
 def apply_edits(answer: str, edits: Iterable[Edit]) -> str:
-    """Return the answer with all edits made, including the blanks and bullets around removed sentences."""
+    """The answer with all edits made, the blanks and bullets around removed sentences gone with them."""
     for edit in sorted(edits, key=lambda e: (e.start, e.end), reverse=True):
         start, end = (
             (edit.start, edit.end) if edit.text or edit.start == edit.end else _room(answer, edit.start, edit.end)
@@ -68,7 +68,7 @@ def apply_edits(answer: str, edits: Iterable[Edit]) -> str:
 
 
 def _room(answer: str, start: int, end: int) -> tuple[int, int]:
-    """Return the span to remove with a sentence: its bullet and one of the blanks around it included."""
+    """A removed sentence takes its bullet and one of the blanks around it along."""
     line = answer.rfind("\n", 0, start) + 1
     alone = end >= len(answer) or answer[end] == "\n"
     if alone and (not answer[line:start].strip() or _LEAD.fullmatch(answer[line:start])):
@@ -81,9 +81,8 @@ def _room(answer: str, start: int, end: int) -> tuple[int, int]:
     return start, end
 
 
-def trimmed_claim(check: ClaimCheck, is_supported: Callable[[str], bool]) -> str | None:
-    """Return the claim less what follows one of its commas, if that holds all that is bare and the evidence bears the
-    rest.
+def trimmed_claim(check: ClaimCheck, bears: Callable[[str], bool]) -> str | None:
+    """The claim less what follows one of its commas, if that holds all that is bare and the evidence bears the rest.
 
     None where no cut helps. Only ends are cut: what is left begins as the sentence began.
     """
@@ -93,20 +92,20 @@ def trimmed_claim(check: ClaimCheck, is_supported: Callable[[str], bool]) -> str
     first_bare = check.uncovered[0][0]
     for joint in list(_JOINTS.finditer(said))[:MOST_JOINTS]:
         kept = said[: joint.start()].rstrip()
-        if joint.end() <= first_bare and len(kept.split()) >= LEAST_LEFT and is_supported(kept):
+        if joint.end() <= first_bare and len(kept.split()) >= LEAST_LEFT and bears(kept):
             return kept + "."
     return None
 
 
 def replace_values(text: str, values: Sequence[Contradiction]) -> str:
-    """Return the text with the evidence's value in place of each contradicted one."""
+    """The text with what the evidence has in the place of each denied value."""
     for value in sorted(values, key=lambda v: -v.claim_start):
         text = _led(text[: value.claim_start], value) + value.evidence_text + text[value.claim_end :]
     return text
 
 
 def _led(before: str, value: Contradiction) -> str:
-    """Return the text before a value, with the preposition that the new one needs: "in 1887", "on 31 March 1889"."""
+    """What stands before a value, with the preposition that the new one asks for: "in 1887", "on 31 March 1889"."""
     lead = _IN_OR_ON.search(before) if value.kind == "date" else None
     days = [fact.value for fact in extract(value.evidence_text) if isinstance(fact.value, Day)] if lead else []
     if lead is None or not days:
@@ -128,7 +127,7 @@ class MarkerStyle(NamedTuple):
     names: dict[str, str]
 
     def write(self, evidence_ids: Iterable[str]) -> str:
-        """Return one marker for these chunks, in this style; empty for none."""
+        """One marker for these chunks, in this style; empty for none."""
         names = [self.names[evidence_id] for evidence_id in evidence_ids]
         if not names:
             return ""
@@ -142,9 +141,7 @@ class MarkerStyle(NamedTuple):
 
 
 def marker_style(answer: str, audit: CitationAudit, evidence: Sequence[Evidence]) -> MarkerStyle:
-    """Return the style most of the answer's valid markers have; ``[id]`` where there is none or it would not be
-    understood.
-    """
+    """The style most of the answer's valid markers have; ``[id]`` where there is none or it would not be understood."""
     valid = [citation for citation in audit.citations if citation.status == "valid"]
     shapes = Counter(_shape(answer, citation) for citation in valid)
     numbered = Counter(c.resolved_by for c in valid if c.reference.strip().isdigit())
@@ -192,35 +189,33 @@ HEDGED_BELOW = 0.7
 
 
 class OfflineReviser:
-    """Revises by rule; never states what no chunk states."""
+    """Revises by rule; never says what no chunk says."""
 
     def revise(self, context: AuditContext, critique: Critique, issues: Sequence[Issue]) -> Revision:
-        """Return the answer with its faulty sentences repaired; the same answer where nothing can be repaired."""
-        builder = _RevisionBuilder(context, issues)
+        """The answer with its faulty sentences mended; the same answer where nothing can be mended."""
+        work = _RevisionBuilder(context, issues)
         for number in range(len(context.citation_audit.sentences)):
-            builder.revise_sentence(number)
-        builder.add_missing()
-        answer = apply_edits(context.answer, builder.edits)
+            work.mend(number)
+        work.add_missing()
+        answer = apply_edits(context.answer, work.edits)
         if not answer.strip():
             answer = NOTHING_FOUND
-        touched = {number for edit in builder.edits for number in edit.sentences}
+        touched = {number for edit in work.edits for number in edit.sentences}
         return Revision(
             revised_answer=answer,
-            changes_explanation=_explained(builder.changes),
+            changes_explanation=_explained(work.changes),
             updated_confidence=None,
-            issues_addressed=tuple(dict.fromkeys(issue for change in builder.changes for issue in change.issue_ids)),
+            issues_addressed=tuple(dict.fromkeys(issue for change in work.changes for issue in change.issue_ids)),
             preserved_content=tuple(
                 sentence.text for n, sentence in enumerate(context.citation_audit.sentences) if n not in touched
             ),
-            changes=tuple(builder.changes),
+            changes=tuple(work.changes),
             judged_by=JUDGED_BY,
         )
 
 
 def hedged(said: str) -> str:
-    """Return a claim as something the evidence does not show; its first word loses its capital where that is no
-    name's.
-    """
+    """A claim as something the evidence does not show; its first word loses its capital where that is no name's."""
     words = " ".join(said.split()).rstrip(".!;: ")
     first = words.split(" ", 1)[0]
     lowered = words[:1].lower() + words[1:] if first.lower() in STOPWORDS and first != "I" else words
@@ -247,9 +242,9 @@ class _RevisionBuilder:
         self.readable = any(chunk.text.strip() for chunk in self.context.evidence)
 
     def _sentence_checks(self) -> dict[int, ClaimCheck]:
-        """Return one check a sentence: the given one where it covers the whole sentence, else our own.
+        """One check a sentence: as given where it is of the whole sentence, else our own of the whole.
 
-        A verifier may judge the parts of a sentence; a correction of a part can't replace the sentence.
+        A verifier may judge the parts of a sentence; what mends a part can't be put in the place of the sentence.
         """
         sentences = self.context.citation_audit.sentences
         found: dict[int, ClaimCheck] = {}
@@ -265,7 +260,7 @@ class _RevisionBuilder:
                 found[number] = OfflineVerifier().verify([whole], self.context.evidence)[0]
         return found
 
-    def revise_sentence(self, number: int) -> None:
+    def mend(self, number: int) -> None:
         sentence = self.context.citation_audit.sentences[number]
         check = self.checks.get(number)
         if any(issue.rule == "unsafe_advice" and issue.severity == "critical" for issue in self.issues_at[number]):
@@ -279,16 +274,16 @@ class _RevisionBuilder:
         elif check.verdict == "contradicted":
             self._correct(number, sentence, check)
         elif check.verdict == "unsupported" and check.support < HIGH_BELOW and _touched(check) < DROPPED_BELOW:
-            self._drop(number, sentence, check.issue or "No evidence supports this.", _BASELESS)
+            self._drop(number, sentence, check.issue or "No evidence bears this.", _BASELESS)
         elif check.verdict == "unsupported" and _touched(check) < HEDGED_BELOW:
             self._hedge(number, sentence, check)
-        elif check.verdict == "partial" and (shorter := trimmed_claim(check, self._is_supported)) is not None:
+        elif check.verdict == "partial" and (shorter := trimmed_claim(check, self._bears)) is not None:
             self._trim(number, sentence, check, shorter)
         else:
             self._recite(number, sentence, check)
 
     def _assumed(self, number: int) -> Assumption | None:
-        """Return the condition that this sentence assumes, where an issue says that something is left out."""
+        """The condition that this sentence assumes, where an issue says that something is left out."""
         if not any(issue.type in ("incomplete", "missing_info", "ambiguity") for issue in self.issues_at[number]):
             return None
         return self.assumed.get(number)
@@ -321,7 +316,7 @@ class _RevisionBuilder:
         )
 
     def add_missing(self) -> None:
-        """Add what the question asks for and no sentence covers, word for word from the evidence."""
+        """What the question asks for and no sentence tells, word for word from the evidence."""
         end = len(self.context.answer.rstrip())
         for point in self.context.missing[:ADDED_MOST]:
             if point.evidence_id is None or len(point.description.split()) > LONGEST_PASSAGE:
@@ -339,7 +334,7 @@ class _RevisionBuilder:
                 ],
             )
 
-    def _is_supported(self, text: str) -> bool:
+    def _bears(self, text: str) -> bool:
         return self.index.assess(text).verdict == "supported"
 
     def _correct(self, number: int, sentence: Sentence, check: ClaimCheck) -> None:
@@ -349,7 +344,7 @@ class _RevisionBuilder:
             why = "; ".join(value.reason for value in values)
             self._replace(number, sentence, self._recited(number, whole, said), "corrected", why, _DENIED)
             return
-        why = check.issue or "The evidence contradicts this."
+        why = check.issue or "The evidence says otherwise."
         source = check.contradictions[0].evidence_id if check.contradictions else None
         passage = next((quote for quote in check.quotes if quote.evidence_id == source), None)
         if passage is not None and source is not None and len(passage.text.split()) <= LONGEST_PASSAGE:
@@ -359,19 +354,17 @@ class _RevisionBuilder:
             self._drop(number, sentence, why, _DENIED)
 
     def _correction(self, check: ClaimCheck) -> list[Contradiction]:
-        """Return the fewest values to change so that the evidence supports the claim; empty where that is
-        impossible.
-        """
+        """The fewest values to change so that the evidence bears the claim; empty where none would do."""
         said = plain_text(check.claim)
         known = {(c.claim_start, c.claim_end): c for c in reversed(check.contradictions) if _replaceable(c)}
         values = sorted(known.values(), key=lambda c: -c.strength)
         tries = [[value] for value in values] + ([values] if len(values) > 1 else [])
         partly: list[Contradiction] = []
         for chosen in tries:
-            corrected = replace_values(said, chosen)
-            if len(chosen) < len(values) and self.index.plainly_contradicted(corrected):
+            mended = replace_values(said, chosen)
+            if len(chosen) < len(values) and self.index.plainly_contradicted(mended):
                 continue
-            after = self.index.assess(corrected)
+            after = self.index.assess(mended)
             if (after.support or 0.0) <= (check.support or 0.0):
                 continue
             if after.verdict == "supported":
@@ -386,12 +379,10 @@ class _RevisionBuilder:
 
     def _trim(self, number: int, sentence: Sentence, check: ClaimCheck, shorter: str) -> None:
         whole = self._recited(number, shorter, shorter)
-        self._replace(
-            number, sentence, whole, "dropped", check.issue or "This part was not found in any evidence.", _BASELESS
-        )
+        self._replace(number, sentence, whole, "dropped", check.issue or "No evidence has this part.", _BASELESS)
 
     def _recite(self, number: int, sentence: Sentence, check: ClaimCheck) -> None:
-        """Keep the sentence and correct its references."""
+        """The sentence stays; its references are put right."""
         wrong = {r.evidence_id for r in check.references if r.finding in ("misattributed", "needless")}
         fabricated = self._fabricated(number)
         uncited = sentence.status == "uncited" and check.verdict == "supported"
@@ -401,12 +392,12 @@ class _RevisionBuilder:
         kind: ChangeKind = "cited" if uncited and not fabricated else "reattributed"
         reasons = [r.reason for r in check.references if r.evidence_id in wrong]
         reasons += [f"{citation.reference} names no evidence" for citation in fabricated]
-        why = "; ".join(reasons) or "The evidence supports this; the sentence cited none."
+        why = "; ".join(reasons) or "The evidence bears this; the sentence did not say which."
         self._replace(number, sentence, after, kind, why, _REFERENCES)
 
     def _recited(self, number: int, text: str, said: str) -> str:
-        """``text`` with one marker at its end, naming the chunks that support it."""
-        return self._with_marker(self._bare(number, text), self._supporting_chunks(number, said))
+        """``text`` with one marker at its end, naming the chunks that bear what is said."""
+        return self._with_marker(self._bare(number, text), self._bearers(number, said))
 
     def _bare(self, number: int, text: str) -> str:
         lead = lead_of(text)
@@ -414,7 +405,7 @@ class _RevisionBuilder:
             text = text.replace(f" {marker}", "").replace(marker, "")
         return lead + " ".join(text.removeprefix(lead).split())
 
-    def _supporting_chunks(self, number: int, said: str) -> list[str]:
+    def _bearers(self, number: int, said: str) -> list[str]:
         found = self.index.assess(said)
         check = self.checks[number]
         kept = [r.evidence_id for r in check.references if r.finding in ("bears", "partly_bears")]
@@ -486,7 +477,7 @@ class _RevisionBuilder:
 
 
 def _issues_by_sentence(issues: Sequence[Issue], sentences: Sequence[Sentence]) -> dict[int, list[Issue]]:
-    """Return the issues that touch each sentence; sentences come in order and don't overlap."""
+    """The issues that touch each sentence; sentences come in order and don't overlap."""
     ends = [sentence.end for sentence in sentences]
     found: dict[int, list[Issue]] = defaultdict(list)
     for issue in issues:
@@ -506,7 +497,7 @@ _REFERENCES = ("fabricated_reference", "misattributed_reference", "needless_refe
 
 
 def _touched(check: ClaimCheck) -> float:
-    """Return how much of the claim the best passage covers, 0..1."""
+    """How much of the claim the best passage covers, 0..1."""
     return max((quote.score for quote in check.quotes), default=0.0)
 
 

@@ -1,4 +1,4 @@
-"""The protocol of retrievers, and two that work on a list in memory."""
+"""Abstracts in hand as a source: a list somebody brought, searched in memory."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class Retriever(Protocol):
 
     @property
     def name(self) -> str:
-        """The name stored with the screening: ``corpus:asthma``, ``pubmed``."""
+        """What the record calls it: ``corpus:asthma``, ``pubmed``."""
         ...
 
     def search(self, query: str, limit: int, offset: int = 0) -> tuple[Abstract, ...]:
-        """Return at most ``limit`` abstracts from ``offset`` on; a query is plain words, never a search language.
+        """At most ``limit`` abstracts from ``offset`` on; a query is plain words, never a search language.
 
         The same query gives the same abstracts in the same order while the source does not change. Raises
         RetrievalFailed where the source can't be asked.
@@ -50,11 +50,11 @@ class InMemoryRetriever:
             self._holding.update(counts.keys())
 
     def __len__(self) -> int:
-        """Return how many abstracts it holds."""
+        """How many abstracts it holds."""
         return len(self._abstracts)
 
     def search(self, query: str, limit: int, offset: int = 0) -> tuple[Abstract, ...]:
-        """Return at most ``limit`` abstracts from ``offset`` on, best first."""
+        """At most ``limit`` abstracts from ``offset`` on, best first."""
         roots = {token.stem for token in tokens(query) if token.weight}
         mean = (sum(self._lengths) / len(self._lengths) if self._lengths else 0) or 1.0
         scores = [
@@ -76,14 +76,14 @@ class InMemoryRetriever:
 
 
 class FixedSetRetriever:
-    """Returns one fixed set for any query, in its order."""
+    """A set that is all there is: any query brings the whole of it, in its order."""
 
     def __init__(self, abstracts: Sequence[Abstract], name: str = "abstracts given") -> None:
         self.name = name
         self._abstracts = tuple(abstracts)
 
     def search(self, query: str, limit: int, offset: int = 0) -> tuple[Abstract, ...]:
-        """Return the abstracts from ``offset`` on, as many as ``limit`` allows; the query is ignored."""
+        """The abstracts from ``offset`` on, as many as ``limit`` allows; the query doesn't matter."""
         return self._abstracts[offset : offset + limit]
 
 

@@ -1,26 +1,33 @@
-"""Health: what is in order, what is not and what to do about it; and whether the models answer, where that is asked."""
+"""Health: which checks pass, what to do about those that fail, and, on request, whether the models answer."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Any
 
+import pandas as pd
 import streamlit as st
 
 from masis.services import HealthItem, Workbench, health
 from masis.services.health import of_disk
 from masis.settings import ROLES
 from masis.ui.admin.health_reports import REPORTS, Checked
-from masis.ui.components import health_list
 from masis.ui.shell.served_database import command_markdown
+from masis.ui.shell.wording import escaped, spoken
 
 GROUPS: dict[str, tuple[str, ...]] = {
-    "What is kept": ("settings", "database", "schema", "writing", "decision log", "screening log", "disk"),
-    "What judges": ("auditor", "models", *ROLES, "output validator", "evidence critic"),
-    "Doors to other systems": tuple(door.name for door in health.DOORS),
+    "Storage": ("settings", "database", "schema", "writing", "decision log", "screening log", "disk"),
+    "Auditing": ("auditor", "models", *ROLES, "output validator", "evidence critic"),
+    "Integrations": tuple(door.name for door in health.DOORS),
 }
-NAMES = {"auditor": "small audit"}
+NAMES = {
+    "auditor": "Small audit",
+    "mcp": "MCP",
+    "dspy": "DSPy",
+    "langgraph": "LangGraph",
+    "baml": "BAML",
+    "opentelemetry": "OpenTelemetry",
+}
 
 _TESTED = "models-tested"
 
@@ -28,60 +35,67 @@ _TESTED = "models-tested"
 def show_health(workbench: Workbench) -> None:
     """The page of health."""
     st.title("Health")
-    with st.spinner("Looking at everything"):
+    with st.spinner("Checking"):
         checked = REPORTS.current()
     found = checked.report.items
     tested: tuple[HealthItem, ...] = st.session_state.get(_TESTED, ())
     if tested:
         found = (*(item for item in found if item.name != "models"), *tested)
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.button("Look again", icon=":material/refresh:", on_click=_look)
+        st.button("Check again", icon=":material/refresh:", on_click=_look)
         st.button("Test the models", icon=":material/bolt:", on_click=_ask, args=(workbench,), help=_ASKING)
-        st.caption(f"Looked at {_time(checked)}; {_asked(tested)}.")
-    health_list({"sound": all(item.ok for item in found), "groups": groups(found)}, key="health")
+        st.caption(f"Checked at {_time(checked)}; {_asked(tested)}.")
+    if all(item.ok for item in found):
+        st.markdown(":green[**All checks passed.**]")
+    else:
+        st.markdown(f":red[**{spoken(sum(not item.ok for item in found), 'check')} failed.**]")
+    st.table(health_frame(groups(found)), border="horizontal", alt="Checks")
     st.caption(
-        f"On the command line: {command_markdown('masis health')}. For whoever watches the server: `/healthz` "
-        "(does it live?) and `/health.json` (all of this, 200 or 503)."
+        f"On the command line: {command_markdown('masis health')}. For monitoring: `/healthz` "
+        "(is the server alive?) and `/health.json` (all of this, with status 200 or 503)."
     )
-    st.page_link("pages/retention.py", label="Retention: what is kept how long", icon=":material/auto_delete:")
+    st.page_link("pages/retention.py", label="Retention: what is stored for how long", icon=":material/auto_delete:")
 
 
-_ASKING = "Asks each language model that fills a role for a word, which may cost a fraction of a cent."
+_ASKING = "Sends each language model that fills a role a one-word request, which may cost a fraction of a cent."
 
 
-def groups(found: Iterable[HealthItem]) -> list[dict[str, Any]]:
-    """What was found in its groups, what is not in order first in each; what belongs to none comes last."""
+def groups(found: Iterable[HealthItem]) -> list[tuple[str, list[HealthItem]]]:
+    """Group what was checked, failed checks first in each group; what belongs to none comes last."""
     left = list(found)
     made = []
     for title, names in GROUPS.items():
         items = [item for item in left if item.name in names]
         left = [item for item in left if item.name not in names]
-        made.append(_group(title, sorted(items, key=lambda item: (item.ok, names.index(item.name)))))
-    if left:
-        made.append(_group("Besides", left))
-    return [group for group in made if group["items"]]
+        made.append((title, sorted(items, key=lambda item: (item.ok, names.index(item.name)))))
+    return [(title, items) for title, items in [*made, ("Other", left)] if items]
 
 
-def _group(title: str, items: Iterable[HealthItem]) -> dict[str, Any]:
-    return {
-        "title": title,
-        "items": [
-            {
-                "ok": item.ok,
-                "absent": item.absent,
-                "name": NAMES.get(item.name, item.name),
-                "message": item.message,
-                "cure": item.cure,
-            }
-            for item in items
-        ],
-    }
+def health_frame(grouped: Iterable[tuple[str, list[HealthItem]]]) -> pd.DataFrame:
+    """Return checks as Markdown cells: the result, what was found, and what to do where a check failed."""
+    rows = [
+        [
+            title if place == 0 else "",
+            NAMES.get(item.name, item.name.capitalize()),
+            _result(item),
+            escaped(item.message) + (f" **{escaped(item.cure)}**" if item.cure else ""),
+        ]
+        for title, items in grouped
+        for place, item in enumerate(items)
+    ]
+    return pd.DataFrame(rows, columns=["Area", "Check", "Result", "Details"])
+
+
+def _result(item: HealthItem) -> str:
+    if item.absent:
+        return ":gray[– not installed]"
+    return ":green[✓ passed]" if item.ok else ":red[✗ failed]"
 
 
 def _asked(tested: tuple[HealthItem, ...]) -> str:
     if not tested:
-        return "nothing was asked over the network"
-    return "every model answers" if all(item.ok for item in tested) else "not every model can judge here"
+        return "no model was called"
+    return "every model answered" if all(item.ok for item in tested) else "not every model can be used"
 
 
 def _time(checked: Checked) -> str:
@@ -94,7 +108,7 @@ def _look() -> None:
 
 
 def _ask(workbench: Workbench) -> None:
-    with st.spinner("Asking each model for a word"):
+    with st.spinner("Calling each model"):
         st.session_state[_TESTED] = workbench.check_models()
 
 
@@ -109,5 +123,5 @@ def health_notice(workbench: Workbench) -> None:
         wrong.append(disk.name)
     with st.container(key="health-notice", horizontal=True, vertical_alignment="center"):
         if wrong:
-            st.markdown(f":red[:material/error: **Not in order:** {', '.join(dict.fromkeys(wrong))}.]")
+            st.markdown(f":red[:material/error: **Health checks failed:** {', '.join(dict.fromkeys(wrong))}.]")
             st.page_link("pages/health.py", label="What to do", icon=":material/health_and_safety:")

@@ -1,25 +1,27 @@
-"""Retention: what is past its time and why the rest stays, removing it, what was removed; the log of executions."""
+"""Retention: what is past its retention period, why the rest stays, what was removed; the execution log."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from typing import Any
 
+import pandas as pd
 import streamlit as st
 
 from masis.errors import StoreError
-from masis.schema.retention import Execution, Purge, PurgePlan, RetentionRule
+from masis.schema.retention import Candidate, Execution, Purge, PurgePlan, RetentionRule
 from masis.services import Actor, Workbench
 from masis.services.retention import Purged, rule_of
-from masis.ui.admin.retention_components import execution_log, purge_history, purge_plan
+from masis.ui.components.linked_table import Cell, Row, column, linked_table, row
 from masis.ui.shell import address
 from masis.ui.shell.reviewer import actor, name_reviewer, reviewer
 from masis.ui.shell.served_database import command_markdown
-from masis.ui.shell.wording import STOPPED, spoken
+from masis.ui.shell.wording import STOPPED, escaped, spoken
 
 _SHOWN, _DONE, _LOOKED = "retention-plan", "retention-done", "retention-looked"
 LOOKED_FOR_S = 60.0
-"""How long what would go is taken for what would go now: removing asks the rule again, run by run."""
+"""How long a plan is shown before it is made again; removing checks the rule again, run by run."""
 
 LISTED = 50
 """Runs of a plan that are named on the page; `masis purge --dry-run --list` names all."""
@@ -32,19 +34,19 @@ def show_retention(workbench: Workbench) -> None:
     """The page of retention."""
     st.title("Retention")
     days = workbench.settings.retention_days
-    held = f"for {spoken(days, 'day')}" if days else "for ever"
-    own = " It works by itself once a day." if workbench.settings.retention_auto and days else ""
+    held = f"for {spoken(days, 'day')}" if days else "without a limit"
+    own = " They are removed automatically once a day." if workbench.settings.retention_auto and days else ""
     st.markdown(
-        f"Audits and screenings are kept {held} (`retention_days`).{own} What people decided on is kept for good, "
-        "unless you say otherwise here. Cases, decisions, the figures of every audit and the log of executions stay in "
-        "any case."
+        f"Audits and screenings are stored {held} (`retention_days`).{own} Those that people decided on are never "
+        "removed "
+        "unless you choose so here. Cases, decisions, the metrics of every audit and the execution log always stay."
     )
     plan = _looked(workbench, _asked(days))
-    st.subheader("What is past its time")
-    purge_plan(plan_data(plan), key="purge-plan")
+    st.subheader("Past the retention period")
+    _show_plan(plan)
     if plan.goes:
         _removal(workbench, plan)
-    _told()
+    _show_result()
     _history(workbench)
     _executions(workbench)
 
@@ -54,7 +56,7 @@ def _looked(workbench: Workbench, rule: RetentionRule) -> PurgePlan:
     held: tuple[float, PurgePlan] | None = st.session_state.get(_LOOKED)
     if held is not None and time.monotonic() - held[0] < LOOKED_FOR_S and _alike(held[1].rule, rule):
         return held[1]
-    with st.spinner("Looking what is past its time"):
+    with st.spinner("Looking for what is past the retention period"):
         plan = workbench.retention.plan(rule)
     st.session_state[_LOOKED] = (time.monotonic(), plan)
     return plan
@@ -74,7 +76,7 @@ def _asked(days: int) -> RetentionRule:
     st.session_state["retention-decided"], st.session_state["retention-waiting"] = decided, waiting
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         st.number_input(
-            "Ended longer ago than this many days",
+            "Ended more than this many days ago",
             min_value=1,
             max_value=36_500,
             key="retention-days",
@@ -83,8 +85,12 @@ def _asked(days: int) -> RetentionRule:
             width=280,
         )
         for name, title, about in (
-            ("decided", "With what people decided on", "The decisions stay; the audits they are about go."),
-            ("waiting", "With what waits for a person", "Those cases are then to be audited again."),
+            (
+                "decided",
+                "Include audits that people decided on",
+                "The decisions stay; the audits they are about are removed.",
+            ),
+            ("waiting", "Include audits that need review", "Those cases have to be audited again."),
         ):
             st.checkbox(title, key=f"retention-{name}", on_change=_choose, args=(name,), help=about)
     return rule_of(st.session_state["retention-days"], decided=decided, waiting=waiting)
@@ -104,36 +110,67 @@ def _choose(name: str) -> None:
     address.put(name, "" if chosen == PLAIN[name] else "yes" if chosen else "no")
 
 
-def plan_data(plan: PurgePlan) -> dict[str, Any]:
-    """A plan as the page draws it."""
-    return {
-        "goes": {
-            "amount": spoken(plan.runs, "audit") if not plan.screenings else _both(plan.runs, plan.screenings),
-            "of": f"of {_both(plan.runs_in_all, plan.screenings_in_all)}",
-            "parts": [
-                *([f"{plan.waiting:,} waiting for a person"] if plan.waiting else []),
-                *(spoken(count, name[:-1]) for name, count in plan.parts.model_dump().items() if count),
-            ],
-            "size": size_words(plan.bytes),
-        },
-        "kept": [{"count": f"{count:,}", "why": KEPT[why]} for why, count in sorted(plan.kept.items()) if why in KEPT],
-        "rows": [
-            {
-                "kind": each.kind.replace("_", " "),
-                "id": each.id,
-                "about": each.about[:200],
-                "ended_at": each.ended_at[:16].replace("T", " "),
-                "state": each.state,
-                "size": size_words(each.bytes),
-                "href": address.link("review", case=each.about) if each.kind == "run" else "",
-            }
-            for each in plan.goes[:LISTED]
-        ],
-        "more": max(0, len(plan.goes) - LISTED),
-    }
+def _show_plan(plan: PurgePlan) -> None:
+    """Draw what the rule would remove, how much stays and why, and the first of the records by name."""
+    with st.container(horizontal=True, gap="large"):
+        if plan.goes:
+            st.metric("Would be removed", plan_words(plan), size_words(plan.bytes), **_PLAIN_DELTA)
+        else:
+            st.metric(
+                "Would be removed", "nothing", f"of {_both(plan.runs_in_all, plan.screenings_in_all)}", **_PLAIN_DELTA
+            )
+        for why, count in sorted(plan.kept.items()):
+            if why in KEPT:
+                st.metric("Stay", f"{count:,}", KEPT[why], **_PLAIN_DELTA)
+    if not plan.goes:
+        return
+    st.caption(
+        f"Of {_both(plan.runs_in_all, plan.screenings_in_all)}. Removed with them: {', '.join(plan_parts(plan))}."
+    )
+    with st.expander(f"What would be removed ({len(plan.goes):,})"):
+        rows = [plan_row(each) for each in plan.goes[:LISTED]]
+        if case := linked_table(PLAN_COLUMNS, rows, description="What would be removed", key="purge-plan"):
+            st.switch_page("pages/review.py", query_params={"case": case})
+        if (more := len(plan.goes) - LISTED) > 0:
+            st.caption(f"and {more:,} more: `masis purge --dry-run --list` names all of them.")
 
 
-KEPT = {"decided": "kept for what people decided", "waiting": "kept since a person has yet to decide"}
+_PLAIN_DELTA: dict[str, Any] = {"delta_color": "off", "delta_arrow": "off", "width": "content"}
+
+
+def plan_words(plan: PurgePlan) -> str:
+    """Say how many records would be removed."""
+    return _both(plan.runs, plan.screenings)
+
+
+def plan_parts(plan: PurgePlan) -> list[str]:
+    """Say what would be removed with the records, part by part."""
+    parts = [spoken(count, name[:-1]) for name, count in plan.parts.model_dump().items() if count]
+    return [f"{spoken(plan.waiting, 'audit')} that needs review", *parts] if plan.waiting else parts
+
+
+PLAN_COLUMNS = [
+    column("Case or question", "main"),
+    column("Ended (UTC)", "figure"),
+    column("What", hide="hide-narrow"),
+    column("Id", hide="hide-medium"),
+    column("Size", "figure"),
+]
+
+
+def plan_row(each: Candidate) -> Row:
+    """Return one record that would be removed; a run leads to its case."""
+    about: Cell = {"text": each.about[:200] or "–"}
+    if each.kind == "run":
+        about |= {"href": address.link("review", case=each.about), "open": each.about}
+    kind = each.kind.replace("_", " ")
+    ended = each.ended_at[:16].replace("T", " ")
+    return row(
+        about, ended, f"{kind}, interrupted" if each.state == "interrupted" else kind, each.id, size_words(each.bytes)
+    )
+
+
+KEPT = {"decided": "because people decided on them", "waiting": "because they need review"}
 
 
 def _both(runs: int, screenings: int) -> str:
@@ -149,13 +186,15 @@ def _removal(workbench: Workbench, plan: PurgePlan) -> None:
     """Removing it: by a name, and by typing a word, so that no single click does it."""
     with st.form("purge", border=True):
         st.markdown(
-            "**Remove it for good?** It can't be brought back from here; an archive made before "
-            f"({command_markdown('masis export --out archive.jsonl')}) still holds it."
+            "**Remove this permanently?** It can't be restored from here; an archive exported before "
+            f"({command_markdown('masis export --out archive.jsonl')}) still contains it."
         )
         who, word, go = st.columns([3, 3, 2], vertical_alignment="bottom")
         by = who.text_input("Your name, for the record", value=reviewer() or "", max_chars=200)
         typed = word.text_input(f"Type “{CONFIRMED_BY}”", max_chars=40)
-        pressed = go.form_submit_button("Remove", icon=":material/auto_delete:", type="primary", width="stretch")
+        pressed = go.form_submit_button(
+            f"Remove {plan_words(plan)}", icon=":material/auto_delete:", type="primary", width="stretch"
+        )
     # what is removed is what was shown when the button was pressed, not what has come of age since
     shown: RetentionRule = st.session_state.get(_SHOWN, plan.rule)
     st.session_state[_SHOWN] = plan.rule
@@ -164,7 +203,7 @@ def _removal(workbench: Workbench, plan: PurgePlan) -> None:
     if typed.strip().casefold() != CONFIRMED_BY:
         st.warning(f"Nothing was removed: type “{CONFIRMED_BY}” first.", icon=":material/warning:")
     elif name_reviewer(workbench, by) is None:
-        st.warning("Nothing was removed: say who you are first.", icon=":material/warning:")
+        st.warning("Nothing was removed: type your name first.", icon=":material/warning:")
     else:
         _remove(workbench, shown if _alike(shown, plan.rule) else plan.rule, len(plan.goes), actor())
 
@@ -186,8 +225,8 @@ def _remove(workbench: Workbench, rule: RetentionRule, total: int, by: Actor) ->
     st.rerun()
 
 
-def _told() -> None:
-    """What the removal just made came to."""
+def _show_result() -> None:
+    """Say what the removal just made has removed."""
     done: Purged | None = st.session_state.pop(_DONE, None)
     if done is None:
         return
@@ -197,7 +236,8 @@ def _told() -> None:
     st.success(f"{_both(done.purge.runs, done.purge.screenings)} removed.", icon=":material/check_circle:")
     if done.lingers:
         st.caption(
-            "Another program still reads the database as it was; what was removed is on the disk until that ends."
+            "Another program still reads the old state of the database; what was removed stays on the disk until it "
+            "ends."
         )
     if done.shrunk is not None:
         size = f"The file had {size_words(done.shrunk.before)} and has {size_words(done.shrunk.after)} now."
@@ -208,42 +248,56 @@ def _history(workbench: Workbench) -> None:
     st.subheader("What was removed")
     purges = workbench.retention.history()
     if not purges:
-        st.caption("Nothing so far. Each removal is recorded here, without a word of what was removed.")
+        st.caption("Nothing so far. Each removal is recorded here, without any text of what was removed.")
         return
-    purge_history({"rows": [_purge_row(each) for each in purges]}, key="purge-history")
+    st.table(removals_frame(purges), border="horizontal", alt="Removals")
 
 
-HOW = {"command": "command line", "page": "this page", "automatic": "by itself", "redaction": "redaction of a case"}
+HOW = {
+    "command": "by command line",
+    "page": "on this page",
+    "automatic": "automatically",
+    "redaction": "by redaction of a case",
+}
 
 
-def _purge_row(each: Purge) -> dict[str, Any]:
-    return {
-        "seq": each.seq,
-        "at": each.at,
-        "by": each.by,
-        "how": HOW[each.how],
-        "rule": f"ended before {each.rule.cutoff[:10]}{each.rule.departures}",
-        "amount": _both(each.runs, each.screenings),
-        "parts": ", ".join(spoken(count, name[:-1]) for name, count in each.parts.model_dump().items() if count),
-        "size": size_words(each.bytes),
-    }
+def removals_frame(purges: Iterable[Purge]) -> pd.DataFrame:
+    """Return removals as Markdown cells, one a row."""
+    rows = [
+        {
+            "Removal": str(each.seq),
+            "When (UTC)": each.at[:16].replace("T", " "),
+            "Who": f"{escaped(each.by)}, {HOW[each.how]}",
+            "What": f"{_both(each.runs, each.screenings)} ({_parts(each)})",
+            "Rule": escaped(f"ended before {each.rule.cutoff[:10]}{each.rule.departures}"),
+            "Size": size_words(each.bytes),
+        }
+        for each in purges
+    ]
+    return pd.DataFrame(rows)
+
+
+def _parts(each: Purge) -> str:
+    return ", ".join(spoken(count, name[:-1]) for name, count in each.parts.model_dump().items() if count)
 
 
 def _executions(workbench: Workbench) -> None:
-    """The log of executions, which outlasts what is removed."""
-    st.subheader("Log of executions")
+    """Draw the execution log, which stays when runs are removed."""
+    st.subheader("Execution log")
     number = address.number("page")
     page = workbench.runs.executions(number, EXECUTIONS)
     pages = max(1, -(-page.total // EXECUTIONS))
     if not page.total:
-        st.caption("No audit has ended yet. Each leaves a line here that outlasts it.")
+        st.caption("No audit has ended yet. Each leaves a line here that stays when the audit is removed.")
         return
     if number > pages:
         address.put("page", str(pages) if pages > 1 else "")
         st.rerun()
     every = command_markdown("masis export --format executions")
-    st.caption(f"{spoken(page.total, 'execution')}, newest first; {every} writes all.")
-    execution_log({"rows": [_execution_row(each) for each in page.rows]}, key="executions")
+    st.caption(f"{spoken(page.total, 'execution')}, newest first; {every} exports all.")
+    rows = [execution_row(each) for each in page.rows]
+    if case := linked_table(EXECUTION_COLUMNS, rows, description="Execution log", key="executions"):
+        st.switch_page("pages/review.py", query_params={"case": case})
     if pages > 1:
         st.session_state["executions-page"] = number
         st.pagination(pages, key="executions-page", on_change=_turn)
@@ -254,17 +308,29 @@ def _turn() -> None:
     address.put("page", str(chosen) if chosen > 1 else "")
 
 
-def _execution_row(each: Execution) -> dict[str, Any]:
-    return {
-        "at": each.at,
-        "case": each.case_id,
-        "href": address.link("review", case=each.case_id),
-        "run": each.run_id,
-        "iterations": each.iterations,
-        "quality": each.final_quality,
-        "improvement": each.improvement,
-        "ended": each.termination.replace("_", " "),
-        "meaning": "its process was cut short" if each.termination == "abandoned" else STOPPED[each.termination],
-        "models": ", ".join(dict.fromkeys(each.models.values())),
-        "version": each.app,
-    }
+EXECUTION_COLUMNS = [
+    column("Case", "main"),
+    column("Ended (UTC)", "figure"),
+    column("Ended because"),
+    column("Iterations", "figure"),
+    column("Quality", "figure"),
+    column("Improvement", "figure", hide="hide-narrow"),
+    column("Models", hide="hide-medium"),
+]
+
+
+def execution_row(each: Execution) -> Row:
+    """Return one line of the execution log, which leads to its case."""
+    why = "its process was interrupted" if each.termination == "abandoned" else STOPPED[each.termination]
+    improvement = None if each.improvement is None else f"{each.improvement:+.1f} %"
+    case: Cell = {"text": each.case_id, "href": address.link("review", case=each.case_id), "open": each.case_id}
+    return row(
+        {**case, "below": [f"run {each.run_id}"]},
+        each.at[:16].replace("T", " "),
+        why,
+        each.iterations,
+        "unscored" if each.final_quality is None else f"{each.final_quality:.2f}",
+        improvement,
+        {"text": ", ".join(dict.fromkeys(each.models.values())), "below": [f"version {each.app}"]},
+        open=each.case_id,
+    )

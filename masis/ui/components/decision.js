@@ -149,9 +149,8 @@ class Panel {
     this.unanswered = setTimeout(() => {
       if (!this.root.isConnected) return
       this.leaving = false
-      const { elements, state } = STREAMLIT
-      const app = document.querySelector(elements.app)?.dataset
-      if (app?.[state.connection] === state.connected && app[state.script] === state.idle) {
+      const app = document.querySelector("[data-testid=stApp]")
+      if (app?.dataset.testConnectionState === "CONNECTED" && app.dataset.testScriptState === "notRunning") {
         window.dispatchEvent(new Event("masis-wake"))
       }
       this.expectAnswer()
@@ -208,7 +207,7 @@ class Panel {
     }
     if (event.key === "Escape" && this.root.contains(within) && typesIn(within)) { within.blur(); return }
     if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || typesIn(within)) return
-    if (document.querySelector(STREAMLIT.elements.dialog)) return
+    if (document.querySelector("[data-testid=stDialog]")) return
     const press = event.key.length === 1 ? event.key.toLowerCase() : event.key
     const verdict = { a: "approve", o: "override", x: "reject", e: "escalate" }[press]
     const does = verdict ? () => this.choose(verdict) : {

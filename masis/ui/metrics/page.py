@@ -1,18 +1,41 @@
-"""The metrics page: what the audits came to, by period and by model, and the runs behind each figure."""
+"""The metrics page: rates, their course over time, distributions, tables, and the runs behind each of them."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
-from typing import Any, cast, get_args
+from functools import partial
+from typing import get_args
+from urllib.parse import parse_qsl
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from masis.services import Workbench
-from masis.services.metrics import SPREADS
-from masis.services.records import MeasureFilter, Period, Pick
+from masis.services.metrics import SPREADS, MetricsReport
+from masis.services.records import MeasureFilter, Period, Pick, Rates
 from masis.settings import ROLES, Role
-from masis.ui.metrics.components import metrics_board, metrics_runs
-from masis.ui.metrics.view import RATES, MetricsView, period_of, picked_words, run_rows, view
+from masis.ui.components.charts import draw_chart
+from masis.ui.components.linked_table import column, linked_table
+from masis.ui.metrics.view import (
+    PERIODS_LISTED,
+    RATE_COLUMNS,
+    RATES,
+    course,
+    dollars,
+    duration,
+    model_rows,
+    number,
+    period_of,
+    period_rows,
+    picked_words,
+    rate_chart,
+    run_columns,
+    run_rows,
+    share_of,
+    spread_chart,
+    spread_view,
+)
 from masis.ui.shell import address
 from masis.ui.shell.served_database import command_markdown, served_database, served_workbench
 
@@ -24,29 +47,30 @@ SPANS = {"7": "7 days", "30": "30 days", "90": "90 days", "": "All"}
 
 
 def show_metrics(workbench: Workbench) -> None:
-    """The page of figures; of the runs behind one where the address names it."""
+    """Draw the metrics of finished audits, and the runs behind one of them where the address names it."""
     st.title("Metrics")
-    span = workbench.metrics.span()
-    if span is None:
+    if workbench.metrics.span() is None:
         _show_none_yet()
         return
     _controls(workbench)
     wanted = metrics_filter()
-    if address.value("show"):
-        _runs(workbench, wanted)
-    board = _board(
-        str(served_database()), workbench.metrics.newest(), wanted.model_dump_json(), chosen_period(), _kept()
-    )
-    if not board["rates"][0]["from"]:
+    newest = workbench.metrics.newest()
+    found = _report(str(served_database()), newest, wanted.model_dump_json(), chosen_period())
+    if not found.total.runs:
         st.markdown("**No audit matches.** Choose a longer time, or fewer filters.")
         st.button("Clear filters", on_click=_clear, args=(FILTERS,))
         return
-    if way := metrics_board(cast("dict[str, Any]", board), key="metrics-board"):
-        _go(way)
+    _totals(found.total)
+    _list_choice()
+    if address.value("show"):
+        _runs(workbench, wanted)
+    _over_time(found)
+    _distributions(found)
+    _tables(found)
     st.caption(
-        "Times are UTC. What was not scored or not measured is counted nowhere. "
-        f"{command_markdown('masis metrics')} prints the same figures; with telemetry switched on, "
-        "OpenTelemetry gets them too."
+        "Times are UTC. What was not scored or not measured is left out of rates and means. "
+        f"{command_markdown('masis metrics')} prints the same metrics; with telemetry switched on, "
+        "OpenTelemetry receives them too."
     )
 
 
@@ -78,23 +102,145 @@ def pick() -> Pick:
 
 
 @st.cache_data(show_spinner=False, max_entries=50)
-def _board(path: str, newest: int, wanted: str, period: Period, kept: dict[str, str]) -> MetricsView:
-    """The figures, reckoned again only when new ones have come in."""
-    return view(served_workbench().metrics.report(MeasureFilter.model_validate_json(wanted), period), kept)
+def _report(path: str, newest: int, wanted: str, period: Period) -> MetricsReport:
+    """Return the metrics, computed again only when runs have finished since."""
+    return served_workbench().metrics.report(MeasureFilter.model_validate_json(wanted), period)
 
 
-def _kept() -> dict[str, str]:
-    return {name: address.value(name) for name in FILTERS if address.value(name)}
-
-
-def _go(way: dict[str, str]) -> None:
+def _go(**way: str) -> None:
+    """List the runs behind a metric: the address names it."""
     for name in PICKED:
         address.put(name, way.get(name, ""))
-    st.rerun()
+
+
+# --- the sections -------------------------------------------------------------------------------------------------
+
+
+def _totals(total: Rates) -> None:
+    with st.container(horizontal=True, gap="medium", key="metrics-totals"):
+        _total("Audits", f"{total.runs:,}", "Finished runs that match")
+        for rate, words in RATES.items():
+            share = share_of(total, rate)
+            _total(words.title, share.percent, f"{words.meaning}.", f"{share.held:,} of {share.base:,}")
+        tokens = total.input_tokens + total.output_tokens
+        _total("Mean time", duration(total.critique_latency_ms), "Mean time of an audit")
+        _total("Claims per draft", number(total.claims_per_draft), "Mean number of claims")
+        _total("Claim confidence", number(total.critique_confidence_avg), "Mean confidence of the verdicts on claims")
+        _total(
+            "Tokens", f"{tokens:,}", f"{total.input_tokens:,} in, {total.output_tokens:,} out", f"{total.calls:,} calls"
+        )
+        _total("Cost", dollars(total.cost_usd), "Sum over the calls whose price is known")
+
+
+def _total(title: str, value: str, meaning: str, base: str | None = None) -> None:
+    st.metric(title, value, base, delta_color="off", delta_arrow="off", help=meaning, width="content")
+
+
+def _over_time(found: MetricsReport) -> None:
+    st.subheader("Rates over time")
+    if len(found.periods) < 2:
+        st.caption(f"All of these audits are of one {found.period}: there is no course over time to draw yet.")
+        return
+    st.caption("Click a point to list the audits of its period.")
+    for box, (rate, words) in zip(_boxes(len(RATES)), RATES.items(), strict=True):
+        with box:
+            st.markdown(f"**{words.title}**: {share_of(found.total, rate).words} in all")
+            rows = course(found, rate)
+            if len(rows) < 2:
+                st.caption("Known for fewer than two periods: nothing to draw.")
+                continue
+            key = f"metrics-rate-{rate}"
+            draw_chart(
+                rate_chart,
+                rows=rows,
+                description=f"{words.title} by {found.period}, as in the table below",
+                key=key,
+                on_select=partial(_pick, key, rate),
+            )
+
+
+def _distributions(found: MetricsReport) -> None:
+    st.subheader("Distributions")
+    st.caption("Click a bar to list its audits.")
+    measured = [each for each in found.distributions if each.count]
+    for box, each in zip(_boxes(len(measured)), measured, strict=True):
+        shown = spread_view(each)
+        with box:
+            st.markdown(f"**{shown.title}**")
+            if shown.bars:
+                key = f"metrics-spread-{each.measure}"
+                draw_chart(
+                    spread_chart,
+                    SPREADS[each.measure].unit,
+                    SPREADS[each.measure].counted,
+                    rows=shown.bars,
+                    marks=shown.marks,
+                    description=f"{shown.title}: {shown.numbers}",
+                    key=key,
+                    on_select=partial(_pick, key, each.measure),
+                )
+            st.caption(f"{_escaped(shown.numbers)}.")
+            if shown.limit:
+                sign = ":green[:material/check:]" if shown.held else ":red[:material/close:]"
+                st.caption(f"{sign} {shown.limit}")
+
+
+def _boxes(count: int) -> Iterator[DeltaGenerator]:
+    """Yield bordered boxes, three in a row and as high as their neighbours."""
+    for first in range(0, count, 3):
+        for place in st.columns(3, gap="medium")[: count - first]:
+            yield place.container(border=True, height="stretch")
+
+
+def _pick(key: str, show: str) -> None:
+    """List what was clicked in a chart."""
+    picked = st.session_state[key].selection.get("picked") or []
+    if picked:
+        mark = picked[0]
+        _go(show=show, at=mark.get("at", ""), above=mark.get("low", ""), most=mark.get("high", ""))
+
+
+def _tables(found: MetricsReport) -> None:
+    kept = {name: address.value(name) for name in FILTERS if address.value(name)}
+
+    def way(**parameters: str) -> str:
+        return address.link("metrics", **{**kept, **parameters})
+
+    role, period = found.wanted.role, found.period
+    st.subheader(f"By model of the {role}")
+    first = column(role.capitalize())
+    opened = linked_table([first, *RATE_COLUMNS], model_rows(found, way), description="Rates by model", key="by-model")
+    st.subheader(f"By {period}")
+    if len(found.periods) > PERIODS_LISTED:
+        st.caption(f"The newest {PERIODS_LISTED} of {len(found.periods):,}; the charts above have all.")
+    first = column(period.capitalize())
+    columns, rows = [first, *RATE_COLUMNS], period_rows(found, way)
+    opened = linked_table(columns, rows, description=f"Rates by {period}", key="by-period") or opened
+    if opened:
+        _go(**dict(parse_qsl(opened)))
+        st.rerun()
+
+
+def _escaped(text: str) -> str:
+    return text.replace("$", r"\$")
+
+
+LISTS: dict[str, str] = {"all": "All", **{rate: words.title for rate, words in RATES.items()}}
+
+
+def _list_choice() -> None:
+    """Choose which audits are listed by the rate they count in."""
+    shown = address.value("show")
+    st.session_state["metrics-list"] = shown if shown in LISTS and not address.value("at") else None
+    st.pills("List the audits", list(LISTS), key="metrics-list", format_func=LISTS.__getitem__, on_change=_choose_list)
+
+
+def _choose_list() -> None:
+    _go(show=st.session_state["metrics-list"] or "")
 
 
 def _runs(workbench: Workbench, wanted: MeasureFilter) -> None:
-    """The runs behind a figure."""
+    """List the runs behind a metric."""
     picked, period, at, of = pick(), chosen_period(), address.value("at"), address.value("of")[: address.LONGEST_WORD]
     if bounds := period_of(period, at) if at else None:
         since, until = (each.isoformat() for each in bounds)
@@ -107,16 +253,21 @@ def _runs(workbench: Workbench, wanted: MeasureFilter) -> None:
     if address.number("page") > pages:
         address.put("page", str(pages) if pages > 1 else "")
         st.rerun()
-    with st.container(border=True):
-        words, close = st.columns([6, 1], vertical_alignment="center")
+    with st.container(border=True, key="metrics-listed"):
+        words, close = st.columns([6, 1.2], vertical_alignment="center")
         words.text(f"{picked_words(picked, period, at if bounds else '', of)}: {page.total:,}")
-        close.button("Close", icon=":material/close:", key="close-runs", on_click=_clear, args=(PICKED,))
+        close.button("Close the list", icon=":material/close:", key="close-runs", on_click=_clear, args=(PICKED,))
         if not page.total:
-            st.caption("No run of these is here.")
+            st.caption("No audit is in this list.")
             return
-        opened = metrics_runs(run_rows(page.rows, picked.measure), key="metrics-runs")
-        if opened and opened.get("case"):
-            st.switch_page("pages/review.py", query_params={"case": opened["case"], "run": opened["run"]})
+        opened = linked_table(
+            run_columns(picked.measure),
+            run_rows(page.rows, picked.measure),
+            description="Audits behind the metric",
+            key="metrics-runs",
+        )
+        if run := next((run for run in page.rows if opened and run.run_id == opened), None):
+            st.switch_page("pages/review.py", query_params={"case": run.case_id or "", "run": run.run_id})
         if pages > 1:
             st.session_state["runs-page"] = address.number("page")
             st.pagination(pages, key="runs-page", on_change=_turn_page)
@@ -141,7 +292,7 @@ def _controls(workbench: Workbench) -> None:
     role, model, dataset = st.columns([2, 5, 4], vertical_alignment="bottom")
     with role:
         st.session_state["metrics-role"] = _role()
-        st.selectbox("Model of the", ROLES, key="metrics-role", format_func=str.capitalize, on_change=_choose_role)
+        st.selectbox("Role", ROLES, key="metrics-role", format_func=str.capitalize, on_change=_choose_role)
     with model:
         _several("Model", "model", workbench.metrics.names(_role()), "Any model")
     datasets = workbench.metrics.names("dataset")
@@ -166,8 +317,8 @@ def _several(title: str, name: str, known: dict[str, int], nothing: str) -> None
 
 def _show_none_yet() -> None:
     st.markdown(
-        "**No audit has finished yet.** Each one leaves its figures here: how often answers make something up, how "
-        "long critic and reviser take, what revisions improve, what it costs."
+        "**No audit has finished yet.** Each finished audit is counted here: how often answers contain something "
+        "fabricated, how long critic and reviser take, what revisions improve, what it costs."
     )
     st.page_link("pages/new.py", label="Audit an answer", icon=":material/add_circle:")
 

@@ -8,7 +8,6 @@ from masis.errors import UnknownRecord
 from masis.schema.base import utc_now
 from masis.services import Workbench
 from masis.services.records import RunSummary
-from masis.ui.components import registered
 from masis.ui.jobs.audit_jobs import AuditJobs
 from masis.ui.jobs.served_jobs import audit_jobs
 from masis.ui.new_audit.timeline import show_timeline, timeline, waiting
@@ -17,7 +16,6 @@ from masis.ui.shell.frame import tab_title
 from masis.ui.shell.served_database import served_workbench
 
 LOOK_EVERY_S = 0.4
-_HEAD = registered("watch_head")
 
 
 def show_run(workbench: Workbench, run_id: str, case_id: str) -> None:
@@ -32,7 +30,8 @@ def show_run(workbench: Workbench, run_id: str, case_id: str) -> None:
     busy = job is not None or (run is not None and run.state == "running")
     title = "Auditing" if busy else _title(run)
     st.set_page_config(page_title=tab_title(title, case.query))
-    _HEAD(data={"title": title, "question": case.query, "case": case.id}, key="watch-head")
+    st.title(title, anchor=False)
+    st.text(case.query)
     if busy:
         _live(run_id, case_id)
     elif run is not None:

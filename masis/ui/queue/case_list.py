@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import streamlit as st
 
 from masis.services import Workbench
 from masis.services.records import CaseFilter, CasePage, CaseSummary, Facets, QueueOrder
-from masis.ui.components import case_list
+from masis.ui.components.linked_table import Cell, Column, Row, column, linked_table, row
 from masis.ui.review.answer_view import label, state_label
 from masis.ui.shell import address
 from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import command
-from masis.ui.shell.wording import FLAG, STATE, STATES, spoken
+from masis.ui.shell.wording import FLAG, STATE, STATES, LabelData, escaped, spoken
 
 FLAGS_SHOWN = 4
 ORDER_SAYS: dict[QueueOrder, str] = {
@@ -43,11 +43,11 @@ def show_cases(workbench: Workbench) -> None:
         st.rerun()
     _narrowed(wanted)
     if not page.total:
-        st.markdown("**No case matches.** Take a word out of the search, or choose fewer filters.")
+        st.markdown("**No case matches.** Remove a word from the search, or choose fewer filters.")
         st.button("Clear search and filters", on_click=_clear)
         return
     st.caption(f"**{_counted(page, wanted.page, wanted.size)}**  ·  {ORDER_SAYS[wanted.order]}")
-    opened = case_list({"rows": [case_row(summary) for summary in page.rows], "compact": False}, key="case-list")
+    opened = linked_table(CASES, [case_row(summary) for summary in page.rows], description="Cases", key="case-list")
     if opened:
         address.open_case(opened)
     _paging(pages, wanted, page.total)
@@ -79,7 +79,7 @@ def _controls(facets: Facets) -> None:
     _pills("State", "state", {state: f"{STATE[state].text} {facets.states[state]:,}" for state in states})
     if flags:
         _pills(
-            "Found in the answer as it came",
+            "Issues in the original answer",
             "flag",
             {flag: f"{FLAG[flag].text} {facets.flags[flag]:,}" for flag in flags},
         )
@@ -140,7 +140,7 @@ class _Chip(NamedTuple):
 
 
 def _narrowed(wanted: CaseFilter) -> None:
-    """What narrows the list beyond the pills in view, each to be taken out with a click."""
+    """What narrows the list beyond the pills in view, each removed with a click."""
     chips = [
         _Chip(f"{title}: {word}", name, word)
         for title, name in (("Field", "field"), ("Data set", "dataset"), ("Model", "model"), ("Reviewer", "reviewer"))
@@ -157,21 +157,15 @@ def _narrowed(wanted: CaseFilter) -> None:
     with st.container(horizontal=True, gap="small"):
         for place, chip in enumerate(chips[:12]):
             st.button(
-                _plain(chip.text),
+                escaped(chip.text if len(chip.text) <= 60 else f"{chip.text[:59]}…"),
                 key=f"chip-{place}-{chip.name}-{chip.word}",
                 icon=":material/close:",
-                help="Take this filter out",
-                on_click=_take_out,
+                help="Remove this filter",
+                on_click=_remove_filter,
                 args=(chip.name, chip.word),
             )
         if wanted != CaseFilter(order=wanted.order, seed=wanted.seed, page=wanted.page, size=wanted.size):
             st.button("Clear all", key="clear-all", type="tertiary", on_click=_clear)
-
-
-def _plain(text: str) -> str:
-    """Text from outside as a button's label, which is Markdown: its signs are escaped."""
-    shown = text if len(text) <= 60 else f"{text[:59]}…"
-    return "".join(f"\\{sign}" if sign in "\\`*_{}[]()<>#+!|~$:-." else sign for sign in shown)
 
 
 def _paging(pages: int, wanted: CaseFilter, total: int) -> None:
@@ -226,25 +220,48 @@ def show_nothing_yet(workbench: Workbench) -> None:
     st.text(str(workbench.database))
 
 
-def case_row(summary: CaseSummary, parameters: dict[str, str] | None = None) -> dict[str, Any]:
-    """A case as the list draws it; ``parameters`` describe the list it stands in, the address's unless given."""
+_QUESTION = column("Question", "main")
+_ISSUES = column("Issues in the original answer", "pills")
+_QUALITY = column("Quality", "figure", hide="hide-narrow")
+CASES: list[Column] = [
+    *(_QUESTION, column("State", "pills"), _ISSUES, _QUALITY),
+    column("Confidence", "figure", hide="hide-medium"),
+]
+CASES_IN_BRIEF: list[Column] = [_QUESTION, _ISSUES, _QUALITY]
+"""For cases that all have the same state, which is said above the list."""
+
+
+def case_row(summary: CaseSummary, parameters: dict[str, str] | None = None, *, brief: bool = False) -> Row:
+    """Return a case as a row of ``CASES`` or ``CASES_IN_BRIEF``.
+
+    Args:
+        summary: the case.
+        parameters: describe the list the case is in; those of the address unless given.
+        brief: whether the row is one of ``CASES_IN_BRIEF``.
+
+    """
     flags = [label(word) for flag, word in FLAG.items() if flag in summary.flags]
     hidden = len(flags) - FLAGS_SHOWN
     if hidden > 0:
-        flags = [*flags[:FLAGS_SHOWN], {"text": f"+{hidden}", "tone": "calm", "meaning": "More inside"}]
+        flags = [
+            *flags[:FLAGS_SHOWN],
+            {"text": f"+{hidden}", "tone": "calm", "meaning": "Open the case for all"},
+        ]
     way = address.list_parameters() if parameters is None else parameters
-    return {
-        "id": summary.id,
-        "href": address.link("review", **way, case=summary.id),
-        "question": summary.query,
-        "field": summary.field or "",
-        "state": state_label(summary.state),
-        "reviewer": summary.reviewer or "",
-        "flags": flags,
-        "audited": summary.run_id is not None,
-        "quality": summary.quality,
-        "confidence": summary.confidence,
-    }
+    return link_row(summary, address.link("review", **way, case=summary.id), flags, brief=brief)
+
+
+def link_row(summary: CaseSummary, href: str, flags: list[LabelData], *, brief: bool = False) -> Row:
+    """Return a case as a row that leads to ``href``."""
+    below = "  ·  ".join(each for each in (summary.field, summary.id) if each)
+    question: Cell = {"text": summary.query, "href": href, "open": summary.id, "below": [below]}
+    none = "none found" if summary.run_id is not None else None
+    issues: Cell | str | None = {"pills": flags} if flags else none
+    if brief:
+        return row(question, issues, {"score": summary.quality}, open=summary.id)
+    state: Cell = {"pills": [state_label(summary.state)], "below": [summary.reviewer or ""]}
+    scores: tuple[Cell, Cell] = ({"score": summary.quality}, {"score": summary.confidence})
+    return row(question, state, issues, *scores, open=summary.id)
 
 
 def _counted(page: CasePage, number: int, size: int) -> str:
@@ -291,7 +308,7 @@ def _turn_page() -> None:
     address.put("page", str(chosen) if chosen > 1 else "")
 
 
-def _take_out(name: str, word: str | None) -> None:
+def _remove_filter(name: str, word: str | None) -> None:
     address.put_words(name, [each for each in address.words(name) if each != word] if word else [])
     address.put("page", "")
 

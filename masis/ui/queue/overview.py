@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Any
 
 import streamlit as st
 
@@ -13,16 +12,14 @@ from masis.llm.estimates import Estimate
 from masis.llm.prices import dollars
 from masis.services import Workbench, demo_cases
 from masis.services.records import CaseFilter, CaseSummary, DecisionFilter, Facets
-from masis.ui.components import case_list, decision_log, overview_head
+from masis.ui.components.linked_table import linked_table
 from masis.ui.jobs.audit_jobs import UNAUDITED, Batch
 from masis.ui.jobs.served_jobs import audit_jobs
 from masis.ui.new_audit.form import where_it_runs
-from masis.ui.queue.case_list import case_row, show_nothing_yet
-from masis.ui.review.answer_view import state_label
+from masis.ui.queue.case_list import CASES_IN_BRIEF, case_row, show_nothing_yet
 from masis.ui.review.decisions import around
-from masis.ui.review.entries import entry_row
-from masis.ui.shell import address
-from masis.ui.shell.wording import STATES, spoken
+from masis.ui.review.entries import decision_log, entry_row
+from masis.ui.shell.wording import STATE, STATES, TONE_COLOUR, spoken
 
 WAITING_SHOWN = 6
 DECISIONS_SHOWN = 5
@@ -70,23 +67,23 @@ def _head(facets: Facets, total: int) -> None:
     if accepted := facets.states.get("accepted", 0):
         parts.append(f"{accepted:,} accepted by policy, since nothing in them asks for a person")
     sub = f"{'; '.join(parts)}."
-    data = {"headline": headline(facets.states), "sub": sub, "states": state_counts(facets.states)}
-    if chosen := overview_head(data, key="overview"):
-        st.switch_page("pages/queue.py", query_params={"state": chosen})
+    st.title(headline(facets.states), anchor=False)
+    st.markdown(sub)
+    state_counts(facets.states)
 
 
-def state_counts(states: dict[str, int]) -> list[dict[str, Any]]:
-    """How many cases stand where, each with the way to them; states without a case are left out."""
-    return [
-        {
-            "state": state,
-            "label": state_label(state),
-            "count": states[state],
-            "href": address.link("queue", state=state),
-        }
-        for state in STATES
-        if states.get(state)
-    ]
+def state_counts(states: dict[str, int]) -> None:
+    """Draw how many cases are in each state, each count a link to them; states without a case are left out."""
+    with st.container(horizontal=True, gap="medium", key="states"):
+        for state in STATES:
+            if count := states.get(state):
+                word = STATE[state]
+                st.page_link(
+                    "pages/queue.py",
+                    label=f"**{count:,}** :{TONE_COLOUR[word.tone]}[{word.text}]",
+                    query_params={"state": state},
+                    help=word.meaning,
+                )
 
 
 def nothing_waits(states: dict[str, int]) -> str:
@@ -105,8 +102,8 @@ def _waiting(workbench: Workbench, facets: Facets) -> None:
         return
     st.caption("Those where citation engine, critic and judge disagree most come first.")
     page = workbench.cases.find(CaseFilter(states=("needs_review",), size=WAITING_SHOWN))
-    rows = [case_row(summary, WAITING) for summary in page.rows]
-    if opened := case_list({"rows": rows, "compact": True}, key="waiting"):
+    rows = [case_row(summary, WAITING, brief=True) for summary in page.rows]
+    if opened := linked_table(CASES_IN_BRIEF, rows, description="Cases that need review", key="waiting"):
         st.switch_page("pages/review.py", query_params={**WAITING, "case": opened})
     if waiting > len(page.rows):
         st.page_link(

@@ -11,7 +11,9 @@ from masis.schema.run import Run
 from masis.services import CaseView, Workbench
 from masis.services.cases import waiting_in
 from masis.services.records import CaseFilter, RunSummary
-from masis.ui.components import HERE, case_head, follow_list, loop_story, score_table, show_answer_view
+from masis.ui.components import HERE, nothing, registered
+from masis.ui.components.case_head import CaseHead, case_head
+from masis.ui.components.charts import draw_chart
 from masis.ui.jobs.served_jobs import audit_jobs
 from masis.ui.review import scores
 from masis.ui.review.answer_view import (
@@ -24,16 +26,16 @@ from masis.ui.review.answer_view import (
     unaudited_answer_view,
 )
 from masis.ui.review.decision import MACHINE_SHOWN, decision_panel
-from masis.ui.review.issue_history import follow_table
+from masis.ui.review.issue_history import FollowTable, follow_frame, follow_table
 from masis.ui.review.report_button import report_button
 from masis.ui.review.story import asks_for_a_person, moment, run_name, story
 from masis.ui.shell import address, keys
 from masis.ui.shell.frame import tab_title
 from masis.ui.shell.served_database import served_workbench
-from masis.ui.shell.streamlit_internals import with_selectors
 from masis.ui.shell.wording import FLAG, spoken
 
-_LAYOUT = f"<style>{with_selectors((HERE / 'review.css').read_text(encoding='utf-8'))}</style>"
+_ANSWER_VIEW = registered("answer_view")
+_LAYOUT = f"<style>{(HERE / 'review.css').read_text(encoding='utf-8')}</style>"
 
 
 def show_case(workbench: Workbench, case_id: str) -> None:
@@ -70,7 +72,7 @@ def show_case(workbench: Workbench, case_id: str) -> None:
             decision_panel(workbench, view, run, index, machine_shown=shown)
         with after:
             if run and audited:
-                _measures(run, index)
+                _outcome(run, index)
 
 
 def _unknown(case_id: str) -> None:
@@ -268,7 +270,7 @@ def _head(view: CaseView, run: Run | None, *, running: bool) -> None:
     flags = [label(word) for flag, word in FLAG.items() if summary and flag in summary.flags]
     facts = [str(case.metadata["field"])] if case.metadata.get("field") else []
     facts += [case.id, spoken(len(case.evidence), "chunk of evidence", "chunks of evidence")]
-    data: dict[str, Any] = {
+    data: CaseHead = {
         "question": case.query,
         "state": state_label("running" if running else view.state),
         "flags": flags,
@@ -303,22 +305,45 @@ def _answer_view(view: CaseView, run: Run | None, index: int, against: int | Non
         if run
         else unaudited_answer_view(view.case, f"{view.case.id}/plain", shown=shown)
     )
-    more = show_answer_view(for_browser(data), key="answer-view")
-    if more is not None and more >= shown:
+    more = _ANSWER_VIEW(data=for_browser(data), key="answer-view", on_more_change=nothing).more
+    if isinstance(more, int) and more >= shown:
         st.session_state[place] = shown + EVIDENCE_SHOWN
         st.rerun()
 
 
-def _measures(run: Run, index: int) -> None:
-    """How the iterations went: the issues followed, the scores and where they come from, why the loop stopped."""
-    loop_story(story(run, index), key="story")
+def _outcome(run: Run, index: int) -> None:
+    """Draw how the iterations went: why the loop stopped, the issues followed, the scores and where they come from."""
+    with st.container(key="story", gap="xsmall"):
+        for title, lines, tone in story(run, index)["rows"]:
+            name, text = st.columns([1, 6])
+            name.caption(title)
+            text.text("\n".join(f"⚠ {line}" if tone == "warning" else line for line in lines))
     if len(run.iterations) > 1:
         st.subheader("Issues across iterations")
-        follow_list(follow_table(run, index), key="follow")
+        _issues_followed(follow_table(run, index))
     st.subheader("Scores")
     if len(run.iterations) > 1:
-        st.vega_lite_chart(scores.chart(run, index), width="stretch")
-    score_table(scores.score_table(run, index), key="scores")
+        draw_chart(
+            scores.course_chart,
+            rows=scores.course(run),
+            shown=[{"iteration": run.iterations[index].iteration_number}],
+            description="Scores by iteration, as in the table below",
+        )
+    table = scores.score_table(run, index)
+    st.table(scores.score_frame(table), border="horizontal", alt="Scores by iteration")
+    with st.expander(f"How the scores of iteration {table['shown']} came about", key="score-origins"):
+        st.table(scores.origin_frame(table), border="horizontal", alt="How the scores came about")
+        if len(measured := scores.measured_frame(table)):
+            st.table(measured, border="horizontal", alt="What the scores were measured by")
+
+
+def _issues_followed(table: FollowTable) -> None:
+    if not table["rows"]:
+        st.caption("No iteration has an issue.")
+        return
+    st.table(follow_frame(table), border="horizontal", alt="Issues across iterations")
+    if table["left_out"]:
+        st.caption(f"and {spoken(table['left_out'], 'more issue')}")
 
 
 @st.fragment(run_every=1.0)

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import pandas as pd
 import streamlit as st
 
 from masis.errors import UnknownRecord
 from masis.services import Workbench
 from masis.services.records import CaseSummary, RunSummary
-from masis.ui.components import case_head, case_list, run_comparison, run_history
-from masis.ui.queue.case_list import case_row
+from masis.ui.components import registered
+from masis.ui.components.case_head import case_head
+from masis.ui.components.linked_table import linked_table
+from masis.ui.queue.case_list import CASES, link_row
 from masis.ui.review.answer_view import state_label
-from masis.ui.review.comparison import Of, compare, run_name, run_row
+from masis.ui.review.comparison import RUN_COLUMNS, Comparison, Of, ScoreRow, compare, run_name, run_row
+from masis.ui.review.scores import SMALLEST_DELTA
 from masis.ui.shell import address
 from masis.ui.shell.frame import tab_title
-from masis.ui.shell.wording import spoken
+from masis.ui.shell.wording import FLAG, TONE_COLOUR, LabelData, escaped, label, spoken
 
-OF: dict[Of, str] = {"first": "In the answer as it came", "chosen": "In the answer each run chose"}
+OF: dict[Of, str] = {"first": "In the original answer", "chosen": "In the answer each run chose"}
 
 
 def show_compare(workbench: Workbench) -> None:
@@ -29,7 +33,7 @@ def show_compare(workbench: Workbench) -> None:
     except UnknownRecord:
         st.title("There is no such case")
         st.text(case_id[:500])
-        st.page_link("pages/compare.py", label="Cases with several runs", icon=":material/compare_arrows:")
+        st.page_link("pages/compare.py", label="Cases with several audits", icon=":material/compare_arrows:")
         return
     runs = workbench.runs.for_case(case_id)
     if st.button("Back to the case", icon=":material/arrow_back:", type="tertiary"):
@@ -40,8 +44,9 @@ def show_compare(workbench: Workbench) -> None:
     _history(runs, left, right)
     if left is None or right is None:
         st.markdown(
-            "**There is nothing to compare yet.** Audit the case again with other settings or other models: every run "
-            "is kept, and two of them can be laid side by side here."
+            "**There is nothing to compare yet.** Audit the case again with other settings or other models: every "
+            "audit "
+            "is stored, and two of them can be compared here."
         )
         st.page_link(
             "pages/new.py",
@@ -67,7 +72,7 @@ def chosen_runs(finished: list[RunSummary]) -> tuple[RunSummary | None, RunSumma
 
 def _head(summary: CaseSummary, runs: int) -> None:
     st.set_page_config(page_title=tab_title("Compare", summary.query))
-    facts = [summary.id, spoken(runs, "run")]
+    facts = [summary.id, spoken(runs, "audit")]
     case_head(
         {
             "question": summary.query,
@@ -86,7 +91,8 @@ def _history(runs: tuple[RunSummary, ...], left: RunSummary | None, right: RunSu
         st.caption("This case has not been audited yet.")
         return
     sides = {"left": left.id if left else "", "right": right.id if right else ""}
-    opened = run_history({"rows": [run_row(run, **sides) for run in runs]}, key="run-history")
+    rows = [run_row(run, **sides) for run in runs]
+    opened = linked_table(RUN_COLUMNS, rows, description="Audits of this case", key="run-history")
     if run := next((run for run in runs if run.id == opened), None):
         st.switch_page("pages/review.py", query_params={"case": run.case_id, "run": run.id})
 
@@ -100,13 +106,13 @@ def _compared(workbench: Workbench, finished: list[RunSummary], left: RunSummary
     with other:
         _choice("Right", "right", names, right.id)
     if left.id == right.id:
-        st.markdown("**The same run stands on both sides.** Choose another one.")
+        st.markdown("**The same audit is on both sides.** Choose another one.")
         return
     of: Of = "chosen" if address.value("of") == "chosen" else "first"
     st.session_state["compare-of"] = of
     with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="bottom"):
         st.segmented_control(
-            "Compare the findings",
+            "Compare the issues",
             list(OF),
             key="compare-of",
             format_func=OF.__getitem__,
@@ -120,9 +126,80 @@ def _compared(workbench: Workbench, finished: list[RunSummary], left: RunSummary
             on_click=_swap,
             args=(left.id, right.id),
         )
-    run_comparison(
-        {**compare(workbench.runs.get(left.id), workbench.runs.get(right.id), of), "of": OF[of]}, key="comparison"
+    _show_comparison(compare(workbench.runs.get(left.id), workbench.runs.get(right.id), of), of)
+
+
+def _show_comparison(shown: Comparison, of: Of) -> None:
+    """Draw what differs between two runs: settings, scores, issues, answers."""
+    st.subheader("Settings and models that differ")
+    if not shown["same_content"]:
+        st.markdown("They audited different content: the case was changed between the two audits.")
+    if shown["differing"]:
+        rows = [[escaped(text) for text in (each["name"], each["left"], each["right"])] for each in shown["differing"]]
+        table = pd.DataFrame(rows, columns=["Setting", "Left", "Right"])
+        st.table(table, border="horizontal", width="content", alt="Settings that differ")
+    else:
+        st.markdown("None: the same models, settings and versions.")
+    st.subheader("Scores by iteration")
+    st.table(score_frame(shown), border="horizontal", alt="Scores by iteration, left and right")
+    st.subheader(f"Issues {OF[of][0].lower()}{OF[of][1:]}")
+    for place, group in zip(st.columns(3, gap="medium"), shown["groups"], strict=True):
+        with place:
+            st.markdown(f"**{group['label']['text']}: {len(group['issues'])}**")
+            for each in group["issues"][:ISSUES_SHOWN]:
+                with st.container(border=True):
+                    st.markdown(f"{_coloured(each['label'])} {each['severity']}")
+                    for text in (each["description"], each["quote"], each["why"]):
+                        if text:
+                            st.text(text)
+            if len(group["issues"]) > ISSUES_SHOWN:
+                st.caption(f"and {len(group['issues']) - ISSUES_SHOWN:,} more")
+    st.subheader("The answer each audit chose")
+    if shown["same_answer"]:
+        st.markdown("Both chose the same answer.")
+    _CHANGES(
+        data={
+            "pieces": shown["answer"],
+            "key": None if shown["same_answer"] else {"out": "only left", "in": "only right"},
+            "description": "The chosen answers compared",
+        },
+        key="comparison-answers",
     )
+
+
+_CHANGES = registered("changes")
+ISSUES_SHOWN = 40
+"""Issues listed for each side."""
+
+
+def score_frame(shown: Comparison) -> pd.DataFrame:
+    """Return the scores of both runs by iteration, and how those of the chosen iterations differ."""
+    titles = [
+        f"{side.capitalize()} {each['title']}{', chosen' if each['best'] else ''}"
+        for side in ("left", "right")
+        for each in shown["columns"][side]
+    ]
+    rows = [
+        [row["label"]["text"], *(_number(value) for value in (*row["left"], *row["right"])), _difference(row)]
+        for row in shown["rows"]
+    ]
+    return pd.DataFrame(rows, columns=["Score", *titles, "Difference (right minus left)"])
+
+
+def _number(value: float | None) -> str:
+    return "unscored" if value is None else f"{value:.2f}"
+
+
+def _difference(row: ScoreRow) -> str:
+    if row["delta"] is None:
+        return "–"
+    if abs(row["delta"]) < SMALLEST_DELTA:
+        return "same"
+    return f":green[▲ {row['delta']:.2f}]" if row["delta"] > 0 else f":red[▼ {-row['delta']:.2f}]"
+
+
+def _coloured(data: LabelData) -> str:
+    return f":{TONE_COLOUR[data['tone']]}-badge[{escaped(data['text'])}]"
 
 
 def _choice(title: str, side: str, names: dict[str, str], chosen: str) -> None:
@@ -138,27 +215,30 @@ def _choice(title: str, side: str, names: dict[str, str], chosen: str) -> None:
 
 
 def _show_ways_in(workbench: Workbench) -> None:
-    st.title("Compare runs")
+    st.title("Compare audits")
     st.markdown(
-        "Every audit of a case is kept. Where a case was audited more than once, with other settings or other models, "
-        "two of its runs can be laid side by side: which settings differ, what each found, where the scores moved, "
-        "and what became of the answer."
+        "Every audit of a case is stored. Where a case was audited more than once, with other settings or other "
+        "models, two of its audits can be compared: which settings differ, which issues each found, how the scores "
+        "differ, and which answer each chose."
     )
     several = workbench.runs.cases_with_several()
     if not several:
         st.markdown(
-            "**No case has more than one run yet.** Open a case and audit it again with other settings, "
-            "or name a case here to see its history."
+            "**No case has more than one audit yet.** Open a case and audit it again with other settings, "
+            "or enter a case id here to see its history."
         )
-    st.text_input("Case", key="compare-case", placeholder="Its id", max_chars=500, on_change=_choose_case)
+    st.text_input("Case", key="compare-case", placeholder="Case id", max_chars=500, on_change=_choose_case)
     if several:
-        st.subheader("Cases with several runs")
-        rows = [case_row(workbench.cases.summary(case_id), {}) for case_id in several]
-        for row in rows:
-            row["href"] = address.link("compare", case=row["id"])
-        if opened := case_list({"rows": rows, "compact": False}, key="several-runs"):
+        st.subheader("Cases with several audits")
+        summaries = [workbench.cases.summary(case_id) for case_id in several]
+        rows = [link_row(each, address.link("compare", case=each.id), _flags(each)) for each in summaries]
+        if opened := linked_table(CASES, rows, description="Cases with several audits", key="several-runs"):
             address.put("case", opened)
             st.rerun()
+
+
+def _flags(summary: CaseSummary) -> list[LabelData]:
+    return [label(word) for flag, word in FLAG.items() if flag in summary.flags]
 
 
 def _choose_case() -> None:

@@ -8,9 +8,11 @@ from masis.schema.audit import Issue
 from masis.schema.run import Iteration, Run
 from masis.services.records import RunSummary
 from masis.settings import Settings
+from masis.ui.components.linked_table import Row, column, row
 from masis.ui.review import scores
 from masis.ui.review.answer_view import LabelData, label
 from masis.ui.review.diff import word_changes
+from masis.ui.review.story import moment
 from masis.ui.shell.address import link
 from masis.ui.shell.wording import SCORE, STOPPED, Word, rule_word, spoken
 
@@ -26,30 +28,12 @@ RUN_STATE: dict[str, Word] = {
     "finished": Word("Finished", "good"),
     "interrupted": Word("Interrupted", "warn", "It stopped in the middle and can be resumed"),
 }
-REMOVED = Word("Removed", "calm", "Retention has removed its content; its figures are kept")
+REMOVED = Word("Removed", "calm", "Retention has removed its content; its metrics are stored")
 SIDE_WORD: dict[Side, Word] = {
     "left": Word("Only left", "warn"),
     "both": Word("In both", "calm"),
     "right": Word("Only right", "warn"),
 }
-
-
-class RunRow(TypedDict):
-    """One run of the history."""
-
-    id: str
-    at: str
-    href: str
-    state: LabelData
-    review: str
-    models: str
-    settings: str
-    iterations: int | None
-    ended: str
-    quality: float | None
-    confidence: float | None
-    overall: float | None
-    side: str
 
 
 class Differing(TypedDict):
@@ -68,7 +52,7 @@ class ScoreColumn(TypedDict):
 
 
 class ScoreRow(TypedDict):
-    """One score in every iteration of both sides, and how the chosen ones differ (right less left)."""
+    """One score in every iteration of both sides, and how the chosen ones differ (right minus left)."""
 
     label: LabelData
     left: list[float | None]
@@ -108,23 +92,39 @@ class Comparison(TypedDict):
     same_answer: bool
 
 
-def run_row(run: RunSummary, *, left: str = "", right: str = "") -> RunRow:
-    """One run as the history lists it; ``left`` and ``right`` are the ids of those compared."""
-    return {
-        "id": run.id,
-        "at": run.started_at,
-        "href": link("review", case=run.case_id, run=run.id if run.state == "finished" else ""),
-        "state": label(REMOVED if run.removed_at else RUN_STATE[run.state]),
-        "review": "" if run.needs_review is None else "needs review" if run.needs_review else "nothing to review",
-        "models": models_words(run.models),
-        "settings": "" if run.removed_at else settings_words(run.settings),
-        "iterations": run.iterations,
-        "ended": STOPPED[run.termination] if run.termination else run.why,
-        "quality": run.quality,
-        "confidence": run.confidence,
-        "overall": run.overall,
-        "side": " and ".join(side for side, chosen in (("left", left), ("right", right)) if chosen == run.id),
-    }
+RUN_COLUMNS = [
+    column("Audit"),
+    column("State", "pills"),
+    column("Judged by"),
+    column("Iterations", "figure", hide="hide-narrow"),
+    column("Quality", "figure"),
+    column("Confidence", "figure", hide="hide-medium"),
+    column("Overall", "figure", hide="hide-medium"),
+    column("Ended because", hide="hide-medium"),
+]
+
+
+def run_row(run: RunSummary, *, left: str = "", right: str = "") -> Row:
+    """Return one run as the history lists it; ``left`` and ``right`` are the ids of those compared."""
+    sides = " and ".join(side for side, chosen in (("left", left), ("right", right)) if chosen == run.id)
+    href = link("review", case=run.case_id, run=run.id if run.state == "finished" else "")
+    review = "" if run.needs_review is None else "needs review" if run.needs_review else "nothing to review"
+    return row(
+        {"text": f"{moment(run.started_at)}", "href": href, "open": run.id, "below": [sides]},
+        {"pills": [label(REMOVED if run.removed_at else RUN_STATE[run.state])], "below": [review]},
+        {"text": models_words(run.models), "below": ["" if run.removed_at else settings_words(run.settings)]},
+        run.iterations,
+        _score(run.quality),
+        _score(run.confidence),
+        _score(run.overall),
+        STOPPED[run.termination] if run.termination else run.why,
+        open=run.id,
+        marked=bool(sides),
+    )
+
+
+def _score(value: float | None) -> str | None:
+    return None if value is None else f"{value:.2f}"
 
 
 def models_words(models: dict[str, str]) -> str:

@@ -14,9 +14,17 @@ from masis.errors import StoreError, UnknownRecord
 from masis.schema.review import CaseState, EntryKind, EntrySource, LogCheck, LogEntry, Verdict
 from masis.services import Workbench
 from masis.services.records import CaseSummary, DecisionFilter
-from masis.ui.components import decision_log
 from masis.ui.review.diff import word_changes
-from masis.ui.review.entries import KIND_WORD, SOURCE_WORD, VERDICT_WORD, Around, DiffPiece, entry_detail, entry_row
+from masis.ui.review.entries import (
+    KIND_WORD,
+    SOURCE_WORD,
+    VERDICT_WORD,
+    Around,
+    DiffPiece,
+    decision_log,
+    entry_detail,
+    entry_row,
+)
 from masis.ui.shell import address
 from masis.ui.shell.served_database import command_markdown
 from masis.ui.shell.wording import spoken

@@ -5,11 +5,13 @@ What the store has to be asked for comes in as ``Around``, so that nothing here 
 
 from __future__ import annotations
 
-from typing import NamedTuple, NotRequired, TypedDict
+from collections.abc import Mapping
+from typing import Any, NamedTuple, NotRequired, TypedDict
 
 from masis.schema.review import Decision, LogEntry
 from masis.schema.wording import counted
 from masis.services.records import CaseSummary
+from masis.ui.components import nothing, registered
 from masis.ui.review.answer_view import LabelData, label
 from masis.ui.shell.address import link
 from masis.ui.shell.wording import Word
@@ -175,3 +177,25 @@ def entry_detail(entry: LogEntry, correction: list[DiffPiece]) -> EntryDetail:
             "href": link("review", case=decision.case_id, run=decision.run_id, iteration=str(decision.iteration or "")),
         }
     return detail
+
+
+_LOG = registered("decision_log")
+
+
+class LogClick(NamedTuple):
+    """What was clicked in the log: a case to open, an entry to unfold ("" folds it up), an address to go to."""
+
+    case: str | None
+    entry: str | None
+    href: str | None
+
+
+def decision_log(data: Mapping[str, Any], *, key: str) -> LogClick:
+    """Draw entries of the decision log, in full or in brief; return what was just clicked."""
+    found = _LOG(data=data, key=key, on_open_change=nothing, on_entry_change=nothing)
+    opened = found.open if isinstance(found.open, Mapping) else {}
+    return LogClick(_text(opened.get("case")), _text(found.entry), _text(opened.get("href")))
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None

@@ -11,9 +11,11 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple, TypedDict
 
+import pandas as pd
+
 from masis.schema.audit import Issue
 from masis.schema.run import Iteration, Run
-from masis.ui.shell.wording import COURSE, LabelData, label, rule_word, spoken
+from masis.ui.shell.wording import COURSE, TONE_COLOUR, LabelData, escaped, label, rule_word, spoken
 
 Course = Literal["new", "persisting", "fixed", "regressed", "absent"]
 """``regressed``: it had been fixed and is back. ``absent``: not there yet, or fixed for longer than one iteration."""
@@ -154,3 +156,26 @@ def _counts(followed: Sequence[Followed], index: int) -> list[str]:
         return [spoken(sum(each.issues[0] is not None for each in followed), "issue")]
     courses: Counter[str] = Counter(each.courses[index] for each in followed)
     return [f"{courses[course]} {COURSE[course].text}" for course in COURSE if courses[course]] or ["none"]
+
+
+_SIGN = {"new": "●", "persisting": "→", "fixed": "✓", "regressed": "↺"}
+
+
+def follow_frame(table: FollowTable) -> pd.DataFrame:
+    """Return the table as Markdown cells: an issue a row, its course in each iteration."""
+    titles = [
+        f"{title}{', shown' if number == table['shown'] else ''}: {', '.join(counts)}"
+        for number, (title, counts) in enumerate(zip(table["columns"], table["counts"], strict=True), 1)
+    ]
+    rows = [
+        [
+            f"**{escaped(row['label']['text'])}** {escaped(row['description'])}",
+            *(_course_words(course) for course in row["courses"]),
+        ]
+        for row in table["rows"]
+    ]
+    return pd.DataFrame(rows, columns=["Issue", *titles])
+
+
+def _course_words(course: LabelData | None) -> str:
+    return f":{TONE_COLOUR[course['tone']]}[{_SIGN[course['text']]} {course['text']}]" if course else ""

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NotRequired, TypedDict
 
+import altair as alt
+import pandas as pd
+
 from masis.schema.audit import FiredRule, Score
 from masis.schema.run import Iteration, Run
-from masis.ui.shell.wording import SCORE, LabelData, label, spoken
+from masis.ui.components.charts import ROWS, share_axis
+from masis.ui.shell.wording import SCORE, LabelData, escaped, label, spoken
 
 JUDGED = ("faithfulness", "relevance", "completeness", "reasoning_quality", "overall_score")
 SMALLEST_DELTA = 0.005
@@ -236,53 +240,76 @@ def _figure(value: float | None) -> str:
     return f"{value:.0f}" if value > 1 and value == int(value) else f"{value:.2f}"
 
 
-def chart(run: Run, shown: int | None = None) -> dict[str, Any]:
-    """The scores across iterations as a Vega-Lite chart, overall drawn strongest; a rule stands at the iteration shown.
+def score_frame(table: ScoreTable) -> pd.DataFrame:
+    """Return the scores as Markdown cells: a score a row, an iteration a column."""
+    several = len(table["columns"]) > 1
+    titles = [f"{each['title']}{', chosen' if each['best'] and several else ''}" for each in table["columns"]]
+    rows = [[row["label"]["text"], *(_cell_words(cell) for cell in row["cells"])] for row in table["rows"]]
+    return pd.DataFrame(rows, columns=["Score", *titles])
 
-    Written out: made through altair it costs 50 ms for checks that this chart always passes.
-    """
-    names = [*JUDGED, "quality_score", "confidence"]
+
+def _cell_words(cell: Cell) -> str:
+    words = ["unscored" if cell["value"] is None else f"{cell['value']:.2f}"]
+    if delta := cell.get("delta"):
+        words.append(f":green[▲ {delta:.2f}]" if delta > 0 else f":red[▼ {-delta:.2f}]")
+    return " ".join([*words, *(f":orange-badge[{escaped(rule)}]" for rule in cell["bent"])])
+
+
+def origin_frame(table: ScoreTable) -> pd.DataFrame:
+    """Return how each score of the iteration shown came about, as Markdown cells."""
     rows = [
+        [
+            f"**{each['label']['text']}** {escaped(each['label']['meaning'])}",
+            _figure(each["value"]),
+            escaped("; ".join(each["steps"])),
+        ]
+        for each in table["origins"]
+    ]
+    return pd.DataFrame(rows, columns=["Score", "Value", "How it came about"])
+
+
+def measured_frame(table: ScoreTable) -> pd.DataFrame:
+    """Return the quantities that went into the scores of the iteration shown, as Markdown cells."""
+    rows = [
+        [origin["label"]["text"], *(escaped(text) for text in (each["name"], each["value"], each["meaning"]))]
+        for origin in table["origins"]
+        for each in origin["measured"]
+    ]
+    return pd.DataFrame(rows, columns=["Score", "Measured", "Value", "Meaning"])
+
+
+def course(run: Run) -> list[dict[str, Any]]:
+    """Return the scores across iterations as rows of ``course_chart``."""
+    return [
         {"iteration": iteration.iteration_number, "score": SCORE[name].text, "value": value}
         for iteration in run.iterations
-        for name in names
+        for name in (*JUDGED, "quality_score", "confidence")
         if (value := values(iteration)[name]) is not None
     ]
-    titles = [SCORE[name].text for name in names]
-    dashed = [SCORE["confidence"].text, SCORE["quality_score"].text]
-    legend = {"orient": "right", "symbolSize": 70, "labelLimit": 120}
-    score = {"field": "score", "type": "nominal", "title": None, "sort": titles, "legend": legend}
-    course = {
-        "x": {"field": "iteration", "type": "ordinal", "title": "Iteration", "axis": {"labelAngle": 0}},
-        "y": {
-            "field": "value",
-            "type": "quantitative",
-            "title": None,
-            "scale": {"domain": [0, 1]},
-            "axis": {"format": ".1f", "tickCount": 5},
-        },
-        "color": score,
-        "tooltip": [
-            {"field": "score", "type": "nominal", "title": "Score"},
-            {"field": "iteration", "type": "ordinal", "title": "Iteration"},
-            {"field": "value", "type": "quantitative", "title": "Value", "format": ".2f"},
+
+
+def course_chart() -> alt.TopLevelMixin:
+    """Describe the scores across iterations, overall drawn strongest; a rule marks the iteration shown."""
+    titles = [SCORE[name].text for name in (*JUDGED, "quality_score", "confidence")]
+    x = alt.X("iteration:O", title="Iteration", axis=alt.Axis(labelAngle=0))
+    score = alt.Color("score:N", title=None, sort=titles, legend=alt.Legend(orient="right", symbolSize=70))
+    lines = alt.Chart(ROWS, height=290).encode(
+        x=x,
+        y=share_axis(),
+        color=score,
+        tooltip=[
+            alt.Tooltip("score:N", title="Score"),
+            alt.Tooltip("iteration:N", title="Iteration"),
+            alt.Tooltip("value:Q", title="Value", format=".2f"),
         ],
-    }
-    strongest = {"test": {"field": "score", "equal": SCORE["overall_score"].text}, "value": 3.5}
-    broken = {"test": {"field": "score", "oneOf": dashed}, "value": [5, 4]}
-    layers: list[dict[str, Any]] = [
-        {
-            "mark": "line",
-            "encoding": {
-                **course,
-                "size": {"condition": strongest, "value": 1.5},
-                "strokeDash": {"condition": broken, "value": [1, 0]},
-            },
-        },
-        {"mark": {"type": "point", "filled": True, "size": 60, "opacity": 1}, "encoding": {**course, "shape": score}},
-    ]
-    if shown is not None:
-        here = {"values": [{"iteration": run.iterations[shown].iteration_number}]}
-        mark = {"type": "rule", "strokeDash": [2, 3], "opacity": 0.5}
-        layers.insert(0, {"data": here, "mark": mark, "encoding": {"x": course["x"]}})
-    return {"height": 290, "data": {"values": rows}, "layer": layers}
+    )
+    strongest = alt.FieldEqualPredicate(field="score", equal=SCORE["overall_score"].text)
+    combined = alt.FieldOneOfPredicate(field="score", oneOf=[SCORE["confidence"].text, SCORE["quality_score"].text])
+    return alt.layer(
+        alt.Chart(alt.NamedData("shown")).mark_rule(strokeDash=[2, 3], opacity=0.5).encode(x=x),
+        lines.mark_line().encode(
+            size=alt.condition(strongest, alt.value(3.5), alt.value(1.5)),
+            strokeDash=alt.condition(combined, alt.value([5, 4]), alt.value([1, 0])),
+        ),
+        lines.mark_point(filled=True, size=60, opacity=1).encode(shape=alt.Shape("score:N", title=None, sort=titles)),
+    )

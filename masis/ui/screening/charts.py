@@ -1,112 +1,105 @@
-"""The charts of screening, as Vega-Lite written out: how rounds came to converge, and whether judgements drift.
-
-Written out: made through altair they cost 50 ms for checks that these charts always pass.
-"""
+"""The charts of screening: how rounds converge, and whether judgements drift."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
+import altair as alt
+import streamlit as st
+
 from masis.schema.screening import Round, Thresholds
 from masis.screening.rounds.drift import Drift
+from masis.ui.components.charts import ROWS, draw_chart, share_axis
 
 AVERAGE, REQUIRED, KEEP, NEEDED = "Average of the kept", "Required average", "Share that keeps", "Share needed"
 SERIES = [AVERAGE, REQUIRED, KEEP, NEEDED]
 
 
-def convergence(rounds: Sequence[Round], thresholds: Thresholds) -> dict[str, Any]:
-    """Average against required average and share of keeps against the share needed, round by round."""
-    rows = []
-    for each in rounds:
-        ruling = each.ruling
+def show_convergence(rounds: Sequence[Round], thresholds: Thresholds) -> None:
+    """Draw average and share of keeps against what is required, round by round; one round is said in words."""
+    if len(rounds) < 2:
+        st.caption("A course over rounds begins with the second one; the numbers of each round are beside it.")
+        return
+    draw_chart(convergence_chart, rows=convergence(rounds, thresholds), description="How the rounds converge")
+
+
+def convergence(rounds: Sequence[Round], thresholds: Thresholds) -> list[dict[str, Any]]:
+    """Return the average against the required one and the share of keeps against that needed, as rows of the chart."""
+    return [
+        {"round": each.number, "what": name, "value": value}
+        for each in rounds
         for name, value in (
-            (AVERAGE, ruling.average),
-            (REQUIRED, ruling.required_average),
-            (KEEP, ruling.tally.keep_share),
+            (AVERAGE, each.ruling.average),
+            (REQUIRED, each.ruling.required_average),
+            (KEEP, each.ruling.tally.keep_share),
             (NEEDED, thresholds.keep_share),
-        ):
-            if value is not None:
-                rows.append({"round": each.number, "what": name, "value": value})
-    what = {
-        "field": "what",
-        "type": "nominal",
-        "title": None,
-        "sort": SERIES,
-        "scale": {"domain": SERIES},
-        "legend": {"orient": "bottom", "columns": 2, "symbolSize": 70, "labelLimit": 180},
-    }
-    course = {
-        "x": {"field": "round", "type": "ordinal", "title": "Round", "axis": {"labelAngle": 0}},
-        "y": _share(),
-        "color": what,
-        "tooltip": [
-            {"field": "what", "type": "nominal", "title": "What"},
-            {"field": "round", "type": "ordinal", "title": "Round"},
-            {"field": "value", "type": "quantitative", "title": "Value", "format": ".2f"},
-        ],
-    }
-    bound = {"test": {"field": "what", "oneOf": [REQUIRED, NEEDED]}, "value": [5, 4]}
-    return {
-        "height": 330,
-        "data": {"values": rows},
-        "layer": [
-            {
-                "mark": {"type": "line", "strokeWidth": 2},
-                "encoding": {**course, "strokeDash": {"condition": bound, "value": [1, 0]}},
-            },
-            {
-                "mark": {"type": "point", "filled": True, "size": 65, "opacity": 1},
-                "encoding": {**course, "shape": what},
-            },
-        ],
-    }
+        )
+        if value is not None
+    ]
 
 
-def drift_chart(found: Drift) -> dict[str, Any]:
-    """Judgements in their order, what is usual, and the places where the sums say that it has changed."""
-    rows = [
+def convergence_chart() -> alt.TopLevelMixin:
+    """Describe the course of the rounds; what is required is dashed."""
+    legend = alt.Legend(orient="bottom", columns=2, symbolSize=70, labelLimit=180)
+    drawn = alt.Chart(ROWS, height=330).encode(
+        x=alt.X("round:O", title="Round", axis=alt.Axis(labelAngle=0)),
+        y=share_axis(),
+        color=alt.Color("what:N", title=None, sort=SERIES, scale=alt.Scale(domain=SERIES), legend=legend),
+        tooltip=[
+            alt.Tooltip("what:N", title="What"),
+            alt.Tooltip("round:N", title="Round"),
+            alt.Tooltip("value:Q", title="Value", format=".2f"),
+        ],
+    )
+    required = alt.FieldOneOfPredicate(field="what", oneOf=[REQUIRED, NEEDED])
+    shape = alt.Shape("what:N", title=None, sort=SERIES, scale=alt.Scale(domain=SERIES), legend=legend)
+    return alt.layer(
+        drawn.mark_line(strokeWidth=2).encode(strokeDash=alt.condition(required, alt.value([5, 4]), alt.value([1, 0]))),
+        drawn.mark_point(filled=True, size=65, opacity=1).encode(shape=shape),
+    )
+
+
+def show_drift(found: Drift) -> None:
+    """Draw judgements in their order, what is usual, and where the sums say that it has changed."""
+    if len(found.points) < 2:
+        st.caption("One judgement so far: there is no course to draw yet.")
+        return
+    draw_chart(
+        drift_chart,
+        any(point.value < 0 for point in found.points),
+        rows=drift_rows(found),
+        usual=[] if found.usual is None else [{"value": found.usual}],
+        description="Judgements in their order",
+    )
+
+
+def drift_rows(found: Drift) -> list[dict[str, Any]]:
+    """Return the judgements as rows of the chart."""
+    return [
         {"number": point.number + 1, "value": point.value, "alarm": "drift noticed" if point.alarm else "judgement"}
         for point in found.points
     ]
-    x = {"field": "number", "type": "quantitative", "title": "Judgement", "axis": {"tickMinStep": 1, "grid": False}}
-    y = _share()
-    if any(point.value < 0 for point in found.points):
-        y["scale"] = {"domain": [-1, 1]}
-    what = {
-        "field": "alarm",
-        "type": "nominal",
-        "title": None,
-        "scale": {"domain": ["judgement", "drift noticed"]},
-        "legend": {"orient": "bottom", "symbolSize": 70},
-    }
-    layers: list[dict[str, Any]] = [
-        {"mark": {"type": "line", "strokeWidth": 1, "opacity": 0.4}, "encoding": {"x": x, "y": y}},
-        {
-            "mark": {"type": "point", "filled": True, "opacity": 0.9, "size": 45},
-            "encoding": {
-                "x": x,
-                "y": y,
-                "color": what,
-                "shape": what,
-                "tooltip": [
-                    {"field": "number", "type": "quantitative", "title": "Judgement"},
-                    {"field": "value", "type": "quantitative", "title": "Value", "format": ".2f"},
-                ],
-            },
-        },
-    ]
-    if found.usual is not None:
-        usual = {"values": [{"value": found.usual}]}
-        layers.append({"data": usual, "mark": {"type": "rule", "strokeDash": [5, 4]}, "encoding": {"y": y}})
-    return {"height": 280, "data": {"values": rows}, "layer": layers}
 
 
-def _share() -> dict[str, Any]:
-    return {
-        "field": "value",
-        "type": "quantitative",
-        "title": None,
-        "scale": {"domain": [0, 1]},
-        "axis": {"format": ".1f", "tickCount": 5},
-    }
+def drift_chart(signed: bool) -> alt.TopLevelMixin:
+    """Describe judgements in their order; ``signed`` ones run from -1 to 1."""
+    y = share_axis()
+    if signed:
+        y = y.scale(domain=[-1, 1])
+    x = alt.X("number:Q", title="Judgement", axis=alt.Axis(tickMinStep=1, grid=False))
+    domain = alt.Scale(domain=["judgement", "drift noticed"])
+    legend = alt.Legend(orient="bottom", symbolSize=70)
+    drawn = alt.Chart(ROWS, height=280).encode(x=x, y=y)
+    return alt.layer(
+        drawn.mark_line(strokeWidth=1, opacity=0.4),
+        drawn.mark_point(filled=True, opacity=0.9, size=45).encode(
+            color=alt.Color("alarm:N", title=None, scale=domain, legend=legend),
+            shape=alt.Shape("alarm:N", title=None, scale=domain, legend=legend),
+            tooltip=[
+                alt.Tooltip("number:Q", title="Judgement"),
+                alt.Tooltip("value:Q", title="Value", format=".2f"),
+            ],
+        ),
+        alt.Chart(alt.NamedData("usual")).mark_rule(strokeDash=[5, 4]).encode(y=y),
+    )

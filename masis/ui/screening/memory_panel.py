@@ -18,7 +18,7 @@ from masis.screening.rounds.ruling import thresholds_of
 from masis.services import Workbench
 from masis.services.screening import DriftSeries, MemoryView
 from masis.ui.review.decision_form import LONGEST_NAME
-from masis.ui.screening.charts import drift_chart
+from masis.ui.screening.charts import show_drift
 from masis.ui.screening.wording import DESIGN
 from masis.ui.shell.reviewer import actor, name_reviewer, reviewer
 from masis.ui.shell.served_database import served_workbench
@@ -125,7 +125,7 @@ def _drift(series: Sequence[DriftSeries]) -> None:
         return
     name = st.selectbox("Who", list(watched), key="drift-who", label_visibility="collapsed")
     st.caption(drift_words(watched[name]))
-    st.vega_lite_chart(drift_chart(watched[name]), width="stretch")
+    show_drift(watched[name])
 
 
 def drift_words(found: Drift) -> str:

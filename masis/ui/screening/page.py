@@ -6,12 +6,12 @@ import streamlit as st
 
 from masis.services import Workbench
 from masis.services.records import ScreeningSummary
+from masis.ui.components.linked_table import linked_table
 from masis.ui.jobs.served_jobs import screening_jobs
-from masis.ui.screening.components import screening_list
 from masis.ui.screening.finished import show_over
 from masis.ui.screening.memory_panel import show_memory
 from masis.ui.screening.new import show_form
-from masis.ui.screening.view import summary_row
+from masis.ui.screening.view import SUMMARY_COLUMNS, summary_row
 from masis.ui.screening.watch import show_interrupted, show_live, show_never_began, show_removed, summary_of, under_way
 from masis.ui.shell import address
 from masis.ui.shell.wording import spoken
@@ -69,11 +69,12 @@ def _one(workbench: Workbench, screening_id: str) -> None:
 
 def _earlier(workbench: Workbench) -> None:
     found: tuple[ScreeningSummary, ...] = workbench.screenings.newest(LISTED)
-    st.subheader("Screenings made before")
+    st.subheader("Earlier screenings")
     if not found:
-        st.caption("None yet. Each is kept with its rounds and grades, and can be opened again.")
+        st.caption("None yet. Each is stored with its rounds and grades, and can be opened again.")
         return
-    if opened := screening_list({"rows": [summary_row(each) for each in found]}, key="screening-list"):
+    rows = [summary_row(each) for each in found]
+    if opened := linked_table(SUMMARY_COLUMNS, rows, description="Earlier screenings", key="screening-list"):
         address.put("screening", opened)
         st.rerun()
     if len(found) == LISTED:

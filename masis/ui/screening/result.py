@@ -2,25 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 
+import pandas as pd
 import streamlit as st
 
 from masis.schema.screening import Abstract, Grade, Recommendation, Screening
 from masis.screening.rounds.overrides import effective_overrides
 from masis.services.screening import OpenedScreening
-from masis.ui.components import case_head
+from masis.ui.components import registered
+from masis.ui.components.case_head import case_head
+from masis.ui.components.linked_table import linked_table
 from masis.ui.screening.abstract import abstract_data
-from masis.ui.screening.charts import convergence
-from masis.ui.screening.components import screening_abstract, screening_flow, screening_rounds, screening_table
-from masis.ui.screening.view import ORDERS, Order, abstract_row, counts, flow_steps, listed, round_rows
+from masis.ui.screening.charts import show_convergence
+from masis.ui.screening.view import (
+    ABSTRACT_COLUMNS,
+    ORDERS,
+    FlowStep,
+    Order,
+    RoundRow,
+    abstract_row,
+    counts,
+    flow_steps,
+    listed,
+    round_rows,
+)
 from masis.ui.screening.wording import OUTCOME, RECOMMENDATION, RECOMMENDATIONS
 from masis.ui.shell import address
 from masis.ui.shell.frame import tab_title
-from masis.ui.shell.wording import LabelData, label, spoken
+from masis.ui.shell.wording import TONE_COLOUR, LabelData, escaped, label, spoken
 
 PAGE_SIZE = 15
-ROWS_KEY = "screening-rows"
+_ABSTRACT = registered("screening_abstract")
 
 
 def head(screening: Screening, *, outcome: LabelData | None = None) -> None:
@@ -51,14 +64,7 @@ def rounds(screening: Screening, *, waiting: str = "") -> None:
     left, right = st.columns([58, 42], gap="large")
     with left:
         st.subheader("Rounds")
-        screening_rounds(
-            {
-                "rounds": round_rows(screening.rounds),
-                "keep_share": screening.thresholds.keep_share,
-                "waiting": waiting,
-            },
-            key="screening-rounds",
-        )
+        show_rounds(round_rows(screening.rounds), screening.thresholds.keep_share, waiting)
         if screening.thresholds.adapted_by:
             st.caption(
                 f"The acceptance memory changed what is required by {screening.thresholds.adapted_by:+.3f}: "
@@ -66,9 +72,65 @@ def rounds(screening: Screening, *, waiting: str = "") -> None:
             )
     with right:
         st.subheader("Convergence")
-        st.vega_lite_chart(convergence(screening.rounds, screening.thresholds), width="stretch")
+        show_convergence(screening.rounds, screening.thresholds)
         st.subheader("Flow")
-        screening_flow({"steps": flow_steps(screening.flow)}, key="screening-flow")
+        st.table(flow_frame(flow_steps(screening.flow)), border="horizontal", alt="PRISMA flow")
+
+
+def show_rounds(rounds: Sequence[RoundRow], keep_share: float, waiting: str = "") -> None:
+    """Draw the rounds: what was searched and why, how the grades voted, whether both rules are satisfied."""
+    for each in rounds:
+        with st.container(border=True, gap="xsmall"):
+            decision = each["decision"]
+            st.markdown(
+                f"**Round {each['number']}** :{TONE_COLOUR[decision['tone']]}-badge[{decision['text']}] "
+                f"{each['found']:,} found, {each['new']:,} graded for the first time"
+            )
+            for query in each["queries"]:
+                st.text(f"{query['text']}\n{query['why']}")
+            st.markdown(f"{votes_words(each)}; consensus needs {keep_share:.0%} keep")
+            st.markdown(rules_words(each))
+            if each["missing"]:
+                st.text(f"Missing: {' '.join(each['missing'])}")
+            for warning in each["warnings"]:
+                st.text(f"⚠ {warning}")
+    if waiting:
+        st.caption(escaped(waiting))
+
+
+def votes_words(each: RoundRow) -> str:
+    """Say how the abstracts of a round were recommended, each count with its share."""
+    total = sum(each["votes"])
+    names = (("green", "keep"), ("orange", "need more"), ("red", "discard"))
+    return ", ".join(
+        f":{colour}[**{count}** {name}]" + (f" ({share:.0%})" if total else "")
+        for (colour, name), count, share in zip(names, each["votes"], each["shares"], strict=True)
+    )
+
+
+def rules_words(each: RoundRow) -> str:
+    """Say whether consensus and quality suffice."""
+    average = "nothing kept" if each["average"] is None else f"average of the kept {each['average']:.2f}"
+    rules = (
+        (each["consensus"]["text"] == "sufficient", f"Consensus: {each['consensus']['text']}"),
+        (each["reached"], f"Quality: {average}, required {each['required']:.2f}"),
+    )
+    return "  \n".join(f":green[✓] {words}" if held else f":red[✗] {words}" for held, words in rules)
+
+
+def flow_frame(steps: Iterable[FlowStep]) -> pd.DataFrame:
+    """Return the PRISMA flow as Markdown cells: a step a row, and what left the flow there."""
+    rows = [
+        {
+            "Step": step["name"],
+            "Abstracts": f"**{step['count']:,}**",
+            "Removed here": " · ".join(
+                [step["left_title"], *(f"{each['count']:,} {escaped(each['name'])}" for each in step["left"])]
+            ),
+        }
+        for step in steps
+    ]
+    return pd.DataFrame(rows)
 
 
 def abstracts(opened: OpenedScreening) -> None:
@@ -90,7 +152,7 @@ def abstracts(opened: OpenedScreening) -> None:
     rows = [
         abstract_row(screening, grade, opened.abstracts.get(grade.abstract_id), opened=chosen) for grade in found.rows
     ]
-    clicked = screening_table({"rows": rows}, key="screening-table")
+    clicked = linked_table(ABSTRACT_COLUMNS, rows, description="Graded abstracts", key="screening-table")
     if clicked is not None and clicked != chosen and screening.grade(clicked):
         address.put("abstract", clicked)
         st.session_state["screening-reveal"] = clicked
@@ -146,7 +208,7 @@ def opened_abstract(opened: OpenedScreening, deciding: Callable[[OpenedScreening
     abstract = opened.abstracts.get(grade.abstract_id) or Abstract(id=grade.abstract_id)
     reveal = st.session_state.pop("screening-reveal", "") == wanted
     data = abstract_data(grade, abstract, machine=opened.machine.grade(wanted), overrides=said)
-    screening_abstract({**data, "reveal": reveal}, key="screening-abstract")
+    _ABSTRACT(data={**data, "reveal": reveal}, key="screening-abstract")
     deciding(opened, grade)
 
 

@@ -7,10 +7,12 @@ from typing import Literal, NamedTuple, TypedDict
 
 from masis.schema.screening import Abstract, Flow, Grade, Recommendation, Round, Screening
 from masis.services.records import ScreeningSummary
+from masis.ui.components.linked_table import Row, column, row
 from masis.ui.screening.abstract import facts
 from masis.ui.screening.wording import (
     INTERRUPTED,
     OUTCOME,
+    OVERRIDDEN,
     RECOMMENDATION,
     RECOMMENDATIONS,
     REMOVED,
@@ -74,26 +76,6 @@ class FlowStep(TypedDict):
     left_title: str
 
 
-class AbstractRow(TypedDict):
-    """One graded abstract in the table."""
-
-    id: str
-    href: str
-    title: str
-    facts: str
-    recommendation: LabelData
-    rule: str
-    study_type: str
-    size: str
-    adequate: bool | None
-    relevance: float | None
-    methodology: float | None
-    quality: float | None
-    overridden: bool
-    round: int | None
-    opened: bool
-
-
 def round_rows(rounds: Iterable[Round]) -> list[RoundRow]:
     """The rounds, the first one first."""
     return [_round_row(each) for each in rounds]
@@ -149,37 +131,34 @@ def flow_steps(flow: Flow) -> list[FlowStep]:
     ]
 
 
-class SummaryRow(TypedDict):
-    """A screening in the list of those made before."""
-
-    id: str
-    href: str
-    question: str
-    outcome: LabelData
-    rounds: int | None
-    kept: int | None
-    searched: str
-    at: str
+SUMMARY_COLUMNS = [
+    column("Question", "main"),
+    column("Outcome", "pills"),
+    column("Rounds", "figure"),
+    column("Kept", "figure"),
+    column("Searched", hide="hide-narrow"),
+    column("Started (UTC)", "figure", hide="hide-medium"),
+]
 
 
-def summary_row(summary: ScreeningSummary) -> SummaryRow:
-    """A screening as the list shows it; the outcome is the machine's, with a word where a person has spoken since."""
+def summary_row(summary: ScreeningSummary) -> Row:
+    """Return a screening as the list shows it, with the critic's outcome and the number of overrides since."""
     word = OUTCOME[summary.outcome] if summary.outcome else UNDER_WAY if summary.state == "running" else INTERRUPTED
     if summary.removed_at is not None:
         word = REMOVED
     searched = ", ".join(source.removeprefix("corpus:") for source in summary.sources)
     if summary.overrides:
         searched += f" · {spoken(summary.overrides, 'override')}"
-    return {
-        "id": summary.id,
-        "href": link("screening", screening=summary.id),
-        "question": summary.question,
-        "outcome": label(word),
-        "rounds": summary.rounds,
-        "kept": summary.kept,
-        "searched": searched,
-        "at": summary.started_at,
-    }
+    href = link("screening", screening=summary.id)
+    return row(
+        {"text": summary.question, "href": href, "open": summary.id},
+        {"pills": [label(word)]},
+        summary.rounds,
+        summary.kept,
+        searched,
+        summary.started_at[:16].replace("T", " "),
+        open=summary.id,
+    )
 
 
 class Listed(NamedTuple):
@@ -213,25 +192,42 @@ def counts(screening: Screening) -> dict[Recommendation, int]:
     return {each: sum(grade.recommendation == each for grade in screening.grades) for each in RECOMMENDATIONS}
 
 
-def abstract_row(screening: Screening, grade: Grade, abstract: Abstract | None, *, opened: str = "") -> AbstractRow:
-    """A graded abstract as the table lists it. ``abstract`` None: its record is gone, its grade is not."""
-    return {
-        "id": grade.abstract_id,
-        "href": link("screening", screening=screening.id, abstract=grade.abstract_id),
-        "title": (abstract.title if abstract else "") or grade.abstract_id,
-        "facts": " · ".join(facts(abstract)) if abstract else "",
-        "recommendation": label(RECOMMENDATION[grade.recommendation]),
-        "rule": RULES[grade.rule],
-        "study_type": STUDY_TYPE[grade.study_type] if grade.study_type else "not recognised",
-        "size": size_words(grade),
-        "adequate": grade.sample_size_adequate,
-        "relevance": grade.relevance_score,
-        "methodology": grade.methodology_score,
-        "quality": grade.quality,
-        "overridden": bool(grade.overridden),
-        "round": _first_round(screening, grade.abstract_id),
-        "opened": grade.abstract_id == opened,
-    }
+ABSTRACT_COLUMNS = [
+    column("Abstract", "main"),
+    column("Recommendation", "pills"),
+    column("Study", hide="hide-narrow"),
+    column("Relevance", "figure", hide="hide-medium"),
+    column("Methodology", "figure", hide="hide-medium"),
+    column("Quality", "figure"),
+]
+
+
+def abstract_row(screening: Screening, grade: Grade, abstract: Abstract | None, *, opened: str = "") -> Row:
+    """Return a graded abstract as the table lists it. ``abstract`` None: its record was removed, its grade was not."""
+    number = _first_round(screening, grade.abstract_id)
+    below = [*(facts(abstract) if abstract else ()), *([] if number is None else [f"round {number}"])]
+    recommendation = [label(RECOMMENDATION[grade.recommendation])]
+    if grade.overridden:
+        recommendation.append(label(OVERRIDDEN))
+    size = size_words(grade) or "sample size not reported"
+    return row(
+        {
+            "text": (abstract.title if abstract else "") or grade.abstract_id,
+            "href": link("screening", screening=screening.id, abstract=grade.abstract_id),
+            "open": grade.abstract_id,
+            "below": ["  ·  ".join(below)],
+        },
+        {"pills": recommendation, "below": [RULES[grade.rule]]},
+        {
+            "text": STUDY_TYPE[grade.study_type] if grade.study_type else "not recognised",
+            "below": [f"{size}, too few" if grade.sample_size_adequate is False else size],
+        },
+        {"score": grade.relevance_score},
+        {"score": grade.methodology_score},
+        {"score": grade.quality},
+        open=grade.abstract_id,
+        marked=grade.abstract_id == opened,
+    )
 
 
 def _first_round(screening: Screening, abstract_id: str) -> int | None:

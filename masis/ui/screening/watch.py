@@ -10,10 +10,10 @@ from masis.errors import UnknownRecord
 from masis.schema.screening import ScreeningEvent
 from masis.services import Workbench
 from masis.services.records import ScreeningProgress, ScreeningSummary
-from masis.ui.components import case_head
+from masis.ui.components.case_head import case_head
 from masis.ui.jobs.screening_jobs import ScreeningJobs
 from masis.ui.jobs.served_jobs import screening_jobs
-from masis.ui.screening.components import screening_rounds
+from masis.ui.screening.result import show_rounds
 from masis.ui.screening.view import round_rows
 from masis.ui.screening.wording import INTERRUPTED, REMOVED, UNDER_WAY
 from masis.ui.shell.frame import tab_title
@@ -122,12 +122,10 @@ def _live(screening_id: str) -> None:
         _rounds(workbench.screenings.progress(screening_id), now_words(workbench.screenings.events(screening_id)))
 
 
-def _rounds(told: ScreeningProgress, waiting: str) -> None:
-    keep_share = told.thresholds.keep_share if told.thresholds else served_workbench().settings.screening_keep_share
-    rounds = [finished.round for finished in told.progress.finished]
-    screening_rounds(
-        {"rounds": round_rows(rounds), "keep_share": keep_share, "waiting": waiting}, key="screening-rounds-live"
-    )
+def _rounds(done: ScreeningProgress, waiting: str) -> None:
+    keep_share = done.thresholds.keep_share if done.thresholds else served_workbench().settings.screening_keep_share
+    rounds = [finished.round for finished in done.progress.finished]
+    show_rounds(round_rows(rounds), keep_share, waiting)
 
 
 def now_words(events: Sequence[ScreeningEvent]) -> str:

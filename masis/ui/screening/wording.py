@@ -30,6 +30,7 @@ OUTCOME: dict[Outcome, Word] = {
 }
 UNDER_WAY = Word("Under way", "busy")
 REMOVED = Word("Removed", "calm", "Retention has removed its rounds and grades")
+OVERRIDDEN = Word("set by a person", "busy", "A person has changed this grade")
 INTERRUPTED = Word("Interrupted", "warn", "It stopped in the middle; what was finished is kept")
 
 FIELD: dict[GradeField, Word] = {

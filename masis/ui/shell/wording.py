@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import string
 from typing import Literal, NamedTuple, TypedDict, get_args
 
 from masis.schema.review import CaseState
@@ -10,6 +11,9 @@ from masis.schema.wording import counted
 
 Tone = Literal["bad", "warn", "good", "calm", "busy"]
 """How a label should feel; the style sheets give each tone its colour, in light and in dark."""
+
+TONE_COLOUR: dict[Tone, str] = {"bad": "red", "warn": "orange", "good": "green", "calm": "gray", "busy": "blue"}
+"""The tones as Streamlit's Markdown names colours."""
 
 STATES: tuple[CaseState, ...] = get_args(CaseState)
 
@@ -111,7 +115,7 @@ COURSE: dict[str, Word] = {
 """The course of a finding from one iteration to the next."""
 
 STOPPED: dict[TerminationReason, str] = {
-    "no_issues": "nothing serious was left to object to",
+    "no_issues": "no serious issue was left",
     "convergence": "the last revision improved the answer by less than the threshold",
     "max_iterations": "it reached the largest number of iterations",
     "error": "a step failed",
@@ -132,6 +136,18 @@ SCORE: dict[str, Word] = {
 def rule_word(rule: str) -> Word:
     """The word for a rule; rules this list does not know read as they are written, a model's by their type alone."""
     return RULE.get(rule) or Word(rule.removeprefix("critic_").replace("_", " "), "warn", "Raised by the critic")
+
+
+_MARKDOWN = str.maketrans({sign: f"\\{sign}" for sign in string.punctuation})
+
+
+def escaped(text: str) -> str:
+    """Return text from outside as Markdown that shows it: no markup, no image, no link.
+
+    Addresses are broken by an invisible blank, since Streamlit makes links of them even where every sign is escaped.
+    """
+    broken = text.replace("://", ":\u200b//").replace("www.", "www\u200b.").replace("@", "@\u200b")
+    return " ".join(broken.split()).translate(_MARKDOWN)
 
 
 spoken = counted

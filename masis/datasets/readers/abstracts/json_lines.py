@@ -30,7 +30,7 @@ _BETWEEN = {"authors": re.compile(r";|\|"), "keywords": re.compile(r"[;|]")}
 
 
 def read_json_lines(stream: BinaryIO, *, source: str) -> Iterator[tuple[int, Abstract | InputError]]:
-    """Yield every line that isn't blank, as an abstract or an error with its line and field."""
+    """Every line that isn't blank, as an abstract or an error with its line and field."""
     for line in read_lines(stream):
         yield line.number, _found(line, source)
 
@@ -46,7 +46,7 @@ def _found(line: Line, source: str) -> Abstract | InputError:
 
 
 def _named(data: dict[str, Any]) -> dict[str, Any]:
-    """Return the record with our names for its fields."""
+    """The record with our names for its fields."""
     named = dict(data)
     for name, others in _ALSO_CALLED.items():
         found = next((other for other in others if other in named), None)
@@ -94,9 +94,7 @@ def _list(value: Any, name: str, between: re.Pattern[str]) -> list[str]:
 
 
 def _year(value: Any) -> int | None:
-    """Return the year in a number or a date; None where the words name none ("in press"): the record is kept all the
-    same.
-    """
+    """The year in a number or a date; None where the words name none ("in press"): the record is kept all the same."""
     if value is None:
         return None
     if not isinstance(value, str | int) or isinstance(value, bool):

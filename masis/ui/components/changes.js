@@ -1,0 +1,20 @@
+// A text with what was removed struck through and what was added underlined.
+export default function ({ data, parentElement }) {
+  const root = parentElement.querySelector(".root")
+  const version = JSON.stringify(data)
+  if (!root || root.dataset.version === version) return
+  root.dataset.version = version
+  root.replaceChildren()
+  if (data.key) {
+    const key = make("p", "dim key")
+    key.append(make("del", "", data.key.out), " ", make("ins", "", data.key.in))
+    root.append(key)
+  }
+  const text = make("div", "text")
+  text.dir = "auto"
+  text.tabIndex = 0
+  text.setAttribute("role", "region")
+  text.setAttribute("aria-label", data.description)
+  for (const piece of data.pieces) text.append(make({ out: "del", in: "ins" }[piece.kind] ?? "span", "", piece.text))
+  root.append(text)
+}

@@ -1,0 +1,75 @@
+// A table whose rows lead somewhere: real links, so that they open in another tab too, and arrow keys between the rows.
+// Streamlit's own tables open nothing by keyboard.
+export default function ({ data, parentElement, setTriggerValue }) {
+  const root = parentElement.querySelector(".root")
+  const version = JSON.stringify(data)
+  if (!root || root.dataset.version === version) return
+  const focused = root.getRootNode().activeElement?.dataset?.open
+  root.dataset.version = version
+  root.replaceChildren()
+
+  const open = (event, id) => {
+    if (event.metaKey || event.ctrlKey || event.shiftKey) return
+    event.preventDefault()
+    event.stopPropagation()
+    setTriggerValue("open", id)
+  }
+  const drawLink = (cell, text) => {
+    const link = make("a", "", text)
+    link.href = cell.href
+    link.target = "_self"
+    link.dir = "auto"
+    link.dataset.open = cell.open
+    link.onclick = event => open(event, cell.open)
+    return link
+  }
+  const drawScore = value => {
+    if (value === null) return ["–"]
+    const bar = make("span", "bar")
+    const fill = make("span", "fill")
+    fill.style.width = `${Math.round(value * 100)}%`
+    bar.append(fill)
+    return [value.toFixed(2), bar]
+  }
+  const drawCell = (cell, column) => {
+    const element = make("td", column.kind)
+    if (cell === null || typeof cell !== "object") {
+      element.textContent = cell ?? "–"
+      return element
+    }
+    if ("score" in cell) element.append(...drawScore(cell.score))
+    if (cell.href) element.append(drawLink(cell, cell.text))
+    else if (cell.text) element.append(cell.text)
+    for (const each of cell.pills ?? []) element.append(pill(each))
+    for (const line of cell.below ?? []) if (line) element.append(make("div", "dim below", line))
+    return element
+  }
+
+  const table = tabled(data.columns.map(column => [column.title, `${column.kind} ${column.hide}`]))
+  table.className = "list"
+  table.setAttribute("aria-label", data.description)
+  for (const row of data.rows) {
+    const line = make("tr", row.marked ? "marked" : "")
+    row.cells.forEach((cell, index) => {
+      const element = drawCell(cell, data.columns[index])
+      if (data.columns[index].hide) element.classList.add(data.columns[index].hide)
+      line.append(element)
+    })
+    if (row.open !== null) {
+      line.classList.add("leads")
+      line.onclick = event => { if (!window.getSelection()?.toString()) open(event, row.open) }
+    }
+    table.tBodies[0].append(line)
+  }
+  // Up and down go from row to row, Home and End to the first and the last; Enter opens, as it does with every link.
+  const links = [...table.tBodies[0].rows].map(row => row.querySelector("a")).filter(Boolean)
+  table.tBodies[0].onkeydown = event => {
+    const here = links.findIndex(link => link.closest("tr") === event.target.closest("tr"))
+    const there = { ArrowDown: here + 1, ArrowUp: here - 1, Home: 0, End: links.length - 1 }[event.key]
+    if (here < 0 || there === undefined || event.metaKey || event.ctrlKey || event.altKey) return
+    event.preventDefault()
+    links[Math.min(Math.max(there, 0), links.length - 1)].focus()
+  }
+  root.append(table)
+  if (focused) links.find(link => link.dataset.open === focused)?.focus()
+}
