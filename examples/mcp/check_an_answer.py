@@ -39,8 +39,8 @@ async def main(address: str | None) -> None:
             print(
                 f"run {run['state']}: quality {run['final_quality_score']:.2f}, needs a person: {run['needs_review']}"
             )
-            for finding in run["findings_of_the_original"]:
-                print(f"  {finding['severity']}: {finding['description']}")
+            for issue in run["original_issues"]:
+                print(f"  {issue['severity']}: {issue['description']}")
             print(f"revised: {run['final_answer']}")
 
             found = await called(client, "search_evidence", {"text": "Eiffel Tower"})

@@ -27,7 +27,7 @@ from masis.services import Workbench
     type=click.Choice(["jsonl", "cases", "runs", "executions"]),
     default="jsonl",
     show_default=True,
-    help="jsonl: everything, lossless. cases: the cases as they came in. runs: the newest finished run of each case. "
+    help="jsonl: everything, lossless. cases: the cases as imported. runs: the newest finished run of each case. "
     "executions: the log of executions, numbers without texts.",
 )
 @out_option(default="-", show_default=True, help="The file to write; '-' for stdout.")

@@ -1,4 +1,4 @@
-"""A pytest plugin: a team's own tests fail where an answer is not borne by its evidence.
+"""A pytest plugin: a team's own tests fail where an answer is not supported by its evidence.
 
     def test_the_bot(assert_grounded):
         assert_grounded(bot.answer("How long is the bridge?"), documents, question="How long is the bridge?")
@@ -30,7 +30,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--masis-model", metavar="MODEL", help="who holds claims against evidence; default: offline")
     group.addoption("--masis-report", metavar="FILE", help="write a line of JSON for each answer that was checked")
     parser.addini("masis_model", "who holds claims against evidence, such as openai:gpt-4o", default="")
-    parser.addini("masis_min_support", "support (0 to 1) from which a claim borne in part passes", default="")
+    parser.addini("masis_min_support", "support (0 to 1) from which a partly supported claim passes", default="")
     parser.addini("masis_allow_uncited", "whether sentences without a citation pass", type="bool", default=True)
     parser.addini("masis_allow_unverifiable", "whether claims pass that nothing could be held against", type="bool")
 
@@ -68,7 +68,7 @@ def masis_settings(pytestconfig: pytest.Config) -> Settings:
 
 @pytest.fixture
 def grounded(request: pytest.FixtureRequest, masis_settings: Settings) -> Callable[..., Grounding]:
-    """A function of answer and evidence that says what is not borne out, and leaves the verdict to the test."""
+    """Give a function of answer and evidence that returns what is not supported, and leaves the verdict to the test."""
     from masis.pipeline import grounding
 
     usual = _bounds(request)
@@ -84,7 +84,7 @@ def grounded(request: pytest.FixtureRequest, masis_settings: Settings) -> Callab
 
 @pytest.fixture
 def assert_grounded(grounded: Callable[..., Grounding]) -> Callable[..., Grounding]:
-    """A function of answer and evidence that fails the test where the answer is not borne out."""
+    """Give a function of answer and evidence that fails the test where the answer is not supported."""
     from masis.pipeline import NotGrounded
 
     def check(answer: str, evidence: Any, *, question: str | None = None, **bounds: Any) -> Grounding:

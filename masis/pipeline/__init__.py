@@ -2,7 +2,7 @@
 
     result = masis.query_with_critique("How long is the bridge?", retriever)     # specs/draft-critique.md
     @masis.audited(on_flag="raise")                                             # audits what a function answers
-    masis.assert_grounded(answer, documents)                                    # in a test: fails where it is not borne
+    masis.assert_grounded(answer, documents)                                    # in a test: fails where unsupported
 
 Documents come as they are found: our own, mappings, texts, LangChain's, LlamaIndex's (``documents.py``).
 """

@@ -5,7 +5,8 @@
 
 The function is called as before and answers as before. What it answered is audited against the evidence it was given,
 or gave back. The result goes to ``on_result`` and to a database, and decides what happens where something is wrong
-with the answer (``on_flag``). An audit that fails is logged and told to ``on_error``; it never takes the answer away.
+with the answer (``on_flag``). An audit that fails is logged and reported to ``on_error``; it never holds
+the answer back.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ FLAGS: frozenset[str] = MUST_LOOK
 class Audited:
     """What the audit of one answer found.
 
-    ``reasons`` are those of ``flag_on`` that the answer as it came gives; ``revised`` is the better answer of the run,
+    ``reasons`` are those of ``flag_on`` that the original answer gives; ``revised`` is the better answer of the run,
     None where there is none.
     """
 
@@ -263,10 +264,10 @@ def _after(given: Any, rules: _Rules, args: tuple[Any, ...], kwargs: dict[str, A
 
 
 def _told(given: Any, rules: _Rules, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Audited | None:
-    """The audit, handed to whoever listens; None where it failed, which is logged and told, never raised."""
+    """Return the audit, passed to ``on_result``; None where it failed, which is logged and reported, never raised."""
     try:
         found = _audit(given, rules, args, kwargs)
-    except Exception as error:  # noqa: BLE001 (whatever it is, it is told, and the answer stands)
+    except Exception as error:  # noqa: BLE001 (whatever it is, it is reported, and the answer is returned)
         log.warning("an answer could not be audited: %s: %s", type(error).__name__, error)
         _tell(rules.on_error, error)
         return None
@@ -280,7 +281,7 @@ def _tell(listener: Callable[[Any], object] | None, what: object) -> None:
     try:
         listener(what)
     except Exception:
-        log.exception("whoever was told of an audit failed")
+        log.exception("the callback for an audit failed")
 
 
 def _audit(given: Any, rules: _Rules, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Audited:
@@ -308,7 +309,7 @@ def _digest(case: Case) -> str:
 
 
 def _reasons(run: Run, settings: Settings, flag_on: frozenset[str], case: Case) -> tuple[ReviewReason, ...]:
-    """What is wrong with the answer as it came, whatever the audit made of it."""
+    """What is wrong with the original answer, whatever the audit made of it."""
     from masis.audit.acceptance import assess
 
     assessed = assess(run.iterations[:1], case.evidence, "no_issues", settings)

@@ -1,4 +1,4 @@
-"""Documents of any origin as sources, and any retriever as a function: told by what they can do, not by what they are.
+"""Documents of any origin as sources, and any retriever as a function: recognised by their methods, not by their types.
 
 A document may be ours (SourceDocument, Evidence), a mapping, a text, one of LangChain's (``page_content``,
 ``metadata``, ``id``), one of LlamaIndex's (``node`` with a ``score``, or the node itself), or a pair of any of these
@@ -73,7 +73,7 @@ def evidence(found: Any) -> tuple[Evidence, ...]:
 def search(retriever: Retriever, query: str) -> tuple[SourceDocument, ...]:
     """What a retriever finds. Raises RetrievalFailed where it fails, InputError where it is none or finds no documents.
 
-    A retriever that is async only is told to be awaited: ``query_with_critique_async``.
+    For a retriever that is only async, the error names ``query_with_critique_async``.
     """
     ask = _method(retriever, ("invoke", "retrieve"))
     found = _asked(lambda: ask(query))

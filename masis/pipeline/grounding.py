@@ -1,9 +1,9 @@
-"""Whether an answer is borne by its evidence, as one question with a plain answer: for tests and gates.
+"""Checks whether an answer is supported by its evidence: for tests and gates.
 
     assert_grounded("It is 120 metres long [1].", documents)         # NotGrounded, an AssertionError, says what is not
 
 Citations are looked up and claims are held against the evidence by the verifier of the settings (offline by default).
-Nobody criticises or scores: what passes here is borne out, which does not make it a good answer.
+Nobody criticises or scores: what passes here is supported, which does not make it a good answer.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ QUOTED_MOST = 300
 SHOWN_MOST = 20
 """Faults that a failure shows; the report has all."""
 UNASKED = "What does the evidence say?"
-"""The question where none is given: only models are told it."""
+"""The question where none is given: only models read it."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Bounds:
 
 
 class Fault(NamedTuple):
-    """One thing that is not borne out.
+    """One thing that is not supported.
 
     ``what`` is the verdict or ``invalid reference`` or ``uncited``; ``sentence`` the answer's words; ``reference`` what
     it cites; ``source`` and ``evidence`` the chunk that decides and its words, "" where none does; ``why`` says more.
@@ -96,11 +96,11 @@ class Grounding:
 
 
 class NotGrounded(AssertionError):
-    """The answer is not borne by its evidence; the message says which sentence and why, ``grounding`` has all of it."""
+    """The answer is not supported by its evidence; the message says which sentence and why; see ``grounding``."""
 
     def __init__(self, grounding: Grounding) -> None:
         self.grounding = grounding
-        super().__init__(told(grounding))
+        super().__init__(message_of(grounding))
 
 
 def grounding(
@@ -111,7 +111,7 @@ def grounding(
     bounds: Bounds | None = None,
     settings: Settings | None = None,
 ) -> Grounding:
-    """What is not borne out. ``evidence`` is whatever ``masis.pipeline.documents`` takes.
+    """Return what is not supported. ``evidence`` is whatever ``masis.pipeline.documents`` takes.
 
     Raises InputError for an answer or evidence that is none, StepError where nobody could say.
     """
@@ -140,7 +140,7 @@ def assert_grounded(
     allow_unverifiable: bool = False,
     settings: Settings | None = None,
 ) -> Grounding:
-    """Raise NotGrounded (an AssertionError) where the answer is not borne by the evidence; else what was found.
+    """Raise NotGrounded (an AssertionError) where the evidence does not support the answer; else return what was found.
 
     See ``Bounds`` for what is let pass, and ``grounding`` for what else is raised.
     """
@@ -151,7 +151,7 @@ def assert_grounded(
     return found
 
 
-def told(found: Grounding) -> str:
+def message_of(found: Grounding) -> str:
     """The faults in plain text, a few lines each."""
     number = len(found.faults)
     lines = [f"The answer is not grounded in its evidence: {number} {'fault' if number == 1 else 'faults'}."]

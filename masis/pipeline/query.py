@@ -89,7 +89,7 @@ async def query_with_critique_async(
 
 
 class _Query:
-    """One question, with what is to be done about it; what is wrong with either is told before anything is asked."""
+    """One question with its options; both are checked before anything is searched."""
 
     def __init__(self, query: str, options: Options, settings: Settings | None, roles: Roles | None) -> None:
         if not isinstance(query, str) or not query.strip():

@@ -65,7 +65,7 @@ DOORS = (
 def role_health(settings: Settings) -> Iterator[ModuleFound]:
     """Each role as the settings fill it; nothing is asked over the network.
 
-    The output validator is looked at by itself, so that its fault is not told once a role.
+    The output validator is checked by itself, so that its error is not shown once for each role.
     """
     alone = dict.fromkeys(ROLES, OFFLINE) | {"output_validator": output_validation.PYDANTIC}
     for role in ROLES:

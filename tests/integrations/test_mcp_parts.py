@@ -20,11 +20,11 @@ from masis.cli import main
 from masis.errors import InputError, MasisError, MissingExtra
 from masis.integrations import mcp
 from masis.integrations.mcp import arguments, prompts, reports
-from masis.integrations.mcp.cursors import cursor, page_of
+from masis.integrations.mcp.arguments import cursor, page_of
 from masis.integrations.mcp.prompts import MOST, completed
 from masis.integrations.mcp.quoting import quoted_json, visible
 from masis.integrations.mcp.sources import address, gathered
-from masis.integrations.mcp.tool_handlers import Desk, Progress, Stopped, Watch
+from masis.integrations.mcp.tool_handlers import Progress, Stopped, ToolHandlers, Watch
 from masis.integrations.mcp.tools import TOOLS
 from masis.integrations.mcp.worker_pool import Busy, Pool
 from masis.schema.case import Case, Evidence
@@ -47,10 +47,10 @@ BRIDGE = {
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Desk:
+def handlers(tmp_path: Path) -> ToolHandlers:
     workbench = Workbench.open(tmp_path / "m.db")
     workbench.cases.add(ADA, [Case.model_validate(BRIDGE)])
-    return Desk(workbench)
+    return ToolHandlers(workbench)
 
 
 def test_without_the_extra_the_command_names_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -125,11 +125,13 @@ def test_a_cursor_is_the_one_that_was_given_or_is_refused(text: str) -> None:
         page_of(text, {"text": "x"})
 
 
-def test_chunks_of_many_cases_and_chunks_in_full_each_have_an_id_of_their_own(desk: Desk) -> None:
+def test_chunks_of_many_cases_and_chunks_in_full_each_have_an_id_of_their_own(handlers: ToolHandlers) -> None:
     again = {**BRIDGE, "id": "100%/b", "evidence": [{"id": "1", "text": "a"}, {"id": "3/4", "text": "b"}]}
-    desk.workbench.cases.add(ADA, [Case.model_validate(again)])
+    handlers.workbench.cases.add(ADA, [Case.model_validate(again)])
     inline = [Evidence(id="2", text="In full.")]
-    found = gathered(desk.workbench.cases, ["bridge/1", "bridge/2", "100%25%2Fb/1", "100%/b/3/4", "bridge/1"], inline)
+    found = gathered(
+        handlers.workbench.cases, ["bridge/1", "bridge/2", "100%25%2Fb/1", "100%/b/3/4", "bridge/1"], inline
+    )
     assert [(source.chunk.id, source.chunk.text[:5]) for source in found] == [
         ("2", "In fu"), ("bridge/1", "The b"), ("bridge/2", "It op"), ("100%25%2Fb/1", "a"), ("3/4", "b"),
     ]  # fmt: skip
@@ -138,42 +140,44 @@ def test_chunks_of_many_cases_and_chunks_in_full_each_have_an_id_of_their_own(de
     ]  # fmt: skip
 
 
-def test_progress_only_grows_and_ends_at_its_total_also_where_a_draft_is_written_first(desk: Desk) -> None:
+def test_progress_only_grows_and_ends_at_its_total_also_where_a_draft_is_written_first(handlers: ToolHandlers) -> None:
     without = {key: value for key, value in BRIDGE.items() if key not in ("id", "answer")}
     told: list[Progress] = []
-    desk.run_audit(arguments.read(arguments.RunAudit, {"case": without}), Watch(told.append))
+    handlers.run_audit(arguments.read(arguments.RunAudit, {"case": without}), Watch(told.append))
     done = [progress.done for progress in told]
     assert done == sorted(set(done))
     assert told[-1].done == told[-1].total == 16
     assert told[1].message == "drafting"
 
 
-def test_an_audit_whose_caller_is_gone_stops_and_is_taken_up_after_what_was_finished(desk: Desk) -> None:
+def test_an_audit_whose_caller_is_gone_stops_and_is_taken_up_after_what_was_finished(handlers: ToolHandlers) -> None:
     told: list[Progress] = []
     asked = arguments.read(arguments.RunAudit, {"caseId": "bridge"})
     with pytest.raises(Stopped):
-        desk.run_audit(asked, Watch(told.append, lambda: any("iteration 2" in each.message for each in told)))
-    (stopped,) = desk.store.runs.for_case("bridge")
+        handlers.run_audit(asked, Watch(told.append, lambda: any("iteration 2" in each.message for each in told)))
+    (stopped,) = handlers.workbench.store.runs.for_case("bridge")
     assert stopped.state == "interrupted"
-    part = desk.get_run(arguments.read(arguments.GetRun, {"runId": stopped.id}), Watch())
+    part = handlers.get_run(arguments.read(arguments.GetRun, {"runId": stopped.id}), Watch())
     assert (part.state, len(part.iterations), part.final_answer) == ("interrupted", 1, None)
     told.clear()
-    run = desk.run_audit(asked, Watch(told.append))
+    run = handlers.run_audit(asked, Watch(told.append))
     assert run.run_id == stopped.id
     assert told[0].message == f"run {run.run_id} is taken up"
     assert [progress.done for progress in told] == sorted(progress.done for progress in told)
     assert told[0].done >= 5
 
 
-def test_a_run_too_long_for_an_answer_is_pointed_to_as_a_resource(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    run = desk.run_audit(arguments.read(arguments.RunAudit, {"caseId": "bridge"}), Watch())
+def test_a_run_too_long_for_an_answer_is_pointed_to_as_a_resource(
+    handlers: ToolHandlers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = handlers.run_audit(arguments.read(arguments.RunAudit, {"caseId": "bridge"}), Watch())
     monkeypatch.setattr("masis.integrations.mcp.tool_handlers.MOST_REPORTED", 1000)
     with pytest.raises(InputError, match=f"read the resource {run.uri}"):
-        desk.get_run(arguments.read(arguments.GetRun, {"runId": run.run_id, "detail": "whole"}), Watch())
+        handlers.get_run(arguments.read(arguments.GetRun, {"runId": run.run_id, "detail": "whole"}), Watch())
 
 
-def test_every_result_has_the_form_that_is_promised(desk: Desk) -> None:
-    run = desk.run_audit(arguments.read(arguments.RunAudit, {"caseId": "bridge"}), Watch())
+def test_every_result_has_the_form_that_is_promised(handlers: ToolHandlers) -> None:
+    run = handlers.run_audit(arguments.read(arguments.RunAudit, {"caseId": "bridge"}), Watch())
     asked: dict[str, dict[str, Any]] = {
         "critique_answer": {"query": "q", "draft": BRIDGE["answer"], "sourceIds": ["bridge/1"]},
         "audit_citations": {"answer": BRIDGE["answer"], "sourceIds": ["bridge/1"]},
@@ -185,7 +189,7 @@ def test_every_result_has_the_form_that_is_promised(desk: Desk) -> None:
         "search_evidence": {"text": "bridge"},
     }
     for tool in TOOLS:
-        result = tool.result(tool.does(desk, arguments.read(tool.takes, asked[tool.name]), Watch()))
+        result = tool.result(tool.does(handlers, arguments.read(tool.takes, asked[tool.name]), Watch()))
         schema = tool.output_schema()
         assert set(schema["required"]) <= set(result) <= set(schema["properties"]), tool.name
         assert json.loads(quoted_json(result)) == result
@@ -197,7 +201,9 @@ ODD = ["bridge", "bridge/1", "1", "/", "%2F", "masis://run/x", "", "\x00", "é/\
 @pytest.mark.slow
 @settings(max_examples=150)
 @given(tool=st.sampled_from(TOOLS), data=st.data())
-def test_whatever_is_asked_is_answered_or_refused_in_words(fuzzed: Desk, tool: Any, data: st.DataObject) -> None:
+def test_whatever_is_asked_is_answered_or_refused_in_words(
+    fuzzed: ToolHandlers, tool: Any, data: st.DataObject
+) -> None:
     text, number = st.sampled_from(ODD) | st.text(max_size=30), st.integers(-3, 200) | st.none()
     of_type = {
         "string": text,
@@ -221,10 +227,10 @@ def test_whatever_is_asked_is_answered_or_refused_in_words(fuzzed: Desk, tool: A
 
 
 @pytest.fixture(scope="module")
-def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> Desk:
+def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> ToolHandlers:
     workbench = Workbench.open(tmp_path_factory.mktemp("fuzz") / "m.db", Settings(draft_min_length=0))
     workbench.cases.add(ADA, [Case.model_validate(BRIDGE)])
-    return Desk(workbench)
+    return ToolHandlers(workbench)
 
 
 def test_a_pool_takes_so_many_calls_and_refuses_the_next_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -269,24 +275,24 @@ def test_work_whose_caller_has_gone_is_told_and_what_waited_is_never_begun() -> 
     assert begun == ["first"]
 
 
-def test_claims_are_left_in_the_middle_where_whoever_asked_has_gone(desk: Desk) -> None:
+def test_claims_are_left_in_the_middle_where_whoever_asked_has_gone(handlers: ToolHandlers) -> None:
     asked = arguments.read(arguments.VerifyClaims, {"claims": ["It is long."] * 50, "sourceIds": ["bridge/1"]})
     looked = iter([False, False, True])
     with pytest.raises(Stopped):
-        desk.verify_claims(asked, Watch(gone=lambda: next(looked)))
+        handlers.verify_claims(asked, Watch(gone=lambda: next(looked)))
     assert next(looked, None) is None
 
 
-def test_ids_are_completed_newest_first_and_only_where_an_id_is_asked_for(desk: Desk) -> None:
+def test_ids_are_completed_newest_first_and_only_where_an_id_is_asked_for(handlers: ToolHandlers) -> None:
     many = [Case.model_validate({**BRIDGE, "id": f"brief-{number:03}"}) for number in range(150)]
-    desk.workbench.cases.add(ADA, many)
-    found = completed(desk, "case_id", "brief-")
+    handlers.workbench.cases.add(ADA, many)
+    found = completed(handlers, "case_id", "brief-")
     assert (len(found.values), found.values[0], found.total) == (MOST, "brief-149", 150)
-    assert completed(desk, "case_id", "bri").total == 151
-    run = desk.workbench.audits.audit(ADA, many[0])
-    assert completed(desk, "run_id", run.id[:4]).values == (run.id,)
+    assert completed(handlers, "case_id", "bri").total == 151
+    run = handlers.workbench.audits.audit(ADA, many[0])
+    assert completed(handlers, "run_id", run.id[:4]).values == (run.id,)
     for argument, begun in [("draft", "b"), ("case_id", "BRIDGE"), ("case_id", "\ud800"), ("case_id", "%_'\x00")]:
-        assert completed(desk, argument, begun).total == 0
+        assert completed(handlers, argument, begun).total == 0
 
 
 def test_a_prompt_quotes_what_was_given_and_names_tools_that_are_there() -> None:

@@ -108,11 +108,11 @@ def rescued(text: str, shape: type[BaseModel]) -> Rescued | None:
         return None
     for end in _ends(text, start):
         try:
-            borne = _as_written(text, start, end, shape)
-            _nothing_after(text, borne.end, shape)
+            verified = _as_written(text, start, end, shape)
+            _nothing_after(text, verified.end, shape)
         except RepairRefused:
             continue
-        return _valid(borne, text[start:end], shape)
+        return _valid(verified, text[start:end], shape)
     return None
 
 
@@ -194,7 +194,7 @@ def _ends(text: str, start: int) -> Iterator[int]:
 
 
 def _as_written(text: str, start: int, end: int, shape: type[BaseModel]) -> VerifiedRepair:
-    """What BAML reads up to an end, as it is or spaced out, where the whole text as it is bears it out."""
+    """What BAML reads up to an end, as it is or spaced out, where the unchanged text confirms it."""
     known = (field_names(shape), words(shape))
     try:
         return verify_repair(_object(text[start:end], shape), text, start, *known)
@@ -223,17 +223,17 @@ def _nothing_after(text: str, end: int, shape: type[BaseModel]) -> None:
         raise RepairRefused("the record goes on behind its end")
 
 
-def _valid(borne: VerifiedRepair, text: str, shape: type[BaseModel]) -> Rescued | None:
+def _valid(verified: VerifiedRepair, text: str, shape: type[BaseModel]) -> Rescued | None:
     """The record as written, if it is one; else as BAML aligns it, where that is the same in another form."""
-    if _is(borne.value, shape):
-        return Rescued(borne.value, borne.repairs or ("its surroundings",))
+    if _is(verified.value, shape):
+        return Rescued(verified.value, verified.repairs or ("its surroundings",))
     for given in (text, _spaced(text)):
         try:
-            aligned, repairs = aligned_as_written(_parsed(FUNCTION, given, shape), borne.value)
+            aligned, repairs = aligned_as_written(_parsed(FUNCTION, given, shape), verified.value)
         except RepairRefused:
             continue
         if _is(aligned, shape):
-            return Rescued(aligned, (*borne.repairs, *repairs))
+            return Rescued(aligned, (*verified.repairs, *repairs))
     return None
 
 

@@ -1,4 +1,4 @@
-"""The form of a record, written in BAML: what its schema-aligned parser is told to look for.
+"""The form of a record, written in BAML: what its schema-aligned parser looks for.
 
 Scalars are kept loose (a word of a closed set is a string, a number may come in quotes), so that the parser aligns
 fields and lists, and whether a value will do is left to pydantic, which says no where BAML would take the nearest.

@@ -45,7 +45,7 @@ class _Silent(tqdm.tqdm):
 
 
 class _Quiet:
-    """Without the bars and banners that optimisers print: stdout is for data, and progress is told in our own words.
+    """Without the bars and banners that optimisers print: stdout is for data, and progress is shown in our own words.
 
     They print to what the whole process shares, so that of several sessions at once the last to end brings all back.
     """
@@ -82,7 +82,7 @@ QUIET = _Quiet()
 """Entered while an optimiser works."""
 
 
-# DSPy's optimisers at work on our agents: how each is asked, and what it is told a reply is worth.
+# DSPy's optimisers at work on our agents: how each is called, and what a reply is worth.
 
 
 def graded(role: Role, case: Labelled, prediction: Any) -> metric.Graded:
@@ -98,8 +98,8 @@ def inputs_of(role: Role, case: Labelled) -> dict[str, Any]:
     shared = {"original_query": case.query, "evidence_chunks": list(case.evidence)}
     if role == "critic":
         return {**shared, "answer": case.answer, "reasoning_steps": list(case.reasoning_steps)}
-    told = labelled.reviser_inputs(case)
-    critique = {"issues": told["issues"], "critique_reasoning": ""}
+    inputs = labelled.reviser_inputs(case)
+    critique = {"issues": inputs["issues"], "critique_reasoning": ""}
     return {**shared, "original_answer": case.answer, "critique": critique}
 
 

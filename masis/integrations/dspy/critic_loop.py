@@ -80,7 +80,7 @@ def _tracing(wanted: bool) -> AbstractContextManager[None]:
 class MultiAgentCriticLoop(dspy.Module):
     """Improves an answer until it converges; the best one counts.
 
-    ``settings`` rules the rest: who verifies claims (offline unless told otherwise), the penalties, the deadlines.
+    ``settings`` rules the rest: who verifies claims (offline by default), the penalties, the deadlines.
     Raises SettingsError for ``max_iterations`` outside 1 to 5.
     """
 
@@ -141,9 +141,9 @@ class MultiAgentCriticLoop(dspy.Module):
     def _settings(self, max_iterations: int | None, improvement_threshold: float | None) -> Settings:
         most = self.max_iterations if max_iterations is None else max_iterations
         least = self.improvement_threshold if improvement_threshold is None else improvement_threshold
-        told = {"max_iterations": most, "improvement_threshold": least}
+        limits = {"max_iterations": most, "improvement_threshold": least}
         try:
-            return Settings.model_validate(self.settings.model_dump() | told)
+            return Settings.model_validate(self.settings.model_dump() | limits)
         except ValidationError as error:
             first = error.errors()[0]
             raise SettingsError(f"{first['loc'][0]}: {first['msg']} (got {first['input']!r})") from None

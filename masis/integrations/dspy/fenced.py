@@ -89,7 +89,7 @@ class Fenced(dspy.Adapter):
         ]
 
     def parse(self, signature: Any, completion: str) -> dict[str, Any]:
-        """The fields of the reply, scores as they came. Raises AdapterParseError."""
+        """The fields of the reply, scores unchanged. Raises AdapterParseError."""
         shape = shape_of(signature)
         try:
             record = read(completion, shape)

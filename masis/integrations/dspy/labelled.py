@@ -49,7 +49,7 @@ class Expected(NamedTuple):
 
 
 class Labelled(NamedTuple):
-    """One answer with what people found in it. ``right`` and ``wrong`` are sentences that are borne or not."""
+    """One answer with what people found in it. ``right`` and ``wrong`` are sentences that are supported or not."""
 
     id: str
     query: str
@@ -257,7 +257,7 @@ def _moved(each: Expected, answer: str) -> Expected:
 
 
 def reviser_inputs(case: Labelled) -> dict[str, Any]:
-    """The faults of an answer as a reviser is told of them."""
+    """Return the issues of an answer as a reviser gets them."""
     rows: list[dict[str, Any]] = [
         {
             "id": f"i{number}",

@@ -44,7 +44,7 @@ class Plan:
     shuffled: bool = False
 
     def settings(self) -> dict[str, Any]:
-        """What the optimiser was told."""
+        """Return the optimiser's arguments, for the record."""
         return {
             "teacher": self.teacher,
             "demonstrations": self.demonstrations,

@@ -8,9 +8,8 @@
     graph.add_node("evaluator", evaluator_node(settings))
 
 The nodes hold no rule: they read the state, call ``masis.api.stepwise``, ``masis.screening`` and the workbench, and
-write the
-fields of the specs (``specs/masis-critic.md``, ``specs/masis-evaluator.md``, ``specs/aesop-evidence-critic.md``). They
-keep nothing between two calls, run in sync and in async graphs, and write nothing that JSON can't hold. Needs the extra
+write the fields that the rules name (MASIS-CRITIC-*, MASIS-EVAL-*, AESOP-* in ``docs/CONFORMANCE.md``). They keep
+nothing between two calls, run in sync and in async graphs, and write nothing that JSON can't hold. Needs the extra
 ``langgraph``. See ``docs/langgraph.md``.
 """
 

@@ -121,7 +121,7 @@ def retriever_node(retrievers: Sequence[Source], settings: Settings | None = Non
     """A node that searches: first for the question, then for what the last round was missing.
 
     ``retrievers`` are ours, LangChain's, or functions of a query that give records or documents. The node writes
-    ``abstracts``, ``retrieved`` and ``queries``. A source that fails is told in ``metrics["warnings"]``;
+    ``abstracts``, ``retrieved`` and ``queries``. A source that fails is reported in ``metrics["warnings"]``;
     where every one does, nothing was retrieved.
     """
     settings = settings or Settings()

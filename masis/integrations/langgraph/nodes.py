@@ -26,16 +26,16 @@ from masis.settings import Settings
 
 Json = dict[str, Any]
 Cancelled = Callable[[], bool]
-Telling = Callable[[Event], None]
-Work = Callable[[Any, str | None, Telling, Cancelled], Json]
+OnEvent = Callable[[Event], None]
+Work = Callable[[Any, str | None, OnEvent, Cancelled], Json]
 
-CRITIC_TOLD = (
+CRITIC_TRACED = (
     *("node", "confidence", "hallucination", "needs_retry", "conflicts", "invalid_citations", "uncited_claims"),
     "duration_ms",
 )
-"""The fields of ``specs/masis-critic.md``, "Telemetry Emitted"."""
-EVALUATOR_TOLD = ("node", "overall_score", "faithfulness", "relevance", "completeness", "duration_ms")
-"""The fields of ``specs/masis-evaluator.md``, "Telemetry Emitted"."""
+"""What the critic adds to ``trace``, by rule MASIS-CRITIC-TELEMETRY."""
+EVALUATOR_TRACED = ("node", "overall_score", "faithfulness", "relevance", "completeness", "duration_ms")
+"""What the evaluator adds to ``trace``, by rule MASIS-EVAL-TELEMETRY."""
 
 
 def critic_node(settings: Settings | None = None) -> Runnable[Any, Any]:
@@ -47,13 +47,13 @@ def critic_node(settings: Settings | None = None) -> Runnable[Any, Any]:
     """
     settings = _checked(settings)
 
-    def work(state: Any, thread: str | None, tell: Telling, cancelled: Cancelled) -> Json:
+    def work(state: Any, thread: str | None, on_event: OnEvent, cancelled: Cancelled) -> Json:
         began = time.perf_counter()
         draft, before = text_of(state, "draft_answer"), run_of(state)
         case = same_case(state, before, thread)
         if case is None or _decided(state, case):
             case, before = case_of(state, draft, thread), None
-        run = stepwise.audit_once(case, settings, before=before, answer=draft, on_event=tell, cancelled=cancelled)
+        run = stepwise.audit_once(case, settings, before=before, answer=draft, on_event=on_event, cancelled=cancelled)
         return _criticised(run, _ms_since(began))
 
     return _node("critic", work)
@@ -63,17 +63,17 @@ def evaluator_node(settings: Settings | None = None) -> Runnable[Any, Any]:
     """A node that scores ``final_answer`` on four dimensions, bound by ``metrics.last_citation_audit``.
 
     It writes ``metrics`` and ``trace`` and decides nothing. After a critic node of ours, what that one found is used;
-    after another's, citations and claims are looked at here, and the worse of both binds. Raises as ``critic_node``.
+    after another's, citations and claims are checked here, and the worse of both binds. Raises as ``critic_node``.
     """
     settings = _checked(settings)
 
-    def work(state: Any, thread: str | None, tell: Telling, cancelled: Cancelled) -> Json:
+    def work(state: Any, thread: str | None, on_event: OnEvent, cancelled: Cancelled) -> Json:
         began = time.perf_counter()
-        answer, known = text_of(state, "final_answer"), run_of(state)
-        case = same_case(state, known, thread)
-        if case is None or known is None or known.iterations[-1].answer != answer:
-            return _judged_apart(case_of(state, answer, thread), state, settings, began, tell, cancelled)
-        run = stepwise.evaluate_once(case, known, settings, on_event=tell, cancelled=cancelled)
+        answer, audited = text_of(state, "final_answer"), run_of(state)
+        case = same_case(state, audited, thread)
+        if case is None or audited is None or audited.iterations[-1].answer != answer:
+            return _judged_apart(case_of(state, answer, thread), state, settings, began, on_event, cancelled)
+        run = stepwise.evaluate_once(case, audited, settings, on_event=on_event, cancelled=cancelled)
         return _evaluated(run, _ms_since(began))
 
     return _node("evaluator", work)
@@ -86,17 +86,17 @@ def synthesizer_node(settings: Settings | None = None) -> Runnable[Any, Any]:
     """
     settings = _checked(settings)
 
-    def work(state: Any, thread: str | None, tell: Telling, cancelled: Cancelled) -> Json:
+    def work(state: Any, thread: str | None, on_event: OnEvent, cancelled: Cancelled) -> Json:
         began = time.perf_counter()
-        known = run_of(state)
-        case = same_case(state, known, thread)
-        if case is not None and known is not None and known.iterations[-1].answer == given(state, "draft_answer"):
-            draft = stepwise.revise_once(case, known, settings).revised_answer
+        audited = run_of(state)
+        case = same_case(state, audited, thread)
+        if case is not None and audited is not None and audited.iterations[-1].answer == given(state, "draft_answer"):
+            draft = stepwise.revise_once(case, audited, settings).revised_answer
         else:
             draft = stepwise.draft_once(text_of(state, "user_query"), evidence_of(state), settings).answer
         ms = _ms_since(began)
-        told = {"node": "synthesizer", "characters": len(draft), "duration_ms": ms}
-        return {"draft_answer": draft, "metrics": {"node_latency_ms": {"synthesizer": ms}}, "trace": [told]}
+        entry = {"node": "synthesizer", "characters": len(draft), "duration_ms": ms}
+        return {"draft_answer": draft, "metrics": {"node_latency_ms": {"synthesizer": ms}}, "trace": [entry]}
 
     return _node("synthesizer", work)
 
@@ -108,18 +108,18 @@ def _checked(settings: Settings | None) -> Settings:
 
 
 def _node(name: str, work: Work) -> Runnable[Any, Any]:
-    """The work as a node for sync and async graphs; events of the audit go to who streams ``custom``.
+    """Make the work a node for sync and async graphs; events of the audit go to whoever streams ``custom``.
 
     In an async graph it is done on a thread, and makes no further call once its task is cancelled.
     """
 
     def sync(state: Any, config: RunnableConfig) -> Json:
-        return work(state, _thread(config), _teller(), lambda: False)
+        return work(state, _thread(config), _event_writer(), lambda: False)
 
     async def unsync(state: Any, config: RunnableConfig) -> Json:
-        stop, tell = threading.Event(), _teller()
+        stop, on_event = threading.Event(), _event_writer()
         try:
-            done = start_in_thread(lambda: work(state, _thread(config), tell, stop.is_set), name)
+            done = start_in_thread(lambda: work(state, _thread(config), on_event, stop.is_set), name)
             return await asyncio.wrap_future(done)
         finally:
             stop.set()
@@ -132,7 +132,7 @@ def _thread(config: RunnableConfig) -> str | None:
     return None if thread is None else str(thread)
 
 
-def _teller() -> Telling:
+def _event_writer() -> OnEvent:
     try:
         write = get_stream_writer()
     except (RuntimeError, KeyError):  # called outside of a graph: nobody streams
@@ -145,7 +145,7 @@ def _ms_since(began: float) -> float:
 
 
 def _decided(state: Any, case: Case) -> bool:
-    """Whether a person has decided this case: a draft after that is another case, which waits for a word of its own."""
+    """Return whether a person has decided this case: a draft after that is another case, with a decision of its own."""
     review = given(state, "review", {})
     return review.get("case_id") == case.id and review.get("verdict") is not None
 
@@ -153,7 +153,7 @@ def _decided(state: Any, case: Case) -> bool:
 def _criticised(run: Run, ms: float) -> Json:
     last = run.iterations[-1]
     audit, critique = last.citation_audit, last.critique
-    told = step_events.of_critique(critique, audit, last.issues, ms)
+    event = step_events.of_critique(critique, audit, last.issues, ms)
     return {
         "critique": critique.model_dump(mode="json"),
         "confidence": critique.confidence,
@@ -172,7 +172,7 @@ def _criticised(run: Run, ms: float) -> Json:
             "node_latency_ms": {"critic": ms},
             "run": run.model_dump(mode="json"),
         },
-        "trace": [{name: told[name] for name in CRITIC_TOLD}],
+        "trace": [{name: event[name] for name in CRITIC_TRACED}],
     }
 
 
@@ -183,49 +183,49 @@ def _evaluated(run: Run, ms: float) -> Json:
 
 
 def _scored(last: Iteration, ms: float) -> Json:
-    assert last.evaluation is not None  # the pass before was told to evaluate
-    told = step_events.of_evaluation(last.evaluation, ms)
+    assert last.evaluation is not None  # the pass before evaluates
+    event = step_events.of_evaluation(last.evaluation, ms)
     return {
         "metrics": {
             "evaluation": last.evaluation.model_dump(mode="json"),
             "node_latency_ms": {"evaluator": ms},
         },
-        "trace": [{name: told[name] for name in EVALUATOR_TOLD}],
+        "trace": [{name: event[name] for name in EVALUATOR_TRACED}],
     }
 
 
 def _judged_apart(
-    case: Case, state: Any, settings: Settings, began: float, tell: Telling, cancelled: Cancelled
+    case: Case, state: Any, settings: Settings, began: float, on_event: OnEvent, cancelled: Cancelled
 ) -> Json:
-    """The scores of an answer that no critic node of ours has audited; the audit so far stays as it is."""
+    """Return the scores of an answer that no critic node of ours has audited; the audit so far stays as it is."""
     found = _found(state, case.answer or "")
-    told = given(state, "critique", {})
+    reported = given(state, "critique", {})
     critique = Critique(
         confidence=None,
         hallucination_detected=found.hallucination_detected,
-        needs_retry=bool(told.get("needs_retry", False)),
+        needs_retry=bool(reported.get("needs_retry", False)),
         overall_quality_score=None,
         critique_confidence=None,
         critique_reasoning="",
         has_major_issues=False,
         judged_by=stepwise.HOST,
     )
-    run = stepwise.audit_once(case, settings, critique=critique, on_event=tell, cancelled=cancelled)
+    run = stepwise.audit_once(case, settings, critique=critique, on_event=on_event, cancelled=cancelled)
     run = stepwise.evaluate_once(
-        case, stepwise.with_external_findings(run, found), settings, on_event=tell, cancelled=cancelled
+        case, stepwise.with_external_findings(run, found), settings, on_event=on_event, cancelled=cancelled
     )
     return _scored(run.iterations[-1], _ms_since(began))
 
 
 def _found(state: Any, answer: str) -> stepwise.ExternalFindings:
-    """What the critic told of the citations; nothing where that was told of another answer."""
-    told = given(state, "metrics", {}).get("last_citation_audit") or {}
-    if told.get("answer_digest") not in (None, _digest(answer)):
+    """Return what the critic reported about the citations; nothing where that was about another answer."""
+    reported = given(state, "metrics", {}).get("last_citation_audit") or {}
+    if reported.get("answer_digest") not in (None, _digest(answer)):
         return stepwise.ExternalFindings()
     return stepwise.ExternalFindings(
-        tuple(map(str, told.get("invalid_citations") or ())),
-        int(told.get("uncited_claim_count") or 0),
-        bool(told.get("hallucination_detected") or given(state, "critique", {}).get("hallucination_detected")),
+        tuple(map(str, reported.get("invalid_citations") or ())),
+        int(reported.get("uncited_claim_count") or 0),
+        bool(reported.get("hallucination_detected") or given(state, "critique", {}).get("hallucination_detected")),
     )
 
 

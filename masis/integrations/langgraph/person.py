@@ -109,7 +109,7 @@ def _review(state: Any) -> Json:
 
 
 def _asked(state: Any, review: Json) -> Json:
-    """What whoever runs the graph is told while it waits."""
+    """Return what whoever runs the graph gets while it waits."""
     return {
         "kind": KIND,
         "case_id": review["case_id"],
@@ -126,7 +126,7 @@ def _settled(review: Json, decided: Outcome | None) -> Json:
     if decided is None:
         return {}
     decision = decided.decision
-    told = {
+    decided_fields = {
         "entry_id": decided.entry_id,
         "at": decided.at,
         "source": decision.source,
@@ -140,7 +140,7 @@ def _settled(review: Json, decided: Outcome | None) -> Json:
     escalated = decision.verdict == "escalate"
     stands = "escalated" if escalated else "accepted" if decision.kind == "policy_accept" else "decided"
     update: Json = {
-        "review": review | told | {"state": stands, "seen": decided.seq},
+        "review": review | decided_fields | {"state": stands, "seen": decided.seq},
         "trace": [{"node": "person", "verdict": decision.verdict, "reviewer": decision.reviewer, "at": decided.at}],
     }
     return update if escalated else update | {"final_answer": decided.answer}

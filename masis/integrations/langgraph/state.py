@@ -1,6 +1,6 @@
-"""The state that the specs describe, and how updates of several nodes join in it.
+"""The state that the rules describe, and how updates of several nodes join in it.
 
-``specs/masis-critic.md`` and ``specs/masis-evaluator.md``, "State Inputs & Outputs". A node returns what is new and no
+MASIS-CRITIC-STATE and MASIS-EVAL-STATE. A node returns what is new and no
 more; the reducers here put it into the state, so that no node loses what another wrote.
 """
 
@@ -13,35 +13,35 @@ from masis.integrations.langgraph.reading import plain_evidence
 
 Json = dict[str, Any]
 
-WHOLE = ("last_citation_audit", "evaluation", "run")
+REPLACED = ("last_citation_audit", "evaluation", "run")
 """Entries of ``metrics`` that a node writes anew each time; other mappings are merged."""
 
 
 def merged_metrics(before: Json | None, new: Json | None) -> Json:
-    """The metrics with an update: ``citation_violations`` added up, ``confidence_history`` appended to, mappings merged
-    key by key, anything else replaced.
+    """Return the metrics with an update: ``citation_violations`` added up, ``confidence_history`` appended to, mappings
+    merged key by key, anything else replaced.
     """
     merged = dict(before or {})
     for name, value in (new or {}).items():
-        known = merged.get(name)
+        current = merged.get(name)
         if name == "citation_violations":
-            merged[name] = (known or 0) + value
+            merged[name] = (current or 0) + value
         elif name == "confidence_history":
-            merged[name] = [*(known or ()), *value]
-        elif name not in WHOLE and isinstance(known, dict) and isinstance(value, dict):
-            merged[name] = known | value
+            merged[name] = [*(current or ()), *value]
+        elif name not in REPLACED and isinstance(current, dict) and isinstance(value, dict):
+            merged[name] = current | value
         else:
             merged[name] = value
     return merged
 
 
 def appended(before: list[Json] | None, new: list[Json] | None) -> list[Json]:
-    """A list with what a node adds to it."""
+    """Return a list with what a node adds to it."""
     return [*(before or ()), *(new or ())]
 
 
 def replaced_evidence(before: list[Json] | None, new: Iterable[Any] | None) -> list[Json]:
-    """The evidence last retrieved, as plain mappings whatever a retriever calls its parts."""
+    """Return the evidence last retrieved, as plain mappings whatever a retriever calls its parts."""
     return plain_evidence(new or ())
 
 
@@ -55,8 +55,8 @@ class MasisState(TypedDict, total=False):
 
     ``metrics`` holds ``last_citation_audit``, ``evaluation``, ``citation_violations`` (fabricated references, over all
     passes), ``confidence_history`` (one a pass, None where it was unscored) and ``node_latency_ms`` (each node's last
-    time). Beyond the specs it holds ``run``, the audit so far as the workbench keeps it. ``review`` says where the case
-    waits for a person, and what was decided.
+    time). Beyond the rules it holds ``run``, the audit so far as the workbench stores it. ``review`` says in which
+    state the case is, and what was decided.
     """
 
     user_query: str

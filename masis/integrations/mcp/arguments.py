@@ -1,4 +1,4 @@
-"""What the tools take: names as ``specs/draft-critique.md`` writes them (sourceIds), limits on every size.
+"""What the tools take: names as rule DRAFT-CRITIQUE-MCP has them (sourceIds), limits on every size.
 
 ``critique_answer`` has exactly the spec's schema; limits that a schema would have to spell out are checked in code. A
 list or an object that arrives as JSON inside a string is read, since some clients send it so.
@@ -6,12 +6,24 @@ list or an object that arrives as JSON inside a string is read, since some clien
 
 from __future__ import annotations
 
+import base64
+import binascii
 import difflib
+import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import AfterValidator, Field, StrictBool, StrictInt, StrictStr, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    StrictBool,
+    StrictInt,
+    StrictStr,
+    ValidationError,
+    model_validator,
+)
 from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import ErrorDetails, PydanticCustomError
 
@@ -75,7 +87,7 @@ class Arguments(CamelRecord):
 
 
 class CritiqueAnswer(Arguments):
-    """``specs/draft-critique.md``, MCP Tool."""
+    """The arguments of rule DRAFT-CRITIQUE-MCP."""
 
     query: Query = Field(description="Original query")
     draft: Text = Field(description="Draft answer to critique")
@@ -127,7 +139,7 @@ class AuditCitations(_OnEvidence):
 
 
 class VerifyClaims(_OnEvidence):
-    """Whether evidence bears claims."""
+    """Whether evidence supports claims."""
 
     claims: Annotated[tuple[ClaimText, ...], _at_most(MOST_CLAIMS, "claims")] = Field(
         min_length=1, description="One assertion each; markers in a claim count as its citations"
@@ -146,13 +158,13 @@ class InlineCase(Arguments):
 
 
 class RunAudit(Arguments):
-    """An audit with everything: citations, claims, critic, revisions, judge; kept in the store."""
+    """An audit with everything: citations, claims, critic, revisions, judge; stored."""
 
     case_id: Identifier | SkipJsonSchema[None] = Field(default=None, description="Id of a stored case")
     case: InlineCase | SkipJsonSchema[None] = Field(default=None, description="A case in full, which is then stored")
     again: StrictBool = Field(
         default=False,
-        description="Audit even if a finished run of the same content with the same settings is there, which is "
+        description="Audit even if a finished run of the same content with the same settings exists, which is "
         "otherwise returned",
     )
 
@@ -163,12 +175,17 @@ class RunAudit(Arguments):
         return self
 
 
+def _settled_detail(value: Any) -> Any:
+    """Take the name that the first version had for it."""
+    return "issues" if value == "findings" else value
+
+
 class GetRun(Arguments):
     """A run by its id."""
 
     run_id: Identifier = Field(description="Id of a run, as run_audit and list_queue give it")
-    detail: Literal["findings", "whole"] = Field(
-        default="findings", description="whole: every record of the run, hundreds of kilobytes for long answers"
+    detail: Annotated[Literal["issues", "whole"], BeforeValidator(_settled_detail)] = Field(
+        default="issues", description="whole: every record of the run, hundreds of kilobytes for long answers"
     )
 
 
@@ -185,7 +202,7 @@ class ListQueue(Arguments):
         default="", description="Words in id, question, answer or evidence, all of them"
     )
     states: tuple[CaseState, ...] = ()
-    flags: Words = Field(default=(), description="Faults found in the answer as it came")
+    flags: Words = Field(default=(), description="Issues found in the original answer")
     reasons: Words = Field(default=(), description="Why a person should look")
     fields: Words = Field(default=(), description="Values of the metadata key field")
     datasets: Words = Field(default=(), description="Values of the metadata key dataset")
@@ -212,20 +229,20 @@ class SearchEvidence(Arguments):
 A = TypeVar("A", bound=Arguments)
 
 
-def read(model: type[A], given: Mapping[str, Any]) -> A:
-    """The arguments of a call. Raises InputError naming every one that is wrong, what it must be, and the near name."""
-    unpacked = _unpacked(model, given)
+def read(model: type[A], received: Mapping[str, Any]) -> A:
+    """Return the arguments of a call. Raises InputError naming each wrong one, what it must be, and a near name."""
+    unpacked = _unpacked(model, received)
     try:
         return model.model_validate(unpacked)
     except ValidationError as error:
-        details = list(_telling(error, unpacked))
-        told = [_explained(detail, model) for detail in details[:_WRONG_NAMED]]
+        details = list(_useful_errors(error, unpacked))
+        errors = [_explained(detail, model) for detail in details[:_WRONG_NAMED]]
         more = f" {len(details) - _WRONG_NAMED} more are wrong." if len(details) > _WRONG_NAMED else ""
-        raise InputError("; ".join(told), cure=f"{more} {_taken(model)}".strip(), field="arguments") from None
+        raise InputError("; ".join(errors), cure=f"{more} {_taken(model)}".strip(), field="arguments") from None
 
 
 def input_schema(model: type[Arguments]) -> dict[str, Any]:
-    """The JSON schema of a tool's arguments, under the names of the wire."""
+    """Return the JSON schema of a tool's arguments, under the names of the wire."""
     schema = tidied(model.model_json_schema(by_alias=True))
     schema.pop("description", None)
     if model is CritiqueAnswer:
@@ -234,7 +251,7 @@ def input_schema(model: type[Arguments]) -> dict[str, Any]:
 
 
 def tidied(schema: dict[str, Any]) -> dict[str, Any]:
-    """A schema without what pydantic adds and nobody reads: titles, and a null as default of what may be absent."""
+    """Return a schema without what pydantic adds and nobody reads: titles, and null as a default."""
     cleaned: dict[str, Any] = _without_titles(schema)
     return cleaned
 
@@ -253,7 +270,7 @@ def _without_titles(value: Any, *, names: bool = False) -> Any:
 
 
 def _unpacked(model: type[Arguments], given: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments with lists and objects that came as JSON in a string read; a null is an argument left out."""
+    """Return the arguments with JSON inside strings parsed where a list or object is due; a null is left out."""
     properties = model.model_json_schema(by_alias=True)["properties"]
     found = {name: value for name, value in given.items() if value is not None}
     for name, value in found.items():
@@ -267,8 +284,8 @@ def _unpacked(model: type[Arguments], given: Mapping[str, Any]) -> dict[str, Any
     return found
 
 
-def _telling(error: ValidationError, given: Mapping[str, Any]) -> Iterator[ErrorDetails]:
-    """The errors that say something, each with its place in what was given: what may be absent is a union inside."""
+def _useful_errors(error: ValidationError, given: Mapping[str, Any]) -> Iterator[ErrorDetails]:
+    """Yield the errors that help, each with its place in the arguments: what may be absent is a union inside."""
     for detail in error.errors(include_url=False):
         if detail["type"] == "none_required" or (detail["type"] == "too_short" and detail["input"]):
             continue  # the other member of the union says it; the list is empty only since what is in it is wrong
@@ -277,7 +294,7 @@ def _telling(error: ValidationError, given: Mapping[str, Any]) -> Iterator[Error
 
 
 def _place(location: tuple[int | str, ...], given: Any) -> Iterator[int | str]:
-    """A location without the names of union members, which are no keys of what was given."""
+    """Yield a location without the names of union members, which are no keys of the arguments."""
     for index, part in enumerate(location):
         if isinstance(given, list | tuple) and isinstance(part, int):
             yield part
@@ -334,3 +351,34 @@ def _taken(model: type[Arguments]) -> str:
     parts = [f"required: {', '.join(needed)}"] if needed else []
     parts += [f"may be given: {', '.join(others)}"] if others else []
     return f"Arguments {'; '.join(parts)}."
+
+
+# Cursors: where the next page of a list begins.
+
+MOST_PAGES = 100_000
+
+
+def cursor(page: int, query: Any) -> str:
+    """Return the cursor of a page: opaque to the client, and bound to what it asked for."""
+    return base64.urlsafe_b64encode(json.dumps([page, _digest(query)]).encode()).decode().rstrip("=")
+
+
+def page_of(received: str | None, query: Any) -> int:
+    """Return the page that a cursor names; 1 without one. Raises InputError for a cursor of something else."""
+    if received is None:
+        return 1
+    try:
+        page, digest = json.loads(base64.urlsafe_b64decode(received + "=" * (-len(received) % 4)))
+    except (binascii.Error, ValueError, TypeError, RecursionError):
+        page, digest = None, None
+    if not isinstance(page, int) or isinstance(page, bool) or not 1 <= page <= MOST_PAGES or digest != _digest(query):
+        raise InputError(
+            "is not a cursor of this list with these filters",
+            cure="Give next_cursor unchanged, with the same filters, or leave it out to begin at the first page.",
+            field="cursor",
+        )
+    return page
+
+
+def _digest(query: Any) -> str:
+    return hashlib.sha256(json.dumps(query, sort_keys=True, default=str).encode()).hexdigest()[:12]

@@ -1,6 +1,6 @@
 """Prompts: what a person may ask of an agent with these tools in one word, as clients offer it beside their input.
 
-Each says which tools to use and what to tell in the end. None asks an agent to decide: that is for people. What is
+Each says which tools to use and what to report in the end. None asks an agent to decide: that is for people. What is
 given as an argument, and every id, is quoted as JSON, so that it stays data.
 """
 
@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 
 from masis.errors import InputError
 from masis.integrations.mcp.quoting import named, quoted_json
-from masis.integrations.mcp.tool_handlers import Desk
+from masis.integrations.mcp.tool_handlers import ToolHandlers
 
 _MOST = 100_000
 
@@ -28,7 +28,7 @@ class Argument(NamedTuple):
 
 @dataclass(frozen=True)
 class Prompt:
-    """One prompt: ``text`` is what is said; what was given follows it, quoted."""
+    """One prompt: ``text`` is followed by the arguments, quoted."""
 
     name: str
     title: str
@@ -37,7 +37,7 @@ class Prompt:
     text: str
 
     def message(self, given: Mapping[str, str] | None) -> str:
-        """What the agent is told. Raises InputError naming every argument that is missing, unknown or too long."""
+        """Return the text for the agent. Raises InputError naming each missing, unknown or too long argument."""
         asked = {name: value for name, value in (given or {}).items() if value.strip()}
         known = [argument.name for argument in self.arguments]
         wrong = [f"{each.name} is missing" for each in self.arguments if each.required and each.name not in asked]
@@ -71,7 +71,7 @@ PROMPTS = (
         "Tell a person who must decide what an audit found, and on what it rests.",
         (Argument("run_id", "Id of the run"),),
         "Explain the audit given below to the person who must decide about it. Call get_run for it and get_case for "
-        "its case. Tell: what is wrong with the answer as it came, gravest first, each with its words and the words of "
+        "its case. Report what is wrong with the original answer, most severe first, each with its words and those of "
         "the evidence; what the revision changed, and whether it is better; what could not be judged; why a person is "
         "asked. Do not recommend a verdict: the decision is the person's.",
     ),
@@ -112,10 +112,10 @@ class Completed(NamedTuple):
     total: int
 
 
-def completed(desk: Desk, argument: str, begun: str) -> Completed:
+def completed(handlers: ToolHandlers, argument: str, begun: str) -> Completed:
     """Ids of the kind that an argument of this name takes; none for an argument that takes no id."""
     kind = _KINDS.get(argument)
     if kind is None or any("\ud800" <= char <= "\udfff" for char in begun):  # half a character begins no id
         return Completed((), 0)
-    found = desk.workbench.cases.ids_beginning(kind, begun, MOST)
+    found = handlers.workbench.cases.ids_beginning(kind, begun, MOST)
     return Completed(found.ids, found.total)

@@ -1,4 +1,4 @@
-"""What the tools answer, under the names of the records (``masis audit --out``); critique_answer has the spec's."""
+"""What the tools return, under the names of the records (``masis audit --out``); critique_answer has the spec's."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from masis.schema.case import ClaimVerdict, Severity
 from masis.schema.run import Iteration, ReviewReason, Run, RunWarning, TerminationReason
 from masis.services.records import CaseSummary, RunProgress, RunState
 
-MOST_FINDINGS = 200
+MOST_ISSUES = 200
 
 
 class UsedSource(Record):
-    """Which chunk an evidence id of this result stands for; ``source_id`` names it in the whole store."""
+    """Which chunk an evidence id of this result stands for; ``source_id`` names it in the database."""
 
     evidence_id: str
     source_id: str | None = None
@@ -41,7 +41,7 @@ class ClaimsReport(Record):
     sources: tuple[UsedSource, ...]
 
 
-class Finding(Record):
+class IssueReport(Record):
     """One issue of an audited answer; ``start`` and ``end`` are offsets in it."""
 
     source: str
@@ -67,7 +67,7 @@ class Scores(Record):
 
 
 class IterationReport(Record):
-    """One audited answer in figures."""
+    """One audited answer in numbers."""
 
     iteration_number: int
     quality_score: Share | None
@@ -83,11 +83,11 @@ class IterationReport(Record):
 
 
 class RunReport(Record):
-    """A run: its findings, and with ``detail`` whole every record of it in ``run``.
+    """A run: its issues, and with ``detail`` whole every record of it in ``run``.
 
-    ``best_iteration`` is the number of the iteration whose answer is the final one; ``findings`` are the issues of that
-    answer, ``findings_of_the_original`` those of the answer as it came, where that is another. What is not known yet,
-    or not scored, is null. ``reused``: nothing was audited, this run of the same content and settings was there.
+    ``best_iteration`` is the number of the iteration whose answer is the final one; ``issues`` are the issues of that
+    answer, ``original_issues`` those of the original answer, where that is another. What is not known yet,
+    or not scored, is null. ``reused``: nothing was audited, since this run of the same content and settings existed.
     """
 
     run_id: str
@@ -107,9 +107,9 @@ class RunReport(Record):
     review_reasons: tuple[ReviewReason, ...] = ()
     warnings: tuple[RunWarning, ...] = ()
     iterations: tuple[IterationReport, ...]
-    findings: tuple[Finding, ...] = ()
-    findings_of_the_original: tuple[Finding, ...] = ()
-    findings_left_out: int = Field(default=0, description="Beyond the limit of a report; detail whole has them")
+    issues: tuple[IssueReport, ...] = ()
+    original_issues: tuple[IssueReport, ...] = ()
+    issues_left_out: int = Field(default=0, description="Beyond the limit of a report; detail whole has them")
     usage: Usage | None = None
     why: str = Field(default="", description="Why the run was interrupted")
     reused: bool | None = None
@@ -117,7 +117,7 @@ class RunReport(Record):
 
 
 class CaseReport(Record):
-    """A case with where it stands, and its runs, newest first. ``evidence_ids`` name its chunks in the whole store."""
+    """A case with its state, and its runs, newest first. ``evidence_ids`` name its chunks in the database."""
 
     case: dict[str, Any]
     uri: str
@@ -155,17 +155,17 @@ class EvidencePage(Record):
 
 
 def run_uri(run_id: str) -> str:
-    """The address of a run as a resource."""
+    """Return the address of a run as a resource."""
     return f"masis://run/{quote(run_id, safe='')}"
 
 
 def case_uri(case_id: str) -> str:
-    """The address of a case as a resource."""
+    """Return the address of a case as a resource."""
     return f"masis://case/{quote(case_id, safe='')}"
 
 
 def used(sources: Sequence[Source]) -> tuple[UsedSource, ...]:
-    """What the evidence ids of a result stand for."""
+    """Return what the evidence ids of a result refer to."""
     return tuple(
         UsedSource(
             evidence_id=source.chunk.id,
@@ -178,10 +178,10 @@ def used(sources: Sequence[Source]) -> tuple[UsedSource, ...]:
 
 
 def of_run(run: Run, *, whole: bool = False, reused: bool | None = None) -> RunReport:
-    """A finished run."""
+    """Return the report on a finished run."""
     best = run.best_iteration
-    found = _findings(best) if best else ()
-    original = _findings(run.iterations[0]) if best and best is not run.iterations[0] else ()
+    found = _issues(best) if best else ()
+    original = _issues(run.iterations[0]) if best and best is not run.iterations[0] else ()
     return RunReport(
         run_id=run.id,
         case_id=run.case_id,
@@ -200,9 +200,9 @@ def of_run(run: Run, *, whole: bool = False, reused: bool | None = None) -> RunR
         review_reasons=run.review_reasons,
         warnings=run.warnings,
         iterations=tuple(map(_iteration, run.iterations)),
-        findings=found[:MOST_FINDINGS],
-        findings_of_the_original=original[:MOST_FINDINGS],
-        findings_left_out=max(0, len(found) - MOST_FINDINGS) + max(0, len(original) - MOST_FINDINGS),
+        issues=found[:MOST_ISSUES],
+        original_issues=original[:MOST_ISSUES],
+        issues_left_out=max(0, len(found) - MOST_ISSUES) + max(0, len(original) - MOST_ISSUES),
         usage=run.usage,
         reused=reused,
         run=run.model_dump(mode="json") if whole else None,
@@ -210,7 +210,7 @@ def of_run(run: Run, *, whole: bool = False, reused: bool | None = None) -> RunR
 
 
 def of_progress(progress: RunProgress, *, whole: bool = False) -> RunReport:
-    """A run that is under way or was interrupted, as far as it has come."""
+    """Return the report on a run under way or interrupted, as far as it has come."""
     last = progress.iterations[-1] if progress.iterations else None
     return RunReport(
         run_id=progress.run_id,
@@ -220,7 +220,7 @@ def of_progress(progress: RunProgress, *, whole: bool = False) -> RunReport:
         started_at=progress.started_at,
         models=progress.models,
         iterations=tuple(map(_iteration, progress.iterations)),
-        findings=_findings(last)[:MOST_FINDINGS] if last else (),
+        issues=_issues(last)[:MOST_ISSUES] if last else (),
         why=progress.why,
         run=progress.model_dump(mode="json") if whole else None,
     )
@@ -243,8 +243,8 @@ def _iteration(iteration: Iteration) -> IterationReport:
     )
 
 
-def _findings(iteration: Iteration) -> tuple[Finding, ...]:
+def _issues(iteration: Iteration) -> tuple[IssueReport, ...]:
     return tuple(
-        Finding.model_validate({name: getattr(issue, name) for name in Finding.model_fields})
+        IssueReport.model_validate({name: getattr(issue, name) for name in IssueReport.model_fields})
         for issue in iteration.issues
     )

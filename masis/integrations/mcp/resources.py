@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from masis.errors import InputError
-from masis.integrations.mcp.cursors import cursor, page_of
+from masis.integrations.mcp.arguments import cursor, page_of
 from masis.integrations.mcp.quoting import quoted_json, visible
 from masis.integrations.mcp.reports import case_uri, run_uri
-from masis.integrations.mcp.tool_handlers import Desk
+from masis.integrations.mcp.tool_handlers import ToolHandlers
 from masis.schema.run import Run
 from masis.services.records import CaseFilter
 
@@ -38,10 +38,10 @@ class Page(NamedTuple):
     next_cursor: str | None
 
 
-def listed(desk: Desk, given: str | None) -> Page:
+def listed(handlers: ToolHandlers, given: str | None) -> Page:
     """One page of cases, newest first, each with its newest finished run. Raises InputError for a wrong cursor."""
     page = page_of(given, "resources")
-    found = desk.workbench.cases.find(CaseFilter(order="newest", page=page, size=PAGE))
+    found = handlers.workbench.cases.find(CaseFilter(order="newest", page=page, size=PAGE))
     rows: list[Listed] = []
     for case in found.rows:
         title = f"{case.state}: “{visible(case.query)}”"
@@ -53,17 +53,17 @@ def listed(desk: Desk, given: str | None) -> Page:
     return Page(tuple(rows), cursor(page + 1, "resources") if page * PAGE < found.total else None)
 
 
-def read(desk: Desk, uri: str) -> str:
+def read(handlers: ToolHandlers, uri: str) -> str:
     """The JSON of a resource. Raises InputError for an address that names nothing, with near ones."""
     address = urlsplit(uri)
     identifier = unquote(address.path.removeprefix("/"))
     if address.scheme == "masis" and identifier and not (address.query or address.fragment):
         if address.netloc == "run":
-            found = desk.run(identifier)
+            found = handlers.run(identifier)
             whole: dict[str, Any] = found.model_dump(mode="json")
             return quoted_json(whole if isinstance(found, Run) else {"finished": False, **whole})
         if address.netloc == "case":
-            return quoted_json(desk.case(identifier).model_dump(mode="json"))
+            return quoted_json(handlers.case(identifier).model_dump(mode="json"))
     raise InputError(
         f"there is no resource '{visible(uri)}'",
         cure="There are masis://run/RUN_ID and masis://case/CASE_ID, with ids percent-encoded.",

@@ -1,4 +1,4 @@
-"""The tools and resources behind the SDK's server: what comes over the wire goes to the desk, what goes wrong comes
+"""The tools and resources behind the SDK's server: what comes over the wire goes to the handlers, what goes wrong comes
 back as something an agent can act on.
 """
 
@@ -19,7 +19,7 @@ from masis.api.roles import calls_at_once, uses_models
 from masis.errors import MasisError
 from masis.integrations.mcp import arguments, prompts, resources
 from masis.integrations.mcp.quoting import NOTICE, named, quoted_json
-from masis.integrations.mcp.tool_handlers import Desk, Progress, Stopped, Watch
+from masis.integrations.mcp.tool_handlers import Progress, Stopped, ToolHandlers, Watch
 from masis.integrations.mcp.tools import BY_NAME, INSTRUCTIONS, TOOLS, Tool
 from masis.integrations.mcp.worker_pool import READERS, Pool
 from masis.services import Workbench
@@ -39,7 +39,7 @@ class MasisServer:
     """The MCP server of one workbench."""
 
     def __init__(self, workbench: Workbench, audits: int) -> None:
-        self.desk = Desk(workbench)
+        self.handlers = ToolHandlers(workbench)
         self._audits, self._readers = Pool(audits, "mcp-audit"), Pool(READERS, "mcp-read")
         self.server: Server[Any] = Server(
             "masis-workbench",
@@ -59,7 +59,7 @@ class MasisServer:
         )
 
     def close(self) -> None:
-        """Stop what is under way; an audit that is stopped can be taken up again."""
+        """Stop what is under way; an audit that is stopped can be resumed."""
         self._readers.close(0.0)
         self._audits.close(PATIENCE_S)
 
@@ -75,7 +75,7 @@ class MasisServer:
             description=tool.description,
             input_schema=tool.input_schema(),
             output_schema=tool.output_schema(),
-            annotations=wire.ToolAnnotations(title=tool.title, **tool.hints(self.desk.settings)),
+            annotations=wire.ToolAnnotations(title=tool.title, **tool.hints(self.handlers.settings)),
         )
 
     async def _call_tool(self, ctx: Context, params: wire.CallToolRequestParams) -> wire.CallToolResult:
@@ -106,25 +106,25 @@ class MasisServer:
         )
 
     async def _done(self, ctx: Context, tool: Tool, asked: arguments.Arguments) -> tuple[dict[str, Any], str]:
-        """The structured result of a call, and its text."""
+        """Return the structured result of a call, and its text."""
         loop = asyncio.get_running_loop()
-        told: asyncio.Queue[Progress | None] = asyncio.Queue()
+        queued: asyncio.Queue[Progress | None] = asyncio.Queue()
 
-        def tell(progress: Progress) -> None:
-            loop.call_soon_threadsafe(told.put_nowait, progress)
+        def report(progress: Progress) -> None:
+            loop.call_soon_threadsafe(queued.put_nowait, progress)
 
         def work(gone: Callable[[], bool]) -> tuple[dict[str, Any], str]:
-            result = tool.result(tool.does(self.desk, asked, Watch(tell, gone)))
+            result = tool.result(tool.does(self.handlers, asked, Watch(report, gone)))
             return result, quoted_json(result)
 
         pool = self._audits if tool.audits else self._readers
-        telling = asyncio.ensure_future(_pass_on(told, ctx, alive=not tool.tells_progress))
+        reporting = asyncio.ensure_future(_pass_on(queued, ctx, alive=not tool.reports_progress))
         try:
             found = await pool.do(work)
-            told.put_nowait(None)
-            await telling
+            queued.put_nowait(None)
+            await reporting
         finally:
-            telling.cancel()
+            reporting.cancel()
         return found
 
     # resources
@@ -133,7 +133,7 @@ class MasisServer:
         self, ctx: Context, params: wire.PaginatedRequestParams | None
     ) -> wire.ListResourcesResult:
         given = params.cursor if params else None
-        page = await self._read(lambda: resources.listed(self.desk, given), wire.INVALID_PARAMS)
+        page = await self._read(lambda: resources.listed(self.handlers, given), wire.INVALID_PARAMS)
         return wire.ListResourcesResult(
             resources=[
                 wire.Resource(uri=each.uri, name=each.name, title=each.title, mime_type=resources.JSON)
@@ -152,7 +152,7 @@ class MasisServer:
 
     async def _read_resource(self, ctx: Context, params: wire.ReadResourceRequestParams) -> wire.ReadResourceResult:
         uri = str(params.uri)
-        text = await self._read(lambda: resources.read(self.desk, uri), wire.INVALID_PARAMS)
+        text = await self._read(lambda: resources.read(self.handlers, uri), wire.INVALID_PARAMS)
         return wire.ReadResourceResult(
             contents=[wire.TextResourceContents(uri=uri, text=text, mime_type=resources.JSON)]
         )
@@ -186,7 +186,7 @@ class MasisServer:
 
     async def _complete(self, ctx: Context, params: wire.CompleteRequestParams) -> wire.CompleteResult:
         asked = params.argument
-        found = await self._read(lambda: prompts.completed(self.desk, asked.name, asked.value), wire.INVALID_PARAMS)
+        found = await self._read(lambda: prompts.completed(self.handlers, asked.name, asked.value), wire.INVALID_PARAMS)
         more = found.total > len(found.values)
         return wire.CompleteResult(
             completion=wire.Completion(values=list(found.values), total=found.total, has_more=more)
@@ -200,15 +200,15 @@ class MasisServer:
             raise MCPError(code=code, message=str(error), data=error.about) from error
 
 
-async def _pass_on(told: asyncio.Queue[Progress | None], ctx: Context, *, alive: bool) -> None:
+async def _pass_on(queued: asyncio.Queue[Progress | None], ctx: Context, *, alive: bool) -> None:
     """Send progress as it comes, until the end of it; a client that asked for none gets none.
 
-    ``alive``: the tool tells none, so that a client that counts silence as failure is told how long it has been.
+    ``alive``: the tool reports none, so a client that counts silence as failure gets the seconds so far.
     """
     began = time.monotonic()
     while True:
         try:
-            progress = await asyncio.wait_for(told.get(), ALIVE_S if alive else None)
+            progress = await asyncio.wait_for(queued.get(), ALIVE_S if alive else None)
         except TimeoutError:
             progress = Progress(round(time.monotonic() - began), None, "seconds, still at work")
         if progress is None:

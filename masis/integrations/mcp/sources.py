@@ -1,7 +1,7 @@
 """Ids of stored evidence: an id of a chunk holds within its case only, so ``case/chunk`` names one in the whole store.
 
 ``/`` and ``%`` inside an id are written ``%2F`` and ``%25`` there. The id of a chunk alone will do where only one case
-has such a chunk. What names nothing, or more than one, is told with the ids that may have been meant.
+has such a chunk. What names nothing, or more than one, is reported with the ids that may have been meant.
 """
 
 from __future__ import annotations

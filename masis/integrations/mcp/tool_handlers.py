@@ -1,6 +1,6 @@
-"""What the tools do: one method a tool, from its arguments to its report, on the use cases that stand.
+"""What the tools do, on the use cases of the services.
 
-No SDK here and nothing async: a method runs on a thread of its own, tells how far it is, and asks whether to stop.
+No SDK here and nothing async: a method runs on a thread of its own, reports how far it is, and asks whether to stop.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from masis.api import audits, draft_critique
 from masis.errors import InputError, MasisError, UnknownRecord
 from masis.integrations.mcp import arguments, reports
-from masis.integrations.mcp.cursors import cursor, page_of
+from masis.integrations.mcp.arguments import cursor, page_of
 from masis.integrations.mcp.quoting import named
 from masis.integrations.mcp.reports import FoundEvidence
 from masis.integrations.mcp.sources import Source, address, among, gathered, near_case_ids, near_run_ids
@@ -96,9 +96,9 @@ class Progress(NamedTuple):
 
 
 class Watch(NamedTuple):
-    """Whoever waits for a call: is told of progress, and may have gone."""
+    """Who waits for a call: receives progress, and may have gone."""
 
-    tell: Callable[[Progress], None] = lambda progress: None
+    report: Callable[[Progress], None] = lambda progress: None
     gone: Callable[[], bool] = lambda: False
 
     def stop_if_gone(self) -> bool:
@@ -108,75 +108,75 @@ class Watch(NamedTuple):
         return False
 
 
-class Desk:
-    """The tools on one workbench."""
+class ToolHandlers:
+    """The tools on one workbench: one method a tool, from its arguments to its report."""
 
     def __init__(self, workbench: Workbench) -> None:
         self.workbench, self.settings = workbench, workbench.settings
         self._audited: dict[str, threading.Lock] = {}
 
-    # holding answers against evidence
+    # checking answers against evidence
 
-    def critique_answer(self, asked: arguments.CritiqueAnswer, watch: Watch) -> CritiqueResult:
-        """``specs/draft-critique.md``: a draft held against stored evidence. Sources go by the ids that were given."""
-        if not asked.source_ids:
+    def critique_answer(self, request: arguments.CritiqueAnswer, watch: Watch) -> CritiqueResult:
+        """Critique a draft against stored evidence (DRAFT-CRITIQUE-MCP). Sources keep the ids that the caller used."""
+        if not request.source_ids:
             raise InputError("is empty", cure="Name the evidence to hold the draft against.", field="sourceIds")
-        sources = gathered(self.workbench.cases, asked.source_ids)
+        sources = gathered(self.workbench.cases, request.source_ids)
         options = {
             name: value
-            for name, value in (("auto_revise", asked.auto_revise), ("strictness", asked.strictness))
+            for name, value in (("auto_revise", request.auto_revise), ("strictness", request.strictness))
             if value is not None
         }
         found = draft_critique.critique_draft(
-            asked.query, asked.draft, map(_document, sources), options, self.settings, cancelled=watch.gone
+            request.query, request.draft, map(_document, sources), options, self.settings, cancelled=watch.gone
         )
         return _with_given_ids(found, {source.chunk.id: source.given or "" for source in sources})
 
-    def audit_citations(self, asked: arguments.AuditCitations, watch: Watch) -> reports.CitationReport:
-        """Which markers of an answer point at evidence, which sentences carry none."""
-        sources = gathered(self.workbench.cases, asked.source_ids, asked.evidence)
-        found = audits.audit_citations(asked.answer, [source.chunk for source in sources], self.settings)
+    def audit_citations(self, request: arguments.AuditCitations, watch: Watch) -> reports.CitationReport:
+        """Return which markers of an answer point at evidence, and which sentences carry none."""
+        sources = gathered(self.workbench.cases, request.source_ids, request.evidence)
+        found = audits.audit_citations(request.answer, [source.chunk for source in sources], self.settings)
         return reports.CitationReport(audit=found, sources=reports.used(sources))
 
-    def verify_claims(self, asked: arguments.VerifyClaims, watch: Watch) -> reports.ClaimsReport:
-        """One check a claim, in their order."""
-        sources = gathered(self.workbench.cases, asked.source_ids, asked.evidence)
+    def verify_claims(self, request: arguments.VerifyClaims, watch: Watch) -> reports.ClaimsReport:
+        """Return one check for each claim, in their order."""
+        sources = gathered(self.workbench.cases, request.source_ids, request.evidence)
         chunks = [source.chunk for source in sources]
         checks: list[ClaimCheck] = audits.verify_claims(
-            asked.claims, chunks, self.settings, cancelled=watch.stop_if_gone
+            request.claims, chunks, self.settings, cancelled=watch.stop_if_gone
         )
         return reports.ClaimsReport(checks=tuple(checks), sources=reports.used(sources))
 
     # audits
 
-    def run_audit(self, asked: arguments.RunAudit, watch: Watch) -> reports.RunReport:
-        """Audit a case and keep the run; one that was cut short is taken up, a finished one is given back."""
-        case = self._case_to_audit(asked)
-        with self._alone(case, watch):
-            found = None if asked.again else self.workbench.audits.finished(case, self.settings)
+    def run_audit(self, request: arguments.RunAudit, watch: Watch) -> reports.RunReport:
+        """Audit a case and store the run; one that was cut short is resumed, a finished one is returned."""
+        case = self._case_to_audit(request)
+        with self._one_at_a_time(case, watch):
+            found = None if request.again else self.workbench.audits.finished(case, self.settings)
             if found and not found.incomplete and found.termination_reason != "cancelled":
                 return reports.of_run(found, reused=True)
-            telling = _Telling(self.settings, case, watch)
+            reporter = _ProgressReporter(self.settings, case, watch)
             run = self.workbench.audits.audit(
-                ACTOR, case, settings=self.settings, on_event=telling.event, cancelled=watch.stop_if_gone
+                ACTOR, case, settings=self.settings, on_event=reporter.event, cancelled=watch.stop_if_gone
             )
         return reports.of_run(run, reused=False)
 
-    def _case_to_audit(self, asked: arguments.RunAudit) -> Case:
-        if asked.case_id is not None:
-            return self._case(asked.case_id, "caseId")
-        assert asked.case is not None
+    def _case_to_audit(self, request: arguments.RunAudit) -> Case:
+        if request.case_id is not None:
+            return self._case(request.case_id, "caseId")
+        assert request.case is not None
         content: dict[str, Any] = {
-            name: getattr(asked.case, name) for name in asked.case.model_fields_set if name != "id"
+            name: getattr(request.case, name) for name in request.case.model_fields_set if name != "id"
         }
-        case = Case.model_validate({"id": asked.case.id or "new", **content})
-        if asked.case.id is None:
+        case = Case.model_validate({"id": request.case.id or "new", **content})
+        if request.case.id is None:
             case = Case.model_validate({"id": f"mcp-{case.digest()[:16]}", **content})
         self.workbench.cases.add_one(ACTOR, case)
         return case
 
     @contextmanager
-    def _alone(self, case: Case, watch: Watch) -> Iterator[None]:
+    def _one_at_a_time(self, case: Case, watch: Watch) -> Iterator[None]:
         """One audit of a case at a time: whoever asks for the same meanwhile waits, and gets the same run."""
         lock = self._audited.setdefault(case.id, threading.Lock())
         while not lock.acquire(timeout=_WAIT_S):
@@ -188,23 +188,23 @@ class Desk:
 
     # reading
 
-    def get_run(self, asked: arguments.GetRun, watch: Watch) -> reports.RunReport:
-        """A run, finished or not."""
-        whole = asked.detail == "whole"
-        found = self.run(asked.run_id)
+    def get_run(self, request: arguments.GetRun, watch: Watch) -> reports.RunReport:
+        """Return a run, finished or not."""
+        whole = request.detail == "whole"
+        found = self.run(request.run_id)
         report = (
             reports.of_run(found, whole=whole) if isinstance(found, Run) else reports.of_progress(found, whole=whole)
         )
         if whole and len(json.dumps(report.run, ensure_ascii=False)) > MOST_REPORTED:
             raise InputError(
                 f"is whole for this run more than {MOST_REPORTED:,} characters",
-                cure=f"Ask for findings, or read the resource {report.uri}.",
+                cure=f"Ask for issues, or read the resource {report.uri}.",
                 field="detail",
             )
         return report
 
     def run(self, run_id: str) -> Any:
-        """A finished run as a Run, another one as its progress. Raises InputError naming near ids."""
+        """Return a finished run, or the progress of another one. Raises InputError naming near ids."""
         try:
             progress = self.workbench.runs.progress(run_id)
         except UnknownRecord as error:
@@ -223,12 +223,12 @@ class Desk:
             f"there is no run {named(run_id)}{among(near)}", cure="list_queue gives the ids of runs.", field="runId"
         )
 
-    def get_case(self, asked: arguments.GetCase, watch: Watch) -> reports.CaseReport:
-        """A case with its evidence, and its runs."""
-        return self.case(asked.case_id)
+    def get_case(self, request: arguments.GetCase, watch: Watch) -> reports.CaseReport:
+        """Return a case with its evidence and its runs."""
+        return self.case(request.case_id)
 
     def case(self, case_id: str) -> reports.CaseReport:
-        """A case with its evidence, and its runs. Raises InputError naming near ids."""
+        """Return a case with its evidence and its runs. Raises InputError naming near ids."""
         case = self._case(case_id, "caseId")
         runs = [
             {"run_id": run.id, "state": run.state, "started_at": run.started_at, "quality": run.quality}
@@ -242,41 +242,43 @@ class Desk:
             runs=tuple(runs),
         )
 
-    def list_queue(self, asked: arguments.ListQueue, watch: Watch) -> reports.QueuePage:
-        """One page of the cases that match."""
-        fields = {name: getattr(asked, name) for name in CaseFilter.model_fields if name not in ("page", "size")}
-        page = page_of(asked.cursor, fields)
-        found = self.workbench.cases.find(CaseFilter(**fields, page=page, size=asked.limit))
-        more = page * asked.limit < found.total
+    def list_queue(self, request: arguments.ListQueue, watch: Watch) -> reports.QueuePage:
+        """Return one page of the cases that match."""
+        fields = {name: getattr(request, name) for name in CaseFilter.model_fields if name not in ("page", "size")}
+        page = page_of(request.cursor, fields)
+        found = self.workbench.cases.find(CaseFilter(**fields, page=page, size=request.limit))
+        more = page * request.limit < found.total
         return reports.QueuePage(
             cases=found.rows,
             total=found.total,
             next_cursor=cursor(page + 1, fields) if more else None,
-            notes=() if found.total else tuple(self._unmatched(asked)),
+            notes=() if found.total else tuple(self._unmatched(request)),
         )
 
-    def _unmatched(self, asked: arguments.ListQueue) -> Iterator[str]:
-        """Which values of the filters occur in no case, with those that do."""
+    def _unmatched(self, request: arguments.ListQueue) -> Iterator[str]:
+        """Yield which values of the filters occur in no case, with those that do."""
         facets = self.workbench.cases.facets()
         for name in ("states", "flags", "reasons", "fields", "datasets", "models", "reviewers"):
             known: dict[str, int] = getattr(facets, name)
-            for value in getattr(asked, name):
+            for value in getattr(request, name):
                 if not known.get(value):
                     there = ", ".join(f"{named(each)} ({count:,})" for each, count in list(known.items())[:20] if count)
                     yield f"{name}: no case here has {named(value)}; there are: {there or 'none'}."
 
-    def search_evidence(self, asked: arguments.SearchEvidence, watch: Watch) -> reports.EvidencePage:
-        """Stored evidence by its words, so that its ids can be given to the other tools."""
-        page = page_of(asked.cursor, [asked.text, asked.limit])
-        found = self.workbench.cases.search_evidence(asked.text, limit=asked.limit, offset=(page - 1) * asked.limit)
+    def search_evidence(self, request: arguments.SearchEvidence, watch: Watch) -> reports.EvidencePage:
+        """Return stored evidence by its words, with the ids that the other tools take."""
+        page = page_of(request.cursor, [request.text, request.limit])
+        found = self.workbench.cases.search_evidence(
+            request.text, limit=request.limit, offset=(page - 1) * request.limit
+        )
         chunks = [
-            chunk for case_id in found.ids for chunk in best_chunks(self.workbench.cases.get(case_id), asked.text)
+            chunk for case_id in found.ids for chunk in best_chunks(self.workbench.cases.get(case_id), request.text)
         ]
-        more = page * asked.limit < found.total
+        more = page * request.limit < found.total
         return reports.EvidencePage(
             evidence=tuple(chunks),
             total_cases=found.total,
-            next_cursor=cursor(page + 1, [asked.text, asked.limit]) if more else None,
+            next_cursor=cursor(page + 1, [request.text, request.limit]) if more else None,
         )
 
     def _case(self, case_id: str, field: str) -> Case:
@@ -298,7 +300,7 @@ class Desk:
         return True
 
 
-class _Telling:
+class _ProgressReporter:
     """Turns the events of an audit into progress that only grows."""
 
     def __init__(self, settings: Settings, case: Case, watch: Watch) -> None:
@@ -308,25 +310,25 @@ class _Telling:
         self._done = 0.0
 
     def event(self, event: Event) -> None:
-        """One event of the run."""
+        """Take one event of the run."""
         where = f"iteration {event.iteration}, {event.step}" if event.iteration else str(event.step)
         match event.kind:
             case "run_started":
                 resumed = event.data.get("resumed_after", 0)
                 self._done = float(resumed * STEPS)
-                self._tell(0.0, f"run {event.run_id} begins" if not resumed else f"run {event.run_id} is taken up")
+                self._advance(0.0, f"run {event.run_id} begins" if not resumed else f"run {event.run_id} is resumed")
             case "step_started":
-                self._tell(0.5, where)
+                self._advance(0.5, where)
             case "step_finished":
-                self._tell(0.5, f"{where} done")
+                self._advance(0.5, f"{where} done")
             case "run_finished":
-                self._tell(self._total - self._done, "done")
+                self._advance(self._total - self._done, "done")
             case _:
                 return
 
-    def _tell(self, more: float, message: str) -> None:
+    def _advance(self, more: float, message: str) -> None:
         self._done = min(self._done + more, self._total)
-        self._watch.tell(Progress(self._done, self._total, message))
+        self._watch.report(Progress(self._done, self._total, message))
 
 
 def _document(source: Source) -> SourceDocument:
@@ -340,7 +342,7 @@ def _document(source: Source) -> SourceDocument:
 
 
 def _with_given_ids(found: CritiqueResult, given: dict[str, str]) -> CritiqueResult:
-    """The result with each source under the id that the caller knows it by."""
+    """Return the result with each source under the id that the caller used."""
 
     def renamed(issue: Any) -> Any:
         return issue.model_copy(update={"related_source": given.get(issue.related_source, issue.related_source)})

@@ -1,4 +1,4 @@
-"""The tools as an agent sees them: name, words, schemas, what each changes, and the method of the desk that does it."""
+"""The tools as an agent sees them: name, words, schemas, what each changes, and its handler."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from masis.api.roles import uses_models
 from masis.integrations.mcp import arguments, reports
 from masis.integrations.mcp.arguments import Arguments, input_schema, tidied
-from masis.integrations.mcp.tool_handlers import Desk, Watch
+from masis.integrations.mcp.tool_handlers import ToolHandlers, Watch
 from masis.schema.drafts import CritiqueResult
 from masis.settings import Settings
 
@@ -25,11 +25,11 @@ class Tool:
     description: str
     takes: type[Arguments]
     gives: type[BaseModel]
-    does: Callable[[Desk, Any, Watch], BaseModel]
+    does: Callable[[ToolHandlers, Any, Watch], BaseModel]
     audits: bool = False
     writes: bool = False
     asks_models: bool = False
-    tells_progress: bool = False
+    reports_progress: bool = False
 
     def input_schema(self) -> dict[str, Any]:
         """The JSON schema of the arguments."""
@@ -67,7 +67,7 @@ TOOLS: tuple[Tool, ...] = (
         "should look, with the reasons.",
         arguments.CritiqueAnswer,
         CritiqueResult,
-        Desk.critique_answer,
+        ToolHandlers.critique_answer,
         audits=True,
         asks_models=True,
     ),
@@ -78,7 +78,7 @@ TOOLS: tuple[Tool, ...] = (
         "sentences that assert something carry none. By rules in code, without a model; nothing is stored.",
         arguments.AuditCitations,
         reports.CitationReport,
-        Desk.audit_citations,
+        ToolHandlers.audit_citations,
     ),
     Tool(
         "verify_claims",
@@ -87,50 +87,50 @@ TOOLS: tuple[Tool, ...] = (
         "that say so. unscored is no verdict. Nothing is stored.",
         arguments.VerifyClaims,
         reports.ClaimsReport,
-        Desk.verify_claims,
+        ToolHandlers.verify_claims,
         audits=True,
         asks_models=True,
     ),
     Tool(
         "run_audit",
         "Audit an answer",
-        "Audit a case in full: citations, claims, a critic, revisions until nothing grave is left, a judge. The run is "
-        "stored for people to review, and a case given in full is stored too. A finished run of the same content is "
-        "given back. Tells progress step by step; a call that was cancelled goes on where it stopped when made again. "
+        "Audit a case in full: citations, claims, a critic, revisions until no serious issue is left, a judge. The run "
+        "is stored for people to review, and a case given in full is stored too. A finished run of the same content is "
+        "returned. Reports progress step by step; a call that was cancelled goes on where it stopped when made again. "
         "People decide on runs in the workbench, no tool does.",
         arguments.RunAudit,
         reports.RunReport,
-        Desk.run_audit,
+        ToolHandlers.run_audit,
         audits=True,
         writes=True,
         asks_models=True,
-        tells_progress=True,
+        reports_progress=True,
     ),
     Tool(
         "get_run",
         "Read a run",
-        "What an audit found: scores, findings, iterations, and whether a person must look and why. Also of a run that "
+        "What an audit found: scores, issues, iterations, and whether a person must look and why. Also of a run that "
         "is under way or was interrupted, as far as it has come.",
         arguments.GetRun,
         reports.RunReport,
-        Desk.get_run,
+        ToolHandlers.get_run,
     ),
     Tool(
         "get_case",
         "Read a case",
-        "A stored case: question, answer, evidence, where it stands, its runs.",
+        "A stored case: question, answer, evidence, state, runs.",
         arguments.GetCase,
         reports.CaseReport,
-        Desk.get_case,
+        ToolHandlers.get_case,
     ),
     Tool(
         "list_queue",
         "List the review queue",
-        "The stored cases, filtered, a page at a time, most disagreement first: state, scores, faults, newest run. "
-        "states [needs_review] is what waits for people.",
+        "The stored cases, filtered, a page at a time, most disagreement first: state, scores, issues, newest run. "
+        "states [needs_review] lists what needs review.",
         arguments.ListQueue,
         reports.QueuePage,
-        Desk.list_queue,
+        ToolHandlers.list_queue,
     ),
     Tool(
         "search_evidence",
@@ -139,7 +139,7 @@ TOOLS: tuple[Tool, ...] = (
         "verify_claims take as sourceIds.",
         arguments.SearchEvidence,
         reports.EvidencePage,
-        Desk.search_evidence,
+        ToolHandlers.search_evidence,
     ),
 )
 BY_NAME = {tool.name: tool for tool in TOOLS}

@@ -40,7 +40,7 @@ class Instruments:
                 )
 
     def run(self, found: RunMeasures, models: Mapping[str, str], operation: str) -> None:
-        """A run of the loop; the figures of an answer as it came too, unless its draft's critique gives them."""
+        """A run of the loop; the metrics of the original answer too, unless its draft's critique gives them."""
         recorded = list(metric_catalogue.of_run(found))
         if operation == "audit":
             recorded += metric_catalogue.of_critique(found.critique)
@@ -56,17 +56,17 @@ class Instruments:
     def call(self, call: ModelCall, conventional: Attributes) -> None:
         """A call to a model, with the attributes that the conventions ask for."""
         failed = {} if call.outcome == "answered" else {names.ERROR: call.outcome}
-        told = {**conventional, "masis.role": call.role}
-        self._histograms[metric_catalogue.CALL_DURATION.name].record(call.ms / 1000, {**told, **failed})
+        attributes = {**conventional, "masis.role": call.role}
+        self._histograms[metric_catalogue.CALL_DURATION.name].record(call.ms / 1000, {**attributes, **failed})
         for kind, tokens in (("input", call.prompt_tokens), ("output", call.completion_tokens)):
             if not tokens:
                 continue
-            of_kind = {**told, names.TOKEN_TYPE: kind}
+            of_kind = {**attributes, names.TOKEN_TYPE: kind}
             self._histograms[metric_catalogue.CALL_TOKENS.name].record(tokens, of_kind)
             if call.role in ROLES:
                 self._counters[metric_catalogue.LOOP_TOKENS.name].add(tokens, of_kind)
         if call.cost_usd is not None:
-            self._counters[metric_catalogue.COST.name].add(call.cost_usd, told)
+            self._counters[metric_catalogue.COST.name].add(call.cost_usd, attributes)
 
 
 def _of(operation: str, model: str | None) -> Attributes:

@@ -21,12 +21,12 @@ class CurrentSpan:
     def __init__(
         self, tracer: Tracer, name: str, attributes: Mapping[str, Any], kind: SpanKind = SpanKind.INTERNAL
     ) -> None:
-        self.span: Span = tracer.start_span(name, kind=kind, attributes=dict(told(attributes)))
+        self.span: Span = tracer.start_span(name, kind=kind, attributes=dict(span_attributes(attributes)))
         self._token: Token[Context] | None = context.attach(trace.set_span_in_context(self.span))
 
     def put(self, attributes: Mapping[str, Any]) -> None:
         """More attributes; what is not known is left out."""
-        self.span.set_attributes(dict(told(attributes)))
+        self.span.set_attributes(dict(span_attributes(attributes)))
 
     def failed(self, code: str) -> None:
         """What the span is about did not succeed."""
@@ -50,11 +50,11 @@ def place() -> dict[str, str]:
     return {"trace_id": f"{here.trace_id:032x}", "span_id": f"{here.span_id:016x}"} if here.is_valid else {}
 
 
-def told(attributes: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Value]]:
+def span_attributes(attributes: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Value]]:
     """Attributes as OpenTelemetry takes them: flat, and without what is not known."""
     for name, value in attributes.items():
         if isinstance(value, Mapping):
-            yield from told(value, f"{prefix}{name}.")
+            yield from span_attributes(value, f"{prefix}{name}.")
         elif isinstance(value, list | tuple):
             yield f"{prefix}{name}", [str(each) for each in value]
         elif isinstance(value, str | bool | int | float):

@@ -66,7 +66,7 @@ def providers(settings: Settings) -> Providers:
 
 
 _INSTANCE = uuid.uuid4().hex
-"""Processes of one command are told apart: their counters are theirs alone."""
+"""Processes of one command are distinguished: their counters are theirs alone."""
 
 
 def resource() -> Resource:

@@ -20,7 +20,7 @@ from masis import version
 from masis.audit import run_metrics
 from masis.integrations.telemetry import names
 from masis.integrations.telemetry.calls import CallSpan, Instruments
-from masis.integrations.telemetry.current import CurrentSpan, told
+from masis.integrations.telemetry.current import CurrentSpan, span_attributes
 from masis.observers import observation
 from masis.schema.drafts import CritiqueResult
 from masis.schema.run import Event, Run
@@ -80,7 +80,7 @@ class _Audit:
             case "step_finished":
                 self._step_finished(event)
             case "call_retried" | "call_repaired":
-                self._here.span.add_event(event.kind, dict(told(event.data)))
+                self._here.span.add_event(event.kind, dict(span_attributes(event.data)))
             case "warning":
                 self._warning(event)
             case "iteration_finished":
@@ -131,7 +131,7 @@ class _Audit:
         """What the step tells (the specs' "Telemetry Emitted"): as an event with their fields, and as attributes."""
         if self.step is not None:
             node = str(event.data.get("node", event.step))
-            fields = dict(told(event.data))
+            fields = dict(span_attributes(event.data))
             self.step.span.add_event(node, fields)
             self.step.put({f"masis.{node}.{name}": value for name, value in fields.items() if name != "node"})
         self._end_step()

@@ -149,7 +149,7 @@ def test_an_audit_is_stored_tells_its_progress_and_is_given_back_the_next_time(
     assert first["termination_reason"] == "no_issues"
     assert first["best_iteration"] == 2
     assert "[2]" in first["final_answer"]
-    assert first["findings_of_the_original"][0]["rule"] == "fabricated_reference"
+    assert first["original_issues"][0]["rule"] == "fabricated_reference"
     assert first["needs_review"] is True
     done = [step for step, _, _ in told]
     assert done == sorted(set(done)), "progress only grows"
@@ -182,16 +182,16 @@ def test_a_case_given_in_full_is_stored_and_audited_whether_it_brings_an_answer_
     assert store.runs.get(drafted["run_id"]).draft is not None
 
 
-def test_a_run_is_read_as_findings_or_whole(door: Door, bridge: dict[str, Any]) -> None:
+def test_a_run_is_read_as_issues_or_whole(door: Door, bridge: dict[str, Any]) -> None:
     async def read(client: Client) -> list[CallToolResult]:
         made = found(await client.call_tool("run_audit", {"caseId": bridge["id"]}))
         asked = [{"runId": made["run_id"]}, {"runId": made["run_id"], "detail": "whole"}]
         return [await client.call_tool("get_run", each) for each in asked]
 
-    findings, whole = map(found, door.use(read))
-    assert findings["run"] is None
-    assert {**whole, "run": None} == findings
-    assert Run.model_validate(whole["run"]) == door.workbench().store.runs.get(findings["run_id"])
+    issues, whole = map(found, door.use(read))
+    assert issues["run"] is None
+    assert {**whole, "run": None} == issues
+    assert Run.model_validate(whole["run"]) == door.workbench().store.runs.get(issues["run_id"])
 
 
 def test_the_queue_is_listed_in_pages_that_a_cursor_leads_through(door: Door) -> None:
