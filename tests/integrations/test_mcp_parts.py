@@ -162,7 +162,7 @@ def test_an_audit_whose_caller_is_gone_stops_and_is_taken_up_after_what_was_fini
     told.clear()
     run = handlers.run_audit(asked, Watch(told.append))
     assert run.run_id == stopped.id
-    assert told[0].message == f"run {run.run_id} is taken up"
+    assert told[0].message == f"run {run.run_id} is resumed"
     assert [progress.done for progress in told] == sorted(progress.done for progress in told)
     assert told[0].done >= 5
 
