@@ -217,7 +217,7 @@ def serve_http(server: MasisServer, listener: socket.socket, allowed: tuple[str,
 
     class InGoodOrder(uvicorn.Server):
         async def shutdown(self, sockets: Any = None) -> None:
-            # Calls under way are told first and can answer; streams that clients hold open are then cut off, which
+            # Calls under way are signalled first and can answer; streams that clients hold open are then cut off, which
             # uvicorn would log as errors.
             await asyncio.to_thread(server.close)
             logging.getLogger("uvicorn").setLevel(logging.CRITICAL)

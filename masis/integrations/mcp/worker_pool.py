@@ -1,7 +1,7 @@
 """The work of calls, on threads: audits in one pool, what only reads in another, so that neither waits for the other.
 
 A pool has a few threads, each with a connection to the database of its own, and takes a bounded number of calls that
-wait. Whoever waits for a call may go away; the work is told, and its thread is free again once it has noticed.
+wait. Whoever waits for a call may go away; the work is signalled, and its thread is free again once it has noticed.
 """
 
 from __future__ import annotations
