@@ -14,7 +14,7 @@ SUMMARY ?=
 PARALLEL = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test test-fast test-core test-integrations soak coverage lint format typecheck bench screenshots browser clean
+.PHONY: help demo serve test test-fast test-core test-integrations soak coverage lint format typecheck benchmark screenshots browser clean
 
 help: ## List the commands
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -55,7 +55,7 @@ format: $(VENV)/.installed-dev ## Put the style right
 typecheck: $(VENV)/.installed-dev ## Check types, strictly
 	@$(PY) -m mypy
 
-bench: $(VENV)/.installed-dev ## Measure: startup, throughput, citation engine, store
+benchmark: $(VENV)/.installed-dev ## Measure: startup, throughput, citation engine, store
 	@for script in benchmarks/*.py; do echo "== $$script"; $(PY) "$$script" || exit 1; done
 
 screenshots: $(VENV)/.installed-test $(VENV)/.browser ## Every page, light and dark, 1440 and 900 wide, into screenshots/
