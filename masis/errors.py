@@ -30,7 +30,7 @@
         └── InvalidRevision    CRITIC-ERR-006
 
 CRITIC-ERR-004 (the limit of iterations without convergence) is a warning on the run, not an exception
-(``specs/critic-loop.md``, 4.4).
+(CRITIC-ERR-001 to CRITIC-ERR-006).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ HTTP_STATUS = {
     "CRITIC-ERR-005": 500,
     "CRITIC-ERR-006": 500,
 }
-"""What a service that serves audits over HTTP answers with, by code (``specs/critic-loop.md``, 4.4)."""
+"""What a service that serves audits over HTTP answers with, by code (CRITIC-ERR-HTTP)."""
 
 
 class MasisError(Exception):
@@ -195,7 +195,7 @@ class AnswerRejected(MasisError):
 
 
 class StepError(MasisError):
-    """A step of the audit failed (``specs/critic-loop.md``, 4.4)."""
+    """A step of the audit failed (CRITIC-ERR-001 to CRITIC-ERR-006)."""
 
     code: ClassVar[str] = "CRITIC-ERR-001"
 

@@ -94,18 +94,18 @@ one that `MASIS_SECRETS` names, else `masis.secrets.toml` in the working folder,
 A provider's table names the variable with `key_env`. No command, page, record or error shows a key, and a value
 that looks like one is not repeated anywhere, wherever it was put. [models.md](models.md) says which key goes where.
 
-## What a mistake is told
+## Mistakes in the file
 
-Everything that is wrong is told at once, each with file, line, name, what may stand there, and the nearest right
-name or value:
+All mistakes are reported at once, each with file, line, name, the values allowed there, and the nearest right name
+or value:
 
 """
 
 YAML = """
-## The keys of specs/draft-critique.md
+## The keys of draft critique
 
-That spec configures in YAML (`retrieval: critique: ...` in `ctx-sys.yaml`). Here the file is TOML and YAML is not
-read: the same keys stand under their own names in a table of the same name.
+The requirements of draft critique (DRAFT-CRITIQUE-CONFIG in [CONFORMANCE.md](CONFORMANCE.md)) are configured in YAML.
+Here the file is TOML: the same keys have their own names in a table of the same name.
 
     retrieval:                          [retrieval.critique]
       critique:                         enabled = true
@@ -114,7 +114,7 @@ read: the same keys stand under their own names in a table of the same name.
         minDraftLength: 50
 
 `strictness` is understood in that table too. All but `enabled` are understood above all tables and with `--set` as
-well, since they are the spec's names of options (CritiqueOptions), and so is `enableCritique` (PipelineOptions) for
+well, since they are names of options too, and so is `enableCritique` (PipelineOptions) for
 `enabled`. Each means the setting beside it:
 
 """
@@ -173,12 +173,12 @@ def mistakes() -> list[str]:
 def _group(group: Group) -> Iterator[str]:
     yield from ("", f"### {group.title}: `[{group.table}]`", "", group.meaning, "")
     yield from ("| setting | default | may be | what it does | from |", "|---|---|---|---|---|")
-    for name, words in group.settings.items():
+    for name, doc in group.settings.items():
         short = next((each for each in _short(group, name)), "")
         also = f"<br>`{short}`" if short else ""
         default = spelled(getattr(Settings(), name))
         allowed = described(schema_of((name,)))
-        yield f"| `{name}`{also} | {default} | {allowed} | {words.meaning} | {words.source} |"
+        yield f"| `{name}`{also} | {default} | {allowed} | {doc.meaning} | {doc.source} |"
     for name in group.settings:
         if name in INSIDE:
             yield from _inside(name)

@@ -1,4 +1,4 @@
-"""Critique of drafts: the entry points of ``specs/draft-critique.md``, over the steps that stand.
+"""Critique of drafts: a draft held against its sources, with the steps of an audit (DRAFT-CRITIQUE-*).
 
     from masis.api.draft_critique import critique_draft
     found = critique_draft("What is the timeout?", "It is 30 seconds.", [{"id": "1", "content": "Timeout: 60 seconds"}])
@@ -47,7 +47,7 @@ from masis.schema.drafts import (
 from masis.schema.run import Iteration, Run
 from masis.settings import Settings
 
-# What an audit found about a draft, in the words of ``specs/draft-critique.md`` (compileIssues).
+# The issues of an audit in the words of draft critique (DRAFT-CRITIQUE-ISSUE).
 
 ASSUMED = "assumed_condition"
 """The rule of a finding that a claim holds under a condition it does not name."""

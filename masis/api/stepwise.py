@@ -111,7 +111,7 @@ def revise_once(case: Case, run: Run, settings: Settings) -> Revision:
 
 
 class ExternalFindings(NamedTuple):
-    """What another critic found in an answer's citations (``specs/masis-evaluator.md``, ``last_citation_audit``)."""
+    """What another critic found in an answer's citations (MASIS-EVAL-P4)."""
 
     invalid_citations: tuple[str, ...] = ()
     uncited_claim_count: int = 0
@@ -124,7 +124,7 @@ UNNAMED = "(a sentence without a citation that the critic counted)"
 def with_external_findings(run: Run, found: ExternalFindings) -> Run:
     """The run, its last answer's citations bound by what another critic found in them as well: the worse of both holds.
 
-    So a judge's score can't contradict a critic of another make (``specs/masis-evaluator.md``, Problems 4 and 5).
+    So a judge's score can't contradict a critic of another make (MASIS-EVAL-P4, MASIS-EVAL-P5).
     """
     last = run.iterations[-1]
     audit = last.citation_audit

@@ -1,6 +1,6 @@
 """Claims: what the answer asserts, which evidence bears it, and what follows in code.
 
-Rules from ``specs/draft-critique.md``: the report's confidence (calculateConfidence), severity by support and the
+The report's confidence (DRAFT-CRITIQUE-CONFIDENCE), severity by support (DRAFT-CRITIQUE-SEVERITY) and the
 strictness filter (compileIssues).
 """
 
@@ -106,8 +106,8 @@ def report(
 def severity(check: ClaimCheck) -> Severity | None:
     """How grave an unverified claim is; None for a verified one.
 
-    Support under 0.3 is high, under 0.6 medium, else low (``specs/draft-critique.md``, compileIssues); a contradicted
-    claim is at least high; one that could not be checked is medium (DESIGN.md, 4.2).
+    Support under 0.3 is high, under 0.6 medium, else low (DRAFT-CRITIQUE-SEVERITY); a contradicted
+    claim is at least high; one that could not be checked is medium.
     """
     if check.verified:
         return None

@@ -1,7 +1,7 @@
 """Critique: what a demanding reader objects to, and the rules in code around it.
 
-``specs/masis-critic.md``: confidence normalised (Problem 5), hallucination and retry forced by fabricated references
-(Problem 3), confidence times the penalty factor (Problem 6). ``specs/critic-loop.md``, 4.1: issues, quality score,
+Confidence normalised (MASIS-CRITIC-P5), hallucination and retry forced by fabricated references (MASIS-CRITIC-P3),
+confidence times the penalty factor (MASIS-CRITIC-P6). CRITIC-LOOP-CRITIC-OUTPUT: issues, quality score,
 confidence in the critique, ``has_major_issues``.
 """
 
@@ -114,7 +114,7 @@ def ruled(
 
 
 def quality_score(critique: Critique, audit: CitationAudit) -> float | None:
-    """An iteration's quality: the critic's own score times the penalty factor (DESIGN.md, 4.2)."""
+    """An iteration's quality: the critic's own score times the penalty factor."""
     if critique.overall_quality_score is None:
         return None
     return critique.overall_quality_score * audit.penalty_factor

@@ -1,7 +1,7 @@
-"""Evaluation: four scores, clamped by what the citations prove (``specs/masis-evaluator.md``).
+"""Evaluation: four scores, clamped by what the citations prove (MASIS-EVAL-P5, MASIS-EVAL-LOWEST).
 
 Normalised first (Problem 6), then clamped (Problem 5), then the weighted mean is recomputed and rounded to 3 decimals.
-Faithfulness is bounded by uncited sentences whether or not the answer cites; the lowest bound wins (DESIGN.md, 4.2).
+Faithfulness is bounded by uncited sentences whether or not the answer cites; the lowest bound wins.
 """
 
 from __future__ import annotations

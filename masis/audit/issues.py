@@ -1,7 +1,7 @@
-"""One list of issues from citations, claims and critic (DESIGN.md, 4.2).
+"""One list of issues from citations, claims and critic.
 
 Types are the union of both specs' lists; ``CRITIC_LOOP_TYPE`` and ``DRAFT_CRITIQUE_TYPE`` map each onto the words that
-``specs/critic-loop.md`` (4.1) and ``specs/draft-critique.md`` (CritiqueIssue) have for it.
+CRITIC-LOOP-ISSUE and DRAFT-CRITIQUE-ISSUE have for it.
 """
 
 from __future__ import annotations

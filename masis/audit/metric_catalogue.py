@@ -85,7 +85,7 @@ OF_RUN: dict[Metric, OfRun] = {
         "masis.loop.needs_review_rate",
         "1",
         "The share of runs that a person should look at",
-        "DESIGN.md, 4.3",
+        "a run that needs review",
         NO_OR_YES,
     ): lambda run: _yes(run.needs_review),
 }
@@ -150,7 +150,7 @@ OF_CRITIQUE: dict[Metric, OfCritique] = {
 """Taken of each answer or draft as it came."""
 
 LOOP_TOKENS = Metric("masis.loop.tokens", "counter", "{token}", "LLM token usage for critic loop", LOOP)
-COST = Metric("masis.loop.cost", "counter", "{USD}", "Cost of calls to models, where a price is known", "DESIGN.md, 5")
+COST = Metric("masis.loop.cost", "counter", "{USD}", "Cost of calls to models, where a price is known", "prices of calls")
 CALL_DURATION = _histogram("gen_ai.client.operation.duration", "s", "GenAI operation duration.", GEN_AI, CALL_SECONDS)
 CALL_TOKENS = _histogram(
     "gen_ai.client.token.usage", "{token}", "Number of input and output tokens used.", GEN_AI, TOKENS

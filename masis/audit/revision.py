@@ -1,4 +1,4 @@
-"""Revision: a better answer, saying what was changed and why (``specs/critic-loop.md``, 4.2)."""
+"""Revision: a better answer, saying what was changed and why (CRITIC-LOOP-REVISER-OUTPUT)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Reviser(Protocol):
 
 # What a revision lost: claims that the evidence bears, that no issue touched, and that the new answer no longer makes.
 #
-# ``specs/critic-loop.md``, REQ-CRITIC-012: correct information is preserved. Told by words, not by meaning: a claim is
+# REQ-CRITIC-012: correct information is preserved. Recognised by words, not by meaning: a claim is
 # kept where the new answer has its words in a row, or all of its numbers and enough of its content words anywhere.
 
 KEPT_FROM = 0.3

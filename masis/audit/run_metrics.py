@@ -42,7 +42,7 @@ class IterationMeasures(NamedTuple):
 
 
 class CritiqueMeasures(NamedTuple):
-    """An answer as it came: ``specs/draft-critique.md``, "Metrics to Track"."""
+    """The metrics of an original answer (DRAFT-CRITIQUE-METRICS)."""
 
     hallucination: bool | None
     revision: bool | None
@@ -52,7 +52,7 @@ class CritiqueMeasures(NamedTuple):
 
 
 class RunMeasures(NamedTuple):
-    """One run of the loop: ``specs/critic-loop.md``, REQ-CRITIC-OBS-001. ``confidence``, ``quality`` and ``overall``
+    """One run of the loop: REQ-CRITIC-OBS-001. ``confidence``, ``quality`` and ``overall``
     are those of its best iteration, ``critique`` is about the answer as it came.
     """
 
@@ -158,7 +158,7 @@ def _hallucinated(first: Iteration) -> bool | None:
 
 
 def _needed_revision(first: Iteration) -> bool | None:
-    """Whether the loop had something to revise, whether or not it could (``specs/critic-loop.md``, REQ-CRITIC-017)."""
+    """Whether the loop had something to revise, whether or not it could (REQ-CRITIC-017)."""
     if first.critique.has_major_issues or first.critique.needs_retry:
         return True
     return None if _failed(first) else False

@@ -1,7 +1,7 @@
 """How a number that a judge gave becomes a score.
 
-``specs/masis-critic.md``, Problem 5, and ``specs/masis-evaluator.md``, Problem 6: what is above 1 is a percentage; then
-clamped to 0..1; before any other rule. What is no finite number is unscored, never 0 (DESIGN.md, 4.2).
+MASIS-CRITIC-P5 and MASIS-EVAL-P6: what is above 1 is a percentage; then
+clamped to 0..1; before any other rule. What is no finite number is unscored, never 0.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What each step tells whoever watches: counts, scores and times, never a text (the specs' "Telemetry Emitted").
 
-``specs/masis-critic.md`` and ``specs/masis-evaluator.md`` name the fields of the critic's and the evaluator's entries;
-``specs/critic-loop.md``, 6.2, what is logged of an iteration and of the loop.
+MASIS-CRITIC-TELEMETRY and MASIS-EVAL-TELEMETRY name the fields of the critic's and the evaluator's entries;
+REQ-CRITIC-OBS-002, what is logged of an iteration and of the loop.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def of_claims(checks: Sequence[ClaimCheck], missing: Sequence[MissingPoint]) -> 
 
 
 def of_critique(verdict: Critique, audit: CitationAudit, issues: Sequence[Issue], milliseconds: float) -> Told:
-    """The critic's entry (``specs/masis-critic.md``, Telemetry Emitted)."""
+    """The critic's entry (MASIS-CRITIC-TELEMETRY)."""
     return {
         "node": "critic",
         "confidence": verdict.confidence,
@@ -52,7 +52,7 @@ def of_critique(verdict: Critique, audit: CitationAudit, issues: Sequence[Issue]
 
 
 def of_evaluation(evaluation: Evaluation, milliseconds: float) -> Told:
-    """The evaluator's entry (``specs/masis-evaluator.md``, Telemetry Emitted)."""
+    """The evaluator's entry (MASIS-EVAL-TELEMETRY)."""
     scores = {name: getattr(evaluation, name) for name in ("overall_score", *DIMENSIONS)}
     return {"node": "evaluator", **scores, "duration_ms": round(milliseconds, 3)}
 
@@ -80,7 +80,7 @@ def of_iteration(iteration: Iteration) -> Told:
 
 
 def of_run(run: Run) -> Told:
-    """How the loop ended (``specs/critic-loop.md``, REQ-CRITIC-COMP-001)."""
+    """How the loop ended (REQ-CRITIC-COMP-001)."""
     return {
         "termination_reason": run.termination_reason,
         "total_iterations": run.total_iterations,

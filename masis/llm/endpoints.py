@@ -24,7 +24,7 @@ from masis.settings import OFFLINE, Settings, may_be_a_key, secret, variable
 
 CONCURRENCY = 16
 JUDGES = ("critic", "evaluator")
-"""Roles that get the stronger model by default: the auditor is stronger than the writer (specs/masis-critic.md)."""
+"""Roles that get the stronger model by default: the auditor is stronger than the writer (MASIS-CRITIC-P1)."""
 
 
 class Known(NamedTuple):

@@ -1,7 +1,7 @@
 """What one look at one answer finds: citations, claims, issues, critique, revision, evaluation.
 
 Offsets are character positions in the text named, start included, end excluded: ``answer[start:end] == text``.
-Scores run from 0 to 1; ``None`` means unscored, never zero (DESIGN.md, 4.2).
+Scores run from 0 to 1; ``None`` means unscored, never zero.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Sentence(Record):
 
 
 class CitationAudit(Record):
-    """What the markers of an answer point at, and which sentences carry none (``specs/masis-critic.md``).
+    """What the markers of an answer point at, and which sentences carry none (MASIS-CRITIC-P3, MASIS-CRITIC-P4).
 
     ``invalid_citations`` holds references that name no evidence, as written, in order of appearance;
     ``penalty_factor`` is what the critic's confidence is multiplied by.
@@ -164,7 +164,7 @@ class MissingPoint(Record):
 class ClaimReport(Record):
     """All claims of one answer in figures.
 
-    ``confidence`` = (mean support + share verified) / 2 (``specs/draft-critique.md``, calculateConfidence); None where
+    ``confidence`` = (mean support + share verified) / 2 (DRAFT-CRITIQUE-CONFIDENCE); None where
     the claims could not be found (``unscored``). ``completeness_unscored`` says why nobody could tell what is missing.
     """
 
@@ -178,14 +178,14 @@ class ClaimReport(Record):
 
 
 IssueType = Literal[
-    # specs/critic-loop.md, 4.1
+    # CRITIC-LOOP-ISSUE
     "logical",
     "factual",
     "safety",
     "ambiguity",
     "missing_info",
     "incomplete_reasoning",
-    # specs/draft-critique.md, CritiqueIssue
+    # DRAFT-CRITIQUE-ISSUE
     "hallucination",
     "unsupported",
     "incomplete",
@@ -218,7 +218,7 @@ class Issue(Record):
 
     @property
     def major(self) -> bool:
-        """Whether the loop must not stop on it (``specs/critic-loop.md``, has_major_issues)."""
+        """Whether the loop must not stop on it (CRITIC-LOOP-CRITIC-OUTPUT)."""
         return self.severity in ("critical", "high")
 
 
@@ -263,7 +263,7 @@ class JudgedBy(Record):
 
 
 class Critique(Record):
-    """The critic's verdict after the rules in code (``specs/masis-critic.md``; ``specs/critic-loop.md``, 4.1).
+    """The critic's verdict after the rules in code (MASIS-CRITIC-P2, CRITIC-LOOP-CRITIC-OUTPUT).
 
     ``confidence`` is confidence in the answer, tempered by the citations; ``critique_confidence`` in the critique
     itself; ``overall_quality_score`` is the critic's own, before the penalty factor. Where the critic was asked several
@@ -303,7 +303,7 @@ class Change(Record):
 
 
 class Revision(Record):
-    """A better answer and what was changed to get it (``specs/critic-loop.md``, 4.2)."""
+    """A better answer and what was changed to get it (CRITIC-LOOP-REVISER-OUTPUT)."""
 
     revised_answer: str
     changes_explanation: str
@@ -315,7 +315,7 @@ class Revision(Record):
 
 
 class Evaluation(Record):
-    """Four scores and their weighted mean, clamped by what the citations prove (``specs/masis-evaluator.md``)."""
+    """Four scores and their weighted mean, clamped by what the citations prove (MASIS-EVAL-FIELDS, MASIS-EVAL-P5)."""
 
     faithfulness: Share | None
     relevance: Share | None

@@ -58,7 +58,7 @@ class Usage(Record):
 
     @classmethod
     def of(cls, calls: Iterable[ModelCall]) -> Usage:
-        """The sum of these calls (``specs/critic-loop.md``, REQ-CRITIC-NFR-012)."""
+        """The sum of these calls (REQ-CRITIC-NFR-012)."""
         counted = tuple(calls)
         costs = [call.cost_usd for call in counted if call.cost_usd is not None]
         return cls(

@@ -1,6 +1,6 @@
 """What comes in: a question, its evidence, perhaps an answer, perhaps gold labels.
 
-The JSON form is the public contract (DESIGN.md, section 6). Unknown keys are kept. A repeated evidence id, a null byte
+The JSON form is a public contract. Unknown keys are kept. A repeated evidence id, a null byte
 or half a surrogate pair is an error: the first makes citations ambiguous, the others can't be stored as text.
 """
 

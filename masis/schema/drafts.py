@@ -1,4 +1,4 @@
-"""Critique of a draft: the request and the result of ``specs/draft-critique.md``.
+"""Critique of a draft: the request and the result (DRAFT-CRITIQUE-REQUEST, DRAFT-CRITIQUE-RESULT).
 
 Names are ours in Python and the spec's in JSON: both ``auto_revise`` and ``autoRevise`` are read, and
 ``model_dump(by_alias=True)`` writes the spec's.

@@ -21,7 +21,7 @@ Trigger = Literal["command", "page", "automatic", "redaction"]
 
 
 class Execution(Record):
-    """One execution of the critic loop (``specs/critic-loop.md``, REQ-CRITIC-COMP-001).
+    """One execution of the critic loop (REQ-CRITIC-COMP-001).
 
     A run that is cut short and taken up again is executed twice: ``start`` counts from 1. ``at`` is when it ended.
     ``final_quality`` is of the best iteration, ``improvement`` in percent; both None where nothing was scored.

@@ -109,7 +109,7 @@ class Acceptance(Record):
 
 
 class Iteration(Record):
-    """One audited answer (``specs/critic-loop.md``, IterationResult).
+    """One audited answer (CRITIC-LOOP-ITERATION).
 
     ``revision`` is the one made from this answer, which the next iteration audits; None in the last iteration.
     ``changes_made`` says what changed to arrive at this answer; empty in the first. ``step_ms`` holds milliseconds.
@@ -168,7 +168,7 @@ class Versions(Record):
 
 
 class Run(Record):
-    """One audit of one case (``specs/critic-loop.md``, CriticLoopOutput).
+    """One audit of one case (CRITIC-LOOP-OUTPUT).
 
     ``best`` is an index into ``iterations``, None where not one was finished; ``improvement_percentage`` is None where
     the first iteration is unscored or scored 0. ``acceptance`` holds the checks behind ``needs_review``; None for a run
@@ -217,7 +217,7 @@ class Run(Record):
         return (*drafted, *(call for iteration in self.iterations for call in iteration.calls), *self.loose_calls)
 
     def usage_by_role(self) -> dict[str, Usage]:
-        """What each role spent (``specs/critic-loop.md``, REQ-CRITIC-NFR-012)."""
+        """What each role spent (REQ-CRITIC-NFR-012)."""
         roles = dict.fromkeys(call.role for call in self.calls)
         return {role: Usage.of(call for call in self.calls if call.role == role) for role in roles}
 
@@ -233,7 +233,7 @@ class Run(Record):
         return self.termination_reason == "error" or failed
 
     def summary(self) -> tuple[dict[str, Any], ...]:
-        """One row an iteration: number, quality, issues, changes (``specs/critic-loop.md``, REQ-CRITIC-020)."""
+        """One row an iteration: number, quality, issues, changes (REQ-CRITIC-020)."""
         return tuple(
             {
                 "iteration_number": iteration.iteration_number,

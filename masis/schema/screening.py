@@ -1,6 +1,6 @@
 """What the evidence critic reads and leaves behind: abstracts, grades, rounds, a screening.
 
-``specs/aesop-evidence-critic.md`` and DESIGN.md, 4.4. Offsets are character positions in ``Abstract.text``, or in its
+Rules AESOP-GRADING to AESOP-ROUNDS. Offsets are character positions in ``Abstract.text``, or in its
 title where a record says so: start included, end excluded. Scores run from 0 to 1; None means unscored, never zero.
 """
 

@@ -5,7 +5,7 @@ default, which is the spec's constant where a spec has one. ``load()`` remembers
 """
 
 from masis.settings.aliases import OTHER_VARIABLES, YAML_KEYS
-from masis.settings.docs import GROUPS, INSIDE, WORDS, Group, Words
+from masis.settings.docs import GROUPS, INSIDE, DOCS, Group, SettingDoc
 from masis.settings.environment import (
     config_file,
     config_places,
@@ -32,7 +32,7 @@ __all__ = [
     "OFFLINE",
     "OTHER_VARIABLES",
     "ROLES",
-    "WORDS",
+    "DOCS",
     "YAML_KEYS",
     "Group",
     "Loaded",
@@ -41,7 +41,7 @@ __all__ = [
     "Row",
     "Seconds",
     "Settings",
-    "Words",
+    "SettingDoc",
     "all_rows",
     "as_toml",
     "config_file",

@@ -1,7 +1,7 @@
 """Under which names a setting may be written in the file, with ``--set`` and in the environment.
 
 A setting has one name. It may also stand in the table of its group (``masis.settings.docs``), and those of
-``specs/draft-critique.md`` may be written as that spec writes them: in ``[retrieval.critique]`` and above all tables.
+DRAFT-CRITIQUE-CONFIG may be written as that rule names them: in ``[retrieval.critique]`` and above all tables.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Name = tuple[str, ...]
 """A name in its parts: ``("loop", "max_iterations")``, ``("providers", "vllm", "address")``."""
 
 CRITIQUE = ("retrieval", "critique")
-"""The table of ``specs/draft-critique.md``, Configuration."""
+"""The table of DRAFT-CRITIQUE-CONFIG."""
 
 YAML_KEYS = {
     "enabled": "draft_critique",

@@ -1,4 +1,4 @@
-"""What each setting does and where it comes from, in the groups in which pages, files and docs show them.
+"""What each setting does and why it is there, in the groups in which pages, files and docs show them.
 
 A group is also a table of the configuration file: ``[loop] max_iterations = 3`` says what ``max_iterations = 3`` above
 all tables says, and in ``[screening]`` the prefix may be left out (``max_rounds``).
@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
-class Words(NamedTuple):
-    """One setting: what it does, in a sentence; and its source, a spec or DESIGN.md, or why it is ours."""
+class SettingDoc(NamedTuple):
+    """One setting: what it does, in a sentence; and its source, ids of rules in docs/CONFORMANCE.md, or the reason."""
 
     meaning: str
     source: str
@@ -23,7 +23,7 @@ class Group(NamedTuple):
     table: str
     prefix: str
     meaning: str
-    settings: dict[str, Words]
+    settings: dict[str, SettingDoc]
 
 
 GROUPS = (
@@ -33,25 +33,25 @@ GROUPS = (
         "",
         "The model of each role. “offline” is rules and measurements on this machine: no key, no network, no cost.",
         {
-            "drafter": Words(
+            "drafter": SettingDoc(
                 "Writes an answer from the evidence where a case came without one.",
-                "DESIGN.md, 2: a case can come without a draft",
+                "REQ-CRITIC-026",
             ),
-            "verifier": Words(
+            "verifier": SettingDoc(
                 "Checks each claim of the answer against the evidence.",
-                "specs/draft-critique.md, verifyClaims",
+                "DRAFT-CRITIQUE-VERIFY",
             ),
-            "critic": Words(
-                "Objects: what the answer gets wrong, leaves out or does not bear out.",
-                "specs/masis-critic.md, Problem 1",
+            "critic": SettingDoc(
+                "Criticises: what the answer gets wrong, leaves out or does not support.",
+                "MASIS-CRITIC-P1",
             ),
-            "reviser": Words(
-                "Rewrites the answer so that the objections are met.",
-                "specs/critic-loop.md, 8, Q1",
+            "reviser": SettingDoc(
+                "Rewrites the answer so that the issues are resolved.",
+                "CRITIC-LOOP-MODELS",
             ),
-            "evaluator": Words(
+            "evaluator": SettingDoc(
                 "Scores faithfulness, relevance, completeness and reasoning.",
-                "specs/masis-evaluator.md, Problem 1",
+                "MASIS-EVAL-P1",
             ),
         },
     ),
@@ -61,33 +61,33 @@ GROUPS = (
         "",
         "How models are reached. Keys are no settings: they come from the environment or a secrets file.",
         {
-            "max_retries": Words(
+            "max_retries": SettingDoc(
                 "How often a call is tried again when the server is busy, fails or answers out of form.",
-                "specs/critic-loop.md, REQ-CRITIC-032",
+                "REQ-CRITIC-032",
             ),
-            "retry_base_s": Words(
-                "Seconds to wait before the first retry, twice that before the second, less some chance.",
-                "specs/critic-loop.md, REQ-CRITIC-032",
+            "retry_base_s": SettingDoc(
+                "Seconds to wait before the first retry, twice that before the second; up to half is left off at random.",
+                "REQ-CRITIC-032",
             ),
-            "retry_cap_s": Words(
-                "The longest such wait. What the server asks for comes first.",
-                "specs/critic-loop.md, REQ-CRITIC-032",
+            "retry_cap_s": SettingDoc(
+                "The longest such wait. A server that asks for a longer one gets it.",
+                "REQ-CRITIC-032",
             ),
-            "claims_batch": Words(
+            "claims_batch": SettingDoc(
                 "How many claims are checked in one call.",
-                "specs/draft-critique.md, Performance Considerations",
+                "DRAFT-CRITIQUE-CACHE",
             ),
-            "providers": Words(
+            "providers": SettingDoc(
                 "Servers of your own, and other addresses for known ones: tables of the configuration file.",
-                "specs/critic-loop.md, REQ-CRITIC-SEC-002",
+                "REQ-CRITIC-SEC-002",
             ),
-            "prices": Words(
+            "prices": SettingDoc(
                 "Prices of your own in US dollars a million tokens: tables of the configuration file.",
-                "ours: what a run cost is told only where prices are known",
+                "a cost is reported only where prices are known",
             ),
-            "programs_folder": Words(
-                "Where compiled critics lie; empty: programs in your data folder.",
-                "ours: specs/critic-loop.md, REQ-CRITIC-007, asks that critics can be optimised",
+            "programs_folder": SettingDoc(
+                "The folder of compiled critics; empty: programs in your data folder.",
+                "REQ-CRITIC-007",
             ),
         },
     ),
@@ -97,41 +97,41 @@ GROUPS = (
         "citation_",
         "What counts as a citation, and what a wrong or missing one costs.",
         {
-            "citation_mode": Words(
-                "standard reads ranges, names and links too; literal takes ids only as they are written.",
-                "specs/masis-critic.md, Problems 3 and 4",
+            "citation_mode": SettingDoc(
+                "standard also reads ranges, names and links; literal takes ids only as they are written.",
+                "MASIS-CRITIC-LITERAL",
             ),
-            "invalid_citation_penalty": Words(
+            "invalid_citation_penalty": SettingDoc(
                 "Confidence is multiplied by this where a reference names no evidence.",
-                "specs/masis-critic.md, Problem 3",
+                "MASIS-CRITIC-P3",
             ),
-            "uncited_claim_penalty": Words(
+            "uncited_claim_penalty": SettingDoc(
                 "Confidence is multiplied by this where a sentence that asserts cites nothing.",
-                "specs/masis-critic.md, Problem 4",
+                "MASIS-CRITIC-P4",
             ),
         },
     ),
     Group(
-        "Claims and objections",
+        "Claims and issues",
         "claims",
         "",
-        "Which faults of the answer become findings.",
+        "What becomes an issue.",
         {
-            "strictness": Words(
-                "lenient keeps grave findings only, moderate drops minor ones, strict keeps all.",
-                "specs/draft-critique.md, Configuration",
+            "strictness": SettingDoc(
+                "lenient reports serious issues only, moderate leaves out minor ones, strict reports all.",
+                "DRAFT-CRITIQUE-CONFIG",
             ),
-            "check_factual": Words(
-                "Whether claims the evidence does not bear become findings.",
-                "specs/draft-critique.md, Configuration",
+            "check_factual": SettingDoc(
+                "Whether claims that the evidence does not support become issues.",
+                "DRAFT-CRITIQUE-CONFIG",
             ),
-            "check_completeness": Words(
-                "Whether what is asked for and in the evidence, but not in the answer, is a finding.",
-                "specs/draft-critique.md, Configuration",
+            "check_completeness": SettingDoc(
+                "Whether what is asked for and in the evidence, but not in the answer, is an issue.",
+                "DRAFT-CRITIQUE-CONFIG",
             ),
-            "check_contradictions": Words(
-                "Whether claims the evidence speaks against become findings.",
-                "specs/draft-critique.md, Configuration",
+            "check_contradictions": SettingDoc(
+                "Whether claims that the evidence contradicts become issues.",
+                "DRAFT-CRITIQUE-CONFIG",
             ),
         },
     ),
@@ -139,23 +139,23 @@ GROUPS = (
         "Critique of drafts",
         "drafts",
         "draft_",
-        "Drafts that a query pipeline hands over (critique_draft). They are checked by the settings for claims too.",
+        "Drafts that a query pipeline hands over (critique_draft). The settings for claims apply to them too.",
         {
-            "draft_critique": Words(
+            "draft_critique": SettingDoc(
                 "Whether a pipeline has its drafts checked at all.",
-                "specs/draft-critique.md, Configuration",
+                "DRAFT-CRITIQUE-CONFIG",
             ),
-            "draft_auto_revise": Words(
-                "Whether a draft with findings is revised at once.",
-                "specs/draft-critique.md, Configuration",
+            "draft_auto_revise": SettingDoc(
+                "Whether a draft with issues is revised at once.",
+                "DRAFT-CRITIQUE-CONFIG",
             ),
-            "draft_max_revisions": Words(
-                "How many revisions one draft may take; each is checked anew.",
-                "specs/draft-critique.md, Configuration",
+            "draft_max_revisions": SettingDoc(
+                "How many revisions of one draft are made at most; each is checked anew.",
+                "DRAFT-CRITIQUE-CONFIG",
             ),
-            "draft_min_length": Words(
-                "Drafts with fewer characters than this pass a pipeline unchecked.",
-                "specs/draft-critique.md, Configuration",
+            "draft_min_length": SettingDoc(
+                "Drafts with fewer characters than this go through a pipeline unchecked.",
+                "DRAFT-CRITIQUE-CONFIG",
             ),
         },
     ),
@@ -165,45 +165,45 @@ GROUPS = (
         "",
         "How the judge's four scores are bounded and weighed. The weights, of the overall score, add up to 1.",
         {
-            "hallucination_faithfulness_cap": Words(
-                "Faithfulness is at most this where something was made up.",
-                "specs/masis-evaluator.md, Problem 5",
+            "hallucination_faithfulness_cap": SettingDoc(
+                "Faithfulness is at most this where a reference or a statement is fabricated.",
+                "MASIS-EVAL-P5",
             ),
-            "uncited_faithfulness_cap": Words(
+            "uncited_faithfulness_cap": SettingDoc(
                 "Faithfulness is at most this with several uncited sentences.",
-                "specs/masis-evaluator.md, Problem 5",
+                "MASIS-EVAL-P5",
             ),
-            "uncited_cap_from": Words(
+            "uncited_cap_from": SettingDoc(
                 "How many uncited sentences are several.",
-                "specs/masis-evaluator.md, Problem 5",
+                "MASIS-EVAL-P5",
             ),
-            "many_uncited_faithfulness_cap": Words(
+            "many_uncited_faithfulness_cap": SettingDoc(
                 "Faithfulness is at most this with many uncited sentences.",
-                "specs/masis-evaluator.md, Problem 5",
+                "MASIS-EVAL-P5",
             ),
-            "many_uncited_cap_from": Words(
+            "many_uncited_cap_from": SettingDoc(
                 "How many uncited sentences are many.",
-                "specs/masis-evaluator.md, Problem 5",
+                "MASIS-EVAL-P5",
             ),
-            "faithfulness_weight": Words(
-                "Weight of faithfulness: the answer says only what the evidence bears.",
-                "specs/masis-evaluator.md, The Four Evaluation Dimensions",
+            "faithfulness_weight": SettingDoc(
+                "Weight of faithfulness: the answer says only what the evidence supports.",
+                "MASIS-EVAL-WEIGHTS",
             ),
-            "relevance_weight": Words(
+            "relevance_weight": SettingDoc(
                 "Weight of relevance: it answers the question.",
-                "specs/masis-evaluator.md, The Four Evaluation Dimensions",
+                "MASIS-EVAL-WEIGHTS",
             ),
-            "completeness_weight": Words(
+            "completeness_weight": SettingDoc(
                 "Weight of completeness: it uses what the evidence offers.",
-                "specs/masis-evaluator.md, The Four Evaluation Dimensions",
+                "MASIS-EVAL-WEIGHTS",
             ),
-            "reasoning_weight": Words(
+            "reasoning_weight": SettingDoc(
                 "Weight of reasoning: its steps hold together.",
-                "specs/masis-evaluator.md, The Four Evaluation Dimensions",
+                "MASIS-EVAL-WEIGHTS",
             ),
-            "evaluate": Words(
-                "every scores each iteration, final only the last one, never none.",
-                "DESIGN.md, 4.3: the source judges once, at the end (final)",
+            "evaluate": SettingDoc(
+                "every: each iteration is scored; final: only the last one; never: none.",
+                "MASIS-EVAL-ROUTING",
             ),
         },
     ),
@@ -211,40 +211,40 @@ GROUPS = (
         "Loop",
         "loop",
         "",
-        "When an audit stops revising.",
+        "When an audit stops revising the answer.",
         {
-            "max_iterations": Words(
+            "max_iterations": SettingDoc(
                 "How many versions of the answer are audited at most, the first included.",
-                "specs/critic-loop.md, REQ-CRITIC-016",
+                "REQ-CRITIC-016",
             ),
-            "output_validator": Words(
-                "What an improved answer passes before it is taken: pydantic, or baml, which also mends replies out of "
-                "form.",
-                "specs/critic-loop.md, REQ-CRITIC-028",
+            "output_validator": SettingDoc(
+                "What an improved answer must pass before it is audited: pydantic, or baml, which also repairs replies out "
+                "of form.",
+                "REQ-CRITIC-028",
             ),
-            "improvement_threshold": Words(
+            "improvement_threshold": SettingDoc(
                 "It stops when a revision raises quality by less than this.",
-                "specs/critic-loop.md, REQ-CRITIC-017",
+                "REQ-CRITIC-017",
             ),
-            "call_deadline_s": Words(
+            "call_deadline_s": SettingDoc(
                 "Seconds that one call to a model may take, over all its tries.",
-                "specs/critic-loop.md, REQ-CRITIC-NFR-001 and 002",
+                "REQ-CRITIC-NFR-001, REQ-CRITIC-NFR-002",
             ),
-            "iteration_deadline_s": Words(
+            "iteration_deadline_s": SettingDoc(
                 "Seconds that one iteration may take, its revision included.",
-                "specs/critic-loop.md, REQ-CRITIC-NFR-003",
+                "REQ-CRITIC-NFR-003",
             ),
-            "loop_deadline_s": Words(
-                "Seconds that a whole run may take; what is finished by then stands.",
-                "specs/critic-loop.md, REQ-CRITIC-NFR-004",
+            "loop_deadline_s": SettingDoc(
+                "Seconds that a whole run may take; what is finished by then is the result.",
+                "REQ-CRITIC-NFR-004",
             ),
-            "judge_samples": Words(
+            "judge_samples": SettingDoc(
                 "How often critic and evaluator, where they are models, judge each answer.",
-                "ours: judges that sample vary, and their spread tells how much",
+                "judges that sample vary, and their spread shows how much",
             ),
-            "sample_temperature": Words(
-                "How freely they may vary when they judge more than once.",
-                "ours: judges that sample vary, and their spread tells how much",
+            "sample_temperature": SettingDoc(
+                "The temperature of critic and evaluator when they judge more than once.",
+                "judges that sample vary, and their spread shows how much",
             ),
         },
     ),
@@ -252,95 +252,95 @@ GROUPS = (
         "Screening of abstracts",
         "screening",
         "screening_",
-        "When the evidence found is good enough, and when more is retrieved.",
+        "When the retrieved evidence is good enough, and when more is retrieved.",
         {
-            "screening_graders": Words(
+            "screening_graders": SettingDoc(
                 "Who grades an abstract: “offline”, a model, or several with commas between them.",
-                "specs/aesop-evidence-critic.md, Disagreement-Aware CRAG",
+                "AESOP-CONSENSUS",
             ),
-            "screening_retrieve": Words(
+            "screening_retrieve": SettingDoc(
                 "How many abstracts a round takes from each source.",
-                "specs/aesop-evidence-critic.md, Corrective RAG",
+                "AESOP-ROUNDS",
             ),
-            "screening_max_rounds": Words(
+            "screening_max_rounds": SettingDoc(
                 "After how many rounds the evidence is called insufficient.",
-                "specs/aesop-evidence-critic.md, Reviewer Confidence Decay",
+                "AESOP-DECAY",
             ),
-            "screening_required_first": Words(
-                "Quality that the kept abstracts of the first round must reach on average.",
-                "specs/aesop-evidence-critic.md, Reviewer Confidence Decay",
+            "screening_required_first": SettingDoc(
+                "Average quality that the kept abstracts of the first round must reach.",
+                "AESOP-DECAY",
             ),
-            "screening_required_step": Words(
-                "How much less each further round asks for.",
-                "specs/aesop-evidence-critic.md, Reviewer Confidence Decay",
+            "screening_required_step": SettingDoc(
+                "By how much the required average falls with each further round.",
+                "AESOP-DECAY",
             ),
-            "screening_required_least": Words(
-                "No round asks for less than this.",
-                "specs/aesop-evidence-critic.md, Reviewer Confidence Decay",
+            "screening_required_least": SettingDoc(
+                "The lowest required average of any round.",
+                "AESOP-DECAY",
             ),
-            "screening_keep_share": Words(
-                "The share of abstracts to keep from which the graders count as agreed.",
-                "specs/aesop-evidence-critic.md, Disagreement-Aware CRAG",
+            "screening_keep_share": SettingDoc(
+                "The share of abstracts to keep from which the evidence can be sufficient.",
+                "AESOP-CONSENSUS",
             ),
-            "screening_discard_share": Words(
+            "screening_discard_share": SettingDoc(
                 "The share to discard from which more is retrieved in any case.",
-                "specs/aesop-evidence-critic.md, Disagreement-Aware CRAG",
+                "AESOP-CONSENSUS",
             ),
-            "screening_memory": Words(
-                "Whether what was accepted before may move the required quality a little.",
-                "specs/aesop-evidence-critic.md, Learning From Past Acceptances",
+            "screening_memory": SettingDoc(
+                "Whether what was accepted before may move the required average a little.",
+                "AESOP-MEMORY",
             ),
-            "screening_memory_bound": Words(
+            "screening_memory_bound": SettingDoc(
                 "The most by which memory moves it, up or down.",
-                "ours: what was learned may not run away with the threshold (DESIGN.md, 4.4)",
+                "what was learned must not run away with the threshold",
             ),
-            "screening_pubmed_email": Words(
-                "Whom PubMed may write to about the searches made here; it asks for one.",
-                "ours: PubMed asks who searches",
+            "screening_pubmed_email": SettingDoc(
+                "The e-mail address PubMed may write to about searches made here; it asks for one.",
+                "PubMed asks who searches",
             ),
-            "screening_pubmed_address": Words(
+            "screening_pubmed_address": SettingDoc(
                 "Where PubMed's E-utilities are reached.",
-                "ours: a mirror, or a server of a test's own",
+                "for a mirror, or a server of a test",
             ),
         },
     ),
     Group(
-        "Who looks",
+        "Review",
         "review",
         "",
-        "When a person is asked.",
+        "When a run needs review.",
         {
-            "review_threshold": Words(
-                "A person looks where confidence in the chosen answer is under this.",
-                "DESIGN.md, 4.3: a run that needs review",
+            "review_threshold": SettingDoc(
+                "A run needs review where confidence in the chosen answer is under this.",
+                "a run of low confidence needs review",
             ),
-            "review_quality": Words(
-                "A person looks where the quality score of the chosen answer is under this.",
-                "ours: docs/acceptance.md",
+            "review_quality": SettingDoc(
+                "A run needs review where the quality score of the chosen answer is under this.",
+                "docs/acceptance.md says what needs review",
             ),
-            "review_disagreement": Words(
-                "A person looks where citation engine, critic and evaluator are further apart than this.",
-                "ours: chosen on development data, docs/acceptance.md",
+            "review_disagreement": SettingDoc(
+                "A run needs review where citation engine, critic and evaluator are further apart than this.",
+                "chosen on development data: docs/acceptance.md",
             ),
-            "review_uncited_answers": Words(
-                "Whether a person looks at every answer that cites nothing.",
-                "ours: docs/acceptance.md",
+            "review_uncited_answers": SettingDoc(
+                "Whether every answer that cites nothing needs review.",
+                "docs/acceptance.md says what needs review",
             ),
-            "max_judge_spread": Words(
-                "A person looks where samples of a judge lie further apart than this.",
-                "ours: judges who disagree are looked at",
+            "max_judge_spread": SettingDoc(
+                "A run needs review where the samples of a judge lie further apart than this.",
+                "where judges disagree, a person decides",
             ),
-            "review_revised": Words(
-                "Whether a person looks at every answer that the loop has revised.",
-                "ours: a revision is a model's text until a person has read it",
+            "review_revised": SettingDoc(
+                "Whether every answer that the loop has revised needs review.",
+                "a revision is a model's text until a person has read it",
             ),
-            "spot_check_share": Words(
-                "The share of answers without findings that a person sees all the same.",
-                "DESIGN.md, 4.3: the miss rate can be estimated",
+            "spot_check_share": SettingDoc(
+                "The share of runs that need no review and go to the queue all the same.",
+                "so that the miss rate can be estimated",
             ),
-            "spot_check_seed": Words(
-                "The draw of those spot checks: the same seed draws the same cases.",
-                "DESIGN.md, 4.3: a draw that can be repeated",
+            "spot_check_seed": SettingDoc(
+                "The seed of those spot checks: the same seed draws the same cases.",
+                "so that the draw can be repeated",
             ),
         },
     ),
@@ -348,15 +348,15 @@ GROUPS = (
         "Retention",
         "retention",
         "retention_",
-        "How long audits and screenings are kept. Cases and decisions are kept for good.",
+        "How long audits and screenings are stored. Cases and decisions are never removed.",
         {
-            "retention_days": Words(
-                "After how many days masis purge removes audits nobody has decided on; 0 keeps them for ever.",
-                "specs/critic-loop.md, REQ-CRITIC-COMP-002",
+            "retention_days": SettingDoc(
+                "After how many days masis purge removes audits nobody has decided on; 0: never.",
+                "REQ-CRITIC-COMP-002",
             ),
-            "retention_auto": Words(
+            "retention_auto": SettingDoc(
                 "Whether masis serve does so by itself, when it starts and once a day.",
-                "ours: nothing goes that nobody told to go",
+                "nothing is removed unless somebody asked for it",
             ),
         },
     ),
@@ -364,45 +364,45 @@ GROUPS = (
         "Log and telemetry",
         "log",
         "log_",
-        "What is told to whoever watches the workbench. Nothing is sent unless telemetry is switched on.",
+        "What the log and telemetry contain. Nothing is sent unless telemetry is switched on.",
         {
-            "log_texts": Words(
-                "Whether the log at DEBUG may hold answers, critiques and revisions whole.",
-                "specs/critic-loop.md, REQ-CRITIC-SEC-003",
+            "log_texts": SettingDoc(
+                "Whether the log at DEBUG may hold whole answers, critiques and revisions.",
+                "REQ-CRITIC-SEC-003",
             ),
-            "log_format": Words(
+            "log_format": SettingDoc(
                 "text writes lines for people, json one object a line for machines.",
-                "specs/critic-loop.md, Observability",
+                "REQ-CRITIC-OBS-001",
             ),
-            "telemetry": Words(
+            "telemetry": SettingDoc(
                 "off sends nothing, otlp sends spans and metrics to a collector, console prints them.",
-                "specs/critic-loop.md, Observability",
+                "REQ-CRITIC-OBS-001",
             ),
-            "telemetry_texts": Words(
+            "telemetry_texts": SettingDoc(
                 "Whether spans may hold questions, answers and evidence.",
-                "specs/critic-loop.md, REQ-CRITIC-SEC-003",
+                "REQ-CRITIC-SEC-003",
             ),
         },
     ),
 )
 
-WORDS = {name: words for group in GROUPS for name, words in group.settings.items()}
-"""The words of every setting, by its name."""
+DOCS = {name: doc for group in GROUPS for name, doc in group.settings.items()}
+"""The documentation of every setting, by its name."""
 
 INSIDE = {
     "providers": {
-        "kind": "How the server is spoken to: OpenAI's Chat Completions, as most are, or Anthropic's Messages.",
-        "address": "Where it is, up to what comes before /chat/completions: http://127.0.0.1:8000/v1.",
+        "kind": "Which API the server has: OpenAI's Chat Completions, as most are, or Anthropic's Messages.",
+        "address": "Its address, up to what comes before /chat/completions: http://127.0.0.1:8000/v1.",
         "key_env": "The variable, or the entry of the secrets file, that holds its key. The key goes to it alone.",
-        "concurrency": "How many calls it is given at once; 16 where nothing is said.",
-        "mode": "How a typed reply is asked for, instead of finding out what the server takes.",
+        "concurrency": "How many calls it gets at once; 16 by default.",
+        "mode": "How a typed reply is asked for; by default, found out from what the server accepts.",
         "effort": "How long a model that thinks before it replies may do so.",
     },
     "prices": {
         "input": "US dollars for a million tokens sent.",
         "output": "US dollars for a million tokens received.",
-        "cached_input": "For those that the server had kept; what input costs where nothing is said.",
-        "cache_write": "For those that the server then keeps; what input costs where nothing is said.",
+        "cached_input": "For tokens served from the cache; by default the price of input.",
+        "cache_write": "For tokens written to the cache; by default the price of input.",
     },
 }
 """The keys of the tables inside of settings: ``[providers.NAME]``, ``[prices."PROVIDER:MODEL"]``."""

@@ -32,7 +32,7 @@ class Settings(Record):
     reviser: str = OFFLINE
     evaluator: str = OFFLINE
 
-    # how models are reached (DESIGN.md, 4.3 and 5); keys are never settings
+    # how models are reached; keys are never settings
     max_retries: Annotated[int, Field(ge=0, le=5)] = 2
     retry_base_s: Annotated[float, Field(gt=0, le=60)] = 0.5
     retry_cap_s: Annotated[float, Field(gt=0, le=600)] = 8.0
@@ -41,12 +41,12 @@ class Settings(Record):
     prices: dict[str, Price] = Field(default_factory=dict)
     programs_folder: str = ""
 
-    # specs/masis-critic.md
+    # citations
     citation_mode: Literal["standard", "literal"] = "standard"
     invalid_citation_penalty: Share = 0.5
     uncited_claim_penalty: Share = 0.9
 
-    # specs/masis-evaluator.md
+    # scores
     hallucination_faithfulness_cap: Share = 0.4
     uncited_faithfulness_cap: Share = 0.5
     uncited_cap_from: Annotated[int, Field(ge=1)] = 5
@@ -58,7 +58,7 @@ class Settings(Record):
     reasoning_weight: Share = 0.15
     evaluate: Literal["every", "final", "never"] = "every"
 
-    # specs/critic-loop.md
+    # the loop
     max_iterations: Annotated[int, Field(ge=1, le=5)] = 3
     improvement_threshold: Share = 0.05
     call_deadline_s: Seconds = 15.0
@@ -72,7 +72,7 @@ class Settings(Record):
     telemetry: Literal["off", "otlp", "console"] = "off"
     telemetry_texts: bool = False
 
-    # specs/draft-critique.md
+    # claims and drafts
     strictness: Literal["lenient", "moderate", "strict"] = "moderate"
     check_factual: bool = True
     check_completeness: bool = True
@@ -82,7 +82,7 @@ class Settings(Record):
     draft_max_revisions: Annotated[int, Field(ge=1, le=4)] = 1
     draft_min_length: Annotated[int, Field(ge=0)] = 50
 
-    # specs/aesop-evidence-critic.md
+    # screening
     screening_graders: str = OFFLINE
     screening_retrieve: Annotated[int, Field(ge=1, le=1000)] = 20
     screening_max_rounds: Annotated[int, Field(ge=1, le=8)] = 4
@@ -106,7 +106,7 @@ class Settings(Record):
     spot_check_share: Share = 0.05
     spot_check_seed: int = 0
 
-    # specs/critic-loop.md, REQ-CRITIC-COMP-002 and REQ-CRITIC-SEC-004
+    # retention: REQ-CRITIC-COMP-002, REQ-CRITIC-SEC-004
     retention_days: Annotated[int, Field(ge=0, le=36_500)] = 30
     retention_auto: bool = False
 

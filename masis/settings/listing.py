@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from masis.settings.aliases import TABLES_OF_TABLES, Name, written
-from masis.settings.docs import GROUPS, INSIDE, Group, Words
+from masis.settings.docs import GROUPS, INSIDE, Group, SettingDoc
 from masis.settings.fields import Settings
 from masis.settings.loading import Loaded
 from masis.settings.origins import Origin
@@ -27,7 +27,7 @@ class Row(NamedTuple):
     default: Any
     changed: bool
     origin: Origin
-    words: Words
+    doc: SettingDoc
 
     @property
     def name(self) -> str:
@@ -57,13 +57,13 @@ def all_rows(loaded: Loaded) -> tuple[Row, ...]:
 
 def _rows(loaded: Loaded, name: str, group: Group) -> Iterator[Row]:
     value, default = (getattr(settings, name) for settings in (loaded.settings, _DEFAULT))
-    words = group.settings[name]
-    yield Row((name,), _plain(value), _plain(default), value != default, loaded.origins.get(name, NOBODY), words)
+    doc = group.settings[name]
+    yield Row((name,), _plain(value), _plain(default), value != default, loaded.origins.get(name, NOBODY), doc)
     if name in TABLES_OF_TABLES:
         for path, inside in _inside((name,), loaded.settings.model_dump(mode="json", exclude_none=True)[name]):
             origin = loaded.inside.get(path, NOBODY)
             meaning = INSIDE.get(name, {}).get(path[-1], "")
-            yield Row(path, _plain(inside), None, True, origin, Words(meaning, words.source))
+            yield Row(path, _plain(inside), None, True, origin, SettingDoc(meaning, doc.source))
 
 
 def _inside(path: Name, tree: Mapping[str, Any]) -> Iterator[tuple[Name, Any]]:

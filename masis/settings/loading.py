@@ -18,7 +18,7 @@ from masis.settings.ranges import Schema, is_number, schema_of
 from masis.settings.sources import from_environment, from_file, from_flags
 
 WEIGHTS = ("faithfulness_weight", "relevance_weight", "completeness_weight", "reasoning_weight")
-"""Those of the overall score (``specs/masis-evaluator.md``, The Four Evaluation Dimensions)."""
+"""Those of the overall score (MASIS-EVAL-WEIGHTS)."""
 
 ROUNDING = 0.005
 """How far their sum may be off 1: people round."""

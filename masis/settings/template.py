@@ -13,13 +13,13 @@ from masis.settings.ranges import as_toml, described, schema_of
 WIDTH = 100
 
 HEAD = """
-Settings of MASIS Workbench. Every setting stands here with its default, commented out: take the '#' before a name
+Settings of MASIS Workbench. Every setting is listed with its default, commented out: take the '#' before a name
 away and change the value. What is left commented out follows the defaults, also those of later versions.
 
 A value comes, strongest first, from the command line (--set max_iterations=2), the environment
-(MASIS_MAX_ITERATIONS=2), this file, the defaults. Any setting may also stand above all tables under its own name.
-'masis config show' says what holds and who said so; 'masis config check' looks this file over. Keys of providers
-never stand here: they come from the environment or from masis.secrets.toml.
+(MASIS_MAX_ITERATIONS=2), this file, the defaults. Any setting may also be written above all tables under its own name.
+'masis config show' shows the values in use and where each comes from; 'masis config check' checks this file. Keys
+of providers do not belong here: they come from the environment or from masis.secrets.toml.
 """
 
 EXAMPLES = {
@@ -54,19 +54,19 @@ def _lines() -> Iterator[str]:
     for group in GROUPS:
         yield from ("", f"[{group.table}]")
         yield from _prose(f"{group.title}. {group.meaning}")
-        for name, words in group.settings.items():
+        for name, doc in group.settings.items():
             yield ""
             if name in TABLES_OF_TABLES:
-                yield from _prose(f"{words.meaning} ({words.source}) For example:")
+                yield from _prose(f"{doc.meaning} ({doc.source}) For example:")
                 yield from (f"#     {line}".rstrip() for line in EXAMPLES[name].splitlines())
                 continue
             kind = described(schema_of((name,)))
             range_of = f" {kind.capitalize()}." if not kind.startswith("text") else ""
-            yield from _prose(f"{words.meaning}{range_of} ({words.source})")
+            yield from _prose(f"{doc.meaning}{range_of} ({doc.source})")
             value = getattr(default, name)
             yield f"#{name} = {as_toml(value)}" if value is not None else f"# {name} is not set."
     yield from ("", f"[{written(CRITIQUE)}]")
-    yield from _prose("The keys of specs/draft-critique.md under their own names; each means the setting beside it.")
+    yield from _prose("The names that the requirements of draft critique use (DRAFT-CRITIQUE-CONFIG); each means the setting beside it.")
     for key, name in YAML_KEYS.items():
         yield f"#{key} = {as_toml(getattr(default, name))}  # {name}"
 

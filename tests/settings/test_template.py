@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from masis.settings import WORDS, Settings, all_rows, as_toml, load, spelled, template
+from masis.settings import DOCS, Settings, all_rows, as_toml, load, spelled, template
 from masis.settings.template import EXAMPLES, WIDTH
 
 
@@ -33,11 +33,11 @@ def test_with_its_settings_uncommented_it_says_what_the_defaults_say(tmp_path: P
     assert uncommented.count("\nmaxRevisions = 1") == 1
 
 
-def test_every_setting_stands_in_it_with_its_words() -> None:
+def test_every_setting_stands_in_it_with_its_documentation() -> None:
     prose = " ".join(template().replace("\n# ", " ").split())
-    for words in WORDS.values():
-        assert words.meaning in prose
-        assert words.source in prose or words.source.startswith("ours: ")
+    for doc in DOCS.values():
+        assert doc.meaning in prose
+        assert doc.source in prose
     assert max(map(len, template().splitlines())) <= WIDTH + 20
 
 
@@ -59,7 +59,7 @@ def test_rows_hold_every_setting_once_and_what_lies_in_tables(tmp_path: Path) ->
     assert sorted(names) == sorted([*Settings.model_fields, "providers.vllm.address"])
     inside = found[names.index("providers.vllm.address")]
     assert (inside.value, inside.origin.line, inside.changed) == ("http://host/v1", 2, True)
-    assert inside.words.meaning.startswith("Where it is")
+    assert inside.doc.meaning.startswith("Its address")
     assert found[names.index("max_iterations")].allowed == "a whole number from 1 to 5"
     assert {row.name for row in found if row.changed} == {"providers", "providers.vllm.address"}
 

@@ -1,6 +1,6 @@
 """The citation engine: which markers of an answer point at real evidence, which sentences carry none.
 
-Deterministic code, no model (``specs/masis-critic.md``, Problems 3, 4 and 6; DESIGN.md, 4.1).
+Deterministic code, no model (MASIS-CRITIC-P3, MASIS-CRITIC-P4, MASIS-CRITIC-P6).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from masis.audit.sentences import Unit, split_units
 from masis.schema.audit import Citation, CitationAudit, Sentence, SentenceStatus
 from masis.schema.case import Evidence
 
-# What the citations cost the critic's confidence (``specs/masis-critic.md``, Problems 3, 4 and 6).
+# What the citations cost the critic's confidence (MASIS-CRITIC-P3, MASIS-CRITIC-P4, MASIS-CRITIC-P6).
 
 
 def finished(
@@ -71,7 +71,7 @@ def audit_citations(
 ) -> CitationAudit:
     """Every reference of the answer with what it names, every sentence with whether it carries one, and the penalty.
 
-    ``literal`` applies the two rules of ``specs/masis-critic.md`` as written. The penalties multiply the critic's
+    ``literal`` applies the two rules of MASIS-CRITIC-LITERAL. The penalties multiply the critic's
     confidence: for any invalid reference, and for any uncited sentence of an answer that cites at all.
     """
     if mode == "literal":

@@ -1,6 +1,6 @@
 """Recognises a sentence that says what the evidence does not tell, and asserts nothing else.
 
-The spec exempts three wordings (``specs/masis-critic.md``, Problem 4): ``insufficient evidence``, ``not provided``,
+The spec exempts three wordings (MASIS-CRITIC-HEDGES): ``insufficient evidence``, ``not provided``,
 ``cannot provide``. People and models say it in many more, in several languages. A sentence that hedges and asserts as
 well (``The margin is not provided, but revenue rose 12%``) is no hedge.
 """

@@ -1,4 +1,4 @@
-"""The source's two rules as written (``specs/masis-critic.md``, Problems 3 and 4), with offsets.
+"""The source's two rules as written, with offsets (MASIS-CRITIC-LITERAL).
 
 Every bracket is a citation, valid only if it holds an id to the letter; sentences end at every ``.``, ``!`` and ``?``;
 a sentence without ``[`` is uncited unless it holds one of three phrases.

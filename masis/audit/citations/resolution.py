@@ -1,6 +1,6 @@
 """Which evidence a reference names, if any: by id, by number, by position, by source.
 
-The order, strongest first (DESIGN.md, 4.1), each recorded as ``resolved_by``:
+The order, strongest first, each recorded as ``resolved_by``:
 
 ``exact``       the id to the letter
 ``normalised``  ignoring case and blanks; then also taking ``-``, ``_``, a blank and nothing between word and number as

@@ -2,7 +2,7 @@
 
     draft (if there is no answer) -> [citations -> claims -> critique -> evaluation] -> stop? -> revision -> [...]
 
-An iteration is one audited answer; between each two stands a revision (DESIGN.md, 4.3; ``specs/critic-loop.md``, 2.3).
+An iteration is one audited answer; between each two stands a revision (REQ-CRITIC-015).
 The loop takes the five roles as values, yields events and returns the run; it never sees a store, a page or an SDK.
 """
 

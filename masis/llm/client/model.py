@@ -1,7 +1,7 @@
 """A model in a role: asks until there is a reply that can be read, or no more to be done.
 
-The only place that waits for a turn, tries again, asks in another form, keeps to deadlines and counts (DESIGN.md, 4.3;
-``specs/critic-loop.md``, REQ-CRITIC-032). A provider makes one try; what a run allows is its ``RunControl``'s to say.
+The only place that waits for a turn, tries again, asks in another form, keeps to deadlines and counts
+(REQ-CRITIC-032). A provider makes one try; its ``RunControl`` says what a run allows.
 """
 
 from __future__ import annotations

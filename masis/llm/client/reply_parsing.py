@@ -1,7 +1,7 @@
 """A reply's text, read into the record that was asked for.
 
 Servers that don't enforce a schema send JSON in a code fence, with prose around it, after a stretch of thinking, or
-more than once. The last object binds, since earlier ones may be quoted from the answer under review (FIELD.md); and
+more than once. The last object binds, since earlier ones may be quoted from the answer under review; and
 where something that begins like the record stands after it, unfinished or out of form, nothing is read at all.
 
 ``NaN`` and ``Infinity`` are read as the numbers they name: what they mean for a score is not decided here.

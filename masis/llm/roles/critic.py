@@ -1,7 +1,7 @@
 """The critic with a model: one call that gives the fields of both critic specs.
 
 It sees question, evidence, answer and reasoning steps, and nothing of what code found in citations and claims: its
-reading is its own, and the penalties are laid on afterwards (``specs/masis-critic.md``, Problems 1 and 6).
+reading is its own, and the penalties are laid on afterwards (MASIS-CRITIC-P1, MASIS-CRITIC-P6).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The judge with a model: four scores by a rubric with anchors, and a reason for each (``specs/masis-evaluator.md``).
+"""The judge with a model: four scores by a rubric with anchors, and a reason for each (MASIS-EVAL-P1, MASIS-EVAL-P3).
 
 Question first, then the answer, then the findings of the citation audit as hard constraints, with the constants of the
 settings. Question and evidence stand before the answer, where all calls of a run share them. What the model does with

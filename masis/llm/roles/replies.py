@@ -74,7 +74,7 @@ class RaisedIssue(Reply):
 
 
 class CritiqueReply(Reply):
-    """The fields of both critic specs (``specs/masis-critic.md``, Problem 2; ``specs/critic-loop.md``, 4.1)."""
+    """The fields of both critic specs (MASIS-CRITIC-P2, CRITIC-LOOP-CRITIC-OUTPUT)."""
 
     critique_reasoning: Text
     issues: list[RaisedIssue]
@@ -89,7 +89,7 @@ class CritiqueReply(Reply):
 
 
 class EvaluationReply(Reply):
-    """Four scores with their reasons (``specs/masis-evaluator.md``, Problem 1)."""
+    """Four scores with their reasons (MASIS-EVAL-FIELDS)."""
 
     faithfulness_reason: Text
     faithfulness: Number
@@ -178,7 +178,7 @@ class ChangeMade(Reply):
 
 
 class RevisionReply(Reply):
-    """A better answer and what was changed (``specs/critic-loop.md``, 4.2)."""
+    """A better answer and what was changed (CRITIC-LOOP-REVISER-OUTPUT)."""
 
     changes: list[ChangeMade]
     revised_answer: Text

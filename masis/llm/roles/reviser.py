@@ -1,7 +1,7 @@
 """The reviser with a model: a better answer, with what it changed, what it kept and which issues it took up.
 
 Nothing it says of its own work is trusted: changes, kept passages and issue ids that the texts don't bear out are left
-out of the record, and the loop audits the revised answer from the start (``specs/critic-loop.md``, 2.2 and 4.2).
+out of the record, and the loop audits the revised answer from the start (REQ-CRITIC-008 to REQ-CRITIC-012).
 """
 
 from __future__ import annotations

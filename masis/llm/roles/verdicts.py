@@ -214,7 +214,7 @@ def _issue(word: ClaimVerdict, given: Verdict, unquoted: Sequence[str]) -> str |
     return " ".join(filter(None, parts)) or None
 
 
-# Whether each reference of a sentence bears it, from what the verifier said of the chunks (DESIGN.md, 4.1).
+# Whether each reference of a sentence supports it, from what the verifier said about the chunks.
 #
 # A sentence may be judged in several claims: one chunk then bears one of them, another chunk another, and neither is
 # needless. So each reference is judged once a sentence, and recorded with the claim it has most to do with.

@@ -1,6 +1,6 @@
 """The verifier with a model: claims extracted, then verified in batches side by side, with what is missing beside them.
 
-``specs/draft-critique.md``: extractClaims, verifyClaims, checkCompleteness; claims verified together where possible and
+DRAFT-CRITIQUE-EXTRACT, DRAFT-CRITIQUE-VERIFY and DRAFT-CRITIQUE-COMPLETENESS; claims verified together where possible and
 extractions kept (Performance Considerations). The temperatures are that spec's.
 """
 
@@ -64,7 +64,7 @@ class Extracted(NamedTuple):
 class Extractions:
     """Extractions by answer, question, model and prompt, the latest ``most`` of them; safe to use from several threads.
 
-    ``specs/draft-critique.md``, Performance Considerations: an answer that comes again is not asked about again.
+    DRAFT-CRITIQUE-CACHE: an answer that comes again is not asked about again.
     """
 
     def __init__(self, most: int = 512) -> None:

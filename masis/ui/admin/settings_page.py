@@ -62,7 +62,7 @@ def _settings(workbench: Workbench) -> None:
 
 def settings_frame(listed: Iterable[Row]) -> pd.DataFrame:
     """Return settings as Markdown cells: value, meaning and who set it; a changed value stands out."""
-    cells = [[f"`{row.name}`", _value(row), escaped(row.words.meaning), _origin(row.origin)] for row in listed]
+    cells = [[f"`{row.name}`", _value(row), escaped(row.doc.meaning), _origin(row.origin)] for row in listed]
     return pd.DataFrame(cells, columns=["Setting", "Value", "Meaning", "Set by"])
 
 
