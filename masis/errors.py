@@ -214,7 +214,7 @@ class StepError(MasisError):
 
 
 class BadReply(StepError):
-    """A model replied, but not with what was asked for; ``raw`` is the reply as it came, cut to a size fit to keep.
+    """A model replied, but not with what was asked for; ``raw`` is the unchanged reply, cut to a size fit to keep.
 
     Roles turn it into the code of their step: the specs number an invalid critique and an invalid revision.
     """

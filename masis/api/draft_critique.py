@@ -109,7 +109,7 @@ def _described(issue: Issue, type_: str) -> str:
 
 
 def _wanted(issue: Issue, type_: str, options: CritiqueOptions) -> bool:
-    """Whether the check that the finding comes from is on; made-up references and unsafe advice always are told."""
+    """Return whether the check an issue comes from is on; fabrications and unsafe advice are always reported."""
     if issue.type in ("hallucination", "safety"):
         return True
     if type_ == "incomplete":
@@ -135,8 +135,8 @@ def critique_draft(
     """Hold a draft against its sources; with ``autoRevise``, revise it and hold the revision against them too.
 
     Options that are not given are those of the settings. Raises InputError for an empty draft or no sources, StepError
-    if ``cancelled`` says so before anything was checked. A step that fails is told in ``unscored``, never raised, and
-    never makes a draft valid.
+    if ``cancelled`` says so before anything was checked. A step that fails is reported in ``unscored``, never raised,
+    and never makes a draft valid.
     """
     settings = settings or Settings()
     chosen = _options(options, settings)
@@ -144,10 +144,10 @@ def critique_draft(
     clock = clock or Clock()
     with observation.observe(observation.DraftStart(query, draft, len(case.evidence))) as under_way:
         began = clock.seconds()
-        told = settings.model_copy(update=_loop_settings(chosen))
-        judges = roles or build_roles(told)
+        loop_settings = settings.model_copy(update=_loop_settings(chosen))
+        judges = roles or build_roles(loop_settings)
         judges = replace(judges, critic=_Asking(judges.critic, chosen))
-        work = loop.audit(case, judges, told, run_id=loop.new_run_id(), clock=clock, cancelled=cancelled)
+        work = loop.audit(case, judges, loop_settings, run_id=loop.new_run_id(), clock=clock, cancelled=cancelled)
         run = observation.run_to_completion(work, start=observation.AuditStart(case, "critique_draft"))
         result = _result(run, case, told, chosen, (clock.seconds() - began) * 1000)
         under_way.result = result
@@ -221,7 +221,7 @@ def _options(given: Options, settings: Settings) -> CritiqueOptions:
 def _loop_settings(options: CritiqueOptions) -> dict[str, Any]:
     """The loop as this spec wants it: a revision for any finding, audited anew, and no judge.
 
-    A claim that fails one of the two checks of claims may fail the other: both are told apart in what is reported.
+    A claim that fails one of the two checks of claims may fail the other: the report keeps them apart.
     """
     return {
         "strictness": options.strictness,

@@ -55,8 +55,8 @@ def audit_once(
         known = (*known[:-1], known[-1].model_copy(update={"revision": _written_anew(text)}))
     number = len(known) + 1
     steps = StepsDone(iteration_number=number, critique=critique) if critique else None
-    told = settings.model_copy(update={"max_iterations": number, "evaluate": "never"})
-    return _continued(case, told, before, Progress(iterations=known, steps=steps), on_event, cancelled)
+    one_pass = settings.model_copy(update={"max_iterations": number, "evaluate": "never"})
+    return _continued(case, one_pass, before, Progress(iterations=known, steps=steps), on_event, cancelled)
 
 
 def evaluate_once(
@@ -72,8 +72,8 @@ def evaluate_once(
     if not known:
         raise InputError("has no iteration", cure="Audit an answer before it is judged.", field="run")
     last = known[-1].model_copy(update={"evaluation": None, "revision": None})
-    told = settings.model_copy(update={"max_iterations": len(known), "evaluate": "final"})
-    return _continued(case, told, run, Progress(iterations=(*known[:-1], last)), on_event, cancelled)
+    one_pass = settings.model_copy(update={"max_iterations": len(known), "evaluate": "final"})
+    return _continued(case, one_pass, run, Progress(iterations=(*known[:-1], last)), on_event, cancelled)
 
 
 def draft_once(query: str, evidence: Sequence[Evidence], settings: Settings) -> Draft:
@@ -171,7 +171,7 @@ def _continued(
     on_event: Telling | None,
     cancelled: Callable[[], bool],
 ) -> Run:
-    """The loop goes on from ``progress`` and stops after one pass; the limit is told once, not after every pass."""
+    """Go on from ``progress`` and stop after one pass; the warning of the limit appears once, not after every pass."""
     warnings = tuple(each for each in before.warnings if each.code != MAX_ITERATIONS_WARNING) if before else ()
     work = loop.audit(
         case,

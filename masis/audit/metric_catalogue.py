@@ -147,10 +147,12 @@ OF_CRITIQUE: dict[Metric, OfCritique] = {
     ),
     _histogram("claims_per_draft", "{claim}", "Average claims extracted", DRAFT, COUNTS): lambda draft: draft.claims,
 }
-"""Taken of each answer or draft as it came."""
+"""Taken of each original answer or draft."""
 
 LOOP_TOKENS = Metric("masis.loop.tokens", "counter", "{token}", "LLM token usage for critic loop", LOOP)
-COST = Metric("masis.loop.cost", "counter", "{USD}", "Cost of calls to models, where a price is known", "prices of calls")
+COST = Metric(
+    "masis.loop.cost", "counter", "{USD}", "Cost of calls to models, where a price is known", "prices of calls"
+)
 CALL_DURATION = _histogram("gen_ai.client.operation.duration", "s", "GenAI operation duration.", GEN_AI, CALL_SECONDS)
 CALL_TOKENS = _histogram(
     "gen_ai.client.token.usage", "{token}", "Number of input and output tokens used.", GEN_AI, TOKENS
@@ -173,7 +175,7 @@ def of_run(measures: RunMeasures) -> Iterator[Recorded]:
 
 
 def of_critique(measures: CritiqueMeasures) -> Iterator[Recorded]:
-    """What is recorded of an answer or a draft as it came."""
+    """Return what is recorded of an original answer or a draft."""
     for metric, value in OF_CRITIQUE.items():
         if (found := value(measures)) is not None:
             yield metric.name, found

@@ -57,7 +57,7 @@ class OutputValidator(Protocol):
         ...
 
     def rescued(self, text: str, shape: type[BaseModel]) -> Rescued | None:
-        """The record in a reply that could not be read strictly; None where it can't be told for certain."""
+        """The record in a reply that could not be read strictly; None where it can't be read for certain."""
         ...
 
 

@@ -53,7 +53,7 @@ class CritiqueMeasures(NamedTuple):
 
 class RunMeasures(NamedTuple):
     """One run of the loop: REQ-CRITIC-OBS-001. ``confidence``, ``quality`` and ``overall``
-    are those of its best iteration, ``critique`` is about the answer as it came.
+    are those of its best iteration, ``critique`` is about the original answer.
     """
 
     loop_ms: float

@@ -3,7 +3,8 @@
 A model that scores the same answer twice need not give the same score. With ``judge_samples`` above 1 the critic and
 the evaluator are asked that often side by side; the mean counts, the spread (highest less lowest) is kept with each
 score, and a spread above ``max_judge_spread`` or a split vote on hallucination sends the run to a person
-(``masis/audit/routing.py``). Samples that failed are left out of the mean and told; where all failed there is no score.
+(``masis/audit/routing.py``). Samples that failed are reported and left out of the mean; where all failed there is no
+score.
 """
 
 from __future__ import annotations

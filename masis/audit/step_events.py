@@ -14,10 +14,10 @@ from masis.audit.evaluation import DIMENSIONS
 from masis.schema.audit import CitationAudit, ClaimCheck, Critique, Evaluation, Issue, MissingPoint, Revision
 from masis.schema.run import Iteration, Run
 
-Told = dict[str, Any]
+Fields = dict[str, Any]
 
 
-def of_citations(audit: CitationAudit) -> Told:
+def of_citations(audit: CitationAudit) -> Fields:
     """References, how many are fabricated, how many sentences are uncited, and what that costs."""
     return {
         "references": len(audit.citations),
@@ -27,7 +27,7 @@ def of_citations(audit: CitationAudit) -> Told:
     }
 
 
-def of_claims(checks: Sequence[ClaimCheck], missing: Sequence[MissingPoint]) -> Told:
+def of_claims(checks: Sequence[ClaimCheck], missing: Sequence[MissingPoint]) -> Fields:
     """Claims by verdict, and points left out."""
     return {
         "claims": len(checks),
@@ -36,7 +36,7 @@ def of_claims(checks: Sequence[ClaimCheck], missing: Sequence[MissingPoint]) -> 
     }
 
 
-def of_critique(verdict: Critique, audit: CitationAudit, issues: Sequence[Issue], milliseconds: float) -> Told:
+def of_critique(verdict: Critique, audit: CitationAudit, issues: Sequence[Issue], milliseconds: float) -> Fields:
     """The critic's entry (MASIS-CRITIC-TELEMETRY)."""
     return {
         "node": "critic",
@@ -51,13 +51,13 @@ def of_critique(verdict: Critique, audit: CitationAudit, issues: Sequence[Issue]
     }
 
 
-def of_evaluation(evaluation: Evaluation, milliseconds: float) -> Told:
+def of_evaluation(evaluation: Evaluation, milliseconds: float) -> Fields:
     """The evaluator's entry (MASIS-EVAL-TELEMETRY)."""
     scores = {name: getattr(evaluation, name) for name in ("overall_score", *DIMENSIONS)}
     return {"node": "evaluator", **scores, "duration_ms": round(milliseconds, 3)}
 
 
-def of_revision(revision: Revision, milliseconds: float) -> Told:
+def of_revision(revision: Revision, milliseconds: float) -> Fields:
     """Edits made, issues they address, and the reviser's time."""
     return {
         "node": "reviser",
@@ -67,7 +67,7 @@ def of_revision(revision: Revision, milliseconds: float) -> Told:
     }
 
 
-def of_iteration(iteration: Iteration) -> Told:
+def of_iteration(iteration: Iteration) -> Fields:
     """Scores of a finished iteration, and how they moved."""
     return {
         "quality_score": iteration.quality_score,
@@ -79,7 +79,7 @@ def of_iteration(iteration: Iteration) -> Told:
     }
 
 
-def of_run(run: Run) -> Told:
+def of_run(run: Run) -> Fields:
     """How the loop ended (REQ-CRITIC-COMP-001)."""
     return {
         "termination_reason": run.termination_reason,

@@ -1,8 +1,8 @@
-"""What an audit will take, told before it starts: calls, tokens, dollars.
+"""Estimates of what an audit takes at most, before it starts: calls, tokens, dollars.
 
-Tokens are reckoned as characters / 4, which holds for English prose within a fifth; replies by what each role usually
+Tokens are estimated as characters / 4, which holds for English prose within a fifth; replies by what each role usually
 writes. Every iteration that the settings allow is counted, so that a run rarely costs more; most cost less, since the
-loop stops early and providers cache what calls share (neither is reckoned with).
+loop stops early and providers cache what calls share (neither is counted).
 """
 
 from __future__ import annotations

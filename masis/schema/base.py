@@ -32,7 +32,7 @@ class Unscored(Record):
     """Why there is no score: a step failed, refused, was cut off, answered out of form, or had nothing to judge.
 
     ``code`` is the CRITIC-ERR code of a failure, None where nothing failed and there was nothing to judge. ``raw`` is
-    the reply as it came, for a person to read; it never becomes a number.
+    the unchanged reply, for a person to read; it never becomes a number.
     """
 
     reason: str

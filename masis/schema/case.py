@@ -132,7 +132,7 @@ class Case(OpenRecord):
         return self
 
     def to_json_dict(self) -> dict[str, JsonValue]:
-        """The case as it came in, unset fields left out: what the contract's JSON Lines hold."""
+        """Return the case as it was received, unset fields left out: what the contract's JSON Lines hold."""
         return self.model_dump(mode="json", exclude_unset=True)
 
     def digest(self) -> str:

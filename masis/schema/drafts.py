@@ -82,7 +82,7 @@ class CritiqueMetadata(CamelRecord):
 class CritiqueResult(CamelRecord):
     """What was found about a draft.
 
-    All but ``revised_draft``, ``revised_is_valid`` and ``remaining_issues`` is about the draft as it came. A revision
+    All but ``revised_draft``, ``revised_is_valid`` and ``remaining_issues`` is about the original draft. A revision
     that was audited as worse than the draft is not given. ``unscored`` says what could not be judged and why: a draft
     with a step that failed is not valid, and ``confidence`` is None if not one claim could be found for it.
     ``needs_review`` is the acceptance rule of audits, with its reasons; a draft that cites nothing may pass it.

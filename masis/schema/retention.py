@@ -49,7 +49,7 @@ class ExecutionPage(Record):
 
 
 class RetentionRule(Record):
-    """What goes: everything that ended before ``cutoff``, but for what is kept unless told otherwise.
+    """What is removed: everything that ended before ``cutoff``, but for what is retained by default.
 
     ``days`` is the age that the cutoff was reckoned from. ``decided`` takes what people's decisions rest on too;
     ``waiting=False`` keeps the runs that wait for a person.

@@ -5,7 +5,7 @@ default, which is the spec's constant where a spec has one. ``load()`` remembers
 """
 
 from masis.settings.aliases import OTHER_VARIABLES, YAML_KEYS
-from masis.settings.docs import GROUPS, INSIDE, DOCS, Group, SettingDoc
+from masis.settings.docs import DOCS, GROUPS, INSIDE, Group, SettingDoc
 from masis.settings.environment import (
     config_file,
     config_places,
@@ -25,6 +25,7 @@ from masis.settings.secrecy import may_be_a_key, shown
 from masis.settings.template import template
 
 __all__ = [
+    "DOCS",
     "GROUPS",
     "INSIDE",
     "NOT_OF_AUDIT",
@@ -32,7 +33,6 @@ __all__ = [
     "OFFLINE",
     "OTHER_VARIABLES",
     "ROLES",
-    "DOCS",
     "YAML_KEYS",
     "Group",
     "Loaded",
@@ -40,8 +40,8 @@ __all__ = [
     "Role",
     "Row",
     "Seconds",
-    "Settings",
     "SettingDoc",
+    "Settings",
     "all_rows",
     "as_toml",
     "config_file",

@@ -66,7 +66,7 @@ GROUPS = (
                 "REQ-CRITIC-032",
             ),
             "retry_base_s": SettingDoc(
-                "Seconds to wait before the first retry, twice that before the second; up to half is left off at random.",
+                "Seconds to wait before the first retry, twice that before the second, up to half less at random.",
                 "REQ-CRITIC-032",
             ),
             "retry_cap_s": SettingDoc(
@@ -218,8 +218,8 @@ GROUPS = (
                 "REQ-CRITIC-016",
             ),
             "output_validator": SettingDoc(
-                "What an improved answer must pass before it is audited: pydantic, or baml, which also repairs replies out "
-                "of form.",
+                "What an improved answer must pass before it is audited: pydantic, or baml, which also repairs "
+                "replies out of form.",
                 "REQ-CRITIC-028",
             ),
             "improvement_threshold": SettingDoc(

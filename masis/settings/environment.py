@@ -15,9 +15,9 @@ from pydantic import SecretStr
 from masis.errors import SettingsError
 
 
-def environment_or(given: Mapping[str, str] | None) -> Mapping[str, str]:
-    """The environment given, else the one of this process."""
-    return os.environ if given is None else given
+def environment_or(environment: Mapping[str, str] | None) -> Mapping[str, str]:
+    """Return the environment passed, else the one of this process."""
+    return os.environ if environment is None else environment
 
 
 def read_file(file: Path, named_by: str = "MASIS_CONFIG") -> str:

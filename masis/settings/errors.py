@@ -1,4 +1,4 @@
-"""What a wrong name or value is told: its place, what may stand there, and the nearest right one."""
+"""The message about a wrong name or value: its place, what is allowed there, and the nearest right one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from masis.settings.aliases import (
 )
 from masis.settings.docs import GROUPS
 from masis.settings.fields import Settings
-from masis.settings.origins import Fault, Given, Origin
+from masis.settings.origins import Assignment, Origin, Problem
 from masis.settings.ranges import choices, described, is_number, schema_of, spelled
 from masis.settings.secrecy import may_be_a_key, shown
 
@@ -52,28 +52,30 @@ def nearest(name: str, names: Iterable[str], least: float = 0.6) -> str | None:
     return by_small[near[0]] if near else None
 
 
-def no_such_setting(name: Name, origin: Origin) -> Fault:
+def no_such_setting(name: Name, origin: Origin) -> Problem:
     """An unknown name. What was given for it is not repeated: it may be a key."""
-    told = f"{origin.spoken}: there is no setting {_named(name)}."
-    return Fault(origin, f"{told}{_hint(name)}")
+    message = f"{origin.spoken}: there is no setting {_named(name)}."
+    return Problem(origin, f"{message}{_hint(name)}")
 
 
-def not_a_table(name: Name, origin: Origin) -> Fault:
+def not_a_table(name: Name, origin: Origin) -> Problem:
     """A value where a table of settings stands."""
     table = written(name)
-    return Fault(origin, f"{origin.spoken}: '{table}' is a table of settings: write [{table}], and KEY = VALUE below.")
+    return Problem(
+        origin, f"{origin.spoken}: '{table}' is a table of settings: write [{table}], and KEY = VALUE below."
+    )
 
 
-def no_such_variable(variable: str) -> Fault | str:
-    """A variable of ours that nothing heeds: a fault where it is nearly the name of one that is, else a warning."""
+def no_such_variable(variable: str) -> Problem | str:
+    """A variable of ours that nothing heeds: a problem where it is nearly the name of one that is, else a warning."""
     origin = Origin("environment", variable)
     near = nearest(variable, [*VARIABLES, *OTHER_VARIABLES], SURE)
     table = next((table for table in TABLES_OF_TABLES if variable.startswith(f"MASIS_{table.upper()}_")), None)
     if table:
         example = "MASIS_PROVIDERS__VLLM__ADDRESS" if table == "providers" else f"[{table}.NAME] in masis.toml"
-        return Fault(origin, f"{variable}: names no key of a table. Two underscores part the names: {example}.")
+        return Problem(origin, f"{variable}: names no key of a table. Two underscores part the names: {example}.")
     if near:
-        return Fault(origin, f"{variable}: there is no such variable. Did you mean {near!r}?")
+        return Problem(origin, f"{variable}: there is no such variable. Did you mean {near!r}?")
     if variable.endswith(("_KEY", "_TOKEN", "_SECRET")):
         return (
             f"{variable}: nothing heeds this variable. Keys go by their own names: {variable.removeprefix('MASIS_')}."
@@ -81,40 +83,40 @@ def no_such_variable(variable: str) -> Fault | str:
     return f"{variable}: nothing heeds this variable. 'masis config show' names those that are heeded."
 
 
-def says_two_things(one: Given, other: Given) -> Fault:
+def says_two_things(one: Assignment, other: Assignment) -> Problem:
     """One setting under two names, with different values."""
     both = f"{one.place} and {other.place} both give '{written(one.means)}'"
-    return Fault(one.origin, f"{both}, and differ: {shown(one.value)} and {shown(other.value)}. Keep one of them.")
+    return Problem(one.origin, f"{both}, and differ: {shown(one.value)} and {shown(other.value)}. Keep one of them.")
 
 
-def wrong_value(error: ErrorDetails, given: Mapping[Name, Given]) -> Fault:
+def wrong_value(error: ErrorDetails, assignments: Mapping[Name, Assignment]) -> Problem:
     """Which value is wrong, and what would be right."""
     name = tuple(str(part) for part in error["loc"])
-    at = next((name[:length] for length in range(len(name), 0, -1) if name[:length] in given), None)
+    at = next((name[:length] for length in range(len(name), 0, -1) if name[:length] in assignments), None)
     if error["type"] == "missing" or at is None:
-        return _missing(name, error, given)
-    source = given[at]
+        return _missing(name, error, assignments)
+    source = assignments[at]
     if error["type"] == "extra_forbidden":
         return _no_such_key(name, source)
     if name[-1] == "key_env":
         cure = "The key itself does not belong here."
-        return Fault(source.origin, f"{source.place}: is no name of a variable, such as OPENAI_API_KEY. {cure}")
+        return Problem(source.origin, f"{source.place}: is no name of a variable, such as OPENAI_API_KEY. {cure}")
     return not_allowed(source, name)
 
 
-def not_allowed(source: Given, name: Name) -> Fault:
+def not_allowed(source: Assignment, name: Name) -> Problem:
     """A value that is not of its kind or out of its range."""
     schema = schema_of(name)
     value: Any = source.value
     repeated = "this" if name[0] == "providers" and not choices(schema) and not is_number(schema) else shown(value)
-    told = f"{source.place}: {repeated} is not {described(schema)}."
+    message = f"{source.place}: {repeated} is not {described(schema)}."
     if (words := choices(schema)) and isinstance(value, str) and (near := nearest(value, words)):
-        told += f" Did you mean {near!r}?"
+        message += f" Did you mean {near!r}?"
     if name[0] in TABLES_OF_TABLES and len(name) < 3:
-        told += f" Write [{name[0]}.NAME], and KEY = VALUE below."
+        message += f" Write [{name[0]}.NAME], and KEY = VALUE below."
     elif len(name) == 1:
-        told += f" The default is {spelled(Settings.model_fields[name[0]].default)}."
-    return Fault(source.origin, told)
+        message += f" The default is {spelled(Settings.model_fields[name[0]].default)}."
+    return Problem(source.origin, message)
 
 
 def _named(name: Name) -> str:
@@ -141,19 +143,23 @@ def _table_of(key: str) -> str | None:
     return next((group.table for group in GROUPS if key in group.settings), None)
 
 
-def _no_such_key(name: Name, source: Given) -> Fault:
+def _no_such_key(name: Name, source: Assignment) -> Problem:
     known = list(schema_of(name[:-1]).get("properties", {}))
     near = CALLED_ELSEWHERE.get(name[-1].casefold()) or nearest(name[-1], known)
     hint = f" Did you mean {near!r}?" if near in known else ""
     cure = f" {_KEYS}" if name[0] == "providers" else ""
-    return Fault(source.origin, f"{source.place}: there is no such setting.{hint} There are: {', '.join(known)}.{cure}")
+    return Problem(
+        source.origin, f"{source.place}: there is no such setting.{hint} There are: {', '.join(known)}.{cure}"
+    )
 
 
-def _missing(name: Name, error: ErrorDetails, given: Mapping[Name, Given]) -> Fault:
-    beside = next((each.origin for key, each in given.items() if key[: len(name) - 1] == name[:-1]), Origin("default"))
+def _missing(name: Name, error: ErrorDetails, assignments: Mapping[Name, Assignment]) -> Problem:
+    beside = next(
+        (each.origin for key, each in assignments.items() if key[: len(name) - 1] == name[:-1]), Origin("default")
+    )
     place = f"{beside.spoken}, " if beside.kind == "file" else ""
     if error["type"] == "missing":
-        told = f"{place}{written(name[:-1])}: has no {name[-1]!r}, which is {described(schema_of(name))}."
+        message = f"{place}{written(name[:-1])}: has no {name[-1]!r}, which is {described(schema_of(name))}."
     else:
-        told = f"{written(name) or 'The settings'}: {error['msg'].removeprefix('Value error, ')}"
-    return Fault(beside, told)
+        message = f"{written(name) or 'The settings'}: {error['msg'].removeprefix('Value error, ')}"
+    return Problem(beside, message)

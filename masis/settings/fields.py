@@ -23,7 +23,7 @@ Seconds = Annotated[float, Field(gt=0, le=3600)]
 
 
 class Settings(Record):
-    """What an audit may be told. Every default that a spec fixes is the spec's."""
+    """The settings of an audit. Every default that a rule fixes is the rule's."""
 
     # who judges
     drafter: str = OFFLINE
@@ -113,13 +113,13 @@ class Settings(Record):
     @model_validator(mode="before")
     @classmethod
     def _names(cls, data: Any) -> Any:
-        """In Python, too, a wrong name is told the nearest right one."""
+        """Reject a wrong name with the nearest right one, in Python too."""
         for name in data if isinstance(data, Mapping) else ():
             if name not in cls.model_fields:
                 near = difflib.get_close_matches(str(name)[:60], cls.model_fields, n=1)
                 hint = f" Did you mean '{near[0]}'?" if near else ""
-                told = {"name": str(name)[:60], "hint": hint}
-                raise PydanticCustomError("no_such_setting", "there is no setting '{name}'.{hint}", told)
+                context = {"name": str(name)[:60], "hint": hint}
+                raise PydanticCustomError("no_such_setting", "there is no setting '{name}'.{hint}", context)
         return data
 
     def models(self) -> dict[str, str]:

@@ -13,7 +13,7 @@ from masis.settings.aliases import Name
 from masis.settings.environment import config_file, environment_or
 from masis.settings.errors import not_allowed, says_two_things, wrong_value
 from masis.settings.fields import Settings
-from masis.settings.origins import STRENGTH, Fault, Given, Origin, Read
+from masis.settings.origins import STRENGTH, Assignment, Origin, Problem, Read
 from masis.settings.ranges import Schema, is_number, schema_of
 from masis.settings.sources import from_environment, from_file, from_flags
 
@@ -55,19 +55,19 @@ def load(
     environment = environment_or(environment)
     file = file or config_file(environment)
     of_file = from_file(file) if file is not None else Read()
-    tables = frozenset(each.means[:2] for each in of_file.given if len(each.means) > 1)
+    tables = frozenset(each.means[:2] for each in of_file.assignments if len(each.means) > 1)
     reads = (of_file, from_environment(environment, tables), from_flags(flags or {}, models or {}))
-    faults = [fault for read in reads for fault in read.faults]
-    strongest: dict[Name, Given] = {}
+    problems = [problem for read in reads for problem in read.problems]
+    strongest: dict[Name, Assignment] = {}
     for read in reads:
-        faults += _contradictions(read.given)
-        first: dict[Name, Given] = {}
-        for each in read.given:
+        problems += _contradictions(read.assignments)
+        first: dict[Name, Assignment] = {}
+        for each in read.assignments:
             first.setdefault(each.means, each)
         strongest |= first
-    settings = _checked(strongest, faults)
+    settings = _checked(strongest, problems)
     if settings is None:
-        raise SettingsError(_told(faults)) from None
+        raise SettingsError(_told(problems)) from None
     return Loaded(
         settings,
         _origins(strongest),
@@ -77,63 +77,63 @@ def load(
     )
 
 
-def _contradictions(given: Iterable[Given]) -> list[Fault]:
+def _contradictions(assignments: Iterable[Assignment]) -> list[Problem]:
     """Settings that one source gives under two names with different values."""
-    first: dict[Name, Given] = {}
-    told = []
-    for each in given:
+    first: dict[Name, Assignment] = {}
+    found = []
+    for each in assignments:
         other = first.setdefault(each.means, each)
         if other is not each and (other.value != each.value or type(other.value) is not type(each.value)):
-            told.append(says_two_things(other, each))
-    return told
+            found.append(says_two_things(other, each))
+    return found
 
 
-def _checked(given: Mapping[Name, Given], faults: list[Fault]) -> Settings | None:
-    """The settings, or None with what is wrong added to ``faults``."""
-    right: dict[Name, Given] = {}
-    for name, each in given.items():
+def _checked(assignments: Mapping[Name, Assignment], problems: list[Problem]) -> Settings | None:
+    """The settings, or None with what is wrong added to ``problems``."""
+    right: dict[Name, Assignment] = {}
+    for name, each in assignments.items():
         if _of_another_kind(each, schema_of(name)):
-            faults.append(not_allowed(each, name))
+            problems.append(not_allowed(each, name))
         else:
             right[name] = each
     try:
         settings = Settings.model_validate(_as_tree(right))
     except ValidationError as error:
-        faults += dict.fromkeys(wrong_value(each, right) for each in error.errors())
+        problems += dict.fromkeys(wrong_value(each, right) for each in error.errors())
         return None
-    faults += _together(settings, given)
-    return None if faults else settings
+    problems += _together(settings, assignments)
+    return None if problems else settings
 
 
-def _of_another_kind(given: Given, schema: Schema) -> bool:
+def _of_another_kind(assignment: Assignment, schema: Schema) -> bool:
     """Whether a value is of a kind that pydantic would bend into the right one: true into 1.
 
     A file has kinds of its own, so that a number in quotes there is a slip; the environment and flags have text alone.
     """
-    value = given.value
+    value = assignment.value
     if isinstance(value, bool):
         return is_number(schema)
-    if given.origin.kind != "file":
+    if assignment.origin.kind != "file":
         return False
     if schema.get("type") == "boolean":
         return isinstance(value, str | int | float)
     return is_number(schema) and isinstance(value, str)
 
 
-def _together(settings: Settings, given: Mapping[Name, Given]) -> Iterator[Fault]:
+def _together(settings: Settings, assignments: Mapping[Name, Assignment]) -> Iterator[Problem]:
     """What is right by itself and wrong together: weights of a mean add up to 1."""
     weights = {name: getattr(settings, name) for name in WEIGHTS}
-    said = [given[name,] for name in WEIGHTS if (name,) in given]
-    if said and abs(sum(weights.values()) - 1) > ROUNDING:
-        last = max(said, key=lambda each: STRENGTH.index(each.origin.kind))
+    weighted = [assignments[name,] for name in WEIGHTS if (name,) in assignments]
+    if weighted and abs(sum(weights.values()) - 1) > ROUNDING:
+        last = max(weighted, key=lambda each: STRENGTH.index(each.origin.kind))
         spoken = ", ".join(f"{name} {weight:g}" for name, weight in weights.items())
-        told = f"the weights of the overall score add up to {sum(weights.values()):g}, not to 1 ({spoken})."
-        yield Fault(last.origin, f"{last.place}: {told}")
+        message = f"the weights of the overall score add up to {sum(weights.values()):g}, not to 1 ({spoken})."
+        yield Problem(last.origin, f"{last.place}: {message}")
 
 
-def _as_tree(given: Mapping[Name, Given]) -> dict[str, Any]:
+def _as_tree(assignments: Mapping[Name, Assignment]) -> dict[str, Any]:
     whole: dict[str, Any] = {}
-    for name, each in given.items():
+    for name, each in assignments.items():
         tree = whole
         for part in name[:-1]:
             if not isinstance(tree.get(part), dict):
@@ -144,16 +144,16 @@ def _as_tree(given: Mapping[Name, Given]) -> dict[str, Any]:
     return whole
 
 
-def _origins(given: Mapping[Name, Given]) -> dict[str, Origin]:
+def _origins(assignments: Mapping[Name, Assignment]) -> dict[str, Origin]:
     """The origin of each setting; of a table, that of its strongest value."""
     found = {name: Origin("default") for name in Settings.model_fields}
-    for name, each in given.items():
+    for name, each in assignments.items():
         if STRENGTH.index(each.origin.kind) > STRENGTH.index(found[name[0]].kind):
             found[name[0]] = each.origin
     return found
 
 
-def _told(faults: list[Fault]) -> str:
-    told = [fault.message for fault in sorted(faults, key=lambda fault: fault.order)]
-    more = len(told) - SHOWN
-    return "\n".join([*told[:SHOWN], *([f"and {more} more."] if more > 0 else [])])
+def _told(problems: list[Problem]) -> str:
+    messages = [problem.message for problem in sorted(problems, key=lambda problem: problem.order)]
+    more = len(messages) - SHOWN
+    return "\n".join([*messages[:SHOWN], *([f"and {more} more."] if more > 0 else [])])

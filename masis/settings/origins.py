@@ -32,7 +32,7 @@ class Origin(NamedTuple):
         return f"{self.place}, line {self.line}" if self.line else self.place
 
 
-class Given(NamedTuple):
+class Assignment(NamedTuple):
     """A value given somewhere. ``name`` is as written, ``means`` the setting with what lies inside of its tables."""
 
     name: Name
@@ -46,21 +46,21 @@ class Given(NamedTuple):
         return f"{self.origin.spoken}, {written(self.name)}" if self.origin.kind == "file" else self.origin.spoken
 
 
-class Fault(NamedTuple):
-    """What is wrong with something given, in words that name its place."""
+class Problem(NamedTuple):
+    """What is wrong with something assignments, in words that name its place."""
 
     origin: Origin
     message: str
 
     @property
     def order(self) -> tuple[int, int]:
-        """Faults are told as a reader meets them: the file line by line, then the environment, then the flags."""
+        """The order in which a reader meets them: the file line by line, then the environment, then the flags."""
         return STRENGTH.index(self.origin.kind), self.origin.line or 0
 
 
 class Read(NamedTuple):
     """What one source gave: what is understood, what is wrong, and what a person should know."""
 
-    given: tuple[Given, ...] = ()
-    faults: tuple[Fault, ...] = ()
+    assignments: tuple[Assignment, ...] = ()
+    problems: tuple[Problem, ...] = ()
     warnings: tuple[str, ...] = ()

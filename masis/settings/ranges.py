@@ -77,13 +77,13 @@ def _bounds(schema: Schema) -> str:
     above, below = schema.get("exclusiveMinimum"), schema.get("exclusiveMaximum")
     if least is not None and most is not None:
         return f" from {least:g} to {most:g}"
-    told = [
+    bounds = [
         f" of at least {least:g}" if least is not None else "",
         f" above {above:g}" if above is not None else "",
         f" of at most {most:g}" if most is not None else "",
         f" below {below:g}" if below is not None else "",
     ]
-    return ",".join(bound for bound in told if bound)
+    return ",".join(bound for bound in bounds if bound)
 
 
 def spelled(value: object) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 from masis.settings.aliases import OTHER_VARIABLES, SPELLINGS, TABLES, TABLES_OF_TABLES, VARIABLES, Name
 from masis.settings.environment import read_file, toml
 from masis.settings.errors import no_such_setting, no_such_variable, not_a_table
-from masis.settings.origins import Fault, Given, Origin, Read
+from masis.settings.origins import Assignment, Origin, Problem, Read
 from masis.settings.ranges import schema_of
 from masis.settings.secrecy import may_be_a_key
 from masis.settings.toml_positions import key_lines
@@ -20,7 +20,7 @@ from masis.settings.toml_positions import key_lines
 DEEPEST = 3
 """How deep values lie in tables: providers, the name, the key."""
 
-Found = Given | Fault
+Found = Assignment | Problem
 """A value, or what is wrong with it."""
 
 
@@ -55,11 +55,11 @@ def from_environment(environment: Mapping[str, str], known: frozenset[Name]) -> 
         origin = Origin("environment", variable)
         name = VARIABLES.get(variable) or _inside(variable, known)
         if name is None:
-            told = no_such_variable(variable)
-            if isinstance(told, Fault):
-                found.append(told)
+            problem = no_such_variable(variable)
+            if isinstance(problem, Problem):
+                found.append(problem)
             else:
-                warnings.append(told)
+                warnings.append(problem)
         elif text.strip():
             found += _typed(name, text.strip(), origin)
     return _sorted(found, warnings)
@@ -67,8 +67,8 @@ def from_environment(environment: Mapping[str, str], known: frozenset[Name]) -> 
 
 def _sorted(found: Iterator[Found] | list[Found], warnings: list[str] | None = None) -> Read:
     all_found = list(found)
-    given = tuple(each for each in all_found if isinstance(each, Given))
-    return Read(given, tuple(each for each in all_found if isinstance(each, Fault)), tuple(warnings or ()))
+    assignments = tuple(each for each in all_found if isinstance(each, Assignment))
+    return Read(assignments, tuple(each for each in all_found if isinstance(each, Problem)), tuple(warnings or ()))
 
 
 def _in_tree(tree: Mapping[str, Any], table: Name, origin: Any) -> Iterator[Found]:
@@ -85,23 +85,23 @@ def _in_tree(tree: Mapping[str, Any], table: Name, origin: Any) -> Iterator[Foun
             yield not_a_table(name, place)
 
 
-def _leaves(name: Name, means: Name, value: Any, origin: Any) -> Iterator[Given]:
+def _leaves(name: Name, means: Name, value: Any, origin: Any) -> Iterator[Assignment]:
     """The value, or those of each of its tables: a stronger source may change one and leave the others."""
     if means[0] in TABLES_OF_TABLES and len(means) < DEEPEST and isinstance(value, Mapping) and value:
         for key, inside in value.items():
             yield from _leaves((*name, key), (*means, key), inside, origin)
     else:
-        yield Given(name, means, value, origin(name))
+        yield Assignment(name, means, value, origin(name))
 
 
 def _in_flags(assignments: Mapping[str, Any], models: Mapping[str, str]) -> Iterator[Found]:
     for role, model in models.items():
-        yield Given((role,), (role,), model, Origin("flag", "--model"))
+        yield Assignment((role,), (role,), model, Origin("flag", "--model"))
     for key, value in assignments.items():
         name = _dotted(key)
         origin = Origin("flag", "--set" if any(map(may_be_a_key, name)) else f"--set {key}")
         if name in SPELLINGS or name[0] in TABLES_OF_TABLES:
-            yield from _typed(name, value, origin) if isinstance(value, str) else [_given(name, value, origin)]
+            yield from _typed(name, value, origin) if isinstance(value, str) else [_assigned(name, value, origin)]
         else:
             yield no_such_setting(name, origin)
 
@@ -137,19 +137,19 @@ def _typed(name: Name, text: str, origin: Origin) -> Iterator[Found]:
     means = SPELLINGS.get(name)
     kind = schema_of((means,)).get("type") if means else None
     if kind == "array" and not text.startswith("["):
-        yield _given(name, [part.strip() for part in text.split(",") if part.strip()], origin)
+        yield _assigned(name, [part.strip() for part in text.split(",") if part.strip()], origin)
     elif kind in ("object", "array"):
         try:
             value = json.loads(text)
         except (ValueError, RecursionError):
             cure = "A whole table is written as JSON here; single values have names."
-            yield Fault(origin, f"{origin.spoken}: is no JSON. {cure}")
+            yield Problem(origin, f"{origin.spoken}: is no JSON. {cure}")
             return
         yield from _leaves(name, (str(means),), value, lambda _: origin)
     else:
-        yield _given(name, text, origin)
+        yield _assigned(name, text, origin)
 
 
-def _given(name: Name, value: Any, origin: Origin) -> Given:
+def _assigned(name: Name, value: Any, origin: Origin) -> Assignment:
     means = SPELLINGS.get(name)
-    return Given(name, (means,) if means else name, value, origin)
+    return Assignment(name, (means,) if means else name, value, origin)

@@ -66,7 +66,7 @@ def _lines() -> Iterator[str]:
             value = getattr(default, name)
             yield f"#{name} = {as_toml(value)}" if value is not None else f"# {name} is not set."
     yield from ("", f"[{written(CRITIQUE)}]")
-    yield from _prose("The names that the requirements of draft critique use (DRAFT-CRITIQUE-CONFIG); each means the setting beside it.")
+    yield from _prose("The names of DRAFT-CRITIQUE-CONFIG (docs/CONFORMANCE.md); each means the setting beside it.")
     for key, name in YAML_KEYS.items():
         yield f"#{key} = {as_toml(getattr(default, name))}  # {name}"
 

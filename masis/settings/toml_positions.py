@@ -16,7 +16,7 @@ _TEXT = re.compile(
     re.DOTALL,
 )
 DEEPEST = 20
-"""Parts of a key, or tables in each other, up to which lines are told: no setting lies deeper."""
+"""Parts of a key, or tables in each other, up to which lines are known: no setting lies deeper."""
 
 _OTHER = re.compile(r"[^,\[\]{}\"'#\n]+")
 

@@ -6,7 +6,7 @@ import re
 import tomllib
 from pathlib import Path
 
-from masis.settings import GROUPS, INSIDE, DOCS, Settings, schema_of
+from masis.settings import DOCS, GROUPS, INSIDE, Settings, schema_of
 from masis.settings.aliases import TABLES_OF_TABLES
 
 RULES = Path(__file__).resolve().parents[2] / "docs" / "rules.toml"

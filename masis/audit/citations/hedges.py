@@ -173,7 +173,7 @@ _ATTRIBUTION = re.compile(
 
 
 def hedges(sentence: str) -> bool:
-    """Whether the sentence only says what is not known, not told or not found."""
+    """Whether the sentence only says what is not known, not stated or not found."""
     low = _OPENING_TURN.sub("", sentence.casefold().strip(), count=1)
     if not _CUE.search(low):
         return False

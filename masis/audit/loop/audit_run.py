@@ -91,12 +91,12 @@ class AuditRun:
                 MAX_ITERATIONS_WARNING, None, "The limit of iterations was reached with issues left."
             )
         run = self._result(started_at, reason)
-        told = step_events.of_run(run)
-        self._log_end(run, told)
-        yield self.reporter.event("run_finished", data=told)
+        data = step_events.of_run(run)
+        self._log_end(run, data)
+        yield self.reporter.event("run_finished", data=data)
         return run
 
-    def _log_end(self, run: Run, told: dict[str, Any]) -> None:
+    def _log_end(self, run: Run, data: dict[str, Any]) -> None:
         after = counted(run.total_iterations, "iteration")
         if run.termination_reason == "error":
             codes = [warning.code for warning in run.warnings if warning.code is not None]
@@ -109,7 +109,7 @@ class AuditRun:
         )
         # what REQ-CRITIC-COMP-001 asks of every execution, for those that no store keeps
         execution = {"at": run.finished_at, "case_digest": self.case_digest, "models": run.models, "app": version.APP}
-        self.reporter.log(logging.INFO, "run_finished", words, {**told, "converged": run.converged, **execution})
+        self.reporter.log(logging.INFO, "run_finished", words, {**data, "converged": run.converged, **execution})
 
     def _begin(self, step: Step, number: int | None) -> Events:
         """Start a step, unless the run was cancelled."""
@@ -208,17 +208,17 @@ class AuditRun:
         last = last.model_copy(update={"step_ms": last.step_ms | self.step_ms, "calls": (*last.calls, *self._filed())})
         self.iterations[-1] = last
         self.keep(last)
-        told = step_events.of_iteration(last)
-        self._log_iteration(last, told)
-        yield self.reporter.event("iteration_finished", iteration=last.iteration_number, data=told)
+        data = step_events.of_iteration(last)
+        self._log_iteration(last, data)
+        yield self.reporter.event("iteration_finished", iteration=last.iteration_number, data=data)
         return reason, None if reason else revision
 
-    def _log_iteration(self, iteration: Iteration, told: dict[str, Any]) -> None:
+    def _log_iteration(self, iteration: Iteration, data: dict[str, Any]) -> None:
         words = (
             f"iteration {iteration.iteration_number}: quality {as_text(iteration.quality_score)}, improvement "
             f"{as_text(iteration.improvement_delta)}, {counted(len(iteration.issues), 'issue')}"
         )
-        self.reporter.log(logging.INFO, "iteration_finished", words, {"iteration": iteration.iteration_number, **told})
+        self.reporter.log(logging.INFO, "iteration_finished", words, {"iteration": iteration.iteration_number, **data})
 
     def _iteration(self, answer: str, revision: Revision | None) -> Events:
         number = len(self.iterations) + 1
@@ -328,7 +328,7 @@ class AuditRun:
             )
         if lacking := checked.completeness_unscored:
             yield from self.reporter.warn(
-                lacking.code, "claims", f"What is left out could not be told: {lacking.reason}", number
+                lacking.code, "claims", f"What is left out could not be determined: {lacking.reason}", number
             )
 
     def _criticise(self, context: AuditContext) -> Generator[Event, None, tuple[Critique, tuple[Issue, ...]]]:

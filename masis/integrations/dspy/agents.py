@@ -27,7 +27,7 @@ from masis.llm.client.retry import RetryPolicy
 from masis.llm.roles.critic import judgement
 from masis.llm.roles.prompting import load
 from masis.llm.roles.replies import CritiqueReply, RevisionReply
-from masis.llm.roles.reviser import revision, told
+from masis.llm.roles.reviser import briefing, revision
 from masis.schema.audit import Critique, Issue, JudgedBy, Revision
 from masis.schema.base import Unscored
 from masis.settings import Settings
@@ -257,7 +257,7 @@ class RevisionAgent(Agent):
     ) -> Revision:
         """A revision as any reviser of an audit gives it. Raises as ``forward`` does."""
         found = tuple(found)
-        rows, view = told(critique, found)
+        rows, view = briefing(critique, found)
         inputs = _of_reviser(context, rows, view)
         return self._revised(context, found, inputs, control or self._control(), lm)
 
@@ -279,7 +279,7 @@ class RevisionAgent(Agent):
         context = AuditContext(query, answer, evidence, cited, (), (), (), number)
         if (verdict := _given(critique, "verdict")) is not None:
             found = tuple(_given(critique, "found") or ())
-            return context, found, _of_reviser(context, *told(verdict, found))
+            return context, found, _of_reviser(context, *briefing(verdict, found))
         raised = [_as_mapping(each) for each in _given(critique, "issues") or ()]
         rows = [{"id": f"i{number}", **each} for number, each in enumerate(raised, 1)]
         view = {"reasoning": _given(critique, "critique_reasoning") or ""}

@@ -28,9 +28,9 @@ R = TypeVar("R", bound=BaseModel)
 FOLDER = Path(__file__).parent / "prompts"
 FRAME = "frame"
 ORIGIN = ("title", "type", "path", "section", "page", "author", "date", "published", "updated")
-"""Keys of a chunk, beside id and source, that are told with it where it has them."""
+"""Keys of a chunk, beside id and source, that are sent with it where it has them."""
 ORIGIN_MOST = 300
-"""Characters of each that are told."""
+"""Characters of each that are sent."""
 _VERSION = re.compile(r"version: (\d+)\n\n")
 _SECTIONS = "\n{{sections}}\n"
 _JOINER = "\u2060"
@@ -177,8 +177,12 @@ def chunks(evidence: Iterable[Evidence]) -> tuple[Section, ...]:
 def _origin(chunk: Evidence) -> dict[str, Any]:
     """What a reader must know of a chunk to understand it: who speaks, of what, when; nothing of how it was found."""
     known = chunk.model_extra or {}
-    told = {name: known[name] for name in ORIGIN if isinstance(known.get(name), str | int) and known[name] != ""}
-    return {"id": chunk.id, "source": chunk.source, **{name: str(value)[:ORIGIN_MOST] for name, value in told.items()}}
+    origin = {name: known[name] for name in ORIGIN if isinstance(known.get(name), str | int) and known[name] != ""}
+    return {
+        "id": chunk.id,
+        "source": chunk.source,
+        **{name: str(value)[:ORIGIN_MOST] for name, value in origin.items()},
+    }
 
 
 def question_and_evidence(query: str, evidence: Iterable[Evidence]) -> tuple[Section, ...]:

@@ -59,7 +59,7 @@ class ModelReviser:
 
 def prompt(context: AuditContext, critique: Critique, issues: Sequence[Issue], mark: str) -> Prompt:
     """What the reviser is sent."""
-    found, view = told(critique, issues)
+    found, view = briefing(critique, issues)
     return compose(
         PROMPT,
         mark,
@@ -68,8 +68,8 @@ def prompt(context: AuditContext, critique: Critique, issues: Sequence[Issue], m
     )
 
 
-def told(critique: Critique, issues: Sequence[Issue]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """What the reviser is told of the gravest issues, a row each, and of the critic's view of the whole."""
+def briefing(critique: Critique, issues: Sequence[Issue]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Return the most serious issues, a row each, and the critic's view of the whole, as the reviser gets them."""
     gravest = sorted(issues, key=lambda issue: _GRAVITY.index(issue.severity))[:ISSUES_MOST]
     found = [
         {

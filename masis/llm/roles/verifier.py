@@ -1,7 +1,7 @@
 """The verifier with a model: claims extracted, then verified in batches side by side, with what is missing beside them.
 
-DRAFT-CRITIQUE-EXTRACT, DRAFT-CRITIQUE-VERIFY and DRAFT-CRITIQUE-COMPLETENESS; claims verified together where possible and
-extractions kept (Performance Considerations). The temperatures are that spec's.
+DRAFT-CRITIQUE-EXTRACT, DRAFT-CRITIQUE-VERIFY and DRAFT-CRITIQUE-COMPLETENESS; claims are verified together where
+possible and extractions cached (DRAFT-CRITIQUE-CACHE). Temperatures: DRAFT-CRITIQUE-TEMPERATURES.
 """
 
 from __future__ import annotations
