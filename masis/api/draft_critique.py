@@ -149,7 +149,7 @@ def critique_draft(
         judges = replace(judges, critic=_Asking(judges.critic, chosen))
         work = loop.audit(case, judges, loop_settings, run_id=loop.new_run_id(), clock=clock, cancelled=cancelled)
         run = observation.run_to_completion(work, start=observation.AuditStart(case, "critique_draft"))
-        result = _result(run, case, told, chosen, (clock.seconds() - began) * 1000)
+        result = _result(run, case, loop_settings, chosen, (clock.seconds() - began) * 1000)
         under_way.result = result
     return result
 
