@@ -23,7 +23,7 @@ def taken(metric: Metric) -> str:
         return "each run"
     if metric in OF_ITERATION:
         return "each audited answer"
-    return "each answer or draft as it came" if metric in OF_CRITIQUE else "each call"
+    return "each original answer or draft" if metric in OF_CRITIQUE else "each call"
 
 
 def table() -> str:

@@ -1,6 +1,6 @@
-"""Every metric of the specs, once: its name, its kind, its unit, where the spec asks for it, and how it is taken.
+"""Every metric that a rule asks for, once: its name, its kind, its unit, the rule, and how it is measured.
 
-Where a spec gives a name it is that name; where a spec only describes ("CriticAgent execution time (histogram)") the
+Where a rule gives a name it is that name; where it only describes ("CriticAgent execution time (histogram)") the
 name is chosen here. The instruments of OpenTelemetry, the table in ``docs/telemetry.md`` and the tests come from here.
 
 A rate is a histogram of 0 and 1: its mean, the sum divided by the count, is the share.
@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Literal, NamedTuple
 
 from masis.audit.run_metrics import CritiqueMeasures, IterationMeasures, RunMeasures
+from masis.schema.run import ENDED_WELL
 
 SECONDS = (0.01, 0.05, 0.1, 0.5, 1, 2, 5, 10, 15, 20, 35, 60, 90, 120, 300)
 MILLISECONDS = tuple(1000 * each for each in SECONDS)
@@ -24,10 +25,10 @@ CALL_SECONDS = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.2
 """Buckets that the GenAI semantic conventions ask for, as ``TOKENS`` are."""
 TOKENS = (1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864)
 
-LOOP = "critic-loop.md, REQ-CRITIC-OBS-001"
-DRAFT = "draft-critique.md, Metrics to Track"
-CRITIC = "masis-critic.md, Telemetry Emitted"
-EVALUATOR = "masis-evaluator.md, Telemetry Emitted"
+LOOP = "REQ-CRITIC-OBS-001"
+DRAFT = "DRAFT-CRITIQUE-METRICS"
+CRITIC = "MASIS-CRITIC-TELEMETRY"
+EVALUATOR = "MASIS-EVAL-TELEMETRY"
 GEN_AI = "GenAI semantic conventions"
 
 
@@ -52,8 +53,8 @@ def _s(ms: float | None) -> float | None:
     return None if ms is None else ms / 1000
 
 
-def _yes(known: bool | None) -> float | None:
-    return None if known is None else float(known)
+def _yes(value: bool | None) -> float | None:
+    return None if value is None else float(value)
 
 
 def _histogram(name: str, unit: str, description: str, spec: str, bounds: tuple[float, ...]) -> Metric:
@@ -75,12 +76,19 @@ OF_RUN: dict[Metric, OfRun] = {
         PERCENTAGES,
     ): lambda run: run.improvement_percentage,
     _histogram(
-        "masis.loop.convergence_rate",
+        "masis.loop.converged_rate",
         "1",
-        "Convergence rate: the share of queries whose loop ended by convergence",
+        "The share of runs that converged: the loop ended well, by no_issues or convergence",
         LOOP,
         NO_OR_YES,
-    ): lambda run: _yes(run.converged),
+    ): lambda run: _yes(run.termination in ENDED_WELL),
+    _histogram(
+        "masis.loop.convergence_rate",
+        "1",
+        "Convergence endings: the share of runs whose loop ended by convergence alone",
+        LOOP,
+        NO_OR_YES,
+    ): lambda run: _yes(run.termination == "convergence"),
     _histogram(
         "masis.loop.needs_review_rate",
         "1",

@@ -116,7 +116,6 @@ WITHIN = 3
 """Iterations (REQ-CRITIC-NFR-008)."""
 CRITIC_MS, REVISER_MS, ITERATION_MS, LOOP_MS = 15_000.0, 15_000.0, 35_000.0, 90_000.0
 """Limits for the 95th percentile: REQ-CRITIC-NFR-001 to 004."""
-_LOOP_ENDED_WELL = frozenset({"no_issues", "convergence"})
 
 Values = Sequence[tuple[str, float]]
 """A value, and the case it comes from."""
@@ -160,6 +159,7 @@ def outcomes(runs: Sequence[Run], cases: Sequence[Mapping[str, Any]], bootstrap:
         share("improved by 10% or more, of cases revised", "REQ-CRITIC-NFR-007", _improved(_revised(runs)), IMPROVED),
         share("improved by 10% or more, of all cases", "", _improved(runs), None),
         share("converged within 3 iterations", "REQ-CRITIC-NFR-008", _converged(runs), CONVERGED),
+        share("convergence endings, of all cases", "", _convergence_endings(runs), None),
         p95("critic, 95th percentile", "REQ-CRITIC-NFR-001", _steps(runs, "critique"), CRITIC_MS),
         p95("reviser, 95th percentile", "REQ-CRITIC-NFR-002", _steps(runs, "revision"), REVISER_MS),
         p95("iteration, 95th percentile", "REQ-CRITIC-NFR-003", _iterations(runs), ITERATION_MS),
@@ -199,11 +199,15 @@ def _improved(runs: Sequence[Run]) -> Values:
 
 
 def _converged(runs: Sequence[Run]) -> Values:
-    return [
-        (run.case_id, float(run.termination_reason in _LOOP_ENDED_WELL and run.total_iterations <= WITHIN))
-        for run in runs
-        if run.termination_reason != "cancelled"
-    ]
+    return [(run.case_id, float(run.ended_well and run.total_iterations <= WITHIN)) for run in _uncancelled(runs)]
+
+
+def _convergence_endings(runs: Sequence[Run]) -> Values:
+    return [(run.case_id, float(run.termination_reason == "convergence")) for run in _uncancelled(runs)]
+
+
+def _uncancelled(runs: Sequence[Run]) -> list[Run]:
+    return [run for run in runs if run.termination_reason != "cancelled"]
 
 
 def _steps(runs: Sequence[Run], step: str) -> Values:

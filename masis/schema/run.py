@@ -12,6 +12,8 @@ from masis.schema.base import Record, Share, Unscored
 from masis.schema.calls import ModelCall, Step, Usage
 
 TerminationReason = Literal["no_issues", "convergence", "max_iterations", "error", "cancelled"]
+ENDED_WELL: frozenset[TerminationReason] = frozenset({"no_issues", "convergence"})
+"""The endings of a loop that converged. ``Run.converged``, a stored field, is true of ``convergence`` alone."""
 
 
 class RunWarning(Record):
@@ -220,6 +222,11 @@ class Run(Record):
         """What each role spent (REQ-CRITIC-NFR-012)."""
         roles = dict.fromkeys(call.role for call in self.calls)
         return {role: Usage.of(call for call in self.calls if call.role == role) for role in roles}
+
+    @property
+    def ended_well(self) -> bool:
+        """Whether the loop converged as metrics count it: nothing serious was left, or revisions no longer helped."""
+        return self.termination_reason in ENDED_WELL
 
     @property
     def best_iteration(self) -> Iteration | None:

@@ -176,7 +176,7 @@ class _Audit:
                 "masis.case.digest": run.case_digest,
                 "masis.total_iterations": run.total_iterations,
                 "masis.termination_reason": run.termination_reason,
-                "masis.converged": run.converged,
+                "masis.converged": run.ended_well,
                 "masis.needs_review": run.needs_review,
                 "masis.review_reasons": list(dict.fromkeys(reason.code for reason in run.review_reasons)),
                 "masis.final_quality_score": run.final_quality_score,

@@ -36,6 +36,7 @@ SPECIFIED = {
     "masis.loop.iterations": "{iteration}",
     "masis.loop.improvement_delta": "1",
     "masis.loop.improvement_percentage": "%",
+    "masis.loop.converged_rate": "1",
     "masis.loop.convergence_rate": "1",
     "masis.loop.issues": "{issue}",
     "masis.loop.tokens": "{token}",
@@ -91,6 +92,7 @@ def test_the_values_are_those_of_the_run(seen: Seen) -> None:
     assert found["masis.loop.improvement_delta"].sum == pytest.approx(0.4)
     assert found["masis.loop.improvement_delta"].count == 1  # the first has nothing before it
     assert found["masis.loop.improvement_percentage"].sum == pytest.approx(100.0)
+    assert (found["masis.loop.converged_rate"].count, found["masis.loop.converged_rate"].sum) == (1, run.ended_well)
     assert (found["masis.loop.convergence_rate"].count, found["masis.loop.convergence_rate"].sum) == (1, 0)
     assert found["masis.loop.issues"].sum == len(first.issues) + len(second.issues) > 0
     assert found["masis.critic.duration"].count == 2
