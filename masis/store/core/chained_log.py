@@ -37,11 +37,19 @@ class LogFilter(Protocol):
     """Which page of a log, and from which end."""
 
     @property
-    def newest_first(self) -> bool: ...
+    def newest_first(self) -> bool:
+        """Whether the newest entry comes first."""
+        ...
+
     @property
-    def page(self) -> int: ...
+    def page(self) -> int:
+        """Return the number of the page, from 1."""
+        ...
+
     @property
-    def size(self) -> int: ...
+    def size(self) -> int:
+        """Return how many entries a page holds."""
+        ...
 
 
 class Place(NamedTuple):
