@@ -40,7 +40,7 @@ def configuration(shared: dict[Path, list[str]]) -> dict[str, Any]:
     """The rules, with what the shared scripts define as globals."""
     rules: dict[str, Any] = json.loads(RULES.read_text(encoding="utf-8"))
     defined = [name for names in shared.values() for name in names]
-    rules["globals"] = dict.fromkeys(defined, "readonly")
+    rules["globals"] = dict.fromkeys([*defined, "STREAMLIT"], "readonly")  # STREAMLIT: streamlit_internals.py
     in_shared = {
         "no-unused-vars": ["error", {"varsIgnorePattern": f"^({'|'.join(defined)})$"}],
         "no-redeclare": "off",

@@ -12,6 +12,8 @@ from typing import Any
 
 import streamlit as st
 
+from masis.ui.shell.streamlit_internals import script as streamlit_names
+
 HERE = Path(__file__).parent
 
 
@@ -28,7 +30,7 @@ def registered(name: str, *parts: str) -> Callable[..., Any]:
         f"masis_{name}",
         html='<div class="root"></div>',
         css=f"{source('base.css')}\n{source(f'{name}.css')}",
-        js="\n".join(source(f"{script}.js") for script in ("base", *parts, name)),
+        js="\n".join((streamlit_names(), *(source(f"{script}.js") for script in ("base", *parts, name)))),
     )
 
 

@@ -435,7 +435,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
   // Where the decision stands below the answer, a button leads to it from anywhere.
   const drawWayToDecision = () => {
     root.decision?.disconnect()
-    const panel = document.querySelector(".st-key-review [data-testid=stColumn]:nth-child(2)")
+    const panel = document.querySelector(`.st-key-review ${STREAMLIT.elements.column}:nth-child(2)`)
     if (!panel) return
     const go = plainButton("to-decision", "Decision ↓")
     go.onclick = () => panel.scrollIntoView({ block: "start", behavior: still() ? "auto" : "smooth" })

@@ -149,8 +149,9 @@ class Panel {
     this.unanswered = setTimeout(() => {
       if (!this.root.isConnected) return
       this.leaving = false
-      const app = document.querySelector("[data-testid=stApp]")
-      if (app?.dataset.testConnectionState === "CONNECTED" && app.dataset.testScriptState === "notRunning") {
+      const { elements, state } = STREAMLIT
+      const app = document.querySelector(elements.app)?.dataset
+      if (app?.[state.connection] === state.connected && app[state.script] === state.idle) {
         window.dispatchEvent(new Event("masis-wake"))
       }
       this.expectAnswer()
@@ -207,7 +208,7 @@ class Panel {
     }
     if (event.key === "Escape" && this.root.contains(within) && typesIn(within)) { within.blur(); return }
     if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || typesIn(within)) return
-    if (document.querySelector("[data-testid=stDialog]")) return
+    if (document.querySelector(STREAMLIT.elements.dialog)) return
     const press = event.key.length === 1 ? event.key.toLowerCase() : event.key
     const verdict = { a: "approve", o: "override", x: "reject", e: "escalate" }[press]
     const does = verdict ? () => this.choose(verdict) : {

@@ -43,6 +43,7 @@ from masis.ui.shell import address
 from masis.ui.shell.inputs import show_value, take_typed, typing_area
 from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import served_workbench
+from masis.ui.shell.streamlit_internals import with_selectors
 from masis.ui.shell.wording import spoken
 
 HITS = 8
@@ -96,7 +97,7 @@ def _change_way() -> None:
 
 
 _STYLE = """<style>
-[data-testid="stColumn"]:has(> div .st-key-new-audit-rail) { position: sticky; top: 4rem; align-self: flex-start; }
+@st-column:has(> div .st-key-new-audit-rail) { position: sticky; top: 4rem; align-self: flex-start; }
 </style>"""
 """The start button and what was understood stay in sight beside the long form."""
 
@@ -126,7 +127,7 @@ def _typed(workbench: Workbench, form: AuditForm) -> None:
         )
         _settings(workbench, form)
     pasted = evidence_of(workbench, form)
-    st.html(_STYLE)
+    st.html(with_selectors(_STYLE))
     with right, st.container(key="new-audit-rail"):
         st.button(
             "Start the audit",

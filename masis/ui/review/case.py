@@ -32,10 +32,11 @@ from masis.ui.review.story import asks_for_a_person, moment, run_name, story
 from masis.ui.shell import address, keys
 from masis.ui.shell.frame import tab_title
 from masis.ui.shell.served_database import served_workbench
+from masis.ui.shell.streamlit_internals import with_selectors
 from masis.ui.shell.wording import FLAG, spoken
 
 _ANSWER_VIEW = registered("answer_view")
-_LAYOUT = f"<style>{(HERE / 'review.css').read_text(encoding='utf-8')}</style>"
+_LAYOUT = f"<style>{with_selectors((HERE / 'review.css').read_text(encoding='utf-8'))}</style>"
 
 
 def show_case(workbench: Workbench, case_id: str) -> None:

@@ -40,6 +40,7 @@ from masis.ui.shell import address
 from masis.ui.shell.inputs import show_value, take_typed, typing_area
 from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import command_markdown, served_workbench
+from masis.ui.shell.streamlit_internals import with_selectors
 from masis.ui.shell.wording import spoken
 
 FIRST_SHOWN = 10
@@ -47,7 +48,7 @@ LONGEST_GRADERS = 500
 FORMATS = ["jsonl", "json", "ris", "bib", "xml", "nbib", "txt"]
 _UNDERSTOOD = registered("understood")
 _STYLE = """<style>
-[data-testid="stColumn"]:has(> div .st-key-screening-rail) { position: sticky; top: 4rem; align-self: flex-start; }
+@st-column:has(> div .st-key-screening-rail) { position: sticky; top: 4rem; align-self: flex-start; }
 :is(.st-key-screening-sources, .st-key-screening-graders) {
   span[title] { color: light-dark(#fff, #101417); }
   button[aria-label="Clear all"] { min-width: 24px; min-height: 24px; } }
@@ -79,7 +80,7 @@ def show_form(workbench: Workbench) -> None:
                 _demo_questions()
         _sources(form, corpora, sources)
         _settings(workbench, form)
-    st.html(_STYLE)
+    st.html(with_selectors(_STYLE))
     with right, st.container(key="screening-rail"):
         if corpora or PUBMED in sources:
             st.button(

@@ -14,6 +14,7 @@ from masis.services import Workbench
 from masis.services.records import explained_errors
 from masis.ui.components import HERE
 from masis.ui.shell.served_database import served_database, served_workbench
+from masis.ui.shell.streamlit_internals import with_selectors
 
 log = logging.getLogger(__name__)
 
@@ -33,10 +34,10 @@ def tab_title(*parts: str) -> str:
 
 
 _STYLES = """<style>
-[data-testid^=stBaseButton-primary] { color: light-dark(#fff, #101417); }
-[data-testid^=stBaseButton] kbd { opacity: 1; color: inherit; }
-[data-testid=stCaptionContainer], [data-testid=stCaptionContainer] p { opacity: 1; color: light-dark(#5b6168, #a3abb3) }
-@media (max-width: 1080px) { [data-testid=stTopNavLink] > span:has([data-testid=stIconMaterial]) { display: none } }
+@st-primary_button, @st-primary_submit { color: light-dark(#fff, #101417); }
+:is(@st-button, @st-primary_button, @st-tertiary_button) kbd { opacity: 1; color: inherit; }
+@st-caption, @st-caption p { opacity: 1; color: light-dark(#5b6168, #a3abb3) }
+@media (max-width: 1080px) { @st-navigation_link > span:has(@st-icon) { display: none } }
 </style>"""
 # On narrow screens the names of all pages fit beside the reviewer's name only without their icons.
 
@@ -47,7 +48,7 @@ def styles() -> None:
     In the dark theme, white on the bright primary colour has a contrast of 2 to 1, and captions, drawn at six tenths of
     the text's colour, 4.2 to 1; 4.5 to 1 is needed.
     """
-    st.html(_STYLES)
+    st.html(with_selectors(_STYLES))
 
 
 FAILED = "This page could not be drawn"

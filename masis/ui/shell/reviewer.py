@@ -12,6 +12,7 @@ from masis.services import ANONYMOUS, POLICY, Actor, Workbench
 from masis.ui.components import registered
 from masis.ui.review.decision_form import LONGEST_NAME, clean
 from masis.ui.shell.inputs import show_value
+from masis.ui.shell.streamlit_internals import with_selectors
 
 _KEY = "reviewer-name"
 _MEMORY = registered("reviewer", "way_back")
@@ -19,8 +20,8 @@ _MEMORY = registered("reviewer", "way_back")
 _STYLE = """<style>
 .st-key-reviewer-badge { position: fixed; top: 0.875rem; right: 3.4rem; z-index: 999991; width: auto; }
 .st-key-reviewer-badge button { border: 0; background: transparent; min-height: 2rem; }
-[data-testid=stLayoutWrapper]:has(> .st-key-reviewer-badge),
-[data-testid=stLayoutWrapper]:has(> .st-key-reviewer-memory) { position: absolute; }
+@st-wrapper:has(> .st-key-reviewer-badge),
+@st-wrapper:has(> .st-key-reviewer-memory) { position: absolute; }
 .st-key-reviewer-memory { position: absolute; width: 0; height: 0; overflow: hidden; }
 </style>"""
 
@@ -53,7 +54,7 @@ def reviewer_badge(workbench: Workbench) -> None:
     """Show the reviewer's name at the right of the frame, with a way to change it; once a page, before the page."""
     name = reviewer()
     with st.container(key="reviewer-badge"):  # all of it out of the flow: the page begins where it would without
-        st.html(_STYLE)
+        st.html(with_selectors(_STYLE))
         _remember(workbench)
         popover = st.popover(_escaped(name) if name else "Your name", icon=":material/person:", type="tertiary")
     with popover:

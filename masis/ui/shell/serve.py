@@ -26,6 +26,7 @@ from masis.errors import MasisError
 from masis.ui.admin.health_reports import REPORTS, HealthReports
 from masis.ui.jobs.worker import show_log
 from masis.ui.shell import served_database
+from masis.ui.shell.streamlit_internals import is_no_pages_folder_app
 
 # Health over HTTP, for whoever watches the server: is it there, and is all in order?
 #
@@ -113,16 +114,13 @@ def launch(db: Path, port: int | None = None, address: str = "127.0.0.1", open_b
     """
     import streamlit
     from starlette.middleware import Middleware
-    from streamlit.runtime.pages_manager import PagesManager
 
     from masis.services import app_root
     from masis.ui.admin.health_reports import REPORTS
 
     root = app_root()
     port = chosen_port(address, port)
-    # A folder pages/ beside app.py makes Streamlit take it for an application of the old kind until app.py has run
-    # once, and a deep link would then show its page without the frame. This says beforehand that it is not.
-    PagesManager.uses_pages_directory = False
+    is_no_pages_folder_app()
     served_database.serve_database(db)
     url = f"http://{_shown_host(address)}:{port}"
     print(f"MASIS Workbench: {url}\nDatabase: {db}\nStop it with Ctrl-C.", flush=True)
@@ -190,7 +188,7 @@ def _open_when_up(url: str, patience_s: float = 20.0) -> None:
     deadline = time.monotonic() + patience_s
     while time.monotonic() < deadline:
         try:
-            with urllib.request.urlopen(f"{url}/_stcore/health", timeout=1):  # noqa: S310 (our own http address)
+            with urllib.request.urlopen(f"{url}/healthz", timeout=1):  # noqa: S310 (our own http address)
                 _open_window(url)
                 return
         except OSError:

@@ -1,0 +1,60 @@
+"""One module knows what Streamlit does not promise, and no later Streamlit than the tested one is installed with it."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+import streamlit
+
+from masis.ui.shell.streamlit_internals import ELEMENTS, TESTED, with_selectors
+
+ROOT = Path(__file__).resolve().parents[2]
+MODULE = ROOT / "masis" / "ui" / "shell" / "streamlit_internals.py"
+PRIVATE = re.compile(
+    r"data-testid|dataset\.test|_stcore|streamlit\.(?!testing\.)\w+\.|\bst\._|from streamlit\.(?!testing)"
+)
+SOURCES = [*(ROOT / "masis").rglob("*"), *(ROOT / "pages").glob("*.py"), ROOT / "app.py"]
+
+
+def test_the_installed_streamlit_is_the_tested_one() -> None:
+    minor = ".".join(streamlit.__version__.split(".")[:2])
+    assert minor == TESTED, f"Streamlit {minor} is not the tested {TESTED}: {MODULE.name} says how to move to it"
+
+
+def test_the_package_allows_no_later_streamlit_than_the_tested_one() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    major, minor = TESTED.split(".")
+    assert f"<{major}.{int(minor) + 1}" in next(
+        each for each in project["dependencies"] if each.startswith("streamlit")
+    )
+
+
+def test_what_this_streamlit_has_beyond_its_api_is_there() -> None:
+    from streamlit.runtime.pages_manager import PagesManager
+
+    assert hasattr(PagesManager, "uses_pages_directory"), f"PagesManager has changed: see {MODULE.name}"
+
+
+@pytest.mark.parametrize("kind", [".py", ".js", ".css"])
+def test_no_other_file_uses_what_streamlit_does_not_promise(kind: str) -> None:
+    found = [
+        f"{path.relative_to(ROOT)}: {match.group()}"
+        for path in SOURCES
+        if path.suffix == kind and path != MODULE
+        for match in PRIVATE.finditer(path.read_text(encoding="utf-8"))
+    ]
+    assert not found, f"to be taken from {MODULE.name}: {found}"
+
+
+def test_every_element_named_in_a_style_sheet_is_known() -> None:
+    named = {
+        name
+        for path in SOURCES
+        if path.suffix in (".py", ".css") and path != MODULE
+        for name in re.findall(r"@st-(\w+)", path.read_text(encoding="utf-8"))
+    }
+    assert named <= ELEMENTS.keys()
+    assert with_selectors("@st-columns @st-column") == "[data-testid=stHorizontalBlock] [data-testid=stColumn]"
