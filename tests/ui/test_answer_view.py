@@ -11,7 +11,7 @@ import pytest
 from masis import run_audit
 from masis.schema.base import Unscored
 from masis.schema.case import Case
-from masis.schema.run import ReviewReason, Run, RunWarning
+from masis.schema.run import ReviewCode, ReviewReason, Run, RunWarning
 from masis.ui.review.answer_view import (
     EVIDENCE_SHOWN,
     ISSUES_SHOWN,
@@ -301,7 +301,21 @@ def test_an_audit_that_ended_with_an_error_says_at_once_what_went_wrong(run: Run
     reasons = tuple(ReviewReason(code=code, message=f"{code}.") for code in ("unscored", "error"))
     failed = run.model_copy(update={"review_reasons": reasons, "warnings": (warning,)})
     assert asks_for_a_person(failed) == ["unscored.", "error. The server can't be reached."]
-    assert asks_for_a_person(run) == [reason.message for reason in run.review_reasons]
+
+
+def test_what_is_wrong_is_named_before_what_could_not_be_certified(run: Run) -> None:
+    codes: tuple[ReviewCode, ...] = ("revised", "unconfirmed_claim", "serious_issue")
+    reasons = tuple(ReviewReason(code=code, message=f"{code}.") for code in codes)
+    assert asks_for_a_person(run.model_copy(update={"review_reasons": reasons}))[0] == "serious_issue."
+
+
+def test_an_accepted_answer_shows_the_checks_it_passed_and_no_other_run_does() -> None:
+    accepted = run_audit(a_case("The Lenne bridge is 120 metres long [c1]."))
+    assert not accepted.needs_review
+    lines = {row.title: row.lines for row in story(accepted, 0)["rows"]}["Checks passed"]
+    assert "Claims: 1 of 1 claim supported" in lines
+    faulty = run_audit(a_case(WRONG))
+    assert "Checks passed" not in {row.title for row in story(faulty, 0)["rows"]}
 
 
 def test_an_answer_of_which_nothing_could_be_checked_is_not_called_borne_out(run: Run) -> None:

@@ -35,6 +35,7 @@ def story(run: Run, shown: int) -> Story:
     rows = [
         StoryRow("Chosen", [chosen(run)]),
         StoryRow("Ended", [ended(run)]),
+        StoryRow("Checks passed", checks_passed(run)) if run.acceptance and not run.needs_review else None,
         StoryRow("Judged by", [judges(run)]),
         StoryRow("Spent", spent_by_role(run)) if run.calls else None,
         StoryRow(f"The critic on iteration {shown + 1}", [said, *critique.notes]) if said else None,
@@ -43,10 +44,37 @@ def story(run: Run, shown: int) -> Story:
     return {"rows": [row for row in rows if row]}
 
 
+CHECKS = {
+    "references": "References",
+    "hallucination": "Hallucination",
+    "claims": "Claims",
+    "serious_issues": "Serious issues",
+    "safety": "Safety",
+    "original": "Answer chosen",
+    "confidence": "Confidence",
+    "quality": "Quality",
+    "disagreement": "Disagreement",
+    "scored": "Scores",
+    "checkable": "What was checked",
+    "cites": "Citations",
+    "ending": "End of the loop",
+}
+
+
+def checks_passed(run: Run) -> list[str]:
+    """List the checks behind an auto-acceptance, each with what it found: what was checked, and nothing beyond it."""
+    assert run.acceptance is not None
+    return [f"{CHECKS[check.name]}: {check.detail}" for check in run.acceptance.checks]
+
+
 def asks_for_a_person(run: Run) -> list[str]:
-    """Why a person should look; where the audit ended with an error, what went wrong is said with it."""
+    """List why a person should look: first what is wrong, then what could not be certified.
+
+    Where the audit ended with an error, what went wrong is added to it.
+    """
     why = f" {run.warnings[-1].message}" if run.warnings else ""
-    return [reason.message + (why if reason.code == "error" else "") for reason in run.review_reasons]
+    ordered = sorted(run.review_reasons, key=lambda reason: reason.tier != "must_look")
+    return [reason.message + (why if reason.code == "error" else "") for reason in ordered]
 
 
 def nothing_found(iteration: Iteration) -> str:
