@@ -1,8 +1,8 @@
-"""The auditor measured on labelled data: `run_bench` a file, `render` what it found.
+"""Measures the auditor on labelled data: `run_bench` measures a file, `render` formats the report.
 
 A file is recognised by the keys of its first row. It is split by question and document into a half that weights may be
-fitted on and one that figures are reported on. Beside the auditor stand two baselines on the same rows. Our own cases
-are audited whole as well, and a file of runs is measured as it is: what the loop reaches, and what the specs ask for.
+fitted on and one that metrics are reported on. Two baselines are measured on the same rows. Our own cases are audited
+whole as well, and a file of runs is measured as it is: what the loop reaches beside its targets.
 """
 
 import json
@@ -23,7 +23,7 @@ from masis.schema.run import Run
 __all__ = ["BenchReport", "render", "run_bench"]
 
 ALTERED = frozenset({"altered_number", "altered_date", "swapped_name", "negation"})
-"""What counts as an altered fact in our own cases (`data/README.md`)."""
+"""What counts as an altered fact in the demo cases (`data/README.md`)."""
 _SETS = ", ".join(task.name for task in TASKS)
 _UNCITED_RULE = (
     "claims that cite nothing, or nothing there is, count as not attributed: the citation engine decides them, no "
@@ -47,11 +47,11 @@ def run_bench(
     task = _task(raw[0][2], raw[0][0]) if raw else None
     if task is None:
         raise InputError("holds no rows", cure=f"Give a file of {_SETS}.", file=path.name)
-    return _Bench(task, raw, half, bootstrap, seed, read_runs(_read(runs)) if runs else None).report()
+    return _Benchmark(task, raw, half, bootstrap, seed, read_runs(_read(runs)) if runs else None).report()
 
 
 def _of_runs(runs: Sequence[Run], bootstrap: int, seed: int) -> BenchReport:
-    """A file of runs: no labels, so only what the loop reaches and how long it takes."""
+    """Measure a file of runs: without labels, only what the loop reaches and how long it takes."""
     weights = ", ".join(sorted({run.versions.offline_weights or "none" for run in runs}))
     return BenchReport(
         task="Runs",
@@ -92,7 +92,7 @@ def _task(row: Mapping[str, Any], file: str) -> Task:
     raise InputError("has no labels that can be measured", cure=f"Give a file of {_SETS}.", file=file, line=1)
 
 
-class _Bench:
+class _Benchmark:
     """One measurement: the rows of the half, and the readings its task asks for."""
 
     def __init__(
@@ -185,9 +185,9 @@ class _Bench:
     ) -> Reading:
         cut = tasks.overlap_threshold(self.fit, positive)
         shares = [tasks.overlap(row) for row, _ in rows]
-        told = tasks.predictions(rows, said, positive)
+        predicted = tasks.predictions(rows, said, positive)
         measured = (
-            self._measured("auditor", told),
+            self._measured("auditor", predicted),
             self._measured(
                 "always positive", tasks.predictions(rows, [tasks.always(row) for row, _ in rows], positive)
             ),
@@ -195,7 +195,7 @@ class _Bench:
                 "word overlap", tasks.predictions(rows, [(share >= cut, share) for share in shares], positive)
             ),
         )
-        return _reading(name, meaning, told, measured)
+        return _reading(name, meaning, predicted, measured)
 
     def _measured(self, judge: str, rows: Sequence[Prediction]) -> Measured:
         return Measured(judge, compute_metrics(rows, self.bootstrap, self.seed))
@@ -214,7 +214,9 @@ def _rows(task: Task, file: str, line: int, row: Mapping[str, Any]) -> list[Benc
 
 
 def _cases(task: Task, rows: Sequence[Mapping[str, Any]], half: Half) -> list[Mapping[str, Any]]:
-    """The cases of the half, for measuring the citation engine: ours keyed by id, ExpertQA's by what they share."""
+    """Return the cases of the half for measuring the citation engine: the demo's by id, ExpertQA's by what they
+    share.
+    """
     if task.name == "Demo gold":
         keys = [(str(row["id"]),) for row in rows]
     elif task.name == "ExpertQA":

@@ -1,8 +1,7 @@
-"""Figures of a binary judgement, each with a bootstrap interval over groups.
+"""Metrics of a binary prediction, each with a bootstrap interval over groups.
 
-The positive class is "not supported". An abstention counts as wrong: it is predicted as the other class, and ranked
-at the
-wrong end for AUROC. A figure that isn't defined (AUROC with one class only) is None.
+The positive class is "not supported". An abstention counts as wrong: it is predicted as the other class, and ranked at
+the wrong end for AUROC. A metric that isn't defined (AUROC with one class only) is None.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +15,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 
 class Prediction(NamedTuple):
-    """A row as judged: the truth, the prediction (None: abstained), how strongly not supported (0..1), its group."""
+    """A row with the truth, the prediction (None: abstained), how strongly not supported (0..1), its group."""
 
     truth: bool
     said: bool | None
@@ -25,7 +24,7 @@ class Prediction(NamedTuple):
 
 
 class Estimate(NamedTuple):
-    """A figure with its 95% interval; None where it isn't defined."""
+    """The value of a metric with its 95% interval; None where it isn't defined."""
 
     value: float | None
     low: float | None
@@ -36,7 +35,7 @@ METRICS = ("precision", "recall", "f1", "macro_f1", "balanced_accuracy", "auroc"
 
 
 def compute_metrics(rows: Sequence[Prediction], bootstrap: int, seed: int) -> dict[str, Estimate]:
-    """Every figure of `FIGURES` with its interval from `bootstrap` resamples of the groups."""
+    """Return every metric of `METRICS` with its interval from `bootstrap` resamples of the groups."""
     truth = np.array([row.truth for row in rows], dtype=bool)
     abstained = np.array([row.said is None for row in rows], dtype=bool)
     said = np.array([not row.truth if row.said is None else row.said for row in rows], dtype=bool)
@@ -97,7 +96,7 @@ def _f1(hit: float, false_alarm: float, missed: float) -> float:
 
 
 def _auroc(weights: Array, truth: Array, ties: Array) -> float | None:
-    """The chance that a positive is ranked above a negative, a tie counting half; rows are sorted by score."""
+    """Return the chance that a positive is ranked above a negative, a tie counting half; rows are sorted by score."""
     positive = np.bincount(ties, weights * truth)
     negative = np.bincount(ties, weights * ~truth)
     whole = float(positive.sum() * negative.sum())

@@ -1,7 +1,7 @@
-"""What the loop reaches, beside the quality and latency that ``specs/critic-loop.md`` asks for (NFR-001 to 008).
+"""What the loop reaches beside its targets of quality and latency (REQ-CRITIC-NFR-001 to 008).
 
-Shares and 95th percentiles come with intervals from resampling cases. What they mean, and what they don't, is told in
-docs/bench.md.
+Shares and 95th percentiles come with intervals from resampling cases. docs/bench.md explains what they mean and what
+they don't.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,13 +17,13 @@ from masis.bench.metrics import Estimate
 from masis.schema.audit import Issue
 from masis.schema.run import Run
 
-# The issues an audit raises held against the gold findings of a case: which were found, which issues are right.
+# The issues an audit raises compared with the gold findings of a case: which were found, which issues are right.
 #
 # An issue finds a finding where it points at the same words of the answer and is of its kind: a fabricated,
 # misattributed
 # or missing citation is found by the issue of that name, what is wrong with the content by any issue about content. A
-# finding about the whole answer (something left out) is found by an issue that says something is left out. What a
-# language model objects to has no such name, so that its issues count for every kind.
+# finding about the whole answer (something left out) is found by an issue that says something is left out. An
+# issue of a language model has no such name, so that it counts for every kind.
 
 REFERENCE_RULES = {
     "fabricated_reference": "fabricated_citation",
@@ -37,7 +37,7 @@ _BY_A_MODEL = "critic_"
 
 
 class Hit(NamedTuple):
-    """A finding, and whether an issue found it; or an issue, and whether a finding bears it out."""
+    """A finding, and whether an issue found it; or an issue, and whether a finding confirms it."""
 
     case: str
     content: bool
@@ -45,7 +45,7 @@ class Hit(NamedTuple):
 
 
 class IssueScores(NamedTuple):
-    """The issues of one answer held against its gold."""
+    """The issues of one answer compared with its gold findings."""
 
     found: tuple[Hit, ...]
     right: tuple[Hit, ...]
@@ -57,7 +57,7 @@ class _Finding(NamedTuple):
 
 
 def score_issues(case: Mapping[str, Any], issues: Sequence[Issue]) -> IssueScores:
-    """Each gold finding with whether it was found, and each issue with whether it is right."""
+    """Return each gold finding with whether it was found, and each issue with whether it is right."""
     answer, labels = case.get("answer") or "", case.get("labels") or {}
     findings = [_Finding(label["type"], _span(answer, label.get("text"))) for label in labels.get("findings", ())]
     needless = [_span(answer, label.get("sentence")) for label in _needless(labels)]
@@ -91,8 +91,8 @@ def _span(answer: str, text: str | None) -> tuple[int, int] | None:
 def _finds(issue: Issue, finding: _Finding) -> bool:
     by_model = issue.rule.startswith(_BY_A_MODEL)
     if finding.span is None:
-        told = issue.type in LEFT_OUT or CRITIC_LOOP_TYPE[issue.type] == finding.kind
-        return told and (issue.source != "citations")
+        omission = issue.type in LEFT_OUT or CRITIC_LOOP_TYPE[issue.type] == finding.kind
+        return omission and (issue.source != "citations")
     if not _overlap(issue, finding.span):
         return False
     if by_model:
@@ -123,9 +123,9 @@ Values = Sequence[tuple[str, float]]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One figure beside what is asked for: a share (at least ``target``) or milliseconds (at most ``target``).
+    """One metric beside its target: a share (at least ``target``) or milliseconds (at most ``target``).
 
-    ``n`` counts what the figure is over, ``cases`` the cases these come from; ``rule`` is the spec's number, empty for
+    ``n`` counts what the metric is over, ``cases`` the cases these come from; ``rule`` is the spec's number, empty for
     a second reading that no rule asks for.
     """
 
@@ -139,14 +139,14 @@ class Outcome:
 
     @property
     def met(self) -> bool | None:
-        """Whether the figure reaches its target; None where there is no figure or no target."""
+        """Whether the metric reaches its target; None without a value or a target."""
         if self.figure.value is None or self.target is None:
             return None
         return self.figure.value >= self.target if self.unit == "share" else self.figure.value <= self.target
 
 
 def outcomes(runs: Sequence[Run], cases: Sequence[Mapping[str, Any]], bootstrap: int, seed: int) -> tuple[Outcome, ...]:
-    """Every figure that these runs allow; those on findings where ``cases`` holds the gold of some of them."""
+    """Return every metric that these runs allow; those on findings where ``cases`` holds the gold of some of them."""
 
     def share(name: str, rule: str, values: Values, target: float | None) -> Outcome:
         return _outcome(name, rule, "share", values, target, _mean, bootstrap, seed)

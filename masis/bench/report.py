@@ -1,4 +1,4 @@
-"""What a measurement found, as values, and as a table to read."""
+"""The report of a measurement: as values, and as a table to read."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -11,7 +11,7 @@ from masis.bench.rows import Half
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One judge's figures on one reading of a set."""
+    """The metrics of one judge on one reading of a set."""
 
     judge: str
     figures: dict[str, Estimate]
@@ -46,18 +46,18 @@ class BenchReport:
     outcomes: tuple[Outcome, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """The report as plain values, figures as {value, low, high}."""
+        """Return the report as plain values, metrics as {value, low, high}."""
         plain = asdict(self)
         for reading in plain["readings"]:
             for judge in reading["judges"]:
                 judge["figures"] = {name: Estimate(*figure)._asdict() for name, figure in judge["figures"].items()}
-        for outcome, told in zip(self.outcomes, plain["outcomes"], strict=True):
-            told |= {"figure": outcome.figure._asdict(), "met": outcome.met}
+        for outcome, values in zip(self.outcomes, plain["outcomes"], strict=True):
+            values |= {"figure": outcome.figure._asdict(), "met": outcome.met}
         return plain
 
 
 def render(report: BenchReport) -> str:
-    """The report as a plain table, intervals in brackets."""
+    """Return the report as a plain table, intervals in brackets."""
     lines = [
         f"{report.task}: {report.half} half, weights {report.weights}, {report.bootstrap} resamples, seed {report.seed}"
     ]

@@ -1,9 +1,9 @@
 """What a measurement runs on: rows of one shape for every set, and the split into a half to fit on and one to report
 on.
 
-A row is a claim, the evidence it is to be held against, and what people said. Rows that share a question or
-a document belong together: a group goes whole into one half, by a hash of its smallest key, so that nothing is
-fitted on what is reported.
+A row is a claim, the evidence to check it against, and a label by people. Rows that share a question or a document
+belong together: a group goes whole into one half, by a hash of its smallest key, so that nothing is fitted on what is
+reported.
 """
 
 import hashlib
@@ -18,8 +18,8 @@ class BenchRow(NamedTuple):
 
     `keys` are what must not be shared between halves (the question, the documents). `strict` is a second reading of the
     label where a set has one (WiCE: not supported at all). `cites_nothing`: the claim has no reference, or none that
-    names evidence, so that the citation engine decides before any evidence is weighed. `planted` is what was altered
-    in it.
+    names evidence, so that the citation engine decides before any evidence is weighed. `planted` is what was altered in
+    it.
     """
 
     id: str
@@ -33,7 +33,7 @@ class BenchRow(NamedTuple):
 
 
 def groups(keys: Sequence[Iterable[str]]) -> list[str]:
-    """For each row the smallest key of all the rows that hang together with it through shared keys."""
+    """Return for each row the smallest key of all rows connected with it through shared keys."""
     parent: dict[str, str] = {}
 
     def root(key: str) -> str:
@@ -58,11 +58,11 @@ def _digest(key: str) -> str:
 
 
 def half_of(group: str) -> Literal["fit", "report"]:
-    """The half a group belongs to, by the parity of a hash of its key."""
+    """Return the half a group belongs to, by the parity of a hash of its key."""
     return "fit" if int(hashlib.sha256(f"masis:{group}".encode()).hexdigest(), 16) % 2 == 0 else "report"
 
 
 def in_half(rows: Sequence[BenchRow], half: Half) -> list[tuple[BenchRow, str]]:
-    """The rows of the half, each with its group."""
+    """Return the rows of the half, each with its group."""
     found = zip(rows, groups([row.keys for row in rows]), strict=True)
     return [(row, group) for row, group in found if half in ("all", half_of(group))]

@@ -1,7 +1,7 @@
 """The sets that can be measured: how each is recognised, and how its rows become claims with evidence and a label.
 
 HAGRID, SummEdits, WiCE and ExpertQA are read in the form they are published or exchanged in; nothing of them is part of
-this project. Our own cases come with gold labels (`data/README.md`). A further set is one more reading and one more
+this project. The demo cases come with gold labels (`data/README.md`). A further set needs one more reader and one more
 `Task`.
 """
 
@@ -28,18 +28,18 @@ from masis.settings import Settings
 
 
 def audited(cases: Sequence[Mapping[str, Any]]) -> list[Run]:
-    """An audit of each case that has an answer, without a model and with the settings as they come."""
+    """Audit each case that has an answer, without a model and with the default settings."""
     settings = Settings()
     return [run_audit(Case.model_validate(case), settings) for case in cases if case.get("answer")]
 
 
 def is_run(row: Mapping[str, Any]) -> bool:
-    """Whether a row is a run."""
+    """Return whether a row is a run."""
     return {"case_id", "iterations", "termination_reason"} <= row.keys()
 
 
 def read_runs(rows: Iterable[tuple[str, int, Mapping[str, Any]]]) -> list[Run]:
-    """The runs of a file; of several of one case the last. Raises InputError with file and line."""
+    """Return the runs of a file; of several of one case the last. Raises InputError with file and line."""
     runs: dict[str, Run] = {}
     for file, line, row in rows:
         try:
@@ -63,7 +63,7 @@ Row = Mapping[str, Any]
 
 
 def fabricated(cases: Sequence[Row]) -> list[Prediction]:
-    """Each reference of the gold labels, and each the engine flags beyond them: fabricated, and so called?"""
+    """Return a prediction for each labelled reference and each further one the engine flags: is it fabricated?"""
     found: list[Prediction] = []
     for case in cases:
         engine = Counter(audit_citations(case.get("answer") or "", _evidence(case)).invalid_citations)
@@ -76,9 +76,7 @@ def fabricated(cases: Sequence[Row]) -> list[Prediction]:
 
 
 def exemptions(cases: Sequence[Row]) -> dict[str, int]:
-    """Of the claims without a marker: how many experts found (not) worth a citation, and how many of them are
-    exempt.
-    """
+    """Count the uncited claims that experts found worth a citation or not, and how many of each are exempt."""
     counts = {"not worth citing": 0, "of these exempt": 0, "worth citing": 0, "of these not exempt": 0}
     for case in cases:
         sentences = audit_citations(case["answer"], _evidence(case)).sentences
@@ -98,7 +96,7 @@ def _evidence(case: Row) -> list[Evidence]:
 
 
 def _status(answer: str, claim: str, sentences: Sequence[Sentence]) -> str | None:
-    """The status of the sentence that holds most of an uncited claim; None for a cited one or one not found."""
+    """Return the status of the sentence that holds most of an uncited claim; None for a cited one or one not found."""
     start = answer.find(claim)
     if start < 0:
         return None
@@ -117,7 +115,7 @@ _WORD = re.compile(r"\w{3,}")
 
 
 def assessed(rows: Sequence[BenchRow]) -> list[Assessment]:
-    """The auditor's assessment of each row; the evidence of rows that share it is indexed once."""
+    """Return the auditor's assessment of each row; the evidence of rows that share it is indexed once."""
     found, evidence, index = [], None, None
     for row in rows:
         if index is None or row.evidence != evidence:
@@ -127,8 +125,9 @@ def assessed(rows: Sequence[BenchRow]) -> list[Assessment]:
 
 
 def auditor(row: BenchRow, assessment: Assessment, *, rule: bool = True) -> Judgement:
-    """Not supported unless the verdict is "supported". What cites nothing is attributed to nothing: with `rule` that
-    is a decision.
+    """Not supported unless the verdict is "supported".
+
+    What cites nothing is attributed to nothing: with `rule` that is a decision.
     """
     if row.cites_nothing and rule:
         return True, 1.0
@@ -138,7 +137,9 @@ def auditor(row: BenchRow, assessment: Assessment, *, rule: bool = True) -> Judg
 
 
 def contradictions(_: BenchRow, assessment: Assessment) -> Judgement:
-    """Only what the evidence contradicts; ranked by the strength of the contradiction, then by the lack of support."""
+    """Predict what the evidence contradicts, ranked by the strength of the contradiction, then by the lack of
+    support.
+    """
     if assessment.support is None:
         return None, 0.5
     return assessment.verdict == "contradicted", 0.9 * contradiction_strength(assessment.features) + 0.1 * (
@@ -147,21 +148,20 @@ def contradictions(_: BenchRow, assessment: Assessment) -> Judgement:
 
 
 def always(_: BenchRow) -> Judgement:
-    """The baseline that always says "not supported"."""
+    """Return the baseline that always says "not supported"."""
     return True, 0.5
 
 
 def overlap(row: BenchRow) -> float:
-    """The share of the claim's words that are nowhere in the evidence, 0..1."""
+    """Return the share of the claim's words that are nowhere in the evidence, 0..1."""
     words = set(_WORD.findall(row.claim.lower()))
     evidence = set(_WORD.findall(" ".join(text for _, text in row.evidence).lower()))
     return len(words - evidence) / len(words) if words else 1.0
 
 
 def overlap_threshold(rows: Sequence[BenchRow], positive: Callable[[BenchRow], bool]) -> float:
-    """The share from which word overlap says "not supported", where it does best (balanced accuracy) on these rows:
-    the baseline
-    is fitted to each set by itself, which the auditor is not.
+    """Return the share from which word overlap says "not supported", where it does best (balanced accuracy) on these
+    rows: the baseline is fitted to each set by itself, which the auditor is not.
     """
     scored = [(overlap(row), positive(row)) for row in rows]
     positives = sum(truth for _, truth in scored) or 1
@@ -178,7 +178,7 @@ def overlap_threshold(rows: Sequence[BenchRow], positive: Callable[[BenchRow], b
 def predictions(
     rows: Sequence[tuple[BenchRow, str]], said: Sequence[Judgement], positive: Callable[[BenchRow], bool]
 ) -> list[Prediction]:
-    """The rows with what was said of them, ready to be counted."""
+    """Return the rows with what was said of them, ready to be counted."""
     return [
         Prediction(positive(row), answer, score, group)
         for (row, group), (answer, score) in zip(rows, said, strict=True)
@@ -200,7 +200,7 @@ class Task(NamedTuple):
 
 
 def hagrid_rows(row: Row) -> Iterable[BenchRow]:
-    """One claim with the references it cites; not attributable is positive."""
+    """Yield one claim with the references it cites; not attributable is positive."""
     evidence: list[tuple[str, str]] = []
     for text in row["references"]:
         found = _REFERENCE.match(text)
@@ -217,7 +217,7 @@ def hagrid_rows(row: Row) -> Iterable[BenchRow]:
 
 
 def wice_rows(row: Row) -> Iterable[BenchRow]:
-    """One sentence with the page it cites; anything but full support is positive, no support at all the strict
+    """Yield one sentence with the page it cites; anything but full support is positive, no support at all the strict
     reading.
     """
     document = "\n\n".join(row["evidence"])
@@ -233,14 +233,14 @@ def wice_rows(row: Row) -> Iterable[BenchRow]:
 
 
 def summedits_rows(row: Row) -> Iterable[BenchRow]:
-    """A summary with its document; an inconsistent one is positive."""
+    """Yield a summary with its document; an inconsistent one is positive."""
     evidence = (("document", row["doc"]),)
     yield BenchRow(str(row["id"]), row["summary"], evidence, row["label"] == 0, (row["doc"],))
 
 
 def expertqa_rows(row: Row) -> Iterable[BenchRow]:
-    """The cited claims of an answer whose cited passages all have text; what an expert found less than complete is
-    positive.
+    """Yield the cited claims of an answer whose cited passages all have text; what an expert found less than complete
+    is positive.
     """
     texts = {evidence["id"]: evidence.get("text", "") for evidence in row["evidence"]}
     keys = (row["query"], *(text for text in texts.values() if text))
@@ -257,7 +257,7 @@ def expertqa_rows(row: Row) -> Iterable[BenchRow]:
 
 
 def demo_rows(row: Row) -> Iterable[BenchRow]:
-    """The labelled claims of a case of ours, held against all its evidence; anything but supported is positive."""
+    """Yield the labelled claims of a demo case with all its evidence; anything but supported is positive."""
     chunks = tuple((evidence["id"], evidence.get("text", "")) for evidence in row["evidence"])
     for number, claim in enumerate(row["labels"].get("claims", ())):
         yield BenchRow(
@@ -286,7 +286,7 @@ def _demo_claim(row: Row, text: str) -> str:
 
 
 def without_markers(text: str) -> str:
-    """The text without its numeric citation markers."""
+    """Return the text without its numeric citation markers."""
     return _MARKER.sub("", text).strip()
 
 

@@ -1,7 +1,7 @@
-"""The evidence critic put together: who grades as the settings say, and screening as one call.
+"""The assembled evidence critic: the graders the settings name, and screening as one call.
 
-screening = masis.screen_abstracts("Does aspirin relieve headache?", abstracts)
-screening.decision, screening.grades, screening.reasons
+screening = masis.screen_abstracts("Does aspirin relieve headache?", abstracts) screening.decision, screening.grades,
+screening.reasons
 """
 
 from __future__ import annotations
@@ -31,17 +31,22 @@ ROLE = "grader"
 
 
 def grader_names(settings: Settings) -> tuple[str, ...]:
-    """The model strings of ``screening_graders``, in their order. Raises SettingsError for none or a repeated one."""
+    """Return the model strings of ``screening_graders``, in their order.
+
+    Raises SettingsError for none or a repeated one.
+    """
     names = tuple(name.strip() for name in settings.screening_graders.split(",") if name.strip())
     if not names:
-        raise SettingsError(f"screening_graders names nobody. Use {OFFLINE!r}, or model strings with commas between.")
+        raise SettingsError(
+            f"screening_graders names no grader. Use {OFFLINE!r}, or model strings with commas between."
+        )
     if len(set(names)) < len(names):
-        raise SettingsError("screening_graders names somebody twice: one voice counts once.")
+        raise SettingsError("screening_graders names a grader twice: each counts once.")
     return names
 
 
 def grader_for(settings: Settings, control: RunControl | None = None) -> Grader:
-    """Who grades, as ``screening_graders`` says: one grader, or an ensemble of several.
+    """Return the grader that ``screening_graders`` names: one grader, or an ensemble of several.
 
     ``control`` keeps the calls of one screening and can stop them. Raises SettingsError for a model that can't be asked
     and MissingExtra for an SDK that is not here.
@@ -52,7 +57,7 @@ def grader_for(settings: Settings, control: RunControl | None = None) -> Grader:
 
 
 def study_type_weights(settings: Settings) -> str | None:
-    """The version of the weights that recognise study types; None where no grader uses them."""
+    """Return the version of the weights that recognise study types; None where no grader uses them."""
     return study_types_version() if OFFLINE in grader_names(settings) else None
 
 
@@ -72,10 +77,10 @@ def evaluate(
     thresholds: Thresholds = ruling.DEFAULT,
     known: Mapping[str, Grade] | None = None,
 ) -> tuple[tuple[Grade, ...], Ruling]:
-    """One look of the critic at what a retrieval brought: a grade each, and what follows in this iteration.
+    """Grade what one retrieval brought, and rule on this iteration.
 
-    This is the node of a retrieval graph: it keeps no state, so calls at once don't disturb each other. What has a
-    grade in ``known``, by its id, is not graded again, and votes all the same.
+    This is the node of a retrieval graph: it has no state, so calls may run in parallel. An abstract with a grade in
+    ``known``, by its id, is not graded again but still votes.
     """
     known = known or {}
     new = [abstract for abstract in abstracts if abstract.id not in known]
@@ -102,11 +107,10 @@ def screen_abstracts(
     settings: Settings | None = None,
     on_event: Callable[[ScreeningEvent], None] | None = None,
 ) -> Screening:
-    """Screen abstracts that somebody found: grade every one, and say whether they suffice.
+    """Screen the given abstracts: grade every one, and decide whether they suffice.
 
-    They are all there is to retrieve, so there is one round, in which all of them vote. To search a corpus round by
-    round, see ``masis.screening.rounds.round_loop.screen``. An abstract may be a mapping with ``id``, ``title`` and
-    ``text``.
+    Nothing else is retrieved, so there is one round, in which all of them vote. To search a corpus round by round, see
+    ``masis.screening.rounds.round_loop.screen``. An abstract may be a mapping with ``id``, ``title`` and ``text``.
     Raises InputError for a question or an abstract that can't be read; a grader that fails is recorded, never raised.
     """
     return run_to_completion(_whole(question, abstracts, settings or Settings()), on_event, ScreeningStart())
@@ -154,7 +158,7 @@ def _whole(
 
 
 def _distinct(abstracts: Iterable[Abstract | Mapping[str, Any]]) -> tuple[Abstract, ...]:
-    """The abstracts; the same one twice is one, another one under the same id an error."""
+    """Return the abstracts; the same one twice is one, another one under the same id an error."""
     known: dict[str, Abstract] = {}
     for number, each in enumerate(abstracts):
         abstract = _abstract(each, number)
@@ -168,7 +172,9 @@ def _distinct(abstracts: Iterable[Abstract | Mapping[str, Any]]) -> tuple[Abstra
 
 
 def _abstract(given: Abstract | Mapping[str, Any], number: int) -> Abstract:
-    """The abstract; a mapping may call its text ``abstract``, and have an id from its PubMed id, DOI or title."""
+    """Return the abstract; a mapping may call its text ``abstract``, and have an id from its PubMed id, DOI or
+    title.
+    """
     if isinstance(given, Abstract):
         return given
     if not isinstance(given, Mapping):

@@ -1,7 +1,7 @@
 """The evidence critic by itself, on abstracts written for it: ``python -m masis.screening.demo [QUESTION ...]``.
 
 No network, no key, no database: the shipped abstracts are searched in memory and graded without a model. Every question
-is screened round by round, and what the critic concludes stands beside what was expected of it and why.
+is screened round by round, and what the critic concludes is printed beside what was expected and why.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from masis.screening.sources.retrievers import InMemoryRetriever
 from masis.settings import Settings
 
 CORPUS = "demo"
-"""What the corpus of the demo abstracts is called."""
+"""The name of the corpus of demo abstracts."""
 
 
 class Expected(Record):
@@ -48,27 +48,27 @@ class DemoQuestion(Record):
 
 
 def demo_folder() -> Path:
-    """Where the demo abstracts lie: in the checkout, or in ``_app`` inside the installed package."""
+    """Return the folder of the demo abstracts: in the checkout, or in ``_app`` inside the installed package."""
     package = Path(__file__).resolve().parents[1]
     installed = package / "_app"
     return (installed if installed.is_dir() else package.parent) / "data" / "screening"
 
 
 def demo_abstracts() -> Iterator[Abstract]:
-    """The abstracts written for the demo."""
+    """Yield the abstracts written for the demo."""
     with (demo_folder() / "abstracts.jsonl").open(encoding="utf-8") as lines:
         for line in lines:
             yield Abstract.model_validate_json(line)
 
 
 def demo_questions() -> tuple[DemoQuestion, ...]:
-    """The questions on them."""
+    """Return the questions on them."""
     found = json.loads((demo_folder() / "questions.json").read_text(encoding="utf-8"))
     return tuple(DemoQuestion.model_validate(each) for each in found)
 
 
 def simulate(asked: DemoQuestion, abstracts: Iterable[Abstract], grader: Grader) -> Screening:
-    """One demo question screened on abstracts in hand, with the specification's thresholds."""
+    """Screen one demo question on abstracts in memory, with the default thresholds."""
     work = round_loop.screen(
         asked.question,
         (InMemoryRetriever(abstracts, name="demo abstracts"),),
@@ -80,7 +80,7 @@ def simulate(asked: DemoQuestion, abstracts: Iterable[Abstract], grader: Grader)
 
 
 def as_expected(asked: DemoQuestion, screening: Screening) -> bool:
-    """Whether the critic concluded what was expected of it."""
+    """Return whether the critic concluded what was expected of it."""
     expected = asked.expected
     return screening.outcome == expected.outcome and expected.least <= len(screening.rounds) <= expected.most
 
@@ -89,7 +89,7 @@ _HEAD = "round  found  new  keep  more  discard  average  required  consensus   
 
 
 def lines(asked: DemoQuestion, screening: Screening) -> Iterator[str]:
-    """A question's rounds as lines of plain text."""
+    """Yield a question's rounds as lines of plain text."""
     yield f"{asked.id} ({asked.kind}): {asked.question}"
     yield ""
     yield f"  {_HEAD}"

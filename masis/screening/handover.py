@@ -1,7 +1,7 @@
 """The kept abstracts as the evidence of an audit: a case whose citations resolve to sentences of abstracts.
 
-Each kept abstract becomes one chunk, the best first. A chunk's text is the abstract's, to the letter, so that offsets
-of words, sentences and quotes stay what they are; ``sentences`` holds where each sentence begins and ends.
+Each kept abstract becomes one chunk, the best first. A chunk's text is the abstract's, unchanged, so that offsets of
+words, sentences and quotes stay valid; ``sentences`` holds where each sentence begins and ends.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from masis.screening.grading import rubric
 
 
 def case_from_screening(screening: Screening, abstracts: Mapping[str, Abstract], case_id: str | None = None) -> Case:
-    """The case that asks the screening's question of what it kept; without an answer, which an audit then drafts.
+    """Return the case that asks the screening's question of what it kept; without an answer, which an audit then
+    drafts.
 
     The same kept set gives the same case. Raises InputError where nothing is kept, or nothing of it has a text.
     """
@@ -43,7 +44,7 @@ def case_from_screening(screening: Screening, abstracts: Mapping[str, Abstract],
 
 
 def evidence_from_kept(grades: Iterable[Grade], abstracts: Mapping[str, Abstract]) -> tuple[Evidence, ...]:
-    """What is kept and can be read, as evidence of an answer, the best first."""
+    """Return the kept abstracts that have a text, as evidence, the best first."""
     best = _readable(grades, abstracts)
     return tuple(_evidence(number, grade, abstracts[grade.abstract_id]) for number, grade in enumerate(best, 1))
 
@@ -65,7 +66,7 @@ def _text(abstract: Abstract) -> str:
 
 def _evidence(number: int, grade: Grade, abstract: Abstract) -> Evidence:
     text = _text(abstract)
-    known = {
+    fields = {
         "title": abstract.title or None,
         "year": abstract.year,
         "journal": abstract.journal,
@@ -83,13 +84,13 @@ def _evidence(number: int, grade: Grade, abstract: Abstract) -> Evidence:
             "source": _source(abstract),
             "abstract_id": abstract.id,
             "sentences": [{"start": span.start, "end": span.end} for span in split_sentences(text)],
-            **{name: value for name, value in known.items() if value is not None},
+            **{name: value for name, value in fields.items() if value is not None},
         }
     )
 
 
 def _source(abstract: Abstract) -> str:
-    """An address a reader can go to where one is known, else what names the record."""
+    """Return an address a reader can go to where one is known, else what names the record."""
     if abstract.doi:
         doi = abstract.doi.removeprefix("https://doi.org/").removeprefix("doi:").strip()
         return f"https://doi.org/{doi}"

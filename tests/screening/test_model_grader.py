@@ -64,7 +64,7 @@ def test_a_reply_becomes_a_grade_whose_words_stand_in_the_abstract() -> None:
 def test_a_model_that_is_too_hard_on_a_trial_is_floored_by_the_prior() -> None:
     grade = graded(reply(methodology_score=0.2, recommendation="discard"))
     assert (grade.methodology_raw, grade.methodology_score, grade.recommendation) == (0.2, 0.65, "keep")
-    assert "The model itself said discard" in grade.reasons["recommendation"].text
+    assert "The model itself recommended discard" in grade.reasons["recommendation"].text
     assert "floor" in grade.reasons["methodology_score"].text
 
 

@@ -177,7 +177,7 @@ def test_a_trial_that_reports_what_guards_against_bias_scores_high_and_shows_the
     assert sparse.score < 0.3
     words = shown(full.reason, FULL)
     assert {"randomly assigned", "blinded", "placebo", "primary outcome", "95% CI", "NCT01234567"} <= set(words)
-    assert "blinded" in sparse.reason.text.partition("Not told:")[2]
+    assert "blinded" in sparse.reason.text.partition("Not reported:")[2]
 
 
 @pytest.mark.parametrize(

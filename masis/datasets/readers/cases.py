@@ -34,14 +34,14 @@ class _Seen(NamedTuple):
 
 
 def read_cases(source: Path | BinaryIO, *, name: str | None = None) -> Iterator[Case | InputError]:
-    """Every case of a file, and an InputError for every line that holds none; see ``read_case_lines``."""
+    """Yield every case of a file, and an InputError for every line that holds none; see ``read_case_lines``."""
     return (line.found for line in read_case_lines(source, name=name))
 
 
 def read_case_lines(
     source: Path | BinaryIO, *, name: str | None = None, max_line_bytes: int = MAX_LINE_BYTES
 ) -> Iterator[CaseLine]:
-    """Every case with its line. ``source`` is a path, or a stream of bytes that ``name`` names in errors.
+    """Yield every case with its line. ``source`` is a path, or a stream of bytes that ``name`` names in errors.
 
     A line that repeats an earlier one word for word is skipped; the same id with other content is an error that names
     both lines. A file without any case yields an error too. Raises InputError at once where the file can't be opened,
@@ -54,7 +54,9 @@ def read_case_lines(
 
 
 def likely_misnamed(case: Case) -> str | None:
-    """The key that probably holds the answer of a case without one, or None: an answer lost to its name is silent."""
+    """Return the key that probably holds the answer of a case without one, or None: an answer lost to its name is
+    silent.
+    """
     if case.answer is not None or not case.model_extra:
         return None
     return name_elsewhere("answer", case.model_extra)

@@ -42,7 +42,7 @@ _CURES_FOR_MISSING = {
 
 
 def explain(error: ValidationError, data: Mapping[str, Any]) -> InputError:
-    """The first thing wrong with a case, saying how many more there are."""
+    """Return the first thing wrong with a case, saying how many more there are."""
     details = error.errors(include_url=False)
     first = _explain_one(details[0], data)
     more = len(details) - 1
@@ -54,7 +54,7 @@ def explain(error: ValidationError, data: Mapping[str, Any]) -> InputError:
 
 
 def path_of(location: Iterable[int | str]) -> str:
-    """A pydantic location as people write it: ``evidence[2].text``."""
+    """Return a pydantic location as people write it: ``evidence[2].text``."""
     path = ""
     for part in location:
         path = f"{path}[{part}]" if isinstance(part, int) else join(path, part)
@@ -62,7 +62,7 @@ def path_of(location: Iterable[int | str]) -> str:
 
 
 def name_elsewhere(field: str, keys: Iterable[str]) -> str | None:
-    """The key among ``keys`` that probably means ``field``, by another tool's name or a slip of spelling."""
+    """Return the key among ``keys`` that probably means ``field``, by another tool's name or a slip of spelling."""
     short = (key for key in islice(keys, 100) if len(key) <= 40)  # likeness is slow on what can't be a name anyway
     by_form = {key.lower().replace("-", "_").replace(" ", "_"): key for key in short}
     for name in (field, *_NAMES_ELSEWHERE.get(field, ())):

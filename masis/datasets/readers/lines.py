@@ -36,7 +36,7 @@ class Line(NamedTuple):
 
 
 def open_lines(path: Path) -> BinaryIO:
-    """The file, opened for reading bytes. Raises InputError where it is missing, no file or not readable."""
+    """Return the file, opened for reading bytes. Raises InputError where it is missing, no file or not readable."""
     try:
         if stat.S_ISDIR(path.stat().st_mode):
             raise InputError("is a directory", cure="Name one file of JSON Lines in it.", file=str(path))

@@ -1,6 +1,6 @@
 """Evidence as people paste it: blocks between blank lines, ``[id] text``, CSV, JSON Lines or a JSON list.
 
-What form a text has is read from the text, so that nobody has to say it. Chunks without an id get a number. What can't
+What form a text has is read from the text, so that it need not be stated. Chunks without an id get a number. What can't
 be read is an error with its line and the cure; the chunks around it are read all the same, so that all errors show at
 once. Nothing is dropped silently: what was assigned or left out is in ``notes``.
 """
@@ -50,7 +50,7 @@ _KNOWN = {name: key for key, names in _NAMES.items() for name in names}
 
 
 class Pasted(NamedTuple):
-    """What was understood: the chunks, in which form they came, what was assigned, and what can't be read."""
+    """The result of reading pasted text: chunks, their form, notes on assigned ids, and errors."""
 
     chunks: tuple[Evidence, ...]
     form: Form | None
@@ -79,7 +79,7 @@ class _Read:
 
 
 def text_of(content: bytes, name: str) -> str:
-    """The text of an uploaded file. Raises InputError where it is another format, too large or not UTF-8."""
+    """Return the text of an uploaded file. Raises InputError where it is another format, too large or not UTF-8."""
     try:
         refuse_other_formats(content[:16])
     except InputError as error:
@@ -100,7 +100,7 @@ def text_of(content: bytes, name: str) -> str:
 
 
 def read_pasted(text: str) -> Pasted:
-    """The chunks of evidence a text holds. Never raises: what is wrong with it is in ``errors``."""
+    """Return the chunks of evidence a text holds. Never raises: what is wrong with it is in ``errors``."""
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     if not text.strip():
         return Pasted((), None)
@@ -133,7 +133,7 @@ def _unstorable(text: str) -> InputError | None:
 
 
 def _blocks(text: str) -> _Read:
-    """Blocks between blank lines; a later ``[id]`` at the start of a line begins a chunk with that id."""
+    """Read blocks between blank lines; a later ``[id]`` at the start of a line begins a chunk with that id."""
     read = _Read("blocks")
     for line, block in _paragraphs(text):
         read.found.extend(_split_at_labels(block, line, read))
@@ -187,7 +187,7 @@ def _chunk(label: str, lines: list[str], line: int, read: _Read) -> Iterator[_Fo
 
 
 def _delimiter(text: str) -> str | None:
-    """The delimiter of a CSV whose first line names columns, one of them the text; None for any other text."""
+    """Return the delimiter of a CSV whose first line names columns, one of them the text; None for any other text."""
     header = text.split("\n", 1)[0]
     if len(header) > 2000:
         return None
@@ -259,7 +259,7 @@ _CHUNK_SHAPE = 'Write each chunk as {"id": "1", "text": "..."}.'
 
 
 def _json_values(text: str, read: _Read) -> Iterator[tuple[int, Any]]:
-    """The values of a list or of one object over several lines, else one value a line."""
+    """Yield the values of a list or of one object over several lines, else one value a line."""
     whole = _whole(text)
     if whole is not None:
         first = text[: len(text) - len(text.lstrip())].count("\n") + 1
@@ -282,7 +282,7 @@ def _json_values(text: str, read: _Read) -> Iterator[tuple[int, Any]]:
 
 
 def _whole(text: str) -> list[Any] | dict[str, Any] | None:
-    """The JSON list, or the one object, that the text is as a whole; None where it is one object a line."""
+    """Return the JSON list, or the one object, that the text is as a whole; None where it is one object a line."""
     stripped = text.strip()
     if stripped.startswith("{") and "\n" not in stripped:
         return None
@@ -327,7 +327,7 @@ def _json_chunk(value: dict[str, Any], line: int, read: _Read) -> None:
 
 def _with_ids(read: _Read) -> Pasted:
     """Give numbers to chunks without an id, and refuse an id that stands twice."""
-    read.found = [chunk for chunk in read.found if _can_be_kept(chunk, read)]
+    read.found = [chunk for chunk in read.found if _can_be_stored(chunk, read)]
     taken: dict[str, int] = {}
     for chunk in read.found:
         if chunk.id:
@@ -364,8 +364,11 @@ def _with_ids(read: _Read) -> Pasted:
     return Pasted(tuple(chunks), read.form, tuple(read.notes), tuple(errors))
 
 
-def _can_be_kept(chunk: _Found, read: _Read) -> bool:
-    """JSON can spell what no text holds; the error goes to the line of the chunk."""
+def _can_be_stored(chunk: _Found, read: _Read) -> bool:
+    """Return whether a chunk can be stored; JSON can escape what no text holds.
+
+    The error goes to the line of the chunk.
+    """
     error = _unstorable(f"{chunk.id}{chunk.text}{chunk.source or ''}")
     if error is not None:
         read.wrong(error.problem, error.cure, chunk.line)

@@ -1,4 +1,4 @@
-"""JSON read strictly: a repeated key, NaN, Infinity and bottomless nesting are errors with a path, not surprises.
+"""JSON read strictly: a repeated key, NaN, Infinity and unlimited nesting are errors with a path.
 
 The standard parser keeps the last of two equal keys and accepts ``NaN``; both lose or invent data silently.
 """
@@ -19,7 +19,7 @@ _ONE_OBJECT = "Each line must hold one whole JSON object."
 
 
 class _Refused(NamedTuple):
-    """Stands in the parsed value where something is refused, so that the walk can name its path."""
+    """A placeholder for a refused value, so that the walk can name its path."""
 
     problem: str
     cure: str
@@ -32,7 +32,7 @@ class _RepeatedKeys(dict[str, Any]):
 
 
 def parse_object(content: bytes) -> dict[str, Any]:
-    """The JSON object that one line holds.
+    """Return the JSON object that one line holds.
 
     Raises InputError with the byte, the column or the path of what is wrong; file and line are the caller's to add.
     """
@@ -44,7 +44,7 @@ def parse_object(content: bytes) -> dict[str, Any]:
 
 
 def kind_of(value: Any) -> str:
-    """What a JSON value is, in words: ``a number``, ``an object``, ``null``..."""
+    """Return what a JSON value is, in words: ``a number``, ``an object``, ``null``..."""
     match value:
         case None:
             return "null"
@@ -127,12 +127,12 @@ def _finite(written: str) -> float | _Refused:
     number = float(written)
     if math.isfinite(number):
         return number
-    return _Refused("is a number too large to keep", "Write it as text, in quotes.")
+    return _Refused("is a number too large to store", "Write it as text, in quotes.")
 
 
 def _integer(written: str) -> int | _Refused:
     if len(written) > 400:  # the interpreter refuses thousands of digits, and no float holds more than 309
-        return _Refused("is a number too large to keep", "Write it as text, in quotes.")
+        return _Refused("is a number too large to store", "Write it as text, in quotes.")
     return int(written)
 
 
@@ -160,6 +160,6 @@ def _can_hide(item: Any) -> bool:
 
 
 def join(path: str, key: str) -> str:
-    """The path of a key of the object at ``path``."""
+    """Return the path of a key of the object at ``path``."""
     shown = key if len(key) <= 80 else key[:77] + "..."
     return f"{path}.{shown}" if path else shown

@@ -1,4 +1,4 @@
-"""Writers: records as JSON Lines, the decision log as CSV."""
+"""Writers: cases, runs and decisions as JSON Lines, logs as CSV, screened abstracts as RIS."""
 
 from masis.datasets.writers.decisions import DECIDED, write_decided, write_log_csv
 from masis.datasets.writers.lines import write_case, write_run

@@ -1,4 +1,4 @@
-"""What was decided, to take elsewhere: the decided cases as JSON Lines, the decision log as CSV.
+"""Exports of decisions: the decided cases as JSON Lines, the decision log as CSV.
 
 Both read the store page by page, all of one moment, and write as they read: 100,000 cases need no more memory than a
 few hundred.
@@ -19,7 +19,7 @@ from masis.store import Store
 from masis.store.records import CaseFilter, CaseSummary, DecisionFilter
 
 DECIDED: tuple[CaseState, ...] = ("approved", "overridden", "rejected", "escalated")
-"""Where a person's decision stands."""
+"""The states in which a person has decided."""
 
 _PAGE = 500
 
@@ -31,9 +31,9 @@ COLUMNS = (
 
 
 def write_decided(store: Store, out: BinaryIO, states: Sequence[CaseState] = DECIDED) -> int:
-    """Every case that stands in one of these states, a line each, in the order they came in; returns how many.
+    """Write every case in one of these states, a line each, in the order of import; returns how many.
 
-    A line holds ``case`` as it came in, ``state``, ``decision`` (the entry that stands), ``answer`` (what may be used:
+    A line holds the unchanged ``case``, its ``state``, ``decision`` (the entry in force), ``answer`` (what may be used:
     the corrected answer, else the approved one; null where the case was rejected or escalated) and ``run`` (who judged,
     with which versions and settings, and the scores).
     """
@@ -61,13 +61,15 @@ def _decided(store: Store, summary: CaseSummary) -> dict[str, Any]:
 
 
 def _original_answer(decision: Decision | None, run: Run | None, case: Case) -> str | None:
-    """The case's own answer where that was approved and the audit of it is gone: its first iteration is that answer."""
+    """Return the case's own answer where that was approved and its audit was removed: its first iteration is that
+    answer.
+    """
     approved = decision is not None and decision.verdict == "approve" and decision.iteration == 1
     return case.answer if approved and run is None else None
 
 
 def _run(store: Store, entry: LogEntry | None, summary: CaseSummary) -> Run | None:
-    """The run the decision was about; where it names none, or an unfinished one, the newest finished one.
+    """Return the run the decision was about; where it names none, or an unfinished one, the newest finished one.
 
     None where retention has removed it: another run says nothing about what was decided.
     """
@@ -99,7 +101,7 @@ def _about(run: Run) -> dict[str, Any]:
 
 
 def write_log_csv(store: Store, out: BinaryIO, wanted: DecisionFilter | None = None) -> int:
-    """The entries of the log that match, oldest first, as CSV with a header; returns how many.
+    """Write the entries of the log that match, oldest first, as CSV with a header; returns how many.
 
     A cell that a spreadsheet would take for a formula gets an apostrophe before it.
     """
@@ -115,8 +117,8 @@ def write_log_csv(store: Store, out: BinaryIO, wanted: DecisionFilter | None = N
 def _entries(store: Store, wanted: DecisionFilter) -> Iterator[LogEntry]:
     page = 1
     while True:
-        asked = wanted.model_copy(update={"newest_first": False, "page": page, "size": _PAGE})
-        rows = store.decisions.entries(asked).rows
+        query = wanted.model_copy(update={"newest_first": False, "page": page, "size": _PAGE})
+        rows = store.decisions.entries(query).rows
         yield from rows
         if len(rows) < _PAGE:
             return
@@ -125,9 +127,9 @@ def _entries(store: Store, wanted: DecisionFilter) -> Iterator[LogEntry]:
 
 def _cells(entry: LogEntry) -> list[str]:
     decision = entry.decision
-    given = decision.model_dump(mode="json") if decision else {}
-    given["labels"] = json.dumps(given["labels"], ensure_ascii=False) if given.get("labels") else ""
-    given["machine_shown"] = " ".join(given.get("machine_shown") or ())
-    given |= {"seq": entry.seq, "id": entry.id, "at": entry.at, "digest": entry.digest}
-    given["redacted"] = "yes" if decision is None else ""
-    return [escape_formula("" if (value := given.get(name)) is None else str(value)) for name in COLUMNS]
+    fields = decision.model_dump(mode="json") if decision else {}
+    fields["labels"] = json.dumps(fields["labels"], ensure_ascii=False) if fields.get("labels") else ""
+    fields["machine_shown"] = " ".join(fields.get("machine_shown") or ())
+    fields |= {"seq": entry.seq, "id": entry.id, "at": entry.at, "digest": entry.digest}
+    fields["redacted"] = "yes" if decision is None else ""
+    return [escape_formula("" if (value := fields.get(name)) is None else str(value)) for name in COLUMNS]

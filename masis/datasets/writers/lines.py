@@ -1,4 +1,4 @@
-"""Runs and cases as JSON Lines, UTF-8: one record a line, whole lines only."""
+"""Writes runs and cases as JSON Lines (UTF-8, whole lines only), and cells of CSV."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from masis.schema.run import Run
 
 
 def write_run(run: Run, out: BinaryIO) -> None:
-    """One run as its model dumps it: the public contract's RUNS.jsonl (DESIGN.md, section 6)."""
+    """Write one run as its model dumps it, a line of RUNS.jsonl."""
     write_line(run.model_dump_json(), out)
 
 
 def write_case(case: Case, out: BinaryIO) -> None:
-    """One case as it came in: reading the line again gives an equal case."""
+    """Write one case unchanged: reading the line again gives an equal case."""
     write_line(json.dumps(case.to_json_dict(), ensure_ascii=False, separators=(", ", ": ")), out)
 
 
 def write_line(text: str, out: BinaryIO) -> None:
-    """One line of text, at once."""
+    """Write one line of text and flush it."""
     out.write(text.encode() + b"\n")
     out.flush()  # a reader, or a killed process, finds whole lines
 
 
 def escape_formula(text: str) -> str:
-    """Text as a cell that no spreadsheet runs: what begins like a formula gets an apostrophe before it."""
+    """Return a cell that no spreadsheet runs: what begins like a formula gets an apostrophe before it."""
     return f"'{text}" if text.lstrip().startswith(("=", "+", "-", "@", "＝", "＋", "－", "＠")) else text
 
 

@@ -1,4 +1,4 @@
-"""A screening to take elsewhere: its log as CSV, a line for each abstract screened; its abstracts as RIS.
+"""Exports of a screening: its log as CSV, a line for each abstract screened; its abstracts as RIS.
 
 CSV opens in any spreadsheet (a cell that it would take for a formula gets an apostrophe), RIS in any reference manager.
 """
@@ -25,7 +25,9 @@ COLUMNS = (
 
 
 def write_screening_csv(screening: Screening, abstracts: Mapping[str, Abstract], out: BinaryIO) -> int:
-    """The screening log: every abstract screened with its grade and reasons, in the order found; returns how many."""
+    """Write the screening log: every abstract screened with its grade and reasons, in the order found; returns how
+    many.
+    """
     rounds = {abstract_id: each.number for each in screening.rounds for abstract_id in each.new}
     out.write(csv_line(COLUMNS))
     for grade in screening.grades:
@@ -35,21 +37,21 @@ def write_screening_csv(screening: Screening, abstracts: Mapping[str, Abstract],
 
 
 def _row(screening: Screening, grade: Grade, abstract: Abstract | None, number: int | None) -> dict[str, Any]:
-    known = abstract or Abstract(id=grade.abstract_id)
+    record = abstract or Abstract(id=grade.abstract_id)
     size = grade.study_size
     return {
         "question": screening.question,
         "screening": screening.id,
         "outcome": screening.outcome,
         "abstract_id": grade.abstract_id,
-        "title": known.title,
-        "authors": "; ".join(known.authors),
-        "year": known.year,
-        "journal": known.journal,
-        "doi": known.doi,
-        "pmid": known.pmid,
-        "url": known.url,
-        "source": known.source,
+        "title": record.title,
+        "authors": "; ".join(record.authors),
+        "year": record.year,
+        "journal": record.journal,
+        "doi": record.doi,
+        "pmid": record.pmid,
+        "url": record.url,
+        "source": record.source,
         "round": number,
         "recommendation": grade.recommendation,
         "rule": rubric.REASON_OF_RULE[grade.rule],
@@ -81,7 +83,7 @@ def write_screening_ris(
     out: BinaryIO,
     which: Iterable[Recommendation] = ("keep",),
 ) -> int:
-    """The abstracts with these recommendations as RIS, each with its grade as notes; returns how many."""
+    """Write the abstracts with these recommendations as RIS, each with its grade as notes; returns how many."""
     wanted, written = set(which), 0
     for grade in screening.grades:
         abstract = abstracts.get(grade.abstract_id)
@@ -115,5 +117,5 @@ def _ris(abstract: Abstract, grade: Grade) -> str:
 
 
 def _one_line(text: str) -> str:
-    """Text that can't begin a line, and with it a field or a record, of its own."""
+    """Return the text on one line, so that it can't begin a field or a record of its own."""
     return " ".join(text.split())

@@ -1,1 +1,1 @@
-"""From measurements to a verdict: features, the fitted classifier and the calibration of contradictions."""
+"""From features to a verdict: the fitted support classifier and the calibration of contradictions."""

@@ -1,8 +1,8 @@
-"""How sure a signal of contradiction is, from what surrounds it: a small fitted judge behind the rules.
+"""How likely a signal of contradiction is right, from its context: a small logistic model behind the rules.
 
 The rules see words in places. Long passages, words around the two places that differ, and values that the evidence has
-elsewhere make it likelier that a passage speaks of something else. A signal that is not sure enough is kept, and shown,
-but no longer decides. Fitted by `tools/fit_offline.py` on claims known to be true and claims known to be altered.
+elsewhere make it likelier that a passage is about something else. A signal below the threshold is still shown but no
+longer decides. Fitted by `tools/fit_offline.py` on claims known to be true and claims known to be altered.
 """
 
 import math
@@ -31,7 +31,7 @@ NAMES = (
     *(f"is_{kind}" for kind in KINDS),
 )
 FAINT = 0.6
-"""What is left at most of the strength of a signal that is not sure enough."""
+"""The highest strength of a signal below the threshold."""
 REACH = 4.0
 """How many standard deviations from the mean a measurement counts."""
 _NEAR, _AROUND = 3, 4
@@ -40,7 +40,7 @@ _MODALS = frozenset("may might could should would can".split())
 
 @dataclass(frozen=True, slots=True)
 class ContradictionCalibration:
-    """Fitted weights, one a measurement of `NAMES`; a signal is sure from the probability `least` on."""
+    """Fitted weights, one for each feature of `NAMES`; a signal counts from the probability `least` on."""
 
     centre: tuple[float, ...]
     spread: tuple[float, ...]
@@ -50,19 +50,19 @@ class ContradictionCalibration:
 
     @classmethod
     def read(cls, raw: Mapping[str, Any]) -> "ContradictionCalibration":
-        """From the plain values of the weights' file; raises KeyError where one is missing."""
+        """Read the calibration from the values of the weights file; raises KeyError where one is missing."""
         centre, spread, weights = (tuple(raw[name]) for name in ("centre", "spread", "weights"))
         return cls(centre, spread, weights, raw["base"], raw["least"])
 
     def probability(self, measured: Mapping[str, float]) -> float:
-        """That the claim says something else than the passage, 0..1."""
+        """Return the probability, 0..1, that the claim contradicts the passage."""
         odds = self.base
         for name, centre, spread, weight in zip(NAMES, self.centre, self.spread, self.weights, strict=True):
             odds += weight * max(-REACH, min(REACH, (measured[name] - centre) / spread))
         return 1.0 / (1.0 + math.exp(-odds))
 
     def calibrate(self, signal: Signal, match: Match) -> Signal:
-        """The signal, its strength held down where it is not sure enough."""
+        """Return the signal, its strength limited to `FAINT` where it is too unlikely."""
         if signal.strength <= FAINT or signal.kind not in KINDS:
             return signal
         measured = signal_features(signal, match)
@@ -72,7 +72,7 @@ class ContradictionCalibration:
 
 
 def signal_features(signal: Signal, match: Match) -> dict[str, float] | None:
-    """What surrounds a signal, by the `NAMES`; None where its passage isn't among those that share a word with the
+    """Return the features of a signal by `NAMES`; None where its passage isn't among those that share a word with the
     claim.
     """
     at = _place(signal, match)
@@ -88,7 +88,7 @@ def signal_features(signal: Signal, match: Match) -> dict[str, float] | None:
         word.stem for word in (*passage.content_before(begin, _AROUND), *passage.content_after(finish, _AROUND))
     } | {word.stem for word in passage.content_words if begin <= word.start < finish}
     inside = [word.stem for word in sentence.content_words if word.start < end and start < word.end]
-    measured = {
+    features = {
         "strength": signal.strength,
         "covered": own,
         "margin": max((match.share(i, whole) for i in match.top), default=0.0) - own,
@@ -101,7 +101,7 @@ def signal_features(signal: Signal, match: Match) -> dict[str, float] | None:
         "evidence_length": math.log1p(len(signal.evidence_text)),
         "tentative": float(tentative(passage.text)),
     }
-    return measured | {f"is_{kind}": float(signal.kind == kind) for kind in KINDS}
+    return features | {f"is_{kind}": float(signal.kind == kind) for kind in KINDS}
 
 
 def _modals(words: list[str]) -> float:

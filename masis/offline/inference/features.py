@@ -1,8 +1,8 @@
-"""The measurements from which support is judged, in one fixed order: `NAMES`.
+"""The features from which support is predicted, in one fixed order: `NAMES`.
 
 A claim of several sentences is measured sentence by sentence; shares are averaged by weight and also kept at their
-worst, counts
-and contradictions at their largest: one false sentence makes a summary false, however well the others are covered.
+worst, counts and contradictions at their largest: one false sentence makes a summary false, however well the others are
+covered.
 """
 
 import math
@@ -88,8 +88,9 @@ _VERBAL = ("ing", "ed", "ly", "es", "ize", "ise", "ate", "ify")
 def sentence_features(
     match: Match, signals: Sequence[Signal], idf: dict[str, float], unseen: float
 ) -> dict[str, float]:
-    """The measurements of one sentence of a claim. `idf` weighs stems by rarity in the evidence, `unseen` those it
-    lacks.
+    """Return the measurements of one sentence of a claim.
+
+    `idf` weighs stems by rarity in the evidence, `unseen` those it lacks.
     """
     all_exact, all_loose = match.covered(list(match.score))
     window_exact, window_loose = match.covered(match.window)
@@ -162,7 +163,9 @@ def sentence_features(
 def combine_features(
     parts: Sequence[tuple[float, dict[str, float]]], words: int, passages: int, documents: int
 ) -> dict[str, float]:
-    """The measurements of a whole claim from those of its sentences, each with its weight; in the order of `NAMES`."""
+    """Return the measurements of a whole claim from those of its sentences, each with its weight; in the order of
+    `NAMES`.
+    """
     total = sum(weight for weight, _ in parts)
     values = {name: sum(weight * part[name] for weight, part in parts) / total for name in AVERAGED}
     values |= {f"{name}_low": min(part[name] for _, part in parts) for name in WORST_LOW}
@@ -177,11 +180,10 @@ def combine_features(
 
 
 def _kinds(match: Match, exact: int, loose: int, window: int) -> dict[str, float]:
-    """Counts of the claim's words by how the evidence holds them: kin by prefix or synonym, or nowhere and of which
-    kind.
+    """Count the claim's words by how the evidence has them: related by prefix or synonym, or absent and of which kind.
 
-    A paraphrase brings in synonyms and verbs; an alteration brings in numbers, names, plain nouns, and words that
-    have an opposite.
+    A paraphrase brings in synonyms and verbs; an alteration brings in numbers, names, plain nouns, and words that have
+    an opposite.
     """
     values = dict.fromkeys(SUMMED, 0.0)
     opposites, groups = antonyms(), synonym_keys()
@@ -209,7 +211,7 @@ def _kinds(match: Match, exact: int, loose: int, window: int) -> dict[str, float
 
 
 def _together(match: Match) -> tuple[float, float]:
-    """Shares of neighbouring pairs and triples of content words that some one passage holds together."""
+    """Return the shares of neighbouring pairs and triples of content words that a single passage has."""
     pairs = triples = 0
     for mask in match.exact.values():
         two = mask & mask >> 1
@@ -220,7 +222,7 @@ def _together(match: Match) -> tuple[float, float]:
 
 
 def _opposed(match: Match, window: Sequence[Passage]) -> float:
-    """Words of the claim the window lacks while it has their antonym."""
+    """Count the words of the claim that the window lacks while it has their antonym."""
     opposites, count = antonyms(), 0
     mine = {word.stem for word in match.words}
     for word in match.words:
@@ -231,7 +233,7 @@ def _opposed(match: Match, window: Sequence[Passage]) -> float:
 
 
 def _three(match: Match) -> float:
-    # The three passages that together cover most, wherever they stand; chosen greedily.
+    # The three passages that together cover most, in any position; chosen greedily.
     exact = loose = 0
     value = 0.0
     for _ in range(3):
@@ -257,7 +259,7 @@ def _idf_share(match: Match, exact: int, loose: int, idf: dict[str, float], unse
 
 
 def _clause_min(match: Match) -> float:
-    """The coverage of the claim's least covered clause by its best neighbourhood."""
+    """Return the coverage of the claim's least covered clause by its best neighbourhood."""
     wide = [match.covered(neighbourhoods(match.passages, i)[-1]) for i in match.top[:3]]
     lowest = 1.0
     for mask in match.sentence.clause_masks:
@@ -290,7 +292,9 @@ def _numbers_held(numbers: Sequence[Fact], match: Match, where: Sequence[int]) -
 
 
 def _substituted(match: Match) -> float:
-    """Content words the window lacks although both their neighbours are matched there, close together."""
+    """Count the content words that the window lacks although both their neighbours are matched there, close
+    together.
+    """
     exact, loose = match.covered(match.window)
     window = [match.passages[i] for i in match.window]
     count = 0

@@ -1,4 +1,4 @@
-"""From measurements to a probability of support: boosted trees and a linear model, fitted by `tools/fit_offline.py`.
+"""From features to a probability of support: boosted trees and a linear model, fitted by `tools/fit_offline.py`.
 
 The weights are plain JSON beside this file, with what they were fitted on; evaluating them takes some thirty
 microseconds with numpy, where a loop in Python takes a millisecond.
@@ -27,7 +27,9 @@ _SIGNALS = ("s_number", "s_date", "s_name", "s_negation", "s_direction")
 
 
 def contradiction_strength(features: Mapping[str, float]) -> float:
-    """The strength of the strongest contradiction among the measurements, 0..1 (overstated quantifiers don't count)."""
+    """Return the strength of the strongest contradiction among the measurements, 0..1 (overstated quantifiers don't
+    count).
+    """
     return max(features[name] for name in _SIGNALS)
 
 
@@ -37,11 +39,10 @@ class SupportClassifier:
     to average them with, thresholds of the verdicts.
 
     The trees are complete and of one depth, laid out as arrays of one row a tree: node `k` asks whether
-    `values[feature[k]]` is
-    above `threshold[k]` and goes on to node `2k + 1` or `2k + 2`; what follows the last question is an index into
-    `leaves`. The linear model sees each measurement as `(value - centre) / spread`, held within `REACH`: it is steady
-    where the trees follow the few claims they were fitted on. `sureness` judges the rules' signals before they are
-    measured; None takes them as they are.
+    `values[feature[k]]` is above `threshold[k]` and goes on to node `2k + 1` or `2k + 2`; what follows the last
+    question is an index into `leaves`. The linear model sees each measurement as `(value - centre) / spread`, held
+    within `REACH`: it is steady where the trees follow the few claims they were fitted on. `sureness` judges the rules'
+    signals before they are measured; None leaves them unchanged.
     """
 
     version: str
@@ -62,7 +63,7 @@ class SupportClassifier:
     calibration: ContradictionCalibration | None = None
 
     def support(self, features: Mapping[str, float]) -> float:
-        """The calibrated probability, 0..1, that the evidence bears the claim."""
+        """Return the calibrated probability, 0..1, that the evidence supports the claim."""
         values = np.array([features[name] for name in self.names])
         odds = (self.base + self._leaves(values) + self._linear(values)) / 2
         plain = 1.0 / (1.0 + math.exp(-max(-30.0, min(30.0, self.slope * odds + self.intercept))))
@@ -87,7 +88,7 @@ class SupportClassifier:
 
 @cache
 def load_classifier(path: Path = WEIGHTS) -> SupportClassifier:
-    """The weights in the file; raises KeyError or ValueError where it isn't one of `tools/fit_offline.py`."""
+    """Return the weights in the file; raises KeyError or ValueError where it isn't one of `tools/fit_offline.py`."""
     raw = json.loads(path.read_text(encoding="utf-8"))
     return SupportClassifier(
         version=raw["version"],
@@ -110,7 +111,7 @@ def load_classifier(path: Path = WEIGHTS) -> SupportClassifier:
 def unfitted(
     names: tuple[str, ...], contradicted: float, calibration: ContradictionCalibration | None = None
 ) -> SupportClassifier:
-    """A model without trees, for measuring before there are weights."""
+    """Return a model without trees, for measuring before there are weights."""
     nothing, flat = np.zeros((0, 0)), np.zeros(len(names))
     trees, line = (0.0, nothing.astype(np.int64), nothing, nothing), (flat, flat + 1, flat, 0.0)
     return SupportClassifier("unfitted", names, *trees, *line, 1.0, 0.0, 0.5, 0.3, contradicted, calibration)

@@ -1,1 +1,1 @@
-"""The evidence of a case as an index, and how a claim aligns with it."""
+"""The evidence of a case as an index, and how the words of a claim overlap with it."""

@@ -1,4 +1,4 @@
-"""What holding a claim against evidence yields: the values, and nothing that computes them."""
+"""The result of assessing a claim against evidence: values only, nothing that computes them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -10,12 +10,11 @@ SignalKind = Literal["number", "unit", "date", "name", "negation", "direction", 
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """A place where claim and evidence speak of the same thing and say different things.
+    """A place where the claim contradicts the evidence: both are about the same thing and differ.
 
-    Offsets are into the claim and into the text of the evidence; `evidence_text` is what the evidence has in the
-    place of
-    `claim_text`, so that a reviser can put it there (empty where the evidence merely lacks a negation). `strength` is
-    0..1.
+    Offsets are into the claim and into the text of the evidence; `evidence_text` is what the evidence has in the place
+    of `claim_text`, so that a reviser can put it there (empty where the evidence merely lacks a negation). `strength`
+    is 0..1.
     """
 
     kind: SignalKind
@@ -29,13 +28,15 @@ class Signal:
     strength: float
 
     def with_strength(self, strength: float) -> "Signal":
-        """The same signal, this strong."""
+        """Return the same signal with another strength."""
         return replace(self, strength=strength)
 
 
 @dataclass(frozen=True, slots=True)
 class SupportingPassage:
-    """A passage of evidence that bears on the claim; `score` is the share of the claim's content it covers, 0..1."""
+    """A passage of evidence that is relevant to the claim; `score` is the share of the claim's content it
+    covers, 0..1.
+    """
 
     evidence_id: str
     start: int
@@ -45,12 +46,11 @@ class SupportingPassage:
 
 @dataclass(frozen=True, slots=True)
 class Assessment:
-    """How far the evidence bears one claim.
+    """How far the evidence supports one claim.
 
     `support` is the calibrated probability that it does, None where there is nothing to check against. `confidence` is
     how sure the verdict is, 0..1. `supporting` holds at most three passages, the best first. `uncovered` are the spans
-    of the
-    claim that no evidence covers. `features` are the measurements the probability came from.
+    of the claim that no evidence covers. `features` are the measurements the probability came from.
     """
 
     support: float | None

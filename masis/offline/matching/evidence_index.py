@@ -1,9 +1,9 @@
-"""The evidence of a case as an index that judges claims: support, verdict, contradictions, bearing passages.
+"""The evidence of a case as an index that judges claims: support, verdict, contradictions, supporting passages.
 
     index = EvidenceIndex([("chunk_1", "The firm grew by 12% in 2021.")])
     index.assess("The firm grew by 21% in 2021.").verdict      # "contradicted"
 
-How it judges is told in docs/offline.md. Deterministic, without a network, in pure Python.
+docs/offline.md explains how it judges. Deterministic, without a network, in pure Python.
 """
 
 import math
@@ -57,26 +57,29 @@ _ASKS = re.compile(
 """How a question begins; what only ends in a question mark may be the name of a song."""
 _META = frozenset(map(stem, _META_WORDS))
 _SILENCE_WORTH = 0.5
-"""What is left of the support of a sentence that says the evidence is silent: no passage can bear it."""
+"""What is left of the support of a sentence that says the evidence is silent: no passage can support it."""
 _LEAST_COVERAGE = 0.15
 """Below this share of the claim's words found anywhere, no probability makes it supported."""
 _PARTIAL_COVERAGE = 0.5
 _NOTHING_ASSERTED = Assessment(None, "unverifiable", 0.8)
 Part = tuple[int, Match]
-"""A sentence or stretch of a claim: where it begins, and it laid beside the evidence."""
+"""A sentence of a claim, or a piece of one: where it begins, and its overlap with the evidence."""
 LONGEST_PART = 2000
 """Characters weighed as one part: work grows with the square of its words, and no sentence people write is as long."""
 
 
 class _MatchedClaim(NamedTuple):
-    """A claim beside all evidence; `silent`: it only says of what the evidence says nothing."""
+    """A claim matched with all evidence; `silent` where it only says that the evidence is silent."""
 
     parts: list[Part]
     silent: bool
 
 
 class EvidenceIndex:
-    """The evidence of one case, ready to be held against claims. Answers are kept, so asking twice costs nothing."""
+    """The evidence of one case, ready to assess claims.
+
+    Assessments are cached, so a repeated question costs nothing.
+    """
 
     def __init__(self, evidence: Iterable[tuple[str, str]], model: SupportClassifier | None = None) -> None:
         """`evidence` are pairs of id and text, in the order of the case; texts may be empty."""
@@ -101,7 +104,7 @@ class EvidenceIndex:
         self._assessments: dict[tuple[str, frozenset[int] | None], Assessment] = {}
 
     def units(self, fact: Fact) -> tuple[Unit, ...]:
-        """The stretches of the evidence that give a value of this kind, the first `MOST_UNITS`."""
+        """Return the parts of the evidence that give a value of this kind, the first `MOST_UNITS`."""
         key = fact._replace(start=0, end=0)
         cached = self._units.get(key)
         if cached is None:
@@ -117,9 +120,9 @@ class EvidenceIndex:
         return cached
 
     def plainly_contradicted(self, claim: str, only: Collection[str] | None = None) -> bool:
-        """Whether a single value or name of the claim makes it "contradicted": far sooner told than all of the verdict.
+        """Return whether a single value or name of the claim already makes it "contradicted".
 
-        False says nothing.
+        This is much cheaper than the whole assessment. False leaves the verdict open.
         """
         allowed = self._allowed(only)
         cached = self._assessments.get((claim, allowed))
@@ -133,7 +136,7 @@ class EvidenceIndex:
         )
 
     def _allowed(self, only: Collection[str] | None) -> frozenset[int] | None:
-        """The documents under these ids; None where they are all."""
+        """Return the documents under these ids; None where they are all."""
         if only is None:
             return None
         allowed = frozenset(d for name in only for d in self._documents.get(name, ()) if d in self._sizes)
@@ -164,23 +167,26 @@ class EvidenceIndex:
         return self._judged(parts, features, signals, _SILENCE_WORTH if matched.silent else 1.0)
 
     def all_signals(self, claim: str) -> Iterator[tuple[int, Match, Signal]]:
-        """Every signal that the rules raise on a claim, however sure: where its part of the claim begins, the part, and
-        the signal with offsets into the part. To fit by.
+        """Yield every signal that the rules raise on a claim, however unsure, for fitting the calibration.
+
+        Each comes with where its part of the claim begins, the part, and the signal with offsets into the part.
         """
         matched = self._match(claim)
         for offset, found in () if matched.silent else matched.parts:
             yield from ((offset, found, signal) for signal in find_signals(found, self._facts))
 
     def _match(self, claim: str) -> _MatchedClaim:
-        """What the claim asserts beside all evidence; if nothing, what it is silent about."""
+        """Match what the claim asserts with all evidence; if it asserts nothing, what it calls the evidence silent
+        about.
+        """
         parts = self._parts(claim)
         return (
             _MatchedClaim(parts, silent=False) if parts else _MatchedClaim(self._parts(claim, silent=True), silent=True)
         )
 
     def _parts(self, claim: str, *, silent: bool = False) -> list[Part]:
-        """The sentences to weigh; with `silent` only those that say the evidence is silent, as far as they name what
-        about.
+        """Return the sentences to weigh; with `silent` only those that say the evidence is silent, as far as they name
+        what about.
         """
         spans = [(0, claim)]
         if _INNER_STOP.search(claim):
@@ -221,8 +227,8 @@ class EvidenceIndex:
             return "unsupported"
         if support >= self.model.supported:
             return "supported"
-        told = support >= self.model.partial and features["cover_window"] >= _PARTIAL_COVERAGE
-        return "partial" if told else "unsupported"
+        is_partial = support >= self.model.partial and features["cover_window"] >= _PARTIAL_COVERAGE
+        return "partial" if is_partial else "unsupported"
 
 
 def _parts_within(matched: _MatchedClaim, allowed: frozenset[int] | None) -> list[Part]:
@@ -234,7 +240,7 @@ def _asks(sentence: str) -> bool:
 
 
 def _pieces(text: str) -> Iterator[tuple[int, str]]:
-    """A part no longer than `LONGEST_PART` is one piece; a longer one is cut behind a comma or a blank."""
+    """Yield the text in pieces of at most `LONGEST_PART` characters, cut behind a comma or a blank."""
     at = 0
     while len(text) - at > LONGEST_PART:
         piece = text[at : at + LONGEST_PART]
@@ -247,7 +253,9 @@ def _pieces(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _bounded_parts(start: int, sentence: str) -> list[tuple[int, str, list[Token]]]:
-    """The sentence whole, or, where it runs on, cut into stretches that are judged one by one: nothing is truncated."""
+    """Return the sentence whole, or, where it runs on, cut into stretches that are judged one by one: nothing is
+    truncated.
+    """
     words = tokens(sentence)
     if len(words) <= LONGEST_PASSAGE:
         return [(start, sentence, words)]

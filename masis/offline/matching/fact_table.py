@@ -17,20 +17,20 @@ class _Occurrences(NamedTuple):
 
 
 class FactTable:
-    """Which passages say the same as a fact; what is asked once is remembered.
+    """The passages that state the same fact; lookups are cached.
 
     Values that can agree lie near each other or begin alike, so that few need to be compared.
     """
 
     def __init__(self, found: list[Passage]) -> None:
-        """`found` are the passages in order; the table speaks of them by index."""
+        """`found` are the passages in order; the table refers to them by index."""
         self._passages = found
         self._same: dict[Hashable, list[int]] = {}
         self._named: dict[Hashable, frozenset[int]] = {}
 
     def holders(self, fact: Fact, allowed: frozenset[int] | None) -> list[int]:
-        """The passages (of the allowed documents) that have a number or date saying the same."""
-        key = _essence(fact)
+        """Return the passages (of the allowed documents) that have an agreeing number or date."""
+        key = _key_fields(fact)
         same = self._same.get(key)
         if same is None:
             near = self._near_number(fact) if fact.kind == "number" else self._near_date(fact)
@@ -38,8 +38,8 @@ class FactTable:
         return same if allowed is None else [i for i in same if self._passages[i].document in allowed]
 
     def named(self, fact: Fact) -> frozenset[int]:
-        """The passages that have the name, be it written together or apart."""
-        key = _essence(fact)
+        """Return the passages that have the name, be it written together or apart."""
+        key = _key_fields(fact)
         same = self._named.get(key)
         if same is None:
             entry = _agreeing(fact, self._near_name(fact))
@@ -51,12 +51,12 @@ class FactTable:
 
     @cached_property
     def _values(self) -> dict[str, list[_Occurrences]]:
-        by_essence: dict[Hashable, _Occurrences] = {}
+        by_key_fields: dict[Hashable, _Occurrences] = {}
         for i, passage in enumerate(self._passages):
             for fact in passage.facts:
-                by_essence.setdefault(_essence(fact), _Occurrences(fact, [])).where.append(i)
+                by_key_fields.setdefault(_key_fields(fact), _Occurrences(fact, [])).where.append(i)
         return {
-            kind: [entry for entry in by_essence.values() if entry.fact.kind == kind]
+            kind: [entry for entry in by_key_fields.values() if entry.fact.kind == kind]
             for kind in ("number", "date", "name")
         }
 
@@ -99,8 +99,8 @@ def _agreeing(fact: Fact, near: Iterable[_Occurrences]) -> set[int]:
     return {i for other, where in near if agree(fact, other) for i in where}
 
 
-def _essence(fact: Fact) -> Hashable:
-    """What of a fact matters for whether another says the same."""
+def _key_fields(fact: Fact) -> Hashable:
+    """Return the fields that decide whether two facts agree, as a key."""
     return (fact.kind, fact.text, fact.value, fact.dimension, fact.digits)
 
 
@@ -110,6 +110,6 @@ def _year(fact: Fact) -> int:
 
 
 def _openings(fact: Fact) -> set[tuple[str, str]]:
-    """How the parts of a name begin: names that agree by a part share one of these."""
+    """Return the first letters of each part of a name: names that agree by a part share one of these."""
     assert isinstance(fact.value, tuple)
     return {("begins", str(part)[:OPENING]) for part in fact.value}

@@ -1,4 +1,4 @@
-"""The evidence of a case as the offline roles share it: one index a case, and what of it the question asks for."""
+"""The evidence of a case as the offline roles share it: one cached index, and the key points the question asks for."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ KEY_SHARE = 0.6
 KEY_LEAST = 0.25
 KEY_MOST = 6
 KEY_WORDS = 4
-"""Content words that a passage needs to count as a point: a heading or a date line says nothing."""
+"""Content words that a passage needs to count as a key point: a heading or a date line is none."""
 OWN_PART = 0.6
-"""How much a passage's own words count for its relevance, against those of the whole chunk it stands in."""
+"""Weight of a passage's own words in its relevance, against those of its whole chunk."""
 
 
 class KeyPoint(NamedTuple):
@@ -40,7 +40,7 @@ class KeyPoint(NamedTuple):
 
 
 def index_of(evidence: Sequence[Evidence]) -> EvidenceIndex:
-    """The index of this evidence; built once, however many roles and iterations ask for it."""
+    """Return the index of this evidence, built once for all roles and iterations."""
     return _index(tuple((chunk.id, chunk.text) for chunk in evidence))
 
 
@@ -50,7 +50,7 @@ def _index(evidence: tuple[tuple[str, str], ...]) -> EvidenceIndex:
 
 
 def plain_text(claim: Claim) -> str:
-    """What the claim says without its markers and its bullet, every other character where it was."""
+    """Return the text of a claim with its markers and its bullet blanked, so that offsets stay valid."""
     text = claim.text
     for start, end in claim.markers:
         text = text[:start] + " " * (end - start) + text[end:]
@@ -59,14 +59,14 @@ def plain_text(claim: Claim) -> str:
 
 
 def lead_of(text: str) -> str:
-    """The bullet or number that opens a list item, with the blanks around it; empty where there is none."""
+    """Return the bullet or number that opens a list item, with the blanks around it; empty where there is none."""
     found = _LEAD.match(text)
     return found.group() if found else ""
 
 
 @lru_cache(maxsize=1024)
 def stems(text: str) -> frozenset[str]:
-    """The content stems of a text, with the looser keys (prefix, synonyms) under which related words meet."""
+    """Return the content stems of a text, with the looser keys (prefix, synonyms) under which related words meet."""
     found: set[str] = set()
     for token in tokens(text):
         if token.weight > 0:
@@ -76,7 +76,7 @@ def stems(text: str) -> frozenset[str]:
 
 
 def query_terms(query: str) -> dict[str, float]:
-    """What the question is about: content stems with their weights, question words left out."""
+    """Return what the question is about: content stems with their weights, question words left out."""
     return {
         token.stem: token.weight for token in tokens(query) if token.weight > 0 and token.text.lower() not in _ASKING
     }
@@ -88,13 +88,13 @@ class Aspect(NamedTuple):
     word: str
     keys: frozenset[str]
 
-    def met_by(self, found: frozenset[str]) -> bool:
-        """Whether the stems hold the word or a relative."""
-        return not self.keys.isdisjoint(found)
+    def met_by(self, stems: frozenset[str]) -> bool:
+        """Return whether the stems include the word or a related one."""
+        return not self.keys.isdisjoint(stems)
 
 
 def aspects(query: str) -> tuple[Aspect, ...]:
-    """The plain content words of the question: neither names nor numbers nor question words."""
+    """Return the plain content words of the question: neither names nor numbers nor question words."""
     return tuple(
         Aspect(token.text, frozenset([token.stem, *loose_keys(token.stem)]))
         for token in tokens(query)
@@ -103,7 +103,9 @@ def aspects(query: str) -> tuple[Aspect, ...]:
 
 
 def share_met(wanted: dict[str, float], found: frozenset[str]) -> float:
-    """The share (by weight) of the wanted stems that are found, loosely where need be. 1 where nothing is wanted."""
+    """Return the share (by weight) of the wanted stems that are found, loosely where need be. 1 where nothing is
+    wanted.
+    """
     total = sum(wanted.values())
     if not total:
         return 1.0
@@ -113,7 +115,7 @@ def share_met(wanted: dict[str, float], found: frozenset[str]) -> float:
 
 @lru_cache(maxsize=4)
 def key_points(query: str, index: EvidenceIndex) -> tuple[KeyPoint, ...]:
-    """The passages that speak most of what the question asks, most relevant first; at most six.
+    """Return the passages most relevant to the question, the best first; at most six.
 
     A passage is as relevant as its own words and, in part, the chunk around it: what follows the sentence that names
     the subject is about the subject too.
@@ -141,7 +143,7 @@ def key_points(query: str, index: EvidenceIndex) -> tuple[KeyPoint, ...]:
 
 
 def _rarity(root: str, stems_of: list[frozenset[str]]) -> float:
-    """Inverse passage frequency; 0 for a stem that no passage has."""
+    """Return the inverse passage frequency of a stem; 0 where no passage has it."""
     keys = [root, *loose_keys(root)]
     holding = sum(not own.isdisjoint(keys) for own in stems_of)
     return math.log(1 + len(stems_of) / holding) if holding else 0.0
@@ -155,11 +157,11 @@ def _passage_stems(passage: Passage) -> frozenset[str]:
 
 
 def share_covered(passage: Passage, answer: frozenset[str]) -> float:
-    """How much of a passage the answer tells, 0..1 by word weight."""
+    """Return the share of a passage that the answer covers, 0..1 by word weight."""
     return share_met({word.stem: word.weight for word in passage.words if word.weight > 0}, answer)
 
 
 def mean(values: Iterable[float], empty: float = 0.0) -> float:
-    """The mean, or ``empty`` where there is none."""
+    """Return the mean, or ``empty`` where there is none."""
     known = list(values)
     return sum(known) / len(known) if known else empty

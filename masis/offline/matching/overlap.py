@@ -1,6 +1,6 @@
-"""Which words of a claim which passages hold: the measured overlap that every later judgement starts from.
+"""Which words of a claim occur in which passages: the overlap that every later judgement is based on.
 
-Matches are kept as bit masks, one bit a content word of the claim, so that the coverage of a window of passages is
+Matches are stored as bit masks, one bit a content word of the claim, so that the coverage of a window of passages is
 the union of its masks.
 """
 
@@ -23,7 +23,7 @@ _COMPARED, _KEPT = 8, 4
 
 @dataclass
 class Match:
-    """A part of a claim laid beside the passages.
+    """A sentence of a claim matched with the passages.
 
     `bits` are the word indices behind the bits of the masks; `exact` and `loose` map passage index -> mask; `top` are
     the best passages, best first; `window` the run of up to three passages that together cover most. `allowed` are the
@@ -64,7 +64,7 @@ class Match:
 
     @cached_property
     def region(self) -> list[int]:
-        """The passages that bear the claim best, and their neighbours in the same document."""
+        """The passages that cover the claim best, and their neighbours in the same document."""
         best = self.score[self.top[0]] if self.top else 0.0
         wanted: dict[int, None] = {}
         for i in self.top[:3]:
@@ -76,7 +76,7 @@ class Match:
         return list(wanted)
 
     def value(self, exact: int, loose: int = 0) -> float:
-        """The weight of the words in the masks."""
+        """Return the weight of the words in the masks."""
         loose &= ~exact
         key = (exact, loose)
         total = self.value_cache.get(key)
@@ -93,7 +93,7 @@ class Match:
         return total
 
     def covered(self, window: Sequence[int]) -> tuple[int, int]:
-        """The masks of several passages together."""
+        """Return the masks of several passages together."""
         exact = loose = 0
         for i in window:
             exact |= self.exact.get(i, 0)
@@ -101,7 +101,7 @@ class Match:
         return exact, loose
 
     def coverage(self, window: Sequence[int], without: int = 0) -> float:
-        """The share of the claim's content that the window covers, 0..1; bits in `without` are left out of both
+        """Return the share of the claim's content that the window covers, 0..1; bits in `without` are left out of both
         sides.
         """
         exact, loose = self.covered(window)
@@ -111,7 +111,7 @@ class Match:
         return self.value(exact & ~without, loose & ~without) / rest if rest > 0 else 0.0
 
     def mask(self, start: int, end: int) -> int:
-        """The bits of the content words inside a span of the claim."""
+        """Return the bits of the content words inside a span of the claim."""
         value_cache = self.mask_cache.get((start, end))
         if value_cache is None:
             words = self.words
@@ -120,7 +120,7 @@ class Match:
         return value_cache
 
     def around(self, start: int, end: int, near: int) -> int:
-        """The mask of the span and of the `near` content words on either side of it."""
+        """Return the mask of the span and of the `near` content words on either side of it."""
         words, bits = self.words, self.bits
         first = next((b for b, i in enumerate(bits) if words[i].end > start), len(bits))
         last = first
@@ -129,14 +129,14 @@ class Match:
         return ((1 << min(len(bits), last + near)) - 1) & ~((1 << max(0, first - near)) - 1)
 
     def share(self, passage: int, mask: int) -> float:
-        """The share of the words in the mask that the passage covers, 0..1."""
+        """Return the share of the words in the mask that the passage covers, 0..1."""
         whole = self.value(mask)
         if not whole:
             return 0.0
         return self.value(self.exact.get(passage, 0) & mask, self.loose.get(passage, 0) & mask) / whole
 
     def best_passages(self, mask: int) -> list[tuple[float, int]]:
-        """The few passages that cover most of the mask, with their shares, best first."""
+        """Return the few passages that cover most of the mask, with their shares, best first."""
         value_cache = self.ranking_cache.get(mask)
         if value_cache is None:
             value_cache = self.ranking_cache[mask] = self._covering(mask)
@@ -157,7 +157,7 @@ class Match:
 def match_sentence(
     sentence: ParsedSentence, passages: Sequence[Passage], exact: dict[str, list[int]], loose: dict[str, list[int]]
 ) -> Match:
-    """Lay what a claim says beside all passages."""
+    """Match the words of a sentence of a claim with all passages."""
     words = sentence.words
     bits = [i for i, word in enumerate(words) if word.weight > 0]
     weights = [words[i].weight for i in bits]
@@ -168,7 +168,7 @@ def match_sentence(
 
 
 def restrict(whole: Match, allowed: frozenset[int]) -> Match:
-    """The same beside the passages of the `allowed` documents alone."""
+    """Return the match with the passages of the `allowed` documents alone."""
     passages = whole.passages
     score = {i: s for i, s in whole.score.items() if passages[i].document in allowed}
     return _ranked(
@@ -228,7 +228,7 @@ def _best_window(match: Match) -> tuple[int, ...]:
 
 
 def neighbourhoods(passages: Sequence[Passage], i: int) -> list[tuple[int, ...]]:
-    """The passage alone, with its neighbours in the same document on either side, and with both."""
+    """Return the passage alone, with its neighbours in the same document on either side, and with both."""
     document = passages[i].document
     before = i > 0 and passages[i - 1].document == document
     after = i + 1 < len(passages) and passages[i + 1].document == document
@@ -243,8 +243,8 @@ def neighbourhoods(passages: Sequence[Passage], i: int) -> list[tuple[int, ...]]
 
 
 def runs(words: Sequence[Token], passages: Sequence[Passage]) -> tuple[int, int, int]:
-    """Of the claim's words beside these passages: the longest common run, words in a run of two or more, words in one
-    of three.
+    """Return the longest run of words in common, how many words are in a run of two or more, and how many in one of
+    three.
     """
     longest = in_two = in_three = 0
     best_here = [0] * len(words)
@@ -268,7 +268,7 @@ def runs(words: Sequence[Token], passages: Sequence[Passage]) -> tuple[int, int,
 
 
 def inversions(words: Sequence[Token], passage: Passage) -> float:
-    """Share of neighbouring matched words whose order the passage reverses, 0..1."""
+    """Return the share of neighbouring matched words whose order the passage reverses, 0..1."""
     places = [
         positions[0]
         for word in words

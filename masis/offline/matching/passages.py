@@ -1,6 +1,6 @@
-"""The evidence of a case, cut into passages and indexed once, so that every claim can be held against it quickly.
+"""The evidence of a case, cut into passages and indexed once, so that claims are matched quickly.
 
-A passage is a sentence, or a stretch of one that runs on (a table, a transcript): nothing is truncated. Passages know
+A passage is a sentence, or a piece of one that runs on (a table, a transcript): nothing is truncated. Passages know
 their words at once and their facts when first asked.
 """
 
@@ -22,8 +22,8 @@ class Passage(ParsedSentence):
     """
 
     def __init__(self, document: int, evidence_id: str, text: str, start: int, words: list[Token]) -> None:
-        """`words` have offsets into `text`, the passage's own; `document` is the position of the evidence in the
-        case.
+        """`words` have offsets into `text`, the passage's own; `document` is the position of the evidence in
+        the case.
         """
         super().__init__(text, words)
         self.document, self.evidence_id = document, evidence_id
@@ -32,7 +32,7 @@ class Passage(ParsedSentence):
 
     @cached_property
     def units(self) -> dict[tuple[int, int, int], object]:
-        """Kept by `variants`: its stretches by offsets and where their value stands."""
+        """A cache of `variants`: its units by their offsets and the position of their value."""
         return {}
 
     @cached_property
@@ -42,7 +42,7 @@ class Passage(ParsedSentence):
 
 
 def passages(document: int, evidence_id: str, text: str) -> Iterable[Passage]:
-    """The passages of one text, in order."""
+    """Yield the passages of one text, in order."""
     for span in split_sentences(text):
         sentence = text[span.start : span.end]
         words = tokens(sentence)
@@ -58,7 +58,7 @@ def passages(document: int, evidence_id: str, text: str) -> Iterable[Passage]:
 
 
 def postings(found: list[Passage]) -> tuple[dict[str, list[int]], dict[str, list[int]]]:
-    """For each content stem, and for each looser key, the indices of the passages that hold it."""
+    """Return, for each content stem and each looser key, the indices of the passages that have it."""
     exact: dict[str, list[int]] = {}
     for i, passage in enumerate(found):
         for root in passage.content:
@@ -71,7 +71,9 @@ def postings(found: list[Passage]) -> tuple[dict[str, list[int]], dict[str, list
 
 
 def names_in(found: list[Passage]) -> frozenset[str]:
-    """Words written with a capital inside a sentence, or before a colon as a speaker: names wherever they stand."""
+    """Return the words written with a capital inside a sentence, or before a colon as a speaker: names in any
+    position.
+    """
     names = set()
     for passage in found:
         text = passage.text

@@ -1,7 +1,6 @@
 """The checkable facts of a text: numbers with units, times of day, dates, names; with offsets.
 
-How two of them compare is in `facts`. Negations and directions are in `polarity`: they need the sentence around
-them.
+How two of them compare is in `facts`. Negations and directions are in `polarity`: they need the sentence around them.
 """
 
 import re
@@ -17,7 +16,7 @@ FactKind = Literal["number", "date", "name"]
 
 
 class Day(NamedTuple):
-    """A date as far as it is given: year, month, day, each 0 where it isn't."""
+    """A date as far as it is stated: year, month, day, each 0 where it isn't."""
 
     year: int
     month: int = 0
@@ -28,8 +27,8 @@ class Fact(NamedTuple):
     """A fact of a text: `text[start:end]`, its value (in the base unit of its dimension), and the noun it counts.
 
     `value` is the number in base units, the `Day` of a date, or the stems of a name. `dimension` is "percent",
-    "length",
-    "money:usd", ...; "" for a bare number, whose `head` is the stem of the word that follows ("3 hulls" -> "hull").
+    "length", "money:usd", ...; "" for a bare number, whose `head` is the stem of the word that follows ("3 hulls" ->
+    "hull").
     """
 
     kind: FactKind
@@ -75,14 +74,15 @@ _TITLES = frozenset(
         """.split(),
     )
 )
-"""Words before a name that many bear."""
+"""Titles before a name, which many people share."""
 _CONTRACTION = re.compile(r"i['’]")
 _JOINERS = frozenset("of de la van von der del di al for the and".split())
 
 
 def extract(text: str, known_names: Collection[str] = (), words: Sequence[Token] | None = None) -> list[Fact]:
-    """The facts of `text`, in order. `known_names` are words (as written) that are names even where a sentence
-    starts.
+    """Return the facts of `text`, in order.
+
+    `known_names` are words (as written) that are names even where a sentence starts.
     """
     words = tokens(text) if words is None else words
     found: list[Fact] = []
@@ -165,7 +165,7 @@ _CLOCK = re.compile(r"(?<![\w.:])([01]?\d|2[0-3])[:.h]([0-5]\d)(?![\d:.%])")
 
 
 def _clock_times(text: str) -> list[Fact]:
-    """Times of day, in minutes: "02:10"."""
+    """Return the times of day, in minutes since midnight: "02:10" is 130."""
     return [
         Fact("number", m.start(), m.end(), m.group(), 60.0 * int(m[1]) + int(m[2]), "clock")
         for m in _CLOCK.finditer(text)

@@ -1,6 +1,6 @@
 """The checkable facts of a text (`extraction`), and how two of them compare.
 
-Whether they say the same, could deny each other, or look like one altered into the other.
+They may agree, contradict each other, or look like one altered into the other.
 
 "67 million" differs from "67", "5 May 2021" agrees with "May 2021" and "2021-05-05", "3 years" with "36 months"; a
 percentage never contradicts a length.
@@ -19,7 +19,9 @@ _KINDRED = ({"duration", "months"}, {"celsius", "fahrenheit"})
 
 
 def comparable(claim: Fact, other: Fact) -> bool:
-    """Whether the two could deny each other: same kind and dimension; bare numbers must count the same noun."""
+    """Return whether the two could contradict each other: same kind and dimension; bare numbers must count the same
+    noun.
+    """
     if claim.kind != other.kind:
         return False
     if claim.dimension != other.dimension:
@@ -36,9 +38,8 @@ def comparable(claim: Fact, other: Fact) -> bool:
 
 
 def likeness(claim: Fact, other: Fact) -> float:
-    """How much two different facts look like one altered into the other, 0..1: digits exchanged, another magnitude,
-    one part of
-    a date or of a name changed.
+    """Return how much two different facts look like one altered into the other, 0..1: digits exchanged, another
+    magnitude, one part of a date or of a name changed.
     """
     if claim.kind == "date":
         return _like_dates(_as_day(claim), _as_day(other))
@@ -71,7 +72,7 @@ def _one_more(short: str, long: str) -> bool:
 
 
 def compared(text: str, fact: Fact) -> bool:
-    """Whether the fact only labels a figure of comparison: the year in "1,912 million (2022: 1,704 million)"."""
+    """Return whether the fact only labels a figure of comparison: the year in "1,912 million (2022: 1,704 million)"."""
     before, after = text[max(0, fact.start - 2) : fact.start].strip(), text[fact.end : fact.end + 2].strip()
     return fact.kind == "date" and before[-1:] in ("(", ";", ",") and after[:1] == ":"
 
@@ -93,8 +94,8 @@ def _digits(text: str) -> str:
 
 
 def agree(claim: Fact, other: Fact) -> bool:
-    """Whether `other` says what `claim` says: equal in base units, or rounded to the claim's digits; dates as far as
-    both go.
+    """Return whether `other` agrees with `claim`: equal in base units, or rounded to the claim's digits; dates as far
+    as both go.
     """
     if claim.kind != other.kind:
         return False
@@ -124,13 +125,13 @@ OPENING = 4
 
 
 def number(fact: Fact) -> float:
-    """The value of a fact that is a number."""
+    """Return the value of a fact that is a number."""
     assert isinstance(fact.value, float)
     return fact.value
 
 
 def reach(value: float) -> float:
-    """How far apart from this number one that agrees with it can be."""
+    """Return how far apart from this number one that agrees with it can be."""
     return ABOUT_SHARE + 2 * _ROUNDING * abs(value)
 
 
@@ -160,12 +161,12 @@ def _opens(a: str, b: str) -> bool:
 
 
 def unpointed(text: str) -> str:
-    """A name in lower case without the points of abbreviations: "us" for "U.S."."""
+    """Return a name in lower case without the points of abbreviations: "us" for "U.S."."""
     return text.replace(".", "").casefold()
 
 
 @lru_cache(maxsize=16384)
 def initials(text: str) -> str:
-    """The capitals that several words begin with, in lower case; empty for one word."""
+    """Return the capitals that several words begin with, in lower case; empty for one word."""
     parts = _WORD_STARTS.findall(text)
     return "".join(part for part in parts if part.isupper()).casefold() if len(parts) > 1 else ""

@@ -1,4 +1,4 @@
-"""What may, must, need not and must not be, by stretches: one sentence often grants one thing and forbids another."""
+"""What may, must, need not and must not be, clause by clause: a sentence can permit one thing and forbid another."""
 
 import re
 from collections.abc import Sequence
@@ -45,7 +45,7 @@ _ANY = re.compile(
     r"|free to|forbid|prohibit|banned|exempt|optional|voluntary|waived|ha(?:s|ve|d) to|do not|don['’]t|never",
     re.IGNORECASE,
 )
-"""Without any of these no mode is told."""
+"""A sentence without any of these has no mode."""
 DENIES: dict[Mode, tuple[Mode, ...]] = {
     "forbidden": ("granted", "due"),
     "granted": ("forbidden",),
@@ -55,7 +55,7 @@ DENIES: dict[Mode, tuple[Mode, ...]] = {
 _RESERVED = re.compile(
     r"\b(?:only|unless|except|other than|apart from|until|before|if|either|instead)\b", re.IGNORECASE
 )
-"""What grants or forbids in part: such stretches are left alone, unless both have the same word."""
+"""What permits or forbids in part: such clauses are skipped, unless both have the same word."""
 _MODAL_WORDS = frozenset(
     map(
         stem,
@@ -69,10 +69,10 @@ _MODAL_WORDS = frozenset(
 
 
 class Modal(NamedTuple):
-    """A stretch that grants, forbids, demands or waives.
+    """A clause that permits, forbids, demands or waives.
 
     `content` are the content words it is about, `reserved` what limits it ("only", "unless"), `span` the offsets of
-    what tells the mode, `words` the indices of its words.
+    what expresses the mode, `words` the indices of its words.
     """
 
     mode: Mode
@@ -83,7 +83,7 @@ class Modal(NamedTuple):
 
 
 def modes(text: str, words: Sequence[Token], pieces: Sequence[Clause]) -> tuple[Modal, ...]:
-    """The modal stretches of a sentence, in order."""
+    """Return the modal clauses of a sentence, in order."""
     found: list[Modal] = []
     if not _ANY.search(text):
         return ()

@@ -1,6 +1,6 @@
-"""A sentence as both sides see it, claim and evidence alike: its words at once, what is read off them when first asked.
+"""A sentence of a claim or of the evidence: tokens at once, everything derived from them on first use.
 
-Reading is what costs; whoever holds a claim against each of many chunks reads it once.
+Parsing is the expensive part; a claim compared with many chunks is parsed once.
 """
 
 from bisect import bisect_left, bisect_right
@@ -21,11 +21,11 @@ from masis.offline.text.tokens import Token
 _MARKS = frozenset(",;:()–—")
 _WORDS = frozenset("and but which who while whereas because although that including with whose where since".split())
 LEAST = 2.0
-"""The least weight a clause must have to stand alone."""
+"""The least weight of a clause of its own."""
 
 
 def clause_masks(text: str, words: Sequence[Token]) -> list[int]:
-    """The masks of the clauses of a sentence in order; one too light to stand alone joins its neighbour."""
+    """Return the masks of the clauses of a sentence in order; one that is too light joins its neighbour."""
     masks: list[int] = []
     mask, weight, b, last = 0, 0.0, 0, -1
     for i, word in enumerate(words):
@@ -55,8 +55,8 @@ _START, _END = attrgetter("start"), attrgetter("end")
 
 
 class Segment(NamedTuple):
-    """Part of a sentence between two clause marks: its words, the names in it, its content stems and their looser
-    keys.
+    """Part of a sentence between two clause marks: its words, the names in it, its content stems and their
+    looser keys.
     """
 
     words: Sequence[Token]
@@ -66,7 +66,7 @@ class Segment(NamedTuple):
 
 
 class ParsedSentence:
-    """A sentence, or a stretch of one that runs on; `words` have offsets into `text`.
+    """A sentence, or a piece of one that runs on; `words` have offsets into `text`.
 
     `known_names` are words that are names even where a sentence starts.
     """
@@ -97,7 +97,7 @@ class ParsedSentence:
 
     @cached_property
     def positions(self) -> dict[str, list[int]]:
-        """Where each stem stands, as word indices."""
+        """The positions of each stem, as word indices."""
         found: dict[str, list[int]] = {}
         for i, word in enumerate(self.words):
             found.setdefault(word.stem, []).append(i)
@@ -124,17 +124,17 @@ class ParsedSentence:
         return limited(self.words)
 
     def before(self, start: int, near: int) -> Sequence[Token]:
-        """The last words that end before the offset, at most `near`."""
+        """Return the last words that end before the offset, at most `near`."""
         i = bisect_right(self.words, start, key=_END)
         return self.words[max(0, i - near) : i]
 
     def after(self, end: int, near: int) -> Sequence[Token]:
-        """The first words that begin at the offset or behind it, at most `near`."""
+        """Return the first words that begin at the offset or behind it, at most `near`."""
         i = bisect_left(self.words, end, key=_START)
         return self.words[i : i + near]
 
     def within(self, start: int, end: int) -> range:
-        """The indices of the words that begin between the offsets."""
+        """Return the indices of the words that begin between the offsets."""
         return range(bisect_left(self.words, start, key=_START), bisect_left(self.words, end, key=_START))
 
     @cached_property
@@ -143,12 +143,12 @@ class ParsedSentence:
         return [word for word in self.words if word.weight > 0]
 
     def content_before(self, start: int, near: int) -> list[Token]:
-        """The last content words that end before the offset, at most `near`."""
+        """Return the last content words that end before the offset, at most `near`."""
         i = bisect_right(self.content_words, start, key=_END)
         return self.content_words[max(0, i - near) : i]
 
     def content_after(self, end: int, near: int) -> list[Token]:
-        """The first content words that begin at the offset or behind it, at most `near`."""
+        """Return the first content words that begin at the offset or behind it, at most `near`."""
         i = bisect_left(self.content_words, end, key=_START)
         return self.content_words[i : i + near]
 
@@ -159,17 +159,17 @@ class ParsedSentence:
 
     @cached_property
     def clauses(self) -> tuple[Clause, ...]:
-        """What it says of one subject after the other."""
+        """Its clauses: what it says of one subject after the other."""
         return split_clauses(self.text, self.words)
 
     @cached_property
     def predicates(self) -> tuple[Predicate, ...]:
-        """Its stretches with what each tells."""
+        """Its predicates: each clause with what it says of its actor."""
         return predicates(self.words, self.clauses)
 
     @cached_property
     def predicate_facts(self) -> list[tuple[Predicate, Fact]]:
-        """Its facts, each with what is told around it."""
+        """Its facts, each with the predicate it belongs to."""
         pieces = predicates(self.words, attach_phrases(self.words, self.clauses)) if self.facts else ()
         return [
             (piece, fact)
@@ -180,17 +180,17 @@ class ParsedSentence:
 
     @cached_property
     def segments(self) -> list[int]:
-        """The number of the segment each word stands in."""
+        """The number of the segment of each word."""
         return segments(self.text, self.words)
 
     @cached_property
     def beside(self) -> dict[tuple[int, int], frozenset[str]]:
-        """Kept by `exchanges`: the stems of the content words beside a span."""
+        """A cache of `swapped_facts`: the stems of the content words beside a span."""
         return {}
 
     @cached_property
     def by_segment(self) -> list[Segment]:
-        """Its segments with what they hold."""
+        """Its segments with their names and stems."""
         result: list[Segment] = []
         inside: list[list[Token]] = [[] for _ in range(self.segments[-1] + 1)] if self.segments else []
         for word, number in zip(self.words, self.segments, strict=True):
@@ -214,5 +214,5 @@ class ParsedSentence:
 
     @cached_property
     def modes(self) -> tuple[Modal, ...]:
-        """What it grants, forbids, demands or waives."""
+        """What it permits, forbids, demands or waives."""
         return modes(self.text, self.words, self.clauses)

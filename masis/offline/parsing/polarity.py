@@ -25,7 +25,7 @@ _DENYING_PHRASES = {
     "drops": ("support",), "dropped": ("support",), "free": ("of", "from"),
     "advise": ("against",), "advises": ("against",), "advised": ("against",),
 }  # fmt: skip
-"""Words that deny what follows only in front of another word."""
+"""Words that negate what follows only in front of another word."""
 _COMPARED = ("only", "just", "merely", "more", "less", "fewer", "later", "earlier", "necessarily", "least")
 _ASSERTING = {
     "not": _COMPARED,
@@ -89,7 +89,7 @@ _TENTATIVE = re.compile(
     r"|characteri[sz]e|clarify|review|report|find|verify|validate|measure|present)\b",
     re.IGNORECASE,
 )
-"""What asks, supposes or sets itself a task, and so asserts nothing that could be denied."""
+"""What asks, supposes or states an aim, and so asserts nothing that could be contradicted."""
 
 
 _ENDED = frozenset(
@@ -102,19 +102,19 @@ _ENDED = frozenset(
 
 
 def ended(words: Sequence[Token], place: int, near: int) -> bool:
-    """Whether something near the word says that it is over, refused or undone: "the ban was lifted"."""
+    """Return whether something near the word says that it is over, refused or undone: "the ban was lifted"."""
     beside = [*words[max(0, place - near) : place], *words[place + 1 : place + near + 1]]
     return any(word.text.lower() in _ENDED for word in beside)
 
 
 @lru_cache(maxsize=1024)
 def tentative(text: str) -> bool:
-    """Whether a passage asks, supposes or states a purpose rather than asserts."""
+    """Return whether a passage asks, supposes or states a purpose rather than asserts."""
     return bool(_TENTATIVE.search(text))
 
 
 def negation_cues(words: Sequence[Token]) -> list[int]:
-    """Indices of the words that negate. "not only" asserts, so it doesn't count; "no longer" does."""
+    """Return the indices of the words that negate. "not only" asserts, so it doesn't count; "no longer" does."""
     cues = []
     for i, word in enumerate(words):
         lower = word.text.lower()
@@ -143,17 +143,16 @@ def _lacks(words: Sequence[Token], i: int) -> bool:
 
 
 def _until(words: Sequence[Token], i: int) -> bool:
-    # "were not told until April": they were told.
+    # "were not informed until April": they were informed.
     if words[i].text.lower() not in ("not", "never") and words[i].text.lower()[-3:] not in ("n't", "n’t"):
         return False
-    told = {word.text.lower() for word in words[max(0, i - 1) : i + 1]} & _PAST
-    return bool(told) and any(word.text.lower() == "until" for word in words[i + 1 : i + 6])
+    past = {word.text.lower() for word in words[max(0, i - 1) : i + 1]} & _PAST
+    return bool(past) and any(word.text.lower() == "until" for word in words[i + 1 : i + 6])
 
 
 def negated(text: str, words: Sequence[Token], cues: Sequence[int]) -> dict[int, int]:
-    """The words in the scope of a negation, each with the index of its cue, the negated head first: up to four
-    content words to
-    its right, none beyond a mark, a conjunction or a further auxiliary.
+    """Return the words in the scope of a negation, each with the index of its cue, the negated head first: up to four
+    content words to its right, none beyond a mark, a conjunction or a further auxiliary.
     """
     scope: dict[int, int] = {}
     for cue in cues:
@@ -181,7 +180,7 @@ def _of_subject(words: Sequence[Token], cue: int) -> bool:
 
 
 def heads(scope: dict[int, int]) -> dict[int, int]:
-    """The first word each cue negates, with the cue: the verb of "not merge the brands"."""
+    """Return the first word each cue negates, with the cue: the verb of "not merge the brands"."""
     found: dict[int, int] = {}
     for word, cue in scope.items():
         found[cue] = min(word, found.get(cue, word))
@@ -189,7 +188,7 @@ def heads(scope: dict[int, int]) -> dict[int, int]:
 
 
 def topics(scope: dict[int, int], words: Sequence[Token]) -> dict[int, int]:
-    """Behind a negated noun that says little, what it is about, with the cue: the deaths of "no effect on deaths"."""
+    """Return what a negated light noun is about, with the cue: the deaths of "no effect on deaths"."""
     found = {}
     for head, cue in heads(scope).items():
         rest = sorted(word for word, own in scope.items() if own == cue and word > head)
@@ -204,10 +203,10 @@ def topics(scope: dict[int, int], words: Sequence[Token]) -> dict[int, int]:
 
 
 def universal(words: Sequence[Token]) -> list[int]:
-    """Indices of the words that leave no exception ("all", "always", "must")."""
+    """Return the indices of the words that leave no exception ("all", "always", "must")."""
     return [i for i, word in enumerate(words) if word.text.lower() in _UNIVERSAL]
 
 
 def limited(words: Sequence[Token]) -> list[int]:
-    """Indices of the words that leave exceptions ("some", "often", "may")."""
+    """Return the indices of the words that leave exceptions ("some", "often", "may")."""
     return [i for i, word in enumerate(words) if word.text.lower() in _LIMITED]

@@ -1,8 +1,8 @@
-"""The stretches of a sentence: what it says of one subject, cut where it begins to say something of another.
+"""The clauses of a sentence, cut where the subject changes, and the predicate of each.
 
-"Judge Paulsen gave the leading opinion; Judge Imhof dissented" has two, each with its actor. A stretch without a
-subject of its own has that of the one before: "ceded the port and kept the mines". In the passive the actor stands
-behind "by".
+"Judge Paulsen gave the leading opinion; Judge Imhof dissented" has two clauses, each with its actor. A clause without a
+subject of its own has that of the one before: "ceded the port and kept the mines". In the passive the actor follows
+"by".
 """
 
 from collections.abc import Sequence
@@ -48,7 +48,7 @@ _SAYING = frozenset("says said according wrote writes argued argues told reports
 
 
 class Clause(NamedTuple):
-    """Indices of the words of one stretch and of those that name its actor.
+    """Indices of the words of one clause and of those that name its actor.
 
     `own`: it names the actor itself. `acts`: a verb follows the actor, as far as one can tell, or "by" leads to it.
     """
@@ -60,8 +60,8 @@ class Clause(NamedTuple):
 
 
 class Predicate(NamedTuple):
-    """A stretch with the stems of what it tells and of its actor; `keys` are the looser ones of what it tells,
-    `all_keys` of its actor, too.
+    """A clause with the stems of what it says and of its actor; `keys` are the looser ones of what it says, `all_keys`
+    of its actor, too.
     """
 
     clause: Clause
@@ -75,8 +75,8 @@ RELATIVES = frozenset("which who whose whom".split())
 
 
 def predicates(words: Sequence[Token], pieces: Sequence[Clause]) -> tuple[Predicate, ...]:
-    """The stretches with what they hold; one without a verb has that of the stretch before it, and what "which" opens
-    has all of that stretch.
+    """Return the stretches with what they hold; one without a verb has that of the stretch before it, and what "which"
+    opens has all of that clause.
     """
     predicates_so_far: list[Predicate] = []
     verbs_carried: frozenset[str] = frozenset()
@@ -94,8 +94,8 @@ def predicates(words: Sequence[Token], pieces: Sequence[Clause]) -> tuple[Predic
 
 
 def attach_phrases(words: Sequence[Token], pieces: Sequence[Clause]) -> tuple[Clause, ...]:
-    """The stretches, where one without a subject of its own that a participle or a preposition opens goes with the one
-    before: "open to cyclists | since 1995", "the regulator | built by Corvane".
+    """Return the clauses, where one without a subject of its own that a participle or a preposition opens goes with the
+    one before: "open to cyclists | since 1995", "the regulator | built by Corvane".
     """
     found: list[Clause] = []
     for piece in pieces:
@@ -110,7 +110,7 @@ def attach_phrases(words: Sequence[Token], pieces: Sequence[Clause]) -> tuple[Cl
 
 
 def predicate_words(words: Sequence[Token], clause: Clause) -> list[int]:
-    """The content words of what is said of the actor, as far as a comparison goes: "more active [than 4a]"."""
+    """Return the content words of what is said of the actor, as far as a comparison goes: "more active [than 4a]"."""
     result: list[int] = []
     for i in clause.words:
         if words[i].text.lower() == "than" and result:
@@ -121,12 +121,12 @@ def predicate_words(words: Sequence[Token], clause: Clause) -> list[int]:
 
 
 def is_meaningful(words: Sequence[Token], i: int) -> bool:
-    """Whether the word says anything: the "A" of "class A" is no article."""
+    """Return whether the word carries meaning: the "A" of "class A" is no article."""
     return words[i].weight > 0 or (words[i].text == "A" and i > 0 and words[i - 1].weight > 0)
 
 
 def split_clauses(text: str, words: Sequence[Token]) -> tuple[Clause, ...]:
-    """The stretches of a sentence, in order."""
+    """Return the clauses of a sentence, in order."""
     found: list[Clause] = []
     for piece in _pieces(text, words):
         actor = _actor(text, words, piece) if words[piece[0]].text.lower() != "nor" else ()
@@ -176,7 +176,7 @@ def _opens(text: str, words: Sequence[Token], i: int) -> bool:
 
 
 def _initial(gap: str, before: Token) -> bool:
-    # "on ward C. Ward B": taken for an initial where sentences were told apart
+    # "on ward C. Ward B": taken for an initial where sentences were split
     return ". " in gap and len(before.text) == 1
 
 
@@ -194,7 +194,9 @@ def _clause_follows(words: Sequence[Token], i: int) -> bool:
 
 
 def is_verb(word: Token) -> bool:
-    """Whether the word is an auxiliary, looks like a verb in the past, or is a common one in the present ("holds")."""
+    """Return whether the word is an auxiliary, looks like a verb in the past, or is a common one in the present
+    ("holds").
+    """
     return word.text.islower() and _is_verb(word.text)
 
 
@@ -247,7 +249,7 @@ def _behind_lead(text: str, words: Sequence[Token], piece: Sequence[int]) -> tup
 
 
 def _phrase(words: Sequence[Token], piece: Sequence[int]) -> tuple[int, ...]:
-    """The words up to the first verb or preposition: at most a few, and only if something follows."""
+    """Return the words up to the first verb or preposition: at most a few, and only if something follows."""
     if not piece or (is_verb(words[piece[0]]) and not _described(words, piece)):
         return ()
     phrase: list[int] = []
@@ -286,7 +288,7 @@ def _placed(words: Sequence[Token], rest: Sequence[int]) -> list[int]:
 
 
 def _named(words: Sequence[Token], piece: Sequence[int]) -> tuple[int, ...]:
-    """The name that follows within a few words: "by the farmer Nils Aune"."""
+    """Return the name that follows within a few words: "by the farmer Nils Aune"."""
     for at, i in enumerate(piece[:4]):
         if words[i].text[0].isupper() and words[i].weight > 0:
             name = [i]
@@ -299,9 +301,9 @@ def _named(words: Sequence[Token], piece: Sequence[int]) -> tuple[int, ...]:
 
 
 def segments(text: str, words: Sequence[Token]) -> list[int]:
-    """For each word the number of the stretch it stands in: up to a mark, a word that opens a clause, or an "and" with
-    a subject of its own. What names the one just spoken of (", Corin Abt,") or the one who speaks (", says Ines Falk")
-    is no stretch of its own.
+    """Return for each word the number of its segment: up to a mark, a word that opens a clause, or an "and" with a
+    subject of its own. What names the one just spoken of (", Corin Abt,") or the one who speaks (", says Ines Falk") is
+    no segment of its own.
     """
     number, found = 0, []
     for i, word in enumerate(words):

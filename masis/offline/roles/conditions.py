@@ -1,11 +1,11 @@
 """Values that hold under a condition only: a limit by tier, a dose by weight, a fee by age, a port by version.
 
-Where the evidence has another value of the same kind under another condition, an answer that gives one of them and says
-no condition assumes it (``specs/draft-critique.md``, example 1: "Answer assumes Pro tier without clarification").
+Where the evidence has another value of the same kind under another condition, an answer that gives one of them and
+names no condition assumes it (DRAFT-CRITIQUE-EXAMPLES: an answer that assumes the Pro tier).
 
-The rule, in any words: the evidence has two stretches alike but for value and condition ("Free tier: 10MB limit", "Pro
-tier: 100MB limit"); the answer gives one value and not the other; nothing that question or answer say tells the two
-apart. A question that names the tier, an answer that does, and a stretch without any condition are all left alone.
+The rule: the evidence has two clauses alike but for value and condition ("Free tier: 10MB limit", "Pro tier: 100MB
+limit"); the answer gives one value and not the other; nothing in question or answer distinguishes the two. A question
+that names the tier, an answer that does, and a clause without any condition are all left alone.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from masis.schema.audit import ClaimCheck
 from masis.schema.case import Evidence
 
 MOST_APART = 6
-"""Words by which two stretches may differ and still speak of the same thing under two conditions."""
+"""Words by which two clauses may differ and still be about the same thing under two conditions."""
 MOST_LOOSE = 2
-"""Of these, words that stand in no phrase of condition ("Express delivery", "the Team plan")."""
+"""Of these, words outside of a phrase of condition ("Express delivery", "the Team plan")."""
 SAID_AGAIN = 2
 """Words that a sentence must share with the one before it to be read as going on from it."""
 MOST_OTHERS = 4
@@ -52,7 +52,7 @@ _SUBJECT = re.compile(r"\s*(?P<subject>[^.!?,;:\n]{2,120}?)\s(?:is|was|costs?|ta
 
 
 class Variant(NamedTuple):
-    """A stretch of evidence with the value it gives: ``text`` is the stretch, ``sentence`` the passage it stands in."""
+    """A clause of evidence with the value it gives: ``text`` is the clause, ``sentence`` its passage."""
 
     evidence_id: str
     text: str
@@ -63,8 +63,10 @@ class Variant(NamedTuple):
 
 
 MOST_LOOKS = 20_000
-"""Values of claims held against passages, in all. An answer of hundreds of values over hundreds of passages is a list,
-for which this reading is not made; it would take longer than the rest of the audit. Its first claims are read.
+"""Comparisons of values with passages, in all.
+
+An answer of hundreds of values over hundreds of passages is a list, for which this reading is not made; it would take
+longer than the rest of the audit. Its first claims are read.
 """
 
 
@@ -79,7 +81,7 @@ class Assumption(NamedTuple):
 
 
 def assumptions(context: AuditContext) -> Iterator[Assumption]:
-    """The claims of the answer that assume a condition, at most one finding a claim, in their order."""
+    """Yield the claims of the answer that assume a condition, at most one assumption a claim, in their order."""
     claims = tuple(plain_text(check.claim) for check in context.claims)
     for at, found in _assumed_by(claims, context.query, context.answer, index_of(context.evidence)):
         yield Assumption(context.claims[at], *found)
@@ -98,8 +100,8 @@ class _Found(NamedTuple):
 def _assumed_by(
     claims: tuple[str, ...], query: str, answer: str, index: EvidenceIndex
 ) -> tuple[tuple[int, _Found], ...]:
-    """What is assumed by which of the claims; critic and reviser ask the same."""
-    told = _StatedValues(_values(answer))
+    """Return which claim assumes what; cached, since critic and reviser both ask."""
+    stated = _StatedValues(_values(answer))
     said = stems(query) | stems(answer) | letters(query) | letters(answer)
     now = bool(_SAID_OF_NOW.search(f"{query} {answer}"))
     looks = MOST_LOOKS
@@ -109,7 +111,7 @@ def _assumed_by(
             looks -= len(index.passages)
             if looks < 0:
                 return tuple(made)
-            found = _assumed(fact, told, said, index, now)
+            found = _assumed(fact, stated, said, index, now)
             if found is not None:
                 chosen, others = found
                 mine = _variant(chosen, others[0], said)
@@ -120,7 +122,7 @@ def _assumed_by(
 
 
 def under_other_conditions(evidence: Sequence[Evidence], claim: str, bears: str, denies: str) -> bool:
-    """Whether two chunks that seem to disagree give their values under conditions of their own.
+    """Return whether two chunks that seem to disagree give their values under conditions of their own.
 
     So they do under labels ("Free: 10", "Pro: 100"), and where the claim names the one condition and not the other
     ("under the 2021 rules").
@@ -136,7 +138,7 @@ def under_other_conditions(evidence: Sequence[Evidence], claim: str, bears: str,
 
 
 class _StatedValues:
-    """The values that an answer gives. Each value of the evidence is looked for once, not for every claim anew."""
+    """The values that an answer gives, with a cache of which values of the evidence are among them."""
 
     def __init__(self, values: Sequence[Fact]) -> None:
         self._dates = [value for value in values if value.kind == "date"]
@@ -144,14 +146,14 @@ class _StatedValues:
         self._known: dict[int, tuple[Fact, bool]] = {}
 
     def has(self, value: Fact) -> bool:
-        """Whether the answer gives this value, too."""
+        """Return whether the answer gives this value too."""
         known = self._known.get(id(value))
         if known is None:  # the fact is kept with the verdict, so that its id stays its own
             known = self._known[id(value)] = (value, any(says(value, other) for other in self._near(value)))
         return known[1]
 
     def _near(self, value: Fact) -> Sequence[Fact]:
-        """Those that could be the same."""
+        """Return those that could be the same."""
         if value.kind != "number":
             return self._dates
         at = number(value)
@@ -170,7 +172,7 @@ def _parted(one: Unit, other: Unit, said: frozenset[str]) -> bool:
 
 
 def dependency_phrase(claim: str, found: Assumption) -> str:
-    """The claim's subject as something that depends: "The upload size depends on the tier"."""
+    """Return a phrase that says what the claim's subject depends on: "The upload size depends on the tier"."""
     subject = _SUBJECT.match(claim)
     about = subject["subject"].strip() if subject and found.value not in subject["subject"] else ""
     return f"{about or 'This'} depends on the {found.by or 'case'}"
@@ -178,32 +180,34 @@ def dependency_phrase(claim: str, found: Assumption) -> str:
 
 @lru_cache(maxsize=1024)
 def _values(text: str) -> tuple[Fact, ...]:
-    """The facts that are values; claims and answers are asked for theirs by every step of an audit."""
+    """Return the facts that are values; claims and answers are asked for theirs by every step of an audit."""
     return tuple(fact for fact in extract(text) if fact.kind != "name")
 
 
 def _assumed(
-    fact: Fact, told: _StatedValues, said: frozenset[str], index: EvidenceIndex, now: bool
+    fact: Fact, stated: _StatedValues, said: frozenset[str], index: EvidenceIndex, now: bool
 ) -> tuple[Unit, list[Unit]] | None:
-    """The stretch whose value the claim gives, and those with other values, if only an unsaid condition parts them."""
+    """Return the stretch whose value the claim gives, and those with other values, if only an unsaid condition parts
+    them.
+    """
     known = index.units(fact)
     giving = [unit for unit in known if says(unit.value, fact)]
     if not giving or len(giving) == len(known):
         return None
     chosen = min(giving, key=lambda unit: (-len(met(unit.keys.values(), said)), len(unit.keys)))
-    others = [unit for unit in known if not told.has(unit.value) and _apart(chosen, unit, said, now)]
+    others = [unit for unit in known if not stated.has(unit.value) and _apart(chosen, unit, said, now)]
     if any(_covers(unit, said) for unit in giving) or not others:
         return None
     return chosen, others
 
 
 def _covers(unit: Unit, said: frozenset[str]) -> bool:
-    """Whether everything the stretch says is said: it holds under no condition that is left out."""
+    """Return whether question and answer state everything in the clause: it depends on no omitted condition."""
     return len(met(unit.keys.values(), said)) == len(unit.keys) > 0
 
 
 def _apart(chosen: Unit, other: Unit, said: frozenset[str], now: bool) -> bool:
-    """Whether the two stretches say the same of two conditions, of which neither question nor answer names one."""
+    """Return whether two clauses differ by their condition alone, which neither question nor answer names."""
     mine, theirs = difference(chosen, other), difference(other, chosen)
     loose = MOST_LOOSE
     if near := _takes_over(chosen, other):
@@ -226,7 +230,7 @@ def _apart(chosen: Unit, other: Unit, said: frozenset[str], now: bool) -> bool:
 
 
 def _takes_over(chosen: Unit, other: Unit) -> Unit | None:
-    """The later of two neighbouring stretches where it leans on the earlier; None where each stands by itself."""
+    """Return the later of two neighbouring clauses where it depends on the earlier; None where each is independent."""
     first, second = sorted((chosen, other), key=lambda unit: (unit.at, unit.start))
     if first.at == second.at:
         return second
@@ -235,12 +239,14 @@ def _takes_over(chosen: Unit, other: Unit) -> Unit | None:
 
 
 def _alike(first: Unit, second: Unit) -> bool:
-    """Whether a sentence says the same again, so that it need not say all of it."""
+    """Return whether a sentence says the same again, so that it need not say all of it."""
     return sum(root in first.keys for root in second.keys) >= SAID_AGAIN
 
 
 def _measured(unit: Unit, words: Sequence[Token]) -> bool:
-    """Whether these words are nothing but another measurement ("13 April 2022, 41 minutes"), which is no condition."""
+    """Return whether these words are nothing but another measurement ("13 April 2022, 41 minutes"), which is no
+    condition.
+    """
     spans = [(fact.start, fact.end) for fact in unit.passage.facts if fact.kind == "number" and fact.dimension]
     return all(any(start <= word.start < end for start, end in spans) for word in words)
 
@@ -250,7 +256,7 @@ def _in_conditions(unit: Unit, words: Sequence[Token], most: int, placed: frozen
 
 
 def _later(chosen: Unit, other: Unit) -> bool:
-    """Whether only dates part them and the chosen one is later: what holds now needs no date."""
+    """Return whether only dates part them and the chosen one is later: what holds now needs no date."""
     mine, theirs = (max((_year(fact) for fact in unit.passage.facts), default=0) for unit in (chosen, other))
     return mine > theirs > 0
 
@@ -278,13 +284,13 @@ def _variant(unit: Unit, beside: Unit, said: frozenset[str]) -> Variant:
 
 
 def _sentence(text: str) -> str:
-    """A passage as it can be quoted; the cells of a table row as a label and what it says."""
+    """Return a passage as it can be quoted; the cells of a table row as a label and what it says."""
     cells = [" ".join(cell.split()) for cell in text.strip().strip("|").split("|")]
     return ": ".join([cells[0], ", ".join(cells[1:])]) if len(cells) > 1 else cells[0]
 
 
 def _condition(unit: Unit, beside: Unit, said: frozenset[str]) -> str:
-    """The condition in the words of the evidence: the label, or the phrase in which the unsaid words stand."""
+    """Return the condition in the words of the evidence: the label, or the phrase around the unstated words."""
     if unit.labelled and (label := LABEL.match(unit.text)):
         return label.group().strip(" \t\n|>*•+-:")
     unsaid = [word for word in difference(unit, beside) if not met([word], said)]
@@ -306,7 +312,9 @@ def _condition(unit: Unit, beside: Unit, said: frozenset[str]) -> str:
 
 
 def _joined(unit: Unit, left: Token, right: Token) -> bool:
-    """Whether two words belong to one phrase: no mark, determiner, pronoun or verb of being between, nor the value."""
+    """Return whether two words belong to one phrase: no mark, determiner, pronoun or verb of being between, nor the
+    value.
+    """
     value = unit.value
     outside = all(not (value.start <= word.start < value.end) for word in (left, right))
     ends = {left.text.lower(), right.text.lower()} & (PRONOUNS | _ENDING)
@@ -314,7 +322,9 @@ def _joined(unit: Unit, left: Token, right: Token) -> bool:
 
 
 def _depends_on(chosen: Variant, other: Variant) -> str:
-    """The word that both conditions end in ("tier" of "Free tier" and "Pro tier"); empty where they share none."""
+    """Return the word that both conditions end in ("tier" of "Free tier" and "Pro tier"); empty where they
+    share none.
+    """
     mine, theirs = chosen.condition.split(), other.condition.split()
     same = min(len(mine), len(theirs)) > 1 and mine[-1].lower() == theirs[-1].lower()
     return mine[-1].lower() if same and mine[-1].isalpha() else ""

@@ -1,6 +1,6 @@
-"""The critic without a model: what a demanding reader would object to, found by rule and measured.
+"""The critic without a model: issues found by rule, and scores measured on claims and question.
 
-Citations and claims have spoken before; the critic adds what neither sees: unsafe advice, statements wider than their
+Citation and claim checks come first; the critic adds what neither sees: unsafe advice, statements wider than their
 evidence, sources that disagree, conclusions without ground, vagueness.
 """
 
@@ -62,7 +62,7 @@ VAGUE = re.compile(
 
 
 class OfflineCritic:
-    """Objects by rule; its numbers are measured on the claims and the question."""
+    """Raises issues by rule; its scores are measured on the claims and the question."""
 
     @property
     def judged_by(self) -> JudgedBy:
@@ -70,7 +70,7 @@ class OfflineCritic:
         return JUDGED_BY
 
     def critique(self, context: AuditContext) -> CritiqueJudgement | Unscored:
-        """A judgement; unscored where not one claim could be checked."""
+        """Return a judgement; unscored where not one claim could be checked."""
         grounded = groundedness(context.claims)
         if grounded is None:
             return Unscored(reason="no claim of the answer could be checked against text")
@@ -103,7 +103,7 @@ class OfflineCritic:
             measurements={
                 "confidence": (
                     Measurement(
-                        name="score", value=grounded, meaning="mean share of each claim that the evidence bears"
+                        name="score", value=grounded, meaning="mean share of each claim that the evidence supports"
                     ),
                 ),
                 "overall_quality_score": quality,
@@ -112,30 +112,30 @@ class OfflineCritic:
 
 
 def unsafe(context: AuditContext) -> Iterator[Objection]:
-    """Advice that can harm; critical where no evidence bears it, medium where the evidence itself gives it."""
+    """Yield advice that can harm: critical where no evidence supports it, medium where the evidence itself gives it."""
     verdicts = {check.claim.sentence: check for check in context.claims}
     for number, sentence in enumerate(context.citation_audit.sentences):
         found = UNSAFE.search(sentence.text)
         if found is None or WARNS_AGAINST.search(sentence.text[: found.start()]):
             continue
         check = verdicts.get(number)
-        borne = check is not None and check.verdict == "supported"
-        grade: Severity = "medium" if borne else "critical"
+        supported = check is not None and check.verdict == "supported"
+        grade: Severity = "medium" if supported else "critical"
         yield Objection(
             "safety",
             "unsafe_advice",
             grade,
             f"This advice can do harm: “{found.group().strip()}”.",
             "The evidence gives this advice; a person should still weigh it."
-            if borne
-            else "No evidence bears this advice.",
+            if supported
+            else "No evidence supports this advice.",
             "Leave the advice out, or say what the evidence says and whom to ask.",
             sentence.text,
         )
 
 
 def wider_than_evidence(context: AuditContext) -> Iterator[Objection]:
-    """Absolute words where the evidence that bears the claim is guarded."""
+    """Yield claims in absolute words where the evidence for them is hedged."""
     for check in context.claims:
         said = plain_text(check.claim)
         found = ABSOLUTE.search(said)
@@ -149,7 +149,7 @@ def wider_than_evidence(context: AuditContext) -> Iterator[Objection]:
                 "overgeneral_claim",
                 "medium",
                 f"“{found.group()}” goes further than the evidence.",
-                f"{quote.evidence_id} is guarded: “{guarded.group()}”.",
+                f"{quote.evidence_id} is more cautious: “{guarded.group()}”.",
                 f"Say it as {quote.evidence_id} does.",
                 check.claim.text,
                 (quote.evidence_id,),
@@ -157,7 +157,9 @@ def wider_than_evidence(context: AuditContext) -> Iterator[Objection]:
 
 
 def source_conflicts(context: AuditContext, conditional: Collection[str] = ()) -> Iterator[Objection]:
-    """Claims that one chunk bears and another contradicts; ``conditional`` are those that hold under a condition."""
+    """Yield claims that one chunk supports and another contradicts; ``conditional`` are those that hold under a
+    condition.
+    """
     index = index_of(context.evidence)
     for check in context.claims:
         if check.verdict not in ("supported", "contradicted") or len(context.evidence) < 2:
@@ -176,7 +178,7 @@ def source_conflicts(context: AuditContext, conditional: Collection[str] = ()) -
                 "source_conflict",
                 "medium",
                 "The sources disagree on this, and the answer does not say so.",
-                f"{bears} bears “{signal.claim_text}”, {denies} has “{signal.evidence_text}”.",
+                f"{bears} supports “{signal.claim_text}”, {denies} has “{signal.evidence_text}”.",
                 "Say that the sources disagree, and what each of them says.",
                 check.claim.text,
                 (bears, denies),
@@ -184,10 +186,10 @@ def source_conflicts(context: AuditContext, conditional: Collection[str] = ()) -
 
 
 def _opposed(index: EvidenceIndex, said: str, chunks: Sequence[str]) -> tuple[str, str, Signal] | None:
-    """The first of the chunks that bears the claim and the first that denies it, with what it denies; None where one
-    of the two is missing.
+    """Return the first of the chunks that bears the claim and the first that denies it, with what it denies; None where
+    one of the two is missing.
 
-    What a chunk denies is looked for only where another bears the claim, which is rare.
+    Signals are computed only where another chunk supports the claim, which is rare.
     """
     if len(chunks) < 2:
         return None
@@ -202,7 +204,7 @@ def _opposed(index: EvidenceIndex, said: str, chunks: Sequence[str]) -> tuple[st
 
 
 def assumed_conditions(assumed: Iterable[Assumption]) -> Iterator[Objection]:
-    """Values given as if they held always, which the evidence gives under one of several conditions."""
+    """Yield values given as if they always applied, which the evidence gives under one of several conditions."""
     for found in assumed:
         yield Objection(
             "incomplete",
@@ -225,21 +227,21 @@ def _under(found: Assumption) -> str:
 
 
 def gaps(context: AuditContext) -> Iterator[Objection]:
-    """Conclusions that the evidence does not bear."""
+    """Yield conclusions that the evidence does not support."""
     for check in unsupported_conclusions(context.claims):
         yield Objection(
             "incomplete_reasoning",
             "conclusion_without_ground",
             "medium",
             "This conclusion does not follow from the evidence.",
-            check.issue or "No passage of the evidence bears it.",
+            check.issue or "No passage of the evidence supports it.",
             "Give the evidence that leads to it, or leave the conclusion out.",
             check.claim.text,
         )
 
 
 def vague(context: AuditContext) -> Iterator[Objection]:
-    """Words that hide who says what."""
+    """Yield statements whose source or quantity is vague."""
     for sentence in context.citation_audit.sentences:
         if sentence.status != "exempt" and (found := VAGUE.search(sentence.text)):
             yield Objection(
@@ -259,11 +261,13 @@ def _quality(context: AuditContext, grounded: float, objections: tuple[Objection
     doubts = min(0.15, 0.05 * sum(o.severity == "medium" for o in objections))
     score = max(0.0, 0.7 * grounded + 0.15 * answered + 0.15 * complete - harm - doubts)
     return (
-        Measurement(name="grounded claims", value=grounded, meaning="mean share of each claim that the evidence bears"),
-        Measurement(name="relevance", value=answered, meaning="whether the answer speaks of what is asked"),
-        Measurement(name="completeness", value=complete, meaning="share of the key points told"),
+        Measurement(
+            name="grounded claims", value=grounded, meaning="mean share of each claim that the evidence supports"
+        ),
+        Measurement(name="relevance", value=answered, meaning="whether the answer is about the question"),
+        Measurement(name="completeness", value=complete, meaning="share of the key points covered"),
         Measurement(name="harm", value=harm, meaning="0.3 off for unsafe advice without evidence"),
-        Measurement(name="doubts", value=doubts, meaning="0.05 off for each medium objection, at most 0.15"),
+        Measurement(name="doubts", value=doubts, meaning="0.05 off for each medium issue, at most 0.15"),
         Measurement(
             name="score",
             value=min(1.0, score),
@@ -278,10 +282,10 @@ def _reasoning(
     checked: list[ClaimCheck] = [check for check in context.claims if check.support is not None]
     verified = sum(check.verified for check in checked)
     parts = [
-        f"{verified} of {counted(len(checked), 'claim')} borne by the evidence (mean {grounded:.2f})",
-        f"{contradicted} contradicted, {baseless} without any ground",
+        f"{verified} of {counted(len(checked), 'claim')} supported by the evidence (mean {grounded:.2f})",
+        f"{contradicted} contradicted, {baseless} without any support",
         counted(len(context.citation_audit.invalid_citations), "fabricated reference"),
         counted(len(context.citation_audit.uncited_claims), "uncited sentence"),
-        counted(len(objections), "further objection"),
+        counted(len(objections), "further issue"),
     ]
     return "; ".join(parts) + ". Measured by rules; no language model was involved."

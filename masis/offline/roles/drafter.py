@@ -10,29 +10,29 @@ from masis.schema.case import Evidence
 
 SENTENCES_MOST = 5
 REPEATS = 0.7
-"""A passage is left out when what was taken before already tells this share of it."""
+"""A passage is left out when earlier ones already cover this share of it."""
 NOTHING_FOUND = "The evidence provided is insufficient to answer this question."
 
 
 class OfflineDrafter:
-    """Extracts, never invents: every sentence of the draft stands in the evidence."""
+    """Extracts, never invents: every sentence of the draft is a passage of the evidence."""
 
     def draft(self, query: str, evidence: Sequence[Evidence]) -> Draft:
-        """The most relevant passages in the order of the evidence, without repeats."""
+        """Return the most relevant passages in the order of the evidence, without repeats."""
         index = index_of(evidence)
         place = {chunk.id: number for number, chunk in enumerate(evidence)}
         taken: list[KeyPoint] = []
-        said: frozenset[str] = frozenset()
+        covered: frozenset[str] = frozenset()
         for point in key_points(query, index):
-            if len(taken) < SENTENCES_MOST and share_covered(point.passage, said) < REPEATS:
+            if len(taken) < SENTENCES_MOST and share_covered(point.passage, covered) < REPEATS:
                 taken.append(point)
-                said |= stems(point.passage.text)
+                covered |= stems(point.passage.text)
         taken.sort(key=lambda point: (place[point.passage.evidence_id], point.passage.start))
         sentences = [cited_sentence(point.passage.text, point.passage.evidence_id) for point in taken]
         return Draft(
             answer=" ".join(sentences) or NOTHING_FOUND,
             reasoning_steps=tuple(
-                f"{point.passage.evidence_id} speaks of what is asked (relevance {point.relevance:.2f})."
+                f"{point.passage.evidence_id} is about the question (relevance {point.relevance:.2f})."
                 for point in taken
             ),
             judged_by=JUDGED_BY,
@@ -40,6 +40,6 @@ class OfflineDrafter:
 
 
 def cited_sentence(text: str, evidence_id: str) -> str:
-    """A passage as a sentence of an answer: ``It grew by 12% [chunk_1].``"""
+    """Return a passage as a sentence of an answer: ``It grew by 12% [chunk_1].``"""
     words = " ".join(text.split())
     return f"{words.rstrip('.!?;: ')} [{evidence_id}]."

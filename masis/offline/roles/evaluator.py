@@ -1,4 +1,4 @@
-"""The judge without a model: four scores from measured quantities, each kept with its measurements."""
+"""The evaluator without a model: four scores from measured quantities, each stored with its measurements."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from masis.schema.audit import Claim, ClaimCheck, Critique, JudgedBy, Measuremen
 from masis.schema.base import Unscored
 
 PARTLY = 0.5
-BORNE = 0.5
-"""A passage bears on a claim from this share of its words on."""
+RELEVANT_FROM = 0.5
+"""A passage is relevant to a claim from this share of its words on."""
 
 
 class OfflineEvaluator:
-    """Measures; where nothing can be measured it leaves the answer unscored."""
+    """Scores by measurement; an answer without anything to measure is left unscored."""
 
     @property
     def judged_by(self) -> JudgedBy:
@@ -35,7 +35,7 @@ class OfflineEvaluator:
         return JUDGED_BY
 
     def evaluate(self, context: AuditContext, critique: Critique) -> EvaluationJudgement | Unscored:
-        """Faithfulness from the claims, relevance and completeness from the question, reasoning from form."""
+        """Score faithfulness from the claims, relevance and completeness from the question, reasoning from form."""
         faithful = faithfulness(context)
         if faithful is None:
             return Unscored(reason="no claim of the answer could be checked against text")
@@ -56,13 +56,15 @@ class OfflineEvaluator:
 
 
 def groundedness(checks: tuple[ClaimCheck, ...]) -> float | None:
-    """The mean over the claims that could be checked: how far the evidence bears each, 0 if contradicted."""
+    """Return the mean over the claims that could be checked: how far the evidence supports each, 0 if contradicted."""
     known = [check for check in checks if check.support is not None]
     return mean(claim_support(check) for check in known) if known else None
 
 
 def claim_support(check: ClaimCheck) -> float:
-    """1 for a supported claim, at least half for a part, at most half for an unsupported one, 0 if contradicted."""
+    """Return 1 for a supported claim, at least half for a part, at most half for an unsupported one, 0 if
+    contradicted.
+    """
     if check.verdict == "supported":
         return 1.0
     if check.verdict == "contradicted":
@@ -72,7 +74,10 @@ def claim_support(check: ClaimCheck) -> float:
 
 
 def faithfulness(context: AuditContext) -> tuple[Measurement, ...] | None:
-    """Every claim directly supported by cited evidence is 1 (``specs/masis-evaluator.md``, Problem 3)."""
+    """Score faithfulness: 1 where cited evidence directly supports every claim (MASIS-EVAL-P3).
+
+    None without a claim.
+    """
     grounded = groundedness(context.claims)
     if grounded is None:
         return None
@@ -80,29 +85,33 @@ def faithfulness(context: AuditContext) -> tuple[Measurement, ...] | None:
     checked = [r for r in references if r.finding != "unchecked"]
     right = mean((r.finding in ("bears", "needless", "partly_bears") for r in checked), empty=1.0)
     return (
-        Measurement(name="grounded claims", value=grounded, meaning="mean share of each claim that the evidence bears"),
-        Measurement(name="right references", value=right, meaning="share of references whose chunk bears the sentence"),
+        Measurement(
+            name="grounded claims", value=grounded, meaning="mean share of each claim that the evidence supports"
+        ),
+        Measurement(
+            name="right references", value=right, meaning="share of references whose chunk supports the sentence"
+        ),
         Measurement(name="score", value=0.85 * grounded + 0.15 * right, meaning="0.85 x grounded + 0.15 x references"),
     )
 
 
 def relevance(context: AuditContext) -> tuple[Measurement, ...]:
-    """Whether the answer speaks of what is asked: in its words, or by what the evidence found for the question says."""
+    """Score whether the answer is about the question, by its words or by the evidence it rests on."""
     met = share_met(query_terms(context.query), stems(context.answer))
     topic = stems(context.query)
     on_topic = mean(
-        bool(topic & stems(check.claim.text)) or any(quote.score >= BORNE for quote in check.quotes)
+        bool(topic & stems(check.claim.text)) or any(quote.score >= RELEVANT_FROM for quote in check.quotes)
         for check in context.claims
     )
     return (
         Measurement(name="question met", value=met, meaning="share of the question's content words in the answer"),
-        Measurement(name="on topic", value=on_topic, meaning="share of claims that speak of what is asked"),
+        Measurement(name="on topic", value=on_topic, meaning="share of claims that are about the question"),
         Measurement(name="score", value=0.3 * met + 0.7 * on_topic, meaning="0.3 x question met + 0.7 x on topic"),
     )
 
 
 def completeness(context: AuditContext) -> tuple[Measurement, ...]:
-    """How much of what the evidence says on the question the answer tells."""
+    """Score how much of the evidence on the question the answer covers."""
     said = stems(context.answer)
     points = key_points(context.query, index_of(context.evidence))
     weights = [point.relevance for point in points]
@@ -110,12 +119,12 @@ def completeness(context: AuditContext) -> tuple[Measurement, ...]:
     covered = sum(parts) / sum(weights) if weights else share_met(query_terms(context.query), said)
     return (
         Measurement(name="key points", value=float(len(points)), meaning="passages that the question asks for"),
-        Measurement(name="score", value=covered, meaning="share of the key points told, by relevance"),
+        Measurement(name="score", value=covered, meaning="share of the key points covered, by relevance"),
     )
 
 
 def reasoning_quality(context: AuditContext) -> tuple[Measurement, ...]:
-    """1 less what mars the form: repeats, unsupported conclusions, run-on sentences, self-contradiction."""
+    """Score reasoning as 1 less its flaws: repeats, unsupported conclusions, run-on sentences, self-contradiction."""
     found = flaws(context)
     lost = sum(flaw.value for flaw in found)
     return (*found, Measurement(name="score", value=max(0.0, 1.0 - lost), meaning="1 less the shares above"))
@@ -135,7 +144,7 @@ REPEATED = 0.85
 
 
 def flaws(context: AuditContext) -> tuple[Measurement, ...]:
-    """What mars the reasoning, each as what it takes from a perfect score."""
+    """Return the flaws of the reasoning, each as what it takes from a perfect score."""
     texts = [sentence.text for sentence in context.citation_audit.sentences if sentence.status != "exempt"]
     conclusions = [check for check in context.claims if CONCLUDES.search(check.claim.text)]
     return (
@@ -147,7 +156,7 @@ def flaws(context: AuditContext) -> tuple[Measurement, ...]:
         Measurement(
             name="conclusions without ground",
             value=0.5 * mean(not check.verified for check in conclusions),
-            meaning="half the share of conclusions that the evidence does not bear",
+            meaning="half the share of conclusions that the evidence does not support",
         ),
         Measurement(
             name="run-on sentences",
@@ -163,7 +172,7 @@ def flaws(context: AuditContext) -> tuple[Measurement, ...]:
 
 
 def unsupported_conclusions(checks: tuple[ClaimCheck, ...]) -> tuple[ClaimCheck, ...]:
-    """Claims that draw a conclusion which the evidence does not bear."""
+    """Return the claims that draw a conclusion which the evidence does not support."""
     return tuple(
         check for check in checks if CONCLUDES.search(check.claim.text) and check.verdict in ("unsupported", "partial")
     )

@@ -1,7 +1,7 @@
-"""The reviser without a model: it re-attributes, corrects, hedges or drops, and says for each what and why.
+"""The reviser without a model: it re-attributes, corrects, hedges or drops, and explains each change.
 
-It works on the sentences that something is wrong with and leaves every other character of the answer as it was. What it
-puts in stands in the evidence: the value that a chunk has, a passage word for word, the id of the chunk that bears it.
+It changes only the sentences with issues. What it inserts is in the evidence: the value that a chunk has, a passage
+word for word, the id of the chunk that supports it.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Edit(NamedTuple):
 
 
 def apply_edits(answer: str, edits: Iterable[Edit]) -> str:
-    """The answer with all edits made, the blanks and bullets around removed sentences gone with them."""
+    """Return the answer with all edits made, including the blanks and bullets around removed sentences."""
     for edit in sorted(edits, key=lambda e: (e.start, e.end), reverse=True):
         start, end = (
             (edit.start, edit.end) if edit.text or edit.start == edit.end else _room(answer, edit.start, edit.end)
@@ -68,7 +68,7 @@ def apply_edits(answer: str, edits: Iterable[Edit]) -> str:
 
 
 def _room(answer: str, start: int, end: int) -> tuple[int, int]:
-    """A removed sentence takes its bullet and one of the blanks around it along."""
+    """Return the span to remove with a sentence: its bullet and one of the blanks around it included."""
     line = answer.rfind("\n", 0, start) + 1
     alone = end >= len(answer) or answer[end] == "\n"
     if alone and (not answer[line:start].strip() or _LEAD.fullmatch(answer[line:start])):
@@ -81,8 +81,9 @@ def _room(answer: str, start: int, end: int) -> tuple[int, int]:
     return start, end
 
 
-def trimmed_claim(check: ClaimCheck, bears: Callable[[str], bool]) -> str | None:
-    """The claim less what follows one of its commas, if that holds all that is bare and the evidence bears the rest.
+def trimmed_claim(check: ClaimCheck, is_supported: Callable[[str], bool]) -> str | None:
+    """Return the claim less what follows one of its commas, if that holds all that is bare and the evidence bears the
+    rest.
 
     None where no cut helps. Only ends are cut: what is left begins as the sentence began.
     """
@@ -92,20 +93,20 @@ def trimmed_claim(check: ClaimCheck, bears: Callable[[str], bool]) -> str | None
     first_bare = check.uncovered[0][0]
     for joint in list(_JOINTS.finditer(said))[:MOST_JOINTS]:
         kept = said[: joint.start()].rstrip()
-        if joint.end() <= first_bare and len(kept.split()) >= LEAST_LEFT and bears(kept):
+        if joint.end() <= first_bare and len(kept.split()) >= LEAST_LEFT and is_supported(kept):
             return kept + "."
     return None
 
 
 def replace_values(text: str, values: Sequence[Contradiction]) -> str:
-    """The text with what the evidence has in the place of each denied value."""
+    """Return the text with the evidence's value in place of each contradicted one."""
     for value in sorted(values, key=lambda v: -v.claim_start):
         text = _led(text[: value.claim_start], value) + value.evidence_text + text[value.claim_end :]
     return text
 
 
 def _led(before: str, value: Contradiction) -> str:
-    """What stands before a value, with the preposition that the new one asks for: "in 1887", "on 31 March 1889"."""
+    """Return the text before a value, with the preposition that the new one needs: "in 1887", "on 31 March 1889"."""
     lead = _IN_OR_ON.search(before) if value.kind == "date" else None
     days = [fact.value for fact in extract(value.evidence_text) if isinstance(fact.value, Day)] if lead else []
     if lead is None or not days:
@@ -127,7 +128,7 @@ class MarkerStyle(NamedTuple):
     names: dict[str, str]
 
     def write(self, evidence_ids: Iterable[str]) -> str:
-        """One marker for these chunks, in this style; empty for none."""
+        """Return one marker for these chunks, in this style; empty for none."""
         names = [self.names[evidence_id] for evidence_id in evidence_ids]
         if not names:
             return ""
@@ -141,7 +142,9 @@ class MarkerStyle(NamedTuple):
 
 
 def marker_style(answer: str, audit: CitationAudit, evidence: Sequence[Evidence]) -> MarkerStyle:
-    """The style most of the answer's valid markers have; ``[id]`` where there is none or it would not be understood."""
+    """Return the style most of the answer's valid markers have; ``[id]`` where there is none or it would not be
+    understood.
+    """
     valid = [citation for citation in audit.citations if citation.status == "valid"]
     shapes = Counter(_shape(answer, citation) for citation in valid)
     numbered = Counter(c.resolved_by for c in valid if c.reference.strip().isdigit())
@@ -189,33 +192,35 @@ HEDGED_BELOW = 0.7
 
 
 class OfflineReviser:
-    """Revises by rule; never says what no chunk says."""
+    """Revises by rule; never states what no chunk states."""
 
     def revise(self, context: AuditContext, critique: Critique, issues: Sequence[Issue]) -> Revision:
-        """The answer with its faulty sentences mended; the same answer where nothing can be mended."""
-        work = _RevisionBuilder(context, issues)
+        """Return the answer with its faulty sentences repaired; the same answer where nothing can be repaired."""
+        builder = _RevisionBuilder(context, issues)
         for number in range(len(context.citation_audit.sentences)):
-            work.mend(number)
-        work.add_missing()
-        answer = apply_edits(context.answer, work.edits)
+            builder.revise_sentence(number)
+        builder.add_missing()
+        answer = apply_edits(context.answer, builder.edits)
         if not answer.strip():
             answer = NOTHING_FOUND
-        touched = {number for edit in work.edits for number in edit.sentences}
+        touched = {number for edit in builder.edits for number in edit.sentences}
         return Revision(
             revised_answer=answer,
-            changes_explanation=_explained(work.changes),
+            changes_explanation=_explained(builder.changes),
             updated_confidence=None,
-            issues_addressed=tuple(dict.fromkeys(issue for change in work.changes for issue in change.issue_ids)),
+            issues_addressed=tuple(dict.fromkeys(issue for change in builder.changes for issue in change.issue_ids)),
             preserved_content=tuple(
                 sentence.text for n, sentence in enumerate(context.citation_audit.sentences) if n not in touched
             ),
-            changes=tuple(work.changes),
+            changes=tuple(builder.changes),
             judged_by=JUDGED_BY,
         )
 
 
 def hedged(said: str) -> str:
-    """A claim as something the evidence does not show; its first word loses its capital where that is no name's."""
+    """Return a claim as something the evidence does not show; its first word loses its capital where that is no
+    name's.
+    """
     words = " ".join(said.split()).rstrip(".!;: ")
     first = words.split(" ", 1)[0]
     lowered = words[:1].lower() + words[1:] if first.lower() in STOPWORDS and first != "I" else words
@@ -242,9 +247,9 @@ class _RevisionBuilder:
         self.readable = any(chunk.text.strip() for chunk in self.context.evidence)
 
     def _sentence_checks(self) -> dict[int, ClaimCheck]:
-        """One check a sentence: as given where it is of the whole sentence, else our own of the whole.
+        """Return one check a sentence: the given one where it covers the whole sentence, else our own.
 
-        A verifier may judge the parts of a sentence; what mends a part can't be put in the place of the sentence.
+        A verifier may judge the parts of a sentence; a correction of a part can't replace the sentence.
         """
         sentences = self.context.citation_audit.sentences
         found: dict[int, ClaimCheck] = {}
@@ -260,7 +265,7 @@ class _RevisionBuilder:
                 found[number] = OfflineVerifier().verify([whole], self.context.evidence)[0]
         return found
 
-    def mend(self, number: int) -> None:
+    def revise_sentence(self, number: int) -> None:
         sentence = self.context.citation_audit.sentences[number]
         check = self.checks.get(number)
         if any(issue.rule == "unsafe_advice" and issue.severity == "critical" for issue in self.issues_at[number]):
@@ -274,16 +279,16 @@ class _RevisionBuilder:
         elif check.verdict == "contradicted":
             self._correct(number, sentence, check)
         elif check.verdict == "unsupported" and check.support < HIGH_BELOW and _touched(check) < DROPPED_BELOW:
-            self._drop(number, sentence, check.issue or "No evidence bears this.", _BASELESS)
+            self._drop(number, sentence, check.issue or "No evidence supports this.", _BASELESS)
         elif check.verdict == "unsupported" and _touched(check) < HEDGED_BELOW:
             self._hedge(number, sentence, check)
-        elif check.verdict == "partial" and (shorter := trimmed_claim(check, self._bears)) is not None:
+        elif check.verdict == "partial" and (shorter := trimmed_claim(check, self._is_supported)) is not None:
             self._trim(number, sentence, check, shorter)
         else:
             self._recite(number, sentence, check)
 
     def _assumed(self, number: int) -> Assumption | None:
-        """The condition that this sentence assumes, where an issue says that something is left out."""
+        """Return the condition that this sentence assumes, where an issue says that something is left out."""
         if not any(issue.type in ("incomplete", "missing_info", "ambiguity") for issue in self.issues_at[number]):
             return None
         return self.assumed.get(number)
@@ -316,7 +321,7 @@ class _RevisionBuilder:
         )
 
     def add_missing(self) -> None:
-        """What the question asks for and no sentence tells, word for word from the evidence."""
+        """Add what the question asks for and no sentence covers, word for word from the evidence."""
         end = len(self.context.answer.rstrip())
         for point in self.context.missing[:ADDED_MOST]:
             if point.evidence_id is None or len(point.description.split()) > LONGEST_PASSAGE:
@@ -334,7 +339,7 @@ class _RevisionBuilder:
                 ],
             )
 
-    def _bears(self, text: str) -> bool:
+    def _is_supported(self, text: str) -> bool:
         return self.index.assess(text).verdict == "supported"
 
     def _correct(self, number: int, sentence: Sentence, check: ClaimCheck) -> None:
@@ -344,7 +349,7 @@ class _RevisionBuilder:
             why = "; ".join(value.reason for value in values)
             self._replace(number, sentence, self._recited(number, whole, said), "corrected", why, _DENIED)
             return
-        why = check.issue or "The evidence says otherwise."
+        why = check.issue or "The evidence contradicts this."
         source = check.contradictions[0].evidence_id if check.contradictions else None
         passage = next((quote for quote in check.quotes if quote.evidence_id == source), None)
         if passage is not None and source is not None and len(passage.text.split()) <= LONGEST_PASSAGE:
@@ -354,17 +359,19 @@ class _RevisionBuilder:
             self._drop(number, sentence, why, _DENIED)
 
     def _correction(self, check: ClaimCheck) -> list[Contradiction]:
-        """The fewest values to change so that the evidence bears the claim; empty where none would do."""
+        """Return the fewest values to change so that the evidence supports the claim; empty where that is
+        impossible.
+        """
         said = plain_text(check.claim)
         known = {(c.claim_start, c.claim_end): c for c in reversed(check.contradictions) if _replaceable(c)}
         values = sorted(known.values(), key=lambda c: -c.strength)
         tries = [[value] for value in values] + ([values] if len(values) > 1 else [])
         partly: list[Contradiction] = []
         for chosen in tries:
-            mended = replace_values(said, chosen)
-            if len(chosen) < len(values) and self.index.plainly_contradicted(mended):
+            corrected = replace_values(said, chosen)
+            if len(chosen) < len(values) and self.index.plainly_contradicted(corrected):
                 continue
-            after = self.index.assess(mended)
+            after = self.index.assess(corrected)
             if (after.support or 0.0) <= (check.support or 0.0):
                 continue
             if after.verdict == "supported":
@@ -379,10 +386,12 @@ class _RevisionBuilder:
 
     def _trim(self, number: int, sentence: Sentence, check: ClaimCheck, shorter: str) -> None:
         whole = self._recited(number, shorter, shorter)
-        self._replace(number, sentence, whole, "dropped", check.issue or "No evidence has this part.", _BASELESS)
+        self._replace(
+            number, sentence, whole, "dropped", check.issue or "This part was not found in any evidence.", _BASELESS
+        )
 
     def _recite(self, number: int, sentence: Sentence, check: ClaimCheck) -> None:
-        """The sentence stays; its references are put right."""
+        """Keep the sentence and correct its references."""
         wrong = {r.evidence_id for r in check.references if r.finding in ("misattributed", "needless")}
         fabricated = self._fabricated(number)
         uncited = sentence.status == "uncited" and check.verdict == "supported"
@@ -392,12 +401,12 @@ class _RevisionBuilder:
         kind: ChangeKind = "cited" if uncited and not fabricated else "reattributed"
         reasons = [r.reason for r in check.references if r.evidence_id in wrong]
         reasons += [f"{citation.reference} names no evidence" for citation in fabricated]
-        why = "; ".join(reasons) or "The evidence bears this; the sentence did not say which."
+        why = "; ".join(reasons) or "The evidence supports this; the sentence cited none."
         self._replace(number, sentence, after, kind, why, _REFERENCES)
 
     def _recited(self, number: int, text: str, said: str) -> str:
-        """``text`` with one marker at its end, naming the chunks that bear what is said."""
-        return self._with_marker(self._bare(number, text), self._bearers(number, said))
+        """``text`` with one marker at its end, naming the chunks that support it."""
+        return self._with_marker(self._bare(number, text), self._supporting_chunks(number, said))
 
     def _bare(self, number: int, text: str) -> str:
         lead = lead_of(text)
@@ -405,7 +414,7 @@ class _RevisionBuilder:
             text = text.replace(f" {marker}", "").replace(marker, "")
         return lead + " ".join(text.removeprefix(lead).split())
 
-    def _bearers(self, number: int, said: str) -> list[str]:
+    def _supporting_chunks(self, number: int, said: str) -> list[str]:
         found = self.index.assess(said)
         check = self.checks[number]
         kept = [r.evidence_id for r in check.references if r.finding in ("bears", "partly_bears")]
@@ -477,7 +486,7 @@ class _RevisionBuilder:
 
 
 def _issues_by_sentence(issues: Sequence[Issue], sentences: Sequence[Sentence]) -> dict[int, list[Issue]]:
-    """The issues that touch each sentence; sentences come in order and don't overlap."""
+    """Return the issues that touch each sentence; sentences come in order and don't overlap."""
     ends = [sentence.end for sentence in sentences]
     found: dict[int, list[Issue]] = defaultdict(list)
     for issue in issues:
@@ -497,7 +506,7 @@ _REFERENCES = ("fabricated_reference", "misattributed_reference", "needless_refe
 
 
 def _touched(check: ClaimCheck) -> float:
-    """How much of the claim the best passage covers, 0..1."""
+    """Return how much of the claim the best passage covers, 0..1."""
     return max((quote.score for quote in check.quotes), default=0.0)
 
 

@@ -1,4 +1,4 @@
-"""The verifier without a model: each claim held against all evidence, and against the chunks it cites."""
+"""The verifier without a model: each claim is checked against all evidence and against the chunks it cites."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ from masis.schema.audit import (
 from masis.schema.case import Evidence
 
 COVERED_FROM = 0.45
-"""A passage is told by the answer from this share of its words on."""
+"""An answer covers a passage from this share of its words on."""
 MISSING_BELOW = 0.35
 MISSING_MOST = 3
 BETTER_BY = 0.15
-"""How much better (in support) another chunk must bear a sentence for the cited one to count as misattributed."""
+"""How much better (in support) another chunk must support a sentence for the cited one to count as misattributed."""
 
 
 class OfflineVerifier:
     """Judges by alignment and facts; see docs/offline.md."""
 
     def extract(self, answer: str, audit: CitationAudit, query: str) -> tuple[Claim, ...]:
-        """Each sentence that asserts something is a claim."""
+        """Return a claim for each sentence that asserts something."""
         inside = citations_by_sentence(audit)
         return tuple(
             sentence_claim(number, sentence, inside[number])
@@ -51,7 +51,7 @@ class OfflineVerifier:
         )
 
     def verify(self, claims: Sequence[Claim], evidence: Sequence[Evidence]) -> tuple[ClaimCheck, ...]:
-        """One check for each claim, in order."""
+        """Return one check for each claim, in order."""
         index = index_of(evidence)
         texts = {chunk.id: chunk.text for chunk in evidence}
         return tuple(by_identifiers(_check(claim, index, texts), evidence) for claim in claims)
@@ -59,14 +59,14 @@ class OfflineVerifier:
     def check(
         self, claims: Sequence[Claim], query: str, answer: str, evidence: Sequence[Evidence], *, completeness: bool
     ) -> Checked:
-        """Every claim, then what is left out beside them."""
+        """Check every claim, and list the points left out where asked."""
         checks = one_check_each(claims, self.verify(claims, evidence))
         return Checked(checks, self.missing(query, answer, checks, evidence) if completeness else ())
 
     def missing(
         self, query: str, answer: str, claims: Sequence[ClaimCheck], evidence: Sequence[Evidence]
     ) -> tuple[MissingPoint, ...]:
-        """Words of the question that the evidence takes up and the answer does not, each with the passage that does.
+        """Return the points of the question that the evidence covers and the answer does not, each with its passage.
 
         Names and numbers of the question don't count: an answer need not repeat them.
         """
@@ -159,7 +159,11 @@ def _issue(said: str, whole: Assessment) -> str | None:
     if whole.verdict == "unverifiable":
         return "There is nothing to check this against."
     lacking = [said[start:end].strip() for start, end in whole.uncovered[:4]]
-    return f"No evidence has: {', '.join(lacking)}." if lacking else "No single passage of the evidence says this."
+    return (
+        f"Not found in any evidence: {', '.join(lacking)}."
+        if lacking
+        else "No single passage of the evidence supports this."
+    )
 
 
 def _reference(
@@ -170,7 +174,7 @@ def _reference(
     index: EvidenceIndex,
     texts: dict[str, str],
 ) -> ReferenceCheck:
-    """Whether this chunk bears the sentence; whether the others do without it; whether another one would."""
+    """Check one reference: whether its chunk supports the sentence, is redundant, or another chunk would do better."""
 
     def finding(
         name: ReferenceFinding, support: float | None, reason: str, better: str | None = None
@@ -181,18 +185,20 @@ def _reference(
         return finding("unchecked", None, "This chunk has no text to check against.")
     alone = index.assess(said, only=(cited,))
     if alone.verdict == "supported":
-        return finding("bears", alone.support, "It says this.")
+        return finding("bears", alone.support, "It supports this.")
     others = tuple(other for other in all_cited if other != cited)
     if others and index.assess(said, only=others).verdict == "supported":
-        return finding("needless", alone.support, f"{' and '.join(others)} bear this without it.")
+        return finding("needless", alone.support, f"{' and '.join(others)} support this without it.")
     if alone.verdict == "contradicted":
-        return finding("contradicts", alone.support, alone.signals[0].reason if alone.signals else "It says otherwise.")
+        return finding(
+            "contradicts", alone.support, alone.signals[0].reason if alone.signals else "It contradicts this."
+        )
     better = _better(alone, said, whole, all_cited, index)
     if better is not None:
-        return finding("misattributed", alone.support, f"{cited} does not say this; {better} does.", better)
+        return finding("misattributed", alone.support, f"{cited} does not support this; {better} does.", better)
     if alone.verdict == "partial":
-        return finding("partly_bears", alone.support, "It says part of this.")
-    return finding("unsupported", alone.support, "It does not say this.")
+        return finding("partly_bears", alone.support, "It supports part of this.")
+    return finding("unsupported", alone.support, "It does not support this.")
 
 
 def _better(

@@ -31,7 +31,9 @@ _VERBS = frozenset(verb for verb, _ in _PHRASES)
 
 
 def phrases(words: Sequence[Token]) -> dict[int, str]:
-    """Where a verb and its particle say what one word says ("goes on": continue): the verb's index, the word's stem."""
+    """Return the verbs that mean one word together with their particle ("goes on": continue): the verb's index, the
+    word's stem.
+    """
     found = {}
     for i in range(len(words) - 1):
         if words[i].stem not in _VERBS:
@@ -49,7 +51,7 @@ def _stems(words: str) -> list[str]:
 
 @cache
 def synonym_keys() -> dict[str, tuple[str, ...]]:
-    """For each stem the groups of `synonyms.txt` it belongs to, as keys ("=12")."""
+    """Return for each stem the groups of `synonyms.txt` it belongs to, as keys ("=12")."""
     groups: dict[str, list[str]] = {}
     for number, line in enumerate(_lines("synonyms.txt")):
         for root in dict.fromkeys(_stems(line)):
@@ -59,7 +61,7 @@ def synonym_keys() -> dict[str, tuple[str, ...]]:
 
 @cache
 def antonyms() -> dict[str, frozenset[str]]:
-    """For each stem the stems of `antonyms.txt` that deny it."""
+    """Return for each stem its antonyms in `antonyms.txt`."""
     opposed: dict[str, set[str]] = {}
     for line in _lines("antonyms.txt"):
         left, right = (frozenset(_stems(side)) for side in line.split("|"))
@@ -72,6 +74,6 @@ def antonyms() -> dict[str, frozenset[str]]:
 
 @lru_cache(maxsize=65536)
 def loose_keys(root: str) -> tuple[str, ...]:
-    """The keys under which a stem meets its relatives: its prefix ("~acqui") and its synonym groups ("=12")."""
+    """Return the keys under which a stem meets its relatives: its prefix ("~acqui") and its synonym groups ("=12")."""
     prefix = prefix_key(root)
     return (*((f"~{prefix}",) if prefix else ()), *synonym_keys().get(root, ()))

@@ -1,8 +1,8 @@
-"""Tokens, stems and word weights: the common ground of every comparison between a claim and its evidence.
+"""Tokens, stems and word weights: the basis of every comparison between a claim and its evidence.
 
-What it does: finds words with their offsets, brings inflected forms together ("acquired", "acquires"), tells
-function words from content words. What it doesn't: it knows no grammar and no meaning; `lexicon` adds synonyms
-and antonyms. Everything here is linear in the length of the text.
+What it does: finds words with their offsets, brings inflected forms together ("acquired", "acquires"), tells function
+words from content words. What it doesn't: it has no grammar and no meaning; `lexicon` adds synonyms and antonyms.
+Everything here is linear in the length of the text.
 """
 
 import re
@@ -210,8 +210,9 @@ class Token(NamedTuple):
 
 @lru_cache(maxsize=65536)
 def stem(word: str) -> str:
-    """The common root of a word's forms, lower case: "acquired", "acquires" -> "acquir". Numbers lose their
-    separators.
+    """Return the common root of a word's forms, lower case: "acquired", "acquires" -> "acquir".
+
+    Numbers lose their separators.
     """
     lower = word.lower()
     if not lower.isascii():
@@ -264,14 +265,16 @@ def _without_derivation(word: str) -> str:
 
 
 def prefix_key(root: str) -> str | None:
-    """A looser key, under which related long words meet ("acquisit", "acquir" -> "acqui"); None for short words and
-    numbers.
+    """Return a looser key, under which related long words meet ("acquisit", "acquir" -> "acqui"); None for short words
+    and numbers.
     """
     return root[:5] if len(root) > 5 and not root[0].isdigit() else None
 
 
 def weight(word: str) -> float:
-    """How much a word carries of what is asserted: 0 function word, 0.4 weak, 1 content, 1.3 name-like, 1.5 number."""
+    """Return how much a word carries of what is asserted: 0 function word, 0.4 weak, 1 content, 1.3 name-like, 1.5
+    number.
+    """
     if word[0].isdigit():
         return 1.5
     lower = word.lower()
@@ -294,7 +297,7 @@ def _read(word: str) -> tuple[str, float]:
 
 
 def tokens(text: str) -> list[Token]:
-    """The words of a text, in order, with offsets into it."""
+    """Return the words of a text, in order, with offsets into it."""
     found, new = [], tuple.__new__  # what Token(...) does, without the call between
     for match in WORD.finditer(text):
         word = match.group()

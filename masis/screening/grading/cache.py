@@ -1,4 +1,4 @@
-"""Nothing graded twice: a grader that remembers what it said of an abstract, for a question, in this version."""
+"""A grader that caches its grades by question, abstract, grader and rubric version, so that nothing is graded twice."""
 
 from __future__ import annotations
 
@@ -16,36 +16,36 @@ from masis.screening.grading.grader import Grader
 
 
 class GradeCache(Protocol):
-    """Grades by key: in memory, or in a store."""
+    """Stored grades by key."""
 
     def get(self, key: str) -> Grade | None:
-        """The grade under a key; None where there is none."""
+        """Return the grade under a key; None where there is none."""
         ...
 
     def put(self, key: str, grade: Grade) -> None:
-        """Keep a grade under a key."""
+        """Store a grade under a key."""
         ...
 
 
 @dataclass(frozen=True)
 class CachingGrader:
-    """Asks ``grader`` only for what ``cache`` doesn't hold. What could not be graded is not kept but tried again."""
+    """Asks ``grader`` only for grades that ``cache`` lacks. Unscored grades are not cached but tried again."""
 
     grader: Grader
     cache: GradeCache
 
     @property
     def judged_by(self) -> JudgedBy:
-        """Who grades."""
+        """The grader behind the cache."""
         return self.grader.judged_by
 
     @property
     def usage(self) -> Usage:
-        """What the grader has spent; a remembered grade costs nothing."""
+        """What the grader has spent; a cached grade costs nothing."""
         return self.grader.usage
 
     def grade(self, question: str, abstracts: Sequence[Abstract]) -> tuple[Grade, ...]:
-        """One grade for each abstract, in the same order."""
+        """Return one grade for each abstract, in the same order."""
         keys = [key_of(question, abstract, self.judged_by) for abstract in abstracts]
         known = {key: grade for key in keys if (grade := self.cache.get(key)) is not None}
         asked = [(key, abstract) for key, abstract in zip(keys, abstracts, strict=True) if key not in known]
@@ -61,7 +61,9 @@ class CachingGrader:
 
 
 def key_of(question: str, abstract: Abstract, judged_by: JudgedBy) -> str:
-    """What a grade depends on: the question, what the grader reads of the abstract, the grader and the rubric."""
+    """Return what a grade depends on: the question, what the grader reads of the abstract, the grader and the
+    rubric.
+    """
     content = [
         question,
         abstract.id,

@@ -26,7 +26,7 @@ import numpy as np
 
 from masis.schema.screening import STUDY_TYPES, Abstract, StudyType, Words
 
-# What of an abstract tells its study type: its words and pairs of words, and the cues of ``study_cues.txt``.
+# What of an abstract indicates its study type: its words and pairs of words, and the cues of ``study_cues.txt``.
 #
 # Words and pairs are counted in title and text apart. Cues (animals, people, drugs, chance, search, ...) are counted in
 # the title and in each quarter of the text: "patients" at the end of a study of mice is its outlook, not its sample.
@@ -62,7 +62,7 @@ class Cues(NamedTuple):
     threes: dict[str, list[str]]
 
     def of(self, words: Sequence[str]) -> Array:
-        """The number of the cue each word is; -1 where it is none."""
+        """Return the number of the cue each word is; -1 where it is none."""
         numbers = np.fromiter(map(self.of_word.get, words, repeat(_UNSEEN)), dtype=np.intp, count=len(words))
         for at in np.flatnonzero(numbers == _UNSEEN):
             numbers[at] = self._new(words[int(at)])
@@ -78,7 +78,7 @@ class Cues(NamedTuple):
 
 @cache
 def cues() -> Cues:
-    """The cues as the file lists them."""
+    """Return the cues as the file lists them."""
     lines = [line for line in CUES.read_text(encoding="utf-8").splitlines() if line and not line.startswith("#")]
     listed: dict[str, str] = {}
     name = ""
@@ -110,7 +110,7 @@ def _pattern(text: str) -> re.Pattern[str]:
 
 
 def words_of(text: str) -> list[str]:
-    """The words of a text in lower case, in order, ``0`` for a number; hyphens part words."""
+    """Return the words of a text in lower case, in order, ``0`` for a number; hyphens separate words."""
     found = _pattern(text).findall(text, 0, READ)
     if not found:
         return []
@@ -119,7 +119,7 @@ def words_of(text: str) -> list[str]:
 
 
 def spans_of(text: str, words: int) -> list[tuple[int, int]]:
-    """The characters of each of the first so many words."""
+    """Return the characters of each of the first so many words."""
     return [found.span() for found in islice(_pattern(text).finditer(text, 0, READ), words)]
 
 
@@ -139,7 +139,7 @@ class Features:
 
 
 def features(title: str, text: str) -> Features:
-    """The features of an abstract. Takes time linear in its length."""
+    """Return the features of an abstract. Takes time linear in its length."""
     in_title, in_text = words_of(title), words_of(text)
     title_cues, text_cues = cues().of(in_title), cues().of(in_text)
     title_terms, text_terms = Counter(terms_of(in_title)), Counter(terms_of(in_text))
@@ -150,7 +150,7 @@ def features(title: str, text: str) -> Features:
 
 
 def terms_of(words: Sequence[str]) -> list[str]:
-    """Words, then pairs of words, in order."""
+    """Return the words, then the pairs of words, in order."""
     return [*words, *map(" ".join, pairwise(words))]
 
 
@@ -164,7 +164,7 @@ class Measure(NamedTuple):
 
 @cache
 def measures() -> tuple[Measure, ...]:
-    """What each number of ``Features.measured`` counts."""
+    """Return what each number of ``Features.measured`` counts."""
     known = cues()
     numbers = range(len(known.names))
     title: Place = "title"
@@ -176,7 +176,7 @@ def measures() -> tuple[Measure, ...]:
 
 
 def _cues_measured(title: Array, text: Array) -> Array:
-    """Cues by place (logarithms of counts), in the whole text, whether they occur, their share; lengths."""
+    """Return the cues by place (logarithms of counts), in the whole text, whether they occur, their share; lengths."""
     size, width = len(text), len(cues().names) + 1  # the last column takes what is no cue
     in_title, in_text = title % width, text % width
     part = np.arange(size) * PARTS // max(size, 1)
@@ -190,7 +190,7 @@ def _cues_measured(title: Array, text: Array) -> Array:
 
 
 def _phrases(words: Sequence[str], terms: Mapping[str, int]) -> Array:
-    """Logarithms of how often each phrase of two or three words occurs."""
+    """Return the logarithms of how often each phrase of two or three words occurs."""
     known = cues()
     counts = np.zeros(len(known.phrases))
     for phrase in known.phrases.keys() & terms.keys():
@@ -202,7 +202,7 @@ def _phrases(words: Sequence[str], terms: Mapping[str, int]) -> Array:
 
 
 def _times(phrase: Sequence[str], words: Sequence[str]) -> int:
-    """How often the words of a phrase stand in a row."""
+    """Return how often the words of a phrase stand in a row."""
     times, at, size = 0, -1, len(phrase)
     for _ in range(words.count(phrase[0])):
         at = words.index(phrase[0], at + 1)
@@ -217,7 +217,7 @@ REACH = 4.0
 FEWEST_WORDS = 3
 """With fewer known terms of letters nothing is recognised: another language, numbers, or no text."""
 MOST_WORDS = 4
-"""How many stretches of words are shown for a type."""
+"""How many excerpts are shown for a type."""
 
 
 _EMPTY_WORDS = frozenset(
@@ -230,7 +230,7 @@ _EMPTY_WORDS = frozenset(
 class RecognisedType:
     """A recognised study type; None where there is too little to recognise one from.
 
-    ``confidence`` is its share among the 14, ``shares`` those of all, ``words`` what spoke for it most.
+    ``confidence`` is its share among the 14, ``shares`` those of all, ``words`` what contributed to it most.
     """
 
     study_type: StudyType | None
@@ -256,7 +256,7 @@ class Heads:
     temperature: float
 
     def scores(self, logits: Array) -> Array:
-        """The score of each type from the logits of all columns."""
+        """Return the score of each type from the logits of all columns."""
         begins = [0, *(begin for begin, _ in self.bounds)]
         raised = logits - logits.max()
         sums = np.log(np.add.reduceat(np.exp(raised), begins))
@@ -265,7 +265,7 @@ class Heads:
         return scores
 
     def direction(self, type_index: int) -> Array:
-        """How much each column speaks for a type rather than for the average of its rivals."""
+        """Return how much each column speaks for a type rather than for the average of its rivals."""
         along = np.zeros(self.bounds[-1][1], dtype=np.float32)
         along[: len(STUDY_TYPES)] = -1 / len(STUDY_TYPES)
         along[type_index] += 1
@@ -288,7 +288,9 @@ class Block:
     scale: Array
 
     def known(self, counts: Mapping[str, int]) -> Terms:
-        """The terms of an abstract that were fitted, with their values: (1 + ln count) x idf, of length 1 together."""
+        """Return the terms of an abstract that were fitted, with their values: (1 + ln count) x idf, of length 1
+        together.
+        """
         at = np.fromiter(map(self.rows.get, counts, repeat(-1)), dtype=np.intp, count=len(counts))
         kept = np.flatnonzero(at >= 0)
         at = at[kept]
@@ -307,7 +309,7 @@ class Terms(NamedTuple):
     weights: Array
 
     def words_up_to(self, most: int) -> int:
-        """How many known terms begin with a letter; counting ends at ``most``."""
+        """Return how many known terms begin with a letter; counting ends at ``most``."""
         return sum(1 for _ in islice((at for at in self.kept if self.terms[at][0].isalpha()), most))
 
 
@@ -325,7 +327,7 @@ class StudyTypeClassifier:
     heads: Heads
 
     def recognise(self, title: str, text: str) -> RecognisedType:
-        """The type of a study from its title and abstract."""
+        """Return the type of a study from its title and abstract."""
         read = features(title, text)
         in_title, in_text = self.title.known(read.title_terms), self.text.known(read.text_terms)
         if in_title.words_up_to(FEWEST_WORDS) + in_text.words_up_to(FEWEST_WORDS) < FEWEST_WORDS:
@@ -341,21 +343,21 @@ class StudyTypeClassifier:
         shares = np.exp(_log_shares(scores / self.heads.temperature))
         best = int(np.argmax(shares))
         along = self.heads.direction(best)
-        spoken = [
-            *_terms_spoken(in_title, along * self.title.scale, "title"),
-            *_terms_spoken(in_text, along * self.text.scale, "text"),
-            *_cues_spoken(cues_read * (self.measured @ along)),
+        contributions = [
+            *_top_terms(in_title, along * self.title.scale, "title"),
+            *_top_terms(in_text, along * self.text.scale, "text"),
+            *_top_cues(cues_read * (self.measured @ along)),
         ]
         return RecognisedType(
             STUDY_TYPES[best],
             float(shares[best]),
             dict(zip(STUDY_TYPES, map(float, shares), strict=True)),
-            _shown(spoken, title, text, read),
+            _shown(contributions, title, text, read),
         )
 
 
 class Contribution(NamedTuple):
-    """How much a stretch of words spoke for the type: words or a cue, and where."""
+    """How much a term or cue contributed to the type, and where."""
 
     strength: float
     what: str | int
@@ -368,16 +370,16 @@ def _log_shares(logits: Array) -> Array:
     return lowered
 
 
-def _terms_spoken(found: Terms, along: Array, place: Place) -> list[Contribution]:
-    """The terms of a block that spoke most, without those that only hold a sentence together."""
+def _top_terms(found: Terms, along: Array, place: Place) -> list[Contribution]:
+    """Return the terms of a block that contributed most, function words left out."""
     strengths = found.values * (found.weights @ along)
     best = _strongest(strengths, 2 * MOST_WORDS)
-    spoken = [Contribution(float(strengths[index]), found.terms[found.kept[index]], place) for index in best]
-    return [each for each in spoken if each.strength > 0 and not _EMPTY_WORDS.issuperset(str(each.what).split())]
+    contributions = [Contribution(float(strengths[index]), found.terms[found.kept[index]], place) for index in best]
+    return [each for each in contributions if each.strength > 0 and not _EMPTY_WORDS.issuperset(str(each.what).split())]
 
 
 def _strongest(strengths: Array, most: int) -> list[int]:
-    """The places of the greatest values; of equal ones the first."""
+    """Return the places of the greatest values; of equal ones the first."""
     if len(strengths) <= most:
         return [int(at) for at in np.argsort(-strengths, kind="stable")]
     least = np.partition(strengths, len(strengths) - most)[len(strengths) - most]
@@ -387,7 +389,7 @@ def _strongest(strengths: Array, most: int) -> list[int]:
 
 @cache
 def _kinds_of_measures() -> tuple[Array, list[tuple[str | int, Place]]]:
-    """For each measured number which cue or phrase it counts, and where; all measures of one have one number."""
+    """Return for each measured number which cue or phrase it counts, and where; all measures of one have one number."""
     kinds: dict[tuple[str | int, Place], int] = {}
     numbers = []
     for measure in measures():
@@ -396,8 +398,8 @@ def _kinds_of_measures() -> tuple[Array, list[tuple[str | int, Place]]]:
     return np.array(numbers), list(kinds)
 
 
-def _cues_spoken(strengths: Array) -> list[Contribution]:
-    """The cues and phrases that spoke most, all measures of one in one place taken together."""
+def _top_cues(strengths: Array) -> list[Contribution]:
+    """Return the cues and phrases that contributed most, all measures of one in one place taken together."""
     numbers, kinds = _kinds_of_measures()
     together = np.bincount(numbers, weights=strengths)
     best = _strongest(together, 2 * MOST_WORDS)
@@ -408,10 +410,10 @@ def _cues_spoken(strengths: Array) -> list[Contribution]:
     ]
 
 
-def _shown(spoken: Sequence[Contribution], title: str, text: str, read: Features) -> tuple[Words, ...]:
-    """The strongest stretches as places in title and text, none inside another, in order of strength."""
+def _shown(contributions: Sequence[Contribution], title: str, text: str, read: Features) -> tuple[Words, ...]:
+    """Return the strongest contributions as places in title and text, none inside another, in order of strength."""
     chosen: list[tuple[Place, int, int]] = []
-    for item in sorted(spoken, key=lambda item: -item.strength):
+    for item in sorted(contributions, key=lambda item: -item.strength):
         first, after = _first_place(item, read)
         taken = any(place == item.place and first < end and begin < after for place, begin, end in chosen)
         if first < after and not taken:
@@ -431,7 +433,7 @@ def _shown(spoken: Sequence[Contribution], title: str, text: str, read: Features
 
 
 def _first_place(item: Contribution, read: Features) -> tuple[int, int]:
-    """The words, from one number up to another, in which a term or cue first occurs; empty where it does not."""
+    """Return the words, from one number up to another, in which a term or cue first occurs; empty where it does not."""
     words, cues_there = (read.title, read.title_cues) if item.place == "title" else (read.text, read.text_cues)
     if isinstance(item.what, int):
         found = np.flatnonzero(cues_there == item.what)
@@ -447,7 +449,7 @@ def _first_place(item: Contribution, read: Features) -> tuple[int, int]:
 
 @cache
 def load_classifier(path: Path = WEIGHTS) -> StudyTypeClassifier:
-    """The model as fitted; read once. Raises ``FileNotFoundError`` where the file is gone."""
+    """Return the model as fitted; read once. Raises ``FileNotFoundError`` where the file is missing."""
     with np.load(path, allow_pickle=False) as stored:
         held = {name: stored[name] for name in stored.files}
     bounds = tuple((int(begin), int(end)) for begin, end in held["bounds"])
@@ -475,12 +477,12 @@ def _block(held: Mapping[str, Array], name: Place) -> Block:
 
 
 def recognise(abstract: Abstract) -> RecognisedType:
-    """The study type of an abstract, with the words it rests on."""
+    """Return the study type of an abstract, with the words it rests on."""
     return load_classifier().recognise(abstract.title, abstract.text)
 
 
 def version() -> str:
-    """The version of the weights, recorded with what they judged."""
+    """Return the version of the weights, recorded with what they judged."""
     return load_classifier().version
 
 

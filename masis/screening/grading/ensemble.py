@@ -1,11 +1,11 @@
-"""Several graders as one: what each said, how far they agree, and the written rule that joins them.
+"""Several graders as one: their opinions, their agreement, and the rule that joins them.
 
 - **Scores**: the median of those who scored. One grader far off moves nothing.
-- **Study type, design, adequacy of size**: what most say; a tie goes to the design with the lower prior, and leaves the
-  adequacy open.
-- **Recommendation**: computed by the rules from the joined scores. It stands if more than half of those who scored say
-  the same and the qualities they give lie within ``MOST_SPREAD`` of each other; else the abstract needs more. A lone
-  voice, a tie or a wide spread is uncertainty, and uncertainty asks for more evidence.
+- **Study type, design, adequacy of size**: the most frequent value; a tie goes to the design with the lower prior, and
+  leaves the adequacy open.
+- **Recommendation**: computed by the rules from the joined scores. It applies if more than half of those who scored
+  recommend the same and the qualities they give lie within ``MOST_SPREAD`` of each other; else the abstract needs more.
+  A single opinion, a tie or a wide spread is uncertainty, and uncertainty asks for more evidence.
 - A grader who couldn't score an abstract abstains. Where fewer than half scored, the abstract is unscored.
 
 Agreement on one abstract is the share of pairs of graders who recommend the same; over many it is Krippendorff's alpha
@@ -33,8 +33,8 @@ from masis.screening.grading.hierarchy import designs_asked_about
 from masis.screening.grading.recommendation import quality_of, recommend
 
 MOST_SPREAD = 0.30
-"""The widest spread of quality at which graders still count as agreed: twice the way from 0.70 to 0.55, the span in
-which the specification's required average moves.
+"""The widest spread of quality at which graders still count as agreed: twice the way from 0.70 to 0.55, the range of
+the required averages (AESOP-DECAY).
 """
 VERSION = "1"
 
@@ -75,11 +75,12 @@ class Ensemble:
         )
 
     def grade(self, question: str, abstracts: Sequence[Abstract]) -> tuple[Grade, ...]:
-        """One joined grade for each abstract, in the same order."""
+        """Return one joined grade for each abstract, in the same order."""
         about = designs_asked_about(question)
-        given = [{g.abstract_id: g for g in grader.grade(question, abstracts)} for grader in self.graders]
+        by_grader = [{g.abstract_id: g for g in grader.grade(question, abstracts)} for grader in self.graders]
         return tuple(
-            self._joined([grades[each.id] for grades in given if each.id in grades], each, about) for each in abstracts
+            self._joined([grades[each.id] for grades in by_grader if each.id in grades], each, about)
+            for each in abstracts
         )
 
     def _joined(self, grades: Sequence[Grade], abstract: Abstract, about: frozenset[Design]) -> Grade:
@@ -93,7 +94,7 @@ def join_grades(
     judged_by: JudgedBy,
     about: frozenset[Design] = frozenset(),
 ) -> Grade:
-    """The opinions of ``graders`` graders on one abstract as one grade."""
+    """Return the opinions of ``graders`` graders on one abstract as one grade."""
     scored = [grade for grade in grades if grade.unscored is None and grade.quality is not None]
     opinions = tuple(_opinion(grade) for grade in grades)
     agreement = pair_agreement([grade.recommendation for grade in scored])
@@ -136,7 +137,7 @@ def join_grades(
 
 
 def _doubt(agreeing: int, scored: int, spread: float) -> str:
-    """Why the joined recommendation doesn't stand; empty where it does."""
+    """Return why the joined recommendation is uncertain; empty where it isn't."""
     if 2 * agreeing <= scored:
         return "The graders don't agree: no more than half recommend what the joined scores say."
     if spread > MOST_SPREAD + 1e-9:
@@ -161,7 +162,7 @@ def _median(grades: Sequence[Grade], name: str) -> float | None:
 
 
 def _most(values: Iterable[_T], of_tied: Callable[[list[_T]], _T]) -> _T:
-    """What most say; among tied values what ``of_tied`` makes of them."""
+    """Return the most frequent value; of tied ones the choice of ``of_tied``."""
     counts = Counter(values)
     highest = max(counts.values())
     tied = [value for value, count in counts.items() if count == highest]
@@ -172,9 +173,9 @@ def _lower_prior(designs: list[Design | None]) -> Design | None:
     return min(designs, key=lambda design: (-1.0, "") if design is None else (rubric.HIERARCHY[design].prior, design))
 
 
-def pair_agreement(said: Sequence[object]) -> float | None:
-    """The share of pairs that say the same; None where there is no pair."""
-    pairs = list(combinations(said, 2))
+def pair_agreement(opinions: Sequence[object]) -> float | None:
+    """Return the share of pairs that say the same; None where there is no pair."""
+    pairs = list(combinations(opinions, 2))
     return sum(one == other for one, other in pairs) / len(pairs) if pairs else None
 
 
@@ -192,7 +193,7 @@ class Agreement(NamedTuple):
 
 
 def agreement_of(grades: Iterable[Grade]) -> Agreement:
-    """The agreement behind these grades; grades of a single grader have none."""
+    """Return the agreement behind these grades; grades of a single grader have none."""
     voices = [grade.opinions for grade in grades if grade.opinions]
     units = [[opinion.recommendation for opinion in opinions if opinion.unscored is None] for opinions in voices]
     shares = [share for unit in units if (share := pair_agreement(unit)) is not None]
@@ -205,7 +206,7 @@ def agreement_of(grades: Iterable[Grade]) -> Agreement:
 
 
 def krippendorff_alpha(units: Iterable[Sequence[object]]) -> float | None:
-    """Krippendorff's alpha for nominal data: 1 is agreement, 0 what chance gives.
+    """Return Krippendorff's alpha for nominal data: 1 is agreement, 0 what chance gives.
 
     A unit holds what each grader said of one abstract, abstentions left out. None where no two graders judged the same
     abstract, or where all ever said the same one thing: then chance explains everything and nothing.

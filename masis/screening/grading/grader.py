@@ -1,7 +1,7 @@
-"""Grading, as a protocol: anyone who can judge an abstract against a question fills it; and the rules around it.
+"""The protocol of graders, and the rules that turn a judgement into a grade.
 
-What a grader judged goes through ``ruled``: the prior is a floor (``max(score, prior)``) and the recommendation follows
-from the written rules, never from the grader's mood.
+Every judgement goes through ``grade_from_judgement``: the prior is a floor (``max(score, prior)``) and the
+recommendation follows from the written rules alone.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Grader(Protocol):
 
     @property
     def judged_by(self) -> JudgedBy:
-        """Who judges, with the version of rules or prompt."""
+        """The grader, with the version of its rules or prompt."""
         ...
 
     @property
@@ -31,12 +31,15 @@ class Grader(Protocol):
         ...
 
     def grade(self, question: str, abstracts: Sequence[Abstract]) -> tuple[Grade, ...]:
-        """One grade for each abstract, in the same order. One that can't be graded is unscored, never left out."""
+        """Return one grade for each abstract, in the same order.
+
+        One that can't be graded is unscored, never left out.
+        """
         ...
 
 
 class Judgement(NamedTuple):
-    """What a grader found in one abstract, before the rules: scores as given (0 to 1, None for unscored), and why."""
+    """A grader's judgement of one abstract, before the rules: raw scores (0 to 1, None for unscored), and reasons."""
 
     relevance: float | None
     methodology: float | None
@@ -52,8 +55,9 @@ class Judgement(NamedTuple):
 def grade_from_judgement(
     abstract_id: str, found: Judgement, judged_by: JudgedBy, about: frozenset[Design] = frozenset(), note: str = ""
 ) -> Grade:
-    """The grade that follows from a judgement. ``about`` are designs that the question itself asks about; ``note`` is
-    added to the reason of the recommendation.
+    """Return the grade that follows from a judgement.
+
+    ``about`` are designs that the question itself asks about; ``note`` is added to the reason of the recommendation.
     """
     score = with_prior_floor(found.methodology, found.design)
     advice = recommend(found.relevance, score, found.design, found.adequate, about)
@@ -97,7 +101,7 @@ def _with_floor(reason: Reason, raw: float | None, design: Design | None) -> Rea
 
 
 def unscored_grade(abstract_id: str, judged_by: JudgedBy, why: Unscored) -> Grade:
-    """The grade of an abstract that couldn't be graded: no score, and more is needed."""
+    """Return the grade of an abstract that couldn't be graded: no score, and more is needed."""
     nothing = Judgement(None, None, None, None, None, None, (), None, {})
     grade = grade_from_judgement(abstract_id, nothing, judged_by)
     said = {"recommendation": Reason(text=f"It could not be graded: {why.reason.rstrip('.')}.")}

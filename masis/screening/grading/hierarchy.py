@@ -1,6 +1,6 @@
-"""Which place in the evidence hierarchy a study has: its type, made finer by what its words say.
+"""The place of a study in the evidence hierarchy: from its type, refined by its words.
 
-The 14 study types know no cohort, no case series and no meta-analysis; the hierarchy and the specification's priors do.
+The 14 study types have no cohort, no case series and no meta-analysis; the hierarchy and its priors (AESOP-PRIORS) do.
 The words decide between them, and they may raise a type that was recognised too low where they leave no doubt: people
 "were randomly assigned" in a randomised trial, whatever else the abstract sounds like.
 """
@@ -81,7 +81,7 @@ _MAY_BE_REVIEW: frozenset[StudyType] = frozenset({"remaining", "non_systematic_r
 
 
 def place_design(study_type: StudyType | None, abstract: Abstract) -> Placement:
-    """The place of an abstract of this type; ``other`` where no type was recognised."""
+    """Return the place of an abstract of this type; ``other`` where no type was recognised."""
     if study_type is None:
         return Placement("other", "No study type was recognised.")
     name = rubric.STUDY_TYPE_NAMES[study_type]
@@ -97,10 +97,12 @@ def place_design(study_type: StudyType | None, abstract: Abstract) -> Placement:
 
 
 def _review(study_type: StudyType, abstract: Abstract) -> Placement | None:
-    """A systematic review or meta-analysis: told by its type, else by its title and a search in its text."""
+    """Place a systematic review or meta-analysis, by its type or by its title and a search in its text; None for
+    others.
+    """
     searched = first(_SEARCHED, abstract, title=False)
-    told = study_type == "human_systematic_review"
-    if not told and not (searched and first(_REVIEW_TITLE, abstract, text=False)):
+    by_type = study_type == "human_systematic_review"
+    if not by_type and not (searched and first(_REVIEW_TITLE, abstract, text=False)):
         return None
     if pooled := first(_POOLED, abstract):
         return Placement("meta_analysis", "Its words say that results were pooled.", pooled)
@@ -116,7 +118,9 @@ _CELLS = Wording(r"\b(?:in vitro|cell lines?|cell cultures?|cultured cells|organ
 
 
 def designs_asked_about(question: str) -> frozenset[Design]:
-    """The designs a question is itself about ("in rats", "in vitro"), so that they are no indirect evidence for it."""
+    """Return the designs a question is itself about ("in rats", "in vitro"), so that they are no indirect evidence for
+    it.
+    """
     found: set[Design] = set()
     if _ANIMALS.search(question):
         found.add("animal_study")

@@ -9,7 +9,7 @@ review), once or half for the rest.
     score = ceiling of the design x min(1, points reported / ``WHOLE`` of the points a design can have)
 
 The ceiling says how far reporting alone can carry a design (GRADE: observational evidence starts low, however well it
-is told); the prior as a floor comes after, in ``recommendation.floored``.
+is reported); the prior as a floor comes after, in ``recommendation.with_prior_floor``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from masis.schema.screening import Abstract, Design, Reason, SampleSize, Words
 from masis.screening.grading.wording import Wording, first
 
 WHOLE = 0.8
-"""The share of the points that counts as all: 250 words can't tell everything."""
+"""The share of the points that counts as all: 250 words can't report everything."""
 
 CEILING: dict[Design, float] = {
     "meta_analysis": 0.95,
@@ -180,7 +180,7 @@ class Methodology(NamedTuple):
 
 
 def methodology(abstract: Abstract, design: Design, sizes: tuple[SampleSize, ...] = ()) -> Methodology:
-    """What of its design's checklist an abstract reports. ``sizes`` are the sample sizes found in its text."""
+    """Score what an abstract reports of its design's checklist. ``sizes`` are the sample sizes found in its text."""
     if not abstract.text.strip():
         return Methodology(None, {}, (), Reason(text="There is no abstract to read, only a title."))
     checklist = CHECKLIST[design]
@@ -211,6 +211,6 @@ def _reason(
     lacks = ", ".join(LABELS[item] for item in sorted(absent, key=lambda item: -checklist[item])[:4])
     text = f"Reports {says} ({points:g} of {sum(checklist.values()):g} points, at most {CEILING[design]:.2f} by design)"
     return Reason(
-        text=f"{text}. Not told: {lacks}." if lacks else f"{text}.",
+        text=f"{text}. Not reported: {lacks}." if lacks else f"{text}.",
         words=tuple(word for found in reported.values() for word in found),
     )

@@ -1,7 +1,7 @@
 """The grader with a model: one call an abstract; the rules around it are the same as without one.
 
 The model judges and quotes; code finds the quotes, reads the scores, applies the prior as a floor and decides by the
-written rules. What the model would have recommended stands in the reason where it differs. Sample sizes are those that
+written rules. The reason mentions what the model would have recommended where it differs. Sample sizes are those that
 the extractor finds: numbers are not left to a model.
 """
 
@@ -88,13 +88,13 @@ class ModelGrader:
 
     @property
     def usage(self) -> Usage:
-        """What its calls took."""
+        """The usage of its calls."""
         calls = self.asker.control.calls.since()
         return Usage.of(call for call in calls if call.role == "grader" and call.model == self.asker.name)
 
     def grade(self, question: str, abstracts: Sequence[Abstract]) -> tuple[Grade, ...]:
-        """One grade for each abstract, in the same order; all calls under way at once, as far as the provider's limit
-        lets them. One whose call failed is unscored.
+        """Return one grade for each abstract, in the same order; all calls under way at once, as far as the provider's
+        limit lets them. One whose call failed is unscored.
         """
         about = designs_asked_about(question)
         found = run_concurrently([self._task(question, abstract, about) for abstract in abstracts])
@@ -117,7 +117,7 @@ class ModelGrader:
             grade = grade_from_judgement(abstract.id, judgement, self.judged_by, about)
             if reply.recommendation in (grade.recommendation, None):
                 return grade
-            note = f"The model itself said {str(reply.recommendation)[:20]}; the rules decide."
+            note = f"The model itself recommended {str(reply.recommendation)[:20]}; the rules decide."
             return grade_from_judgement(abstract.id, judgement, self.judged_by, about, note)
 
         return task
@@ -149,7 +149,7 @@ class ModelGrader:
 
 
 def prompt(asked: str, abstract: Abstract, mark: str) -> Prompt:
-    """What the grader is sent: the question, which all abstracts share, and this one."""
+    """Return the prompt for one abstract: the question, which all abstracts share, and this one."""
     text = f"{abstract.title}\n\n{abstract.text[:LONGEST_TEXT]}"
     return compose(PROMPT, mark, [question(asked)], [Section("ABSTRACT", text)])
 
@@ -160,7 +160,9 @@ def _why(error: StepError) -> Unscored:
 
 
 def _reason(text: str, quotes: Sequence[str], abstract: Abstract) -> Reason:
-    """The model's reason with the words it quotes, where the abstract has them; a quote it doesn't have is left out."""
+    """Return the model's reason with the words it quotes, where the abstract has them; a quote it doesn't have is left
+    out.
+    """
     found = [words for quote in quotes[:_QUOTES] if (words := _found(quote, abstract)) is not None]
     return Reason(text=text.strip() or "No reason was given.", words=tuple(dict.fromkeys(found)))
 

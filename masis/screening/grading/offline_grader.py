@@ -1,4 +1,4 @@
-"""The grader without a model: rules and measurements on what an abstract says. No key, no network, no chance."""
+"""The grader without a model: rules and measurements on what an abstract says. No key, no network, no randomness."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from masis.settings import OFFLINE
 # Is the study large enough to be plausible? From what was counted and what its design needs.
 #
 # The sizes are ``rubric.ADEQUATE_SIZE``. None where size says nothing (one case, a review without a search), where none
-# is stated, or where the design is unknown: a number nobody gave is not a small number.
+# is stated, or where the design is unknown: a number that is not stated is not a small one.
 
 _STUDIES = frozenset(
     """study studies trial trials rct rcts article articles paper papers publication publications report reports
@@ -39,7 +39,7 @@ class SizeAdequacy(NamedTuple):
 def size_adequacy(
     abstract: Abstract, design: Design | None, sizes: Sequence[SampleSize], study_size: SampleSize | None
 ) -> SizeAdequacy:
-    """Whether this many are plausible for this design. ``study_size`` is the size that the study rests on."""
+    """Return whether this many are plausible for this design. ``study_size`` is the size that the study rests on."""
     if design is None:
         return SizeAdequacy(None, Reason(text="The design is not known, and with it the size it needs."))
     needed = rubric.ADEQUATE_SIZE[design]
@@ -56,7 +56,7 @@ def size_adequacy(
 def _of_review(
     abstract: Abstract, sizes: Sequence[SampleSize], study_size: SampleSize | None, least: int, source: str
 ) -> SizeAdequacy:
-    """A review by its studies; where it names too few or none, by its participants."""
+    """Return a review by its studies; where it names too few or none, by its participants."""
     stated = sizes if study_size is None else (study_size, *sizes)
     studies = [size for size in stated if _is_studies(size)]
     people = [size for size in stated if not _is_studies(size)]
@@ -77,7 +77,7 @@ def _is_studies(size: SampleSize) -> bool:
 
 
 def _whole(stated: SampleSize, sizes: Sequence[SampleSize]) -> int:
-    """The whole study's size from the size it rests on: "48 per group" are at least two groups."""
+    """Return the whole study's size from the size it rests on: "48 per group" are at least two groups."""
     if stated.kind != "arm":
         return stated.value
     arms = [size.value for size in sizes if size.kind == "arm" and not _is_studies(size)]
@@ -112,13 +112,13 @@ class FoundType(Protocol):
 
     @property
     def words(self) -> tuple[Words, ...]:
-        """The words that told it."""
+        """The words that indicate it."""
         ...
 
 
 @dataclass(frozen=True)
 class AbstractReaders:
-    """What reads an abstract: its study type, its sample sizes, and the size it rests on."""
+    """The functions that read an abstract: its study type, its sample sizes, and the size it rests on."""
 
     study_type: Callable[[Abstract], FoundType]
     sizes: Callable[[str], tuple[SampleSize, ...]]
@@ -134,7 +134,7 @@ class OfflineGrader:
     usage: Usage = field(default=Usage())
 
     def grade(self, question: str, abstracts: Sequence[Abstract]) -> tuple[Grade, ...]:
-        """One grade for each abstract, in the same order."""
+        """Return one grade for each abstract, in the same order."""
         asked, about = read_question(question), designs_asked_about(question)
         return tuple(self._grade(asked, about, abstract) for abstract in abstracts)
 
@@ -159,7 +159,7 @@ class OfflineGrader:
                 "relevance_score": match.reason,
                 "methodology_score": method.reason,
                 "sample_size_adequate": enough.reason,
-                "study_type": Reason(text=_said_type(found), words=found.words),
+                "study_type": Reason(text=_study_type_reason(found), words=found.words),
                 "design": Reason(text=place.why, words=place.words),
             },
         )
@@ -167,7 +167,7 @@ class OfflineGrader:
 
 
 def offline_grader() -> OfflineGrader:
-    """The grader without a model, with the recogniser of study types and the extractor of sample sizes."""
+    """Return the grader without a model, with the recogniser of study types and the extractor of sample sizes."""
     reading = AbstractReaders(
         study_type=designs.recognise,
         sizes=sample_size.sample_sizes,
@@ -177,11 +177,11 @@ def offline_grader() -> OfflineGrader:
 
 
 def study_types_version() -> str:
-    """The version of the weights that recognise study types."""
+    """Return the version of the weights that recognise study types."""
     return designs.version()
 
 
-def _said_type(found: FoundType) -> str:
+def _study_type_reason(found: FoundType) -> str:
     if found.study_type is None:
         return "No study type was recognised."
     return f"Reads like a {rubric.STUDY_TYPE_NAMES[found.study_type]} (share {found.confidence:.2f} of 14 types)."

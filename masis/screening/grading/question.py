@@ -1,9 +1,9 @@
 """What a question asks about: its concepts, each with its part in the question and the words that stand for it.
 
 "Does metformin reduce mortality in patients with heart failure?" asks about *metformin* (what is done), *mortality*
-(what comes of it) and *heart failure* (in whom): the P, I, C and O of a clinical question, told by the words around
-them. It knows no grammar: a part it can't tell is ``topic``. How much a concept weighs follows from how rare its words
-are in medical abstracts (``rarity.json``, from ``tools/fit_term_rarity.py``).
+(what comes of it) and *heart failure* (in whom): the P, I, C and O of a clinical question, recognised by the words
+around them. There is no grammar: a part that isn't recognised is ``topic``. How much a concept weighs follows from how
+rare its words are in medical abstracts (``rarity.json``, from ``tools/fit_term_rarity.py``).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _HERE = Path(__file__).parent
 RARE = 0.75
 """The rarity of a word that occurs in fewer than one of a hundred abstracts."""
 LEAST_WEIGHT = 0.3
-"""What a question names counts, however common the word."""
+"""The least weight of a word that a question names, however common."""
 LONGEST_QUESTION = 2_000
 """Characters of a question: whoever pastes a page asks what its beginning asks."""
 _LONGEST_PHRASE = 5
@@ -92,13 +92,13 @@ def _rarities() -> dict[str, float]:
 
 
 def rarity(root: str) -> float:
-    """How rare a stem is in medical abstracts: 0 in all of them, 1 in one."""
+    """Return how rare a stem is in medical abstracts: 0 in all of them, 1 in one."""
     return _rarities().get(root, RARE)
 
 
 @cache
 def synonyms() -> dict[tuple[str, ...], tuple[Phrase, ...]]:
-    """For each phrase of ``synonyms.txt``, as stems, the phrases that meet a question about it."""
+    """Return for each phrase of ``synonyms.txt``, as stems, the phrases that match a question about it."""
     met: dict[tuple[str, ...], dict[tuple[str, ...], Phrase]] = {}
     for line in (_HERE / "synonyms.txt").read_text(encoding="utf-8").splitlines():
         if not line or line.startswith("#"):
@@ -117,7 +117,7 @@ def _phrase(text: str) -> Phrase:
 
 @lru_cache(maxsize=256)
 def read_question(text: str) -> Question:
-    """The concepts of a question. One without any that names something falls back to its framing words.
+    """Return the concepts of a question. One without any that names something falls back to its framing words.
 
     What stands behind ``LONGEST_QUESTION`` characters is not read.
     """
@@ -147,7 +147,7 @@ def _concepts(text: str, *, framing: bool) -> Iterator[Concept]:
 
 
 def _grouped(text: str, *, framing: bool) -> Iterator[tuple[tuple[Token, ...], Part]]:
-    """The words of each concept and its part: a known phrase, or up to three naming words that stand together."""
+    """Yield the words of each concept and its part: a known phrase, or up to three naming words that stand together."""
     part: Part = "intervention"
     run: list[Token] = []
     before = 0
@@ -182,7 +182,7 @@ def _pieces(words: Sequence[Token], *, framing: bool) -> Iterator[_Piece]:
 
 
 def _frames(word: Token) -> bool:
-    """Whether a word frames the question: one of the list, or a bare number. Rats have the stem of a rate."""
+    """Return whether a word frames the question: one of the list, or a bare number. Rats have the stem of a rate."""
     frames = word.stem in _FRAMING or word.stem in _TO_OUTCOME
     return word.text.isdigit() or (frames and word.text.lower() not in ("rat", "rats"))
 
@@ -197,7 +197,7 @@ def _part_after(word: Token, part: Part) -> Part:
 
 
 def _known(words: Sequence[Token], at: int) -> int:
-    """How many words from here on are a phrase of ``synonyms.txt``, the longest; 0 where none is."""
+    """Return how many words from here on are a phrase of ``synonyms.txt``, the longest; 0 where none is."""
     for length in range(min(_LONGEST_PHRASE, len(words) - at), 0, -1):
         if tuple(word.stem for word in words[at : at + length]) in synonyms():
             return length

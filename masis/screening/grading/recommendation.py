@@ -1,4 +1,4 @@
-"""What to do with one abstract: the written rules, in their order. Pure; constants in ``rubric``.
+"""The recommendation for one abstract: rules in their order, as pure functions; constants are in ``rubric``.
 
 | | holds when | recommendation |
 |---|---|---|
@@ -6,7 +6,7 @@
 | off_topic | relevance under 0.30 | discard |
 | weak_method | methodology, after the prior's floor, under 0.25 | discard |
 | borderline_relevance | relevance under 0.50 | needs_more |
-| weak_design | the design bears no conclusion by itself: case series, narrative review, protocol, animals, cells | needs_more |
+| weak_design | the design supports no conclusion by itself: case series, narrative review, protocol, animals, cells | needs_more |
 | underpowered | fewer studied than the design needs | needs_more |
 | borderline_method | methodology under 0.45 | needs_more |
 | borderline_quality | the mean of both under 0.55 | needs_more |
@@ -35,12 +35,12 @@ class Advice(NamedTuple):
 
 
 def quality_of(relevance: float | None, methodology: float | None) -> float | None:
-    """The mean of relevance and methodology (DESIGN.md, 4.4); None where either has no score."""
+    """Return the quality, the mean of relevance and methodology; None where either has no score."""
     return None if relevance is None or methodology is None else (relevance + methodology) / 2
 
 
 def with_prior_floor(raw: float | None, design: Design | None) -> float | None:
-    """``max(score, prior)`` (specification, Evidence-Based Study Priors): a prior is a floor, never a cap."""
+    """Return ``max(score, prior)``: a prior is a floor, never a cap (AESOP-PRIORS)."""
     if raw is None:
         return None
     return raw if design is None else max(raw, rubric.HIERARCHY[design].prior)
@@ -53,8 +53,9 @@ def recommend(
     adequate: bool | None,
     asked_of: frozenset[Design] = frozenset(),
 ) -> Advice:
-    """What to do with an abstract of these scores. ``asked_of`` are designs that the question itself is about (animals,
-    cells), so that they are no indirect evidence.
+    """Return the recommendation for an abstract with these scores.
+
+    ``asked_of`` are designs that the question itself is about (animals, cells), so that they are no indirect evidence.
     """
     quality = quality_of(relevance, methodology)
     if relevance is None or methodology is None or quality is None:
@@ -98,7 +99,7 @@ def _rules(
             "weak_design",
             "needs_more",
             inconclusive,
-            f"A {place.name if place else 'study'} bears no conclusion by itself.",
+            f"A {place.name if place else 'study'} supports no conclusion by itself.",
         ),
         ("underpowered", "needs_more", adequate is False, "Fewer were studied than the design needs."),
         (

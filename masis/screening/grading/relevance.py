@@ -1,4 +1,4 @@
-"""How far an abstract is about the question: which of its concepts it meets, and where.
+"""How far an abstract is about the question: which of its concepts it mentions, and where.
 
 Relevance is the geometric mean of how far each concept is met, weighed by how rare its words are, so that many common
 words can't make up for the one thing the question is about. A concept met in the title or at least twice counts whole,
@@ -54,17 +54,17 @@ class TokenizedAbstract(NamedTuple):
     at: dict[str, list[int]]
 
     def in_title(self, index: int) -> bool:
-        """Whether a word stands in the title: its offsets are the title's then."""
+        """Return whether a word stands in the title: its offsets are the title's then."""
         return index < self.titled
 
     def holds_kin(self, root: str) -> bool:
-        """Whether any word begins like this stem."""
+        """Return whether any word begins like this stem."""
         key = prefix_key(root)
         return key is not None and any(prefix_key(other) == key for other in self.at)
 
 
 def read_abstract(abstract: Abstract) -> TokenizedAbstract:
-    """The words of an abstract, ready to be asked for concepts."""
+    """Return the words of an abstract, ready to be asked for concepts."""
     title = tokens(abstract.title[:LONGEST_READ])
     words = (*title, *tokens(abstract.text[:LONGEST_READ]))
     at: dict[str, list[int]] = {}
@@ -74,7 +74,9 @@ def read_abstract(abstract: Abstract) -> TokenizedAbstract:
 
 
 def relevance(question: Question, abstract: Abstract) -> Relevance:
-    """How far the abstract is about the question, the words it rests on, and what of the question it leaves open."""
+    """Return how far the abstract is about the question, the words it rests on, and what of the question it leaves
+    open.
+    """
     if not question.concepts:
         return Relevance(None, (), Reason(text="The question names nothing that could be looked for."))
     if not (abstract.title.strip() or abstract.text.strip()):
@@ -87,7 +89,7 @@ def relevance(question: Question, abstract: Abstract) -> Relevance:
 
 
 def _stretched(mean: float) -> float:
-    """From ``MISSING`` .. 1 to 0 .. 1: nothing met is 0, not a small number."""
+    """Rescale ``MISSING`` .. 1 to 0 .. 1, so that an abstract without any concept scores 0."""
     return round(min(1.0, max(0.0, (mean - MISSING) / (1 - MISSING))), 4)
 
 
@@ -121,7 +123,7 @@ def _met(concept: Concept, read: TokenizedAbstract) -> ConceptMatch:
 
 
 def _as_named(concept: Concept, read: TokenizedAbstract) -> ConceptMatch:
-    """The concept in the question's own words: together, scattered, or in part."""
+    """Return the concept in the question's own words: together, scattered, or in part."""
     together = _phrase(concept.stems, read)
     if together:
         return ConceptMatch(concept, _often(together, read), _shown(together, len(concept.stems), read))
@@ -144,7 +146,7 @@ def _as_named(concept: Concept, read: TokenizedAbstract) -> ConceptMatch:
 
 
 def _near(places: list[list[int]]) -> bool:
-    """Whether all words of a concept stand within a few words of each other somewhere."""
+    """Return whether all words of a concept stand within a few words of each other somewhere."""
     if not all(places):
         return False
     return any(
@@ -153,7 +155,7 @@ def _near(places: list[list[int]]) -> bool:
 
 
 def _phrase(stems: tuple[str, ...], read: TokenizedAbstract) -> list[int]:
-    """Where the phrase begins, its words one after another within the title or within the text."""
+    """Return where the phrase begins, its words one after another within the title or within the text."""
     if not stems or any(root not in read.at for root in stems):
         return []
     words, length = read.words, len(stems)

@@ -1,7 +1,7 @@
-"""The science and the policy of the evidence critic: priors, hierarchy, thresholds. No input, no output, no model.
+"""The constants of the evidence critic: priors, hierarchy and thresholds, each with its source.
 
-Every constant names where it comes from. The specification (``specs/aesop-evidence-critic.md``) numbers three priors,
-four required averages and two consensus shares; those are taken as they stand. What it leaves open is set from:
+The specification fixes three priors, four required averages and two consensus shares (AESOP-PRIORS, AESOP-DECAY,
+AESOP-CONSENSUS in docs/CONFORMANCE.md). The rest is set from:
 
 - **OCEBM 2011**: Oxford Centre for Evidence-Based Medicine, Levels of Evidence 2: for "does this intervention help?"
   level 1 systematic review of randomised trials, 2 randomised trial, 3 non-randomised controlled cohort or follow-up
@@ -28,7 +28,7 @@ VERSION = "1"
 class Place(NamedTuple):
     """A design's place in the hierarchy: ``level`` as OCEBM 2011 counts (1 is best), None outside it.
 
-    ``prior`` is the floor of its methodology score; ``concludes`` whether it can bear a conclusion about people by
+    ``prior`` is the floor of its methodology score; ``concludes`` whether it can support a conclusion about people by
     itself; ``source`` says where level and prior come from.
     """
 
@@ -100,7 +100,7 @@ DESIGN_OF: dict[StudyType, Design] = {
 """The design a study type stands for where the words say no more (``hierarchy.py`` refines it by the words)."""
 
 STUDY_TYPE_PRIORS: dict[str, float] = {place.name: place.prior for place in HIERARCHY.values()}
-"""The priors under the specification's names: "randomized controlled trial" is read as it is spelt here too."""
+"""The priors under the specification's names: "randomized controlled trial" is accepted in that spelling too."""
 STUDY_TYPE_PRIORS["randomized controlled trial"] = HIERARCHY["randomised_trial"].prior
 
 REQUIRED_AVERAGE = (0.70, 0.65, 0.60, 0.55)
@@ -112,7 +112,7 @@ KEEP_SHARE = 0.60
 DISCARD_SHARE = 0.50
 """At least this share of ``discard`` retrieves more (specification, Disagreement-Aware CRAG)."""
 MAX_ROUNDS = 4
-"""One round for each of the specification's four required averages (DESIGN.md, 4.4)."""
+"""One round for each of the specification's four required averages."""
 
 KEEP_QUALITY = REQUIRED_AVERAGE[-1]
 """No abstract is kept that would be under the laxest required average by itself."""
@@ -123,13 +123,13 @@ KEEP_METHODOLOGY = 0.45
 DISCARD_RELEVANCE = 0.30
 """Under this the abstract is about something else: one shared term of three or four."""
 DISCARD_METHODOLOGY = 0.25
-"""Under this the method is weaker than a well-told case series (prior 0.20)."""
+"""Under this the method is weaker than a well-reported case series (prior 0.20)."""
 
 REASON_OF_RULE: dict[Rule, str] = {
-    "strong": "relevant, and of a method that bears a conclusion",
+    "strong": "relevant, and of a method that supports a conclusion",
     "off_topic": "about something else",
     "weak_method": "method too weak",
-    "weak_design": "of a design that bears no conclusion by itself",
+    "weak_design": "of a design that supports no conclusion by itself",
     "underpowered": "too few studied",
     "borderline_relevance": "only partly about the question",
     "borderline_method": "method not reported well enough",

@@ -1,4 +1,4 @@
-"""Where an abstract counts units: the numbers that stand before a unit, behind "n =", or in "x of y".
+"""Where an abstract counts units: the numbers before a unit, behind "n =", or in "x of y".
 
 What is found here is a number with its form and its signs; which of them are sizes of the study, of an arm or of
 neither is decided in ``sample_size``.
@@ -48,12 +48,12 @@ class Numeral(NamedTuple):
 
 
 def tokens_of(text: str) -> tuple[Token, ...]:
-    """The tokens of a text, in order."""
+    """Return the tokens of a text, in order."""
     return tuple(Token(found.group().lower(), *found.span()) for found in TOKEN.finditer(text))
 
 
 def numerals(tokens: Sequence[Token]) -> tuple[Numeral, ...]:
-    """The whole numbers among the tokens, in order; decimals are left out."""
+    """Return the whole numbers among the tokens, in order; decimals are left out."""
     found: list[Numeral] = []
     words = [token.lower for token in tokens]
     at = 0
@@ -136,7 +136,7 @@ class Phrase(NamedTuple):
 
 @cache
 def families() -> dict[str, Family]:
-    """The family of each unit, in the plural."""
+    """Return the family of each unit, in the plural."""
     found: dict[str, Family] = {}
     for line in UNITS.read_text(encoding="utf-8").splitlines():
         name, _, words = line.partition(":")
@@ -146,7 +146,7 @@ def families() -> dict[str, Family]:
 
 
 def family_of(unit: str) -> Family | None:
-    """The family of a unit, in the singular or the plural; None where it is unknown."""
+    """Return the family of a unit, in the singular or the plural; None where it is unknown."""
     lower = unit.lower()
     if lower in _SINGULARS:
         return "people"
@@ -154,12 +154,12 @@ def family_of(unit: str) -> Family | None:
 
 
 def tokens_lower(tokens: Sequence[Token], at: int) -> str:
-    """The token at a place in lower case; empty outside the text."""
+    """Return the token at a place in lower case; empty outside the text."""
     return tokens[at].lower if 0 <= at < len(tokens) else ""
 
 
 def phrase_after(tokens: Sequence[Token], at: int) -> Phrase | None:
-    """The unit that the words from ``at`` on end in: "consecutive stroke patients"; None where they don't."""
+    """Return the unit that the words from ``at`` on end in: "consecutive stroke patients"; None where they don't."""
     share, here, limit = False, at, at + _PHRASE
     best: Phrase | None = None
     commas = 0
@@ -207,13 +207,13 @@ def phrase_after(tokens: Sequence[Token], at: int) -> Phrase | None:
 
 
 def _joined(tokens: Sequence[Token], at: int) -> bool:
-    """Whether a hyphen joins the words beside it into one: "knock-in", "fed-up"."""
+    """Return whether a hyphen joins the words beside it into one: "knock-in", "fed-up"."""
     beside = tokens[at - 1].end == tokens[at].start and at + 1 < len(tokens) and tokens[at].end == tokens[at + 1].start
     return beside and tokens[at + 1].lower not in families()
 
 
 def _closed(tokens: Sequence[Token], at: int) -> int | None:
-    """The token after the bracket that opens here; None where it is far away."""
+    """Return the token after the bracket that opens here; None where it is far away."""
     for here in range(at + 1, min(len(tokens), at + 12)):
         if tokens[here].lower == ")":
             return here + 1
@@ -221,7 +221,7 @@ def _closed(tokens: Sequence[Token], at: int) -> int | None:
 
 
 def _years_old(tokens: Sequence[Token], at: int) -> int | None:
-    """The token after "14-year-old(s)" or "6 month old"; None where no age stands here."""
+    """Return the token after "14-year-old(s)" or "6 month old"; None where no age stands here."""
     words = [token.lower for token in tokens[at : at + 6]]
     bare = [word for word in words if word not in DASHES]
     if len(bare) >= 3 and bare[0][0].isdigit() and bare[1] in _OLD and bare[2] in ("old", "olds"):
@@ -230,8 +230,8 @@ def _years_old(tokens: Sequence[Token], at: int) -> int | None:
 
 
 Form = Literal["noun", "bare", "n", "of", "sample", "groups", "single"]
-"""How the number stands: before a unit ("48 patients"), behind one ("and 30 with headache"), as "n = 48", as the whole
-of a share ("42 of 50"), behind "a sample of", as "groups of 10", or as an article ("a 49-year-old woman").
+"""How the number is written: before a unit ("48 patients"), behind one ("and 30 with headache"), as "n = 48", as the
+whole of a share ("42 of 50"), behind "a sample of", as "groups of 10", or as an article ("a 49-year-old woman").
 """
 
 _SIGNS_BEFORE = frozenset("±<>≥≤=~$€£#+*^×/\\.−") | DASHES
@@ -256,7 +256,7 @@ class Mention:
 
 
 def mentions(tokens: Sequence[Token], found: Sequence[Numeral]) -> tuple[Mention, ...]:
-    """All numbers of units, in order."""
+    """Return all numbers of units, in order."""
     kept = [
         mention
         for index, numeral in enumerate(found)
@@ -293,7 +293,7 @@ def _stated(
     share: bool = False,
     part: int | None = None,
 ) -> Mention:
-    """The mention of a number with the phrase behind it, if there is one."""
+    """Return the mention of a number with the phrase behind it, if there is one."""
     return Mention(
         value=numeral.value,
         form=form,
@@ -313,7 +313,7 @@ _BARE = frozenset("with without who in on received receiving assigned randomized
 
 
 def _bare(tokens: Sequence[Token], numeral: Numeral) -> Mention | None:
-    """A number whose unit was said before: "27 patients with migraine and 30 with headache", "(640 in all)"."""
+    """Return a number whose unit was said before: "27 patients with migraine and 30 with headache", "(640 in all)"."""
     ahead, behind = tokens_lower(tokens, numeral.first - 1), tokens_lower(tokens, numeral.after)
     if ahead in _JOINS | {"("} and behind in _ANSWERED and numeral.value > 3:
         return Mention(numeral.value, "sample", numeral.first, numeral.after + 1)
@@ -328,7 +328,9 @@ def _bare(tokens: Sequence[Token], numeral: Numeral) -> Mention | None:
 
 
 def _barred(tokens: Sequence[Token], numeral: Numeral) -> bool:
-    """Whether what stands beside the number makes it something else: a range, a compound, a dose, a year, a score."""
+    """Return whether what stands beside the number makes it something else: a range, a compound, a dose, a year, a
+    score.
+    """
     before, after = tokens_lower(tokens, numeral.first - 1), tokens_lower(tokens, numeral.after)
     if after in ("%", "°", ":", "=", "±") or after in MEASURES:
         return True
@@ -343,14 +345,14 @@ def _barred(tokens: Sequence[Token], numeral: Numeral) -> bool:
 
 
 def _glued_to_letters(tokens: Sequence[Token], numeral: Numeral) -> bool:
-    """Whether letters stand directly by it: "B6129S", "3xTg", "9th"."""
+    """Return whether letters stand directly by it: "B6129S", "3xTg", "9th"."""
     first, last = numeral.first, numeral.after
     before = tokens_lower(tokens, first - 1)[-1:].isalpha() and tokens[first - 1].end == tokens[first].start
     return before or (tokens_lower(tokens, last)[:1].isalpha() and tokens[last].start == tokens[last - 1].end)
 
 
 def _is_least(tokens: Sequence[Token], numeral: Numeral) -> bool:
-    """Whether it is a bound and no count: "a minimum of 50 participants", "at least 10 patients"."""
+    """Return whether it is a bound and no count: "a minimum of 50 participants", "at least 10 patients"."""
     ahead = tokens_lower(tokens, numeral.first - 1), tokens_lower(tokens, numeral.first - 2)
     return ahead in (("of", "minimum"), ("least", "at"), ("of", "maximum"), ("to", "up"))
 
@@ -360,7 +362,7 @@ _OF_JUDGES = frozenset("independent blinded trained masked experienced other of 
 
 
 def _are_judges(tokens: Sequence[Token], numeral: Numeral) -> bool:
-    """Whether it counts those who made the study: "two reviewers independently selected trials"."""
+    """Return whether it counts those who made the study: "two reviewers independently selected trials"."""
     at = numeral.after
     while tokens_lower(tokens, at) in _OF_JUDGES and at < numeral.after + 3:
         at += 1
@@ -379,7 +381,7 @@ def _is_year(tokens: Sequence[Token], numeral: Numeral, before: str) -> bool:
 
 
 def _behind_n(tokens: Sequence[Token], numeral: Numeral) -> Mention | None:
-    """A number behind "n =" or "N:"."""
+    """Return a number behind "n =" or "N:"."""
     sign, letter = tokens_lower(tokens, numeral.first - 1), tokens_lower(tokens, numeral.first - 2)
     if sign not in ("=", ":", "≈") or letter not in ("n", "ns"):
         return None
@@ -392,7 +394,7 @@ def _behind_n(tokens: Sequence[Token], numeral: Numeral) -> Mention | None:
 
 
 def _share_beside(tokens: Sequence[Token], first: int, after: int) -> bool:
-    """Whether a percentage stands directly by "n = 19": it counts those who had something."""
+    """Return whether a percentage stands directly by "n = 19": it counts those who had something."""
     before = [tokens_lower(tokens, first - back) for back in (1, 2)]
     behind = [tokens_lower(tokens, after + on) for on in range(4)]
     if before[0] in ("(", ",", ";") and before[1] == "%":
@@ -405,7 +407,7 @@ def _share_beside(tokens: Sequence[Token], first: int, after: int) -> bool:
 def _of_words(
     tokens: Sequence[Token], numeral: Numeral, before: Numeral | None, phrase: Phrase | None
 ) -> Mention | None:
-    """The whole in "42 of 50", "11 of the 15 patients", "five (14%) of 36 subjects", "18 out of 70"."""
+    """Return the whole in "42 of 50", "11 of the 15 patients", "five (14%) of 36 subjects", "18 out of 70"."""
     at = numeral.first - 1
     if tokens_lower(tokens, at) in _LINKS:
         at -= 1
@@ -428,7 +430,7 @@ def _of_words(
 
 
 def _of_slash(tokens: Sequence[Token], numeral: Numeral, before: Numeral | None) -> Mention | None:
-    """The whole in "(14/15, 93%)" or "48/57 cases"."""
+    """Return the whole in "(14/15, 93%)" or "48/57 cases"."""
     if before is None or before.after != numeral.first - 1 or tokens_lower(tokens, before.after) != "/":
         return None
     if not before.value <= numeral.value or numeral.value < 3:
@@ -447,7 +449,7 @@ _GROUPS = frozenset("group groups arm arms cohort condition conditions treatment
 
 
 def _groups_of(tokens: Sequence[Token], numeral: Numeral, phrase: Phrase | None) -> Mention | None:
-    """A number of each group: "groups of 10", "10 per group", "10 rats in each group"."""
+    """Return a number of each group: "groups of 10", "10 per group", "10 rats in each group"."""
     after = phrase.after if phrase else numeral.after
     behind = [tokens_lower(tokens, after + on) for on in range(3)]
     each = (
@@ -468,7 +470,7 @@ _LINKING = frozenset("of was is were included comprised comprising consisted tot
 
 
 def _behind_sample(tokens: Sequence[Token], numeral: Numeral) -> bool:
-    """Whether the number stands behind "a total of", "a sample of", "sample size was", "sample consisted of"."""
+    """Return whether the number stands behind "a total of", "a sample of", "sample size was", "sample consisted of"."""
     words = [tokens_lower(tokens, numeral.first - back) for back in range(1, 5)]
     if words[0] in ("approximately", "about", "over", "only", "nearly"):
         words = words[1:]

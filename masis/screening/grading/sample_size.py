@@ -1,8 +1,8 @@
 """How many were studied: the sample sizes an abstract states, and the one the study rests on.
 
 What counts as a sample size is the codebook of docs/sample-sizes.md. Numbers of units are found in ``sample_mentions``;
-``sample_kinds`` decides which of them are sizes of the whole study (``total``), of a part of it (``arm``), or the
-larger number a part is counted in (``of``), and which only count those who had an outcome.
+this module decides which of them are sizes of the whole study (``total``), of a part of it (``arm``), or the larger
+number a part is counted in (``of``), and which only count those who had an outcome.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from masis.screening.grading.sample_mentions import (
 
 # Which numbers of units are sample sizes: of the whole study, of a part of it, or what a part is counted in.
 #
-# The kinds are those of the codebook in docs/sample-sizes.md. Those who had an outcome are told from those who were
-# studied by the words around the number, and by the total that stands before it.
+# The kinds are those of the codebook in docs/sample-sizes.md. Those who had an outcome are distinguished from those who
+# were studied by the words around the number, and by the total that stands before it.
 
 Kind = Literal["total", "arm", "of"]
 
@@ -105,7 +105,7 @@ class MentionClassifier:
         """The greatest total so far, by family."""
 
     def decide(self, found: Sequence[Mention]) -> tuple[SampleSizeMention, ...]:
-        """What each mention is; those that are no sample size are left out."""
+        """Return what each mention is; those that are no sample size are left out."""
         several_n = sum(mention.form == "n" and not mention.share for mention in found) > 1
         counted: list[SampleSizeMention] = []
         known: set[tuple[int, Family | None]] = set()
@@ -152,7 +152,7 @@ class MentionClassifier:
         return "arm" if several or whole > mention.value else "total"
 
     def _is_event(self, mention: Mention) -> bool:
-        """Whether "n = 19" stands behind an outcome and not behind a group: "deaths (n = 19)"."""
+        """Return whether "n = 19" stands behind an outcome and not behind a group: "deaths (n = 19)"."""
         ahead = tokens_lower(self.tokens, mention.first - 2)
         return ahead in ("deaths", "death", "rate", "events", "event", "complications", "strokes", "relapses")
 
@@ -185,7 +185,7 @@ class MentionClassifier:
         return None
 
     def _is_paired(self, mention: Mention, found: Sequence[Mention], index: int, sentence: Sentence) -> bool:
-        """Whether another number of the same sentence counts another group of the same kind."""
+        """Return whether another number of the same sentence counts another group of the same kind."""
         for other in (*found[max(0, index - 2) : index], *found[index + 1 : index + 3]):
             if other.form not in ("noun", "bare") or other.share or not sentence.first <= other.first < sentence.after:
                 continue
@@ -198,7 +198,7 @@ class MentionClassifier:
         return False
 
     def _parts(self, total: Mention, found: Sequence[Mention]) -> list[SampleSizeMention]:
-        """The groups named in brackets behind a total: "259 patients (128 nimodipine, 131 placebo)"."""
+        """Return the groups named in brackets behind a total: "259 patients (128 nimodipine, 131 placebo)"."""
         opens = next(
             (at for at in range(total.after, min(len(self.tokens), total.after + 12)) if self.tokens[at].lower == "("),
             None,
@@ -227,7 +227,7 @@ class MentionClassifier:
         ]
 
     def _arm(self, mention: Mention) -> str | None:
-        """What the abstract calls the group: the words between number and unit, or before "(n = 48)"."""
+        """Return what the abstract calls the group: the words between number and unit, or before "(n = 48)"."""
         if mention.form == "groups":
             return "per group"
         if mention.form == "noun":
@@ -252,12 +252,12 @@ class MentionClassifier:
 
 
 def _shared(family: Family | None) -> Family | None:
-    """People, animals and units not named are counted against one another; studies and things by themselves."""
+    """Return the family that shares a total with this one: people, animals and unnamed units share, others don't."""
     return None if family in ("people", "animals") else family
 
 
 def _first_verb(tokens: Sequence[Token], at: int, limit: int) -> str:
-    """The first word of the lists that stands behind a number and its unit, within a few words."""
+    """Return the first word of the lists that stands behind a number and its unit, within a few words."""
     for token in tokens[at : min(limit, at + 8)]:
         if token.lower in _TAKEN_IN or token.lower in _OUTCOMES or token.lower in _POOL:
             return token.lower
@@ -265,7 +265,7 @@ def _first_verb(tokens: Sequence[Token], at: int, limit: int) -> str:
 
 
 def _sentences(text: str, tokens: Sequence[Token]) -> tuple[Sentence, ...]:
-    """Where sentences end: a full stop, a question mark or a semicolon before a capital or the end."""
+    """Return where sentences end: a full stop, a question mark or a semicolon before a capital or the end."""
     found: list[Sentence] = []
     first = 0
     for at, token in enumerate(tokens):
@@ -301,7 +301,7 @@ _SET_PHRASE = re.compile(r"\bcase[- ](?:control|series)|\bin the case of\b", re.
 
 
 def single_case(text: str, tokens: Sequence[Token]) -> Mention | None:
-    """The first place where an abstract speaks of the one it is about; None where it doesn't."""
+    """Return the first mention of the single case an abstract is about; None where it doesn't."""
     found = [match for pattern in _PATTERNS if (match := _first(pattern, text))]
     if not found:
         return None
@@ -312,7 +312,7 @@ def single_case(text: str, tokens: Sequence[Token]) -> Mention | None:
 
 
 def _first(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
-    """The first match that is not part of a set phrase."""
+    """Return the first match that is not part of a set phrase."""
     for match in pattern.finditer(text):
         if not _SET_PHRASE.search(text[max(0, match.start() - 8) : match.end() + 8]):
             return match
@@ -326,12 +326,12 @@ READ = 20_000
 
 
 def sample_sizes(text: str) -> tuple[SampleSize, ...]:
-    """All sample sizes that an abstract states, in order; offsets are characters of ``text``."""
+    """Return all sample sizes that an abstract states, in order; offsets are characters of ``text``."""
     return _read(text)[0]
 
 
 def study_size(text: str) -> SampleSize | None:
-    """The size that the study rests on; None where none is stated.
+    """Return the size that the study rests on; None where none is stated.
 
     The first total of people or animals that is not the rest of a greater one; else the studies of a review; else the
     largest arm or whole (``kind`` says so).
@@ -341,7 +341,7 @@ def study_size(text: str) -> SampleSize | None:
 
 @lru_cache(maxsize=256)
 def _read(text: str) -> tuple[tuple[SampleSize, ...], SampleSize | None]:
-    """Both answers from one reading: who asks for one asks for the other of the same text."""
+    """Read both at once: callers ask for both of the same text."""
     text = text[:READ]
     tokens = tokens_of(text)
     found = mentions(tokens, numerals(tokens))

@@ -27,7 +27,7 @@ class Wording:
         self._lowered = re.compile(pattern.lower(), re.A)
 
     def search(self, text: str) -> tuple[int, int] | None:
-        """Where it first occurs undenied; None where it doesn't."""
+        """Return where it first occurs undenied; None where it doesn't."""
         lowered = text.lower()
         pattern, searched = (self._lowered, lowered) if len(lowered) == len(text) else (self._pattern, text)
         for tried, found in enumerate(pattern.finditer(searched, 0, LONGEST_READ)):
@@ -40,7 +40,9 @@ class Wording:
 
 
 def first(wording: Wording, abstract: Abstract, *, title: bool = True, text: bool = True) -> tuple[Words, ...]:
-    """The first words of an abstract that a wording matches, those of the text before those of the title; or none."""
+    """Return the first words of an abstract that a wording matches, those of the text before those of the title; or
+    none.
+    """
     if text and (span := wording.search(abstract.text)):
         return (Words(start=span[0], end=span[1], text=abstract.text[slice(*span)]),)
     if title and (span := wording.search(abstract.title)):

@@ -1,11 +1,11 @@
-"""Does a reviewer, or the critic, judge today as it used to? A two-sided cumulative sum over its judgements in order.
+"""Detects drift in the judgements of a reviewer or the critic by a two-sided cumulative sum over them in order.
 
-The first ``BASELINE`` judgements say what is usual: their mean and standard deviation. After them each judgement's
+The first ``BASELINE`` judgements are the baseline: their mean and standard deviation. After them each judgement's
 distance from that mean, in standard deviations, less an allowance, is added up in both directions; a sum that passes
 the limit is drift (Page 1954, Biometrika 41:100; allowance 0.5 and limit 5 as in Montgomery, Introduction to
-Statistical Quality Control, 7th ed., section 9.1). After an alarm the sums start anew, so that a lasting shift is told
-again and again. Measured with a baseline of 30 (``tests/screening/test_drift.py``): a shift of one standard deviation
-is found after some 11 judgements, one of two after 4, and without any an alarm comes once in some 330.
+Statistical Quality Control, 7th ed., section 9.1). After an alarm the sums start anew, so that a lasting shift is
+reported again and again. Measured with a baseline of 30 (``tests/screening/test_drift.py``): a shift of one standard
+deviation is found after some 11 judgements, one of two after 4, and without any an alarm comes once in some 330.
 
 What is added up is any number a judgement has: the quality a grader gives, 1 and 0 for kept and not, the distance
 between a person's score and the machine's.
@@ -18,11 +18,11 @@ from statistics import fmean, pstdev
 from typing import Literal, NamedTuple
 
 BASELINE = 30
-"""Judgements that say what is usual."""
+"""Judgements that form the baseline."""
 ALLOWANCE = 0.5
 """Half the shift worth finding, in standard deviations."""
 LIMIT = 5.0
-"""The sum, in standard deviations, at which it is drift."""
+"""The sum, in standard deviations, from which on it counts as drift."""
 LEAST_DEVIATION = 0.02
 """Judgements that were all alike vary by at least this much: a hundredth or two is no drift."""
 
@@ -55,7 +55,7 @@ class Drift(NamedTuple):
 def drift(
     values: Sequence[float], *, baseline: int = BASELINE, allowance: float = ALLOWANCE, limit: float = LIMIT
 ) -> Drift:
-    """Whether judgements have drifted, and where. ``values`` are in the order in which they were made."""
+    """Return whether judgements have drifted, and where. ``values`` are in the order in which they were made."""
     if len(values) <= baseline:
         plain = tuple(Point(number, value, 0.0, 0.0, False) for number, value in enumerate(values))
         return Drift(False, None, None, plain, (), None, f"{len(values)} judgements; more than {baseline} are needed.")

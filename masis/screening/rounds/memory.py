@@ -5,10 +5,10 @@ switched on (``screening_memory``, off by default), a later screening's required
 
     shift = - mean over the newest entries of (quality - the average that was required of them) / 2
 
-that is, less is asked where what was accepted stood well above what was asked, so that decisions converge faster, and
-more where it stood below it. The shift is at most ``screening_memory_bound`` (0.05, one step of the specification's
-decay) either way; no round ever asks less than ``screening_required_least``; designs that bear no conclusion are left
-out, so that case series never soften anything; and nothing moves before ``rubric.MEMORY_NEEDS`` entries. Every
+that is, less is required where accepted abstracts were well above the requirement, so that decisions converge faster,
+and more where they were below it. The shift is at most ``screening_memory_bound`` (0.05, one step of the decay,
+AESOP-DECAY) either way; no round ever asks less than ``screening_required_least``; designs that support no conclusion
+are left out, so that case series never soften anything; and nothing moves before ``rubric.MEMORY_NEEDS`` entries. Every
 screening records the thresholds it used and why.
 """
 
@@ -30,7 +30,7 @@ _SHARE = 0.5
 
 
 def acceptances(screening: Screening) -> tuple[Acceptance, ...]:
-    """What a screening leaves to remember: the kept of the round that sufficed; nothing from one that did not."""
+    """Return the acceptances of a screening: what the sufficient round kept; nothing for an insufficient one."""
     enough = next((each for each in screening.rounds if each.ruling.decision == "sufficient"), None)
     if screening.outcome != "sufficient" or enough is None:
         return ()
@@ -51,7 +51,7 @@ def acceptances(screening: Screening) -> tuple[Acceptance, ...]:
 
 
 def by_design(entries: Iterable[Acceptance]) -> Mapping[Design, tuple[Acceptance, ...]]:
-    """The entries of each design, in their order: what the page shows."""
+    """Return the entries of each design, in their order."""
     found: dict[Design, list[Acceptance]] = defaultdict(list)
     for entry in entries:
         found[entry.design or "other"].append(entry)
@@ -66,19 +66,21 @@ class Shift(NamedTuple):
 
 
 def shift(entries: Sequence[Acceptance], bound: float) -> Shift:
-    """What these acceptances make of the required averages, before any bound of a single round."""
-    telling = [entry for entry in entries if entry.design is not None and rubric.HIERARCHY[entry.design].concludes]
-    if len(telling) < rubric.MEMORY_NEEDS:
-        return Shift(0.0, f"{len(telling)} acceptances, fewer than the {rubric.MEMORY_NEEDS} that memory needs.")
-    newest = telling[-NEWEST:]
+    """Return the shift of the required averages that follows from these acceptances, before the limit of single
+    rounds.
+    """
+    conclusive = [entry for entry in entries if entry.design is not None and rubric.HIERARCHY[entry.design].concludes]
+    if len(conclusive) < rubric.MEMORY_NEEDS:
+        return Shift(0.0, f"{len(conclusive)} acceptances, fewer than the {rubric.MEMORY_NEEDS} that memory needs.")
+    newest = conclusive[-NEWEST:]
     above = fmean(entry.quality - entry.required for entry in newest)
     moved = max(-bound, min(bound, -_SHARE * above))
-    stood = f"stood {abs(above):.3f} {'above' if above >= 0 else 'below'} what was asked"
-    return Shift(round(moved, 6), f"The newest {len(newest)} acceptances {stood} on average.")
+    distance = f"were {abs(above):.3f} {'above' if above >= 0 else 'below'} the required average"
+    return Shift(round(moved, 6), f"The newest {len(newest)} acceptances {distance} on average.")
 
 
 def adapted(settings: Settings, entries: Sequence[Acceptance]) -> Thresholds:
-    """The thresholds of a new screening: the settings' own, moved by memory where it is switched on."""
+    """Return the thresholds of a new screening: the settings' own, moved by memory where it is switched on."""
     own = thresholds_of(settings)
     if not settings.screening_memory:
         return own

@@ -1,6 +1,6 @@
-"""What a person's word changes: the grade, and with it the round and the screening. Pure: grades in, grades out.
+"""Applies a person's overrides to grades, rounds and the screening, as pure functions.
 
-The machine's grade is never overwritten: ``overridden`` makes a further one, in which the fields a person set are
+The machine's grade is never overwritten: ``apply_overrides`` makes a further one, in which the fields a person set are
 named, and what follows from them (the floor, the quality, the recommendation) is computed again by the same rules.
 """
 
@@ -33,11 +33,11 @@ from masis.screening.rounds.ruling import ruling
 
 _CURE = "Choose another value."
 _SETTLE: frozenset[GradeField] = frozenset({"relevance_score", "methodology_score", "recommendation"})
-"""What a person sets to settle a disagreement of graders; their word on size or type alone leaves it open."""
+"""Fields that settle a disagreement of graders; an override of size or type alone leaves it open."""
 
 
 def validate_override(override: Override) -> Override:
-    """The override as it is, if its value is one that the field can have; else raises InputError."""
+    """Return the override as it is, if its value is one that the field can have; else raises InputError."""
     value, name = override.value, override.field
     if value is None:
         return override
@@ -58,7 +58,7 @@ def validate_override(override: Override) -> Override:
 
 
 def effective_overrides(overrides: Iterable[Override]) -> dict[str, dict[GradeField, Override]]:
-    """For each abstract the override that stands on each field: the last word, unless it takes the others back."""
+    """Return for each abstract the effective override of each field: the last one, unless it undoes the others."""
     found: dict[str, dict[GradeField, Override]] = {}
     for override in overrides:
         fields = found.setdefault(override.abstract_id, {})
@@ -75,7 +75,7 @@ def apply_overrides(
     question: str = "",
     abstract: Abstract | None = None,
 ) -> Grade:
-    """The grade with a person's words in it. Without any it is returned as it is.
+    """Return the grade with a person's overrides applied. Without any it is returned as it is.
 
     A study type places the abstract anew in the hierarchy (by the words of ``abstract`` where given); a methodology
     that a person sets is taken as it is, above or below the prior.
@@ -132,7 +132,7 @@ def _reasons(said: Mapping[GradeField, Override]) -> dict[GradeField, Reason]:
 def apply_review(
     screening: Screening, overrides: Iterable[Override], abstracts: Mapping[str, Abstract] | None = None
 ) -> Screening:
-    """The screening as it stands with a person's words: grades, every round's ruling, what is kept, the outcome.
+    """Return the screening with a person's overrides applied: grades, every round's ruling, what is kept, the outcome.
 
     A round that would now have sufficed makes the screening sufficient, since it would have stopped there; one that no
     longer suffices makes it insufficient. How it ended otherwise (cancelled, error) stays.

@@ -10,7 +10,7 @@ from masis.screening.grading import rubric
 
 
 def flow(rounds: Iterable[Round], grades: Iterable[Grade]) -> Flow:
-    """The counts of these rounds; ``grades`` holds the latest grade of each abstract screened.
+    """Return the counts of these rounds; ``grades`` holds the latest grade of each abstract screened.
 
     A hit that an earlier search or another source had already brought counts as identified and as a duplicate.
     """

@@ -1,7 +1,7 @@
-"""What to search for: the question first; then queries made from what a round was missing, each saying so.
+"""The search queries: the question first, then queries for what a round was missing, each with its reason.
 
-The vocabulary of a query is plain words. No query is searched twice; where nothing is left to vary, the list of the
-question is read on.
+The vocabulary of a query is plain words. No query is searched twice; where no new words are left, the results of the
+question are read on.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ class GradedAbstract(NamedTuple):
 
 
 class Gap(NamedTuple):
-    """Something a round was missing: said in a sentence, with the words that a search for it adds."""
+    """Something a round was missing: a sentence, and the words that a search for it adds."""
 
     what: str
     words: tuple[str, ...]
 
 
 def first_queries(question: str) -> tuple[Query, ...]:
-    """The question itself."""
+    """Return the question itself."""
     return (Query(text=question, why="The question as it was asked."),)
 
 
 def find_gaps(question: str, seen: Sequence[GradedAbstract]) -> tuple[Gap, ...]:
-    """What a round was missing, the gravest first."""
+    """Return what a round was missing, the most important first."""
     asked = read_question(question)
     if not seen:
         return (Gap("The searches brought nothing.", _other_words(asked.concepts)),)
@@ -62,7 +62,9 @@ def find_gaps(question: str, seen: Sequence[GradedAbstract]) -> tuple[Gap, ...]:
 
 
 def next_queries(question: str, missing: Sequence[Gap], tried: Iterable[Query], limit: int) -> tuple[Query, ...]:
-    """Queries for the next round, at most ``MOST_QUERIES``, none tried before; reading on where no words are left."""
+    """Return the queries for the next round, at most ``MOST_QUERIES``, none tried before; reading on where no words are
+    left.
+    """
     asked = read_question(question)
     base = " ".join(concept.name for concept in asked.concepts) or question
     done = list(tried)
@@ -94,7 +96,7 @@ def _key(text: str) -> frozenset[str]:
 
 
 def _partly(seen: Sequence[GradedAbstract], relevant: Sequence[GradedAbstract]) -> list[Gap]:
-    """Abstracts that are only partly about the question."""
+    """Return the gap of abstracts that are only partly about the question."""
     partly = sum(each.grade.rule == "borderline_relevance" for each in seen)
     if not partly:
         return []
@@ -102,7 +104,7 @@ def _partly(seen: Sequence[GradedAbstract], relevant: Sequence[GradedAbstract]) 
 
 
 def _unmet(asked: Question, seen: Sequence[GradedAbstract]) -> list[Gap]:
-    """Concepts that fewer than half of what has to do with the question names."""
+    """Return the gap of a concept that fewer than half of the related abstracts mention."""
     near = [each for each in seen if (each.grade.relevance_score or 0) >= rubric.DISCARD_RELEVANCE] or list(seen)
     met: Counter[int] = Counter()
     for each in near:
@@ -117,12 +119,12 @@ def _unmet(asked: Question, seen: Sequence[GradedAbstract]) -> list[Gap]:
 
 
 def _other_words(concepts: Iterable[Concept]) -> tuple[str, ...]:
-    """Phrases that stand for these concepts."""
+    """Return phrases that stand for these concepts."""
     return tuple(phrase.text for concept in concepts for phrase in concept.others[:_OTHER_WORDS])
 
 
 def _off_topic(seen: Sequence[GradedAbstract], relevant: Sequence[GradedAbstract]) -> list[Gap]:
-    """More than half is about something else: the words that the relevant ones share make the search narrower."""
+    """Return the gap of mostly unrelated results: words that the relevant ones share narrow the search."""
     away = sum((each.grade.relevance_score or 0) < rubric.DISCARD_RELEVANCE for each in seen)
     if 2 * away < len(seen):
         return []
@@ -130,7 +132,7 @@ def _off_topic(seen: Sequence[GradedAbstract], relevant: Sequence[GradedAbstract
 
 
 def _shared_words(relevant: Sequence[GradedAbstract], seen: Sequence[GradedAbstract]) -> tuple[str, ...]:
-    """Words that the titles of the relevant abstracts share and the others lack, the most telling first."""
+    """Return words that the titles of the relevant abstracts share and the others lack, the most distinctive first."""
     ours, theirs, spelt = Counter[str](), Counter[str](), dict[str, str]()
     ids = {each.abstract.id for each in relevant}
     for each in seen:
@@ -140,19 +142,21 @@ def _shared_words(relevant: Sequence[GradedAbstract], seen: Sequence[GradedAbstr
                 continue
             spelt.setdefault(root, word.lower())
             (ours if each.abstract.id in ids else theirs)[root] += 1
-    telling = [(count * rarity(root) / (1 + theirs[root]), root) for root, count in ours.items() if count > 1]
-    return tuple(spelt[root] for _, root in sorted(telling, key=lambda each: (-each[0], each[1]))[:_FEEDBACK_TERMS])
+    distinctive = [(count * rarity(root) / (1 + theirs[root]), root) for root, count in ours.items() if count > 1]
+    return tuple(spelt[root] for _, root in sorted(distinctive, key=lambda each: (-each[0], each[1]))[:_FEEDBACK_TERMS])
 
 
 def _weak(relevant: Sequence[GradedAbstract]) -> list[Gap]:
-    """Relevant studies whose design or method bears no conclusion."""
+    """Return the gap of relevant studies whose design or method supports no conclusion."""
     if not relevant:
         return []
     weak = [each for each in relevant if each.grade.rule in ("weak_design", "weak_method", "borderline_method")]
     trials = sum(each.grade.design in ("randomised_trial", "systematic_review", "meta_analysis") for each in relevant)
     found = []
     if weak:
-        what = f"{len(weak)} of {len(relevant)} relevant abstracts are of a design or method that bears no conclusion."
+        what = (
+            f"{len(weak)} of {len(relevant)} relevant abstracts are of a design or method that supports no conclusion."
+        )
         found.append(Gap(what, _STRONG_DESIGN))
     if 2 * trials < len(relevant):
         what = f"Only {trials} of {len(relevant)} relevant abstracts are trials or systematic reviews."
@@ -162,7 +166,7 @@ def _weak(relevant: Sequence[GradedAbstract]) -> list[Gap]:
 
 
 def _small(relevant: Sequence[GradedAbstract]) -> list[Gap]:
-    """Relevant studies too small to be plausible."""
+    """Return the gap of relevant studies that are too small."""
     small = sum(each.grade.sample_size_adequate is False for each in relevant)
     if not small:
         return []

@@ -3,8 +3,8 @@
     queries -> search -> grade what is new -> ruling: sufficient? -> stop, or queries from what was missing -> [...]
 
 A round's votes are those of everything its searches brought, graded now or before; nothing is graded twice. The loop
-takes its sources and its grader as values, yields events and returns the screening; it never sees a store or a page,
-and holds no state between two screenings. What a cancelled round had graded is left out of the screening.
+takes its sources and its grader as arguments, yields events and returns the screening; it uses no store and no page,
+and has no state between two screenings. What a cancelled round had graded is left out of the screening.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ from masis.screening.sources.retrievers import Retriever
 from masis.settings import Settings
 
 BATCH = 10
-"""Abstracts graded between two looks at whether to stop."""
+"""Abstracts graded between two checks for cancellation."""
 
 ScreeningSteps = Generator[ScreeningEvent, None, Screening]
 
 
 def new_screening_id() -> str:
-    """A fresh id for a screening."""
+    """Return a fresh id for a screening."""
     return uuid.uuid4().hex
 
 
 class FinishedRound(NamedTuple):
-    """What one round left: itself, and the abstracts and grades that came with it for the first time."""
+    """One finished round with the abstracts and grades that were new in it."""
 
     round: Round
     abstracts: tuple[Abstract, ...]
@@ -59,7 +59,7 @@ class FinishedRound(NamedTuple):
 
 @dataclass(frozen=True)
 class ResumePoint:
-    """How far an interrupted screening had come: its finished rounds, in order."""
+    """Where an interrupted screening resumes: its finished rounds, in order."""
 
     finished: tuple[FinishedRound, ...] = ()
     events: int = 0
@@ -107,7 +107,7 @@ def screen(
 
 
 async def screen_async(work: ScreeningSteps, on_event: Callable[[ScreeningEvent], None] | None = None) -> Screening:
-    """The same screening from a coroutine: each step runs in a thread, so that the event loop stays free.
+    """Return the same screening from a coroutine: each step runs in a thread, so that the event loop stays free.
 
     ``on_event`` is called in the event loop. A coroutine that is cancelled stops between two steps.
     """
@@ -313,7 +313,7 @@ class _ScreeningRun:
 
 
 def one_grade_each(grader: Grader, question: str, abstracts: Sequence[Abstract]) -> tuple[Grade, ...]:
-    """The grades matched to their abstracts by id; one without a grade is unscored, never kept or discarded."""
+    """Return the grades matched to their abstracts by id; one without a grade is unscored, never kept or discarded."""
     try:
         given = {grade.abstract_id: grade for grade in grader.grade(question, abstracts)}
         why = "the grader gave no grade for it"
@@ -326,7 +326,7 @@ def one_grade_each(grader: Grader, question: str, abstracts: Sequence[Abstract])
 
 
 def _round_summary(each: Round) -> dict[str, Any]:
-    """What an event tells of a round: counts and the ruling, no text of an abstract."""
+    """Return the data of an event about a round: counts and the ruling, no text of an abstract."""
     return {
         "required_average": each.ruling.required_average,
         "average": each.ruling.average,

@@ -1,7 +1,7 @@
-"""What follows from the votes of a round: consensus, average, decision. Pure rules of the specification.
+"""The ruling on a round from its votes: consensus, average and decision, as pure functions.
 
-``specs/aesop-evidence-critic.md``, "Reviewer Confidence Decay" and "Disagreement-Aware CRAG"; DESIGN.md, 4.4: both the
-consensus and the average must hold to stop, and without a kept abstract nothing is sufficient.
+Required averages follow AESOP-DECAY, consensus AESOP-CONSENSUS. Both the consensus and the average must hold to stop,
+and without a kept abstract nothing is sufficient.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _SAME = 1e-9
 
 
 def thresholds_of(settings: Settings) -> Thresholds:
-    """The thresholds these settings ask for, before any memory."""
+    """Return the thresholds these settings ask for, before any memory."""
     first, step, least = (
         settings.screening_required_first,
         settings.screening_required_step,
@@ -37,11 +37,11 @@ def thresholds_of(settings: Settings) -> Thresholds:
 DEFAULT = Thresholds(
     required_average=rubric.REQUIRED_AVERAGE, keep_share=rubric.KEEP_SHARE, discard_share=rubric.DISCARD_SHARE
 )
-"""The specification's own thresholds."""
+"""The thresholds of the rubric."""
 
 
 def tally(grades: Iterable[Grade]) -> Tally:
-    """The votes: one an abstract; an unscored one asks for more."""
+    """Return the votes: one an abstract; an unscored one asks for more."""
     votes = tuple(grades)
     return Tally(
         keep=sum(grade.recommendation == "keep" for grade in votes),
@@ -52,14 +52,16 @@ def tally(grades: Iterable[Grade]) -> Tally:
 
 
 def consensus(votes: Tally, thresholds: Thresholds = DEFAULT) -> Sufficiency:
-    """Half or more ``discard`` retrieves more; else three fifths or more ``keep`` suffice; anything mixed doesn't."""
+    """Return the consensus: half or more ``discard`` retrieves more; else three fifths or more ``keep`` suffice;
+    anything mixed doesn't.
+    """
     if not votes.votes or votes.discard >= thresholds.discard_share * votes.votes - _SAME:
         return "retrieve_more"
     return "sufficient" if votes.keep >= thresholds.keep_share * votes.votes - _SAME else "retrieve_more"
 
 
 def average_quality(grades: Iterable[Grade]) -> float | None:
-    """Mean quality of the kept abstracts; None where none is kept or none of the kept has a quality.
+    """Return the mean quality of the kept abstracts; None where none is kept or none of the kept has a quality.
 
     One that a person keeps though it has no score has no quality to average.
     """
@@ -68,7 +70,7 @@ def average_quality(grades: Iterable[Grade]) -> float | None:
 
 
 def decided(votes: Tally, average: float | None, number: int, thresholds: Thresholds = DEFAULT) -> Ruling:
-    """The ruling on a round that voted so and whose kept abstracts average so; ``number`` counts from 0."""
+    """Return the ruling on a round that voted so and whose kept abstracts average so; ``number`` counts from 0."""
     required = thresholds.required(number)
     agreed = consensus(votes, thresholds)
     reached = votes.keep > 0 and average is not None and average >= required - _SAME
@@ -83,7 +85,7 @@ def decided(votes: Tally, average: float | None, number: int, thresholds: Thresh
 
 
 def ruling(number: int, grades: Iterable[Grade], thresholds: Thresholds = DEFAULT) -> Ruling:
-    """The ruling on a round from the grades of what its searches brought."""
+    """Return the ruling on a round from the grades of what its searches brought."""
     votes = tuple(grades)
     return decided(tally(votes), average_quality(votes), number, thresholds)
 

@@ -14,7 +14,7 @@ from masis.screening.sources.retrievers import Retriever
 
 
 class SearchResult(NamedTuple):
-    """What the searches of a round brought: hits with repeats counted, the abstracts once each, what went wrong."""
+    """The result of a round's searches: hits with repeats counted, the abstracts once each, warnings."""
 
     identified: int
     abstracts: tuple[Abstract, ...]
@@ -35,7 +35,7 @@ class Pool:
     _by_mark: dict[tuple[str, str], list[str]] = field(default_factory=dict)
 
     def add(self, abstract: Abstract) -> Abstract:
-        """The abstract as the pool knows it: itself if it is new, else the one that came first."""
+        """Return the abstract as the pool knows it: itself if it is new, else the one that came first."""
         if abstract.id in self.by_id:
             return self.by_id[abstract.id]
         known = record_keys(abstract)
@@ -59,7 +59,9 @@ def search(
     pool: Pool,
     asked: Callable[[], None] = lambda: None,
 ) -> SearchResult:
-    """At most ``limit`` abstracts from each source. ``asked`` is called before each search, and may raise to stop.
+    """Return at most ``limit`` abstracts from each source.
+
+    ``asked`` is called before each search, and may raise to stop.
 
     A source that fails leaves a warning; ``failed`` says that every one did, every time.
     """

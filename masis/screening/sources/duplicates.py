@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 
 from masis.schema.screening import Abstract
 
-SHORTEST_TELLING_TITLE = 24
+SHORTEST_DISTINCTIVE_TITLE = 24
 """Letters and digits a title needs for its likeness to count."""
 
 _DOI = re.compile(r"10\.\d{4,9}/\S+")
@@ -23,7 +23,7 @@ MatchedBy = Literal["doi", "pmid", "title"]
 
 
 class RecordKeys(NamedTuple):
-    """By what a record is known: each normalised, None where it has none that tells."""
+    """The identifiers of a record, normalised; None for one that is missing or too short to identify it."""
 
     doi: str | None
     pmid: str | None
@@ -32,14 +32,14 @@ class RecordKeys(NamedTuple):
 
 
 def record_keys(abstract: Abstract) -> RecordKeys:
-    """What an abstract is known by."""
+    """Return the identifiers of an abstract."""
     return RecordKeys(
         normal_doi(abstract.doi or ""), normal_pmid(abstract.pmid or ""), title_key(abstract.title), abstract.year
     )
 
 
 def matched_by(one: RecordKeys, other: RecordKeys) -> MatchedBy | None:
-    """By which mark two records are the same; None where they aren't."""
+    """Return the identifier by which two records are the same; None where they aren't."""
     if one.doi is not None and one.doi == other.doi:
         return "doi"
     if one.pmid is not None and one.pmid == other.pmid:
@@ -67,7 +67,9 @@ def normal_pmid(text: str) -> str | None:
 
 
 def title_key(title: str) -> str | None:
-    """A title without case, accents, blanks and punctuation; None where it is too short to tell."""
+    """Return a title without case, accents, blanks and punctuation; None where it is too short to identify the
+    record.
+    """
     plain = unicodedata.normalize("NFKD", title[:2000]).casefold()
     key = "".join(filter(str.isalnum, plain))
-    return key if len(key) >= SHORTEST_TELLING_TITLE else None
+    return key if len(key) >= SHORTEST_DISTINCTIVE_TITLE else None

@@ -90,7 +90,7 @@ _PACES_LOCK = threading.Lock()
 
 
 def pace_for(address: str, *, with_key: bool) -> Pace:
-    """The pace that all requests of this process to an address share."""
+    """Return the pace that all requests of this process to an address share."""
     a_second = REQUESTS_A_SECOND_WITH_KEY if with_key else REQUESTS_A_SECOND
     with _PACES_LOCK:
         return _PACES.setdefault((address, a_second), Pace(a_second))
@@ -241,7 +241,10 @@ class PubMed:
         return "pubmed"
 
     def search(self, query: str, limit: int, offset: int = 0) -> tuple[Abstract, ...]:
-        """At most ``limit`` abstracts from ``offset`` on, best first by PubMed's relevance. Raises RetrievalFailed."""
+        """Return at most ``limit`` abstracts from ``offset`` on, best first by PubMed's relevance.
+
+        Raises RetrievalFailed.
+        """
         terms = search_terms(query)
         limit = min(limit, MOST_REACHABLE - offset)
         if not terms or limit < 1:
@@ -266,7 +269,7 @@ class PubMed:
         return self._eutils.ask("esearch", parameters, _read_hits)
 
     def _fetch(self, hits: _Hits, start: int, offset: int) -> dict[str, Abstract]:
-        """One batch by PubMed id: from the list that the server keeps, or by their ids where it keeps none."""
+        """Return one batch by PubMed id: from the list that the server keeps, or by their ids where it keeps none."""
         ids = hits.ids[start : start + FETCHED_AT_ONCE]
         common = {"db": "pubmed", "retmode": "xml", "rettype": "abstract"}
         if hits.web_env and hits.query_key:
@@ -297,7 +300,10 @@ def pubmed_of(settings: Settings) -> PubMed:
 
 
 def checked_address(address: str) -> str:
-    """The address without a slash at its end. Raises SettingsError where it is neither https nor this machine."""
+    """Return the address without a slash at its end.
+
+    Raises SettingsError where it is neither https nor this machine.
+    """
     parts = urlsplit(address.strip())
     if parts.scheme != "https" and not (parts.scheme == "http" and parts.hostname in _LOCAL):
         raise SettingsError(f"screening_pubmed_address is {address[:100]!r}, must begin with https://.")
@@ -322,7 +328,10 @@ def _read_hits(reply: bytes) -> _Hits:
 
 
 def _read_articles(reply: bytes) -> dict[str, Abstract] | None:
-    """The abstracts by PubMed id; None where the server no longer has the list. Records it can't give are left out."""
+    """Return the abstracts by PubMed id; None where the server no longer has the list.
+
+    Records it can't give are left out.
+    """
     if b"<PubmedArticleSet" not in reply[:10_000] and b"<ERROR>" in reply[:10_000]:
         return None
     found: dict[str, Abstract] = {}

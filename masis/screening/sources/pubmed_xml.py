@@ -30,7 +30,7 @@ class ReadArticle(NamedTuple):
 
 
 def read_articles(stream: IO[bytes], *, source: str) -> Iterator[ReadArticle]:
-    """Every record, in order; the last is an error where the file breaks off or is no XML of PubMed.
+    """Yield every record, in order; the last is an error where the file breaks off or is no XML of PubMed.
 
     Errors carry the line where the XML is broken and the record's number as ``field``, not the file's name.
     """
@@ -87,7 +87,7 @@ def _article(record: ElementTree.Element, number: int, source: str) -> Abstract 
 
 
 def _text(element: ElementTree.Element | None) -> str:
-    """All text inside, markup such as <i> and <sup> taken off."""
+    """Return all text inside, markup such as <i> and <sup> taken off."""
     return "" if element is None else collapse_blanks("".join(element.itertext()))
 
 
@@ -100,7 +100,7 @@ def _title(article: ElementTree.Element) -> str:
 
 
 def _abstract(article: ElementTree.Element) -> str:
-    """Its sections, a line each, with their labels: ``METHODS: ...``."""
+    """Return its sections, a line each, with their labels: ``METHODS: ...``."""
     sections = []
     for section in article.iterfind("Abstract/AbstractText"):
         label = collapse_blanks(section.get("Label") or "").rstrip(":")
@@ -135,7 +135,7 @@ def _doi(record: ElementTree.Element, article: ElementTree.Element) -> str:
 
 
 def _record(body: ElementTree.Element, article: ElementTree.Element) -> dict[str, list[str]]:
-    """What else tells of a study: publication types, MeSH terms, registry numbers."""
+    """Return what else tells of a study: publication types, MeSH terms, registry numbers."""
     listed = {
         "publication_types": article.iterfind("PublicationTypeList/PublicationType"),
         "mesh": body.iterfind("MeshHeadingList/MeshHeading/DescriptorName"),

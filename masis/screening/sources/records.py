@@ -1,4 +1,4 @@
-"""An abstract from the loose fields of whatever database reported it: blanks squeezed, identifiers normalised, an id.
+"""Builds an abstract from the fields of any database: blanks collapsed, identifiers normalised, an id derived.
 
 The id is the PubMed id where there is one, else the DOI, else a digest of title and year, so that the same record read
 twice has the same id wherever it came from.
@@ -35,9 +35,9 @@ def abstract_of(
     source: str | None = None,
     record: dict[str, Any] | None = None,
 ) -> Abstract:
-    """The abstract these fields make; what else the record held is kept under ``record``.
+    """Return the abstract these fields make; other fields of the record are stored under ``record``.
 
-    Raises InputError (without a place) where there is neither a title nor an abstract, or text that can't be kept.
+    Raises InputError (without a place) where there is neither a title nor an abstract, or text that can't be stored.
     """
     title, text = collapse_blanks(title), collapse_lines(text)
     if not (title or text):
@@ -60,7 +60,7 @@ def abstract_of(
 
 
 def validate_abstract(fields: dict[str, Any]) -> Abstract:
-    """The fields as an abstract. Raises InputError naming the first that can't be kept."""
+    """Return the fields as an abstract. Raises InputError naming the first that can't be stored."""
     try:
         return Abstract.model_validate(fields)
     except ValidationError as error:
@@ -71,17 +71,17 @@ def validate_abstract(fields: dict[str, Any]) -> Abstract:
 
 
 def collapse_blanks(text: str) -> str:
-    """The text with every stretch of blanks and line breaks as one blank."""
+    """Return the text with every stretch of blanks and line breaks as one blank."""
     return " ".join(text.split())
 
 
 def collapse_lines(text: str) -> str:
-    """The same line by line, without blank lines: sections of an abstract stay apart."""
+    """Return the same line by line, without blank lines: sections of an abstract stay apart."""
     return "\n".join(filter(None, map(collapse_blanks, text.splitlines())))
 
 
 def year_of(text: str) -> int | None:
-    """The first year in a date, however it is written: ``2019 Jan-Feb``, ``2019/01/05/``."""
+    """Return the first year in a date, however it is written: ``2019 Jan-Feb``, ``2019/01/05/``."""
     found = _YEAR.search(text[:200])
     return int(found.group()) if found else None
 

@@ -1,4 +1,4 @@
-"""Abstracts in hand as a source: a list somebody brought, searched in memory."""
+"""The protocol of retrievers, and two that work on a list in memory."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class Retriever(Protocol):
 
     @property
     def name(self) -> str:
-        """What the record calls it: ``corpus:asthma``, ``pubmed``."""
+        """The name stored with the screening: ``corpus:asthma``, ``pubmed``."""
         ...
 
     def search(self, query: str, limit: int, offset: int = 0) -> tuple[Abstract, ...]:
-        """At most ``limit`` abstracts from ``offset`` on; a query is plain words, never a search language.
+        """Return at most ``limit`` abstracts from ``offset`` on; a query is plain words, never a search language.
 
         The same query gives the same abstracts in the same order while the source does not change. Raises
         RetrievalFailed where the source can't be asked.
@@ -50,11 +50,11 @@ class InMemoryRetriever:
             self._holding.update(counts.keys())
 
     def __len__(self) -> int:
-        """How many abstracts it holds."""
+        """Return how many abstracts it holds."""
         return len(self._abstracts)
 
     def search(self, query: str, limit: int, offset: int = 0) -> tuple[Abstract, ...]:
-        """At most ``limit`` abstracts from ``offset`` on, best first."""
+        """Return at most ``limit`` abstracts from ``offset`` on, best first."""
         roots = {token.stem for token in tokens(query) if token.weight}
         mean = (sum(self._lengths) / len(self._lengths) if self._lengths else 0) or 1.0
         scores = [
@@ -76,14 +76,14 @@ class InMemoryRetriever:
 
 
 class FixedSetRetriever:
-    """A set that is all there is: any query brings the whole of it, in its order."""
+    """Returns one fixed set for any query, in its order."""
 
     def __init__(self, abstracts: Sequence[Abstract], name: str = "abstracts given") -> None:
         self.name = name
         self._abstracts = tuple(abstracts)
 
     def search(self, query: str, limit: int, offset: int = 0) -> tuple[Abstract, ...]:
-        """The abstracts from ``offset`` on, as many as ``limit`` allows; the query doesn't matter."""
+        """Return the abstracts from ``offset`` on, as many as ``limit`` allows; the query is ignored."""
         return self._abstracts[offset : offset + limit]
 
 

@@ -29,11 +29,13 @@ STOP_WORDS = frozenset(
 
 
 def search_terms(query: str) -> tuple[str, ...]:
-    """The terms of a query in its order, in lower case, each once: ``low-dose`` is one, a phrase of two words."""
+    """Return the terms of a query in its order, in lower case, each once: ``low-dose`` is one, a phrase of two
+    words.
+    """
     found = dict.fromkeys(
         word.replace("’", "'").removesuffix("'s")
         for match in _WORD.finditer(query.casefold())
         if len(word := match.group()) <= _LONGEST
     )
-    telling = [word for word in found if word not in STOP_WORDS]
-    return tuple((telling or list(found))[:MOST_TERMS])
+    content = [word for word in found if word not in STOP_WORDS]
+    return tuple((content or list(found))[:MOST_TERMS])

@@ -1,8 +1,8 @@
-"""Files of abstracts: JSON Lines, RIS, BibTeX, PubMed XML, MEDLINE text; which one it is shows in its first lines.
+"""Files of abstracts: JSON Lines, RIS, BibTeX, PubMed XML, MEDLINE text; the first lines show which.
 
 Records come one at a time, so memory stays flat whatever the size of the file; one that can't be read is an error that
-names file, line, record and cure, and the others come all the same. Repeated records come as often as they stand there:
-who keeps them recognises duplicates (``screening/duplicates.py``) and counts them.
+names file, line, record and cure, and the others come all the same. Repeated records are yielded each time: whoever
+stores them recognises duplicates (``masis/screening/sources/duplicates.py``) and counts them.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _CURE = "Give JSON Lines, RIS, BibTeX, PubMed XML or MEDLINE text, or name the f
 def read_abstracts(
     source: Path | BinaryIO, *, name: str | None = None, form: AbstractFormat | None = None
 ) -> Iterator[Abstract | InputError]:
-    """Every abstract of a file, and an InputError for every record that holds none.
+    """Yield every abstract of a file, and an InputError for every record that holds none.
 
     ``source`` is a path, or a stream of bytes that ``name`` names in errors and in the records' ``source``. Raises
     InputError at once where the file can't be opened, and on reading where it is in none of the formats.
@@ -88,7 +88,7 @@ def _records(stream: BinaryIO, form: AbstractFormat, source: str) -> Iterator[Ab
 
 
 def detect(beginning: bytes) -> AbstractFormat:
-    """The format whose sign the first lines show. Raises InputError where there is none."""
+    """Return the format whose sign the first lines show. Raises InputError where there is none."""
     refuse_other_formats(beginning)
     shown = beginning.removeprefix(b"\xef\xbb\xbf")
     for form, sign in _SIGNS:

@@ -1,4 +1,4 @@
-"""BibTeX; an entry is read by bibtexparser, its TeX made plain by ``tex``."""
+"""BibTeX; an entry is read by bibtexparser, its TeX converted to plain text by ``plain``."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ _MARK = re.compile(
 
 
 def plain(text: str) -> str:
-    """The text without TeX; what is no TeX known here loses its backslash and keeps its letters."""
+    """Return the text without TeX; what is no TeX known here loses its backslash and keeps its letters."""
     return _MARK.sub(_replaced, text) if any(mark in text for mark in ("\\", "{", "}", "~", "--")) else text
 
 
@@ -98,7 +98,7 @@ def _replaced(mark: re.Match[str]) -> str:
     return " " if mark["tie"] else ""
 
 
-# what could not be parsed is told as our errors; the library would write it to stderr too
+# What could not be parsed becomes an error of ours; the library would log it to stderr too.
 logging.getLogger("bibtexparser.splitter").setLevel(logging.CRITICAL)
 
 _BEGINS = re.compile(r"\s{0,100}@\s{0,10}(\w{1,40})\s{0,10}[{(]")
@@ -110,7 +110,7 @@ _USED = frozenset({"title", "abstract", "author", "keywords", "keyword", "doi", 
 
 
 def read_bibtex(stream: BinaryIO, *, source: str) -> Iterator[tuple[int, Abstract | InputError]]:
-    """Every entry with the line it begins at, or an error where one can't be read.
+    """Yield every entry with the line it begins at, or an error where one can't be read.
 
     An entry begins at a line that starts with ``@type{``; text between entries is a comment, as BibTeX has it.
     Abbreviations (``@string``) hold from where they stand to the end of the file.
@@ -126,7 +126,7 @@ def read_bibtex(stream: BinaryIO, *, source: str) -> Iterator[tuple[int, Abstrac
 
 
 def _blocks(stream: BinaryIO) -> Iterator[tuple[str, Block]]:
-    """The blocks of the file with their kinds, in order; entries alone are numbered."""
+    """Yield the blocks of the file with their kinds, in order; entries alone are numbered."""
     kind, block, entries = "", None, 0
     for line in read_text_lines(stream):
         if (begun := _BEGINS.match(line.text)) is not None:
@@ -142,7 +142,7 @@ def _blocks(stream: BinaryIO) -> Iterator[tuple[str, Block]]:
 
 
 def _records(block: Block, strings: dict[str, str], source: str) -> Iterator[Abstract | InputError]:
-    """What the lines of a block hold: an entry, unless several stand on one line."""
+    """Yield what the lines of a block hold: an entry, unless several stand on one line."""
     if block.problem is not None:
         yield block.placed(block.problem)
         return
@@ -195,7 +195,7 @@ def _abstract(block: Block, entry: Entry, source: str) -> Abstract | InputError:
 
 
 def _authors(names: str) -> list[str]:
-    """The names between ``and``; one in braces is a group's, whatever it holds."""
+    """Return the names between ``and``; one in braces is a group's, whatever it holds."""
     authors, depth, begun = list[str](), 0, 0
     names = collapse_blanks(names)
     for found in re.finditer(r"[{}]| and ", names):

@@ -30,7 +30,7 @@ _BETWEEN = {"authors": re.compile(r";|\|"), "keywords": re.compile(r"[;|]")}
 
 
 def read_json_lines(stream: BinaryIO, *, source: str) -> Iterator[tuple[int, Abstract | InputError]]:
-    """Every line that isn't blank, as an abstract or an error with its line and field."""
+    """Yield every line that isn't blank, as an abstract or an error with its line and field."""
     for line in read_lines(stream):
         yield line.number, _found(line, source)
 
@@ -46,7 +46,7 @@ def _found(line: Line, source: str) -> Abstract | InputError:
 
 
 def _named(data: dict[str, Any]) -> dict[str, Any]:
-    """The record with our names for its fields."""
+    """Return the record with our names for its fields."""
     named = dict(data)
     for name, others in _ALSO_CALLED.items():
         found = next((other for other in others if other in named), None)
@@ -94,7 +94,9 @@ def _list(value: Any, name: str, between: re.Pattern[str]) -> list[str]:
 
 
 def _year(value: Any) -> int | None:
-    """The year in a number or a date; None where the words name none ("in press"): the record is kept all the same."""
+    """Return the year in a number or a date; None where the words name none ("in press"): the record is kept all the
+    same.
+    """
     if value is None:
         return None
     if not isinstance(value, str | int) or isinstance(value, bool):

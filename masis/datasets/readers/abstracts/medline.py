@@ -1,7 +1,7 @@
 """MEDLINE text, as PubMed saves it (``.nbib``): a tag of up to four letters, a dash, the field; blanks continue it.
 
-The tags: https://www.nlm.nih.gov/bsd/mms/medlineelements.html. Read here in a page of code: the parser at hand
-elsewhere comes with a package of 15 MB for molecular biology.
+The tags: https://www.nlm.nih.gov/bsd/mms/medlineelements.html. Parsed here in a page of code: the only packaged parser
+comes with 15 MB of molecular biology.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _KEPT = {"PT": "publication_types", "MH": "mesh", "SI": "registrations", "LA": "
 
 
 def read_medline(stream: BinaryIO, *, source: str) -> Iterator[tuple[int, Abstract | InputError]]:
-    """Every record with the line it begins at, or an error where one can't be read."""
+    """Yield every record with the line it begins at, or an error where one can't be read."""
     block: Block | None = None
     strayed = False
     for line in read_text_lines(stream):

@@ -25,7 +25,7 @@ _PUBMED = re.compile(r"pubmed|medline|nlm", re.IGNORECASE)
 
 
 def read_ris(stream: BinaryIO, *, source: str) -> Iterator[tuple[int, Abstract | InputError]]:
-    """Every record with the line it begins at; an error where one lacks its end or can't be read.
+    """Yield every record with the line it begins at; an error where one lacks its end or can't be read.
 
     What stands before the first record (an export's own header) is passed over.
     """
@@ -83,7 +83,7 @@ def _first(fields: dict[str, Any], keys: tuple[str, ...]) -> str:
 
 
 def _pmid(fields: dict[str, Any]) -> str:
-    """The accession number, where the database that gave it is PubMed's."""
+    """Return the accession number, where the database that gave it is PubMed's."""
     number = _first(fields, ("accession_number",))
     where = _first(fields, ("name_of_database",)) + _first(fields, ("database_provider",))
     return number if number.isdigit() and _PUBMED.search(where[:200]) else ""

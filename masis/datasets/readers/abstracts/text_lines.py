@@ -1,4 +1,4 @@
-"""The lines of a bibliographic text file, decoded, with leading blanks kept: they tell what continues a field."""
+"""The lines of a bibliographic text file, decoded, with leading blanks: they show what continues a field."""
 
 from __future__ import annotations
 
@@ -64,10 +64,10 @@ class Block:
             self.problem = InputError(problem, cure="Look for the end of the record that is missing.", line=self.line)
 
     def wrong(self, problem: str, cure: str, line: int | None = None) -> InputError:
-        """An error with the place of the record."""
+        """Return an error with the place of the record."""
         return InputError(problem, cure=cure, line=line or self.line, field=f"record {self.number}")
 
     def placed(self, error: InputError) -> InputError:
-        """An error of a field, with the place of the record."""
+        """Return an error of a field, with the place of the record."""
         field = f"record {self.number}" + (f", {error.field}" if error.field else "")
         return InputError(error.problem, cure=error.cure, line=error.line or self.line, field=field)
