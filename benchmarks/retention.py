@@ -73,7 +73,7 @@ def main() -> None:
         shrunk = store.shrink()
         told(f"file written anew: {shrunk.before / 1e6:.1f} MB before, {shrunk.after / 1e6:.1f} MB after")
         check = store.check()
-        told(f"checked: chain of {check.log.length:,} entries {'whole' if check.log.whole else 'BROKEN'}")
+        told(f"checked: chain of {check.log.length:,} entries {'whole' if check.log.intact else 'BROKEN'}")
         undecided = {f"run-{number}" for number in range(1, runs, 2)}
         assert done is not None
         assert {each.id for each in store.purges.removals(done.seq)} == undecided, "other runs went than the rule says"

@@ -30,7 +30,7 @@
         └── InvalidRevision    CRITIC-ERR-006
 
 CRITIC-ERR-004 (the limit of iterations without convergence) is a warning on the run, not an exception
-(CRITIC-ERR-001 to CRITIC-ERR-006).
+(CRITIC-ERR-004).
 """
 
 from __future__ import annotations

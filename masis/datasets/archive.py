@@ -65,7 +65,7 @@ _RECORDS: dict[str, type[StoreRecord]] = {
     "redacted_case": RedactedCaseRecord,
 }
 _NOUNS = ("case", "run", "log entry", "corpus", "abstract", "screening", "screening entry", "acceptance", "purge")
-"""What is told of; executions follow from the runs."""
+"""What is counted for a person; executions follow from the runs."""
 
 _PLURALS = {"log entry": "log entries", "corpus": "corpora", "screening entry": "screening entries"}
 
@@ -75,12 +75,12 @@ class ArchiveRead(Counts):
 
     def __str__(self) -> str:
         parts = list(zip(self, _NOUNS, strict=False))
-        told = [*parts[:3], *(part for part in parts[3:] if part[0])]
-        return ", ".join(counted(count, noun, _PLURALS.get(noun)) for count, noun in told) + " restored."
+        shown = [*parts[:3], *(part for part in parts[3:] if part[0])]
+        return ", ".join(counted(count, noun, _PLURALS.get(noun)) for count, noun in shown) + " restored."
 
 
 def is_archive(path: Path) -> bool:
-    """Whether the file begins as an archive does; whether it is a whole one shows in reading. Raises InputError."""
+    """Whether the file begins as an archive does; whether it is complete shows in reading. Raises InputError."""
     with open_lines(path) as stream:
         return json.dumps(NAME).encode() in stream.readline(200)
 
@@ -103,7 +103,7 @@ def _write(stream: BinaryIO, content: dict[str, Any]) -> None:
 
 
 def read_archive(path: Path, store: Store) -> ArchiveRead:
-    """Put an archive into an empty store, whole or not at all.
+    """Put an archive into an empty store, all of it or nothing.
 
     Raises InputError naming file, line and field where the archive is damaged or was altered, StoreError where the
     store holds something already.

@@ -70,7 +70,7 @@ class CitationAudit(Record):
 
 
 class Quote(Record):
-    """A stretch of evidence that bears (or contradicts) a claim: ``evidence.text[start:end] == text``."""
+    """A passage of evidence that supports (or contradicts) a claim: ``evidence.text[start:end] == text``."""
 
     evidence_id: str
     start: int
@@ -115,7 +115,7 @@ class Claim(Record):
 
 
 class ReferenceCheck(Record):
-    """Whether one cited chunk bears the sentence that cites it; ``better`` names the chunk that does, if another."""
+    """Whether one cited chunk supports the sentence that cites it; ``better`` names the chunk that does, if another."""
 
     evidence_id: str
     finding: ReferenceFinding
@@ -127,9 +127,9 @@ class ReferenceCheck(Record):
 class ClaimCheck(Record):
     """The verdict on one claim.
 
-    ``support`` is how far the evidence bears it (None where there is nothing to check against), ``confidence`` how sure
-    the verifier is of the verdict, ``sources`` the evidence ids that bear or contradict it, ``uncovered`` the stretches
-    of the claim's text that no evidence covers.
+    ``support`` is how far the evidence supports it (None where there is nothing to check against), ``confidence`` how
+    sure the verifier is of the verdict, ``sources`` the evidence ids that support or contradict it, ``uncovered`` the
+    parts of the claim's text that no evidence covers.
     """
 
     claim: Claim
@@ -147,7 +147,7 @@ class ClaimCheck(Record):
 
     @property
     def verified(self) -> bool:
-        """Whether the evidence bears the claim whole."""
+        """Return whether the evidence supports the whole claim."""
         return self.verdict == "supported"
 
 
@@ -165,7 +165,7 @@ class ClaimReport(Record):
     """All claims of one answer in figures.
 
     ``confidence`` = (mean support + share verified) / 2 (DRAFT-CRITIQUE-CONFIDENCE); None where
-    the claims could not be found (``unscored``). ``completeness_unscored`` says why nobody could tell what is missing.
+    the claims could not be found (``unscored``). ``completeness_unscored`` says why nobody could say what is missing.
     """
 
     missing: tuple[MissingPoint, ...] = ()

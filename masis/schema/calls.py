@@ -20,7 +20,7 @@ class ModelCall(Record):
     ``model`` is the model string of the settings, ``answered_by`` what the provider says answered; ``prompt`` names the
     prompt file and its version. Tokens are summed over the tries; ``cached_tokens`` are those of ``prompt_tokens`` that
     the provider had in its cache. ``cost_usd`` is None where no price is known. ``ms`` includes the waits. ``repaired``
-    names what had to be mended before the reply could be read; empty where it came in form.
+    names what had to be repaired before the reply could be read; empty where it came in form.
     """
 
     role: str
@@ -45,7 +45,7 @@ class Usage(Record):
     """Calls and tokens spent; all zero where no language model was involved.
 
     ``cost_usd`` is the sum of what is known; None where no call has a known price. ``repaired`` counts the calls whose
-    reply had to be mended before it could be read.
+    reply had to be repaired before it could be read.
     """
 
     calls: int = 0

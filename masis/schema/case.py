@@ -19,7 +19,7 @@ from masis.schema.base import OpenRecord
 from masis.schema.storable import refuse_unstorable
 
 ClaimVerdict = Literal["supported", "partial", "contradicted", "unsupported", "unverifiable", "unscored"]
-"""How the evidence bears a claim; ``unscored`` where no verdict could be had."""
+"""Whether the evidence supports a claim; ``unscored`` where no verdict could be had."""
 
 Severity = Literal["critical", "high", "medium", "low"]
 
@@ -72,7 +72,7 @@ class CitationLabel(OpenRecord):
 
 
 class ClaimLabel(OpenRecord):
-    """Gold: how the evidence bears one claim; ``text`` is what the answer says, word for word."""
+    """Gold: whether the evidence supports one claim; ``text`` is what the answer says, word for word."""
 
     text: str
     verdict: ClaimVerdict | None = None

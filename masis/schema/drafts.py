@@ -149,12 +149,12 @@ def options_of(kind: type[Options], given: Options | Mapping[str, Any]) -> Optio
     try:
         return kind.model_validate(given)
     except ValidationError as error:
-        told = [_option_told(each, kind) for each in error.errors(include_url=False)]
+        problems = [_option_problem(each, kind) for each in error.errors(include_url=False)]
         names = ", ".join(field.alias or name for name, field in kind.model_fields.items())
-        raise InputError("; ".join(told), cure=f"There are: {names}.", field="options") from error
+        raise InputError("; ".join(problems), cure=f"There are: {names}.", field="options") from error
 
 
-def _option_told(error: ErrorDetails, kind: type[CamelRecord]) -> str:
+def _option_problem(error: ErrorDetails, kind: type[CamelRecord]) -> str:
     place = ".".join(map(str, error["loc"])) or "what was given"
     if error["type"] != "extra_forbidden":
         return f"{place}: {error['msg'][:1].lower()}{error['msg'][1:]}"

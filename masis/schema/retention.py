@@ -51,7 +51,7 @@ class ExecutionPage(Record):
 class RetentionRule(Record):
     """What is removed: everything that ended before ``cutoff``, but for what is retained by default.
 
-    ``days`` is the age that the cutoff was reckoned from. ``decided`` takes what people's decisions rest on too;
+    ``days`` is the age that the cutoff was computed from. ``decided`` takes what people's decisions rest on too;
     ``waiting=False`` keeps the runs that wait for a person.
     """
 

@@ -101,7 +101,7 @@ class LogCheck(Record):
     broken: tuple[str, ...]
 
     @property
-    def whole(self) -> bool:
+    def intact(self) -> bool:
         """Whether every entry fits the one before it."""
         return not self.broken
 

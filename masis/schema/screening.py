@@ -282,7 +282,7 @@ class Flow(Record):
 
 
 class Thresholds(Record):
-    """The thresholds a screening used: recorded whole, with what the acceptance memory changed."""
+    """The thresholds a screening used: all of them recorded, with what the acceptance memory changed."""
 
     required_average: tuple[Share, ...]
     keep_share: Share

@@ -211,11 +211,11 @@ def of_store(store: Store) -> Iterator[HealthItem]:
     for name, log in (("decision log", check.log), ("screening log", check.screening_log)):
         message = (
             f"{counted(log.length, 'entry', 'entries')}, head {log.head[:12]}"
-            if log.whole
+            if log.intact
             else "; ".join(log.broken[:5])
         )
-        cure = "" if log.whole else "See what is wrong with `masis verify-log`, and compare with an archive."
-        yield HealthItem(name, log.whole, message, cure)
+        cure = "" if log.intact else "See what is wrong with `masis verify-log`, and compare with an archive."
+        yield HealthItem(name, log.intact, message, cure)
 
 
 _KEPT = {

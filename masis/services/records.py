@@ -1,7 +1,7 @@
 """The values that use cases take and return: filters, pages, summaries. Pages import them from here, not the store."""
 
 from masis.store import Unguarded, Upgrade
-from masis.store.audits.metric_records import (
+from masis.store.audits.metrics import (
     Bin,
     Distribution,
     Measure,
@@ -32,7 +32,8 @@ from masis.store.records import (
 from masis.store.retention.redaction import CaseRedaction
 from masis.store.reviews.drafts import Draft
 from masis.store.screening.corpora import CorpusImport, CorpusSummary
-from masis.store.screening.records import ScreeningLogFilter, ScreeningProgress, ScreeningSummary
+from masis.store.screening.log import ScreeningLogFilter
+from masis.store.screening.screenings import ScreeningProgress, ScreeningSummary
 
 __all__ = [
     "Added",

@@ -20,21 +20,20 @@ from typing import Self
 
 from masis.schema.base import utc_now
 from masis.schema.retention import Shrunk
-from masis.store.audits.cases import Cases
-from masis.store.audits.evidence import EvidenceOfCases
+from masis.store.audits.cases import Cases, EvidenceOfCases
 from masis.store.audits.executions import Executions
-from masis.store.audits.metric_records import (
+from masis.store.audits.metrics import (
     Distribution,
     Measure,
     MeasuredRun,
     MeasuredRuns,
     MeasureFilter,
+    Measures,
     Period,
     Pick,
     Rate,
     Rates,
 )
-from masis.store.audits.metrics import Measures
 from masis.store.audits.runs import Runs
 from masis.store.core.archive import export, restore
 from masis.store.core.archive.records import StoreRecord
@@ -57,16 +56,14 @@ from masis.store.records import (
     StoreCheck,
 )
 from masis.store.retention import shrinking
-from masis.store.retention.purges import Purges
 from masis.store.retention.redaction import CaseRedaction, Redactions
-from masis.store.retention.removal import Retention
+from masis.store.retention.removal import Purges, Retention
 from masis.store.reviews.decisions import Decisions
 from masis.store.reviews.drafts import Drafts
 from masis.store.screening.acceptance_memory import Acceptances, RememberedGrades
 from masis.store.screening.corpora import Corpora, CorpusImport, CorpusRetriever, CorpusSummary
-from masis.store.screening.log import ScreeningLog
-from masis.store.screening.records import ScreeningLogFilter, ScreeningLogPage, ScreeningProgress, ScreeningSummary
-from masis.store.screening.screenings import Screenings
+from masis.store.screening.log import ScreeningLog, ScreeningLogFilter, ScreeningLogPage
+from masis.store.screening.screenings import ScreeningProgress, Screenings, ScreeningSummary
 
 
 class Store:
@@ -110,7 +107,7 @@ class Store:
 
     @property
     def path(self) -> Path:
-        """Where the database lies."""
+        """The database file."""
         return self.database.path
 
     @contextlib.contextmanager

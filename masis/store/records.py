@@ -27,7 +27,7 @@ class CaseFilter(Record):
     Values within one field are alternatives (any of these states); fields narrow each other. ``text`` finds cases that
     hold all its words in id, question, answer or evidence; if none does, the last one, from three letters on, is taken
     as the beginning of a word. ``flags`` are
-    faults found in the answer as it came, ``reasons`` why its run needs review.
+    issues found in the original answer, ``reasons`` why its run needs review.
     """
 
     text: str = ""
@@ -50,9 +50,9 @@ class CaseFilter(Record):
 
 class CaseSummary(Record):
     """A case in a list. Scores are of its newest finished run's best iteration; ``invalid`` and ``uncited`` count
-    references and sentences of the answer as it came.
+    references and sentences of the original answer.
 
-    ``version`` changes whenever state, run or decision changes; give it back with a decision to be told if it did.
+    ``version`` changes whenever state, run or decision changes; hand it in with a decision, which is refused if it has.
     """
 
     id: str
@@ -163,7 +163,7 @@ class RunProgress(Record):
 
 
 class DecisionFilter(Record):
-    """Which entries of the log, newest first unless told otherwise. Times are ISO 8601; ``until`` is excluded."""
+    """Which entries of the log, newest first by default. Times are ISO 8601; ``until`` is excluded."""
 
     case_id: str | None = None
     run_id: str | None = None
@@ -208,4 +208,4 @@ class StoreCheck(Record):
     @property
     def ok(self) -> bool:
         """Whether nothing is wrong."""
-        return not self.problems and self.log.whole and self.screening_log.whole
+        return not self.problems and self.log.intact and self.screening_log.intact

@@ -91,7 +91,7 @@ def test_the_copy_answers_like_the_original(full: Store, tmp_path: Path) -> None
     assert copy.runs.progress("run-1").iterations == full.runs.progress("run-1").iterations
     assert copy.decisions.entries() == full.decisions.entries()
     assert copy.decisions.verify() == full.decisions.verify()
-    assert copy.decisions.verify().whole
+    assert copy.decisions.verify().intact
     assert copy.check().ok
     assert copy.runs.resume("run-1").last_event == 1
 

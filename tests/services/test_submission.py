@@ -86,7 +86,7 @@ def test_redacting_an_entry_removes_what_was_written_and_leaves_verdict_and_chai
     assert (record.kind, record.reviewer) == ("redaction", "Grace")
     assert reviews.get(entry.id).decision is None
     assert store.cases.summary("case-1").state == "rejected"
-    assert reviews.verify().whole
+    assert reviews.verify().intact
 
 
 def test_redacting_a_case_records_who_and_why_and_leaves_the_others_alone(reviews: ReviewService) -> None:
@@ -97,7 +97,7 @@ def test_redacting_a_case_records_who_and_why_and_leaves_the_others_alone(review
     assert (done.entry.decision.reviewer, done.entries) == ("Grace", 1)
     assert reviews.get(entry.id).decision is None
     assert reviews.get(other.id).decision is not None
-    assert reviews.verify().whole
+    assert reviews.verify().intact
 
 
 def test_a_redaction_needs_a_name_a_reason_and_something_to_redact(reviews: ReviewService) -> None:

@@ -186,7 +186,7 @@ def test_a_redaction_removes_the_words_from_the_file_and_leaves_chain_and_state_
     assert (redaction.decision.kind, redaction.decision.reviewer) == ("redaction", "Grace")
     assert store.decisions.get(entry.id).decision is None
     check = store.decisions.verify()
-    assert (check.whole, check.length, check.redacted) == (True, 3, 1)
+    assert (check.intact, check.length, check.redacted) == (True, 3, 1)
     assert state(store, case) == "escalated"
     store.close()
     assert not any(b"Q7431" in file.read_bytes() for file in path.parent.iterdir())
@@ -227,7 +227,7 @@ def test_the_log_refuses_to_be_altered_from_any_connection(
     with pytest.raises(sqlite3.IntegrityError, match=r"only grows|never|only by a redaction"):
         raw.execute(statement)
     raw.close()
-    assert store.decisions.verify().whole
+    assert store.decisions.verify().intact
 
 
 def tampered(path: Path, *statements: str) -> None:
@@ -273,7 +273,7 @@ def test_a_tampered_entry_is_named_with_what_is_wrong_with_it(
     store.close()
     tampered(path, "PRAGMA foreign_keys = OFF", statement)
     check = store.decisions.verify()
-    assert not check.whole
+    assert not check.intact
     assert any(text.startswith(f"entry {named} (") and said in text for text in check.broken) or any(
         text.startswith(f"entry {named}:") and said in text for text in check.broken
     ), check.broken
@@ -287,7 +287,7 @@ def test_a_rewritten_tail_shows_against_a_head_kept_elsewhere(store: Store, case
     head = store.decisions.head()
     store.close()
     tampered(path, "DELETE FROM decision_payloads WHERE entry_seq = 2", "DELETE FROM decision_log WHERE seq = 2")
-    assert store.decisions.verify().whole
+    assert store.decisions.verify().intact
     assert store.decisions.head() != head
 
 

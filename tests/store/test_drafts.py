@@ -61,12 +61,6 @@ def test_what_was_typed_after_an_older_draft_of_that_name_is_not_taken_away(stor
     assert store.drafts.load("Ada", "case:1") == {"note": "typed just now", "other": "older", "reason": "other"}
 
 
-def test_the_last_subject_worked_on_comes_first(store: Store) -> None:
-    for subject in ("case:1", "case:2", "case:1"):
-        store.drafts.save("Ada", subject, "note", store.drafts.get("Ada", subject).saved_at)
-    assert store.drafts.subjects("Ada") == ("case:1", "case:2")
-
-
 def test_any_text_can_be_kept(store: Store) -> None:
     nasty = "'; DROP TABLE drafts; -- \x00 \ud800 \u202e <script> 🜁" + "x" * 100_000
     store.drafts.save("Ada'; --", "case:\x01", "note", nasty)

@@ -111,7 +111,7 @@ def test_threads_sharing_one_store_lose_nothing(store: Store) -> None:
     for thread in threads:
         thread.join()
     check = store.decisions.verify()
-    assert (check.length, check.whole) == (4 * EACH, True)
+    assert (check.length, check.intact) == (4 * EACH, True)
 
 
 def test_many_submits_of_one_form_at_once_make_one_decision(store: Store) -> None:

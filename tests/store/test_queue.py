@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from masis.store import CaseFilter, Store
 from masis.store.audits import queue
 from masis.store.audits.queue import match, miscounted
-from masis.store.audits.run_rows import disagreement, figures
+from masis.store.audits.runs import disagreement, figures
 from masis.store.core.connections import connect
 from tests.store.factories import a_case, a_decision, a_run, an_iteration, an_undo
 

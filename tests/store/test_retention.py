@@ -118,7 +118,7 @@ def test_more_goes_only_where_it_is_told_to(mixed: Store, rule: RetentionRule, m
     assert purge(mixed, rule) == {"run-accepted", "superseded", "cut"} | more
     check = mixed.check()
     assert check.ok, check.problems
-    assert mixed.decisions.verify().whole
+    assert mixed.decisions.verify().intact
     assert mixed.decisions.entries(DecisionFilter(case_id="decided")).total == 1
 
 
@@ -377,7 +377,7 @@ def test_people_s_words_and_the_acceptance_memory_outlast_a_screening(screenings
     assert screenings.acceptances.history() == before
     check = screenings.check()
     assert check.ok, check.problems
-    assert (check.screening_log.length, check.screening_log.whole) == (1, True)
+    assert (check.screening_log.length, check.screening_log.intact) == (1, True)
     assert len(screenings.screening_log.overrides("with a word")) == 1
 
 

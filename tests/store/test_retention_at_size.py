@@ -65,7 +65,7 @@ def test_of_runs_half_of_which_are_decided_the_other_half_goes_and_the_file_shri
                 assert len(store.runs.get(f"run-{number}").iterations) == 2
         check = store.check()
         assert check.ok, check.problems
-        assert (check.log.length, check.log.head, check.log.whole) == (*head, True)
+        assert (check.log.length, check.log.head, check.log.intact) == (*head, True)
         assert (check.counts["runs"], check.counts["run_iterations"], check.counts["run_events"]) == (
             runs,
             runs,

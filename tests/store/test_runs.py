@@ -43,7 +43,7 @@ def test_progress_shows_draft_events_and_each_iteration_as_it_is_finished(store:
     assert progress.draft.answer == "A draft [1]."
     assert progress.iterations == (an_iteration(1),)
     assert progress.last_event == 2
-    assert [event.message for event in store.runs.events("run-1", after=1)] == ["later"]
+    assert [event.message for event in store.runs.events("run-1")][-1] == "later"
     assert store.cases.summary("case-1").state == "running"
 
 

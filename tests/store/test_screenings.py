@@ -109,7 +109,6 @@ def test_a_screening_comes_back_as_it_was_with_its_abstracts_and_events(store: S
     assert tuple(store.screenings.abstracts("s1").values()) == found
     kinds = [event.kind for event in store.screenings.events("s1")]
     assert (kinds[0], kinds[-1]) == ("screening_started", "screening_finished")
-    assert store.screenings.events("s1", after=len(kinds) - 1)[0].kind == "screening_finished"
     summary = store.screenings.summary("s1")
     assert (summary.state, summary.outcome, summary.rounds, summary.abstracts) == (
         "finished",
@@ -294,7 +293,7 @@ def test_the_screening_log_only_grows(store: Store, statement: str) -> None:
     store.screening_log.append(says("keep"))
     with pytest.raises(sqlite3.IntegrityError, match=r"only grows|never|only by"):
         store.database.execute(statement)
-    assert store.screening_log.verify().whole
+    assert store.screening_log.verify().intact
 
 
 @pytest.mark.parametrize(
@@ -341,7 +340,7 @@ def test_what_was_written_can_be_redacted_and_the_chain_stays_whole(store: Store
     redaction = store.screening_log.redact(entry.id, by="Officer", reason="A patient's name.")
     assert store.screening_log.overrides("s1") == ()
     check = store.screening_log.verify()
-    assert (check.whole, check.length, check.redacted) == (True, 2, 1)
+    assert (check.intact, check.length, check.redacted) == (True, 2, 1)
     assert [each.decision is None for each in store.screening_log.iterate()] == [True, False]
     for again in (entry.id, redaction.id):
         with pytest.raises(StoreError, match="already"):
@@ -402,7 +401,7 @@ def test_the_memory_survives_a_restart_and_a_reset_forgets_without_deleting(path
         store.acceptances.remember([accepted("s3")])
         store.acceptances.remember([accepted("s1")])
         assert [each.screening_id for each in store.acceptances.accepted()] == ["s3"]
-        assert store.screening_log.verify().whole
+        assert store.screening_log.verify().intact
 
 
 def test_what_an_override_changes_in_what_was_kept_is_learned_anew_not_twice(store: Store) -> None:

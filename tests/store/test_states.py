@@ -147,7 +147,7 @@ class OneCase(RuleBasedStateMachine):
         refresh(connection, 1)
         assert tuple(connection.execute("SELECT * FROM cases").fetchone()) == before
         connection.close()
-        assert self.store.decisions.verify().whole
+        assert self.store.decisions.verify().intact
 
     @invariant()
     def its_version_never_falls(self) -> None:

@@ -400,7 +400,7 @@ _TROUBLE = {
 def _trouble(error: sqlite3.Error) -> _Trouble | None:
     """What is wrong with the file; None where the statement is, not the file."""
     name = getattr(error, "sqlite_errorname", None) or ""
-    if name == "SQLITE_ERROR" and "no such table" in str(error):  # another file, without our tables, lies in its place
+    if name == "SQLITE_ERROR" and "no such table" in str(error):  # another file, without our tables, is in its place
         return _GONE
     return _TROUBLE.get("_".join(name.split("_")[:2]))
 

@@ -19,7 +19,7 @@ SILENCE_S = 3600.0
 
 
 class Owner(NamedTuple):
-    """A process: the machine's name, its id there, and when it started (in whatever form the system tells)."""
+    """A process: the machine's name, its id there, and when it started (in whatever form the system gives it)."""
 
     host: str
     pid: int
@@ -64,10 +64,10 @@ def process_start(pid: int) -> str | None:
             return None
         return None if fields[0] in "ZX" else f"{_boot()} {fields[19]}"
     if os.name == "posix":
-        told = subprocess.run(  # noqa: S603
+        listed = subprocess.run(  # noqa: S603
             ["/bin/ps", "-o", "lstart=", "-p", str(pid)], capture_output=True, text=True, check=False
         )
-        return told.stdout.strip() or None
+        return listed.stdout.strip() or None
     return None
 
 

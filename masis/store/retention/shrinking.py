@@ -31,7 +31,7 @@ _ASKED_EVERY = 1_000
 def shrink(database: Database, stopped: Callable[[], bool] | None = None, *, freed: int | None = None) -> Shrunk:
     """Give free space back to the disk; where that can't be, say why, and leave everything as it was.
 
-    ``freed`` is how many bytes have just been removed, which free pages don't tell: None where nobody knows.
+    ``freed`` is how many bytes have just been removed, which free pages don't show: None where nobody knows.
     ``stopped`` is asked again and again: when it says so, the file is left as it was.
     """
     path = database.path

@@ -9,7 +9,7 @@ from typing import Any
 from masis.errors import StaleVersion, StoreError, UnknownRecord
 from masis.schema.review import Decision, LogCheck, LogEntry
 from masis.store.audits.cases import case_seq
-from masis.store.audits.run_rows import assert_kept
+from masis.store.audits.runs import assert_kept
 from masis.store.core.chained_log import ChainedLog
 from masis.store.core.connections import Database
 from masis.store.records import DecisionFilter, DecisionPage, LogHead
@@ -53,7 +53,7 @@ class Decisions:
     def redact(self, entry_id: str, *, by: str, reason: str, at: str | None = None) -> LogEntry:
         """Remove what was written in an entry: verdict and place in the chain stay. This is an entry too; returns it.
 
-        While another program reads the database as it was, the write-ahead log holds the text (``Store.settle`` tells).
+        While another program reads an old state, the write-ahead log holds the text (``Store.settle`` says so).
         Raises UnknownRecord, and StoreError where it is redacted already or is a redaction itself.
         """
         with self._database.transaction() as connection:

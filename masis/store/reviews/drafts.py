@@ -95,11 +95,3 @@ class Drafts:
                 """,
                 [taker, giver, taker],
             )
-
-    def subjects(self, reviewer: str) -> tuple[str, ...]:
-        """What a person has drafts about, the last one worked on first."""
-        rows = self._database.execute(
-            "SELECT subject FROM drafts WHERE reviewer = ? GROUP BY subject ORDER BY max(saved_at) DESC, subject",
-            [reviewer],
-        )
-        return tuple(row["subject"] for row in rows)

@@ -27,7 +27,7 @@ STATE_OF_VERDICT: dict[str, CaseState] = {
 
 
 class RunFact(NamedTuple):
-    """What of a run bears on the state of its case."""
+    """What of a run the state of its case depends on."""
 
     seq: int
     state: str
@@ -35,7 +35,7 @@ class RunFact(NamedTuple):
 
 
 class EntryFact(NamedTuple):
-    """What of an entry bears on the state of its case."""
+    """What of an entry the state of its case depends on."""
 
     seq: int
     kind: str

@@ -10,10 +10,10 @@ from collections.abc import Iterable
 
 from masis.errors import UnknownRecord
 from masis.schema.screening import Acceptance, Grade, ScreeningDecision, ScreeningEntry
-from masis.store.audits.run_rows import pack, unpack
+from masis.store.audits.runs import pack, unpack
 from masis.store.core.connections import Database
 from masis.store.screening.log import append_entry
-from masis.store.screening.rows import row_of
+from masis.store.screening.screenings import row_of
 
 
 class Acceptances:

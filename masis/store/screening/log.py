@@ -9,15 +9,37 @@ import sqlite3
 from collections.abc import Iterator
 from typing import Any
 
+from pydantic import Field
+
 from masis.errors import StaleVersion, StoreError, UnknownRecord
+from masis.schema.base import Record
 from masis.schema.review import LogCheck
-from masis.schema.screening import Override, ScreeningDecision, ScreeningEntry
+from masis.schema.screening import Override, ScreeningDecision, ScreeningEntry, ScreeningEntryKind
 from masis.store.core.chained_log import ChainedLog
 from masis.store.core.connections import Database
-from masis.store.records import LogHead
+from masis.store.records import LogHead, PageSize
 from masis.store.retention.shrinking import settle
-from masis.store.screening.records import ScreeningLogFilter, ScreeningLogPage
-from masis.store.screening.rows import row_of
+from masis.store.screening.screenings import row_of
+
+
+class ScreeningLogFilter(Record):
+    """Which entries of the screening log, newest first by default. Empty fields don't filter."""
+
+    screening_id: str | None = None
+    abstract_id: str | None = None
+    kinds: tuple[ScreeningEntryKind, ...] = ()
+    reviewers: tuple[str, ...] = ()
+    newest_first: bool = True
+    page: int = Field(default=1, ge=1)
+    size: PageSize = 50
+
+
+class ScreeningLogPage(Record):
+    """One page of the log, and how many entries there are in all."""
+
+    rows: tuple[ScreeningEntry, ...]
+    total: int
+
 
 _JOINS = """
     LEFT JOIN screening_log_payloads AS written ON written.entry_seq = log.seq

@@ -217,7 +217,7 @@ def _chain(workbench: Workbench, length: int, head: str) -> None:
         button.button("Check the log", on_click=_remember_check, args=(head,), width="stretch")
         return
     check = workbench.reviews.verify()
-    if check.whole:
+    if check.intact:
         st.markdown(chain_words(check))
         return
     st.error("The decision log is not whole: an entry was changed or taken away.", icon=":material/link_off:")

@@ -9,7 +9,7 @@ from typing import Any
 
 from masis.schema.retention import Execution
 from masis.store.audits import executions
-from masis.store.audits.run_rows import RunFigures, read_iterations, unpack
+from masis.store.audits.runs import RunFigures, read_iterations, unpack
 from masis.store.core import connections
 from masis.store.core.archive.records import (
     AS_ARCHIVED,
@@ -31,7 +31,7 @@ from masis.store.core.archive.records import (
 )
 from masis.store.core.chained_log import PLACE, ChainedLog
 from masis.store.core.connections import Database
-from masis.store.retention.purges import purge_numbered, removals_of
+from masis.store.retention.removal import purge_numbered, removals_of
 from masis.store.reviews import decisions
 from masis.store.screening import log as screening_log
 

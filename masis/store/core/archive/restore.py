@@ -32,7 +32,7 @@ from masis.schema.screening import (
 )
 from masis.store.audits import executions
 from masis.store.audits.cases import insert_case
-from masis.store.audits.run_rows import RunFigures, pack, unpack, write_result
+from masis.store.audits.runs import RunFigures, pack, unpack, write_result
 from masis.store.core.archive.export import RUNS, abandoned
 from masis.store.core.archive.records import (
     ALTERED,
@@ -60,12 +60,12 @@ from masis.store.core.archive.records import (
 )
 from masis.store.core.chained_log import PLACE, ChainedLog, Place, canonical_json, place_after, sha256
 from masis.store.core.connections import Database
-from masis.store.retention.purges import insert_purge, insert_removal
+from masis.store.retention.removal import insert_purge, insert_removal
 from masis.store.reviews import decisions
 from masis.store.reviews.states import refresh
 from masis.store.screening import corpora, corpus_search
 from masis.store.screening import log as screening_log
-from masis.store.screening.rows import insert, keep_abstracts, keep_grade, keep_round
+from masis.store.screening.screenings import insert, keep_abstracts, keep_grade, keep_round
 
 if TYPE_CHECKING:
     from sqlite_utils import Database as Tables

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from masis import version
 from masis.store.core import guards
-from masis.store.core.migrations.audits import (
+from masis.store.core.migrations.migration_progress import Listener, Upgrade, heard_by
+from masis.store.core.migrations.steps import (
     APPLICATION_ID,
     m001_cases_runs_and_decisions,
     m002_full_text_search,
@@ -24,14 +25,15 @@ from masis.store.core.migrations.audits import (
     m004_drafts,
     m005_case_counts,
     m006_beginnings_of_words,
+    m007_corpora,
+    m008_screenings,
+    m009_screening_log,
     m010_steps_of_an_iteration,
+    m011_measures_of_runs,
+    m012_executions_and_retention,
     m013_disagreement,
     m014_redacted_cases,
 )
-from masis.store.core.migrations.metrics import m011_measures_of_runs
-from masis.store.core.migrations.migration_progress import Listener, Upgrade, heard_by
-from masis.store.core.migrations.retention import m012_executions_and_retention
-from masis.store.core.migrations.screenings import m007_corpora, m008_screenings, m009_screening_log
 
 if TYPE_CHECKING:
     from sqlite_utils import Database

@@ -1,0 +1,795 @@
+"""The steps of the schema, grouped by subject; their numbers say the order. Appended, never edited."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sqlite_utils import Database
+
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sqlite_utils import Database
+
+
+import sqlite3
+import zlib
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from pydantic_core import from_json
+
+from masis.store.core.migrations.migration_progress import rows
+
+if TYPE_CHECKING:
+    from sqlite_utils import Database
+
+
+import json
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sqlite_utils import Database
+
+
+# Cases, runs, the decision log, drafts: the first part of the schema.
+
+
+APPLICATION_ID = 0x4D415349
+"""``MASI`` in the file's header: how a database of the workbench is told from any other."""
+
+
+def m001_cases_runs_and_decisions(db: Database) -> None:
+    """Cases, runs with their iterations and events, and the decision log with its hash chain."""
+    for statement in (
+        f"PRAGMA application_id = {APPLICATION_ID}",
+        "CREATE TABLE store_info (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID",
+        """
+        CREATE TABLE cases (
+            seq INTEGER PRIMARY KEY,
+            id TEXT NOT NULL UNIQUE,
+            digest TEXT NOT NULL,
+            imported_at TEXT NOT NULL,
+            query_start TEXT NOT NULL,
+            field TEXT,
+            dataset TEXT,
+            -- all below is derived from runs and decision_log (states.py) and may be recomputed at any time
+            state TEXT NOT NULL DEFAULT 'new',
+            updated_at TEXT NOT NULL,
+            version INTEGER NOT NULL DEFAULT 1,
+            run_seq INTEGER REFERENCES runs (seq),
+            decision_seq INTEGER REFERENCES decision_log (seq),
+            reviewer TEXT,
+            quality REAL,
+            confidence REAL,
+            overall REAL,
+            invalid INTEGER,
+            uncited INTEGER,
+            iterations INTEGER,
+            models TEXT NOT NULL DEFAULT '[]',
+            flags TEXT NOT NULL DEFAULT '[]',
+            reasons TEXT NOT NULL DEFAULT '[]',
+            telling REAL NOT NULL DEFAULT -1,
+            doubt REAL NOT NULL DEFAULT -1
+        ) STRICT
+        """,
+        # apart from the narrow rows that lists are made of
+        """
+        CREATE TABLE case_payloads (
+            case_seq INTEGER PRIMARY KEY REFERENCES cases (seq),
+            payload TEXT NOT NULL
+        ) STRICT
+        """,
+        """
+        CREATE TABLE runs (
+            seq INTEGER PRIMARY KEY,
+            id TEXT NOT NULL UNIQUE,
+            case_seq INTEGER NOT NULL REFERENCES cases (seq),
+            case_digest TEXT NOT NULL,
+            state TEXT NOT NULL CHECK (state IN ('running', 'finished', 'interrupted')),
+            owner TEXT NOT NULL,
+            starts INTEGER NOT NULL DEFAULT 1,
+            started_at TEXT NOT NULL,
+            seen_at TEXT NOT NULL,
+            ended_at TEXT,
+            why TEXT NOT NULL DEFAULT '',
+            cancel_requested INTEGER NOT NULL DEFAULT 0,
+            models TEXT NOT NULL,
+            settings TEXT NOT NULL,
+            settings_digest TEXT NOT NULL,
+            draft TEXT,
+            payload BLOB,
+            quality REAL,
+            confidence REAL,
+            overall REAL,
+            invalid INTEGER,
+            uncited INTEGER,
+            iterations INTEGER,
+            improvement REAL,
+            termination TEXT,
+            needs_review INTEGER,
+            spot_check INTEGER,
+            flags TEXT NOT NULL DEFAULT '[]',
+            reasons TEXT NOT NULL DEFAULT '[]',
+            telling REAL NOT NULL DEFAULT -1,
+            doubt REAL NOT NULL DEFAULT -1
+        ) STRICT
+        """,
+        "CREATE INDEX runs_of_case ON runs (case_seq, settings_digest, state)",
+        "CREATE INDEX runs_unfinished ON runs (state) WHERE state != 'finished'",
+        """
+        CREATE TABLE run_iterations (
+            run_seq INTEGER NOT NULL REFERENCES runs (seq),
+            number INTEGER NOT NULL,
+            payload BLOB NOT NULL,
+            PRIMARY KEY (run_seq, number)
+        ) STRICT
+        """,
+        """
+        CREATE TABLE run_events (
+            run_seq INTEGER NOT NULL REFERENCES runs (seq),
+            seq INTEGER NOT NULL,
+            payload TEXT NOT NULL,
+            PRIMARY KEY (run_seq, seq)
+        ) STRICT, WITHOUT ROWID
+        """,
+        # only grows: guarded by the triggers in guards.py. What people wrote lies in decision_payloads, so that it
+        # can be redacted without a gap in the chain.
+        """
+        CREATE TABLE decision_log (
+            seq INTEGER PRIMARY KEY,
+            id TEXT NOT NULL UNIQUE,
+            at TEXT NOT NULL,
+            payload_digest TEXT NOT NULL,
+            previous TEXT NOT NULL,
+            digest TEXT NOT NULL,
+            case_seq INTEGER NOT NULL REFERENCES cases (seq),
+            run_seq INTEGER REFERENCES runs (seq),
+            kind TEXT NOT NULL,
+            source TEXT NOT NULL,
+            verdict TEXT,
+            token TEXT UNIQUE,
+            undoes INTEGER REFERENCES decision_log (seq),
+            redacts INTEGER UNIQUE REFERENCES decision_log (seq)
+        ) STRICT
+        """,
+        "CREATE INDEX decisions_of_case ON decision_log (case_seq)",
+        """
+        CREATE TABLE decision_payloads (
+            entry_seq INTEGER PRIMARY KEY REFERENCES decision_log (seq),
+            reviewer TEXT NOT NULL,
+            payload TEXT NOT NULL
+        ) STRICT
+        """,
+        "CREATE INDEX decisions_by_reviewer ON decision_payloads (reviewer)",
+    ):
+        db.execute(statement)
+
+
+def m002_full_text_search(db: Database) -> None:
+    """Words of id, question, answer and evidence, found by FTS5. The texts themselves stay in case_payloads."""
+    db.execute(
+        """
+        CREATE VIRTUAL TABLE case_words USING fts5 (
+            id, query, answer, evidence, content='', tokenize='unicode61 remove_diacritics 2'
+        )
+        """
+    )
+    db.execute(
+        """
+        INSERT INTO case_words (rowid, id, query, answer, evidence)
+        SELECT cases.seq, cases.id, payload ->> '$.query', coalesce(payload ->> '$.answer', ''),
+            (SELECT group_concat(coalesce(value ->> '$.text', ''), char(10)) FROM json_each(payload, '$.evidence'))
+        FROM cases JOIN case_payloads ON case_seq = cases.seq ORDER BY cases.seq
+        """
+    )
+
+
+def m003_queue_indexes(db: Database) -> None:
+    """Orders of the queue, counts of each value, and all that is filtered by in one index that answers alone."""
+    for statement in (
+        "CREATE INDEX cases_telling ON cases (telling DESC)",
+        "CREATE INDEX cases_doubt ON cases (doubt DESC)",
+        "CREATE INDEX cases_state_telling ON cases (state, telling DESC)",
+        "CREATE INDEX cases_field ON cases (field)",
+        "CREATE INDEX cases_dataset ON cases (dataset)",
+        "CREATE INDEX cases_reviewer ON cases (reviewer)",
+        "CREATE INDEX cases_flags ON cases (flags)",
+        "CREATE INDEX cases_reasons ON cases (reasons)",
+        "CREATE INDEX cases_models ON cases (models)",
+        """
+        CREATE INDEX cases_filtered ON cases (
+            state, field, dataset, reviewer, quality, confidence, telling, doubt, flags, reasons, models
+        )
+        """,
+    ):
+        db.execute(statement)
+
+
+def m004_drafts(db: Database) -> None:
+    """What people have typed and not yet submitted."""
+    db.execute(
+        """
+        CREATE TABLE drafts (
+            reviewer TEXT NOT NULL,
+            subject TEXT NOT NULL,
+            field TEXT NOT NULL,
+            value TEXT NOT NULL,
+            saved_at TEXT NOT NULL,
+            PRIMARY KEY (reviewer, subject, field)
+        ) STRICT, WITHOUT ROWID
+        """
+    )
+
+
+def m005_case_counts(db: Database) -> None:
+    """How many cases have which value, kept up by triggers: counting them anew takes 40 ms at 100,000 cases.
+
+    ``flags``, ``reasons`` and ``models`` are counted by whole list, of which there are few.
+    """
+    names = ("state", "field", "dataset", "reviewer", "models", "flags", "reasons")
+    add = "ON CONFLICT (name, value) DO UPDATE SET cases = cases + 1"
+
+    def each(row: str) -> str:
+        return " UNION ALL ".join(f"SELECT '{name}' AS name, {row}.{name} AS value" for name in names)
+
+    changed = " UNION ALL ".join(
+        f"SELECT '{name}' AS name, OLD.{name} AS was, NEW.{name} AS value WHERE OLD.{name} IS NOT NEW.{name}"
+        for name in names
+    )
+    for statement in (
+        """
+        CREATE TABLE case_counts (
+            name TEXT NOT NULL, value TEXT NOT NULL, cases INTEGER NOT NULL, PRIMARY KEY (name, value)
+        ) STRICT, WITHOUT ROWID
+        """,
+        *(
+            f"INSERT INTO case_counts SELECT '{name}', {name}, count(*) FROM cases WHERE {name} IS NOT NULL GROUP BY 2"  # noqa: S608
+            for name in names
+        ),
+        f"""
+        CREATE TRIGGER case_counts_insert AFTER INSERT ON cases BEGIN
+            INSERT INTO case_counts SELECT name, value, 1 FROM ({each("NEW")}) WHERE value IS NOT NULL {add};
+        END
+        """,  # noqa: S608 (every name is ours)
+        f"""
+        CREATE TRIGGER case_counts_update AFTER UPDATE OF {", ".join(names)} ON cases BEGIN
+            UPDATE case_counts SET cases = cases - 1 WHERE (name, value) IN (SELECT name, was FROM ({changed}));
+            INSERT INTO case_counts SELECT name, value, 1 FROM ({changed}) WHERE value IS NOT NULL {add};
+        END
+        """,  # noqa: S608
+        f"""
+        CREATE TRIGGER case_counts_delete AFTER DELETE ON cases BEGIN
+            UPDATE case_counts SET cases = cases - 1 WHERE (name, value) IN ({each("OLD")});
+        END
+        """,  # noqa: S608
+    ):
+        db.execute(statement)
+
+
+def m006_beginnings_of_words(db: Database) -> None:
+    """Beginnings of three and four letters get an index: merging the lists of all words they begin took 500 ms."""
+    db.execute("DROP TABLE case_words")
+    db.execute(
+        """
+        CREATE VIRTUAL TABLE case_words USING fts5 (
+            id, query, answer, evidence, content='', tokenize='unicode61 remove_diacritics 2', prefix='3 4'
+        )
+        """
+    )
+    db.execute(
+        """
+        INSERT INTO case_words (rowid, id, query, answer, evidence)
+        SELECT cases.seq, cases.id, payload ->> '$.query', coalesce(payload ->> '$.answer', ''),
+            (SELECT group_concat(coalesce(value ->> '$.text', ''), char(10)) FROM json_each(payload, '$.evidence'))
+        FROM cases JOIN case_payloads ON case_seq = cases.seq ORDER BY cases.seq
+        """
+    )
+
+
+def m010_steps_of_an_iteration(db: Database) -> None:
+    """What the iteration under way has finished, so that a run cut short goes on after its last finished step."""
+    db.execute(
+        """
+        CREATE TABLE run_steps (
+            seq INTEGER PRIMARY KEY,
+            run_seq INTEGER NOT NULL REFERENCES runs (seq),
+            number INTEGER NOT NULL,
+            payload BLOB NOT NULL
+        )
+        """
+    )
+    db.execute("CREATE INDEX run_steps_of_a_run ON run_steps (run_seq)")
+
+
+def m013_disagreement(db: Database) -> None:
+    """The order ``telling`` is called ``disagreement``, and the flag ``needless`` is called ``redundant``.
+
+    Only what is derived is renamed: nothing inside a case, a run, an entry of a log or an archive.
+    """
+    for index in ("cases_telling", "cases_state_telling"):
+        db.execute(f"DROP INDEX {index}")
+    for table in ("cases", "runs"):
+        db.execute(f"ALTER TABLE {table} RENAME COLUMN telling TO disagreement")
+        db.execute(
+            f"""UPDATE {table} SET flags = replace(flags, '"needless"', '"redundant"')
+                WHERE instr(flags, '"needless"')"""  # noqa: S608
+        )
+    db.execute("CREATE INDEX cases_disagreement ON cases (disagreement DESC)")
+    db.execute("CREATE INDEX cases_state_disagreement ON cases (state, disagreement DESC)")
+
+
+def m014_redacted_cases(db: Database) -> None:
+    """A redacted case names the entry of the decision log that says who redacted it, when and why."""
+    db.execute("ALTER TABLE cases ADD COLUMN redaction_seq INTEGER REFERENCES decision_log (seq)")
+
+
+# Corpora of abstracts and what screening them leaves behind.
+
+
+def m007_corpora(db: Database) -> None:
+    """Corpora, their abstracts and what each import brought.
+
+    The words of a corpus lie in an FTS5 table of its own (``corpus_words_<seq>``, made with the corpus): how rare a
+    word is, on which the order rests, is then a matter of that corpus alone, and removing it takes no time.
+    """
+    for statement in (
+        """
+        CREATE TABLE corpora (
+            seq INTEGER PRIMARY KEY,
+            name TEXT NOT NULL UNIQUE,
+            made_at TEXT NOT NULL,
+            note TEXT NOT NULL DEFAULT ''
+        ) STRICT
+        """,
+        """
+        CREATE TABLE corpus_abstracts (
+            seq INTEGER PRIMARY KEY,
+            corpus_seq INTEGER NOT NULL REFERENCES corpora (seq),
+            id TEXT NOT NULL,
+            doi TEXT,
+            pmid TEXT,
+            title_key TEXT,
+            year INTEGER,
+            payload TEXT NOT NULL
+        ) STRICT
+        """,
+        "CREATE INDEX abstracts_of_corpus ON corpus_abstracts (corpus_seq)",
+        "CREATE UNIQUE INDEX abstracts_by_id ON corpus_abstracts (corpus_seq, id)",
+        "CREATE INDEX abstracts_by_doi ON corpus_abstracts (corpus_seq, doi) WHERE doi IS NOT NULL",
+        "CREATE INDEX abstracts_by_pmid ON corpus_abstracts (corpus_seq, pmid) WHERE pmid IS NOT NULL",
+        "CREATE INDEX abstracts_by_title ON corpus_abstracts (corpus_seq, title_key) WHERE title_key IS NOT NULL",
+        # counts are written with the abstracts they count: an import that is cut short counts what it brought
+        """
+        CREATE TABLE corpus_imports (
+            seq INTEGER PRIMARY KEY,
+            corpus_seq INTEGER NOT NULL REFERENCES corpora (seq),
+            at TEXT NOT NULL,
+            source TEXT NOT NULL,
+            identified INTEGER NOT NULL DEFAULT 0,
+            added INTEGER NOT NULL DEFAULT 0,
+            duplicates INTEGER NOT NULL DEFAULT 0,
+            faulty INTEGER NOT NULL DEFAULT 0
+        ) STRICT
+        """,
+        "CREATE INDEX imports_of_corpus ON corpus_imports (corpus_seq)",
+    ):
+        db.execute(statement)
+
+
+def m008_screenings(db: Database) -> None:
+    """Screenings with their rounds, the abstracts they graded and their events, kept as they happen."""
+    for statement in (
+        """
+        CREATE TABLE screenings (
+            seq INTEGER PRIMARY KEY,
+            id TEXT NOT NULL UNIQUE,
+            question TEXT NOT NULL,
+            sources TEXT NOT NULL,
+            state TEXT NOT NULL CHECK (state IN ('running', 'finished', 'interrupted')),
+            owner TEXT NOT NULL,
+            starts INTEGER NOT NULL DEFAULT 1,
+            started_at TEXT NOT NULL,
+            seen_at TEXT NOT NULL,
+            ended_at TEXT,
+            why TEXT NOT NULL DEFAULT '',
+            cancel_requested INTEGER NOT NULL DEFAULT 0,
+            settings TEXT NOT NULL,
+            thresholds TEXT,
+            payload BLOB,
+            outcome TEXT,
+            kept INTEGER,
+            version INTEGER NOT NULL DEFAULT 1
+        ) STRICT
+        """,
+        "CREATE INDEX screenings_unfinished ON screenings (state) WHERE state != 'finished'",
+        """
+        CREATE TABLE screening_rounds (
+            screening_seq INTEGER NOT NULL REFERENCES screenings (seq),
+            number INTEGER NOT NULL,
+            payload BLOB NOT NULL,
+            PRIMARY KEY (screening_seq, number)
+        ) STRICT, WITHOUT ROWID
+        """,
+        # a copy of each abstract as it was graded: corpora may be removed, PubMed corrects its records
+        """
+        CREATE TABLE screening_abstracts (
+            seq INTEGER PRIMARY KEY,
+            screening_seq INTEGER NOT NULL REFERENCES screenings (seq),
+            abstract_id TEXT NOT NULL,
+            round INTEGER NOT NULL,
+            abstract BLOB NOT NULL,
+            grade BLOB,
+            UNIQUE (screening_seq, abstract_id)
+        ) STRICT
+        """,
+        """
+        CREATE TABLE screening_events (
+            screening_seq INTEGER NOT NULL REFERENCES screenings (seq),
+            seq INTEGER NOT NULL,
+            payload TEXT NOT NULL,
+            PRIMARY KEY (screening_seq, seq)
+        ) STRICT, WITHOUT ROWID
+        """,
+        # what graders said, by what it depends on: may be emptied at any time, and is then asked anew
+        """
+        CREATE TABLE remembered_grades (
+            key TEXT PRIMARY KEY,
+            at TEXT NOT NULL,
+            grade BLOB NOT NULL
+        ) STRICT, WITHOUT ROWID
+        """,
+    ):
+        db.execute(statement)
+
+
+def m009_screening_log(db: Database) -> None:
+    """What people said about grades, as a chain of its own that only grows (guards.py), and the acceptance memory."""
+    for statement in (
+        """
+        CREATE TABLE screening_log (
+            seq INTEGER PRIMARY KEY,
+            id TEXT NOT NULL UNIQUE,
+            at TEXT NOT NULL,
+            payload_digest TEXT NOT NULL,
+            previous TEXT NOT NULL,
+            digest TEXT NOT NULL,
+            screening_seq INTEGER REFERENCES screenings (seq),
+            kind TEXT NOT NULL,
+            abstract_id TEXT,
+            field TEXT,
+            token TEXT UNIQUE,
+            redacts INTEGER UNIQUE REFERENCES screening_log (seq)
+        ) STRICT
+        """,
+        "CREATE INDEX entries_of_screening ON screening_log (screening_seq)",
+        """
+        CREATE TABLE screening_log_payloads (
+            entry_seq INTEGER PRIMARY KEY REFERENCES screening_log (seq),
+            reviewer TEXT NOT NULL,
+            payload TEXT NOT NULL
+        ) STRICT
+        """,
+        # a reset marks what it forgets and deletes nothing: how far the critic drifts is seen over all of it
+        """
+        CREATE TABLE acceptances (
+            seq INTEGER PRIMARY KEY,
+            screening_seq INTEGER NOT NULL REFERENCES screenings (seq),
+            at TEXT NOT NULL,
+            payload TEXT NOT NULL,
+            forgotten_by INTEGER REFERENCES screening_log (seq)
+        ) STRICT
+        """,
+        "CREATE INDEX acceptances_of_screening ON acceptances (screening_seq)",
+        "CREATE INDEX acceptances_remembered ON acceptances (seq) WHERE forgotten_by IS NULL",
+    ):
+        db.execute(statement)
+
+
+# The figures of runs, apart from the runs, so that they can be added up and outlast the texts.
+
+
+_RUN = (
+    *("run_id", "finished_at", "dataset"),
+    *("drafter", "verifier", "critic", "reviser", "evaluator"),
+    *("loop_ms", "iterations", "converged", "termination", "needs_review", "improvement_percentage"),
+    *("quality", "confidence", "overall"),
+    *("calls", "tries", "input_tokens", "cached_tokens", "output_tokens", "cost_usd"),
+    *("hallucination", "revision", "claim_confidence", "claims"),
+)
+_ITERATION = (
+    *("measures_seq", "number", "critic_ms", "reviser_ms", "evaluator_ms", "iteration_ms"),
+    *("quality", "improvement_delta", "issues", "major_issues", "confidence", "conflicts"),
+    *("invalid_citations", "uncited_claims", "overall", "faithfulness", "relevance", "completeness", "reasoning"),
+)
+
+
+def m011_measures_of_runs(db: Database) -> None:
+    """A row of figures for each finished run and each of its iterations, filled for the runs that stand.
+
+    They name a run by its id and no row of ``runs``: what is removed there leaves its figures here.
+    """
+    for statement in (
+        """
+        CREATE TABLE run_measures (
+            seq INTEGER PRIMARY KEY,
+            run_id TEXT NOT NULL UNIQUE,
+            finished_at TEXT NOT NULL,
+            dataset TEXT,
+            drafter TEXT, verifier TEXT, critic TEXT, reviser TEXT, evaluator TEXT,
+            loop_ms REAL NOT NULL,
+            iterations INTEGER NOT NULL,
+            converged INTEGER NOT NULL,
+            termination TEXT NOT NULL,
+            needs_review INTEGER NOT NULL,
+            improvement_percentage REAL,
+            quality REAL, confidence REAL, overall REAL,
+            calls INTEGER NOT NULL,
+            tries INTEGER NOT NULL,
+            input_tokens INTEGER NOT NULL,
+            cached_tokens INTEGER NOT NULL,
+            output_tokens INTEGER NOT NULL,
+            cost_usd REAL,
+            hallucination INTEGER,
+            revision INTEGER,
+            claim_confidence REAL,
+            claims INTEGER
+        ) STRICT
+        """,
+        "CREATE INDEX run_measures_finished ON run_measures (finished_at)",
+        "CREATE INDEX run_measures_critic ON run_measures (critic, finished_at)",
+        """
+        CREATE TABLE iteration_measures (
+            measures_seq INTEGER NOT NULL REFERENCES run_measures (seq) ON DELETE CASCADE,
+            number INTEGER NOT NULL,
+            critic_ms REAL, reviser_ms REAL, evaluator_ms REAL,
+            iteration_ms REAL NOT NULL,
+            quality REAL,
+            improvement_delta REAL,
+            issues INTEGER NOT NULL,
+            major_issues INTEGER NOT NULL,
+            confidence REAL,
+            conflicts INTEGER NOT NULL,
+            invalid_citations INTEGER NOT NULL,
+            uncited_claims INTEGER NOT NULL,
+            overall REAL, faithfulness REAL, relevance REAL, completeness REAL, reasoning REAL,
+            PRIMARY KEY (measures_seq, number)
+        ) STRICT, WITHOUT ROWID
+        """,
+    ):
+        db.execute(statement)
+    _fill(db)
+
+
+def _fill(db: Database) -> None:
+    """Read every finished run once; one whose record is damaged is left out."""
+    connection: sqlite3.Connection = db.conn
+    finished = "FROM runs JOIN cases ON cases.seq = case_seq WHERE runs.state = 'finished' AND payload IS NOT NULL"
+    total = connection.execute(f"SELECT count(*) {finished}").fetchone()[0]
+    found = connection.execute(f"SELECT runs.seq, runs.id, cases.dataset, payload {finished} ORDER BY runs.seq")
+    insert_run, insert_iteration = _inserting("run_measures", _RUN), _inserting("iteration_measures", _ITERATION)
+    for seq, run_id, dataset, payload in rows(found, total):
+        iterations = [
+            _read_iteration(_unpacked(row[0]))
+            for row in connection.execute("SELECT payload FROM run_iterations WHERE run_seq = ? ORDER BY number", [seq])
+        ]
+        run = _read(_unpacked(payload))
+        if run is None or None in iterations:
+            continue
+        figures = [_iteration(each) for each in iterations if each is not None]
+        row = _run(run, [each for each in iterations if each is not None], figures)
+        row |= {"run_id": run_id, "dataset": dataset}
+        kept = connection.execute(insert_run, [row.get(column) for column in _RUN]).lastrowid
+        connection.executemany(
+            insert_iteration, [[kept, *(each.get(column) for column in _ITERATION[1:])] for each in figures]
+        )
+
+
+def _inserting(table: str, columns: tuple[str, ...]) -> str:
+    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"  # noqa: S608
+
+
+def _unpacked(payload: bytes) -> bytes:
+    """The text; empty where it is damaged."""
+    try:
+        return zlib.decompress(payload)
+    except zlib.error:
+        return b""
+
+
+def _read(text: bytes) -> dict[str, Any] | None:
+    try:
+        found = from_json(text)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _read_iteration(text: bytes) -> dict[str, Any] | None:
+    return _read(_without_claims(text)) or _read(text)
+
+
+def _without_claims(text: bytes) -> bytes:
+    """An iteration without its claims, a third of its text, which no figure needs.
+
+    Inside a string every quote has a backslash before it, so that these can only be keys.
+    """
+    begin = text.find(b'"claims":[')
+    end = text.find(b'],"claim_report":', begin)
+    return text[: begin + len(b'"claims":[')] + text[end:] if 0 <= begin < end else text
+
+
+def _run(run: dict[str, Any], iterations: list[dict[str, Any]], figures: list[dict[str, Any]]) -> dict[str, Any]:
+    usage, best, first = run.get("usage") or {}, run.get("best"), iterations[0] if iterations else None
+    chosen = figures[best] if best is not None and best < len(figures) else {}
+    report = (first or {}).get("claim_report") or {}
+    wall = datetime.fromisoformat(run["finished_at"]) - datetime.fromisoformat(run["started_at"])
+    models = run.get("models") or {}
+    return {
+        **{role: models.get(role) for role in ("drafter", "verifier", "critic", "reviser", "evaluator")},
+        "finished_at": run["finished_at"],
+        "loop_ms": max(0.0, wall.total_seconds() * 1000, sum(each["iteration_ms"] for each in figures)),
+        "iterations": len(figures),
+        "converged": int(run.get("converged", False)),
+        "termination": run["termination_reason"],
+        "needs_review": int(run.get("needs_review", False)),
+        "improvement_percentage": run.get("improvement_percentage"),
+        "quality": run.get("final_quality_score"),
+        "confidence": chosen.get("confidence"),
+        "overall": chosen.get("overall"),
+        "calls": usage.get("calls", 0),
+        "tries": usage.get("tries", 0),
+        "input_tokens": usage.get("prompt_tokens", 0),
+        "cached_tokens": usage.get("cached_tokens", 0),
+        "output_tokens": usage.get("completion_tokens", 0),
+        "cost_usd": usage.get("cost_usd"),
+        "hallucination": _known(first, ("hallucination_detected",), (first or {}).get("citation_audit") or {}),
+        "revision": _known(first, ("has_major_issues", "needs_retry"), {}),
+        "claim_confidence": report.get("confidence"),
+        "claims": None if first is None or report.get("unscored") else report.get("facts_checked"),
+    }
+
+
+def _known(first: dict[str, Any] | None, signs: tuple[str, ...], audit: dict[str, Any]) -> int | None:
+    """Whether the first answer shows one of the signs; None where its critic failed and code proves nothing."""
+    if first is None:
+        return None
+    critique = first.get("critique") or {}
+    if any(critique.get(sign) or audit.get(sign) for sign in signs):
+        return 1
+    return None if (critique.get("unscored") or {}).get("code") else 0
+
+
+def _iteration(iteration: dict[str, Any]) -> dict[str, Any]:
+    ms, judged = iteration.get("step_ms") or {}, iteration.get("evaluation") or {}
+    critique, audit = iteration.get("critique") or {}, iteration.get("citation_audit") or {}
+    issues = iteration.get("issues") or []
+    return {
+        "number": iteration["iteration_number"],
+        "critic_ms": ms.get("critique"),
+        "reviser_ms": ms.get("revision"),
+        "evaluator_ms": ms.get("evaluation"),
+        "iteration_ms": float(sum(ms.values())),
+        "quality": iteration.get("quality_score"),
+        "improvement_delta": iteration.get("improvement_delta"),
+        "issues": len(issues),
+        "major_issues": sum(issue.get("severity") in ("critical", "high") for issue in issues),
+        "confidence": critique.get("confidence"),
+        "conflicts": len(critique.get("conflicting_evidence") or ()),
+        "invalid_citations": len(audit.get("invalid_citations") or ()),
+        "uncited_claims": len(audit.get("uncited_claims") or ()),
+        "overall": judged.get("overall_score"),
+        "faithfulness": judged.get("faithfulness"),
+        "relevance": judged.get("relevance"),
+        "completeness": judged.get("completeness"),
+        "reasoning": judged.get("reasoning_quality"),
+    }
+
+
+# The log of executions, and what retention removed.
+
+
+def m012_executions_and_retention(db: Database) -> None:
+    """A log of every execution of the loop, filled for the runs that stand, and the record of what was removed."""
+    for statement in (
+        # only grows (guards.py) and names no row of runs: it outlasts them. One row for each start that has ended.
+        """
+        CREATE TABLE executions (
+            seq INTEGER PRIMARY KEY,
+            at TEXT NOT NULL,
+            run_id TEXT NOT NULL,
+            start INTEGER NOT NULL,
+            case_id TEXT NOT NULL,
+            started_at TEXT NOT NULL,
+            iterations INTEGER NOT NULL,
+            final_quality REAL,
+            improvement REAL,
+            termination TEXT NOT NULL,
+            models TEXT NOT NULL,
+            app TEXT NOT NULL,
+            rubric TEXT NOT NULL,
+            UNIQUE (run_id, start)
+        ) STRICT
+        """,
+        "CREATE INDEX executions_of_case ON executions (case_id)",
+        # both only grow: who removed what by which rule, without a word of what was removed
+        """
+        CREATE TABLE purges (
+            seq INTEGER PRIMARY KEY,
+            at TEXT NOT NULL,
+            by TEXT NOT NULL,
+            how TEXT NOT NULL,
+            rule TEXT NOT NULL,
+            app TEXT NOT NULL
+        ) STRICT
+        """,
+        """
+        CREATE TABLE purged (
+            seq INTEGER PRIMARY KEY,
+            purge_seq INTEGER NOT NULL REFERENCES purges (seq),
+            kind TEXT NOT NULL,
+            record_id TEXT NOT NULL,
+            digest TEXT NOT NULL,
+            bytes INTEGER NOT NULL,
+            parts TEXT NOT NULL
+        ) STRICT
+        """,
+        "CREATE INDEX purged_by ON purged (purge_seq)",
+        "CREATE INDEX purged_record ON purged (record_id)",
+        "ALTER TABLE runs ADD COLUMN removed_by INTEGER REFERENCES purges (seq)",
+        "ALTER TABLE screenings ADD COLUMN removed_by INTEGER REFERENCES purges (seq)",
+        "CREATE INDEX decisions_of_run ON decision_log (run_seq) WHERE run_seq IS NOT NULL",
+    ):
+        db.execute(statement)
+    _fill_executions(db)
+
+
+def _fill_executions(db: Database) -> None:
+    """Log the runs that have ended, in the order they did; of earlier starts of the same run nothing is known."""
+    total = db.execute("SELECT count(*) FROM runs WHERE state != 'running'").fetchone()[0]
+    found = db.execute(
+        """SELECT runs.seq, runs.id, cases.id, starts, runs.state, started_at, coalesce(ended_at, seen_at),
+               runs.iterations, runs.quality, improvement, termination, runs.models, payload
+           FROM runs JOIN cases ON cases.seq = case_seq WHERE runs.state != 'running'
+           ORDER BY coalesce(ended_at, seen_at), runs.seq"""
+    )
+    for seq, run_id, case_id, start, state, started_at, at, iterations, quality, gain, why, models, payload in rows(
+        found, total
+    ):
+        if state == "interrupted":
+            scores = _scores(db, seq)
+            iterations, quality, gain = len(scores), *_outcome(scores)
+        versions = _unpacked_json(payload).get("versions") or {}
+        db.execute(
+            """INSERT INTO executions (at, run_id, start, case_id, started_at, iterations, final_quality, improvement,
+                   termination, models, app, rubric) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
+            [
+                *(at, run_id, start, case_id, started_at, iterations or 0, quality, gain),
+                "abandoned" if state == "interrupted" else why or "error",
+                *(models, str(versions.get("app", "")), str(versions.get("rubric", ""))),
+            ],
+        )
+
+
+def _scores(db: Database, run_seq: int) -> list[float | None]:
+    kept = db.execute("SELECT payload FROM run_iterations WHERE run_seq = ? ORDER BY number", [run_seq])
+    return [_unpacked_json(row[0]).get("quality_score") for row in kept.fetchall()]
+
+
+def _outcome(scores: list[float | None]) -> tuple[float | None, float | None]:
+    """The best score, and how far above the first it lies, in percent."""
+    scored = [score for score in scores if score is not None]
+    final, first = max(scored, default=None), scores[0] if scores else None
+    return final, (final - first) / first * 100 if final is not None and first else None
+
+
+def _unpacked_json(payload: bytes | None) -> dict[str, Any]:
+    if payload is None:
+        return {}
+    try:
+        found = json.loads(zlib.decompress(payload))
+    except (zlib.error, ValueError):  # damaged: its figures stand beside it, and `masis health` says what is wrong
+        return {}
+    return found if isinstance(found, dict) else {}
