@@ -150,7 +150,7 @@ def test_text_that_no_file_can_keep_is_mended() -> None:
 def test_the_critique_says_which_model_and_which_prompt_made_it() -> None:
     judge = ModelCritic(ScriptedAsker({}, name="openai:gpt-4o")).judged_by
     assert judge.model == "openai:gpt-4o"
-    assert judge.version.startswith("critic/1+")
+    assert judge.version.startswith("critic/2+")
 
 
 def test_a_sampled_critic_asks_at_the_temperature_it_was_given() -> None:

@@ -89,4 +89,4 @@ def test_a_failure_is_unscored_with_its_code_and_the_reply(failure: Any, code: s
 
 def test_the_evaluation_says_which_model_and_which_prompt_made_it() -> None:
     judge = ModelEvaluator(ScriptedAsker({}, name="anthropic:m"), Settings()).judged_by
-    assert (judge.model, judge.version.partition("+")[0]) == ("anthropic:m", "evaluator/1")
+    assert (judge.model, judge.version.partition("+")[0]) == ("anthropic:m", "evaluator/2")

@@ -27,15 +27,15 @@ from tests.llm import canned
 from tests.llm.scripted_asker import MARK, ScriptedAsker
 
 VERSIONS = {
-    "claims_extract": "claims_extract/1+95ab6264",
-    "claims_verify": "claims_verify/1+ac1a6307",
-    "completeness": "completeness/1+ff35bdb8",
-    "critic": "critic/1+e4fd7bfa",
-    "drafter": "drafter/1+f9a76b62",
-    "evaluator": "evaluator/1+794795e2",
-    "grader": "grader/1+0d6e4963",
-    "frame": "frame/1+244dae14",
-    "reviser": "reviser/1+bba0edbd",
+    "claims_extract": "claims_extract/2+2412d9d6",
+    "claims_verify": "claims_verify/2+227c0515",
+    "completeness": "completeness/1+7f6cd84d",
+    "critic": "critic/2+700095ce",
+    "drafter": "drafter/2+26627ce5",
+    "evaluator": "evaluator/2+439ec640",
+    "grader": "grader/2+504705c1",
+    "frame": "frame/2+1f07184b",
+    "reviser": "reviser/2+4c6c9513",
 }
 """A prompt that changes gets a higher number: results keep the version that made them."""
 
