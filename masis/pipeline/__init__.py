@@ -1,6 +1,6 @@
 """What a program that answers questions puts around its answers: retrieve, draft, critique; audit; assert.
 
-    result = masis.query_with_critique("How long is the bridge?", retriever)     # specs/draft-critique.md
+    result = masis.query_with_critique("How long is the bridge?", retriever)     # DRAFT-CRITIQUE-PIPELINE
     @masis.audited(on_flag="raise")                                             # audits what a function answers
     masis.assert_grounded(answer, documents)                                    # in a test: fails where unsupported
 

@@ -1,4 +1,4 @@
-"""A question answered and checked in one call: retrieve, draft, critique (``specs/draft-critique.md``, Integration)."""
+"""A question answered and checked in one call: retrieve, draft, critique (DRAFT-CRITIQUE-PIPELINE)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether everything an audit and a decision need is in order (``specs/critic-loop.md``, REQ-CRITIC-OBS-005)."""
+"""Checks that everything an audit and a decision need is in order (REQ-CRITIC-OBS-005)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from masis.settings import OFFLINE, ROLES, Settings
 from masis.store import Store
 from masis.store.core.connections import RESTORE
 
-# Whether every module starts (``specs/critic-loop.md``, REQ-CRITIC-OBS-005): roles, evidence critic, doors.
+# Whether every module starts (REQ-CRITIC-OBS-005): roles, evidence critic, integrations.
 #
 # A door to another system needs a library that may be absent; that is no fault unless the settings ask for the door.
 # One

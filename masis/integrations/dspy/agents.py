@@ -1,8 +1,8 @@
-"""``CriticAgent`` and ``RevisionAgent`` (``specs/critic-loop.md``, 2.1 and 2.2) as modules that DSPy can optimise.
+"""``CriticAgent`` and ``RevisionAgent`` (REQ-CRITIC-001 and -008) as modules that DSPy can optimise.
 
 A model judges or writes; what it hands in goes through the rules in code that every audit's goes through: numbers
 clamped, what is none left unscored, confidence tempered by the citations, ``has_major_issues`` read from the issues,
-nothing recorded of a revision that its texts don't bear out.
+nothing recorded of a revision that its texts don't confirm.
 """
 
 from __future__ import annotations
@@ -55,14 +55,14 @@ class Agent(dspy.Module):
 
     @property
     def model(self) -> str:
-        """The model that is asked, as records name it."""
+        """Return the name of the model, as records have it."""
         lm = self._own_lm()
         if lm == CONTEXT:
             lm = dspy.settings.lm
         return str(getattr(lm, "model", None) or self.model_string)
 
     def for_run(self, control: RunControl) -> Any:
-        """The model for one run: the one given, else ``llm_provider:model_name``, reached as settings say.
+        """Return the model for one run: the agent's own, else ``llm_provider:model_name``, reached as settings say.
 
         Raises SettingsError for one that can't be asked.
         """
@@ -90,7 +90,7 @@ class Agent(dspy.Module):
 
 
 def read_of(found: Any, shape: Any) -> Any:
-    """The prediction as the record it was read from: validated when it was parsed."""
+    """Return the prediction as the record it was read from: validated when it was parsed."""
     return shape.model_construct(**{name: getattr(found, name) for name in shape.model_fields})
 
 
@@ -125,7 +125,7 @@ class CriticAgent(Agent):
         reasoning_steps: Iterable[str] | None = None,
         iteration_number: int = 1,
     ) -> Any:
-        """A critique: the fields of ``CriticAgentOutput``, and ``objections``, what the critic itself raised.
+        """Return a critique: the fields of ``CriticAgentOutput``, and ``objections``, what the critic itself raised.
 
         Where no critique could be had, scores are None and ``unscored`` says why; nothing is raised for it.
         """
@@ -155,7 +155,7 @@ class CriticAgent(Agent):
     def judge(
         self, context: AuditContext, control: RunControl | None = None, lm: Any = None
     ) -> CritiqueJudgement | Unscored:
-        """The judgement as the model gave it, as any critic of an audit gives it; a failure is a value."""
+        """Return the model's judgement, as any critic of an audit does; a failure is a value."""
         control = control or self._control()
         try:
             lm = lm or self.for_run(control)
@@ -172,7 +172,7 @@ class CriticAgent(Agent):
         reasoning_steps: Iterable[str] | None = None,
         iteration_number: int = 1,
     ) -> AuditContext:
-        """What a critic sees, with the citations audited by code."""
+        """Return what a critic sees, with the citations audited by code."""
         evidence = evidence_of(evidence_chunks)
         cited = audits.audit_citations(answer, evidence, self.settings)
         found = issues.merged(cited, (), (), self.settings)
@@ -218,11 +218,11 @@ class RevisionAgent(Agent):
         evidence_chunks: Chunks,
         iteration_number: int = 1,
     ) -> Any:
-        """A revision: the fields of ``RevisionAgentOutput``. ``critique`` is what a ``CriticAgent`` gave.
+        """Return a revision: the fields of ``RevisionAgentOutput``. ``critique`` is what a ``CriticAgent`` gave.
 
         Raises ReviserFailed, InvalidRevision or ProviderFailed where none could be had.
         """
-        context, found, inputs = self._asked_about(
+        context, found, inputs = self._inputs_of(
             original_answer, critique, original_query, evidence_chunks, iteration_number
         )
         return self._prediction(self._revised(context, found, inputs, self._control(), None))
@@ -236,7 +236,7 @@ class RevisionAgent(Agent):
         iteration_number: int = 1,
     ) -> Any:
         """``forward``, awaited."""
-        context, found, inputs = self._asked_about(
+        context, found, inputs = self._inputs_of(
             original_answer, critique, original_query, evidence_chunks, iteration_number
         )
         control = self._control()
@@ -255,7 +255,7 @@ class RevisionAgent(Agent):
         control: RunControl | None = None,
         lm: Any = None,
     ) -> Revision:
-        """A revision as any reviser of an audit gives it. Raises as ``forward`` does."""
+        """Return a revision, as any reviser of an audit does. Raises as ``forward`` does."""
         found = tuple(found)
         rows, view = briefing(critique, found)
         inputs = _of_reviser(context, rows, view)
@@ -271,7 +271,7 @@ class RevisionAgent(Agent):
             raise _as_reviser(error) from error
         return revision(read_of(given, RevisionReply), context, found, self.judged_by)
 
-    def _asked_about(
+    def _inputs_of(
         self, answer: str, critique: Any, query: str, chunks: Chunks, number: int
     ) -> tuple[AuditContext, tuple[Issue, ...], dict[str, Any]]:
         evidence = evidence_of(chunks)
@@ -330,7 +330,7 @@ def _as_mapping(issue: Any) -> dict[str, Any]:
 
 
 def _named(name: str) -> Issue:
-    """An issue known by its id alone: enough to tell which ids a reviser may name."""
+    """Return an issue with its id alone: enough to check which ids a reviser may name."""
     return Issue(
         id=name,
         key=name,

@@ -1,4 +1,4 @@
-"""What goes into the critic loop and what comes out, by the names of ``specs/critic-loop.md``, section 4.
+"""What goes into the critic loop and what comes out, by the names of rules REQ-CRITIC-002 to -020.
 
 Needs no library. A score is None where nothing could be scored (``unscored`` says why): the specs' fallback of 0.5
 would pass for a judgement.
@@ -22,11 +22,11 @@ from masis.schema.run import Iteration, Run, TerminationReason
 LoopIssueType = Literal["logical", "factual", "safety", "ambiguity", "missing_info", "incomplete_reasoning"]
 
 EvidenceChunk = Evidence
-"""A chunk of evidence: ``id``, ``text``, ``source``; further keys are kept."""
+"""A chunk of evidence: ``id``, ``text``, ``source``; further keys are stored."""
 
 
 class Issue(Record):
-    """One fault of an answer; ``location`` is the answer's words, ``reasoning`` why it is one (REQ-CRITIC-005)."""
+    """One issue of an answer; ``location`` is the answer's words, ``reasoning`` why it is one (REQ-CRITIC-005)."""
 
     id: str
     issue_type: LoopIssueType
@@ -38,7 +38,7 @@ class Issue(Record):
 
 
 class CriticAgentInput(Record):
-    """What a critic is asked about; ``reasoning_steps`` may be missing (REQ-CRITIC-002)."""
+    """What a critic judges; ``reasoning_steps`` may be missing (REQ-CRITIC-002)."""
 
     answer: str
     original_query: str
@@ -48,7 +48,7 @@ class CriticAgentInput(Record):
 
 
 class CriticAgentOutput(Record):
-    """A critique (REQ-CRITIC-004), with confidence in the answer and flags as ``specs/masis-critic.md`` has them."""
+    """A critique (REQ-CRITIC-004), with confidence in the answer and flags as MASIS-CRITIC-STATE has them."""
 
     issues: tuple[Issue, ...]
     overall_quality_score: Share | None
@@ -62,7 +62,7 @@ class CriticAgentOutput(Record):
 
 
 class RevisionAgentInput(Record):
-    """What a reviser is asked to improve."""
+    """What a reviser improves."""
 
     original_answer: str
     critique: CriticAgentOutput
@@ -82,7 +82,7 @@ class RevisionAgentOutput(Record):
 
 
 class CriticLoopInput(Record):
-    """What the loop is given."""
+    """What goes into the loop."""
 
     initial_answer: str
     original_query: str
@@ -104,7 +104,7 @@ class IterationResult(Record):
 
 
 class CriticLoopOutput(Record):
-    """What the loop gives; ``termination_reason`` may also be ``cancelled``."""
+    """What comes out of the loop; ``termination_reason`` may also be ``cancelled``."""
 
     final_answer: str
     final_quality_score: Share | None
@@ -116,7 +116,7 @@ class CriticLoopOutput(Record):
 
 
 def evidence_of(chunks: Iterable[EvidenceChunk | Mapping[str, Any] | str]) -> tuple[Evidence, ...]:
-    """Evidence from chunks, mappings with ``id`` and ``text``, or bare texts, which are named ``chunk_1`` and so on.
+    """Return evidence from chunks, mappings with ``id`` and ``text``, or bare texts, named ``chunk_1``, ``chunk_2``...
 
     Raises InputError where a chunk is none of these, and for one text alone.
     """
@@ -124,7 +124,7 @@ def evidence_of(chunks: Iterable[EvidenceChunk | Mapping[str, Any] | str]) -> tu
 
 
 def issue_of(found: schema.audit.Issue) -> Issue:
-    """An issue in the words of this spec."""
+    """Return an issue under these names."""
     kind: Any = CRITIC_LOOP_TYPE[found.type]
     return Issue(
         id=found.id,
@@ -138,7 +138,7 @@ def issue_of(found: schema.audit.Issue) -> Issue:
 
 
 def critique_of(verdict: Critique, found: Iterable[schema.audit.Issue]) -> CriticAgentOutput:
-    """A critique after the rules in code, in the words of this spec."""
+    """Return a critique after the rules in code, under these names."""
     return CriticAgentOutput(
         issues=tuple(issue_of(each) for each in found),
         overall_quality_score=verdict.overall_quality_score,
@@ -153,7 +153,7 @@ def critique_of(verdict: Critique, found: Iterable[schema.audit.Issue]) -> Criti
 
 
 def revision_of(revision: Revision) -> RevisionAgentOutput:
-    """A revision in the words of this spec."""
+    """Return a revision under these names."""
     return RevisionAgentOutput(
         revised_answer=revision.revised_answer,
         changes_explanation=revision.changes_explanation,
@@ -164,7 +164,7 @@ def revision_of(revision: Revision) -> RevisionAgentOutput:
 
 
 def loop_output_of(run: Run) -> CriticLoopOutput:
-    """A run in the words of this spec."""
+    """Return a run under these names."""
     return CriticLoopOutput(
         final_answer=run.final_answer,
         final_quality_score=run.final_quality_score,

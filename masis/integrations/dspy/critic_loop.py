@@ -1,6 +1,6 @@
 """``MultiAgentCriticLoop``: the loop of every audit, with a ``CriticAgent`` and a ``RevisionAgent`` in their roles.
 
-There is one order of steps, ``masis.audit.loop``'s (``specs/critic-loop.md``, 2.3): citations and claims are checked,
+There is one order of steps, ``masis.audit.loop``'s (REQ-CRITIC-015 to -020): citations and claims are checked,
 penalties laid on and the best answer chosen as in any audit. Wrapped as a module (REQ-CRITIC-029), so that an optimiser
 reaches both agents through it.
 """
@@ -23,9 +23,11 @@ from masis.audit import loop
 from masis.audit.context import AuditContext
 from masis.audit.critique import CritiqueJudgement
 from masis.audit.run_control import RunControl
-from masis.errors import SettingsError
-from masis.integrations.dspy.agents import Chunks, CriticAgent, RevisionAgent
+from masis.errors import InputError, SettingsError
+from masis.integrations.dspy.agents import CONTEXT, Chunks, CriticAgent, RevisionAgent
 from masis.integrations.dspy.contracts import evidence_of, loop_output_of
+from masis.integrations.dspy.fenced import check_demonstrations
+from masis.integrations.dspy.programs import Program
 from masis.observers.observation import run_to_completion
 from masis.schema.audit import Critique, Issue, JudgedBy, Revision
 from masis.schema.base import Unscored
@@ -193,3 +195,26 @@ def _case(answer: str, query: str, chunks: Chunks, steps: Iterable[str] | None) 
 def _prediction(run: Run) -> Any:
     output = loop_output_of(run)
     return dspy.Prediction(**{name: getattr(output, name) for name in type(output).model_fields}, run=run)
+
+
+# From a compiled program back to the agent it is a program of.
+
+
+def agent_of(program: Program, settings: Settings) -> Any:
+    """Return the agent of a compiled program, with its instructions and demonstrations, for any model.
+
+    Raises InputError for a program of an agent with other parts, or with demonstrations that show no case.
+    """
+    kind = CriticAgent if program.role == "critic" else RevisionAgent
+    agent = kind(lm=CONTEXT, settings=settings)
+    agent.version = program.recorded
+    parts = dict(agent.named_predictors())
+    if set(parts) != set(program.state):
+        raise InputError(f"{program.string} has other parts than this version's {program.role}", cure="Compile again.")
+    for name, predictor in parts.items():
+        part = program.state[name]
+        predictor.signature = predictor.signature.with_instructions(part.instructions)
+        predictor.demos = [dict(demo) for demo in part.demos]
+        check_demonstrations(predictor.signature, predictor.demos)
+    agent._compiled = True
+    return agent

@@ -6,8 +6,8 @@ far more than what is at fault counts for nothing, so that to quote everything i
 answer, silence is worth 1 and each issue halves that and more. What the citation audit finds by itself may be said and
 need not be.
 
-A revision earns by what is gone of what was wrong and by what still stands of what was right; an invented citation
-halves it (``specs/masis-critic.md``, Problem 3).
+A revision earns by removing what was wrong and by keeping what was right; a fabricated citation
+halves it (MASIS-CRITIC-P3).
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Graded(NamedTuple):
 
 
 def of_critique(case: Labelled, issues: Sequence[Issue], unscored: str | None) -> Graded:
-    """How well the issues that a critic raised say what is wrong with the answer."""
+    """Score how well the issues that a critic raised match what is wrong with the answer."""
     if unscored is not None:
         return Graded(0.0, f"There was no critique: {unscored}")
     pairs = _paired(case.expected, issues)
@@ -63,7 +63,7 @@ def of_critique(case: Labelled, issues: Sequence[Issue], unscored: str | None) -
 
 
 def of_revision(case: Labelled, revised: str | None) -> Graded:
-    """How much of what was wrong is gone from the revised answer, and how much of what was right still stands."""
+    """Score how much of what was wrong is removed by the revision, and how much of what was right remains."""
     if not revised:
         return Graded(0.0, "There was no revision.")
     kept = [text for text in case.right if located(text, revised) is not None]

@@ -51,8 +51,8 @@ class Compiled:
 
     def filled(self, model: Model, settings: Settings) -> Any:
         """The critic or reviser, asking this model. Raises MissingExtra where DSPy is not installed."""
-        agent = part("loading").agent_of(self.program, settings)
-        engine, roles = part("engine"), part("roles")
+        agent = part("critic_loop").agent_of(self.program, settings)
+        engine, roles = part("engine"), part("critic_loop")
         sampled = self.program.role == "critic" and settings.judge_samples > 1
         heat = settings.sample_temperature if sampled else agent.temperature
         lm = engine.language_model(model, self.recorded, temperature=heat)

@@ -2,7 +2,7 @@
 
     graph.add_node("evidence", evidence_graph([retriever], settings))       # writes evidence and decision
 
-or the two nodes apart, round a retriever of your own (``specs/aesop-evidence-critic.md``; ``masis.screening``).
+or the two nodes apart, round a retriever of your own (``masis.screening``; rules AESOP-*).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Telemetry through OpenTelemetry: a span a run, iteration, step and model call; every metric of the specs.
+"""Telemetry through OpenTelemetry: a span a run, iteration, step and model call; every metric of the rules.
 
     from masis.integrations import telemetry
     with telemetry.start(Settings(telemetry="otlp")):

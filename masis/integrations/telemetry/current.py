@@ -25,16 +25,16 @@ class CurrentSpan:
         self._token: Token[Context] | None = context.attach(trace.set_span_in_context(self.span))
 
     def put(self, attributes: Mapping[str, Any]) -> None:
-        """More attributes; what is not known is left out."""
+        """Add attributes; what is unknown is left out."""
         self.span.set_attributes(dict(span_attributes(attributes)))
 
     def failed(self, code: str) -> None:
-        """What the span is about did not succeed."""
+        """Mark the span as failed."""
         self.span.set_status(Status(StatusCode.ERROR, code))
         self.span.set_attribute(names.ERROR, code)
 
     def end(self, error: BaseException | None = None) -> None:
-        """It is over, and the one before is current again."""
+        """End the span; the one before is current again."""
         if self._token is None:
             return
         if error is not None:
@@ -45,13 +45,13 @@ class CurrentSpan:
 
 
 def place() -> dict[str, str]:
-    """The current span, for a line of the log (``masis/observers/log_records.py``)."""
+    """Return the current span, for a line of the log (``masis/observers/log_records.py``)."""
     here = trace.get_current_span().get_span_context()
     return {"trace_id": f"{here.trace_id:032x}", "span_id": f"{here.span_id:016x}"} if here.is_valid else {}
 
 
 def span_attributes(attributes: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Value]]:
-    """Attributes as OpenTelemetry takes them: flat, and without what is not known."""
+    """Yield attributes as OpenTelemetry takes them: flat, and without what is unknown."""
     for name, value in attributes.items():
         if isinstance(value, Mapping):
             yield from span_attributes(value, f"{prefix}{name}.")

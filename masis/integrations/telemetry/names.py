@@ -36,19 +36,19 @@ _WELL_KNOWN = {"mistral": "mistral_ai", "xai": "x_ai", "azure": "azure.ai.openai
 """Providers that the conventions know under another name."""
 
 
-class Asked(NamedTuple):
+class ModelName(NamedTuple):
     """A model string as the conventions have it."""
 
     provider: str
     model: str
 
 
-def asked(string: str) -> Asked | None:
-    """``openai:gpt-4o`` as provider and model; None where no language model is asked."""
+def model_name(string: str) -> ModelName | None:
+    """Return ``openai:gpt-4o`` as provider and model; None for what is no language model."""
     provider, _, model = string.partition(":")
-    return Asked(provider_name(provider), model) if model else None
+    return ModelName(provider_name(provider), model) if model else None
 
 
 def provider_name(provider: str) -> str:
-    """A provider's name as the conventions have it."""
+    """Return a provider's name as the conventions have it."""
     return _WELL_KNOWN.get(provider, provider)

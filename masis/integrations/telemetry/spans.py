@@ -109,7 +109,7 @@ class _Audit:
             self.iteration = CurrentSpan(tracer, "iteration", {"masis.iteration": event.iteration})
             self.number = event.iteration
         role = names.ROLE_OF_STEP.get(step)
-        asked = names.asked(self.models.get(role, "")) if role else None
+        model = names.model_name(self.models.get(role, "")) if role else None
         attributes = {
             "masis.step": step,
             "masis.role": role,
@@ -117,13 +117,13 @@ class _Audit:
             "masis.model": self.models.get(role) if role else None,
         }
         name = step
-        if role and asked:
+        if role and model:
             name = f"invoke_agent {role}"
             attributes |= {
                 names.OPERATION: "invoke_agent",
                 names.AGENT: role,
-                names.PROVIDER: asked.provider,
-                names.REQUEST_MODEL: asked.model,
+                names.PROVIDER: model.provider,
+                names.REQUEST_MODEL: model.model,
             }
         self.step = CurrentSpan(tracer, name, attributes)
 

@@ -18,7 +18,7 @@ from masis import run_audit
 from masis.api.roles import offered_models
 from masis.errors import InputError, ProviderFailed, SettingsError
 from masis.integrations.dspy import compiling, labelled, programs
-from masis.integrations.dspy.loading import agent_of
+from masis.integrations.dspy.critic_loop import agent_of
 from masis.schema.case import Case
 from masis.schema.providers import Price
 from masis.settings import Settings
