@@ -15,6 +15,7 @@ from masis.services import Actor, Workbench
 from masis.services.retention import Purged, rule_of
 from masis.ui.components.linked_table import Cell, Row, column, linked_table, row
 from masis.ui.shell import address
+from masis.ui.shell.inputs import show_value
 from masis.ui.shell.reviewer import actor, name_reviewer, reviewer
 from masis.ui.shell.served_database import command_markdown
 from masis.ui.shell.wording import STOPPED, escaped, spoken
@@ -44,8 +45,9 @@ def show_retention(workbench: Workbench) -> None:
     plan = _looked(workbench, _asked(days))
     st.subheader("Past the retention period")
     _show_plan(plan)
-    if plan.goes:
-        _removal(workbench, plan)
+    with st.container():
+        if plan.goes:
+            _removal(workbench, plan)
     _show_result()
     _history(workbench)
     _executions(workbench)
@@ -53,10 +55,11 @@ def show_retention(workbench: Workbench) -> None:
 
 def _looked(workbench: Workbench, rule: RetentionRule) -> PurgePlan:
     """What the rule would do now; looked at a moment ago for this page, it isn't looked for again at every key."""
+    place = st.container()  # drawn with and without the spinner: what is typed below stays where it is
     held: tuple[float, PurgePlan] | None = st.session_state.get(_LOOKED)
     if held is not None and time.monotonic() - held[0] < LOOKED_FOR_S and _alike(held[1].rule, rule):
         return held[1]
-    with st.spinner("Looking for what is past the retention period"):
+    with place, st.spinner("Looking for what is past the retention period"):
         plan = workbench.retention.plan(rule)
     st.session_state[_LOOKED] = (time.monotonic(), plan)
     return plan
@@ -71,9 +74,10 @@ def _asked(days: int) -> RetentionRule:
     """The rule that the controls say; ages and boxes stand in the address."""
     default = days or 30
     older = address.number("days") if address.value("days") else default
-    st.session_state["retention-days"] = min(older, 36_500)
+    show_value("retention-days", min(older, 36_500))
     decided, waiting = address.value("decided") == "yes", address.value("waiting") != "no"
-    st.session_state["retention-decided"], st.session_state["retention-waiting"] = decided, waiting
+    show_value("retention-decided", decided)
+    show_value("retention-waiting", waiting)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         st.number_input(
             "Ended more than this many days ago",
@@ -299,7 +303,7 @@ def _executions(workbench: Workbench) -> None:
     if case := linked_table(EXECUTION_COLUMNS, rows, description="Execution log", key="executions"):
         st.switch_page("pages/review.py", query_params={"case": case})
     if pages > 1:
-        st.session_state["executions-page"] = number
+        show_value("executions-page", number)
         st.pagination(pages, key="executions-page", on_change=_turn)
 
 

@@ -11,6 +11,7 @@ from masis.services.records import CaseFilter, CasePage, CaseSummary, Facets, Qu
 from masis.ui.components.linked_table import Cell, Column, Row, column, linked_table, row
 from masis.ui.review.answer_view import label, state_label
 from masis.ui.shell import address
+from masis.ui.shell.inputs import show_value
 from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import command
 from masis.ui.shell.wording import FLAG, STATE, STATES, LabelData, escaped, spoken
@@ -56,7 +57,7 @@ def show_cases(workbench: Workbench) -> None:
 def _controls(facets: Facets) -> None:
     search, order, more = st.columns([6, 3, 2], vertical_alignment="bottom")
     with search:
-        st.session_state["search"] = address.value("q")[: address.LONGEST_QUERY]
+        show_value("search", address.value("q")[: address.LONGEST_QUERY])
         st.text_input(
             "Search",
             key="search",
@@ -65,7 +66,7 @@ def _controls(facets: Facets) -> None:
             on_change=_search,
         )
     with order:
-        st.session_state["order"] = address.order()
+        show_value("order", address.order())
         st.selectbox(
             "Order", list(address.ORDERS), key="order", format_func=address.ORDERS.__getitem__, on_change=_choose_order
         )
@@ -99,7 +100,7 @@ def _more_filters(facets: Facets) -> None:
 
 
 def _pills(title: str, name: str, options: dict[str, str]) -> None:
-    st.session_state[name] = address.several(name, list(options))
+    show_value(name, address.several(name, list(options)))
     st.pills(
         title,
         list(options),
@@ -114,7 +115,7 @@ def _pills(title: str, name: str, options: dict[str, str]) -> None:
 def _choice(title: str, name: str, counts: dict[str, int]) -> None:
     chosen = address.words(name)
     options = [*counts, *(each for each in chosen if each not in counts)]
-    st.session_state[name] = chosen
+    show_value(name, chosen)
     st.multiselect(
         title,
         options,
@@ -129,7 +130,7 @@ def _choice(title: str, name: str, counts: dict[str, int]) -> None:
 
 def _range(title: str, name: str) -> None:
     low, high = address.bounds(name)
-    st.session_state[name] = (low or 0.0, 1.0 if high is None else high)
+    show_value(name, (low or 0.0, 1.0 if high is None else high))
     st.slider(title, 0.0, 1.0, step=0.05, key=name, format="%.2f", on_change=_choose_range, args=(name,))
 
 
@@ -171,12 +172,12 @@ def _narrowed(wanted: CaseFilter) -> None:
 def _paging(pages: int, wanted: CaseFilter, total: int) -> None:
     with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
         if pages > 1:
-            st.session_state["page-number"] = wanted.page
+            show_value("page-number", wanted.page)
             st.pagination(pages, key="page-number", on_change=_turn_page)
         if wanted.order == "random":
             st.button("Shuffle again", icon=":material/shuffle:", on_click=_shuffle)
         if total > min(address.PAGE_SIZES):
-            st.session_state["page-size"] = wanted.size
+            show_value("page-size", wanted.size)
             st.segmented_control(
                 "Cases on a page",
                 address.PAGE_SIZES,

@@ -31,6 +31,7 @@ from masis.ui.review.report_button import report_button
 from masis.ui.review.story import asks_for_a_person, moment, run_name, story
 from masis.ui.shell import address, keys
 from masis.ui.shell.frame import tab_title
+from masis.ui.shell.inputs import show_value
 from masis.ui.shell.served_database import served_workbench
 from masis.ui.shell.streamlit_internals import with_selectors
 from masis.ui.shell.wording import FLAG, spoken
@@ -53,15 +54,16 @@ def show_case(workbench: Workbench, case_id: str) -> None:
     busy = audit_jobs().under_way(case_id) or any(each.state == "running" for each in view.runs)
     _bar(view, run, busy=busy)
     _head(view, run, running=busy)
-    if wanted and (run is None or run.id != wanted):
-        _other_run(view, wanted)
-    if why := audit_jobs().failure(case_id):
-        st.error("The last audit could not be made.", icon=":material/error:")
-        st.text(why)
-    if busy:
-        _progress(case_id)
     audited = run is not None and bool(run.iterations)
-    against = _view_bar(run, index) if run and audited else None
+    with st.container():  # always there, so that the decision below stays where it is while somebody types
+        if wanted and (run is None or run.id != wanted):
+            _other_run(view, wanted)
+        if why := audit_jobs().failure(case_id):
+            st.error("The last audit failed.", icon=":material/error:")
+            st.text(why)
+        if busy:
+            _progress(case_id)
+        against = _view_bar(run, index) if run and audited else None
     with st.container(key="review"):
         reading, deciding, after = st.columns(3)
         with reading:
@@ -166,7 +168,7 @@ def _bar(view: CaseView, run: Run | None, *, busy: bool) -> None:
 
 def _run_choice(finished: list[RunSummary], run: Run, case_id: str) -> None:
     names = {each.id: run_name(each) for each in finished}
-    st.session_state["run"] = run.id
+    show_value("run", run.id)
     st.selectbox(
         "Audit shown",
         list(names),
@@ -201,7 +203,7 @@ def _view_bar(run: Run, index: int) -> int | None:
     names = [_iteration_name(run, each) for each in range(count)]
     against = _against(count, index)
     with st.container(key="view-bar", horizontal=True, vertical_alignment="bottom"):
-        st.session_state["iteration"] = index
+        show_value("iteration", index)
         if count > 5:
             st.selectbox("Iteration", range(count), key="iteration", format_func=names.__getitem__, **_ON_ITERATION)
         else:
@@ -223,7 +225,7 @@ def _view_bar(run: Run, index: int) -> int | None:
                 args=(index, against),
             )
         if against is not None and count > 2:
-            st.session_state["against"] = against
+            show_value("against", against)
             st.selectbox(
                 "Compared with",
                 [each for each in range(count) if each != index],

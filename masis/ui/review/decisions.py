@@ -26,6 +26,7 @@ from masis.ui.review.entries import (
     entry_row,
 )
 from masis.ui.shell import address
+from masis.ui.shell.inputs import show_value
 from masis.ui.shell.served_database import command_markdown
 from masis.ui.shell.wording import spoken
 
@@ -63,7 +64,7 @@ def show_decisions(workbench: Workbench) -> None:
     _counted(page.total, narrowed=any(address.value(name) for name in FILTERS))
     _log(workbench, page.rows)
     if pages > 1:
-        st.session_state["log-page"] = wanted.page
+        show_value("log-page", wanted.page)
         st.pagination(pages, key="log-page", on_change=_turn_page)
 
 
@@ -171,7 +172,7 @@ def _controls(reviewers: dict[str, int]) -> None:
     who, since, until, case = st.columns([4, 2, 2, 3], vertical_alignment="bottom")
     with who:
         chosen = address.words("reviewer")
-        st.session_state["log-reviewer"] = chosen
+        show_value("log-reviewer", chosen)
         options = [*reviewers, *(each for each in chosen if each not in reviewers)]
         st.multiselect(
             "Who",
@@ -184,10 +185,10 @@ def _controls(reviewers: dict[str, int]) -> None:
         )
     for place, name, title in ((since, "since", "From"), (until, "until", "To")):
         with place:
-            st.session_state[f"log-{name}"] = _day(name)
+            show_value(f"log-{name}", _day(name))
             st.date_input(title, key=f"log-{name}", format="YYYY-MM-DD", on_change=_choose_day, args=(name,))
     with case:
-        st.session_state["log-case"] = address.value("case")[:500]
+        show_value("log-case", address.value("case")[:500])
         st.text_input("Case", key="log-case", placeholder="Its id", max_chars=500, on_change=_choose_case)
     with st.container(horizontal=True, gap="medium"):
         _pills("Verdict", "verdict", {name: VERDICT_WORD[name].text for name in VERDICTS})
@@ -196,7 +197,7 @@ def _controls(reviewers: dict[str, int]) -> None:
 
 
 def _pills(title: str, name: str, options: dict[str, str]) -> None:
-    st.session_state[f"log-{name}"] = address.several(name, list(options))
+    show_value(f"log-{name}", address.several(name, list(options)))
     st.pills(
         title,
         list(options),

@@ -34,8 +34,9 @@ def override_panel(opened: OpenedScreening, grade: Grade, record: Record) -> Non
     said = effective_overrides(opened.overrides).get(grade.abstract_id, {})
     with st.container(border=True, key="override-panel"):
         st.markdown("**Set it yourself**")
-        if reviewer() is None:
-            st.text_input("Your name", key="override-name", max_chars=LONGEST_NAME, width=320)
+        with st.container():  # always there, so that the fields below stay where they are once the name is known
+            if reviewer() is None:
+                st.text_input("Your name", key="override-name", max_chars=LONGEST_NAME, width=320)
         field_at, value_at, why_at, go_at = st.columns([2.2, 3.4, 3.6, 1.4], vertical_alignment="bottom")
         with field_at:
             field: GradeField = st.selectbox(
@@ -170,13 +171,16 @@ def show_over(workbench: Workbench, screening_id: str) -> None:
             _exports(workbench, opened)
         if words := agreement_words(screening.grades):
             st.text(words)
-    if problem := st.session_state.pop("screening-problem", ""):
-        st.error(problem, icon=":material/error:")
-    for warning in screening.warnings[:5]:
-        st.warning("A source or a grader failed; what it left out is not in the counts.", icon=":material/warning:")
-        st.text(warning)
-    rounds(screening)
-    abstracts(opened)
+    with st.container():  # these are always there, so that the fields below stay where they are
+        if problem := st.session_state.pop("screening-problem", ""):
+            st.error(problem, icon=":material/error:")
+        for warning in screening.warnings[:5]:
+            st.warning("A source or a grader failed; what it left out is not in the counts.", icon=":material/warning:")
+            st.text(warning)
+    with st.container():
+        rounds(screening)
+    with st.container():
+        abstracts(opened)
 
     def record(abstract_id: str, field: GradeField, value: float | bool | str | None, reason: str, by: Actor) -> None:
         served_workbench().screenings.override(

@@ -92,8 +92,9 @@ def _memory(workbench: Workbench, memory: MemoryView) -> None:
     )
     with st.popover("Reset", icon=":material/restart_alt:"):
         st.markdown("Nothing is deleted: an entry in the log says that what came before counts no more.")
-        if reviewer() is None:
-            st.text_input("Your name", key="memory-name", max_chars=LONGEST_NAME)
+        with st.container():
+            if reviewer() is None:
+                st.text_input("Your name", key="memory-name", max_chars=LONGEST_NAME)
         st.text_input("Reason", key="memory-reason", max_chars=500)
         st.button("Reset the memory", key="memory-reset", on_click=_reset)
     if problem := st.session_state.pop("memory-problem", ""):

@@ -32,7 +32,8 @@ def show_screening(workbench: Workbench) -> None:
         "suffices or more must be retrieved."
     )
     show_form(workbench)
-    _earlier(workbench)
+    with st.container():
+        _earlier(workbench)
     _memory(workbench)
 
 
