@@ -14,7 +14,7 @@ from masis.ui.shell.streamlit_internals import ELEMENTS, TESTED, with_selectors
 ROOT = Path(__file__).resolve().parents[2]
 MODULE = ROOT / "masis" / "ui" / "shell" / "streamlit_internals.py"
 PRIVATE = re.compile(
-    r"data-testid|dataset\.test|_stcore|streamlit\.(?!testing\.)\w+\.|\bst\._|from streamlit\.(?!testing)"
+    r"data-testid|dataset\.test|_stcore|\bstreamlit\.\w+\.|\bst\._|from streamlit\.(?!delta_generator)"
 )
 SOURCES = [*(ROOT / "masis").rglob("*"), *(ROOT / "pages").glob("*.py"), ROOT / "app.py"]
 
