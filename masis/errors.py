@@ -60,7 +60,7 @@ class MasisError(Exception):
 
     @property
     def about(self) -> dict[str, Any]:
-        """What a program can act on, for the doors to other systems: kind, CRITIC-ERR code, status over HTTP."""
+        """What a program can act on, for integrations: kind, CRITIC-ERR code, status over HTTP."""
         return {"kind": type(self).__name__, "http_status": self.http_status}
 
 

@@ -1,3 +1,3 @@
-"""The doors to other systems: each behind an extra of its own, each calling the use cases that stand, with no rule of
-its own (docs/architecture.md). Importing ``masis`` imports none of them.
+"""Integrations with other systems: each behind an extra, each calling the services, with no rule of its own
+(docs/architecture.md). Importing ``masis`` imports none of them.
 """

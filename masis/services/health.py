@@ -23,18 +23,12 @@ from masis.settings import OFFLINE, ROLES, Settings
 from masis.store import Store
 from masis.store.core.connections import RESTORE
 
-# Whether every module starts (REQ-CRITIC-OBS-005): roles, evidence critic, integrations.
-#
-# A door to another system needs a library that may be absent; that is no fault unless the settings ask for the door.
-# One
-# that is installed must import, which is tried in a process of its own: some of these libraries take seconds and much
-# memory, and change what they are imported into.
 
-IMPORT_WITHIN_S = 60.0
+class HealthItem(NamedTuple):
+    """One check: its name, whether it is in order, and what was found.
 
-
-class ModuleFound(NamedTuple):
-    """One module: whether it starts, what was found, what to do where it does not; or that it is not installed."""
+    ``cure`` says what to do where it is not in order; ``absent`` that it is not installed, which is no problem.
+    """
 
     name: str
     ok: bool
@@ -43,8 +37,17 @@ class ModuleFound(NamedTuple):
     absent: bool = False
 
 
-class Door(NamedTuple):
-    """A door to another system: its extra, the library it needs, and what is imported to try it."""
+# Whether every module starts (REQ-CRITIC-OBS-005): roles, evidence critic, integrations.
+#
+# An integration needs a library that may be absent; that is a problem only where the settings ask for the integration.
+# One that is installed must import, which is tried in a process of its own: some of these libraries take seconds and
+# much memory, and change what they are imported into.
+
+IMPORT_WITHIN_S = 60.0
+
+
+class Integration(NamedTuple):
+    """An optional integration: its extra, the library it needs, and what is imported to try it."""
 
     name: str
     extra: str
@@ -52,18 +55,18 @@ class Door(NamedTuple):
     imports: str
 
 
-DOORS = (
-    Door("MCP", "mcp", "mcp", "masis.integrations.mcp.server"),
-    Door("DSPy", "dspy", "dspy", "masis.integrations.dspy.agents"),
-    Door("LangGraph", "langgraph", "langgraph", "masis.integrations.langgraph"),
-    Door("BAML", "baml", "baml_py", "masis.integrations.baml"),
-    Door("OpenTelemetry", "otel", "opentelemetry.sdk", "masis.integrations.telemetry.sdk"),
-    Door("Anthropic", "anthropic", "anthropic", "masis.llm.providers.anthropic"),
+INTEGRATIONS = (
+    Integration("MCP", "mcp", "mcp", "masis.integrations.mcp.server"),
+    Integration("DSPy", "dspy", "dspy", "masis.integrations.dspy.agents"),
+    Integration("LangGraph", "langgraph", "langgraph", "masis.integrations.langgraph"),
+    Integration("BAML", "baml", "baml_py", "masis.integrations.baml"),
+    Integration("OpenTelemetry", "otel", "opentelemetry.sdk", "masis.integrations.telemetry.sdk"),
+    Integration("Anthropic", "anthropic", "anthropic", "masis.llm.providers.anthropic"),
 )
 
 
-def role_health(settings: Settings) -> Iterator[ModuleFound]:
-    """Each role as the settings fill it; nothing is asked over the network.
+def role_health(settings: Settings) -> Iterator[HealthItem]:
+    """Check each role as the settings fill it; nothing is asked over the network.
 
     The output validator is checked by itself, so that its error is not shown once for each role.
     """
@@ -72,28 +75,28 @@ def role_health(settings: Settings) -> Iterator[ModuleFound]:
         try:
             filled = build_roles(settings.model_copy(update=alone | {role: getattr(settings, role)}))
         except MasisError as error:
-            yield ModuleFound(role, False, str(error), f"Choose another model for {role}, or put this right.")
-        except Exception as error:  # noqa: BLE001 (whatever happens as it starts is a finding here, not a crash)
-            yield ModuleFound(role, False, f"does not start: {type(error).__name__}: {error}", _REINSTALL)
+            yield HealthItem(role, False, str(error), f"Choose another model for {role}, or fix this.")
+        except Exception as error:  # noqa: BLE001 (whatever happens as it starts is reported here, not a crash)
+            yield HealthItem(role, False, f"does not start: {type(error).__name__}: {error}", _REINSTALL)
         else:
             prompt = filled.prompts.get(role)
-            yield ModuleFound(role, True, f"starts: {filled.models[role]}{f', prompt {prompt}' if prompt else ''}")
+            yield HealthItem(role, True, f"starts: {filled.models[role]}{f', prompt {prompt}' if prompt else ''}")
 
 
-def output_validator(settings: Settings) -> ModuleFound:
-    """What an improved answer must pass (REQ-CRITIC-028)."""
+def output_validator(settings: Settings) -> HealthItem:
+    """Check the validator that a revision must pass (REQ-CRITIC-028)."""
     name = settings.output_validator
     try:
         output_validation.chosen(name)
     except MasisError as error:
-        return ModuleFound("output validator", False, str(error), "Put this right, or set output_validator = pydantic.")
+        return HealthItem("output validator", False, str(error), "Fix this, or set output_validator = pydantic.")
     except Exception as error:  # noqa: BLE001 (a team's own package may raise anything as it is imported)
         why = f"{name} does not start: {type(error).__name__}: {error}"
-        return ModuleFound("output validator", False, why, "Put its package right, or set output_validator = pydantic.")
-    return ModuleFound("output validator", True, f"starts: {name}")
+        return HealthItem("output validator", False, why, "Fix its package, or set output_validator = pydantic.")
+    return HealthItem("output validator", True, f"starts: {name}")
 
 
-_REINSTALL = "Install the workbench anew, or report this fault."
+_REINSTALL = "Install the workbench anew, or report this as a bug."
 _ABSTRACT = Abstract(
     id="health",
     title="Aspirin in acute headache: a randomised trial",
@@ -101,35 +104,35 @@ _ABSTRACT = Abstract(
 )
 
 
-def evidence_critic() -> ModuleFound:
-    """The evidence critic grades a small abstract by its offline grader."""
+def evidence_critic() -> HealthItem:
+    """Check that the evidence critic grades a small abstract by its offline grader."""
     try:
         screening = screen_abstracts("Does aspirin relieve headache?", [_ABSTRACT], Settings())
     except Exception as error:  # noqa: BLE001 (as above)
-        return ModuleFound("evidence critic", False, f"does not start: {type(error).__name__}: {error}", _REINSTALL)
+        return HealthItem("evidence critic", False, f"does not start: {type(error).__name__}: {error}", _REINSTALL)
     if not screening.grades:
-        return ModuleFound("evidence critic", False, "graded nothing of a small abstract", _REINSTALL)
-    return ModuleFound("evidence critic", True, "graded a small abstract")
+        return HealthItem("evidence critic", False, "graded nothing of a small abstract", _REINSTALL)
+    return HealthItem("evidence critic", True, "graded a small abstract")
 
 
-def doors(settings: Settings, *, try_them: bool) -> Iterator[ModuleFound]:
-    """Each optional door: not installed, or installed and, where it is tried, whether it imports.
+def integrations(settings: Settings, *, try_them: bool) -> Iterator[HealthItem]:
+    """Check each integration: not installed, or installed and, where it is tried, whether it imports.
 
-    One that is not installed is a fault where the settings ask for it by something that is no role: telemetry.
+    One that is not installed is a problem where the settings ask for it by something that is no role: telemetry.
     """
-    for door in DOORS:
-        install = f"pip install '.[{door.extra}]'"
-        if not _installed(door.library) and door.extra == "otel" and settings.telemetry != "off":
+    for each in INTEGRATIONS:
+        install = f"pip install '.[{each.extra}]'"
+        if not _installed(each.library) and each.extra == "otel" and settings.telemetry != "off":
             asked_for = f"not installed, and the setting telemetry = {settings.telemetry} asks for it"
-            yield ModuleFound(door.name, False, asked_for, f"{install}, or set telemetry = off.")
-        elif not _installed(door.library):
-            yield ModuleFound(door.name, True, f"not installed, and needed by nothing else ({install})", absent=True)
-        elif not try_them and door.imports not in _found_out:
-            yield ModuleFound(door.name, True, "installed; not tried now")
-        elif why := _tried(door.imports):
-            yield ModuleFound(door.name, False, f"installed, but does not import: {why}", f"Try {install} again.")
+            yield HealthItem(each.name, False, asked_for, f"{install}, or set telemetry = off.")
+        elif not _installed(each.library):
+            yield HealthItem(each.name, True, f"not installed, and needed by nothing else ({install})", absent=True)
+        elif not try_them and each.imports not in _import_errors:
+            yield HealthItem(each.name, True, "installed; not tried now")
+        elif why := _tried(each.imports):
+            yield HealthItem(each.name, False, f"installed, but does not import: {why}", f"Try {install} again.")
         else:
-            yield ModuleFound(door.name, True, "installed, and imports")
+            yield HealthItem(each.name, True, "installed, and imports")
 
 
 def _installed(library: str) -> bool:
@@ -139,15 +142,15 @@ def _installed(library: str) -> bool:
         return False
 
 
-_found_out: dict[str, str] = {}
-"""What trying each door came to: what is installed does not change while a process runs."""
+_import_errors: dict[str, str] = {}
+"""Why each integration does not import, empty where it does: this does not change while a process runs."""
 
 
 def _tried(module: str) -> str:
-    """Why a module does not import, in the words of Python; empty where it does."""
-    if module not in _found_out:
-        _found_out[module] = _import(module)
-    return _found_out[module]
+    """Return why a module does not import, in the words of Python; empty where it does."""
+    if module not in _import_errors:
+        _import_errors[module] = _import(module)
+    return _import_errors[module]
 
 
 def _import(module: str) -> str:
@@ -171,21 +174,8 @@ LEAST_FREE_BYTES = 100_000_000
 _MAKE_WRITABLE = "Make file and folder writable, make room on the disk, or name another database with --db or MASIS_DB."
 
 
-class HealthItem(NamedTuple):
-    """One thing that was looked at.
-
-    ``cure`` says what to do where it is not in order; ``absent`` that it is not installed, which is no fault.
-    """
-
-    name: str
-    ok: bool
-    message: str
-    cure: str = ""
-    absent: bool = False
-
-
 class HealthReport(NamedTuple):
-    """Whether everything the workbench needs is in order."""
+    """Every check, and whether all is in order."""
 
     items: tuple[HealthItem, ...]
 
@@ -195,15 +185,15 @@ class HealthReport(NamedTuple):
         return all(item.ok for item in self.items)
 
     def to_json(self) -> dict[str, Any]:
-        """As ``masis health --json`` and ``/health.json`` give it (``docs/health.md``)."""
+        """Return the report as ``masis health --json`` and ``/health.json`` give it (``docs/health.md``)."""
         return {"ok": self.ok, "version": version.APP, "items": [item._asdict() for item in self.items]}
 
 
 def of_store(store: Store) -> Iterator[HealthItem]:
-    """The database, its guards, the decision log, the screening log."""
+    """Check the database, its guards, the decision log and the screening log."""
     check = store.check()
-    kept = ", ".join(counted(count, *_KEPT.get(name, (name, name))) for name, count in check.counts.items())
-    yield HealthItem("database", not check.problems, f"{check.path} ({check.bytes / 1e6:.1f} MB): {kept}")
+    contents = ", ".join(counted(count, *_COUNTED.get(name, (name, name))) for name, count in check.counts.items())
+    yield HealthItem("database", not check.problems, f"{check.path} ({check.bytes / 1e6:.1f} MB): {contents}")
     for problem in check.problems:
         yield HealthItem("database", False, problem, RESTORE)
     yield HealthItem("schema", True, f"{check.schema_version}, the newest; SQLite {check.sqlite_version}")
@@ -218,7 +208,7 @@ def of_store(store: Store) -> Iterator[HealthItem]:
         yield HealthItem(name, log.intact, message, cure)
 
 
-_KEPT = {
+_COUNTED = {
     "cases": ("case", "cases"),
     "runs": ("run", "runs"),
     "run_iterations": ("iteration", "iterations"),
@@ -228,32 +218,32 @@ _KEPT = {
     "screenings": ("screening", "screenings"),
     "screening_log": ("entry of the screening log", "entries of the screening log"),
 }
-"""What the store counts, in words: one of it, and several."""
+"""The nouns for what the store counts, singular and plural."""
 
 
 def of_writing(store: Store) -> HealthItem:
-    """Whether the database takes a write: one is made, and stays."""
+    """Check that the database takes a write: one is made, and stays."""
     tried = store.try_writing()
     return HealthItem("writing", tried.ok, tried.message, "" if tried.ok else _MAKE_WRITABLE)
 
 
-def of_modules(settings: Settings, *, try_doors: bool) -> Iterator[HealthItem]:
-    """Whether every module starts: each role, output validator, evidence critic, the doors to other systems."""
-    yield from (HealthItem(*found) for found in role_health(settings))
-    yield HealthItem(*output_validator(settings))
-    yield HealthItem(*evidence_critic())
-    yield from (HealthItem(*found) for found in doors(settings, try_them=try_doors))
+def of_modules(settings: Settings, *, try_integrations: bool) -> Iterator[HealthItem]:
+    """Check that every module starts: each role, output validator, evidence critic, the integrations."""
+    yield from role_health(settings)
+    yield output_validator(settings)
+    yield evidence_critic()
+    yield from integrations(settings, try_them=try_integrations)
 
 
 def unopened(error: StoreError, database: Path, settings: Settings, *, ask_models: bool) -> HealthReport:
-    """What can be looked at where the database can't be opened."""
+    """Return what can be checked where the database can't be opened."""
     asked = models_asked(settings) if ask_models else tuple(models_configured(settings))
-    parts = (*of_modules(settings, try_doors=ask_models), of_auditor(settings), *asked, of_disk(database))
+    parts = (*of_modules(settings, try_integrations=ask_models), of_auditor(settings), *asked, of_disk(database))
     return HealthReport((HealthItem("database", False, str(error)), *parts))
 
 
 def of_auditor(settings: Settings) -> HealthItem:
-    """Whether the roles on this machine start and judge a small case as they should."""
+    """Check that the offline roles start and judge a small case as they should."""
     offline = settings.model_copy(
         update=dict.fromkeys(ROLES, OFFLINE) | {"output_validator": output_validation.PYDANTIC}
     )
@@ -270,15 +260,15 @@ def of_auditor(settings: Settings) -> HealthItem:
 
 
 def before_the_first_case(database: Path, settings: Settings, *, ask_models: bool) -> HealthReport:
-    """What can be looked at while there is no database yet: above all whether the models answer."""
+    """Return what can be checked while there is no database yet: above all whether the models answer."""
     message = f"There is no database yet; the first import or audit makes {database}."
     models = models_asked(settings) if ask_models else tuple(models_configured(settings))
-    parts = (*of_modules(settings, try_doors=ask_models), of_auditor(settings), *models, of_disk(database))
+    parts = (*of_modules(settings, try_integrations=ask_models), of_auditor(settings), *models, of_disk(database))
     return HealthReport((HealthItem("database", True, message), *parts))
 
 
 def of_disk(database: Path) -> HealthItem:
-    """Whether there is room to write, in the database's folder or the nearest one above it that is there."""
+    """Check that there is room to write, in the database's folder or the nearest one above it that exists."""
     folder = next(folder for folder in database.resolve().parents if folder.is_dir())
     free = shutil.disk_usage(folder).free
     enough = free >= LEAST_FREE_BYTES
@@ -286,7 +276,7 @@ def of_disk(database: Path) -> HealthItem:
 
 
 def models_configured(settings: Settings) -> Iterator[HealthItem]:
-    """Whether each role's model can be asked, as far as that shows without asking it."""
+    """Check that each role's model can be asked, as far as that shows without asking it."""
     for string, roles in _by_model(settings).items():
         try:
             full = {resolve_model(string, role, settings) for role in roles}
@@ -298,7 +288,7 @@ def models_configured(settings: Settings) -> Iterator[HealthItem]:
 
 
 def models_asked(settings: Settings) -> tuple[HealthItem, ...]:
-    """What each role's model answers to a word; offline roles audit a small case."""
+    """Return what each role's model answers to a word; offline roles audit a small case."""
     items = []
     for string, roles in _by_model(settings).items():
         if string == OFFLINE:
@@ -307,7 +297,7 @@ def models_asked(settings: Settings) -> tuple[HealthItem, ...]:
             continue
         for full in dict.fromkeys(_resolved_each(string, roles, settings)):
             probed = probe_model(full, settings)
-            cure = "" if probed.ok else "Put right what it says, or name another model (docs/models.md)."
+            cure = "" if probed.ok else "Fix what it says, or name another model (docs/models.md)."
             items.append(HealthItem("models", probed.ok, f"{probed.message} ({', '.join(roles)})", cure))
     return tuple(items)
 

@@ -64,7 +64,7 @@ class Workbench:
         """Check everything that an audit and a decision need; models are asked only on request, since that may cost."""
         settings = settings or self.settings
         models = self.check_models(settings) if ask_models else health.models_configured(settings)
-        started = health.of_modules(settings, try_doors=ask_models)
+        started = health.of_modules(settings, try_integrations=ask_models)
         of_auditor, of_disk = health.of_auditor(settings), health.of_disk(self.database)
         return HealthReport((*health.of_store(self.store), *started, of_auditor, *models, of_disk))
 

@@ -95,9 +95,9 @@ def test_an_output_validator_whose_package_breaks_is_a_finding(monkeypatch: pyte
 
 
 def test_telemetry_that_is_asked_for_and_not_installed_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
-    absent = (health.Door("OpenTelemetry", "otel", "nothing_of_this_name", "x"),)
-    monkeypatch.setattr(health, "DOORS", absent)
-    (found,) = health.doors(Settings(telemetry="otlp"), try_them=False)
+    absent = (health.Integration("OpenTelemetry", "otel", "nothing_of_this_name", "x"),)
+    monkeypatch.setattr(health, "INTEGRATIONS", absent)
+    (found,) = health.integrations(Settings(telemetry="otlp"), try_them=False)
     assert not found.ok
     assert "telemetry = otlp asks for it" in found.message
     assert "pip install '.[otel]'" in found.cure
@@ -122,28 +122,28 @@ def test_an_evidence_critic_that_fails_is_found(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.fixture
-def doors(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str], health.ModuleFound]:
+def doors(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str], health.HealthItem]:
     """Tries a door whose library is a file with this text; nothing is remembered of it."""
-    monkeypatch.setattr(health, "_found_out", {})
+    monkeypatch.setattr(health, "_import_errors", {})
     monkeypatch.syspath_prepend(str(tmp_path))
 
-    def tried(text: str) -> health.ModuleFound:
+    def tried(text: str) -> health.HealthItem:
         (tmp_path / "a_library.py").write_text(text)
         importlib.invalidate_caches()
-        monkeypatch.setattr(health, "DOORS", (health.Door("Door", "extra", "a_library", "a_library"),))
-        return next(iter(health.doors(Settings(), try_them=True)))
+        monkeypatch.setattr(health, "INTEGRATIONS", (health.Integration("Door", "extra", "a_library", "a_library"),))
+        return next(iter(health.integrations(Settings(), try_them=True)))
 
     return tried
 
 
 def test_a_door_that_is_installed_must_import_and_does_so_in_a_process_of_its_own(
-    doors: Callable[[str], health.ModuleFound],
+    doors: Callable[[str], health.HealthItem],
 ) -> None:
-    assert doors("x = 1") == health.ModuleFound("Door", True, "installed, and imports")
+    assert doors("x = 1") == health.HealthItem("Door", True, "installed, and imports")
     assert "a_library" not in sys.modules
 
 
-def test_a_door_that_does_not_import_is_named_with_the_reason(doors: Callable[[str], health.ModuleFound]) -> None:
+def test_a_door_that_does_not_import_is_named_with_the_reason(doors: Callable[[str], health.HealthItem]) -> None:
     found = doors("import nothing_of_this_name")
     assert not found.ok
     assert "No module named 'nothing_of_this_name'" in found.message
@@ -151,16 +151,16 @@ def test_a_door_that_does_not_import_is_named_with_the_reason(doors: Callable[[s
 
 
 def test_a_door_that_hangs_is_given_up(
-    doors: Callable[[str], health.ModuleFound], monkeypatch: pytest.MonkeyPatch
+    doors: Callable[[str], health.HealthItem], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(health, "IMPORT_WITHIN_S", 0.5)
     assert "takes longer than 0.5 s" in doors("import time; time.sleep(60)").message
 
 
 def test_a_door_whose_library_is_absent_is_no_fault(monkeypatch: pytest.MonkeyPatch) -> None:
-    absent = (health.Door("Door", "extra", "nothing_of_this_name.at_all", "x"),)
-    monkeypatch.setattr(health, "DOORS", absent)
-    found = list(health.doors(Settings(), try_them=True))
+    absent = (health.Integration("Door", "extra", "nothing_of_this_name.at_all", "x"),)
+    monkeypatch.setattr(health, "INTEGRATIONS", absent)
+    found = list(health.integrations(Settings(), try_them=True))
     assert [(each.ok, each.absent, "not installed" in each.message) for each in found] == [(True, True, True)]
 
 
@@ -169,7 +169,7 @@ def test_every_door_names_an_extra_and_a_module_of_ours_that_is_there() -> None:
 
     root = Path(health.__file__).resolve().parents[2]
     extras = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
-    for door in health.DOORS:
+    for door in health.INTEGRATIONS:
         assert door.extra in extras
         file = root.joinpath(*door.imports.split("."))
         assert file.with_suffix(".py").is_file() or (file / "__init__.py").is_file(), door

@@ -18,7 +18,7 @@ from masis.ui.shell.wording import escaped, spoken
 GROUPS: dict[str, tuple[str, ...]] = {
     "Storage": ("settings", "database", "schema", "writing", "decision log", "screening log", "disk"),
     "Auditing": ("auditor", "models", *ROLES, "output validator", "evidence critic"),
-    "Integrations": tuple(door.name for door in health.DOORS),
+    "Integrations": tuple(each.name for each in health.INTEGRATIONS),
 }
 NAMES = {
     "auditor": "Small audit",
