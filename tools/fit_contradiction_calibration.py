@@ -34,7 +34,7 @@ FAINTEST = 0.2
 _WORD = re.compile(r"\w+(?:['’]\w+)?|[^\w\s]")
 
 
-class Told(NamedTuple):
+class LabelledClaim(NamedTuple):
     """A claim with its evidence, and where it is altered: None for everywhere, nothing where it is true."""
 
     source: str
@@ -46,11 +46,11 @@ class Told(NamedTuple):
 def fit(rows: Sequence[tuple[str, BenchRow]], data: Path, unfitted: SupportClassifier) -> dict[str, Any]:
     """The weights as plain values; `rows` are those of the fit halves, each with the name of its set."""
     measured, right, sources = [], [], []
-    for told in claims(rows, data):
-        for values, true in judged(told, unfitted):
+    for labelled in claims(rows, data):
+        for values, true in signals_of(labelled, unfitted):
             measured.append([values[name] for name in NAMES])
             right.append(int(true))
-            sources.append(told.source)
+            sources.append(labelled.source)
     features, labels, often = np.array(measured), np.array(right), Counter(sources)
     weights = np.array([min(1.0, MOST / often[source]) for source in sources])
     centre = np.round(np.average(features, axis=0, weights=weights), 5)
@@ -67,37 +67,37 @@ def fit(rows: Sequence[tuple[str, BenchRow]], data: Path, unfitted: SupportClass
     }
 
 
-def judged(told: Told, unfitted: SupportClassifier) -> Iterator[tuple[dict[str, float], bool]]:
+def signals_of(labelled: LabelledClaim, unfitted: SupportClassifier) -> Iterator[tuple[dict[str, float], bool]]:
     """What surrounds each signal on a claim, and whether the signal is right."""
-    index = EvidenceIndex(told.evidence, unfitted)
-    for offset, found, signal in index.all_signals(told.claim):
+    index = EvidenceIndex(labelled.evidence, unfitted)
+    for offset, found, signal in index.all_signals(labelled.claim):
         values = signal_features(signal, found)
         if signal.kind not in KINDS or signal.strength < FAINTEST or values is None:
             continue
         start, end = signal.claim_span[0] + offset, signal.claim_span[1] + offset
-        where = told.altered
+        where = labelled.altered
         yield values, where is None or any(begin < end + 2 and start - 2 < finish for begin, finish in where)
 
 
-def claims(rows: Sequence[tuple[str, BenchRow]], data: Path) -> Iterator[Told]:
+def claims(rows: Sequence[tuple[str, BenchRow]], data: Path) -> Iterator[LabelledClaim]:
     """The claims to learn from, with what is known of them."""
     edits = {}
     for raw in _read(data / "summedits.jsonl"):
         edits[raw["doc"], raw["summary"]] = edited(raw["original_summary"], raw["summary"])
     for name, row in rows:
         if not row.positive:
-            yield Told(f"{name} true", row.claim, row.evidence, ())
+            yield LabelledClaim(f"{name} true", row.claim, row.evidence, ())
         elif name == "SummEdits":
-            yield Told("edited", row.claim, row.evidence, edits[row.evidence[0][1], row.claim])
+            yield LabelledClaim("edited", row.claim, row.evidence, edits[row.evidence[0][1], row.claim])
         elif name == "Demo gold" and row.planted in ALTERED:
-            yield Told("planted", row.claim, row.evidence, None)
+            yield LabelledClaim("planted", row.claim, row.evidence, None)
     for case in json.loads(ALTERED_CLAIMS.read_text(encoding="utf-8")):
         if case["half"] == "made on":
             evidence = tuple((str(k), text) for k, text in enumerate(case["evidence"], 1))
-            yield from (Told("ours true", claim, evidence, ()) for claim in case["true"])
-            yield from (Told("ours", one["claim"], evidence, None) for one in case["altered"])
+            yield from (LabelledClaim("ours true", claim, evidence, ()) for claim in case["true"])
+            yield from (LabelledClaim("ours", one["claim"], evidence, None) for one in case["altered"])
     for row, _ in in_half(list(conclusions(data)), "fit"):
-        yield Told("PubMedQA true", row.claim, row.evidence, ())
+        yield LabelledClaim("PubMedQA true", row.claim, row.evidence, ())
 
 
 def conclusions(data: Path) -> Iterator[BenchRow]:

@@ -109,8 +109,8 @@ class Sample:
         weights, extra = settled.copy(), self.sets == "made"
         hagrid = self.sets == "HAGRID"
         weights[extra] = MADE * settled[hagrid & (self.supported == 0)].mean()
-        borne = hagrid & (self.supported == 1)
-        weights[borne] *= 1 + weights[extra].sum() / weights[borne].sum()
+        supported_rows = hagrid & (self.supported == 1)
+        weights[supported_rows] *= 1 + weights[extra].sum() / weights[supported_rows].sum()
         return weights
 
 

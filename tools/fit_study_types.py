@@ -196,7 +196,7 @@ def left_out(sample: Sample) -> list[Array]:
     return deals
 
 
-def told(scores: Array) -> Array:
+def joined_scores(scores: Array) -> Array:
     """The type of each row."""
     kinds: Array = np.array(STUDY_TYPES)[scores.argmax(axis=1)]
     return kinds
@@ -354,7 +354,7 @@ def _matrix(kinds: Array, guesses: Array) -> list[str]:
 
 
 def _calibration(right: Array, sure: Array) -> list[str]:
-    lines = ["| share of the type told | abstracts | mean share | right |", "|---|---|---|---|"]
+    lines = ["| share of the predicted type | abstracts | mean share | right |", "|---|---|---|---|"]
     for low, high in ((0.0, 0.4), (0.4, 0.6), (0.6, 0.8), (0.8, 0.95), (0.95, 1.01)):
         here = (sure >= low) & (sure < high)
         if here.any():
@@ -378,7 +378,7 @@ def main() -> int:
         fitted = Fitted(training, np.arange(len(training.kinds)))
     stored: dict[str, Any] = exported(fitted, degree)
     np.savez_compressed(chosen.out, **stored)
-    crossed = [weighted_f1(training.kinds, told(scores)) for scores in deals]
+    crossed = [weighted_f1(training.kinds, joined_scores(scores)) for scores in deals]
     print(f"cross-validated weighted F1 {np.mean(crossed):.4f} {np.round(crossed, 4)}, temperature {degree:.2f}")
     print(f"{chosen.out}: {chosen.out.stat().st_size:,} bytes")
     if chosen.report:

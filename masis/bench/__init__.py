@@ -150,8 +150,10 @@ class _Benchmark:
             yield self._fabricated()
 
     def _reading(self, name: str, meaning: str, positive: Positive, *, rule: bool = True) -> Reading:
-        said = [tasks.auditor(row, found, rule=rule) for (row, _), found in zip(self.rows, self.assessed, strict=True)]
-        return self._compared(name, meaning, positive, self.rows, said)
+        judgements = [
+            tasks.auditor(row, found, rule=rule) for (row, _), found in zip(self.rows, self.assessed, strict=True)
+        ]
+        return self._compared(name, meaning, positive, self.rows, judgements)
 
     def _altered(self) -> Reading:
         pairs = [
@@ -160,18 +162,18 @@ class _Benchmark:
             if row.planted in ALTERED or (not row.positive and row.planted is None)
         ]
         rows = [(row, group) for row, group, _ in pairs]
-        said = [tasks.contradictions(row, found) for row, _, found in pairs]
+        judgements = [tasks.contradictions(row, found) for row, _, found in pairs]
         return self._compared(
             "altered facts",
             "a number, date, name or sign altered; against clean claims",
             lambda row: row.planted in ALTERED,
             rows,
-            said,
+            judgements,
         )
 
     def _fabricated(self) -> Reading:
         found = fabricated(self.cases)
-        always = [row._replace(said=True, score=0.5) for row in found]
+        always = [row._replace(predicted=True, score=0.5) for row in found]
         measured = (self._measured("citation engine", found), self._measured("always positive", always))
         return _reading("fabricated references", "names no evidence of the case", found, measured)
 
@@ -181,11 +183,11 @@ class _Benchmark:
         meaning: str,
         positive: Positive,
         rows: Sequence[tuple[BenchRow, str]],
-        said: Sequence[tasks.Judgement],
+        judgements: Sequence[tasks.Judgement],
     ) -> Reading:
         cut = tasks.overlap_threshold(self.fit, positive)
         shares = [tasks.overlap(row) for row, _ in rows]
-        predicted = tasks.predictions(rows, said, positive)
+        predicted = tasks.predictions(rows, judgements, positive)
         measured = (
             self._measured("auditor", predicted),
             self._measured(

@@ -18,7 +18,7 @@ class Prediction(NamedTuple):
     """A row with the truth, the prediction (None: abstained), how strongly not supported (0..1), its group."""
 
     truth: bool
-    said: bool | None
+    predicted: bool | None
     score: float
     group: str
 
@@ -37,10 +37,12 @@ METRICS = ("precision", "recall", "f1", "macro_f1", "balanced_accuracy", "auroc"
 def compute_metrics(rows: Sequence[Prediction], bootstrap: int, seed: int) -> dict[str, Estimate]:
     """Return every metric of `METRICS` with its interval from `bootstrap` resamples of the groups."""
     truth = np.array([row.truth for row in rows], dtype=bool)
-    abstained = np.array([row.said is None for row in rows], dtype=bool)
-    said = np.array([not row.truth if row.said is None else row.said for row in rows], dtype=bool)
-    score = np.array([(-1.0 if row.truth else 2.0) if row.said is None else row.score for row in rows], dtype=float)
-    measure = _measure(truth, said, abstained, score)
+    abstained = np.array([row.predicted is None for row in rows], dtype=bool)
+    predicted = np.array([not row.truth if row.predicted is None else row.predicted for row in rows], dtype=bool)
+    score = np.array(
+        [(-1.0 if row.truth else 2.0) if row.predicted is None else row.score for row in rows], dtype=float
+    )
+    measure = _measure(truth, predicted, abstained, score)
     point = measure(np.ones(len(rows)))
     names, member = np.unique([row.group for row in rows], return_inverse=True)
     draws = np.random.default_rng(seed)
@@ -61,7 +63,7 @@ def _with_interval(value: float | None, samples: Sequence[float]) -> Estimate:
 
 
 def _measure(
-    truth: Array, said: Array, abstained: Array, score: Array
+    truth: Array, predicted: Array, abstained: Array, score: Array
 ) -> Callable[[Array], Mapping[str, float | None]]:
     # Everything that doesn't depend on the weights is sorted once: a resample then costs a few sums.
     order = np.argsort(score, kind="stable")
@@ -69,8 +71,8 @@ def _measure(
     _, ties = np.unique(score[order], return_inverse=True)
 
     def measure(weights: Array) -> Mapping[str, float | None]:
-        hit, false_alarm = float(weights[truth & said].sum()), float(weights[~truth & said].sum())
-        missed, quiet = float(weights[truth & ~said].sum()), float(weights[~truth & ~said].sum())
+        hit, false_alarm = float(weights[truth & predicted].sum()), float(weights[~truth & predicted].sum())
+        missed, quiet = float(weights[truth & ~predicted].sum()), float(weights[~truth & ~predicted].sum())
         positive_f1, negative_f1 = _f1(hit, false_alarm, missed), _f1(quiet, missed, false_alarm)
         recall, quiet_recall = _share(hit, hit + missed), _share(quiet, quiet + false_alarm)
         total = float(weights.sum())

@@ -171,15 +171,15 @@ def _on_findings(
     runs: Sequence[Run], cases: Sequence[Mapping[str, Any]], share: Callable[..., Outcome]
 ) -> Iterable[Outcome]:
     by_case = {run.case_id: run for run in runs if run.iterations}
-    known = [
+    scored = [
         score_issues(case, run.iterations[0].issues)
         for case in cases
         if case.get("answer") and (run := by_case.get(str(case["id"])))
     ]
-    if not known:
+    if not scored:
         return
-    found = [hit for each in known for hit in each.found]
-    right = [hit for each in known for hit in each.right]
+    found = [hit for each in scored for hit in each.found]
+    right = [hit for each in scored for hit in each.right]
     yield share("planted issues found", "REQ-CRITIC-NFR-006", _hits(found), FOUND)
     yield share("planted issues found, citations left out", "", _hits(hit for hit in found if hit.content), None)
     yield share("issues that are right", "", _hits(right), None)

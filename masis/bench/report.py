@@ -95,13 +95,13 @@ def _outcome_lines(outcomes: Sequence[Outcome]) -> list[str]:
     width = max(len(outcome.name) for outcome in outcomes)
     lines = ["", "  whole audits" + " " * (width - 10) + f"{'figure':>24}{'n':>7}{'cases':>7}  asked for"]
     for outcome in outcomes:
-        asked = ""
+        target_text = ""
         if outcome.target is not None:
             verdict = {True: "met", False: "missed", None: "-"}[outcome.met]
             bound = f"at least {outcome.target:.2f}" if outcome.unit == "share" else f"at most {outcome.target:.0f} ms"
-            asked = f"{bound} ({outcome.rule}): {verdict}"
+            target_text = f"{bound} ({outcome.rule}): {verdict}"
         cell = _cell(outcome.figure) if outcome.unit == "share" else _milliseconds(outcome.figure)
-        lines.append(f"  {outcome.name:<{width}}  {cell:>24}{outcome.n:>7}{outcome.cases:>7}  {asked}".rstrip())
+        lines.append(f"  {outcome.name:<{width}}  {cell:>24}{outcome.n:>7}{outcome.cases:>7}  {target_text}".rstrip())
     return lines
 
 

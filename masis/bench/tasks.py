@@ -176,12 +176,12 @@ def overlap_threshold(rows: Sequence[BenchRow], positive: Callable[[BenchRow], b
 
 
 def predictions(
-    rows: Sequence[tuple[BenchRow, str]], said: Sequence[Judgement], positive: Callable[[BenchRow], bool]
+    rows: Sequence[tuple[BenchRow, str]], judgements: Sequence[Judgement], positive: Callable[[BenchRow], bool]
 ) -> list[Prediction]:
     """Return the rows with what was said of them, ready to be counted."""
     return [
         Prediction(positive(row), answer, score, group)
-        for (row, group), (answer, score) in zip(rows, said, strict=True)
+        for (row, group), (answer, score) in zip(rows, judgements, strict=True)
     ]
 
 

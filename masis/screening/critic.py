@@ -75,17 +75,17 @@ def evaluate(
     *,
     grader: Grader,
     thresholds: Thresholds = ruling.DEFAULT,
-    known: Mapping[str, Grade] | None = None,
+    previous: Mapping[str, Grade] | None = None,
 ) -> tuple[tuple[Grade, ...], Ruling]:
     """Grade what one retrieval brought, and rule on this iteration.
 
     This is the node of a retrieval graph: it has no state, so calls may run in parallel. An abstract with a grade in
     ``known``, by its id, is not graded again but still votes.
     """
-    known = known or {}
-    new = [abstract for abstract in abstracts if abstract.id not in known]
+    previous = previous or {}
+    new = [abstract for abstract in abstracts if abstract.id not in previous]
     graded = {grade.abstract_id: grade for grade in (one_grade_each(grader, question, new) if new else ())}
-    grades = tuple(graded.get(abstract.id) or known[abstract.id] for abstract in abstracts)
+    grades = tuple(graded.get(abstract.id) or previous[abstract.id] for abstract in abstracts)
     return grades, ruling.ruling(iteration, grades, thresholds)
 
 
@@ -159,16 +159,16 @@ def _whole(
 
 def _distinct(abstracts: Iterable[Abstract | Mapping[str, Any]]) -> tuple[Abstract, ...]:
     """Return the abstracts; the same one twice is one, another one under the same id an error."""
-    known: dict[str, Abstract] = {}
+    previous: dict[str, Abstract] = {}
     for number, each in enumerate(abstracts):
         abstract = _abstract(each, number)
-        if known.setdefault(abstract.id, abstract) != abstract:
+        if previous.setdefault(abstract.id, abstract) != abstract:
             raise InputError(
                 f"the id {abstract.id!r} is used by another abstract too",
                 cure="Give each abstract an id of its own.",
                 field=f"abstracts[{number}].id",
             )
-    return tuple(known.values())
+    return tuple(previous.values())
 
 
 def _abstract(given: Abstract | Mapping[str, Any], number: int) -> Abstract:

@@ -67,30 +67,30 @@ def demo_questions() -> tuple[DemoQuestion, ...]:
     return tuple(DemoQuestion.model_validate(each) for each in found)
 
 
-def simulate(asked: DemoQuestion, abstracts: Iterable[Abstract], grader: Grader) -> Screening:
+def simulate(question: DemoQuestion, abstracts: Iterable[Abstract], grader: Grader) -> Screening:
     """Screen one demo question on abstracts in memory, with the default thresholds."""
     work = round_loop.screen(
-        asked.question,
+        question.question,
         (InMemoryRetriever(abstracts, name="demo abstracts"),),
         grader,
-        Settings(screening_retrieve=asked.retrieve),
-        screening_id=f"demo-{asked.id}",
+        Settings(screening_retrieve=question.retrieve),
+        screening_id=f"demo-{question.id}",
     )
     return run_to_completion(work, start=ScreeningStart())
 
 
-def as_expected(asked: DemoQuestion, screening: Screening) -> bool:
+def as_expected(question: DemoQuestion, screening: Screening) -> bool:
     """Return whether the critic concluded what was expected of it."""
-    expected = asked.expected
+    expected = question.expected
     return screening.outcome == expected.outcome and expected.least <= len(screening.rounds) <= expected.most
 
 
 _HEAD = "round  found  new  keep  more  discard  average  required  consensus      decision"
 
 
-def lines(asked: DemoQuestion, screening: Screening) -> Iterator[str]:
+def lines(question: DemoQuestion, screening: Screening) -> Iterator[str]:
     """Yield a question's rounds as lines of plain text."""
-    yield f"{asked.id} ({asked.kind}): {asked.question}"
+    yield f"{question.id} ({question.kind}): {question.question}"
     yield ""
     yield f"  {_HEAD}"
     for each in screening.rounds:
@@ -100,8 +100,8 @@ def lines(asked: DemoQuestion, screening: Screening) -> Iterator[str]:
         for query in each.queries:
             yield from _wrapped(f"round {each.number}: “{query.text}”.", query.why)
     yield f"  {_concluded(screening.outcome, len(screening.rounds))}, {len(screening.kept)} kept."
-    met = "As expected" if as_expected(asked, screening) else f"NOT as expected ({_wanted(asked.expected)})"
-    yield from _wrapped(f"{met}:", asked.why)
+    met = "As expected" if as_expected(question, screening) else f"NOT as expected ({_wanted(question.expected)})"
+    yield from _wrapped(f"{met}:", question.why)
 
 
 def _row(each: Round) -> str:

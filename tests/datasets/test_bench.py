@@ -20,7 +20,7 @@ def test_figures_of_a_perfect_and_of_a_silent_judge() -> None:
     assert {name: figure.value for name, figure in compute_metrics(perfect, 0, 1).items()} == dict.fromkeys(
         compute_metrics(perfect, 0, 1), 1.0
     )
-    silent = [row._replace(said=None) for row in perfect]
+    silent = [row._replace(predicted=None) for row in perfect]
     found = compute_metrics(silent, 0, 1)
     assert (found["f1"].value, found["auroc"].value, found["coverage"].value) == (0.0, 0.0, 0.0)
 

@@ -167,7 +167,7 @@ def evidence_critic_node(
         known = {key: Grade.model_validate(each) for key, each in given(state, "grades", {}).items()}
         asked = [abstracts[each] for each in given(state, "retrieved", list(abstracts)) if each in abstracts]
         grades, decided = evaluate(
-            question, asked, number, grader=graders(settings, control), thresholds=thresholds, known=known
+            question, asked, number, grader=graders(settings, control), thresholds=thresholds, previous=known
         )
         known |= {grade.abstract_id: grade for grade in grades}
         by_advice = {

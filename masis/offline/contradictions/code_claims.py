@@ -1,10 +1,10 @@
-"""Claims about code, held against code: borne by the identifiers they name.
+"""Claims about code, checked against code by the identifiers they name.
 
 Code speaks in names, not in sentences: ``AuthService keeps its refresh token in httpOnly cookies`` is in no line of it,
 but ``AuthService``, ``refreshToken`` and ``httpOnly`` are. Where sources are code (``type`` "code", or the ending of a
-file of code), a claim that names identifiers is borne if the sources name all of them and enough of its other words,
-taken apart at humps and underscores; it is not borne if one of its identifiers stands in no source. What code *does* is
-not understood: a claim that names the right things and tells a wrong story about them can pass
+file of code), a claim that names identifiers is supported if the sources name all of them and enough of its other
+words, taken apart at humps and underscores; it is not supported if one of its identifiers is in no source. What code
+*does* is not understood: a claim that names the right things and is wrong about them can pass
 (docs/draft-critique.md).
 """
 

@@ -201,7 +201,7 @@ def _reckoned(found: Match, fact: Fact) -> bool:
 
 
 def _spans(found: Match) -> Iterator[tuple[float, float]]:
-    """The spans of time near, as days or, where they are told in months or years, as months; none over a century."""
+    """The spans of time near, as days or, where they are stated in months or years, as months; none over a century."""
     for other in [other for i in found.region for other in found.passages[i].facts][:_REGION]:
         if not isinstance(other.value, float):
             continue

@@ -314,14 +314,14 @@ def _at_home(found: Match, fact: Fact, passage: Passage, own: Sequence[Fact], ot
     )
     wanted = {found.words[i].stem: found.words[i].weight for i in piece if found.words[i].start != fact.start}
 
-    def told(facts: Sequence[Fact]) -> set[str]:
+    def clause_stems(facts: Sequence[Fact]) -> set[str]:
         starts = {one.start for one in facts}
         words = passage.words
         return {
             words[i].stem for p in passage.clauses if any(words[k].start in starts for k in p.words) for i in p.words
         }
 
-    ours, theirs = told(own), told([other])
+    ours, theirs = clause_stems(own), clause_stems([other])
     mine = sum(weight for root, weight in wanted.items() if root in ours - theirs)
     return mine >= 1.0 and mine > sum(weight for root, weight in wanted.items() if root in theirs - ours)
 

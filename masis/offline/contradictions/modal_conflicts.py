@@ -20,13 +20,13 @@ def modal_signals(found: Match) -> list[Signal]:
     """A signal for each stretch of the claim whose mode the evidence denies."""
     made = []
     for mine in found.sentence.modes:
-        told = [
+        candidates = [
             (_covered(mine, other), other, found.passages[i])
             for i in found.top[:3]
             for other in found.passages[i].modes
         ]
-        agreeing = max((share for share, other, _ in told if other.mode == mine.mode), default=0.0)
-        denying = [one for one in told if one[1].mode in DENIES[mine.mode] and one[1].reserved == mine.reserved]
+        agreeing = max((share for share, other, _ in candidates if other.mode == mine.mode), default=0.0)
+        denying = [one for one in candidates if one[1].mode in DENIES[mine.mode] and one[1].reserved == mine.reserved]
         share, other, passage = max(denying, key=lambda one: one[0], default=(0.0, None, None))
         if other is None or passage is None or share < _TOLD or share < agreeing + _MARGIN:
             continue

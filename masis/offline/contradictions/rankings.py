@@ -1,8 +1,8 @@
 """Comparisons that the figures of the evidence belie: "went further than the S" where 287 km stand beside 301 km.
 
 What is compared stands on both sides of "than", or of a verb such as "exceed". In one passage each side has a figure of
-its own, told by what stands nearest; the larger of the two must be the one that the claim says is more. A passage that
-compares the two itself is held against the claim as well.
+its own, the nearest; the larger of the two must be the one that the claim says is more. A passage that
+compares the two itself is compared with the claim as well.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ _LESS = frozenset("fewer less smaller lower shorter lighter narrower cheaper you
 _SOON, _LATE = frozenset("faster quicker sooner earlier".split()), frozenset("slower later".split())
 _EXCEEDS = frozenset(map(stem, "exceed exceeded exceeds outnumber outweigh surpass outstrip outsell outsold".split()))
 _QUANTITIES = frozenset("than people men women water energy money time power heavily often frequently".split())
-"""What "more" may stand before for a figure to tell it; "more reliable" is told by no figure alone."""
+"""Words behind "more" whose comparison a figure can decide; no figure alone decides "more reliable"."""
 _TIMES = frozenset({"duration", "months", "clock"})
 _BOUNDARY = 3
 """How many words a comma or an "and" between a word and a figure counts as."""
@@ -156,7 +156,7 @@ def _figures_otherwise(mine: _Ranking, passage: Passage) -> tuple[int, int] | No
 
 
 def _order(one: Fact, other: Fact) -> int:
-    """1 where the first figure is larger or later, -1 where the second is, 0 where they can't be told."""
+    """1 where the first figure is larger or later, -1 where the second is, 0 where they can't be compared."""
     a, b = one.value, other.value
     if isinstance(a, Day) and isinstance(b, Day):
         given = sum(map(bool, a)), sum(map(bool, b))

@@ -34,7 +34,7 @@ _GAPPED = 8
 _NO_NOUN = ("ing", "ed")
 
 
-class _Told(NamedTuple):
+class _Statement(NamedTuple):
     """What a stretch of a passage tells."""
 
     passage: Passage
@@ -53,7 +53,7 @@ class _Told(NamedTuple):
 
 def role_signals(found: Match) -> list[Signal]:
     """A signal for each actor of the claim whose deed the evidence tells of another."""
-    told: list[_Told] = []
+    statements: list[_Statement] = []
     made = []
     for mine in found.sentence.clauses:
         actor = {found.words[i].stem: found.words[i] for i in mine.actor if is_meaningful(found.words, i)}
@@ -62,33 +62,33 @@ def role_signals(found: Match) -> list[Signal]:
         deed = [found.words[i] for i in predicate_words(found.words, mine)]
         if sum(word.weight for word in deed) < _LEAST:
             continue
-        told = told or _near(found)
-        one = _conflict(found, mine, frozenset(actor), deed, told)
+        statements = statements or _near(found)
+        one = _conflict(found, mine, frozenset(actor), deed, statements)
         if one is not None:
             made.append(one)
     return made
 
 
-def _near(found: Match) -> list[_Told]:
+def _near(found: Match) -> list[_Statement]:
     wanted: dict[int, None] = {}
     for i in found.top[:3]:
         for k in range(max(0, i - _REACH), min(len(found.passages), i + _REACH + 1)):
             if found.passages[k].document == found.passages[i].document:
                 wanted[k] = None
-    return [_Told(found.passages[k], one) for k in sorted(wanted) for one in found.passages[k].predicates]
+    return [_Statement(found.passages[k], one) for k in sorted(wanted) for one in found.passages[k].predicates]
 
 
 def _conflict(
-    found: Match, mine: Clause, actor: frozenset[str], deed: Sequence[Token], told: Sequence[_Told]
+    found: Match, mine: Clause, actor: frozenset[str], deed: Sequence[Token], statements: Sequence[_Statement]
 ) -> Signal | None:
     named = _is_name(found.words, mine, found.passages[0].known_names)
-    own = [one for one in told if _shares(actor, one.predicate) and not _others(actor, one, named)]
+    own = [one for one in statements if _shares(actor, one.predicate) and not _others(actor, one, named)]
     if not own or not (named or any(_plain(actor, one) for one in own)):
         return None
     near = [one.passage for one in own if one.predicate.clause.own and one.predicate.clause.acts]
-    best: tuple[float, _Told] | None = None
+    best: tuple[float, _Statement] | None = None
     whole = sum(word.weight for word in deed)
-    for other in told:
+    for other in statements:
         theirs = other.predicate
         if not theirs.actor or not _others(actor, other, named) or not _comparable(named, other):
             continue
@@ -121,7 +121,7 @@ def _conflict(
     return signal("name", (start, end, subject), other.passage, where, reason, strength)
 
 
-def _others(actor: frozenset[str], other: _Told, named: bool) -> bool:
+def _others(actor: frozenset[str], other: _Statement, named: bool) -> bool:
     """Whether the stretch tells of somebody else: not a word of the actor in it, but for a title or kind both bear."""
     shared = actor & other.predicate.actor
     left, right = actor - shared, other.predicate.actor - shared
@@ -135,20 +135,20 @@ def _designates(root: str) -> bool:
     return len(root) == 1 or any(character.isdigit() for character in root)
 
 
-def _sited(other: _Told, right: frozenset[str]) -> bool:
+def _sited(other: _Statement, right: frozenset[str]) -> bool:
     return all(word.text[0].isupper() for word in other.subject if word.stem in right)
 
 
-def _plain(actor: frozenset[str], one: _Told) -> bool:
+def _plain(actor: frozenset[str], one: _Statement) -> bool:
     """Whether the stretch has the actor for its own, as a plain noun."""
     return any(word.stem in actor and word.text.islower() for word in one.subject)
 
 
-def _relative(other: _Told) -> bool:
+def _relative(other: _Statement) -> bool:
     return other.passage.words[other.words[0]].text.lower() in RELATIVES
 
 
-def _does_the_same(deed: Sequence[Token], other: _Told) -> bool:
+def _does_the_same(deed: Sequence[Token], other: _Statement) -> bool:
     verbs = [word for word in deed if is_verb(word)]
     return not verbs or any(_held(word, other.predicate) for word in verbs)
 
@@ -159,7 +159,7 @@ def _is_name(words: Sequence[Token], clause: Clause, known: Collection[str]) -> 
     return capital and (len(clause.actor) > 1 or first.start > 0 or first.text in known)
 
 
-def _comparable(named: bool, other: _Told) -> bool:
+def _comparable(named: bool, other: _Statement) -> bool:
     theirs = other.subject
     if any(word.text.lower() in _GENERIC for word in theirs) or theirs[-1].text[0].isdigit():
         return False

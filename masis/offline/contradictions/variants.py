@@ -191,9 +191,9 @@ def misplaced(fact: Fact, words: Sequence[Token], passages: Sequence[Passage]) -
         for other in known:
             if other in right or not _side_by_side(mine, other):
                 continue
-            told = sum(root in mine.keys or root in other.keys for root in rest_of_claim)
+            shared_count = sum(root in mine.keys or root in other.keys for root in rest_of_claim)
             least = LABELS_TELL if mine.labelled and other.labelled else MOSTLY_TOLD
-            if _names_the_other(mine, other, sentence) and told >= least * len(rest_of_claim):
+            if _names_the_other(mine, other, sentence) and shared_count >= least * len(rest_of_claim):
                 return None if _alike_elsewhere(other, right, sentence) else (mine, other)
     return None
 

@@ -101,9 +101,11 @@ def sentence_features(
     names, cues = match.sentence.names, match.sentence.cues
     numbers = [fact for fact in match.sentence.facts if fact.kind != "name"]
     pairs, triples = _together(match)
-    known = synonym_keys()
+    synonym_groups = synonym_keys()
     plain = sum(
-        match.weights[b] for b in missing if words[match.bits[b]].stem in known and words[match.bits[b]].text.islower()
+        match.weights[b]
+        for b in missing
+        if words[match.bits[b]].stem in synonym_groups and words[match.bits[b]].text.islower()
     )
     absent = sum(match.weights[b] for b in missing)
     strength: dict[str, float] = {}

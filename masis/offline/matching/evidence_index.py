@@ -253,9 +253,7 @@ def _pieces(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _bounded_parts(start: int, sentence: str) -> list[tuple[int, str, list[Token]]]:
-    """Return the sentence whole, or, where it runs on, cut into stretches that are judged one by one: nothing is
-    truncated.
-    """
+    """Return the sentence, or pieces of one that runs on, to be judged one by one: nothing is truncated."""
     words = tokens(sentence)
     if len(words) <= LONGEST_PASSAGE:
         return [(start, sentence, words)]

@@ -163,5 +163,5 @@ def share_covered(passage: Passage, answer: frozenset[str]) -> float:
 
 def mean(values: Iterable[float], empty: float = 0.0) -> float:
     """Return the mean, or ``empty`` where there is none."""
-    known = list(values)
-    return sum(known) / len(known) if known else empty
+    numbers = list(values)
+    return sum(numbers) / len(numbers) if numbers else empty

@@ -257,7 +257,7 @@ def _word_numbers(text: str, words: Sequence[Token]) -> list[Fact]:
     return facts
 
 
-def _names(text: str, words: Sequence[Token], known: Collection[str]) -> list[Fact]:
+def _names(text: str, words: Sequence[Token], known_names: Collection[str]) -> list[Fact]:
     found: list[Fact] = []
     run: list[Token] = []
     for i, word in enumerate(words):
@@ -269,11 +269,11 @@ def _names(text: str, words: Sequence[Token], known: Collection[str]) -> list[Fa
                 run.append(word)
                 continue
         if run and not (joined and _capital(word)):
-            found += _name(text, run, known)
+            found += _name(text, run, known_names)
             run = []
         if _capital(word):
             run.append(word)
-    return found + (_name(text, run, known) if run else [])
+    return found + (_name(text, run, known_names) if run else [])
 
 
 def _joins(gap: str, last: Token) -> bool:
@@ -294,7 +294,7 @@ def _capital(word: Token) -> bool:
     )
 
 
-def _name(text: str, run: list[Token], known: Collection[str]) -> list[Fact]:
+def _name(text: str, run: list[Token], known_names: Collection[str]) -> list[Fact]:
     starts_sentence = bool(_CLAUSE_START.search(text[max(0, run[0].start - 6) : run[0].start]))
     skip = 0
     while skip < len(run) and (run[skip].weight == 0.0 or run[skip].text == "May"):
@@ -304,9 +304,9 @@ def _name(text: str, run: list[Token], known: Collection[str]) -> list[Fact]:
     if not run:
         return []
     first = run[0].text
-    if starts_sentence and len(run) == 1 and first not in known and not first.isupper():
+    if starts_sentence and len(run) == 1 and first not in known_names and not first.isupper():
         return []
-    if starts_sentence and len(run) > 1 and first not in known and first.lower() in WEAK_WORDS:
+    if starts_sentence and len(run) > 1 and first not in known_names and first.lower() in WEAK_WORDS:
         run = run[1:]
     if len(run) == 1 and (run[0].text.lower() in WEAK_WORDS or _abbreviates(text, run[0])):
         return []

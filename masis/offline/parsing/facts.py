@@ -80,10 +80,10 @@ def compared(text: str, fact: Fact) -> bool:
 def _like_dates(a: Day, b: Day) -> float:
     if a.day and b.day and (a.month, a.day) == (b.day, b.month):
         return 1.0
-    given = [(x, y) for x, y in zip(a, b, strict=True) if x and y]
-    same = sum(x == y for x, y in given)
-    if len(given) >= 2:
-        return 0.8 if same == len(given) - 1 else 0.3 * same
+    both_stated = [(x, y) for x, y in zip(a, b, strict=True) if x and y]
+    same = sum(x == y for x, y in both_stated)
+    if len(both_stated) >= 2:
+        return 0.8 if same == len(both_stated) - 1 else 0.3 * same
     left, right = str(a.year), str(b.year)
     return 0.8 if sorted(left) == sorted(right) else 0.4 * (sum(x != y for x, y in zip(left, right, strict=False)) == 1)
 
@@ -100,8 +100,8 @@ def agree(claim: Fact, other: Fact) -> bool:
     if claim.kind != other.kind:
         return False
     if claim.kind == "date":
-        given = [(a, b) for a, b in zip(_as_day(claim), _as_day(other), strict=True) if a and b]
-        return bool(given) and all(a == b for a, b in given)
+        both_stated = [(a, b) for a, b in zip(_as_day(claim), _as_day(other), strict=True) if a and b]
+        return bool(both_stated) and all(a == b for a, b in both_stated)
     if claim.kind == "name":
         return _same_name(claim, other)
     if claim.dimension != other.dimension and claim.dimension and other.dimension:

@@ -89,9 +89,9 @@ def modes(text: str, words: Sequence[Token], pieces: Sequence[Clause]) -> tuple[
         return ()
     for piece in pieces:
         start, end = words[piece.words[0]].start, words[piece.words[-1]].end
-        said = text[start:end]
+        clause_text = text[start:end]
         mode, where = next(
-            ((mode, m.span()) for mode, pattern in _MODES if (m := pattern.search(said))), (None, (0, 0))
+            ((mode, m.span()) for mode, pattern in _MODES if (m := pattern.search(clause_text))), (None, (0, 0))
         )
         if mode is None and found and words[piece.words[0]].text.lower() == "nor":
             mode = found[-1].mode
@@ -99,6 +99,6 @@ def modes(text: str, words: Sequence[Token], pieces: Sequence[Clause]) -> tuple[
             continue
         indices = dict.fromkeys((*piece.actor, *piece.words))
         content = tuple(words[i] for i in indices if words[i].weight >= 0.4 and words[i].stem not in _MODAL_WORDS)
-        reserved = frozenset(word.lower() for word in _RESERVED.findall(said))
+        reserved = frozenset(word.lower() for word in _RESERVED.findall(clause_text))
         found.append(Modal(mode, content, reserved, (start + where[0], start + where[1]), piece.words))
     return tuple(found)

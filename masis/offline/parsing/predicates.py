@@ -75,8 +75,8 @@ RELATIVES = frozenset("which who whose whom".split())
 
 
 def predicates(words: Sequence[Token], pieces: Sequence[Clause]) -> tuple[Predicate, ...]:
-    """Return the stretches with what they hold; one without a verb has that of the stretch before it, and what "which"
-    opens has all of that clause.
+    """Return the predicates of the clauses; one without a verb takes the verb of the clause before it, and one that
+    "which" opens takes all of it.
     """
     predicates_so_far: list[Predicate] = []
     verbs_carried: frozenset[str] = frozenset()

@@ -102,7 +102,7 @@ def _assumed_by(
 ) -> tuple[tuple[int, _Found], ...]:
     """Return which claim assumes what; cached, since critic and reviser both ask."""
     stated = _StatedValues(_values(answer))
-    said = stems(query) | stems(answer) | letters(query) | letters(answer)
+    stated_stems = stems(query) | stems(answer) | letters(query) | letters(answer)
     now = bool(_SAID_OF_NOW.search(f"{query} {answer}"))
     looks = MOST_LOOKS
     made: list[tuple[int, _Found]] = []
@@ -111,28 +111,28 @@ def _assumed_by(
             looks -= len(index.passages)
             if looks < 0:
                 return tuple(made)
-            found = _assumed(fact, stated, said, index, now)
+            found = _assumed(fact, stated, stated_stems, index, now)
             if found is not None:
                 chosen, others = found
-                mine = _variant(chosen, others[0], said)
-                theirs = tuple(_variant(other, chosen, said) for other in others[:MOST_OTHERS])
+                mine = _variant(chosen, others[0], stated_stems)
+                theirs = tuple(_variant(other, chosen, stated_stems) for other in others[:MOST_OTHERS])
                 made.append((at, _Found(fact.text, mine, theirs, _depends_on(mine, theirs[0]))))
                 break
     return tuple(made)
 
 
-def under_other_conditions(evidence: Sequence[Evidence], claim: str, bears: str, denies: str) -> bool:
+def under_other_conditions(evidence: Sequence[Evidence], claim: str, supporting: str, contradicting: str) -> bool:
     """Return whether two chunks that seem to disagree give their values under conditions of their own.
 
     So they do under labels ("Free: 10", "Pro: 100"), and where the claim names the one condition and not the other
     ("under the 2021 rules").
     """
-    index, said = index_of(evidence), stems(claim) | letters(claim)
+    index, stated_stems = index_of(evidence), stems(claim) | letters(claim)
     for fact in _values(claim):
-        known = index.units(fact)
-        mine = [unit for unit in known if unit.passage.evidence_id == bears and says(unit.value, fact)]
-        theirs = [unit for unit in known if unit.passage.evidence_id == denies and not says(unit.value, fact)]
-        if any(_parted(one, other, said) for one in mine for other in theirs):
+        units = index.units(fact)
+        mine = [unit for unit in units if unit.passage.evidence_id == supporting and says(unit.value, fact)]
+        theirs = [unit for unit in units if unit.passage.evidence_id == contradicting and not says(unit.value, fact)]
+        if any(_parted(one, other, stated_stems) for one in mine for other in theirs):
             return True
     return False
 
@@ -147,10 +147,10 @@ class _StatedValues:
 
     def has(self, value: Fact) -> bool:
         """Return whether the answer gives this value too."""
-        known = self._known.get(id(value))
-        if known is None:  # the fact is kept with the verdict, so that its id stays its own
-            known = self._known[id(value)] = (value, any(says(value, other) for other in self._near(value)))
-        return known[1]
+        cached = self._known.get(id(value))
+        if cached is None:  # the fact is kept with the verdict, so that its id stays its own
+            cached = self._known[id(value)] = (value, any(says(value, other) for other in self._near(value)))
+        return cached[1]
 
     def _near(self, value: Fact) -> Sequence[Fact]:
         """Return those that could be the same."""
@@ -161,13 +161,13 @@ class _StatedValues:
         return self._numbers[first : bisect_right(self._numbers, at + reach(at), key=number)]
 
 
-def _parted(one: Unit, other: Unit, said: frozenset[str]) -> bool:
+def _parted(one: Unit, other: Unit, stated_stems: frozenset[str]) -> bool:
     own, rest = difference(one, other), difference(other, one)
     if not own or not rest:
         return False
     if one.labelled and other.labelled:
         return True
-    named = len(met(own, said)) == len(own) and not met(rest, said)
+    named = len(met(own, stated_stems)) == len(own) and not met(rest, stated_stems)
     return named and _in_conditions(one, own, 0) and _in_conditions(other, rest, 0)
 
 
@@ -185,37 +185,35 @@ def _values(text: str) -> tuple[Fact, ...]:
 
 
 def _assumed(
-    fact: Fact, stated: _StatedValues, said: frozenset[str], index: EvidenceIndex, now: bool
+    fact: Fact, stated: _StatedValues, stated_stems: frozenset[str], index: EvidenceIndex, now: bool
 ) -> tuple[Unit, list[Unit]] | None:
-    """Return the stretch whose value the claim gives, and those with other values, if only an unsaid condition parts
-    them.
-    """
-    known = index.units(fact)
-    giving = [unit for unit in known if says(unit.value, fact)]
-    if not giving or len(giving) == len(known):
+    """Return the clause whose value the claim gives, and those with other values, if only a condition differs."""
+    units = index.units(fact)
+    giving = [unit for unit in units if says(unit.value, fact)]
+    if not giving or len(giving) == len(units):
         return None
-    chosen = min(giving, key=lambda unit: (-len(met(unit.keys.values(), said)), len(unit.keys)))
-    others = [unit for unit in known if not stated.has(unit.value) and _apart(chosen, unit, said, now)]
-    if any(_covers(unit, said) for unit in giving) or not others:
+    chosen = min(giving, key=lambda unit: (-len(met(unit.keys.values(), stated_stems)), len(unit.keys)))
+    others = [unit for unit in units if not stated.has(unit.value) and _apart(chosen, unit, stated_stems, now)]
+    if any(_covers(unit, stated_stems) for unit in giving) or not others:
         return None
     return chosen, others
 
 
-def _covers(unit: Unit, said: frozenset[str]) -> bool:
+def _covers(unit: Unit, stated_stems: frozenset[str]) -> bool:
     """Return whether question and answer state everything in the clause: it depends on no omitted condition."""
-    return len(met(unit.keys.values(), said)) == len(unit.keys) > 0
+    return len(met(unit.keys.values(), stated_stems)) == len(unit.keys) > 0
 
 
-def _apart(chosen: Unit, other: Unit, said: frozenset[str], now: bool) -> bool:
+def _apart(chosen: Unit, other: Unit, stated_stems: frozenset[str], now: bool) -> bool:
     """Return whether two clauses differ by their condition alone, which neither question nor answer names."""
     mine, theirs = difference(chosen, other), difference(other, chosen)
     loose = MOST_LOOSE
     if near := _takes_over(chosen, other):
         # What one of them takes over from the other is said of both; what then parts them must be conditions.
-        taken = met(theirs if near is chosen else mine, said)
+        taken = met(theirs if near is chosen else mine, stated_stems)
         mine, theirs = ([word for word in words if word not in taken] for words in (mine, theirs))
         loose = 0 if taken else MOST_LOOSE
-    if met([*mine, *theirs], said) or not mine or max(len(mine), len(theirs)) > MOST_APART:
+    if met([*mine, *theirs], stated_stems) or not mine or max(len(mine), len(theirs)) > MOST_APART:
         return False
     if not theirs and (chosen.at == other.at or other.leans):
         return False
@@ -272,14 +270,14 @@ def _parallel(chosen: Unit, other: Unit) -> bool:
     return bool(shared)
 
 
-def _variant(unit: Unit, beside: Unit, said: frozenset[str]) -> Variant:
+def _variant(unit: Unit, beside: Unit, stated_stems: frozenset[str]) -> Variant:
     return Variant(
         unit.passage.evidence_id,
         " ".join(unit.text.split()).rstrip("."),
         _sentence(unit.passage.text),
         unit.passage.start,
         unit.value.text,
-        _condition(unit, beside, said),
+        _condition(unit, beside, stated_stems),
     )
 
 
@@ -289,11 +287,11 @@ def _sentence(text: str) -> str:
     return ": ".join([cells[0], ", ".join(cells[1:])]) if len(cells) > 1 else cells[0]
 
 
-def _condition(unit: Unit, beside: Unit, said: frozenset[str]) -> str:
+def _condition(unit: Unit, beside: Unit, stated_stems: frozenset[str]) -> str:
     """Return the condition in the words of the evidence: the label, or the phrase around the unstated words."""
     if unit.labelled and (label := LABEL.match(unit.text)):
         return label.group().strip(" \t\n|>*•+-:")
-    unsaid = [word for word in difference(unit, beside) if not met([word], said)]
+    unsaid = [word for word in difference(unit, beside) if not met([word], stated_stems)]
     inside = [word for word in unit.passage.words if unit.start <= word.start < unit.end]
     first = last = next((at for at, word in enumerate(inside) if word in unsaid), -1)
     if first < 0:
@@ -301,7 +299,9 @@ def _condition(unit: Unit, beside: Unit, said: frozenset[str]) -> str:
     while first > 0 and inside[first].text.lower() not in OPENERS and _joined(unit, inside[first - 1], inside[first]):
         first -= 1
     while (
-        last + 1 < len(inside) and _joined(unit, inside[last], inside[last + 1]) and not met([inside[last + 1]], said)
+        last + 1 < len(inside)
+        and _joined(unit, inside[last], inside[last + 1])
+        and not met([inside[last + 1]], stated_stems)
     ):
         last += 1
     while first < last and inside[first].text.lower() in _JOINTS:

@@ -137,9 +137,9 @@ def unsafe(context: AuditContext) -> Iterator[Objection]:
 def wider_than_evidence(context: AuditContext) -> Iterator[Objection]:
     """Yield claims in absolute words where the evidence for them is hedged."""
     for check in context.claims:
-        said = plain_text(check.claim)
-        found = ABSOLUTE.search(said)
-        if found is None or not check.quotes or GUARDED.search(said):
+        text = plain_text(check.claim)
+        found = ABSOLUTE.search(text)
+        if found is None or not check.quotes or GUARDED.search(text):
             continue
         quote = check.quotes[0]
         guarded = GUARDED.search(quote.text)
@@ -166,41 +166,41 @@ def source_conflicts(context: AuditContext, conditional: Collection[str] = ()) -
             continue
         if check.claim.text in conditional:
             continue
-        said = plain_text(check.claim)
+        text = plain_text(check.claim)
         near = dict.fromkeys([q.evidence_id for q in check.quotes] + [c.evidence_id for c in check.contradictions])
-        opposed = _opposed(index, said, tuple(near))
+        opposed = _opposed(index, text, tuple(near))
         if opposed is None:
             continue
-        bears, denies, signal = opposed
-        if not under_other_conditions(context.evidence, said, bears, denies):
+        supporting, contradicting, signal = opposed
+        if not under_other_conditions(context.evidence, text, supporting, contradicting):
             yield Objection(
                 "contradiction",
                 "source_conflict",
                 "medium",
                 "The sources disagree on this, and the answer does not say so.",
-                f"{bears} supports “{signal.claim_text}”, {denies} has “{signal.evidence_text}”.",
+                f"{supporting} supports “{signal.claim_text}”, {contradicting} has “{signal.evidence_text}”.",
                 "Say that the sources disagree, and what each of them says.",
                 check.claim.text,
-                (bears, denies),
+                (supporting, contradicting),
             )
 
 
-def _opposed(index: EvidenceIndex, said: str, chunks: Sequence[str]) -> tuple[str, str, Signal] | None:
-    """Return the first of the chunks that bears the claim and the first that denies it, with what it denies; None where
-    one of the two is missing.
+def _opposed(index: EvidenceIndex, text: str, chunks: Sequence[str]) -> tuple[str, str, Signal] | None:
+    """Return the first chunk that supports the claim and the first that contradicts it, with the signal; None where one
+    of the two is missing.
 
     Signals are computed only where another chunk supports the claim, which is rare.
     """
     if len(chunks) < 2:
         return None
-    denied = {chunk for chunk in chunks if index.plainly_contradicted(said, only=(chunk,))}
-    found = {chunk: index.assess(said, only=(chunk,)) for chunk in chunks if chunk not in denied}
-    bears = next((chunk for chunk, alone in found.items() if alone.verdict == "supported"), None)
-    denies = next((chunk for chunk in chunks if chunk in denied or found[chunk].verdict == "contradicted"), None)
-    if bears is None or denies is None:
+    denied = {chunk for chunk in chunks if index.plainly_contradicted(text, only=(chunk,))}
+    found = {chunk: index.assess(text, only=(chunk,)) for chunk in chunks if chunk not in denied}
+    supporting = next((chunk for chunk, alone in found.items() if alone.verdict == "supported"), None)
+    contradicting = next((chunk for chunk in chunks if chunk in denied or found[chunk].verdict == "contradicted"), None)
+    if supporting is None or contradicting is None:
         return None
-    signals = index.assess(said, only=(denies,)).signals
-    return (bears, denies, signals[0]) if signals else None
+    signals = index.assess(text, only=(contradicting,)).signals
+    return (supporting, contradicting, signals[0]) if signals else None
 
 
 def assumed_conditions(assumed: Iterable[Assumption]) -> Iterator[Objection]:

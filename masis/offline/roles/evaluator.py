@@ -57,8 +57,8 @@ class OfflineEvaluator:
 
 def groundedness(checks: tuple[ClaimCheck, ...]) -> float | None:
     """Return the mean over the claims that could be checked: how far the evidence supports each, 0 if contradicted."""
-    known = [check for check in checks if check.support is not None]
-    return mean(claim_support(check) for check in known) if known else None
+    checked_claims = [check for check in checks if check.support is not None]
+    return mean(claim_support(check) for check in checked_claims) if checked_claims else None
 
 
 def claim_support(check: ClaimCheck) -> float:
@@ -112,11 +112,11 @@ def relevance(context: AuditContext) -> tuple[Measurement, ...]:
 
 def completeness(context: AuditContext) -> tuple[Measurement, ...]:
     """Score how much of the evidence on the question the answer covers."""
-    said = stems(context.answer)
+    answer_stems = stems(context.answer)
     points = key_points(context.query, index_of(context.evidence))
     weights = [point.relevance for point in points]
-    parts = [min(1.0, share_covered(point.passage, said) / COVERED_FROM) * point.relevance for point in points]
-    covered = sum(parts) / sum(weights) if weights else share_met(query_terms(context.query), said)
+    parts = [min(1.0, share_covered(point.passage, answer_stems) / COVERED_FROM) * point.relevance for point in points]
+    covered = sum(parts) / sum(weights) if weights else share_met(query_terms(context.query), answer_stems)
     return (
         Measurement(name="key points", value=float(len(points)), meaning="passages that the question asks for"),
         Measurement(name="score", value=covered, meaning="share of the key points covered, by relevance"),

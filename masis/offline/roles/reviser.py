@@ -82,19 +82,19 @@ def _room(answer: str, start: int, end: int) -> tuple[int, int]:
 
 
 def trimmed_claim(check: ClaimCheck, is_supported: Callable[[str], bool]) -> str | None:
-    """Return the claim less what follows one of its commas, if that holds all that is bare and the evidence bears the
-    rest.
+    """Return the claim less what follows one of its commas, if that part holds all uncovered words and the evidence
+    supports the rest.
 
     None where no cut helps. Only ends are cut: what is left begins as the sentence began.
     """
-    said = plain_text(check.claim)
+    claim_text = plain_text(check.claim)
     if not check.uncovered:
         return None
     first_bare = check.uncovered[0][0]
-    for joint in list(_JOINTS.finditer(said))[:MOST_JOINTS]:
-        kept = said[: joint.start()].rstrip()
-        if joint.end() <= first_bare and len(kept.split()) >= LEAST_LEFT and is_supported(kept):
-            return kept + "."
+    for joint in list(_JOINTS.finditer(claim_text))[:MOST_JOINTS]:
+        shorter = claim_text[: joint.start()].rstrip()
+        if joint.end() <= first_bare and len(shorter.split()) >= LEAST_LEFT and is_supported(shorter):
+            return shorter + "."
     return None
 
 
@@ -217,11 +217,11 @@ class OfflineReviser:
         )
 
 
-def hedged(said: str) -> str:
+def hedged(claim_text: str) -> str:
     """Return a claim as something the evidence does not show; its first word loses its capital where that is no
     name's.
     """
-    words = " ".join(said.split()).rstrip(".!;: ")
+    words = " ".join(claim_text.split()).rstrip(".!;: ")
     first = words.split(" ", 1)[0]
     lowered = words[:1].lower() + words[1:] if first.lower() in STOPWORDS and first != "I" else words
     return f"{HEDGE} {lowered}."
@@ -345,9 +345,12 @@ class _RevisionBuilder:
     def _correct(self, number: int, sentence: Sentence, check: ClaimCheck) -> None:
         """The evidence's values in place of the claim's; else the evidence's own sentence; else nothing."""
         if values := self._correction(check):
-            whole, said = replace_values(check.claim.text, values), replace_values(plain_text(check.claim), values)
+            whole, claim_text = (
+                replace_values(check.claim.text, values),
+                replace_values(plain_text(check.claim), values),
+            )
             why = "; ".join(value.reason for value in values)
-            self._replace(number, sentence, self._recited(number, whole, said), "corrected", why, _DENIED)
+            self._replace(number, sentence, self._recited(number, whole, claim_text), "corrected", why, _DENIED)
             return
         why = check.issue or "The evidence contradicts this."
         source = check.contradictions[0].evidence_id if check.contradictions else None
@@ -362,13 +365,13 @@ class _RevisionBuilder:
         """Return the fewest values to change so that the evidence supports the claim; empty where that is
         impossible.
         """
-        said = plain_text(check.claim)
+        claim_text = plain_text(check.claim)
         known = {(c.claim_start, c.claim_end): c for c in reversed(check.contradictions) if _replaceable(c)}
         values = sorted(known.values(), key=lambda c: -c.strength)
         tries = [[value] for value in values] + ([values] if len(values) > 1 else [])
         partly: list[Contradiction] = []
         for chosen in tries:
-            corrected = replace_values(said, chosen)
+            corrected = replace_values(claim_text, chosen)
             if len(chosen) < len(values) and self.index.plainly_contradicted(corrected):
                 continue
             after = self.index.assess(corrected)
@@ -404,9 +407,9 @@ class _RevisionBuilder:
         why = "; ".join(reasons) or "The evidence supports this; the sentence cited none."
         self._replace(number, sentence, after, kind, why, _REFERENCES)
 
-    def _recited(self, number: int, text: str, said: str) -> str:
+    def _recited(self, number: int, text: str, claim_text: str) -> str:
         """``text`` with one marker at its end, naming the chunks that support it."""
-        return self._with_marker(self._bare(number, text), self._supporting_chunks(number, said))
+        return self._with_marker(self._bare(number, text), self._supporting_chunks(number, claim_text))
 
     def _bare(self, number: int, text: str) -> str:
         lead = lead_of(text)
@@ -414,18 +417,22 @@ class _RevisionBuilder:
             text = text.replace(f" {marker}", "").replace(marker, "")
         return lead + " ".join(text.removeprefix(lead).split())
 
-    def _supporting_chunks(self, number: int, said: str) -> list[str]:
-        found = self.index.assess(said)
+    def _supporting_chunks(self, number: int, claim_text: str) -> list[str]:
+        found = self.index.assess(claim_text)
         check = self.checks[number]
-        kept = [r.evidence_id for r in check.references if r.finding in ("bears", "partly_bears")]
-        kept = [chunk for chunk in kept if self.index.assess(said, only=(chunk,)).verdict in ("supported", "partial")]
-        if kept:
-            return kept
+        chunks = [r.evidence_id for r in check.references if r.finding in ("bears", "partly_bears")]
+        chunks = [
+            chunk
+            for chunk in chunks
+            if self.index.assess(claim_text, only=(chunk,)).verdict in ("supported", "partial")
+        ]
+        if chunks:
+            return chunks
         best = next(
             (
                 b.evidence_id
                 for b in found.supporting
-                if self.index.assess(said, only=(b.evidence_id,)).verdict == "supported"
+                if self.index.assess(claim_text, only=(b.evidence_id,)).verdict == "supported"
             ),
             None,
         )

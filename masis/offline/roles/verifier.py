@@ -70,11 +70,11 @@ class OfflineVerifier:
 
         Names and numbers of the question don't count: an answer need not repeat them.
         """
-        said = stems(answer)
+        text = stems(answer)
         bearing = {(quote.evidence_id, quote.start) for check in claims for quote in check.quotes}
         points: dict[tuple[str, int], MissingPoint] = {}
         for aspect in aspects(query):
-            if aspect.met_by(said):
+            if aspect.met_by(text):
                 continue
             for point in key_points(query, index_of(evidence)):
                 passage = point.passage
@@ -82,7 +82,7 @@ class OfflineVerifier:
                 if (
                     aspect.met_by(stems(passage.text))
                     and place not in bearing
-                    and share_covered(passage, said) < MISSING_BELOW
+                    and share_covered(passage, text) < MISSING_BELOW
                 ):
                     points.setdefault(place, _missing(point))
                     break
@@ -101,8 +101,8 @@ def _missing(point: KeyPoint) -> MissingPoint:
 
 
 def _check(claim: Claim, index: EvidenceIndex, texts: dict[str, str]) -> ClaimCheck:
-    said = plain_text(claim)
-    whole = index.assess(said)
+    text = plain_text(claim)
+    whole = index.assess(text)
     quotes = tuple(
         Quote(
             evidence_id=bearing.evidence_id,
@@ -136,9 +136,9 @@ def _check(claim: Claim, index: EvidenceIndex, texts: dict[str, str]) -> ClaimCh
         sources=_sources(whole),
         quotes=quotes,
         contradictions=contradictions,
-        references=tuple(_reference(cited, claim.cited, said, whole, index, texts) for cited in claim.cited),
+        references=tuple(_reference(cited, claim.cited, text, whole, index, texts) for cited in claim.cited),
         uncovered=whole.uncovered,
-        issue=_issue(said, whole),
+        issue=_issue(text, whole),
         judged_by=OFFLINE,
     )
 
@@ -151,14 +151,14 @@ def _sources(whole: Assessment) -> tuple[str, ...]:
     return ()
 
 
-def _issue(said: str, whole: Assessment) -> str | None:
+def _issue(text: str, whole: Assessment) -> str | None:
     if whole.verdict == "supported":
         return None
     if whole.verdict == "contradicted":
         return "; ".join(dict.fromkeys(signal.reason for signal in whole.signals[:3]))
     if whole.verdict == "unverifiable":
         return "There is nothing to check this against."
-    lacking = [said[start:end].strip() for start, end in whole.uncovered[:4]]
+    lacking = [text[start:end].strip() for start, end in whole.uncovered[:4]]
     return (
         f"Not found in any evidence: {', '.join(lacking)}."
         if lacking
@@ -169,7 +169,7 @@ def _issue(said: str, whole: Assessment) -> str | None:
 def _reference(
     cited: str,
     all_cited: tuple[str, ...],
-    said: str,
+    text: str,
     whole: Assessment,
     index: EvidenceIndex,
     texts: dict[str, str],
@@ -183,17 +183,17 @@ def _reference(
 
     if not texts[cited].strip():
         return finding("unchecked", None, "This chunk has no text to check against.")
-    alone = index.assess(said, only=(cited,))
+    alone = index.assess(text, only=(cited,))
     if alone.verdict == "supported":
         return finding("bears", alone.support, "It supports this.")
     others = tuple(other for other in all_cited if other != cited)
-    if others and index.assess(said, only=others).verdict == "supported":
+    if others and index.assess(text, only=others).verdict == "supported":
         return finding("needless", alone.support, f"{' and '.join(others)} support this without it.")
     if alone.verdict == "contradicted":
         return finding(
             "contradicts", alone.support, alone.signals[0].reason if alone.signals else "It contradicts this."
         )
-    better = _better(alone, said, whole, all_cited, index)
+    better = _better(alone, text, whole, all_cited, index)
     if better is not None:
         return finding("misattributed", alone.support, f"{cited} does not support this; {better} does.", better)
     if alone.verdict == "partial":
@@ -202,12 +202,12 @@ def _reference(
 
 
 def _better(
-    alone: Assessment, said: str, whole: Assessment, cited: tuple[str, ...], index: EvidenceIndex
+    alone: Assessment, text: str, whole: Assessment, cited: tuple[str, ...], index: EvidenceIndex
 ) -> str | None:
     for candidate in dict.fromkeys(bearing.evidence_id for bearing in whole.supporting):
         if candidate in cited:
             continue
-        other = index.assess(said, only=(candidate,))
+        other = index.assess(text, only=(candidate,))
         if other.verdict == "supported" and (other.support or 0.0) >= (alone.support or 0.0) + BETTER_BY:
             return candidate
     return None

@@ -47,17 +47,17 @@ class CachingGrader:
     def grade(self, question: str, abstracts: Sequence[Abstract]) -> tuple[Grade, ...]:
         """Return one grade for each abstract, in the same order."""
         keys = [key_of(question, abstract, self.judged_by) for abstract in abstracts]
-        known = {key: grade for key in keys if (grade := self.cache.get(key)) is not None}
-        asked = [(key, abstract) for key, abstract in zip(keys, abstracts, strict=True) if key not in known]
-        if asked:
-            given = {g.abstract_id: g for g in self.grader.grade(question, [abstract for _, abstract in asked])}
-            for key, abstract in asked:
-                grade = given.get(abstract.id)
+        grades = {key: grade for key in keys if (grade := self.cache.get(key)) is not None}
+        missing = [(key, abstract) for key, abstract in zip(keys, abstracts, strict=True) if key not in grades]
+        if missing:
+            new_grades = {g.abstract_id: g for g in self.grader.grade(question, [abstract for _, abstract in missing])}
+            for key, abstract in missing:
+                grade = new_grades.get(abstract.id)
                 if grade is not None:
-                    known[key] = grade
+                    grades[key] = grade
                     if grade.unscored is None:
                         self.cache.put(key, grade)
-        return tuple(known[key] for key in keys if key in known)
+        return tuple(grades[key] for key in keys if key in grades)
 
 
 def key_of(question: str, abstract: Abstract, judged_by: JudgedBy) -> str:

@@ -165,13 +165,13 @@ class Measure(NamedTuple):
 @cache
 def measures() -> tuple[Measure, ...]:
     """Return what each number of ``Features.measured`` counts."""
-    known = cues()
-    numbers = range(len(known.names))
+    cue_lists = cues()
+    numbers = range(len(cue_lists.names))
     title: Place = "title"
     text: Place = "text"
     of_cues = [Measure(cue, None, place) for place in (title, *[text] * (PARTS + 2), title, text) for cue in numbers]
     lengths = [Measure(None, None, place) for place in (text, title, text, text)]
-    of_phrases = [Measure(None, phrase, place) for place in (title, text) for phrase in known.phrases]
+    of_phrases = [Measure(None, phrase, place) for place in (title, text) for phrase in cue_lists.phrases]
     return (*of_cues, *lengths, *of_phrases)
 
 
@@ -191,13 +191,13 @@ def _cues_measured(title: Array, text: Array) -> Array:
 
 def _phrases(words: Sequence[str], terms: Mapping[str, int]) -> Array:
     """Return the logarithms of how often each phrase of two or three words occurs."""
-    known = cues()
-    counts = np.zeros(len(known.phrases))
-    for phrase in known.phrases.keys() & terms.keys():
-        counts[known.phrases[phrase]] = terms[phrase]
-    for pair in known.threes.keys() & terms.keys():
-        for phrase in known.threes[pair]:
-            counts[known.phrases[phrase]] = _times(phrase.split(), words)
+    cue_lists = cues()
+    counts = np.zeros(len(cue_lists.phrases))
+    for phrase in cue_lists.phrases.keys() & terms.keys():
+        counts[cue_lists.phrases[phrase]] = terms[phrase]
+    for pair in cue_lists.threes.keys() & terms.keys():
+        for phrase in cue_lists.threes[pair]:
+            counts[cue_lists.phrases[phrase]] = _times(phrase.split(), words)
     return np.log1p(counts)
 
 
@@ -287,30 +287,30 @@ class Block:
     weights: Array
     scale: Array
 
-    def known(self, counts: Mapping[str, int]) -> Terms:
+    def lookup(self, counts: Mapping[str, int]) -> Terms:
         """Return the terms of an abstract that were fitted, with their values: (1 + ln count) x idf, of length 1
         together.
         """
         at = np.fromiter(map(self.rows.get, counts, repeat(-1)), dtype=np.intp, count=len(counts))
-        kept = np.flatnonzero(at >= 0)
-        at = at[kept]
-        times = np.fromiter(counts.values(), dtype=np.float32, count=len(counts))[kept]
+        indices = np.flatnonzero(at >= 0)
+        at = at[indices]
+        times = np.fromiter(counts.values(), dtype=np.float32, count=len(counts))[indices]
         values = (1 + np.log(times)) * self.idf[at]
         norm = float(np.sqrt(values @ values))
-        return Terms(list(counts), kept, values / norm if norm else values, self.weights[at].astype(np.float32))
+        return Terms(list(counts), indices, values / norm if norm else values, self.weights[at].astype(np.float32))
 
 
 class Terms(NamedTuple):
     """The terms of a title or text; of those that are known their numbers, values, and rows of the weights."""
 
     terms: list[str]
-    kept: Array
+    indices: Array
     values: Array
     weights: Array
 
     def words_up_to(self, most: int) -> int:
         """Return how many known terms begin with a letter; counting ends at ``most``."""
-        return sum(1 for _ in islice((at for at in self.kept if self.terms[at][0].isalpha()), most))
+        return sum(1 for _ in islice((at for at in self.indices if self.terms[at][0].isalpha()), most))
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,7 +329,7 @@ class StudyTypeClassifier:
     def recognise(self, title: str, text: str) -> RecognisedType:
         """Return the type of a study from its title and abstract."""
         read = features(title, text)
-        in_title, in_text = self.title.known(read.title_terms), self.text.known(read.text_terms)
+        in_title, in_text = self.title.lookup(read.title_terms), self.text.lookup(read.text_terms)
         if in_title.words_up_to(FEWEST_WORDS) + in_text.words_up_to(FEWEST_WORDS) < FEWEST_WORDS:
             return NOTHING
         cues_read = np.clip((read.measured - self.centre) / self.spread, -REACH, REACH)
@@ -374,7 +374,7 @@ def _top_terms(found: Terms, along: Array, place: Place) -> list[Contribution]:
     """Return the terms of a block that contributed most, function words left out."""
     strengths = found.values * (found.weights @ along)
     best = _strongest(strengths, 2 * MOST_WORDS)
-    contributions = [Contribution(float(strengths[index]), found.terms[found.kept[index]], place) for index in best]
+    contributions = [Contribution(float(strengths[index]), found.terms[found.indices[index]], place) for index in best]
     return [each for each in contributions if each.strength > 0 and not _EMPTY_WORDS.issuperset(str(each.what).split())]
 
 
@@ -451,28 +451,28 @@ def _first_place(item: Contribution, read: Features) -> tuple[int, int]:
 def load_classifier(path: Path = WEIGHTS) -> StudyTypeClassifier:
     """Return the model as fitted; read once. Raises ``FileNotFoundError`` where the file is missing."""
     with np.load(path, allow_pickle=False) as stored:
-        held = {name: stored[name] for name in stored.files}
-    bounds = tuple((int(begin), int(end)) for begin, end in held["bounds"])
-    heads = Heads(held["answers"].astype(np.intp), bounds, float(held["weight"]), float(held["temperature"]))
+        arrays = {name: stored[name] for name in stored.files}
+    bounds = tuple((int(begin), int(end)) for begin, end in arrays["bounds"])
+    heads = Heads(arrays["answers"].astype(np.intp), bounds, float(arrays["weight"]), float(arrays["temperature"]))
     return StudyTypeClassifier(
-        version=bytes(held["version"]).decode(),
-        title=_block(held, "title"),
-        text=_block(held, "text"),
-        centre=held["centre"].astype(np.float64),
-        spread=held["spread"].astype(np.float64),
-        measured=held["measured"].astype(np.float64),
-        intercept=held["intercept"].astype(np.float64),
+        version=bytes(arrays["version"]).decode(),
+        title=_block(arrays, "title"),
+        text=_block(arrays, "text"),
+        centre=arrays["centre"].astype(np.float64),
+        spread=arrays["spread"].astype(np.float64),
+        measured=arrays["measured"].astype(np.float64),
+        intercept=arrays["intercept"].astype(np.float64),
         heads=heads,
     )
 
 
-def _block(held: Mapping[str, Array], name: Place) -> Block:
-    terms = bytes(held[f"{name}_terms"]).decode("utf-8").split("\n")
+def _block(arrays: Mapping[str, Array], name: Place) -> Block:
+    terms = bytes(arrays[f"{name}_terms"]).decode("utf-8").split("\n")
     return Block(
         rows={term: row for row, term in enumerate(terms)},
-        idf=held[f"{name}_idf"],
-        weights=held[f"{name}_weights"],
-        scale=held[f"{name}_scale"],
+        idf=arrays[f"{name}_idf"],
+        weights=arrays[f"{name}_weights"],
+        scale=arrays[f"{name}_scale"],
     )
 
 

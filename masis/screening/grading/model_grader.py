@@ -103,12 +103,12 @@ class ModelGrader:
             for abstract, each in zip(abstracts, found, strict=True)
         )
 
-    def _task(self, asked: str, abstract: Abstract, about: frozenset[Design]) -> Callable[[], Grade]:
+    def _task(self, question_text: str, abstract: Abstract, about: frozenset[Design]) -> Callable[[], Grade]:
         def task() -> Grade:
             if not (abstract.title.strip() or abstract.text.strip()):
                 return unscored_grade(abstract.id, self.judged_by, Unscored(reason="there is nothing to read"))
             reply = self.asker.ask(
-                prompt(asked, abstract, self.asker.control.fence),
+                prompt(question_text, abstract, self.asker.control.fence),
                 GradeReply,
                 max_tokens=TOKENS_MOST,
                 temperature=self.temperature,
@@ -148,10 +148,10 @@ class ModelGrader:
         )
 
 
-def prompt(asked: str, abstract: Abstract, mark: str) -> Prompt:
+def prompt(question_text: str, abstract: Abstract, mark: str) -> Prompt:
     """Return the prompt for one abstract: the question, which all abstracts share, and this one."""
     text = f"{abstract.title}\n\n{abstract.text[:LONGEST_TEXT]}"
-    return compose(PROMPT, mark, [question(asked)], [Section("ABSTRACT", text)])
+    return compose(PROMPT, mark, [question(question_text)], [Section("ABSTRACT", text)])
 
 
 def _why(error: StepError) -> Unscored:

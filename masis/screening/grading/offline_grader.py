@@ -135,8 +135,8 @@ class OfflineGrader:
 
     def grade(self, question: str, abstracts: Sequence[Abstract]) -> tuple[Grade, ...]:
         """Return one grade for each abstract, in the same order."""
-        asked, about = read_question(question), designs_asked_about(question)
-        return tuple(self._grade(asked, about, abstract) for abstract in abstracts)
+        parsed, about = read_question(question), designs_asked_about(question)
+        return tuple(self._grade(parsed, about, abstract) for abstract in abstracts)
 
     def _grade(self, question: Question, about: frozenset[Design], abstract: Abstract) -> Grade:
         found = self.reading.study_type(abstract)

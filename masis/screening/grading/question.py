@@ -130,7 +130,7 @@ class _Piece(NamedTuple):
     """A word of the question, or a known phrase of several; ``names`` where it says what the question is about."""
 
     words: tuple[Token, ...]
-    known: bool
+    from_list: bool
     names: bool
 
 
@@ -155,10 +155,10 @@ def _grouped(text: str, *, framing: bool) -> Iterator[tuple[tuple[Token, ...], P
         first = piece.words[0]
         broken = any(character in ",;:?.()/" for character in text[before : first.start])
         before = piece.words[-1].end
-        if run and (broken or piece.known or not piece.names):
+        if run and (broken or piece.from_list or not piece.names):
             yield from ((words, part) for words in _short(run))
             run = []
-        if piece.known:
+        if piece.from_list:
             yield piece.words, part
         elif piece.names:
             run.append(first)

@@ -85,10 +85,10 @@ def relevance(question: Question, abstract: Abstract) -> Relevance:
     met = tuple(_met(concept, read) for concept in question.concepts)
     weight = sum(each.concept.weight for each in met)
     mean = math.exp(sum(each.concept.weight * math.log(max(MISSING, each.share)) for each in met) / weight)
-    return Relevance(_stretched(mean), met, _reason(met))
+    return Relevance(_rescaled(mean), met, _reason(met))
 
 
-def _stretched(mean: float) -> float:
+def _rescaled(mean: float) -> float:
     """Rescale ``MISSING`` .. 1 to 0 .. 1, so that an abstract without any concept scores 0."""
     return round(min(1.0, max(0.0, (mean - MISSING) / (1 - MISSING))), 4)
 

@@ -257,12 +257,12 @@ class Mention:
 
 def mentions(tokens: Sequence[Token], found: Sequence[Numeral]) -> tuple[Mention, ...]:
     """Return all numbers of units, in order."""
-    kept = [
+    numbers_of_units = [
         mention
         for index, numeral in enumerate(found)
         if (mention := _mention(tokens, numeral, found[index - 1] if index else None))
     ]
-    return tuple(kept)
+    return tuple(numbers_of_units)
 
 
 def _mention(tokens: Sequence[Token], numeral: Numeral, before: Numeral | None) -> Mention | None:
@@ -274,9 +274,9 @@ def _mention(tokens: Sequence[Token], numeral: Numeral, before: Numeral | None) 
     if _barred(tokens, numeral):
         return _of_slash(tokens, numeral, before)
     phrase = phrase_after(tokens, numeral.after)
-    known = _of_words(tokens, numeral, before, phrase) or _groups_of(tokens, numeral, phrase)
-    if known:
-        return known
+    mention = _of_words(tokens, numeral, before, phrase) or _groups_of(tokens, numeral, phrase)
+    if mention:
+        return mention
     if _behind_sample(tokens, numeral):
         return _stated(numeral, "sample", phrase)
     if numeral.value == 1:

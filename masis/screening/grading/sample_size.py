@@ -108,14 +108,14 @@ class MentionClassifier:
         """Return what each mention is; those that are no sample size are left out."""
         several_n = sum(mention.form == "n" and not mention.share for mention in found) > 1
         counted: list[SampleSizeMention] = []
-        known: set[tuple[int, Family | None]] = set()
+        counted_values: set[tuple[int, Family | None]] = set()
         for index, mention in enumerate(found):
-            if (mention.value, _shared(mention.family)) in known:
+            if (mention.value, _shared(mention.family)) in counted_values:
                 continue
             kind = self._kind(mention, found, index, several_n)
             if kind is None:
                 continue
-            known.add((mention.value, _shared(mention.family)))
+            counted_values.add((mention.value, _shared(mention.family)))
             counted.append(SampleSizeMention(mention, kind, self._arm(mention) if kind == "arm" else None))
             if kind == "total":
                 family = _shared(mention.family)
@@ -208,7 +208,7 @@ class MentionClassifier:
         closes = next(
             (at for at in range(opens, min(len(self.tokens), opens + 40)) if self.tokens[at].lower == ")"), opens
         )
-        known = {mention.first for mention in found}
+        counted_values = {mention.first for mention in found}
         parts = [
             numeral
             for numeral in numerals(self.tokens[opens:closes])
@@ -223,7 +223,7 @@ class MentionClassifier:
                 tokens_lower(self.tokens, opens + part.after),
             )
             for part in parts
-            if opens + part.first not in known
+            if opens + part.first not in counted_values
         ]
 
     def _arm(self, mention: Mention) -> str | None:
@@ -381,7 +381,7 @@ def _rests_on(counted: Sequence[SampleSizeMention]) -> SampleSizeMention | None:
         ("of", ("studies", "other")),
     )
     for kind, among in wanted:
-        held = [item for item in counted if item.kind == kind and item.mention.family in among]
-        if held:
-            return max(held, key=lambda item: item.mention.value)
+        matching = [item for item in counted if item.kind == kind and item.mention.family in among]
+        if matching:
+            return max(matching, key=lambda item: item.mention.value)
     return None

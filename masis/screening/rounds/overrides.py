@@ -46,12 +46,12 @@ def validate_override(override: Override) -> Override:
     elif name == "sample_size_adequate":
         fits = isinstance(value, bool)
     else:
-        known: tuple[str, ...] = {
+        allowed: tuple[str, ...] = {
             "study_type": STUDY_TYPES,
             "design": DESIGNS,
             "recommendation": ("keep", "discard", "needs_more"),
         }[name]
-        fits = value in known
+        fits = value in allowed
     if not fits:
         raise InputError(f"{value!r} is no {name.replace('_', ' ')}", cure=_CURE, field=name)
     return override
@@ -70,7 +70,7 @@ def effective_overrides(overrides: Iterable[Override]) -> dict[str, dict[GradeFi
 
 def apply_overrides(
     grade: Grade,
-    said: Mapping[GradeField, Override],
+    overrides: Mapping[GradeField, Override],
     *,
     question: str = "",
     abstract: Abstract | None = None,
@@ -80,20 +80,20 @@ def apply_overrides(
     A study type places the abstract anew in the hierarchy (by the words of ``abstract`` where given); a methodology
     that a person sets is taken as it is, above or below the prior.
     """
-    if not said:
+    if not overrides:
         return grade
-    study_type = cast("StudyType | None", _value(said, "study_type", grade.study_type))
-    design = _design(grade, said, study_type, abstract)
+    study_type = cast("StudyType | None", _value(overrides, "study_type", grade.study_type))
+    design = _design(grade, overrides, study_type, abstract)
     method = with_prior_floor(grade.methodology_raw, design)
-    method = cast("float | None", _value(said, "methodology_score", method))
-    relevance = cast("float | None", _value(said, "relevance_score", grade.relevance_score))
-    enough = cast("bool | None", _value(said, "sample_size_adequate", grade.sample_size_adequate))
+    method = cast("float | None", _value(overrides, "methodology_score", method))
+    relevance = cast("float | None", _value(overrides, "relevance_score", grade.relevance_score))
+    enough = cast("bool | None", _value(overrides, "sample_size_adequate", grade.sample_size_adequate))
     advice = recommend(relevance, method, design, enough, designs_asked_about(question))
     recommendation, rule, why = advice
-    if grade.rule == "disagreement" and not said.keys() & _SETTLE:
+    if grade.rule == "disagreement" and not overrides.keys() & _SETTLE:
         recommendation, rule, why = grade.recommendation, grade.rule, grade.reasons["recommendation"].text
-    if "recommendation" in said:
-        recommendation, rule = cast("Recommendation", said["recommendation"].value), "person"
+    if "recommendation" in overrides:
+        recommendation, rule = cast("Recommendation", overrides["recommendation"].value), "person"
     changed: dict[str, Any] = {
         "relevance_score": relevance,
         "methodology_score": method,
@@ -104,29 +104,29 @@ def apply_overrides(
         "design": design,
         "recommendation": recommendation,
         "rule": rule,
-        "reasons": {**grade.reasons, "recommendation": Reason(text=why), **_reasons(said)},
-        "overridden": tuple(said),
+        "reasons": {**grade.reasons, "recommendation": Reason(text=why), **_reasons(overrides)},
+        "overridden": tuple(overrides),
         "unscored": grade.unscored if rule == "unscored" else None,
     }
     return grade.model_copy(update=changed)
 
 
-def _value(said: Mapping[GradeField, Override], name: GradeField, machine: Any) -> Any:
-    return said[name].value if name in said else machine
+def _value(overrides: Mapping[GradeField, Override], name: GradeField, machine: Any) -> Any:
+    return overrides[name].value if name in overrides else machine
 
 
 def _design(
-    grade: Grade, said: Mapping[GradeField, Override], study_type: StudyType | None, abstract: Abstract | None
+    grade: Grade, overrides: Mapping[GradeField, Override], study_type: StudyType | None, abstract: Abstract | None
 ) -> Design | None:
-    if "design" in said:
-        return cast("Design", said["design"].value)
-    if "study_type" not in said or study_type is None:
+    if "design" in overrides:
+        return cast("Design", overrides["design"].value)
+    if "study_type" not in overrides or study_type is None:
         return grade.design
     return rubric.DESIGN_OF[study_type] if abstract is None else place_design(study_type, abstract).design
 
 
-def _reasons(said: Mapping[GradeField, Override]) -> dict[GradeField, Reason]:
-    return {name: Reason(text=f"{override.reviewer}: {override.reason}") for name, override in said.items()}
+def _reasons(overrides: Mapping[GradeField, Override]) -> dict[GradeField, Reason]:
+    return {name: Reason(text=f"{override.reviewer}: {override.reason}") for name, override in overrides.items()}
 
 
 def apply_review(
@@ -137,11 +137,14 @@ def apply_review(
     A round that would now have sufficed makes the screening sufficient, since it would have stopped there; one that no
     longer suffices makes it insufficient. How it ended otherwise (cancelled, error) stays.
     """
-    said = effective_overrides(overrides)
-    known = abstracts or {}
+    effective = effective_overrides(overrides)
+    abstracts = abstracts or {}
     grades = tuple(
         apply_overrides(
-            grade, said.get(grade.abstract_id, {}), question=screening.question, abstract=known.get(grade.abstract_id)
+            grade,
+            effective.get(grade.abstract_id, {}),
+            question=screening.question,
+            abstract=abstracts.get(grade.abstract_id),
         )
         for grade in screening.grades
     )
@@ -149,11 +152,11 @@ def apply_review(
     rounds = tuple(_again(each, by_id, screening) for each in screening.rounds)
     kept = tuple(grade.abstract_id for grade in grades if grade.recommendation == "keep")
     outcome, reasons = screening.outcome, screening.reasons
-    if said and outcome in ("sufficient", "evidence_insufficient"):
+    if effective and outcome in ("sufficient", "evidence_insufficient"):
         enough = next((each for each in rounds if each.ruling.decision == "sufficient"), None)
         outcome = "sufficient" if enough else "evidence_insufficient"
         last = enough or (rounds[-1] if rounds else None)
-        changed = sum(len(fields) for fields in said.values())
+        changed = sum(len(fields) for fields in effective.values())
         reasons = (
             f"With {counted(changed, 'value')} set by a person.",
             *((f"Round {last.number}: {last.ruling.why}",) if last else ()),

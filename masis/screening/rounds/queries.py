@@ -47,12 +47,12 @@ def first_queries(question: str) -> tuple[Query, ...]:
 
 def find_gaps(question: str, seen: Sequence[GradedAbstract]) -> tuple[Gap, ...]:
     """Return what a round was missing, the most important first."""
-    asked = read_question(question)
+    parsed = read_question(question)
     if not seen:
-        return (Gap("The searches brought nothing.", _other_words(asked.concepts)),)
+        return (Gap("The searches brought nothing.", _other_words(parsed.concepts)),)
     relevant = [each for each in seen if (each.grade.relevance_score or 0) >= rubric.KEEP_RELEVANCE]
     found = [
-        *_unmet(asked, seen),
+        *_unmet(parsed, seen),
         *_off_topic(seen, relevant),
         *_weak(relevant),
         *_small(relevant),
@@ -65,17 +65,17 @@ def next_queries(question: str, missing: Sequence[Gap], tried: Iterable[Query], 
     """Return the queries for the next round, at most ``MOST_QUERIES``, none tried before; reading on where no words are
     left.
     """
-    asked = read_question(question)
-    base = " ".join(concept.name for concept in asked.concepts) or question
+    parsed = read_question(question)
+    base = " ".join(concept.name for concept in parsed.concepts) or question
     done = list(tried)
-    known = {_key(query.text) for query in done if not query.offset}
+    used_keys = {_key(query.text) for query in done if not query.offset}
     queries: list[Query] = []
     for lack in missing:
         for words in (lack.words, ()):
             text = " ".join([base, *words])
-            if _key(text) in known:
+            if _key(text) in used_keys:
                 continue
-            known.add(_key(text))
+            used_keys.add(_key(text))
             added = f" Added: {', '.join(words)}." if words else " Only the words that name something."
             queries.append(Query(text=text, why=f"{lack.what}{added}", aims_at=lack.what))
             break
@@ -103,17 +103,17 @@ def _partly(seen: Sequence[GradedAbstract], relevant: Sequence[GradedAbstract]) 
     return [Gap(f"{partly} of {len(seen)} are only partly about the question.", _shared_words(relevant, seen))]
 
 
-def _unmet(asked: Question, seen: Sequence[GradedAbstract]) -> list[Gap]:
+def _unmet(parsed: Question, seen: Sequence[GradedAbstract]) -> list[Gap]:
     """Return the gap of a concept that fewer than half of the related abstracts mention."""
     near = [each for each in seen if (each.grade.relevance_score or 0) >= rubric.DISCARD_RELEVANCE] or list(seen)
     met: Counter[int] = Counter()
     for each in near:
-        for index, found in enumerate(relevance(asked, each.abstract).met):
+        for index, found in enumerate(relevance(parsed, each.abstract).met):
             met[index] += found.share >= rubric.KEEP_RELEVANCE
-    rarest = min(range(len(asked.concepts)), key=lambda index: met[index], default=None)
+    rarest = min(range(len(parsed.concepts)), key=lambda index: met[index], default=None)
     if rarest is None or 2 * met[rarest] >= len(near):
         return []
-    concept = asked.concepts[rarest]
+    concept = parsed.concepts[rarest]
     what = f"Only {met[rarest]} of {len(near)} name “{concept.name}” ({concept.part})."
     return [Gap(what, _other_words([concept]))]
 

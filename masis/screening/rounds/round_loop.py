@@ -188,16 +188,16 @@ class _ScreeningRun:
         while True:
             if self.rounds:
                 last = self.rounds[-1]
-                said = f"Round {last.number}: {last.ruling.why}"
+                summary = f"Round {last.number}: {last.ruling.why}"
                 if last.ruling.decision == "sufficient":
-                    return "sufficient", (said,)
+                    return "sufficient", (summary,)
                 if not self.read_on:
-                    return "evidence_insufficient", (said, "There is nothing else to retrieve.", *last.missing)
+                    return "evidence_insufficient", (summary, "There is nothing else to retrieve.", *last.missing)
                 if len(self.rounds) >= self.settings.screening_max_rounds:
                     limit = f"The limit of {len(self.rounds)} rounds was reached without sufficient evidence."
-                    return "evidence_insufficient", (said, limit, *last.missing)
+                    return "evidence_insufficient", (summary, limit, *last.missing)
                 if not last.retrieved and any(query.offset for query in last.queries):
-                    return "evidence_insufficient", (said, "Every search has been read to its end.", *last.missing)
+                    return "evidence_insufficient", (summary, "Every search has been read to its end.", *last.missing)
             failed = yield from self._round()
             if failed:
                 return "error", ("No source could be asked.", *self.warnings[-len(self.retrievers) :])
@@ -207,8 +207,8 @@ class _ScreeningRun:
         asked = self._queries()
         self._stop_if_cancelled()
         yield self._event("round_started", round=number, data={"queries": [query.text for query in asked]})
-        known = set(self.pool.by_id)
-        found = search(asked, self.retrievers, self.limit, self.pool, asked=self._stop_if_cancelled)
+        seen_before = set(self.pool.by_id)
+        found = search(asked, self.retrievers, self.limit, self.pool, before_search=self._stop_if_cancelled)
         for warning in found.warnings:
             self.warnings.append(warning)
             yield self._event("warning", round=number, message=warning)
@@ -220,7 +220,7 @@ class _ScreeningRun:
         graded = yield from self._grade(new, number)
         finished = FinishedRound(
             self._ruled(number, asked, found, new),
-            tuple(abstract for abstract in found.abstracts if abstract.id not in known),
+            tuple(abstract for abstract in found.abstracts if abstract.id not in seen_before),
             graded,
         )
         self.rounds.append(finished.round)
@@ -315,12 +315,12 @@ class _ScreeningRun:
 def one_grade_each(grader: Grader, question: str, abstracts: Sequence[Abstract]) -> tuple[Grade, ...]:
     """Return the grades matched to their abstracts by id; one without a grade is unscored, never kept or discarded."""
     try:
-        given = {grade.abstract_id: grade for grade in grader.grade(question, abstracts)}
+        by_id = {grade.abstract_id: grade for grade in grader.grade(question, abstracts)}
         why = "the grader gave no grade for it"
     except MasisError as error:
-        given, why = {}, str(error)
+        by_id, why = {}, str(error)
     return tuple(
-        given.get(abstract.id) or unscored_grade(abstract.id, grader.judged_by, Unscored(reason=why))
+        by_id.get(abstract.id) or unscored_grade(abstract.id, grader.judged_by, Unscored(reason=why))
         for abstract in abstracts
     )
 

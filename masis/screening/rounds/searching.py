@@ -38,15 +38,19 @@ class Pool:
         """Return the abstract as the pool knows it: itself if it is new, else the one that came first."""
         if abstract.id in self.by_id:
             return self.by_id[abstract.id]
-        known = record_keys(abstract)
-        title = known.title if self.by_title else None
-        keys = [(kind, key) for kind, key in (("doi", known.doi), ("pmid", known.pmid), ("title", title)) if key]
+        keys_of_record = record_keys(abstract)
+        title = keys_of_record.title if self.by_title else None
+        keys = [
+            (kind, key)
+            for kind, key in (("doi", keys_of_record.doi), ("pmid", keys_of_record.pmid), ("title", title))
+            if key
+        ]
         for key in keys:
             for other in self._by_mark.get(key, ()):
-                if matched_by(known, self._marks[other]) is not None:
+                if matched_by(keys_of_record, self._marks[other]) is not None:
                     return self.by_id[other]
         self.by_id[abstract.id] = abstract
-        self._marks[abstract.id] = known
+        self._marks[abstract.id] = keys_of_record
         for key in keys:
             self._by_mark.setdefault(key, []).append(abstract.id)
         return abstract
@@ -57,7 +61,7 @@ def search(
     retrievers: Sequence[Retriever],
     limit: int,
     pool: Pool,
-    asked: Callable[[], None] = lambda: None,
+    before_search: Callable[[], None] = lambda: None,
 ) -> SearchResult:
     """Return at most ``limit`` abstracts from each source.
 
@@ -69,7 +73,7 @@ def search(
     warnings: list[str] = []
     for query in queries:
         for retriever in retrievers:
-            asked()
+            before_search()
             try:
                 hits.append(tuple(retriever.search(query.text, limit, query.offset)))
             except RetrievalFailed as error:

@@ -273,13 +273,13 @@ class PubMed:
         ids = hits.ids[start : start + FETCHED_AT_ONCE]
         common = {"db": "pubmed", "retmode": "xml", "rettype": "abstract"}
         if hits.web_env and hits.query_key:
-            kept = {
+            stored_list = {
                 "WebEnv": hits.web_env,
                 "query_key": hits.query_key,
                 "retstart": str(offset + start),
                 "retmax": str(len(ids)),
             }
-            if (found := self._eutils.ask("efetch", common | kept, _read_articles)) is not None:
+            if (found := self._eutils.ask("efetch", common | stored_list, _read_articles)) is not None:
                 return found
         found = self._eutils.ask("efetch", common | {"id": ",".join(ids)}, _read_articles)
         if found is None:

@@ -71,7 +71,7 @@ def validate_abstract(fields: dict[str, Any]) -> Abstract:
 
 
 def collapse_blanks(text: str) -> str:
-    """Return the text with every stretch of blanks and line breaks as one blank."""
+    """Return the text with every run of blanks and line breaks as one blank."""
     return " ".join(text.split())
 
 

@@ -67,12 +67,12 @@ def _abstract(data: dict[str, Any], source: str) -> Abstract:
         fields["year"] = _year(fields["year"])
         if fields["year"] is None and data["year"]:
             fields["year_as_given"] = data["year"]
-    known = abstract_of(
+    derived = abstract_of(
         title=fields.get("title") or "", text=fields.get("text") or "", doi=fields.get("doi") or "",
         pmid=fields.get("pmid") or "", year=str(fields.get("year") or ""),
     )  # fmt: skip
-    given = {key: value for key, value in fields.items() if value not in (None, "")}
-    return validate_abstract({"id": known.id, "source": source} | given)
+    stated_fields = {key: value for key, value in fields.items() if value not in (None, "")}
+    return validate_abstract({"id": derived.id, "source": source} | stated_fields)
 
 
 def _text(value: Any, name: str) -> str | None:
