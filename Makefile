@@ -8,7 +8,7 @@ INPUTS := pyproject.toml constraints.txt tools/environment.sh
 DEMO_FLAGS ?=
 EXTRAS ?=
 PYTEST_FLAGS ?=
-# How many processes share the tests. Browser and server tests mostly wait, so more than there are cores pays.
+# How many processes share the tests: one more than two cores, since tests of browsers and servers mostly wait.
 WORKERS ?= 3
 SUMMARY ?=
 PARALLEL = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
@@ -29,7 +29,7 @@ test: $(VENV)/.installed-test $(VENV)/.browser ## Run every test, those of each 
 	@$(PY) tools/every_test.py --venv "$(VENV)" --python "$(PYTHON)" --workers "$(WORKERS)" $(if $(SUMMARY),--summary "$(SUMMARY)") -- $(PYTEST_FLAGS)
 
 test-fast: $(VENV)/.installed-test ## Run what needs no browser, no page and no patience (under 90 s)
-	@$(PY) -m pytest $(PARALLEL) -m "not browser and not apptest and not slow and not soak" $(PYTEST_FLAGS)
+	@$(PY) -m pytest $(PARALLEL) -n auto -m "not browser and not apptest and not slow and not soak" $(PYTEST_FLAGS)
 
 test-core: $(VENV)/.installed-test $(VENV)/.browser ## Run every test but those of the integrations
 	@$(PY) -m pytest $(PARALLEL) $(PYTEST_FLAGS)

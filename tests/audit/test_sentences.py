@@ -161,6 +161,7 @@ def test_every_character_that_is_not_blank_belongs_to_exactly_one_sentence(text:
     assert not text[last:].strip()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "unit",
     ["a", "a. ", "A. ", ".", "[", "[a. ", "(a. ", " (", "`", "ab cd ", "!a", ".)", " ", "\n", "-\n", "[1].", ".[1",

@@ -24,6 +24,8 @@ from tests.cli.running import Masis, case, lines
 from tests.integrations.test_dspy_programs import a_program
 from tests.reviewing import submitted
 
+pytestmark = pytest.mark.slow
+
 CLEAN = "The bridge is 120 metres long [1]. It opened in 1931 [2]."
 
 

@@ -13,7 +13,10 @@ from masis.cli import main
 from masis.errors import MissingExtra
 from tests.cli.running import case, lines
 
-pytestmark = pytest.mark.skipif(importlib.util.find_spec("baml_py") is not None, reason="the package is here")
+pytestmark = [
+    pytest.mark.skipif(importlib.util.find_spec("baml_py") is not None, reason="the package is here"),
+    pytest.mark.slow,
+]
 
 
 def test_the_command_line_says_what_installs_it_and_leaves_nothing(tmp_path: Path) -> None:

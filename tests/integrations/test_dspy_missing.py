@@ -16,6 +16,8 @@ from masis.integrations.dspy import programs
 from masis.settings import Settings
 from tests.integrations.test_dspy_programs import a_program
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def no_dspy(monkeypatch: pytest.MonkeyPatch) -> None:

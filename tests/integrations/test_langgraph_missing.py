@@ -8,6 +8,8 @@ import pytest
 
 from masis.errors import MissingExtra
 
+pytestmark = pytest.mark.slow
+
 
 def test_without_langgraph_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "langgraph", None)

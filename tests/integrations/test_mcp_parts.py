@@ -33,6 +33,8 @@ from masis.settings import Settings
 from tests.reviewing import ADA
 from tests.waiting import PATIENCE_S, until, until_async
 
+pytestmark = pytest.mark.slow
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),

@@ -11,6 +11,8 @@ import pytest
 from masis.audit.metric_catalogue import METRICS
 from tools import telemetry_reference
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 WITHOUT = """
 import sys

@@ -39,6 +39,7 @@ def f1(half: str) -> float:
     return 2 * hit / (2 * hit + missed + said["true", True])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("half", ["made on", "held out"])
 @pytest.mark.parametrize("kind", LEAST)
 def test_altered_facts_of_each_kind_are_found(kind: str, half: str) -> None:

@@ -87,6 +87,7 @@ def test_an_acronym_agrees_with_what_it_stands_for() -> None:
     assert agree(long, short)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "hostile",
     [

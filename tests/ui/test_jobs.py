@@ -20,6 +20,8 @@ from masis.ui.jobs.job_queue import JobQueue
 from masis.ui.jobs.screening_jobs import ScreeningJobs
 from tests.reviewing import ADA
 
+pytestmark = pytest.mark.slow
+
 PATIENCE_S = 100.0
 
 
@@ -30,7 +32,7 @@ def until(holds: Callable[[], bool], what: str) -> None:
         time.sleep(0.01)
 
 
-def long_case(chunks: int = 1500) -> Case:
+def long_case(chunks: int = 600) -> Case:
     """A case whose audit takes seconds: many chunks, and an answer that names many of them."""
     evidence = [
         {

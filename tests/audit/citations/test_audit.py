@@ -176,6 +176,7 @@ ODD_TEXT = st.text(
 )
 
 
+@pytest.mark.slow
 @given(ODD_TEXT)
 @settings(max_examples=300, deadline=None)
 def test_literal_mode_agrees_with_the_source_s_code_on_any_text(answer: str) -> None:
@@ -204,6 +205,7 @@ PLAIN = st.text(alphabet="abcIRXYZ 0123456789.,!?%-'\"\n:;/()*_#>|é漢。", max
 FABRICATED = ["[99]", "[chunk_99]", "【99†source】", "[98, 99]", "(Source 99)", "[Doc 99]", "[^99]", "[97-99]"]
 
 
+@pytest.mark.slow
 @given(before=PLAIN, after=PLAIN, marker=st.sampled_from(FABRICATED), evidence=st.sampled_from([CHUNKS, NUMBERS]))
 @settings(max_examples=400, deadline=None)
 def test_a_fabricated_marker_is_found_wherever_it_stands(
@@ -213,6 +215,7 @@ def test_a_fabricated_marker_is_found_wherever_it_stands(
     assert any(reference.endswith("99") for reference in invalid)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "unit",
     "[ [1 [1] [1, (Source@ (Source@1 【1 【1† [^ [^1]:@ [a]( [a](http://b $x_ \\( ` [1- [1@and@ [chunk_ [chunk_1- "

@@ -297,6 +297,7 @@ HOSTILE: list[tuple[AbstractFormat, str]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("form", "text"), HOSTILE, ids=range(len(HOSTILE)))
 def test_hostile_files_end_soon_and_as_records_or_errors(form: AbstractFormat, text: str) -> None:
     for each in read(text, form=form):
@@ -354,6 +355,7 @@ PIECES = st.sampled_from(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(PIECES | st.text(max_size=5), max_size=40), st.sampled_from(sorted(FILES)), st.binary(max_size=3))
 def test_whatever_stands_in_a_file_comes_out_as_records_and_errors(
     pieces: list[str], form: AbstractFormat, tail: bytes
