@@ -51,13 +51,13 @@ def test_marks_and_evidence_answer_to_the_keyboard(case_page: Page) -> None:
     case_page.keyboard.press("Space")
     expect(case_page.locator(".text .mark.chosen").first).to_contain_text("The main risk is timing")
     expect(case_page.locator(".why-panel")).to_contain_text(
-        "Highlighted in the answer: 1 sentence that rests on chunk_4."
+        "Highlighted in the answer: 1 sentence that relies on chunk_4."
     )
 
 
 def test_evidence_on_which_nothing_rests_says_so(case_page: Page) -> None:
     case_page.locator(".evidence .card[data-id=chunk_5] .card-head").click(delay=40)
-    expect(case_page.locator(".why-panel")).to_contain_text("No sentence of the answer rests on chunk_5.")
+    expect(case_page.locator(".why-panel")).to_contain_text("No sentence of the answer relies on chunk_5.")
 
 
 def test_the_legend_hides_and_shows_a_kind_of_mark(case_page: Page) -> None:
@@ -97,7 +97,7 @@ def test_changes_between_iterations_are_shown_word_by_word_by_key(case_page: Pag
     expect(case_page).to_have_url(re.compile("against=1"))
     expect(case_page.locator(".text del", has_text="41.2%")).to_be_visible()
     expect(case_page.locator(".text ins", has_text="14.2%")).to_be_visible()
-    expect(case_page.locator(".difference-key")).to_contain_text("taken out")
+    expect(case_page.locator(".difference-key")).to_contain_text("removed")
     case_page.reload()
     expect(case_page.locator(".text ins", has_text="14.2%")).to_be_visible()
     case_page.get_by_role("button", name="Show marks").click(delay=40)

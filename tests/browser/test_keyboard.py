@@ -69,7 +69,7 @@ def test_ten_decisions_by_keyboard_alone(base: str, folder: Path, open_tab: Open
     expect(status).to_contain_text("Next case (N)")
     expect(page.get_by_text("Nothing waits in this queue")).to_be_visible()
     press("U")
-    expect(status).to_contain_text("Taken back")
+    expect(status).to_contain_text("Undone")
     press("K")
     expect(page).to_have_url(f"{base}/review?order=oldest&case=bridge-09")
     expect(found.locator(".standing")).to_contain_text("Rejected")

@@ -117,7 +117,7 @@ def test_filters_behind_the_button_narrow_the_list_and_show_as_chips(served: str
 def test_an_entry_unfolds_to_what_it_changed_and_has_an_address(served: str, open_tab: OpenTab) -> None:
     tab = open_tab(served)
     page = tab.open("/decisions")
-    expect(page.get_by_text("The log is whole")).to_be_visible()
+    expect(page.get_by_text("The decision log is intact")).to_be_visible()
     page.get_by_role("button", name=re.compile("See corrected answer")).click(delay=40)
     expect(page.locator(".detail ins")).to_have_text("It was checked.")
     expect(page).to_have_url(re.compile("entry="))

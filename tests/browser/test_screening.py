@@ -67,7 +67,7 @@ def test_a_question_converges_an_override_turns_it_and_the_kept_set_is_audited(d
 
     page.locator(".st-key-override-panel").get_by_label("Your name").fill("Ada Lind")
     overridden(page, tab, "discard", "Exposure was read from prescriptions, not from use.")
-    expect(page.get_by_text("The critic had said sufficient")).to_be_visible()
+    expect(page.get_by_text("the critic's result was sufficient")).to_be_visible()
     assert outcome(page) == "Evidence insufficient"
     expect(page.locator("li.round").last).to_contain_text("retrieve more")
 

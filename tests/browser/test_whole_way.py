@@ -37,7 +37,7 @@ def test_from_the_demo_to_an_exported_decision(base: str, folder: Path, open_tab
     a_fabricated_citation_is_found_and_struck_through(tab)
     case_id = a_pasted_answer_is_audited_and_watched(tab)
     its_iterations_are_compared(tab)
-    it_is_overridden_taken_back_and_decided_again(tab)
+    it_is_overridden_undone_and_decided_again(tab)
     entries = logged(folder / "way.db", case_id)
     assert [(entry["kind"], entry["verdict"]) for entry in entries] == [
         ("decision", "override"),
@@ -63,7 +63,7 @@ def a_fabricated_citation_is_found_and_struck_through(tab: Tab) -> None:
     mark = page.locator(".text .ref-fabricated").first
     expect(mark).to_be_visible(timeout=LONG_S)
     tab.settle()
-    page.get_by_role("radio", name=re.compile("1 · as it came")).click(delay=40)
+    page.get_by_role("radio", name=re.compile("1 · original")).click(delay=40)
     expect(mark).to_contain_text("[chunk_99]")
     struck = "e => [e, ...e.querySelectorAll('*')].some(x => getComputedStyle(x).textDecorationLine === 'line-through')"
     assert mark.evaluate(struck)
@@ -96,12 +96,12 @@ def its_iterations_are_compared(tab: Tab) -> None:
     expect(page.locator(".text ins", has_text="120").first).to_be_visible()
 
 
-def it_is_overridden_taken_back_and_decided_again(tab: Tab) -> None:
+def it_is_overridden_undone_and_decided_again(tab: Tab) -> None:
     panel = tab.page.get_by_role("region", name="Decision")
     overridden(panel, "It was 120.")
     expect(panel.get_by_role("status").first).to_contain_text("Overridden.")
     panel.get_by_role("button", name="Undo").click(delay=40)
-    expect(panel.get_by_role("status").first).to_contain_text("Taken back")
+    expect(panel.get_by_role("status").first).to_contain_text("Undone")
     overridden(panel, "Measured again.")
     expect(panel.get_by_role("status").first).to_contain_text("Overridden.")
 
@@ -112,7 +112,7 @@ def overridden(panel: Locator, note: str) -> None:
     expect(panel.locator(".check")).to_contain_text("2 valid citations")
     expect(panel.locator(".check")).to_contain_text("0 fabricated")
     reasons = panel.get_by_role("radiogroup", name="Reason")
-    reasons.get_by_text("The evidence says otherwise").click(delay=40)
+    reasons.get_by_text("The evidence contradicts this").click(delay=40)
     panel.get_by_label("Note").fill(note)
     name = panel.get_by_label("Your name")
     if name.is_visible():

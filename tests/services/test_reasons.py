@@ -29,6 +29,6 @@ def test_the_rules_that_suggest_a_reason_are_rules_of_the_audit() -> None:
 
 
 def test_the_log_gets_words_not_codes() -> None:
-    assert reason_text("contradicted") == "The evidence says otherwise"
+    assert reason_text("contradicted") == "The evidence contradicts it"
     assert reason_text(OTHER, "  my own words ") == "my own words"
     assert reason_text("no such code") == ""

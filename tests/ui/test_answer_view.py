@@ -229,7 +229,7 @@ def test_a_claim_says_how_it_was_read_and_what_is_odd_about_its_support() -> Non
     shown = answer_view(case, run.model_copy(update={"iterations": (iteration, *run.iterations[1:])}), 0)
     assert shown["claims"][0]["says"] == [
         "Read as “The bridge over the Lenne is 120 metres long.”",
-        "The evidence bears it.",
+        "The evidence supports it.",
         "The words quoted from c1 are not there.",
     ]
 
@@ -285,13 +285,13 @@ def test_the_story_says_what_was_chosen_and_why_it_ended(run: Run) -> None:
     assert told["Chosen"][0].startswith(f"Iteration {best.iteration_number}: it has the highest quality, ")
     assert "because" in told["Ended"][0]
     assert told["Judged by"] == [OFFLINE_SAYS]
-    assert "Not as it should be" not in told
+    assert "Warnings" not in told
 
 
 def test_warnings_are_told_with_their_place(run: Run) -> None:
     warning = RunWarning(code="CRITIC-ERR-003", step="critique", iteration=2, message="The critic failed.")
     told = {row.title: row for row in story(run.model_copy(update={"warnings": (warning,) * 20}), 0)["rows"]}
-    lines = told["Not as it should be"].lines
+    lines = told["Warnings"].lines
     assert lines[0] == "The critic failed. (critique, iteration 2, CRITIC-ERR-003)"
     assert lines[-1] == "and 8 more"
 
@@ -318,11 +318,11 @@ def test_an_accepted_answer_shows_the_checks_it_passed_and_no_other_run_does() -
     assert "Checks passed" not in {row.title for row in story(faulty, 0)["rows"]}
 
 
-def test_an_answer_of_which_nothing_could_be_checked_is_not_called_borne_out(run: Run) -> None:
+def test_an_answer_of_which_nothing_could_be_checked_is_not_called_supported(run: Run) -> None:
     sound = run.iterations[-1]
-    assert nothing_found(sound).endswith("its evidence bears it.")
-    assert "nothing could be checked" in nothing_found(sound.model_copy(update={"claims": ()}))
+    assert nothing_found(sound).endswith("its evidence supports it.")
+    assert "could be checked against the evidence" in nothing_found(sound.model_copy(update={"claims": ()}))
     unverifiable = tuple(check.model_copy(update={"verdict": "unverifiable"}) for check in sound.claims)
-    assert "nothing could be checked" in nothing_found(sound.model_copy(update={"claims": unverifiable}))
+    assert "could be checked against the evidence" in nothing_found(sound.model_copy(update={"claims": unverifiable}))
     silent = sound.critique.model_copy(update={"unscored": Unscored(reason="no reply", code="CRITIC-ERR-001")})
-    assert "came to no result" in nothing_found(sound.model_copy(update={"critique": silent}))
+    assert "has no result" in nothing_found(sound.model_copy(update={"critique": silent}))

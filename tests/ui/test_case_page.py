@@ -73,7 +73,7 @@ def test_the_newest_audit_is_shown_and_others_can_be_chosen(workbench: Workbench
 
 def test_an_audit_that_is_none_of_this_case_is_said_to_be_none(workbench: Workbench) -> None:
     app = page(run="nonsense")
-    assert any("none of this case" in note.value for note in app.info)
+    assert any("does not belong to this case" in note.value for note in app.info)
     assert app.selectbox(key="run").value == runs_of(workbench)[0].id
 
 

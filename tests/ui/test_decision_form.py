@@ -98,7 +98,7 @@ def test_the_decision_says_which_iteration_was_seen_and_how(run: Run) -> None:
         fields, case_id="bridge", run=run, index=0, reviewer=" Ada ", token="t", machine_shown=("marks",)
     )
     assert (decision.run_id, decision.iteration, decision.machine_shown) == (run.id, 1, ("marks",))
-    assert (decision.reviewer, decision.note, decision.reason) == ("Ada", "seen", "The evidence says otherwise")
+    assert (decision.reviewer, decision.note, decision.reason) == ("Ada", "seen", "The evidence contradicts it")
     assert decision.extra == {"reason_code": "contradicted"}
     assert decision.corrected_answer == "It was opened in 1931 [b]."
     labels = {label.target: label for label in decision.labels}
@@ -162,7 +162,7 @@ def test_the_log_is_told_in_words_and_an_undo_says_what_it_took_back() -> None:
     rejected = Decision(reviewer="Ada", case_id="c", run_id=None, verdict="reject", reason="why", note="note")
     undo = Decision(kind="undo", reviewer="Bo", case_id="c", run_id=None, undoes="e1")
     rows = forms.history([entry(3, None), entry(2, undo), entry(1, rejected)])
-    assert [row["what"] for row in rows] == ["Redacted", "Took back “Rejected”", "Rejected"]
+    assert [row["what"] for row in rows] == ["Redacted", "Undid “Rejected”", "Rejected"]
     assert [row["undone"] for row in rows] == [False, False, True]
     assert (rows[2]["who"], rows[2]["why"], rows[2]["note"]) == ("Ada", "why", "note")
 

@@ -51,7 +51,7 @@ def test_an_undo_says_what_it_takes_back_and_that_entry_says_by_whom(audited_wor
     first = decide(audited_workbench, verdict="approve")
     undo = undone(audited_workbench, CASE, "Ben")
     assert row(audited_workbench, undo)["about"] == f"“Approved” by Ana, entry {first.seq}"
-    assert row(audited_workbench, first)["taken_back"] == "taken back by Ben"
+    assert row(audited_workbench, first)["undone"] == "taken back by Ben"
 
 
 def test_a_redacted_entry_keeps_its_place_and_shows_nothing_of_what_was_written(audited_workbench: Workbench) -> None:
@@ -122,7 +122,7 @@ def test_a_whole_log_says_so_with_its_head(audited_workbench: Workbench, open_pa
     decide(audited_workbench, verdict="approve")
     head = audited_workbench.store.decisions.head()
     said = texts(open_page("decisions"))
-    assert f"The log is whole: {head.length} entries" in said
+    assert f"The decision log is intact: {head.length} entries" in said
     assert head.digest[:12] in said
 
 
@@ -131,10 +131,10 @@ def test_a_long_log_is_checked_when_asked(
 ) -> None:
     monkeypatch.setattr(decisions, "CHECKED_AT_ONCE", 0)
     app = open_page("decisions")
-    assert "not checked yet" in texts(app)
-    next(button for button in app.button if button.label == "Check the log").click()
+    assert "not verified yet" in texts(app)
+    next(button for button in app.button if button.label == "Verify the log").click()
     app.run()
-    assert "The log is whole" in texts(app)
+    assert "The decision log is intact" in texts(app)
 
 
 def test_an_altered_log_is_said_to_be_altered(audited_workbench: Workbench, open_page: OpenPage) -> None:
@@ -148,7 +148,7 @@ def test_an_altered_log_is_said_to_be_altered(audited_workbench: Workbench, open
     assert "can't be used" in texts(open_page("decisions"))
     Store.open(audited_workbench.database, unguarded="rearm").close()
     said = texts(open_page("decisions"))
-    assert "The decision log is not whole" in said
+    assert "The decision log is not intact" in said
     assert "what was decided was altered" in said
 
 

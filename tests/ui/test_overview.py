@@ -14,10 +14,10 @@ from tests.ui.conftest import OpenPage, texts
 @pytest.mark.parametrize(
     ("states", "said"),
     [
-        ({"needs_review": 1, "new": 4}, "1 answer waits for a person"),
-        ({"needs_review": 1200}, "1,200 answers wait for a person"),
+        ({"needs_review": 1, "new": 4}, "1 case needs review"),
+        ({"needs_review": 1200}, "1,200 cases need review"),
         ({"new": 3, "interrupted": 1}, "4 cases have not been audited"),
-        ({"approved": 3}, "Nothing waits for a person"),
+        ({"approved": 3}, "No case needs review"),
     ],
 )
 def test_the_headline_is_what_there_is_to_do(states: dict[str, int], said: str) -> None:
@@ -27,8 +27,8 @@ def test_the_headline_is_what_there_is_to_do(states: dict[str, int], said: str) 
 @pytest.mark.parametrize(
     ("states", "said"),
     [
-        ({"new": 3, "interrupted": 1, "running": 1, "approved": 0}, "no case has been audited"),
-        ({"new": 3, "accepted": 1}, "has been decided, or they found nothing"),
+        ({"new": 3, "interrupted": 1, "running": 1, "approved": 0}, "No case has been audited yet"),
+        ({"new": 3, "accepted": 1}, "all that did have been decided"),
     ],
 )
 def test_an_empty_list_says_whether_anything_was_looked_at(states: dict[str, int], said: str) -> None:
@@ -52,7 +52,7 @@ def test_a_first_visit_is_led_to_a_telling_case_and_to_what_was_not_audited(
     assert "Halvorsen Marine" in said
     assert "2 cases have not been audited" in said
     assert str(audited_workbench.database) in said
-    assert {"Open this case", "Audit all 2"} <= {button.label for button in app.button}
+    assert {"Open this case", "Audit all 2 cases"} <= {button.label for button in app.button}
 
 
 def test_once_somebody_has_decided_the_first_steps_are_gone(audited_workbench: Workbench, open_page: OpenPage) -> None:

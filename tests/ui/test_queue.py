@@ -96,7 +96,7 @@ def test_the_order_says_what_comes_first_and_telling_names_the_three_that_disagr
 ) -> None:
     assert set(ORDER_SAYS) == set(address.ORDERS)
     said = texts(open_page("queue"))
-    assert "citation engine, critic and judge" in said
+    assert "citation engine, critic and evaluator" in said
     assert "7 cases" in said
     assert "trusts least" in texts(open_page("queue", order="least_confident"))
 

@@ -147,7 +147,7 @@ def test_a_case_without_an_audit_has_a_report_that_says_so(workbench: Workbench)
     case = demo_case(FABRICATED)
     workbench.cases.add(ADA, [case])
     words = Reading(report(workbench, case.id)).words
-    assert "No finished audit has looked at it." in words
+    assert "No finished audit has checked it." in words
     assert "None yet." in words
     assert all(chunk.text in words for chunk in case.evidence)
 

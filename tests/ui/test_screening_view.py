@@ -224,7 +224,7 @@ def test_an_override_shows_who_said_so_and_what_the_critic_had_said() -> None:
     row = next(reason for reason in data["reasons"] if reason["field"] == "recommendation")
     assert row["value"] == "keep"
     assert row["why"] == "Ada Lind: The dose is the one we use."
-    assert row["machine"] == "the critic said discard"
+    assert row["machine"] == "the critic graded discard"
 
 
 @pytest.mark.spec("AESOP-ENSEMBLE")
@@ -264,7 +264,7 @@ def test_an_unscored_abstract_says_why_and_shows_no_number() -> None:
         ("recommendation", "needs_more", "needs more"),
         ("relevance_score", 0.5, "0.50"),
         ("sample_size_adequate", False, "too small"),
-        ("sample_size_adequate", None, "not told"),
+        ("sample_size_adequate", None, "not reported"),
         ("study_type", "in_vitro_study", "in vitro study"),
         ("design", "cohort_study", "cohort study"),
     ],

@@ -85,11 +85,11 @@ class HealthReports:
 
 
 def look_at(database: Path) -> HealthReport:
-    """The health of what lies here; what keeps it from being opened or set up is a finding too."""
+    """Check the database at this path; what keeps it from being opened or set up is a failed check, too."""
     try:
         settings = load().settings
     except SettingsError as error:
-        return HealthReport((HealthItem("settings", False, str(error), "Put the setting right and start again."),))
+        return HealthReport((HealthItem("settings", False, str(error), "Fix the setting and start again."),))
     return _look_at(database, settings)
 
 

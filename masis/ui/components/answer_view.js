@@ -3,7 +3,7 @@ const NARROW = 700
 const ANSWER_FIRST = 20_000 // characters of an answer drawn at once; the rest on demand
 const ISSUES_FIRST = 40
 const LONG_CHUNK = 1_600
-const readAs = { fabricated: "fabricated", misattributed: "misattributed", needless: "needless", unsupported: "does not say this", contradicts: "says otherwise", valid: "valid" }
+const readAs = { fabricated: "fabricated", misattributed: "misattributed", needless: "needless", unsupported: "does not support this", contradicts: "contradicts this", valid: "valid" }
 const plural = (count, one) => `${count.toLocaleString("en")} ${one}${count === 1 ? "" : "s"}`
 const shortened = (text, length) => (text.length > length ? `${text.slice(0, length).trimEnd()} …` : text)
 const plainButton = (className, text) => {
@@ -17,7 +17,7 @@ const drawDifferenceKey = difference => {
   if (!difference.words_out && !difference.words_in) {
     key.append("Nothing changed: both answers are the same, word for word.")
   } else {
-    key.append(make("del", "", "taken out"), ` ${plural(difference.words_out, "word")}  `, make("ins", "", "put in"), ` ${plural(difference.words_in, "word")}`)
+    key.append(make("del", "", "removed"), ` ${plural(difference.words_out, "word")}  `, make("ins", "", "added"), ` ${plural(difference.words_in, "word")}`)
   }
   return key
 }
@@ -111,8 +111,8 @@ export default function ({ data, parentElement, setTriggerValue }) {
   const sayPiece = piece => {
     const own = (piece.issues ?? []).map(number => issuesByNumber.get(number)).filter(Boolean).sort((a, b) => a.number - b.number)
     own.forEach(sayIssue)
-    const told = own.map(issue => issue.reason.toLowerCase()).join(" ")
-    const fresh = lines => lines.filter(line => !told.includes(line.toLowerCase()))
+    const shown = own.map(issue => issue.reason.toLowerCase()).join(" ")
+    const fresh = lines => lines.filter(line => !shown.includes(line.toLowerCase()))
     const reference = data.references[piece.citation]
     if (reference) say(reference.label, reference.text, fresh(reference.says))
     for (const number of piece.claims ?? []) {
@@ -155,7 +155,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
     const line = make("div", "lit-note")
     const places = [...new Set(lit.map(item => item.id))]
     const named = places.length ? places : ids.filter(id => evidenceCards.has(id))
-    line.append(make("span", "", lit.length ? `Highlighted in the evidence: ${plural(lit.length, "passage")} of ` : named.length ? "Named: " : "No passage of the evidence bears on it."))
+    line.append(make("span", "", lit.length ? `Highlighted in the evidence: ${plural(lit.length, "passage")} of ` : named.length ? "Named: " : "No passage of the evidence supports or contradicts it."))
     for (const id of named.slice(0, 6)) {
       const go = plainButton("chip", id)
       go.onclick = () => {
@@ -205,8 +205,8 @@ export default function ({ data, parentElement, setTriggerValue }) {
     if (data.pieces.some(rests)) drawRest()
     const chosen = choosePieces(rests)
     const sentences = new Set(chosen.map(([, piece]) => piece.sentence))
-    const told = data.difference ? "The answer's marks are hidden while changes are shown." : chosen.length ? `Highlighted in the answer: ${plural(sentences.size, "sentence")} that ${sentences.size === 1 ? "rests" : "rest"} on ${card.id}.` : `No sentence of the answer rests on ${card.id}.`
-    why.append(make("div", "lit-note", told))
+    const words = data.difference ? "Marks in the answer are hidden while changes are shown." : chosen.length ? `Highlighted in the answer: ${plural(sentences.size, "sentence")} that ${sentences.size === 1 ? "relies" : "rely"} on ${card.id}.` : `No sentence of the answer relies on ${card.id}.`
+    why.append(make("div", "lit-note", words))
     reveal(chosen[0]?.[0])
   }
   const onActivate = (element, act) => {
@@ -326,7 +326,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
     }
     drawLegend()
     if (!data.pieces.length) {
-      answer.append(make("p", "dim", "This case came without an answer: an audit first drafts one from the evidence."))
+      answer.append(make("p", "dim", "This case has no answer: an audit first drafts one from the evidence."))
       return
     }
     answer.append(text)
@@ -374,7 +374,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
     if (whole.length) issues.append(make("h4", "", "About the answer as a whole"))
     for (const issue of whole) issues.append(drawIssue(issue))
     const unsent = data.issues_total - data.issues.length
-    if (unsent > 0) issues.append(make("p", "dim", `${plural(unsent, "lesser issue")} are not listed here; the report has them all.`))
+    if (unsent > 0) issues.append(make("p", "dim", `${plural(unsent, "less severe issue")} not listed here; the report has all of them.`))
     if (data.fixed.length) issues.append(...drawFixed(data))
   }
   // --- the evidence -------------------------------------------------------------------------------------------------
@@ -399,12 +399,12 @@ export default function ({ data, parentElement, setTriggerValue }) {
       pieces.push([span, piece])
       text.append(span)
     }
-    if (!card.pieces.length) text.append(make("em", "dim", "No text: only an address is known, so nothing can be checked."))
+    if (!card.pieces.length) text.append(make("em", "dim", "No text: only an address is stored, so nothing can be checked."))
     element.append(text)
     let unfold = () => {}
     if (length > LONG_CHUNK) {
       text.classList.add("folded")
-      const more = plainButton("more", `Show all of it (${plural(length, "character")})`)
+      const more = plainButton("more", `Show all ${plural(length, "character")}`)
       unfold = () => { text.classList.remove("folded"); more.remove() }
       more.onclick = event => { event.stopPropagation(); unfold() }
       element.append(more)
@@ -425,14 +425,14 @@ export default function ({ data, parentElement, setTriggerValue }) {
     evidence.append(list)
     const rest = data.evidence_total - data.evidence.length
     if (rest > 0) {
-      const what = data.audited ? "The chunks above are those that are cited or bear a claim, and the first others." : ""
-      const more = plainButton("more", `Show more of the ${plural(rest, "chunk")} left`)
+      const what = data.audited ? "The chunks above are those that are cited or used for a claim, followed by the first others." : ""
+      const more = plainButton("more", `Show more (${plural(rest, "chunk")} left)`)
       more.onclick = () => setTriggerValue("more", data.evidence.length)
       evidence.append(make("p", "dim", what), more)
     }
   }
 
-  // Where the decision stands below the answer, a button leads to it from anywhere.
+  // Where the decision is below the answer, a button leads to it from anywhere.
   const drawWayToDecision = () => {
     root.decision?.disconnect()
     const panel = document.querySelector(`.st-key-review ${STREAMLIT.elements.column}:nth-child(2)`)

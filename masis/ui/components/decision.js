@@ -1,4 +1,4 @@
-// The decision form. What is typed stays in the page, is kept in the browser until the store has it, and is posted when
+// The decision form. What is typed stays in the page, is stored in the browser until the server has it, and is posted when
 // it has rested for a moment or a field is left: a killed server, browser or connection loses nothing.
 const RESTED_MS = 600
 const UNANSWERED_MS = 4000
@@ -82,9 +82,9 @@ class Panel {
     // the server that was asked is gone; the same token makes asking the next one harmless
     if (this.busy && otherForm) setTimeout(() => { this.fire("submit", this.submitted); this.expectAnswer() })
     else if (this.busy) this.expectAnswer()
-    const said = data.message?.id ?? null
-    const news = said !== this.said
-    this.said = said
+    const message = data.message?.id ?? null
+    const news = message !== this.message
+    this.message = message
     this.draw()
     if (news && data.message?.where) this.focusField(data.message.where)
     if (done) this.el.next.focus({ preventScroll: true })
@@ -99,14 +99,14 @@ class Panel {
 
   place() { return `masis-draft:${this.data.case}` }
 
-  // What this browser kept because no server confirmed it.
+  // What this browser stored because no server confirmed it.
   recall() {
-    let kept = null
-    try { kept = JSON.parse(localStorage.getItem(this.place()) ?? "null") } catch { return }
-    if (!kept || typeof kept.fields !== "object" || this.data.done.includes(kept.token)) return
-    if (kept.reviewer && this.data.reviewer && kept.reviewer !== this.data.reviewer) return
-    if (this.data.saved_at && kept.at <= Date.parse(this.data.saved_at)) return
-    this.fill({ ...blank(), ...kept.fields })
+    let stored = null
+    try { stored = JSON.parse(localStorage.getItem(this.place()) ?? "null") } catch { return }
+    if (!stored || typeof stored.fields !== "object" || this.data.done.includes(stored.token)) return
+    if (stored.reviewer && this.data.reviewer && stored.reviewer !== this.data.reviewer) return
+    if (this.data.saved_at && stored.at <= Date.parse(this.data.saved_at)) return
+    this.fill({ ...blank(), ...stored.fields })
     this.touched(true)
   }
 
@@ -122,8 +122,8 @@ class Panel {
     this.seq += 1
     this.dirty = true
     try {
-      const kept = { at: Date.now(), reviewer: this.data.reviewer, token: this.data.form, fields: this.fields }
-      localStorage.setItem(this.place(), JSON.stringify(kept))
+      const stored = { at: Date.now(), reviewer: this.data.reviewer, token: this.data.form, fields: this.fields }
+      localStorage.setItem(this.place(), JSON.stringify(stored))
     } catch { /* full or forbidden: the store has it in a moment */ }
     this.postSoon(now)
     this.draw()
@@ -164,7 +164,7 @@ class Panel {
     this.touched(true)
   }
 
-  // The form is open unless a decision stands and nothing new has been begun.
+  // The form is open unless there is a decision and nothing new has been entered.
   open() { return !this.data.standing || this.reopened || this.dirty || Boolean(this.fields.verdict || this.fields.note || this.fields.corrected !== null) }
 
   submit() {
@@ -183,6 +183,9 @@ class Panel {
   }
 
   name() { return this.data.reviewer || wellFormed(this.el.name.value).trim() }
+
+  // The next case that needs review; once there is none, the next one of the list.
+  next() { this.go(this.data.go.waiting ? "next" : "forward") }
 
   go(kind) { this.leaving = true; this.act(kind) }
 
@@ -212,7 +215,7 @@ class Panel {
     const press = event.key.length === 1 ? event.key.toLowerCase() : event.key
     const verdict = { a: "approve", o: "override", x: "reject", e: "escalate" }[press]
     const does = verdict ? () => this.choose(verdict) : {
-      u: () => this.undo(), n: () => this.go("next"), s: () => this.go("skip"), j: () => this.go("forward"),
+      u: () => this.undo(), n: () => this.next(), s: () => this.go("skip"), j: () => this.go("forward"),
       k: () => this.go("back"), "[": () => this.act("iteration", { step: -1 }), "]": () => this.act("iteration", { step: 1 }),
       w: () => { if (this.fields.verdict !== "override") this.choose("override"); this.el.corrected.focus() },
       t: () => { this.reopened = true; this.draw(); this.el.note.focus() },
@@ -263,7 +266,7 @@ class Panel {
     const editorLabel = named("label", "label", "Corrected answer ", { for: "corrected" })
     editorLabel.append(named("kbd", "", "W", { "aria-hidden": "true" }))
     el.enlarge = button("quiet", "Enlarge", "", () => this.enlarge())
-    el.again = button("quiet", "Start again from the answer shown", "", () => {
+    el.again = button("quiet", "Restore the answer shown", "", () => {
       this.fields.corrected = null
       this.el.corrected.value = this.data.answer
       this.touched(true)
@@ -284,10 +287,10 @@ class Panel {
     el.labelRows = make("div", "label-rows")
     el.labels.append(el.labelsTitle, el.labelRows)
     el.nameBlock = make("div", "block name-block")
-    el.name = named("input", "text", "", { id: "name", type: "text", maxlength: "80", autocomplete: "name", placeholder: "Asked once, kept with every decision" })
+    el.name = named("input", "text", "", { id: "name", type: "text", maxlength: "80", autocomplete: "name", placeholder: "Asked once, recorded with every decision" })
     el.nameBlock.append(named("label", "label", "Your name", { for: "name" }), el.name)
     el.submit = button("primary", "Submit", "Ctrl ↵", () => this.submit())
-    el.discard = button("quiet", "Discard", "", () => { this.reopened = false; this.fill(blank()); this.touched(); this.settled(); this.act("discard", { seq: this.seq, mount: this.mount }); this.draw() })
+    el.discard = button("quiet", "Discard draft", "", () => { this.reopened = false; this.fill(blank()); this.touched(); this.settled(); this.act("discard", { seq: this.seq, mount: this.mount }); this.draw() })
     el.saved = named("span", "saved dim", "", { "aria-live": "off" })
     const foot = make("div", "row foot")
     foot.append(el.submit, el.discard, el.saved)
@@ -295,12 +298,11 @@ class Panel {
     el.history = make("details", "history")
     el.go = named("nav", "go", "", { "aria-label": "Cases of this queue" })
     el.back = button("step", "Previous", "K", () => this.go("back"))
-    el.forward = button("step", "Following", "J", () => this.go("forward"))
     el.skip = button("step", "Skip", "S", () => this.go("skip"))
-    el.next = button("step strong", "Next case", "N", () => this.go("next"))
+    el.next = button("step strong", "Next", "N", () => this.next())
     el.waiting = make("span", "dim waiting")
     el.keys = button("quiet", "Keys", "H", () => this.help())
-    el.go.append(el.next, el.skip, el.back, el.forward, el.waiting, el.keys)
+    el.go.append(el.next, el.skip, el.back, el.waiting, el.keys)
     el.help = named("dialog", "sheet", "", { "aria-label": "Keys" })
     el.large = named("dialog", "sheet large", "", { "aria-label": "Correct the answer" })
     const largeHead = make("div", "row")
@@ -345,7 +347,7 @@ class Panel {
     el.discard.hidden = !begun
     el.saved.textContent = !begun ? "" : this.dirty ? "Saving…" : "Saved"
     this.drawHistory()
-    el.next.disabled = el.skip.disabled = !data.go.waiting
+    el.skip.disabled = !data.go.waiting
     el.next.classList.toggle("primary", !open)
     el.waiting.textContent = data.go.says
   }
@@ -361,20 +363,20 @@ class Panel {
 
   drawStanding() {
     const { el, data } = this
-    const stands = data.standing
+    const current = data.standing
     el.standing.replaceChildren()
-    el.standing.hidden = !stands
-    if (!stands) return
+    el.standing.hidden = !current
+    if (!current) return
     const head = make("div", "row")
-    head.append(pill({ text: stands.what, tone: stands.tone }), make("span", "dim", `by ${stands.who}, ${time(stands.at)}`))
+    head.append(pill({ text: current.what, tone: current.tone }), make("span", "dim", `by ${current.who}, ${time(current.at)}`))
     el.standing.append(head)
-    if (stands.why) el.standing.append(named("p", "", stands.why, { dir: "auto" }))
-    if (stands.note) el.standing.append(named("p", "dim", stands.note, { dir: "auto" }))
+    if (current.why) el.standing.append(named("p", "", current.why, { dir: "auto" }))
+    if (current.note) el.standing.append(named("p", "dim", current.note, { dir: "auto" }))
     const back = make("div", "row")
-    if (stands.undoable) back.append(button("step", "Undo", "U", () => this.undo()))
+    if (current.undoable) back.append(button("step", "Undo", "U", () => this.undo()))
     el.standing.append(back)
     if (!this.open()) {
-      el.standing.append(make("p", "dim small", "To decide anew, choose a verdict: "))
+      el.standing.append(make("p", "dim small", "To decide again, choose a verdict: "))
       const anew = make("div", "row anew")
       for (const each of data.verdicts) anew.append(button("quiet", each.text, LETTER[each.code], () => this.choose(each.code)))
       el.standing.append(anew)
@@ -404,7 +406,7 @@ class Panel {
     const offered = data.reasons[fields.verdict] ?? []
     el.reasonBlock.hidden = !offered.length
     const needed = ["override", "reject"].includes(fields.verdict)
-    el.reasonTitle.textContent = needed ? "Reason" : "Reason (if you like)"
+    el.reasonTitle.textContent = needed ? "Reason" : "Reason (optional)"
     const drawn = JSON.stringify(offered)
     if (el.reasons.dataset.drawn !== drawn) {
       el.reasons.dataset.drawn = drawn
@@ -414,7 +416,7 @@ class Panel {
         const input = named("input", "", undefined, { type: "radio", name: "reason", value: each.code })
         input.onchange = () => this.reason(each.code, false)
         choice.append(input, named("kbd", "", String(index + 1), { "aria-hidden": "true" }), make("span", "", each.text))
-        if (each.suggested) choice.append(make("span", "hint", "found"))
+        if (each.suggested) choice.append(make("span", "hint", "suggested"))
         el.reasons.append(choice)
       })
     }
@@ -442,7 +444,7 @@ class Panel {
     if (this.dirty) line.append(make("span", "dim", "checking…"))
     el.check.append(line)
     if (check.fabricated.length) {
-      const row = make("p", "offender", "Names no evidence of this case: ")
+      const row = make("p", "offender", "Not in the evidence of this case: ")
       check.fabricated.forEach(each => row.append(make("span", "ref-bad", each), " "))
       el.check.append(row)
     }
@@ -480,7 +482,7 @@ class Panel {
     words.append(make("span", row.kind === "reference" ? "label-ref" : "", row.text))
     const select = named("select", "text", undefined, { "data-key": row.key, "aria-label": `${row.kind === "claim" ? "Claim" : "Reference"} ${row.text}: the audit says ${row.machine.text}. Your label` })
     select.append(new Option("No label", ""), new Option(`Agree: ${row.machine.text}`, row.verdict))
-    for (const [code, text] of data.labels.choices[row.kind]) if (code !== row.verdict) select.append(new Option(`Rather: ${text}`, code))
+    for (const [code, text] of data.labels.choices[row.kind]) if (code !== row.verdict) select.append(new Option(`Change to: ${text}`, code))
     select.onchange = () => {
       const given = { ...(this.fields.labels[data.labels.base] ?? {}) }
       if (select.value) given[row.key] = select.value
@@ -506,7 +508,7 @@ class Panel {
       const item = make("li", entry.undone ? "undone" : "")
       const head = make("div", "row")
       head.append(pill({ text: entry.what, tone: entry.tone }), make("span", "dim", [entry.who, time(entry.at)].filter(Boolean).join(", ")))
-      if (entry.undone) head.append(make("span", "dim", "taken back"))
+      if (entry.undone) head.append(make("span", "dim", "undone"))
       item.append(head)
       if (entry.why) item.append(named("div", "", entry.why, { dir: "auto" }))
       if (entry.note) item.append(named("div", "dim", entry.note, { dir: "auto" }))

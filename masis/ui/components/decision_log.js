@@ -28,24 +28,24 @@ export default function ({ data, parentElement, setTriggerValue }) {
     return link
   }
   const what = row => {
-    const box = make("div", row.taken_back ? "gone" : "")
+    const box = make("div", row.undone ? "gone" : "")
     box.append(pill(row.label))
     if (row.about) box.append(make("div", "small dim", row.about))
-    if (row.taken_back) box.append(make("div", "small dim", row.taken_back))
+    if (row.undone) box.append(make("div", "small dim", row.undone))
     return box
   }
 
   if (data.brief) {
     const list = make("ul", "brief")
     for (const row of data.rows) {
-      const item = make("li", row.taken_back ? "gone" : "")
+      const item = make("li", row.undone ? "gone" : "")
       const line = make("div", "line")
       const at = make("span", "dim")
       at.append(time(row.at))
       line.append(pill(row.label), make("span", "", row.who), at)
       item.append(line)
       if (row.case) item.append(caseLink(row.case, { case: row.case.id }))
-      if (row.taken_back) item.append(make("div", "small dim", row.taken_back))
+      if (row.undone) item.append(make("div", "small dim", row.undone))
       list.append(item)
     }
     root.append(list)
@@ -75,7 +75,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
       for (const each of detail.labels) list.append(make("li", "", `${each.target} “${each.text}”: ${each.label}${each.note ? ` (${each.note})` : ""}`))
       box.append(list)
     }
-    box.append(make("h4", "", "Kept with it"))
+    box.append(make("h4", "", "Recorded with it"))
     const facts = make("dl")
     for (const [name, text] of detail.facts) facts.append(make("dt", "", name), make("dd", "", text))
     if (detail.run) {
@@ -89,26 +89,26 @@ export default function ({ data, parentElement, setTriggerValue }) {
   }
   for (const row of data.rows) {
     const opened = data.opened === row.id
-    const line = make("tr", `${row.taken_back ? "gone" : ""} ${opened ? "open" : ""}`)
+    const line = make("tr", `${row.undone ? "gone" : ""} ${opened ? "open" : ""}`)
     const when = make("td", "when")
     when.append(time(row.at), make("div", "small dim", `entry ${row.seq}`))
     const who = make("td", "who", row.who || "–")
     if (row.source && row.source !== "person") who.append(make("div", "small dim", row.source))
-    const said = make("td", "what")
-    said.append(what(row))
+    const verdict = make("td", "what")
+    verdict.append(what(row))
     const about = make("td", "case")
     if (row.case) about.append(caseLink(row.case, { case: row.case.id }), make("div", "small dim", row.case.id))
     const why = make("td", "why")
     if (row.reason) why.append(make("div", "", row.reason))
     if (row.note) why.append(make("div", "note small", row.note))
-    const more = make("button", "more", opened ? "Less" : row.more.length ? `See ${row.more.join(", ")}` : "Details")
+    const more = make("button", "more", opened ? "Hide details" : row.more.length ? `Show ${row.more.join(", ")}` : "Details")
     more.type = "button"
     more.dataset.entry = row.id
     more.setAttribute("aria-expanded", String(opened))
     more.setAttribute("aria-label", `${more.textContent} of entry ${row.seq}`)
     more.onclick = () => setTriggerValue("entry", opened ? "" : row.id)
     why.append(more)
-    line.append(when, who, said, about, why)
+    line.append(when, who, verdict, about, why)
     table.tBodies[0].append(line)
     if (opened && data.detail) table.tBodies[0].append(detailRow(data.detail))
   }

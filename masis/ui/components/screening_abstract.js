@@ -54,7 +54,7 @@ export default function ({ data, parentElement }) {
   line.dir = "auto"
   const text = make("div", "text")
   draw(text, data.text)
-  if (!data.text.length) text.append(make("span", "dim", "This record came without an abstract."))
+  if (!data.text.length) text.append(make("span", "dim", "This record has no abstract."))
   paper.append(title, line, text)
 
   const side = make("section", "side")
@@ -101,7 +101,7 @@ function drawOpinions(data) {
   box.append(make("h4", "", `${data.opinions.length} graders${agreed}`))
   const table = make("table")
   const head = make("tr")
-  for (const name of ["Grader", "Relevance", "Method", "Says"]) { const cell = make("th", "", name); cell.scope = "col"; head.append(cell) }
+  for (const name of ["Grader", "Relevance", "Methodology", "Recommendation"]) { const cell = make("th", "", name); cell.scope = "col"; head.append(cell) }
   table.append(make("thead"), make("tbody"))
   table.tHead.append(head)
   const figure = value => make("td", "figure", value === null ? "–" : value.toFixed(2))

@@ -18,13 +18,13 @@ from masis.ui.shell.wording import FLAG, STATE, STATES, LabelData, escaped, spok
 
 FLAGS_SHOWN = 4
 ORDER_SAYS: dict[QueueOrder, str] = {
-    "disagreement": "Most disagreement first: where citation engine, critic and judge are furthest apart in what they "
-    "think of an answer. Cases without an audit come last.",
+    "disagreement": "Most disagreement first: where citation engine, critic and evaluator differ most about an answer. "
+    "Cases without an audit come last.",
     "least_confident": "Least confident first: unscored answers, then those the critic trusts least. Cases without an "
     "audit come last.",
-    "newest": "Imported last comes first.",
+    "newest": "The case imported last comes first.",
     "oldest": "In the order they were imported.",
-    "random": "Shuffled. The address keeps the draw, so that pages and the next case follow it.",
+    "random": "Shuffled. The address stores the draw, so that pages and the next case follow it.",
 }
 
 
@@ -195,12 +195,12 @@ def show_nothing_yet(workbench: Workbench) -> None:
     st.markdown(
         "A case is a question, the evidence a retrieval system found for it, and the answer a model wrote from that "
         "evidence. An audit checks every citation and every claim of the answer against the evidence; you decide what "
-        "becomes of it. There are three ways to begin:"
+        "happens with it. There are three ways to begin:"
     )
     look, paste, bring = st.columns(3, gap="medium")
     with look.container(border=True, height="stretch"):
         st.markdown("**Look around**")
-        st.markdown("Prepared cases from ten fields, some sound, some with made-up citations, go into this database.")
+        st.markdown("Adds prepared cases from ten fields to this database, some with fabricated citations.")
         if st.button("Load the demo cases", type="primary"):
             workbench.cases.add_demo(actor())
             st.rerun()
@@ -209,7 +209,7 @@ def show_nothing_yet(workbench: Workbench) -> None:
         st.markdown("Paste or upload a question, the evidence and, if you have one, the answer.")
         st.page_link("pages/new.py", label="New audit", icon=":material/add_circle:")
     with bring.container(border=True, height="stretch"):
-        st.markdown("**Bring many**")
+        st.markdown("**Import many cases**")
         st.markdown("From the command line, one JSON object a line:")
         st.code(command("masis import cases.jsonl"), language=None, wrap_lines=True)
         st.code(

@@ -53,10 +53,10 @@ def headline(states: dict[str, int]) -> str:
     """The one sentence that says what there is to do."""
     waiting = states.get("needs_review", 0)
     if waiting:
-        return f"{spoken(waiting, 'answer waits', 'answers wait')} for a person"
+        return f"{spoken(waiting, 'case needs', 'cases need')} review"
     if unaudited := sum(states.get(state, 0) for state in UNAUDITED):
         return f"{spoken(unaudited, 'case has', 'cases have')} not been audited"
-    return "Nothing waits for a person"
+    return "No case needs review"
 
 
 def _head(facets: Facets, total: int) -> None:
@@ -65,7 +65,7 @@ def _head(facets: Facets, total: int) -> None:
     if decided:
         parts.append(f"{decided:,} decided by people")
     if accepted := facets.states.get("accepted", 0):
-        parts.append(f"{accepted:,} accepted by policy, since nothing in them asks for a person")
+        parts.append(f"{accepted:,} auto-accepted, since the acceptance rule found no reason for a review")
     sub = f"{'; '.join(parts)}."
     st.title(headline(facets.states), anchor=False)
     st.markdown(sub)
@@ -89,18 +89,18 @@ def state_counts(states: dict[str, int]) -> None:
 def nothing_waits(states: dict[str, int]) -> str:
     """Why no case waits for a decision."""
     if all(state in (*UNAUDITED, "running") for state, count in states.items() if count):
-        return "Nothing waits yet: no case has been audited. Those that need a person will stand here."
-    return "Nothing waits. What the audits found has been decided, or they found nothing."
+        return "No case has been audited yet. Cases that need review will be listed here."
+    return "No case needs review: all that did have been decided."
 
 
 def _waiting(workbench: Workbench, facets: Facets) -> None:
-    st.subheader("Waiting for a decision")
+    st.subheader("Needs review")
     waiting = facets.states.get("needs_review", 0)
     if not waiting:
         st.markdown(nothing_waits(facets.states))
         st.page_link("pages/queue.py", label="All cases", icon=":material/checklist:")
         return
-    st.caption("Those where citation engine, critic and judge disagree most come first.")
+    st.caption("The cases where citation engine, critic and evaluator disagree most come first.")
     page = workbench.cases.find(CaseFilter(states=("needs_review",), size=WAITING_SHOWN))
     rows = [case_row(summary, WAITING, brief=True) for summary in page.rows]
     if opened := linked_table(CASES_IN_BRIEF, rows, description="Cases that need review", key="waiting"):
@@ -108,7 +108,7 @@ def _waiting(workbench: Workbench, facets: Facets) -> None:
     if waiting > len(page.rows):
         st.page_link(
             "pages/queue.py",
-            label=f"All {waiting:,} that wait",
+            label=f"All {waiting:,} cases that need review",
             icon=":material/arrow_forward:",
             icon_position="right",
             query_params=WAITING,
@@ -117,24 +117,25 @@ def _waiting(workbench: Workbench, facets: Facets) -> None:
 
 def _first_steps(workbench: Workbench) -> None:
     """A short path into one case worth seeing, for whoever has not decided anything yet."""
-    case = _telling_case(workbench)
+    case = _first_case(workbench)
     if case is None:
         return
     with st.container(border=True):
         st.markdown("**New here? One case shows how it works**")
         st.text(case.query)
         st.markdown(
-            "1. The answer stands beside its evidence. A citation struck through names evidence that does not exist.\n"
-            "2. Click a mark: the sentence of the evidence that bears it, or speaks against it, lights up.\n"
-            "3. See what the loop changed, then decide: approve, override, reject or escalate."
+            "1. The answer is shown beside its evidence. A citation struck through names evidence that does not "
+            "exist.\n"
+            "2. Click a mark: the sentence of the evidence that supports or contradicts it is highlighted.\n"
+            "3. See what the revision changed, then decide: approve, override, reject or escalate."
         )
         if st.button("Open this case", type="primary", icon=":material/arrow_forward:", key="first-case"):
             st.switch_page("pages/review.py", query_params={**WAITING, "case": case.id})
 
 
-def _telling_case(workbench: Workbench) -> CaseSummary | None:
+def _first_case(workbench: Workbench) -> CaseSummary | None:
     """A case of the demo worth seeing if it is here, else one with a fabricated citation that waits."""
-    for case_id in _telling_ids():
+    for case_id in _first_case_ids():
         with contextlib.suppress(UnknownRecord):
             case = workbench.cases.summary(case_id)
             if case.state == "needs_review":
@@ -144,7 +145,7 @@ def _telling_case(workbench: Workbench) -> CaseSummary | None:
 
 
 @st.cache_data(show_spinner=False)
-def _telling_ids() -> tuple[str, ...]:
+def _first_case_ids() -> tuple[str, ...]:
     """The demo cases that show most, those with a fabricated citation first."""
     ids = [case.id for case in demo_cases() if case.metadata.get("telling")]
     return tuple(sorted(ids, key=lambda case_id: "fabricated" not in case_id))
@@ -161,12 +162,12 @@ def _unaudited(workbench: Workbench, facets: Facets) -> None:
     with st.container(border=True):
         st.markdown(f"**{spoken(unaudited, 'case has', 'cases have')} not been audited**")
         st.caption("The audits run in the background, one after the other. You can leave this page meanwhile.")
-        if said := batch_costs(workbench, unaudited):
-            st.text(said)
+        if costs := batch_costs(workbench, unaudited):
+            st.text(costs)
         if batch is not None:
             st.caption(_ended(batch))
         st.button(
-            "Audit this case" if unaudited == 1 else f"Audit all {unaudited:,}",
+            "Audit this case" if unaudited == 1 else f"Audit all {unaudited:,} cases",
             icon=":material/fact_check:",
             on_click=audit_jobs().audit_all_new,
             key="audit-all",
@@ -184,7 +185,7 @@ def batch_costs(workbench: Workbench, unaudited: int) -> str:
         for row in ids:
             whole = whole.plus(estimate(workbench.cases.get(row.id), workbench.settings))
     except MasisError as error:
-        return f"A model of the settings can't be asked. {error}"
+        return f"A model in the settings can't be used. {error}"
     scale = unaudited / max(1, len(ids))
     cost = "cost unknown" if whole.cost_usd is None else f"at most about {dollars(whole.cost_usd * scale)}"
     return f"{where} Up to {round(whole.calls * scale):,} calls, {cost}."
@@ -201,12 +202,12 @@ def _batch_under_way() -> None:
         st.progress(min(1.0, batch.done / max(1, batch.total)), text=f"{batch.done:,} of {batch.total:,}")
         if batch.failed:
             st.caption(_failures(batch))
-        st.button("Stop", key="stop-batch", disabled=batch.stopping, on_click=audit_jobs().cancel_batch)
+        st.button("Stop auditing", key="stop-batch", disabled=batch.stopping, on_click=audit_jobs().cancel_batch)
 
 
 def _ended(batch: Batch) -> str:
-    said = f"The last time, {spoken(batch.done, 'case was', 'cases were')} audited."
-    return f"{said} {_failures(batch)}" if batch.failed else said
+    ended = f"In the last batch, {spoken(batch.done, 'case was', 'cases were')} audited."
+    return f"{ended} {_failures(batch)}" if batch.failed else ended
 
 
 def _failures(batch: Batch) -> str:
@@ -214,22 +215,22 @@ def _failures(batch: Batch) -> str:
 
 
 def _recent(workbench: Workbench) -> None:
-    st.subheader("Decided last")
+    st.subheader("Recent decisions")
     page = workbench.reviews.entries(
         DecisionFilter(kinds=("decision", "undo", "redaction"), size=DECISIONS_SHOWN, newest_first=True)
     )
     if not page.rows:
-        st.caption("No person has decided anything yet. Whatever is decided stands here and in the log, with its why.")
+        st.caption("No person has decided anything yet. Decisions are listed here and in the log, with their reasons.")
         return
     rows = [entry_row(entry, around(workbench, entry)) for entry in page.rows]
     clicked = decision_log({"brief": True, "rows": rows}, key="recent")
     if clicked.case:
         st.switch_page("pages/review.py", query_params={"case": clicked.case})
-    st.page_link("pages/decisions.py", label="The whole log", icon=":material/arrow_forward:", icon_position="right")
+    st.page_link("pages/decisions.py", label="The decision log", icon=":material/arrow_forward:", icon_position="right")
 
 
 def _place(workbench: Workbench) -> None:
-    st.subheader("Where it lies")
-    st.caption("Cases, audits and decisions are in this one file:")
+    st.subheader("Database file")
+    st.caption("Cases, audits and decisions are stored in this one file:")
     st.text(str(workbench.database))
     st.page_link("pages/settings.py", label="Settings and health", icon=":material/tune:")

@@ -95,7 +95,7 @@ class ChangeData(TypedDict):
 
 
 class LegendEntry(TypedDict):
-    """One kind of mark, how often it stands in this answer, and the name its style goes by."""
+    """One kind of mark, how often it occurs in this answer, and the name its style goes by."""
 
     mark: str
     label: LabelData
@@ -279,7 +279,7 @@ def _card(name: str, source: str | None, text: str, marked: list[Bearing], cited
 
 
 def _legend(iteration: Iteration, marks: dict[int, str]) -> list[LegendEntry]:
-    """The kinds of marks with how often each stands in this answer; kinds that don't occur are left out."""
+    """The kinds of marks with how often each occurs in this answer; kinds that don't occur are left out."""
     references = list(marks.values())
     verdicts = [check.verdict for check in iteration.claims]
     statuses = [sentence.status for sentence in iteration.citation_audit.sentences]

@@ -27,7 +27,8 @@ from masis.ui.review.answer_view import (
 )
 from masis.ui.review.decision import MACHINE_SHOWN, decision_panel
 from masis.ui.review.issue_history import FollowTable, follow_frame, follow_table
-from masis.ui.review.report_button import report_button
+from masis.ui.review.redaction import redact_case_form, show_redacted
+from masis.ui.review.report import report_button
 from masis.ui.review.story import asks_for_a_person, moment, run_name, story
 from masis.ui.shell import address, keys
 from masis.ui.shell.frame import tab_title
@@ -52,7 +53,9 @@ def show_case(workbench: Workbench, case_id: str) -> None:
     run, wanted = _chosen_run(workbench, view)
     index = min(address.number("iteration"), len(run.iterations)) - 1 if run and run.iterations else 0
     busy = audit_jobs().under_way(case_id) or any(each.state == "running" for each in view.runs)
-    _bar(view, run, busy=busy)
+    _bar(workbench, view, run, busy=busy)
+    with st.container():
+        show_redacted()
     _head(view, run, running=busy)
     audited = run is not None and bool(run.iterations)
     with st.container():  # always there, so that the decision below stays where it is while somebody types
@@ -90,8 +93,8 @@ def show_no_case(workbench: Workbench) -> None:
     """The page without a case: what it is for, and the shortest way to one."""
     st.title("No case is open")
     st.markdown(
-        "Here one answer is judged: every citation and claim is marked, the evidence stands beside it, "
-        "and your decision is kept with the reasons."
+        "Here you review one answer: every citation and claim is marked, the evidence is beside it, "
+        "and your decision is recorded with its reasons."
     )
     found = workbench.cases.find(waiting_in(CaseFilter(size=1)))
     first = next(iter(found.rows), None)
@@ -125,7 +128,7 @@ def _other_run(view: CaseView, wanted: str) -> None:
     named = next((run for run in view.runs if run.id == wanted), None)
     instead = "The newest finished audit is shown." if view.run else ""
     if named is None:
-        st.info(f"The audit in the address is none of this case. {instead}", icon=":material/info:")
+        st.info(f"The audit in the address does not belong to this case. {instead}", icon=":material/info:")
     elif named.removed_at is not None:
         st.info(f"{removed_words(named)} {instead}", icon=":material/auto_delete:")
     elif named.state == "running":
@@ -133,7 +136,7 @@ def _other_run(view: CaseView, wanted: str) -> None:
     else:
         with st.container(horizontal=True, vertical_alignment="center"):
             st.warning(f"The audit in the address was interrupted. {instead}", icon=":material/warning:")
-            st.button("Resume it", icon=":material/play_arrow:", on_click=_resume, args=(wanted,))
+            st.button("Resume the audit", icon=":material/play_arrow:", on_click=_resume, args=(wanted,))
 
 
 def removed_words(run: RunSummary) -> str:
@@ -145,7 +148,7 @@ def _resume(run_id: str) -> None:
     audit_jobs().resume(run_id)
 
 
-def _bar(view: CaseView, run: Run | None, *, busy: bool) -> None:
+def _bar(workbench: Workbench, view: CaseView, run: Run | None, *, busy: bool) -> None:
     """The way back, which audit is shown, the report, a new audit."""
     case_id = view.case.id
     with st.container(key="review-bar", horizontal=True, vertical_alignment="center"):
@@ -164,6 +167,12 @@ def _bar(view: CaseView, run: Run | None, *, busy: bool) -> None:
             on_click=_audit,
             args=(case_id,),
         )
+        with st.popover("More", icon=":material/more_horiz:", key="case-more"):
+            if view.state == "redacted":
+                st.caption("This case is redacted.")
+            else:
+                st.markdown("**Redact this case**")
+                redact_case_form(workbench, case_id)
 
 
 def _run_choice(finished: list[RunSummary], run: Run, case_id: str) -> None:
@@ -259,7 +268,7 @@ _ON_ITERATION: dict[str, Any] = {"on_change": _choose_iteration}
 
 
 def _iteration_name(run: Run, index: int) -> str:
-    origin = "revised" if index else "drafted here" if run.draft else "as it came"
+    origin = "revised" if index else "drafted by MASIS" if run.draft else "original"
     name = f"{index + 1} · {origin}"
     return f"{name}, chosen" if index == run.best and len(run.iterations) > 1 else name
 
@@ -286,7 +295,7 @@ def _head(view: CaseView, run: Run | None, *, running: bool) -> None:
 def _not_audited(run: Run | None, runs: tuple[RunSummary, ...]) -> None:
     if run is None and (gone := next((each for each in runs if each.removed_at), None)) is not None:
         st.info(
-            f"{removed_words(gone)} **Audit again** makes it anew; the case and every decision on it are kept.",
+            f"{removed_words(gone)} **Audit again** repeats it; the case and every decision on it are stored.",
             icon=":material/auto_delete:",
         )
         return
@@ -357,10 +366,10 @@ def _progress(case_id: str) -> None:
     if running is None and not jobs.under_way(case_id):
         st.rerun()
     with st.container(border=True):
-        st.markdown("**Auditing.** The page shows the result when it is there; you can leave it meanwhile.")
+        st.markdown("**Auditing.** The result appears here when it is ready; you can leave this page meanwhile.")
         for event in workbench.runs.events(running.id)[-6:] if running else ():
             st.text(event.message or event.kind.replace("_", " "))
         with st.container(horizontal=True):
-            if running and st.button("Watch it", icon=":material/timeline:"):
+            if running and st.button("Watch the audit", icon=":material/timeline:"):
                 st.switch_page("pages/new.py", query_params={"job": running.id})
             st.button("Stop after this step", on_click=jobs.cancel, args=(case_id,))

@@ -1,4 +1,4 @@
-"""The decision on one case: the form, what stands already, the log of the case, and the way to the next one.
+"""The decision on one case: the form, the current decision, the log of the case, and the way to the next one.
 
 The form lives in a component of our own, so that keys act at once and what is typed is kept as it rests, not only when
 a field is left. It runs as a fragment: typing draws nothing else anew. Rules of the form are in ``decision_form.py``.
@@ -70,7 +70,7 @@ class _Form:
 
 
 class _Place(NamedTuple):
-    """Where the case stands in the queue the address describes."""
+    """The queue the address describes, and how many of its cases need review."""
 
     wanted: CaseFilter
     waiting: int
@@ -114,7 +114,7 @@ def _panel(context: _PanelContext) -> None:
             _draw(context)
     except StoreError as error:
         st.error(
-            "The database can't be used just now. What you typed is kept in this browser.", icon=":material/error:"
+            "The database can't be used just now. What you typed is stored in this browser.", icon=":material/error:"
         )
         st.text(str(error))
 
@@ -183,8 +183,8 @@ def _say_errors(form: _Form, do: Callable[[], None]) -> None:
         do()
     except StaleVersion:
         form.message = _Message(
-            "This case has changed since you opened it; what stands now is shown. Nothing of yours is lost: look "
-            "again, then submit once more.",
+            "This case has changed since you opened it; its current state is shown. What you entered is still here: "
+            "check it, then submit again.",
             "warn",
         )
     except MasisError as error:
@@ -223,7 +223,7 @@ def _submit(context: _PanelContext, form: _Form, posted: dict[str, Any]) -> None
     )
     form.done.append(token)
     form.renew()
-    form.message = _Message(f"{_verb(entry.decision)}. Undo (U) · Next case (N)", "good")
+    form.message = _Message(f"{_verb(entry.decision)}. Undo (U) · Next (N)", "good")
 
 
 def _verb(decision: Decision | None) -> str:
@@ -244,7 +244,7 @@ def _act(context: _PanelContext, form: _Form, posted: dict[str, Any]) -> None:
             drop_form(context.workbench, context.case_id)
             form.ack = {"mount": posted.get("mount"), "seq": posted.get("seq")}
             form.renew()
-            form.message = _Message("The draft is discarded.", "calm")
+            form.message = _Message("The draft was discarded.", "calm")
         case "iteration":
             _turn_iteration(context, 1 if posted.get("step") == 1 else -1)
         case "next" | "skip" as how:
@@ -259,7 +259,7 @@ def _act(context: _PanelContext, form: _Form, posted: dict[str, Any]) -> None:
 
 def _undo(context: _PanelContext, form: _Form, entry_id: str) -> None:
     if reviewer() is None:
-        form.message = _Message("Type your name first: an undo is kept with it too.", "warn", "reviewer")
+        form.message = _Message("Type your name first: it is recorded with an undo, too.", "warn", "reviewer")
         return
     entry = context.workbench.reviews.get(entry_id)
     context.workbench.reviews.undo(actor(), entry_id)
@@ -268,7 +268,7 @@ def _undo(context: _PanelContext, form: _Form, entry_id: str) -> None:
     )
     form.renew()
     form.message = _Message(
-        "Taken back; that is in the log too." + (" What you had entered is in the form again." if restored else ""),
+        "Undone; the log records that too." + (" What you had entered is back in the form." if restored else ""),
         "calm",
     )
 
@@ -306,11 +306,11 @@ def _next_waiting(context: _PanelContext, form: _Form, *, skip: bool) -> None:
         skipped.append(context.case_id)
     found = context.workbench.cases.next_waiting(context.case_id, context.place.wanted, skipped)
     if found is None and skipped:
-        nothing = f"Nothing else waits in this queue but what you skipped ({spoken(len(skipped), 'case')})."
+        nothing = f"Only the cases you skipped are left in this queue ({spoken(len(skipped), 'case')})."
         skipped.clear()
-        _open(form, None, f"{nothing} N goes through those again.")
+        _open(form, None, f"{nothing} N goes through them again.")
         return
-    _open(form, found, "Nothing is left in this queue. Choose other filters in the queue, or import more cases.")
+    _open(form, found, "No case in this queue needs review any more. Choose other filters, or import more cases.")
 
 
 def _beside(context: _PanelContext, *, forward: bool) -> str | None:
@@ -361,9 +361,9 @@ def _data(context: _PanelContext, form: _Form) -> dict[str, Any]:
         "history": history,
         "go": {
             "waiting": context.place.waiting > 0,
-            "says": f"{context.place.waiting:,} waiting in this queue"
+            "says": f"{context.place.waiting:,} to review in this queue"
             if context.place.waiting
-            else "Nothing waits in this queue",
+            else "No case to review in this queue",
         },
         "keys": keys.key_map(),
     }

@@ -32,7 +32,7 @@ EXCERPT = 220
 OFFENDERS_NAMED = 5
 
 VERDICTS: dict[Verdict, Word] = {
-    "approve": Word("Approve", "good", "The answer shown can be vouched for"),
+    "approve": Word("Approve", "good", "The answer shown is fit for use"),
     "override": Word("Override", "busy", "Correct the answer yourself"),
     "reject": Word("Reject", "bad", "The answer must not be used"),
     "escalate": Word("Escalate", "warn", "It needs more evidence or another reviewer"),
@@ -50,7 +50,7 @@ _UNKEPT = re.compile("[\x00\ud800-\udfff]")
 
 
 class FormFields(Record):
-    """What stands in the form. ``corrected`` is None while the answer is untouched; ``labels`` by iteration."""
+    """What the form holds. ``corrected`` is None while the answer is untouched; ``labels`` by iteration."""
 
     verdict: Verdict | None = None
     reason: str = ""
@@ -117,7 +117,7 @@ class HistoryRow(TypedDict):
 
 
 def clean(value: object, longest: int) -> str:
-    """Text as it can be kept: no null byte, no half of a surrogate pair, not longer than allowed."""
+    """Text as it can be stored: no null byte, no half of a surrogate pair, not longer than allowed."""
     return _UNKEPT.sub("", value)[:longest] if isinstance(value, str) else ""
 
 
@@ -158,15 +158,13 @@ def problem(fields: FormFields, answer: str, reviewer: str) -> Problem | None:
         if not corrected.strip():
             return Problem("corrected", "An override needs the corrected answer.")
         if corrected == answer:
-            return Problem(
-                "corrected", "Nothing in the answer has been changed yet. Correct it, or approve it as it is."
-            )
+            return Problem("corrected", "The answer has not been changed yet. Correct it, or approve it as shown.")
     if fields.reason == OTHER and not fields.other.strip():
-        return Problem("other", "Say the reason in your own words.")
+        return Problem("other", "Write the reason in your own words.")
     if fields.verdict in ("override", "reject") and not _reason(fields):
-        return Problem("reason", f"Give a reason: {fields.verdict} needs one.")
+        return Problem("reason", f"Choose a reason: to {fields.verdict} needs one.")
     if not reviewer.strip():
-        return Problem("reviewer", "Type your name: it is kept with every decision.")
+        return Problem("reviewer", "Type your name: it is recorded with every decision.")
     return None
 
 
@@ -287,7 +285,7 @@ def target_labels(iteration: Iteration, chosen: dict[str, str]) -> Iterable[Targ
 
 
 def _before(answer: str, start: int) -> str:
-    """The last words before a reference, so that one ``[1]`` can be told from another."""
+    """The last words before a reference, so that one ``[1]`` can be distinguished from another."""
     words = answer[max(0, start - 60) : start].rstrip("[( ").replace("\n", " ")
     return words if start <= 60 else "…" + words.partition(" ")[2]
 
@@ -328,10 +326,10 @@ def _what(entry: LogEntry, words: dict[str, Word]) -> Word:
     if decision is None:
         return Word("Redacted", "calm")
     if decision.kind == "undo":
-        taken_back = words.get(decision.undoes)
-        return Word(f"Took back “{taken_back.text}”" if taken_back else "Took a decision back", "calm")
+        before = words.get(decision.undoes)
+        return Word(f"Undid “{before.text}”" if before else "Undid a decision", "calm")
     if decision.kind == "policy_accept":
-        return Word("Accepted by policy", "good")
+        return Word("Auto-accepted", "good")
     if decision.kind == "redaction":
         return Word("Redacted an entry", "calm")
     return DECIDED[decision.verdict]

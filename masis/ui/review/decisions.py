@@ -1,4 +1,4 @@
-"""The decision log: who decided what, when and why; whether the log is whole; what was decided, to take elsewhere."""
+"""The decision log: who decided what, when and why; whether the log is intact; exports."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from masis.ui.review.entries import (
     entry_detail,
     entry_row,
 )
+from masis.ui.review.redaction import redact_entry_form, show_redacted
 from masis.ui.shell import address
 from masis.ui.shell.inputs import show_value
 from masis.ui.shell.served_database import command_markdown
@@ -49,6 +50,8 @@ def show_decisions(workbench: Workbench) -> None:
         return
     with export.popover("Export", icon=":material/download:", width="stretch"):
         _exports(workbench)
+    with st.container():
+        show_redacted()
     _chain(workbench, head.length, head.digest)
     _controls(workbench.reviews.reviewers())
     wanted = log_filter()
@@ -120,6 +123,8 @@ def _log(workbench: Workbench, entries: tuple[LogEntry, ...]) -> None:
         },
         key="decision-log",
     )
+    if opened is not None:
+        redact_entry_form(workbench, opened)
     if clicked.entry is not None:
         address.put("entry", clicked.entry)
         st.rerun()
@@ -144,7 +149,7 @@ def _correction(workbench: Workbench, entry: LogEntry) -> list[DiffPiece]:
         return []
     try:
         run = workbench.runs.get(decision.run_id)
-    except StoreError:  # not finished: what was shown can't be told
+    except StoreError:  # not finished: what was shown is not known
         return []
     at = decision.iteration
     shown = run.iterations[at - 1].answer if at is not None and at <= len(run.iterations) else run.final_answer
@@ -189,7 +194,7 @@ def _controls(reviewers: dict[str, int]) -> None:
             st.date_input(title, key=f"log-{name}", format="YYYY-MM-DD", on_change=_choose_day, args=(name,))
     with case:
         show_value("log-case", address.value("case")[:500])
-        st.text_input("Case", key="log-case", placeholder="Its id", max_chars=500, on_change=_choose_case)
+        st.text_input("Case", key="log-case", placeholder="Case id", max_chars=500, on_change=_choose_case)
     with st.container(horizontal=True, gap="medium"):
         _pills("Verdict", "verdict", {name: VERDICT_WORD[name].text for name in VERDICTS})
         _pills("Kind of entry", "kind", {name: KIND_WORD[name].text for name in KINDS})
@@ -214,30 +219,31 @@ def _chain(workbench: Workbench, length: int, head: str) -> None:
     asked = st.session_state.get("log-checked") == head
     if length > CHECKED_AT_ONCE and not asked:
         line, button = st.columns([5, 1], vertical_alignment="center")
-        line.markdown(f":material/link: {spoken(length, 'entry', 'entries')}, head `{head[:12]}…`: not checked yet.")
-        button.button("Check the log", on_click=_remember_check, args=(head,), width="stretch")
+        line.markdown(f":material/link: {spoken(length, 'entry', 'entries')}, head `{head[:12]}…`: not verified yet.")
+        button.button("Verify the log", on_click=_remember_check, args=(head,), width="stretch")
         return
     check = workbench.reviews.verify()
     if check.intact:
         st.markdown(chain_words(check))
         return
-    st.error("The decision log is not whole: an entry was changed or taken away.", icon=":material/link_off:")
+    st.error("The decision log is not intact: an entry was changed or removed.", icon=":material/link_off:")
     st.text("\n".join(check.broken[:20]))
     st.caption("`masis verify-log` lists everything that is wrong.")
 
 
 def chain_words(check: LogCheck) -> str:
-    """A whole log in a line."""
+    """Describe an intact log in a line."""
     redacted = f", {check.redacted} of them redacted" if check.redacted else ""
     return (
-        f":green[:material/verified:] The log is whole: {spoken(check.length, 'entry', 'entries')}{redacted}, "
+        ":green[:material/verified:] The decision log is intact: "
+        f"{spoken(check.length, 'entry', 'entries')}{redacted}, "
         f"head `{check.head[:12]}…`. Every entry fits the one before it."
     )
 
 
 def _exports(workbench: Workbench) -> None:
     counts = workbench.cases.facets().states
-    too = st.checkbox("With those accepted by policy", key="export-accepted", persist_state="session")
+    too = st.checkbox("Include auto-accepted cases", key="export-accepted", persist_state="session")
     states: tuple[CaseState, ...] = (*DECIDED, "accepted") if too else DECIDED
     number = sum(counts.get(state, 0) for state in states)
     st.download_button(
@@ -249,20 +255,20 @@ def _exports(workbench: Workbench) -> None:
         disabled=not number,
         on_click="ignore",
         width="stretch",
-        help="Each case as it came in, the decision that stands, the answer that may be used, and what judged it.",
+        help="Each case as imported, its current decision, the answer that may be used, and what judged it.",
     )
     wanted = log_filter()
     st.download_button(
-        "The log as listed, CSV",
+        "The entries listed here, CSV",
         lambda: _written(lambda out: workbench.exports.write_log_csv(out, wanted)),
         file_name="decision-log.csv",
         mime="text/csv",
         icon=":material/table:",
         on_click="ignore",
         width="stretch",
-        help="The entries that match the filters, all pages of them.",
+        help="All entries that match the filters.",
     )
-    st.caption(f"Everything, lossless: {command_markdown('masis export --out archive.jsonl')}")
+    st.caption(f"Everything, without loss: {command_markdown('masis export --out archive.jsonl')}")
 
 
 def _written(write: Callable[[BinaryIO], int]) -> io.BytesIO:

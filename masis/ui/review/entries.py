@@ -24,8 +24,8 @@ VERDICT_WORD: dict[str, Word] = {
 }
 KIND_WORD: dict[str, Word] = {
     "decision": Word("Decision", "calm", "A verdict on a case"),
-    "undo": Word("Taken back", "calm", "Takes an earlier entry back"),
-    "policy_accept": Word("Accepted by policy", "calm", "Nothing in the run asked for a person"),
+    "undo": Word("Undone", "calm", "Cancels an earlier entry"),
+    "policy_accept": Word("Auto-accepted", "calm", "The acceptance rule found no reason for a review"),
     "redaction": Word("Redaction", "warn", "Removes what was written in an earlier entry"),
 }
 SOURCE_WORD: dict[str, Word] = {
@@ -33,7 +33,7 @@ SOURCE_WORD: dict[str, Word] = {
     "LLM_JUDGE": Word("model", "calm"),
     "CODE": Word("rule", "calm"),
 }
-REMOVED = Word("Redacted", "warn", "What was written in this entry was removed; a later entry says by whom and why")
+REMOVED = Word("Redacted", "warn", "What was written in this entry was removed; a later entry records by whom and why")
 
 
 class Around(NamedTuple):
@@ -62,7 +62,7 @@ class LabelGiven(TypedDict):
 
 
 class DiffPiece(TypedDict):
-    """A stretch of a correction: kept, taken out or put in."""
+    """A stretch of a correction: unchanged, removed or added."""
 
     text: str
     kind: str
@@ -78,7 +78,7 @@ class EntryRow(TypedDict):
     source: str
     label: LabelData
     about: str
-    taken_back: str
+    undone: str
     case: NotRequired[CaseLink]
     reason: str
     note: str
@@ -106,7 +106,7 @@ def entry_row(entry: LogEntry, around: Around) -> EntryRow:
         "source": SOURCE_WORD[decision.source].text if decision else "",
         "label": label(entry_word(entry)),
         "about": _about(decision, around),
-        "taken_back": _taken_back(around.undone_by),
+        "undone": _taken_back(around.undone_by),
         "reason": decision.reason if decision and decision.kind != "policy_accept" else "",
         "note": decision.note if decision else "",
         "more": _more(decision),

@@ -1,4 +1,4 @@
-"""Texts cut at every edge of a mark, each piece with the marks it lies under. Pure."""
+"""Texts cut at every edge of a mark, each piece with the marks that cover it. Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Span(NamedTuple):
 
 
 class Bearing(NamedTuple):
-    """A stretch of evidence that bears a claim (by its place in the iteration), or stands against it."""
+    """A stretch of evidence that supports a claim (by its place in the iteration), or contradicts it."""
 
     span: Span
     claim: int
@@ -50,7 +50,7 @@ class Piece(TypedDict):
 
 
 class EvidencePiece(TypedDict):
-    """A stretch of evidence; ``claims`` bear on it, ``against`` those it contradicts."""
+    """A stretch of evidence; ``claims`` are those it supports, ``against`` those it contradicts."""
 
     text: str
     claims: NotRequired[list[int]]
@@ -78,7 +78,7 @@ def _reference_mark(citation: Citation, checks: dict[tuple[int, str], str]) -> s
 
 
 def answer_pieces(iteration: Iteration, marks: dict[int, str], issues: Sequence[Span | None]) -> Iterator[Piece]:
-    """The answer cut wherever a mark begins or ends, each piece with the marks it lies under."""
+    """The answer cut wherever a mark begins or ends, each piece with the marks that cover it."""
     answer, audit = iteration.answer, iteration.citation_audit
     layers = _layers(iteration, issues)
     edges = {edge for layer in layers for span, _ in layer for edge in span if edge <= len(answer)}

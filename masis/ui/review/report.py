@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import streamlit as st
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from masis.schema.review import LogEntry
@@ -17,6 +18,7 @@ from masis.services.records import LogHead
 from masis.settings import Settings
 from masis.ui.review import scores
 from masis.ui.review.answer_view import EVIDENCE_SHOWN, answer_view, unaudited_answer_view
+from masis.ui.shell.served_database import served_workbench
 from masis.ui.shell.wording import FLAG, STATE, STOPPED, spoken
 
 VERDICT_SAYS = {"approve": "Approved", "override": "Overridden", "reject": "Rejected", "escalate": "Escalated"}
@@ -68,7 +70,7 @@ def _answer_views(view: CaseView, run: Run | None) -> list[dict[str, Any]]:
     return [
         {
             "title": f"Iteration {iteration.iteration_number}",
-            "origin": "revised by the loop" if index else "drafted here" if run.draft else "as it came",
+            "origin": "revised by the loop" if index else "drafted by MASIS" if run.draft else "original answer",
             "best": index == run.best,
             "view": answer_view(view.case, run, index),
             "rules": scores.score_table(run, index)["rules"],
@@ -84,16 +86,16 @@ def _standing(view: CaseView) -> dict[str, Any] | None:
 def _entry(entry: LogEntry) -> dict[str, Any]:
     decision = entry.decision
     if decision is None:
-        said = "Redacted: what was written here was removed; the log says when and by whom"
+        words = "Redacted: what was written here was removed; the log records when and by whom"
     elif decision.kind == "policy_accept":
-        said = "Accepted by policy"
+        words = "Auto-accepted"
     elif decision.kind == "undo":
-        said = f"Took back entry {decision.undoes}"
+        words = f"Undid entry {decision.undoes}"
     elif decision.kind == "redaction":
-        said = f"Redacted entry {decision.extra.get('redacts', '')}"
+        words = f"Redacted entry {decision.extra.get('redacts', '')}"
     else:
-        said = VERDICT_SAYS[decision.verdict or ""]
-    return {"entry": entry, "decision": decision, "said": said, "at": _at(entry.at)}
+        words = VERDICT_SAYS[decision.verdict or ""]
+    return {"entry": entry, "decision": decision, "words": words, "at": _at(entry.at)}
 
 
 def _at(time: str) -> str:
@@ -107,3 +109,22 @@ def _changed_settings(run: Run) -> list[tuple[str, Any, Any]]:
     return [
         (name, value, default.get(name)) for name, value in sorted(run.settings.items()) if value != default.get(name)
     ]
+
+
+def report_button(view: CaseView, run: Run | None = None, *, label: str = "Report") -> None:
+    """A download of the report of a case; of its newest finished run unless another one is given."""
+    head = served_workbench().reviews.head
+
+    def report() -> bytes:
+        return case_report(view, head(), run).encode()
+
+    st.download_button(
+        label,
+        report,
+        file_name=report_name(view.case.id),
+        mime="text/html",
+        icon=":material/print:",
+        on_click="ignore",
+        key="report",
+        help="The audit of this case as one self-contained page of HTML, to print, archive or share.",
+    )

@@ -17,7 +17,7 @@ def spent(usage: Usage) -> str:
     if usage.tries > usage.calls:
         words.insert(1, spoken(usage.tries - usage.calls, "retry", "retries"))
     if usage.repaired:
-        words.append(f"{spoken(usage.repaired, 'reply', 'replies')} mended")
+        words.append(f"{spoken(usage.repaired, 'reply', 'replies')} repaired")
     words.append("cost unknown" if usage.cost_usd is None else dollars(usage.cost_usd))
     return ", ".join(words)
 

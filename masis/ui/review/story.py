@@ -10,7 +10,7 @@ from masis.settings import OFFLINE
 from masis.ui.review.spending import spent_by_role
 from masis.ui.shell.wording import STOPPED, spoken
 
-OFFLINE_SAYS = "No language model was involved: rules and measurements judged this answer."
+OFFLINE_SAYS = "No language model was used: rules and measurements judged this answer."
 MOST_WARNINGS = 12
 
 
@@ -31,15 +31,15 @@ class Story(TypedDict):
 def story(run: Run, shown: int) -> Story:
     """What happened in a run; the critic's words are those on iteration ``shown`` (from 0)."""
     critique = run.iterations[shown].critique
-    said = f"Unscored: {critique.unscored.reason}" if critique.unscored else critique.critique_reasoning
+    reasoning = f"Unscored: {critique.unscored.reason}" if critique.unscored else critique.critique_reasoning
     rows = [
         StoryRow("Chosen", [chosen(run)]),
         StoryRow("Ended", [ended(run)]),
         StoryRow("Checks passed", checks_passed(run)) if run.acceptance and not run.needs_review else None,
         StoryRow("Judged by", [judges(run)]),
         StoryRow("Spent", spent_by_role(run)) if run.calls else None,
-        StoryRow(f"The critic on iteration {shown + 1}", [said, *critique.notes]) if said else None,
-        StoryRow("Not as it should be", _warnings(run), "warning") if run.warnings else None,
+        StoryRow(f"The critic on iteration {shown + 1}", [reasoning, *critique.notes]) if reasoning else None,
+        StoryRow("Warnings", _warnings(run), "warning") if run.warnings else None,
     ]
     return {"rows": [row for row in rows if row]}
 
@@ -80,22 +80,23 @@ def asks_for_a_person(run: Run) -> list[str]:
 def nothing_found(iteration: Iteration) -> str:
     """What it means that an iteration has no findings: that all is well only where something was looked at."""
     if iteration.critique.unscored is not None and iteration.claims:
-        return "Nothing was found, but the critique came to no result: what it would have objected to is not known."
+        return "No issues were found, but the critique has no result: what it would have raised is not known."
     if not any(check.verdict not in ("unverifiable", "unscored") for check in iteration.claims):
-        return "Nothing was found, because nothing could be checked: no claim of the answer could be held to evidence."
-    return "Nothing was found: every checked sentence is cited, and its evidence bears it."
+        return "No issues were found, because no claim of the answer could be checked against the evidence."
+    checks = "offline checks" if iteration.critique.judged_by.model == OFFLINE else "checks"
+    return f"No issues found by the {checks}: every checked sentence is cited, and its evidence supports it."
 
 
 def chosen(run: Run) -> str:
     """Which iteration's answer is the final one, and why."""
     best = run.best_iteration
     if best is None:
-        return "No iteration was finished, so there is no answer to choose."
+        return "No iteration was finished, so no answer was chosen."
     number = best.iteration_number
     if len(run.iterations) == 1:
-        return "Iteration 1: there is no other."
+        return "Iteration 1, the only one."
     if best.quality_score is None:
-        return f"Iteration {number}, the original: no iteration could be scored."
+        return f"Iteration {number}, the original answer: no iteration could be scored."
     others = [
         f"{_figure(it.quality_score)} in iteration {it.iteration_number}" for it in run.iterations if it is not best
     ]
@@ -133,13 +134,13 @@ def moment(at: str) -> str:
 
 
 def _warnings(run: Run) -> list[str]:
-    told = []
+    lines = []
     for warning in run.warnings[:MOST_WARNINGS]:
         where = [warning.step or "", f"iteration {warning.iteration}" if warning.iteration else "", warning.code or ""]
         place = ", ".join(part for part in where if part)
-        told.append(f"{warning.message} ({place})" if place else warning.message)
+        lines.append(f"{warning.message} ({place})" if place else warning.message)
     more = len(run.warnings) - MOST_WARNINGS
-    return [*told, f"and {more} more"] if more > 0 else told
+    return [*lines, f"and {more} more"] if more > 0 else lines
 
 
 def _figure(value: float | None) -> str:

@@ -12,19 +12,19 @@ from masis.ui.shell.wording import REFERENCE, VERDICT, LabelData, label
 LONGEST_CLAIM = 300
 
 RESOLVED: dict[ResolvedBy, str] = {
-    "exact": "It names {id} to the letter.",
-    "normalised": "It names {id}, but for case and blanks.",
+    "exact": "It names {id} exactly.",
+    "normalised": "It names {id}, apart from case and blanks.",
     "suffix": "A bare number, and {id} is the one id that ends in it.",
-    "position": "A bare number: {id} has this place in the list of evidence.",
+    "position": "A bare number: {id} is at this position in the list of evidence.",
     "source": "It names the source of {id}.",
 }
-BEARS = {
-    "bears": "{id} bears the sentence",
-    "partly_bears": "{id} bears part of the sentence",
-    "misattributed": "{id} does not say this",
+SUPPORTS = {
+    "bears": "{id} supports the sentence",
+    "partly_bears": "{id} supports part of the sentence",
+    "misattributed": "{id} does not support this",
     "needless": "{id} adds nothing to the other references",
-    "unsupported": "{id} does not say this",
-    "contradicts": "{id} says otherwise",
+    "unsupported": "{id} does not support this",
+    "contradicts": "{id} contradicts this",
     "unchecked": "{id} could not be checked",
 }
 
@@ -68,18 +68,18 @@ def references(iteration: Iteration, marks: dict[int, str]) -> list[ReferenceDat
 
 def _reference_says(citation: Citation, check: ReferenceCheck | None) -> list[str]:
     if citation.evidence_id is None:
-        return [f"No evidence of this case goes by “{_shortened(citation.reference, 80)}”."]
+        return [f"No evidence of this case has the id “{_shortened(citation.reference, 80)}”."]
     says = [RESOLVED[citation.resolved_by].format(id=citation.evidence_id)] if citation.resolved_by else []
     return [*says, *_check_says(check)] if check else says
 
 
 def _check_says(check: ReferenceCheck) -> list[str]:
-    said = BEARS[check.finding].format(id=check.evidence_id)
+    words = SUPPORTS[check.finding].format(id=check.evidence_id)
     if check.better:
-        said += f"; {check.better} does"
+        words += f"; {check.better} does"
     if check.support is not None:
-        said += f" (support {check.support:.2f})"
-    return [f"{said}.", *([_sentence(check.reason)] if check.reason else [])]
+        words += f" (support {check.support:.2f})"
+    return [f"{words}.", *([_sentence(check.reason)] if check.reason else [])]
 
 
 def claims(iteration: Iteration) -> list[ClaimData]:
@@ -109,9 +109,11 @@ def _claim_says(check: ClaimCheck) -> list[str]:
         says = [f"{VERDICT[check.verdict].meaning}.", *says]
     if check.claim.statement:
         says.insert(0, f"Read as “{_shortened(check.claim.statement, LONGEST_CLAIM)}”")
-    missing = [words for start, end in check.uncovered if (words := check.claim.text[start:end].strip())]
+    missing = [text for start, end in check.uncovered if (text := check.claim.text[start:end].strip())]
     if missing and not check.issue and check.verdict in ("partial", "unsupported"):
-        says.append("No evidence covers: " + ", ".join(f"“{_shortened(words, 80)}”" for words in missing[:4]) + ".")
+        says.append(
+            "Not found in any evidence: " + ", ".join(f"“{_shortened(words, 80)}”" for words in missing[:4]) + "."
+        )
     return list(dict.fromkeys(says))
 
 

@@ -1,4 +1,4 @@
-"""A screening that is over: what came of it, handing the kept abstracts on, taking the log elsewhere, overriding."""
+"""A finished screening: its result, auditing with the kept abstracts, exports, overriding a grade."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from masis.ui.shell.reviewer import actor, name_reviewer, reviewer
 from masis.ui.shell.served_database import served_workbench
 from masis.ui.shell.wording import spoken
 
-# A person's word on one grade: set a field with a reason, see at once what follows, take it back.
+# A person's override of one grade: set a field with a reason, see its effect at once, undo it.
 
 LONGEST_REASON = 1_000
 Record = Callable[[str, GradeField, float | bool | str | None, str, Actor], None]
@@ -31,9 +31,9 @@ Record = Callable[[str, GradeField, float | bool | str | None, str, Actor], None
 
 def override_panel(opened: OpenedScreening, grade: Grade, record: Record) -> None:
     """The form, what is in force on this abstract, and what follows for the screening."""
-    said = effective_overrides(opened.overrides).get(grade.abstract_id, {})
+    overridden = effective_overrides(opened.overrides).get(grade.abstract_id, {})
     with st.container(border=True, key="override-panel"):
-        st.markdown("**Set it yourself**")
+        st.markdown("**Override this grade**")
         with st.container():  # always there, so that the fields below stay where they are once the name is known
             if reviewer() is None:
                 st.text_input("Your name", key="override-name", max_chars=LONGEST_NAME, width=320)
@@ -48,10 +48,10 @@ def override_panel(opened: OpenedScreening, grade: Grade, record: Record) -> Non
         with value_at:
             _value(grade, field)
         why_at.text_input(
-            "Reason", key="override-reason", max_chars=LONGEST_REASON, placeholder="Why the grade should be another"
+            "Reason", key="override-reason", max_chars=LONGEST_REASON, placeholder="Why this value is right"
         )
         go_at.button(
-            "Record",
+            "Override the field",
             key="override-record",
             type="primary",
             width="stretch",
@@ -60,7 +60,7 @@ def override_panel(opened: OpenedScreening, grade: Grade, record: Record) -> Non
         )
         if problem := st.session_state.pop("override-problem", ""):
             st.warning(problem, icon=":material/error:")
-        for name, override in said.items():
+        for name, override in overridden.items():
             _in_force(name, override, record)
         _what_follows(opened)
 
@@ -103,18 +103,18 @@ def _record(abstract_id: str, field: GradeField, record: Record) -> None:
     if reviewer() is None:
         name_reviewer(served_workbench(), st.session_state.get("override-name", ""))
     if reviewer() is None:
-        st.session_state["override-problem"] = "Type your name first: it is kept with what you set."
+        st.session_state["override-problem"] = "Type your name first: it is recorded with the override."
     elif value is None:
         st.session_state["override-problem"] = "Choose a value first."
     elif not reason:
-        st.session_state["override-problem"] = "Say why: the reason is kept with it."
+        st.session_state["override-problem"] = "Give a reason first: it is recorded with the override."
     else:
-        _keep(abstract_id, field, value, reason, record)
+        _save(abstract_id, field, value, reason, record)
         if "override-problem" not in st.session_state:
             st.session_state["override-reason"] = ""
 
 
-def _keep(abstract_id: str, field: GradeField, value: Any, reason: str, record: Record) -> None:
+def _save(abstract_id: str, field: GradeField, value: Any, reason: str, record: Record) -> None:
     try:
         record(abstract_id, field, value, reason, actor())
     except MasisError as error:
@@ -133,29 +133,29 @@ def _in_force(field: GradeField, override: Override, record: Record) -> None:
             key=f"undo-override-{field}",
             icon=":material/undo:",
             type="tertiary",
-            on_click=_take_back,
+            on_click=_undo_override,
             args=(override.abstract_id, field, record),
         )
 
 
-def _take_back(abstract_id: str, field: GradeField, record: Record) -> None:
+def _undo_override(abstract_id: str, field: GradeField, record: Record) -> None:
     st.session_state.pop(f"override-{abstract_id}-{field}", None)
     if reviewer() is None:
-        st.session_state["override-problem"] = "Type your name first: an undo is kept with it too."
+        st.session_state["override-problem"] = "Type your name first: it is recorded with an undo, too."
         return
-    _keep(abstract_id, field, None, "", record)
+    _save(abstract_id, field, None, "", record)
 
 
 def _what_follows(opened: OpenedScreening) -> None:
-    """The screening as it stands, and as the critic left it where that differs."""
+    """Say what the screening comes to now, and what the critic's own result was where that differs."""
     now, machine = opened.screening, opened.machine
     last = now.rounds[-1].ruling if now.rounds else None
-    said = f"The screening stands at **{OUTCOME[now.outcome].text.lower()}**, {len(now.kept)} kept"
+    result = f"The result is now **{OUTCOME[now.outcome].text.lower()}**, {spoken(len(now.kept), 'abstract')} kept"
     if last is not None:
-        said += f", last round: {SUFFICIENCY[last.decision].text}"
+        result += f", last round: {SUFFICIENCY[last.decision].text}"
     if now.outcome != machine.outcome:
-        said += f". The critic had said {OUTCOME[machine.outcome].text.lower()}"
-    st.markdown(f"{said}.")
+        result += f"; the critic's result was {OUTCOME[machine.outcome].text.lower()}"
+    st.markdown(f"{result}.")
 
 
 def show_over(workbench: Workbench, screening_id: str) -> None:
@@ -175,7 +175,7 @@ def show_over(workbench: Workbench, screening_id: str) -> None:
         if problem := st.session_state.pop("screening-problem", ""):
             st.error(problem, icon=":material/error:")
         for warning in screening.warnings[:5]:
-            st.warning("A source or a grader failed; what it left out is not in the counts.", icon=":material/warning:")
+            st.warning("A source or a grader failed; its part is missing from the counts.", icon=":material/warning:")
             st.text(warning)
     with st.container():
         rounds(screening)
@@ -241,7 +241,7 @@ def _hand_over(opened: OpenedScreening) -> None:
 def _go_on(screening_id: str) -> None:
     workbench = served_workbench()
     if reviewer() is None and name_reviewer(workbench, st.session_state.get("hand-over-name", "")) is None:
-        st.session_state["screening-problem"] = "Type your name first: it is kept with the hand-over."
+        st.session_state["screening-problem"] = "Type your name first: it is recorded with the case."
         return
     try:
         case = workbench.screenings.hand_over(actor(), screening_id)

@@ -65,11 +65,11 @@ def _memory(workbench: Workbench, memory: MemoryView) -> None:
     settings, entries, found = workbench.settings, memory.entries, memory.shift
     on = "on" if memory.on else "off"
     st.markdown(
-        f"What sufficed before can move what is required later, by at most {settings.screening_memory_bound:.2f}. "
-        f"By the settings this is **{on}**; a single screening can be told otherwise, and records what it used."
+        f"Earlier sufficient results can change what is required, by at most {settings.screening_memory_bound:.2f}. "
+        f"In the settings this is **{on}**; a single screening can have its own setting, and records what it used."
     )
     if not entries:
-        st.caption("It holds nothing yet: a screening that suffices leaves its kept abstracts here.")
+        st.caption("Empty so far: a screening with a sufficient result adds its kept abstracts.")
         return
     st.dataframe(
         [
@@ -87,11 +87,11 @@ def _memory(workbench: Workbench, memory: MemoryView) -> None:
     own = thresholds_of(settings).required_average
     moved = adapted(settings.model_copy(update={"screening_memory": True}), entries).required_average
     st.caption(
-        f"{found.why} Switched on it would change what is required by {found.by:+.3f}: "
+        f"{found.why} Switched on, it would change what is required by {found.by:+.3f}: "
         f"{_numbers(own)} would become {_numbers(moved)}."
     )
     with st.popover("Reset", icon=":material/restart_alt:"):
-        st.markdown("Nothing is deleted: an entry in the log says that what came before counts no more.")
+        st.markdown("Nothing is deleted: an entry in the log records that earlier acceptances no longer count.")
         with st.container():
             if reviewer() is None:
                 st.text_input("Your name", key="memory-name", max_chars=LONGEST_NAME)
@@ -111,7 +111,7 @@ def _reset() -> None:
     if reviewer() is None:
         name_reviewer(workbench, st.session_state.get("memory-name", ""))
     if reviewer() is None or not reason:
-        st.session_state["memory-problem"] = "A reset is kept with a name and a reason: give both."
+        st.session_state["memory-problem"] = "A reset is recorded with a name and a reason: give both."
         return
     try:
         workbench.screenings.reset_memory(actor(), reason=reason)

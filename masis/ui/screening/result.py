@@ -68,7 +68,7 @@ def rounds(screening: Screening, *, waiting: str = "") -> None:
         show_rounds(round_rows(screening.rounds), screening.thresholds.keep_share, waiting)
         if screening.thresholds.adapted_by:
             st.caption(
-                f"The acceptance memory changed what is required by {screening.thresholds.adapted_by:+.3f}: "
+                f"The acceptance memory changed the required average by {screening.thresholds.adapted_by:+.3f}: "
                 f"{screening.thresholds.adapted_why}"
             )
     with right:
@@ -139,7 +139,7 @@ def abstracts(opened: OpenedScreening) -> None:
     screening = opened.screening
     st.subheader("Abstracts")
     if not screening.grades:
-        st.markdown("**Nothing was found.** Ask with other words, or look in other places.")
+        st.markdown("**Nothing was found.** Use other words in the question, or other sources.")
         return
     wanted, order = address.several("show", RECOMMENDATIONS), _order()
     _controls(screening, wanted, order)
@@ -159,7 +159,7 @@ def abstracts(opened: OpenedScreening) -> None:
         st.session_state["screening-reveal"] = clicked
         st.rerun()
     if not rows:
-        st.markdown("**None has this recommendation.** Choose another one.")
+        st.markdown("**No abstract has this recommendation.** Choose another one.")
     if pages > 1:
         show_value("screening-page", number)
         st.pagination(pages, key="screening-page", on_change=_turn_page)
@@ -199,16 +199,16 @@ def opened_abstract(opened: OpenedScreening, deciding: Callable[[OpenedScreening
         return
     grade = opened.screening.grade(wanted)
     if grade is None:
-        st.info("The abstract in the address is none of this screening.", icon=":material/info:")
+        st.info("The abstract in the address does not belong to this screening.", icon=":material/info:")
         return
     with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
-        st.subheader("One abstract", width="content")
+        st.subheader("Abstract", width="content")
         with st.container(horizontal=True, horizontal_alignment="right", width="content"):
             _beside(opened, grade)
-    said = effective_overrides(opened.overrides).get(grade.abstract_id, {})
+    overrides = effective_overrides(opened.overrides).get(grade.abstract_id, {})
     abstract = opened.abstracts.get(grade.abstract_id) or Abstract(id=grade.abstract_id)
     reveal = st.session_state.pop("screening-reveal", "") == wanted
-    data = abstract_data(grade, abstract, machine=opened.machine.grade(wanted), overrides=said)
+    data = abstract_data(grade, abstract, machine=opened.machine.grade(wanted), overrides=overrides)
     _ABSTRACT(data={**data, "reveal": reveal}, key="screening-abstract")
     deciding(opened, grade)
 

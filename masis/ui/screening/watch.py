@@ -46,7 +46,7 @@ def show_interrupted(workbench: Workbench, summary: ScreeningSummary) -> None:
     """A screening that stopped in the middle: what it had finished, and the way on."""
     _head(summary.question, INTERRUPTED, [summary.why] if summary.why else [])
     st.button(
-        "Resume",
+        "Resume the screening",
         type="primary",
         icon=":material/play_arrow:",
         help="Goes on after the last finished round.",
@@ -70,9 +70,9 @@ def _resume(screening_id: str) -> None:
 def show_never_began(screening_id: str, why: str | None) -> None:
     """The address names a screening that is not here."""
     if why:
-        st.title("The screening could not be made")
+        st.title("The screening failed")
         st.text(why)
-        st.markdown("What you asked is still in the form: put right what is named here and start it again.")
+        st.markdown("Your question is still in the form: fix what is named here and start it again.")
     else:
         st.title("There is no such screening")
         st.text(screening_id[:200])
@@ -100,7 +100,7 @@ def _live(screening_id: str) -> None:
     stopping = jobs.cancelling(screening_id)
     stop, says = st.columns([2, 7], vertical_alignment="center")
     stop.button(
-        "Stopping" if stopping else "Stop",
+        "Stopping" if stopping else "Stop the screening",
         icon=":material/stop_circle:",
         disabled=stopping,
         on_click=jobs.cancel,
@@ -109,15 +109,15 @@ def _live(screening_id: str) -> None:
         key="stop-screening",
     )
     says.caption(
-        "It stops after the step under way; the rounds that are finished are kept."
+        "It stops after the current step; finished rounds are stored."
         if stopping
         else "You can leave this page or close it: the screening goes on, and this address leads back to it."
     )
     ahead = jobs.ahead(screening_id)
     if ahead:
-        st.text(f"{spoken(ahead, 'screening is', 'screenings are')} made before this one.")
+        st.text(f"{spoken(ahead, 'screening is', 'screenings are')} ahead of this one in the queue.")
     elif summary is None:
-        st.text("A worker takes it up.")
+        st.text("Waiting for a worker to start it.")
     else:
         _rounds(workbench.screenings.progress(screening_id), now_words(workbench.screenings.events(screening_id)))
 
@@ -132,7 +132,7 @@ def now_words(events: Sequence[ScreeningEvent]) -> str:
     """What is being done, from the last event."""
     last = events[-1] if events else None
     if last is None or last.kind in ("screening_started", "round_finished"):
-        return "The next round begins."
+        return "Starting the next round."
     number = f"Round {last.round}" if last.round is not None else "It"
     if last.kind == "round_started":
         queries = last.data.get("queries")
@@ -141,4 +141,4 @@ def now_words(events: Sequence[ScreeningEvent]) -> str:
         return f"{number}: {last.data.get('retrieved')} found, {last.data.get('new')} to grade."
     if last.kind == "graded":
         return f"{number}: {last.data.get('done')} of {last.data.get('of')} graded."
-    return last.message or f"{number} goes on."
+    return last.message or f"{number} continues."

@@ -12,7 +12,7 @@ RECOMMENDATIONS: tuple[Recommendation, ...] = get_args(Recommendation)
 FIELDS: tuple[GradeField, ...] = get_args(GradeField)
 
 RECOMMENDATION: dict[Recommendation, Word] = {
-    "keep": Word("keep", "good", "Relevant, and of a method that bears a conclusion"),
+    "keep": Word("keep", "good", "Relevant, and with a method that supports a conclusion"),
     "needs_more": Word("needs more", "warn", "Not enough to keep and not enough to discard: it asks for more evidence"),
     "discard": Word("discard", "bad", "About something else, or of a method too weak"),
 }
@@ -31,15 +31,15 @@ OUTCOME: dict[Outcome, Word] = {
 UNDER_WAY = Word("Under way", "busy")
 REMOVED = Word("Removed", "calm", "Retention has removed its rounds and grades")
 OVERRIDDEN = Word("set by a person", "busy", "A person has changed this grade")
-INTERRUPTED = Word("Interrupted", "warn", "It stopped in the middle; what was finished is kept")
+INTERRUPTED = Word("Interrupted", "warn", "It stopped in the middle; finished rounds are stored")
 
 FIELD: dict[GradeField, Word] = {
     "recommendation": Word("Recommendation", "calm", "Keep, discard, or ask for more"),
     "relevance_score": Word("Relevance", "busy", "How far the abstract is about the question"),
     "methodology_score": Word(
-        "Methodology", "good", "How the study was made and reported; never under its design's floor"
+        "Methodology", "good", "How the study was conducted and reported; never below its design's floor"
     ),
-    "sample_size_adequate": Word("Sample size", "warn", "Whether as many were studied as the design needs"),
+    "sample_size_adequate": Word("Sample size", "warn", "Whether the sample is as large as the design needs"),
     "study_type": Word("Study type", "bad", "One of fourteen types"),
     "design": Word("Design", "bad", "The place in the evidence hierarchy, on which the floor rests"),
 }
@@ -53,7 +53,7 @@ DESIGN: dict[Design, str] = {design: place.name for design, place in rubric.HIER
 def value_words(field: GradeField, value: object) -> str:
     """A field's value as a person reads it; a value that is none of the known ones as it is."""
     if value is None:
-        return "unscored" if field.endswith("_score") else "not told"
+        return "unscored" if field.endswith("_score") else "not reported"
     if isinstance(value, bool):
         return "enough" if value else "too small"
     if isinstance(value, int | float):
@@ -70,7 +70,7 @@ _NAMES: dict[str, str] = {
 
 
 def size_words(grade: Grade) -> str:
-    """The size the study rests on: ``412 patients``, ``n = 12`` where no unit is told; empty where none is stated."""
+    """The size the study rests on: ``412 patients``, ``n = 12`` where no unit is reported; empty where no size is."""
     size = grade.study_size
     if size is None:
         return ""

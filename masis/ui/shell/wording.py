@@ -43,12 +43,12 @@ STATE: dict[str, Word] = {
     "new": Word("Not audited", "calm", "Imported, and not audited yet."),
     "running": Word("Auditing", "busy", "An audit is running."),
     "interrupted": Word("Interrupted", "warn", "An audit stopped in the middle and can be resumed."),
-    "needs_review": Word("Needs review", "bad", "The audit found something a person should look at."),
-    "accepted": Word("Accepted by policy", "good", "Nothing was found; the acceptance policy took it."),
+    "needs_review": Word("Needs review", "bad", "The audit raised something that a person should look at."),
+    "accepted": Word("Auto-accepted", "good", "The acceptance rule found no reason for a review."),
     "approved": Word("Approved", "good", "A person approved it."),
     "overridden": Word("Overridden", "good", "A person corrected the answer."),
     "rejected": Word("Rejected", "bad", "A person rejected it."),
-    "escalated": Word("Escalated", "warn", "It waits for more evidence or another reviewer."),
+    "escalated": Word("Escalated", "warn", "It needs more evidence or another reviewer."),
     "redacted": Word("Redacted", "calm", "Its content was removed on request; its figures are stored."),
 }
 
@@ -64,41 +64,41 @@ FLAG: dict[str, Word] = {
     "error": Word("error", "bad"),
     "cancelled": Word("cancelled", "calm"),
     "redundant": Word("redundant", "calm"),
-    "drafted": Word("drafted here", "calm"),
+    "drafted": Word("answer drafted by MASIS", "calm"),
     "spot_check": Word("spot check", "calm"),
 }
 """In the order of weight: a list shows the first few. ``hallucination`` is left out: what caused it is here."""
 
 RULE: dict[str, Word] = {
     "fabricated_reference": Word("fabricated", "bad", "Points at evidence that does not exist"),
-    "misattributed_reference": Word("misattributed", "warn", "Another piece of evidence says it"),
-    "needless_reference": Word("needless", "calm", "The other citations bear the sentence without it"),
+    "misattributed_reference": Word("misattributed", "warn", "Another chunk of evidence supports it"),
+    "needless_reference": Word("needless", "calm", "The other citations support the sentence without it"),
     "uncited_sentence": Word("uncited", "warn", "Asserts something and cites nothing"),
-    "contradicted_claim": Word("contradicted", "bad", "The evidence says otherwise"),
-    "unsupported_claim": Word("unsupported", "bad", "No evidence says this"),
-    "partly_supported_claim": Word("partly supported", "warn", "The evidence bears only part of it"),
+    "contradicted_claim": Word("contradicted", "bad", "The evidence contradicts it"),
+    "unsupported_claim": Word("unsupported", "bad", "No evidence supports it"),
+    "partly_supported_claim": Word("partly supported", "warn", "The evidence supports only part of it"),
     "unverifiable_claim": Word("unverifiable", "calm", "There is no text to check it against"),
-    "unscored_claim": Word("unscored", "calm", "No verdict could be had"),
+    "unscored_claim": Word("unscored", "calm", "No verdict could be reached"),
     "missing_information": Word("missing", "warn", "Asked for and in the evidence, but not in the answer"),
-    "dropped_content": Word("lost", "warn", "An earlier version said it, and the evidence bears it"),
+    "dropped_content": Word("lost", "warn", "An earlier version contained it, and the evidence supports it"),
 }
 
 REFERENCE: dict[str, Word] = {
     "fabricated": RULE["fabricated_reference"],
     "misattributed": RULE["misattributed_reference"],
     "needless": RULE["needless_reference"],
-    "unsupported": Word("does not say this", "bad", "The evidence it names does not say this"),
-    "contradicts": Word("says otherwise", "bad", "The evidence it names says otherwise"),
+    "unsupported": Word("does not support this", "bad", "The evidence it names does not support this"),
+    "contradicts": Word("contradicts this", "bad", "The evidence it names contradicts this"),
     "valid": Word("valid", "good", "Names evidence of this case"),
 }
 
 VERDICT: dict[str, Word] = {
-    "supported": Word("supported", "good", "The evidence bears it"),
-    "partial": Word("partly supported", "warn", "The evidence bears only part of it"),
-    "contradicted": Word("contradicted", "bad", "The evidence says otherwise"),
-    "unsupported": Word("unsupported", "bad", "No evidence says this"),
+    "supported": Word("supported", "good", "The evidence supports it"),
+    "partial": Word("partly supported", "warn", "The evidence supports only part of it"),
+    "contradicted": Word("contradicted", "bad", "The evidence contradicts it"),
+    "unsupported": Word("unsupported", "bad", "No evidence supports it"),
     "unverifiable": Word("unverifiable", "calm", "There is no text to check it against"),
-    "unscored": Word("unscored", "calm", "No verdict could be had"),
+    "unscored": Word("unscored", "calm", "No verdict could be reached"),
 }
 
 SENTENCE: dict[str, Word] = {
@@ -107,12 +107,12 @@ SENTENCE: dict[str, Word] = {
 }
 
 COURSE: dict[str, Word] = {
-    "new": Word("new", "warn", "Not found in the iteration before"),
-    "persisting": Word("persisting", "calm", "Found in the iteration before as well"),
-    "fixed": Word("fixed", "good", "Found in the iteration before, and no more"),
-    "regressed": Word("regressed", "bad", "It had been fixed, and is back"),
+    "new": Word("new", "warn", "Not raised in the iteration before"),
+    "persisting": Word("persisting", "calm", "Raised in the iteration before as well"),
+    "fixed": Word("fixed", "good", "Raised in the iteration before, and not any more"),
+    "regressed": Word("regressed", "bad", "It had been fixed, and was raised again"),
 }
-"""The course of a finding from one iteration to the next."""
+"""The course of an issue from one iteration to the next."""
 
 STOPPED: dict[TerminationReason, str] = {
     "no_issues": "no serious issue was left",
@@ -123,13 +123,13 @@ STOPPED: dict[TerminationReason, str] = {
 }
 
 SCORE: dict[str, Word] = {
-    "faithfulness": Word("Faithfulness", "calm", "How far the answer says only what the evidence bears"),
+    "faithfulness": Word("Faithfulness", "calm", "How far the answer says only what the evidence supports"),
     "relevance": Word("Relevance", "calm", "How far it answers the question"),
-    "completeness": Word("Completeness", "calm", "How much of what the evidence offers on the question it uses"),
+    "completeness": Word("Completeness", "calm", "How much of the relevant evidence it uses"),
     "reasoning_quality": Word("Reasoning", "calm", "How well its steps hold together"),
     "overall_score": Word("Overall", "calm", "Weighted mean of the four"),
     "quality_score": Word("Quality", "calm", "The critic's score times the citation penalty; picks the best answer"),
-    "confidence": Word("Confidence", "calm", "The critic's confidence in the answer, tempered by its citations"),
+    "confidence": Word("Confidence", "calm", "The critic's confidence in the answer, lowered by citation errors"),
 }
 
 

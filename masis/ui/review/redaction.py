@@ -1,0 +1,97 @@
+"""Redaction on the pages: what it removes and what stays is said first, and no single click does it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import streamlit as st
+
+from masis.errors import MasisError
+from masis.schema.review import LogEntry
+from masis.services import Workbench
+from masis.ui.review.decision_form import LONGEST_NAME
+from masis.ui.shell.reviewer import actor, name_reviewer, reviewer
+from masis.ui.shell.wording import spoken
+
+CONFIRMED_BY = "redact"
+LONGEST_REASON = 500
+_DONE = "redaction-done"
+
+_STAYS = (
+    "**What stays:** ids, digests, verdicts, metrics and the hash chain of the log, so that it still verifies. The log "
+    "records who redacted, when and why. Archives and copies made before are not changed."
+)
+
+
+def redact_case_form(workbench: Workbench, case_id: str) -> None:
+    """Draw the form that redacts a case."""
+
+    def redact(reason: str) -> str:
+        done = workbench.reviews.redact_case(actor(), case_id, reason)
+        return (
+            f"The case is redacted, with {spoken(done.entries, 'decision')}, {spoken(done.runs, 'audit')} and "
+            f"{spoken(done.drafts, 'field')} of drafts."
+        )
+
+    _form(
+        workbench,
+        key="redact-case",
+        removes="**Removed permanently:** the question, the answer, the evidence, all audits of this case with their "
+        "revisions, drafts of decisions, and what reviewers wrote about it.",
+        button="Redact this case",
+        redact=redact,
+    )
+
+
+def redact_entry_form(workbench: Workbench, entry: LogEntry) -> None:
+    """Draw the form that redacts one entry of the decision log; not for one that is redacted or records a redaction."""
+    if entry.decision is None or entry.decision.kind == "redaction":
+        return
+
+    def redact(reason: str) -> str:
+        workbench.reviews.redact_entry(actor(), entry.id, reason)
+        return f"Entry {entry.seq} is redacted."
+
+    with st.expander(f"Redact entry {entry.seq}", icon=":material/ink_eraser:"):
+        _form(
+            workbench,
+            key=f"redact-entry-{entry.seq}",
+            removes="**Removed permanently:** the reviewer's name, the reason, the note, the corrected answer and the "
+            "labels of this entry.",
+            button=f"Redact entry {entry.seq}",
+            redact=redact,
+        )
+
+
+def show_redacted() -> None:
+    """Say what was redacted just now."""
+    if done := st.session_state.pop(_DONE, None):
+        st.success(done, icon=":material/check_circle:")
+
+
+def _form(workbench: Workbench, *, key: str, removes: str, button: str, redact: Callable[[str], str]) -> None:
+    st.markdown(removes)
+    st.markdown(_STAYS)
+    with st.form(key, border=False):
+        name = st.text_input("Your name, for the record", value=reviewer() or "", max_chars=LONGEST_NAME)
+        reason = st.text_input(
+            "Reason", max_chars=LONGEST_REASON, help="Stored in the log: it must not repeat what is to be removed."
+        )
+        typed = st.text_input(f"Type “{CONFIRMED_BY}” to confirm", max_chars=40)
+        pressed = st.form_submit_button(button, type="primary", icon=":material/ink_eraser:")
+    if not pressed:
+        return
+    if typed.strip().casefold() != CONFIRMED_BY:
+        st.warning(f"Nothing was redacted: type “{CONFIRMED_BY}” first.", icon=":material/warning:")
+    elif name_reviewer(workbench, name) is None:
+        st.warning("Nothing was redacted: type your name first.", icon=":material/warning:")
+    elif not reason.strip():
+        st.warning("Nothing was redacted: give a reason first.", icon=":material/warning:")
+    else:
+        try:
+            st.session_state[_DONE] = redact(reason.strip())
+        except MasisError as error:
+            st.error("Nothing was redacted.", icon=":material/error:")
+            st.text(str(error))
+            return
+        st.rerun()

@@ -1,0 +1,67 @@
+"""Redaction on the pages: only by name, reason and word; what is removed and what stays is said first."""
+
+from __future__ import annotations
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from masis.schema.review import Decision
+from masis.services import Workbench
+from tests.reviewing import submitted
+from tests.ui.conftest import AUDITED, OpenPage, texts
+
+CASE = AUDITED[0]
+
+
+def press(app: AppTest, button: str, *, name: str = "Grace", reason: str = "names a person", word: str) -> AppTest:
+    fields = {field.label: field for field in app.text_input}
+    fields["Your name, for the record"].set_value(name)
+    fields["Reason"].set_value(reason)
+    fields["Type “redact” to confirm"].set_value(word)
+    next(each for each in app.button if each.label == button).click()
+    app.run()
+    assert not app.exception
+    return app
+
+
+def test_the_form_says_what_is_removed_and_what_stays(audited_workbench: Workbench, open_page: OpenPage) -> None:
+    page = texts(open_page("review", case=CASE))
+    assert "Removed permanently:** the question, the answer, the evidence" in page
+    assert "What stays:** ids, digests, verdicts, metrics" in page
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ({"word": "yes"}, "type “redact” first"),
+        ({"word": "redact", "name": ""}, "type your name first"),
+        ({"word": "redact", "reason": " "}, "give a reason first"),
+    ],
+)
+def test_nothing_is_redacted_without_word_name_and_reason(
+    audited_workbench: Workbench, open_page: OpenPage, typed: dict[str, str], said: str
+) -> None:
+    app = press(open_page("review", case=CASE), "Redact this case", **typed)  # type: ignore[arg-type]
+    assert said in texts(app)
+    assert audited_workbench.cases.summary(CASE).state != "redacted"
+
+
+def test_a_case_is_redacted_and_its_page_says_so(audited_workbench: Workbench, open_page: OpenPage) -> None:
+    app = press(open_page("review", case=CASE), "Redact this case", word="Redact ")
+    assert "The case is redacted, with" in texts(app)
+    assert audited_workbench.cases.summary(CASE).state == "redacted"
+    assert audited_workbench.reviews.verify().intact
+    again = open_page("review", case=CASE)
+    assert "This case is redacted." in texts(again)
+    assert not [button for button in again.button if button.label == "Redact this case"]
+
+
+def test_an_opened_entry_of_the_log_is_redacted(audited_workbench: Workbench, open_page: OpenPage) -> None:
+    run = audited_workbench.cases.open(CASE).run
+    assert run is not None
+    rejected = Decision(reviewer="Ada", case_id=CASE, run_id=run.id, verdict="reject", reason="Wrong", note="a name")
+    entry = submitted(audited_workbench, rejected)
+    app = press(open_page("decisions", entry=entry.id), f"Redact entry {entry.seq}", word="redact")
+    assert f"Entry {entry.seq} is redacted." in texts(app)
+    assert audited_workbench.reviews.get(entry.id).decision is None
+    assert not [each for each in open_page("decisions", entry=entry.id).button if "Redact" in each.label]
