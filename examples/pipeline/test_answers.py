@@ -26,4 +26,4 @@ def test_the_bot_says_only_what_the_documents_bear(assert_grounded):
 
 def test_an_invented_limit_is_found(grounded):
     found = grounded("Uploads on the free tier are limited to 25 MB [manual].", DOCUMENTS)
-    assert [fault.what for fault in found.faults] == ["contradicted"]
+    assert [issue.what for issue in found.issues] == ["contradicted"]

@@ -3,8 +3,8 @@
     @masis.audited(on_flag="raise", database="audits.db")
     def answer(question, evidence): ...
 
-The function is called as before and answers as before. What it answered is audited against the evidence it was given,
-or gave back. The result goes to ``on_result`` and to a database, and decides what happens where something is wrong
+The function is called as before and answers as before. Its answer is audited against the evidence it got or
+returned. The result goes to ``on_result`` and to a database, and decides what happens where something is wrong
 with the answer (``on_flag``). An audit that fails is logged and reported to ``on_error``; it never holds
 the answer back.
 """
@@ -19,7 +19,7 @@ import logging
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeVar, get_args, overload
+from typing import Any, Literal, TypeVar, get_args, overload
 
 from masis.api import audits
 from masis.api.roles import check_models
@@ -67,13 +67,6 @@ class Audited:
     def revised(self) -> str | None:
         """The answer that the audit would give instead, itself audited as better."""
         return self.run.final_answer if self.run.best else None
-
-
-class _Asked(NamedTuple):
-    """One call of the function: what was asked, what was given to answer from (None: it comes with the answer)."""
-
-    question: str
-    evidence: Any
 
 
 @dataclass(frozen=True)
@@ -131,13 +124,13 @@ def audited(
 ) -> Any:
     """Audit every answer of a function: plain, async, or a generator that streams its answer in pieces.
 
-    ``question`` and ``evidence`` name its parameters; where they are not given, the first with a usual name (QUESTIONS,
+    ``question`` and ``evidence`` name its parameters; where they are not named, the first with a usual name (QUESTIONS,
     EVIDENCE), else the first two. Where no parameter holds the evidence, it comes with the answer: as a pair (answer,
     evidence), or in a mapping under one of the usual names. ``answer`` names the key of a mapping that holds the text.
 
     ``on_flag`` says what becomes of an answer that is flagged for one of ``flag_on`` (codes of ReviewReason): "record"
     it and answer all the same, "raise" AnswerRejected, or "revise": answer with the revision, if the audit made a
-    better one. ``database`` keeps case and run. ``wait=False`` audits on a thread after the answer was given.
+    better one. ``database`` keeps case and run. ``wait=False`` audits on a thread after the answer was returned.
 
     Raises where it stands, before any call: SettingsError, MissingExtra, InputError for what can't go together.
     """
@@ -152,7 +145,7 @@ def audited(
     rules = _Rules(
         question, evidence, answer, on_flag, frozenset(flag_on), on_result, on_error, settings, workbench, wait
     )
-    return _wrapped(function, rules) if function is not None else lambda given: _wrapped(given, rules)
+    return _wrapped(function, rules) if function is not None else lambda decorated: _wrapped(decorated, rules)
 
 
 def _check_flags(on_flag: str, flag_on: Collection[str]) -> None:
@@ -176,8 +169,8 @@ def _wrapped(function: Any, rules: _Rules) -> Any:
 
         @functools.wraps(function)
         async def answering_async(*args: Any, **kwargs: Any) -> Any:
-            given = await function(*args, **kwargs)
-            return await _beside(lambda: _after(given, rules, args, kwargs), rules)
+            returned = await function(*args, **kwargs)
+            return await _in_thread(lambda: _after(returned, rules, args, kwargs), rules)
 
         return answering_async
 
@@ -207,7 +200,7 @@ def _of_async_generator(function: Any, rules: _Rules) -> Any:
         async for piece in function(*args, **kwargs):
             pieces.append(piece)
             yield piece
-        await _beside(lambda: _after(_joined(pieces), rules, args, kwargs), rules)
+        await _in_thread(lambda: _after(_joined(pieces), rules, args, kwargs), rules)
 
     return streaming_async
 
@@ -216,7 +209,7 @@ def _joined(pieces: list[Any]) -> Any:
     return "".join(pieces) if all(isinstance(piece, str) for piece in pieces) else pieces
 
 
-async def _beside(work: Callable[[], Any], rules: _Rules) -> Any:
+async def _in_thread(work: Callable[[], Any], rules: _Rules) -> Any:
     """On a thread of its own, so that the event loop goes on; at once where nobody waits for it anyway."""
     return await asyncio.wrap_future(start_in_thread(work, "audited")) if rules.wait else work()
 
@@ -249,33 +242,33 @@ def _name(function: Any) -> str:
     return str(getattr(function, "__name__", type(function).__name__))
 
 
-def _after(given: Any, rules: _Rules, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _after(returned: Any, rules: _Rules, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """What the caller gets for what the function gave."""
     if not rules.wait:
-        start_in_thread(lambda: _told(given, rules, args, kwargs), "audited")
-        return given
-    found = _told(given, rules, args, kwargs)
+        start_in_thread(lambda: _audited(returned, rules, args, kwargs), "audited")
+        return returned
+    found = _audited(returned, rules, args, kwargs)
     if found is None or not found.flagged or rules.on_flag == "record":
-        return given
+        return returned
     if rules.on_flag == "raise":
         reasons = " ".join(reason.message for reason in found.reasons)
         raise AnswerRejected(f"The answer was rejected: {reasons}", audit=found)
-    return given if found.revised is None else _with(given, rules, found.revised)
+    return returned if found.revised is None else _with(returned, rules, found.revised)
 
 
-def _told(given: Any, rules: _Rules, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Audited | None:
+def _audited(returned: Any, rules: _Rules, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Audited | None:
     """Return the audit, passed to ``on_result``; None where it failed, which is logged and reported, never raised."""
     try:
-        found = _audit(given, rules, args, kwargs)
+        found = _audit(returned, rules, args, kwargs)
     except Exception as error:  # noqa: BLE001 (whatever it is, it is reported, and the answer is returned)
         log.warning("an answer could not be audited: %s: %s", type(error).__name__, error)
-        _tell(rules.on_error, error)
+        _notify(rules.on_error, error)
         return None
-    _tell(rules.on_result, found)
+    _notify(rules.on_result, found)
     return found
 
 
-def _tell(listener: Callable[[Any], object] | None, what: object) -> None:
+def _notify(listener: Callable[[Any], object] | None, what: object) -> None:
     if listener is None:
         return
     try:
@@ -284,11 +277,11 @@ def _tell(listener: Callable[[Any], object] | None, what: object) -> None:
         log.exception("the callback for an audit failed")
 
 
-def _audit(given: Any, rules: _Rules, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Audited:
+def _audit(returned: Any, rules: _Rules, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Audited:
     bound = rules.signature.bind(*args, **kwargs)
     bound.apply_defaults()
     asked = str(bound.arguments[rules.question or ""])
-    text, own = _parts(given, rules)
+    text, own = _parts(returned, rules)
     found = own if rules.evidence is None else bound.arguments[rules.evidence]
     chunks = evidence_of([found] if isinstance(found, str) else found)
     content = Case(id="-", query=asked, answer=text, evidence=chunks)
@@ -316,34 +309,34 @@ def _reasons(run: Run, settings: Settings, flag_on: frozenset[str], case: Case) 
     return tuple(reason for reason in assessed.reasons if reason.code in flag_on)
 
 
-def _parts(given: Any, rules: _Rules) -> tuple[str, Any]:
+def _parts(returned: Any, rules: _Rules) -> tuple[str, Any]:
     """The text of what a function gave, and the evidence that came with it."""
     own = None
-    if isinstance(given, tuple) and len(given) == 2 and rules.evidence is None:
-        given, own = given
-    if isinstance(given, Mapping):
+    if isinstance(returned, tuple) and len(returned) == 2 and rules.evidence is None:
+        returned, own = returned
+    if isinstance(returned, Mapping):
         if rules.evidence is None and own is None:
-            own = next((given[key] for key in (*EVIDENCE, "source_documents") if key in given), None)
+            own = next((returned[key] for key in (*EVIDENCE, "source_documents") if key in returned), None)
         keys = (rules.answer,) if rules.answer else ANSWERS
-        given = next((given[key] for key in keys if isinstance(given.get(key), str)), None)
-    elif not isinstance(given, str):
-        given = next(
-            (text for key in ("content", *ANSWERS) if isinstance(text := getattr(given, key, None), str)), None
+        returned = next((returned[key] for key in keys if isinstance(returned.get(key), str)), None)
+    elif not isinstance(returned, str):
+        returned = next(
+            (text for key in ("content", *ANSWERS) if isinstance(text := getattr(returned, key, None), str)), None
         )
-    if not isinstance(given, str):
+    if not isinstance(returned, str):
         raise InputError("is no text", cure="Return a text, or name its key: audited(answer=...).", field="answer")
-    return given, own
+    return returned, own
 
 
-def _with(given: Any, rules: _Rules, revised: str) -> Any:
+def _with(returned: Any, rules: _Rules, revised: str) -> Any:
     """What the function gave, with the revision in place of its text; as it was where there is no place for it."""
-    if isinstance(given, str):
+    if isinstance(returned, str):
         return revised
-    if isinstance(given, tuple) and len(given) == 2 and rules.evidence is None:
-        return _with(given[0], rules, revised), given[1]
-    if isinstance(given, Mapping):
+    if isinstance(returned, tuple) and len(returned) == 2 and rules.evidence is None:
+        return _with(returned[0], rules, revised), returned[1]
+    if isinstance(returned, Mapping):
         keys = (rules.answer,) if rules.answer else ANSWERS
-        key = next((key for key in keys if isinstance(given.get(key), str)), None)
-        return {**given, key: revised} if key else given
-    log.warning("a revision could not be put into a %s", type(given).__name__)
-    return given
+        key = next((key for key in keys if isinstance(returned.get(key), str)), None)
+        return {**returned, key: revised} if key else returned
+    log.warning("a revision could not be put into a %s", type(returned).__name__)
+    return returned

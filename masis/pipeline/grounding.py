@@ -2,7 +2,8 @@
 
     assert_grounded("It is 120 metres long [1].", documents)         # NotGrounded, an AssertionError, says what is not
 
-Citations are looked up and claims are held against the evidence by the verifier of the settings (offline by default).
+Citations are looked up, and claims are checked against the evidence by the verifier of the settings (offline by
+default).
 Nobody criticises or scores: what passes here is supported, which does not make it a good answer.
 """
 
@@ -29,7 +30,7 @@ UNASKED = "What does the evidence say?"
 
 @dataclass(frozen=True)
 class Bounds:
-    """What is let pass.
+    """What passes.
 
     ``min_support``: the support (0..1) from which a claim passes; None: where the verifier says that it is supported.
     ``allow_uncited``: sentences without a citation pass. ``allow_unverifiable``: claims on which the evidence is silent
@@ -46,7 +47,7 @@ class Bounds:
             raise InputError(f"is {self.min_support}", cure="Give a share from 0 to 1.", field="min_support")
 
 
-class Fault(NamedTuple):
+class GroundingIssue(NamedTuple):
     """One thing that is not supported.
 
     ``what`` is the verdict or ``invalid reference`` or ``uncited``; ``sentence`` the answer's words; ``reference`` what
@@ -64,23 +65,23 @@ class Fault(NamedTuple):
 
 @dataclass(frozen=True)
 class Grounding:
-    """What was found about one answer; ``faults`` is empty where it is grounded."""
+    """What was found about one answer; ``issues`` is empty where it is grounded."""
 
     question: str
     answer: str
     citations: CitationAudit
     claims: tuple[ClaimCheck, ...]
-    faults: tuple[Fault, ...]
+    issues: tuple[GroundingIssue, ...]
     bounds: Bounds = field(default_factory=Bounds)
     judged_by: str = ""
 
     @property
     def grounded(self) -> bool:
-        """Whether nothing was found."""
-        return not self.faults
+        """Whether everything is supported."""
+        return not self.issues
 
     def record(self) -> dict[str, Any]:
-        """One line of a report, JSON-ready."""
+        """Return one line of a report, JSON-ready."""
         return {
             "grounded": self.grounded,
             "question": self.question,
@@ -90,7 +91,7 @@ class Grounding:
             "citations": len(self.citations.citations),
             "invalid_references": list(self.citations.invalid_citations),
             "uncited": list(self.citations.uncited_claims),
-            "faults": [fault._asdict() for fault in self.faults],
+            "issues": [issue._asdict() for issue in self.issues],
             "judged_by": self.judged_by,
         }
 
@@ -113,7 +114,7 @@ def grounding(
 ) -> Grounding:
     """Return what is not supported. ``evidence`` is whatever ``masis.pipeline.documents`` takes.
 
-    Raises InputError for an answer or evidence that is none, StepError where nobody could say.
+    Raises InputError for an empty answer or evidence, StepError where the verifier fails.
     """
     if not isinstance(answer, str) or not answer.strip():
         raise InputError("is empty", cure="Give the answer to be checked.", field="answer")
@@ -123,11 +124,11 @@ def grounding(
     settings, bounds = settings or Settings(), bounds or Bounds()
     verifier = build_roles(settings).verifier
     cited = audits.audit_citations(answer, chunks, settings)
-    asked = verifier.extract(answer, cited, question or UNASKED)
-    checks = one_check_each(asked, verifier.verify(asked, chunks))
+    claims = verifier.extract(answer, cited, question or UNASKED)
+    checks = one_check_each(claims, verifier.verify(claims, chunks))
     texts = {chunk.id: chunk.text for chunk in chunks}
-    faults = (*_of_citations(answer, cited, bounds), *_of_claims(answer, checks, texts, bounds))
-    return Grounding(question or "", answer, cited, checks, faults, bounds, settings.verifier)
+    issues = (*_of_citations(answer, cited, bounds), *_of_claims(answer, checks, texts, bounds))
+    return Grounding(question or "", answer, cited, checks, issues, bounds, settings.verifier)
 
 
 def assert_grounded(
@@ -142,7 +143,7 @@ def assert_grounded(
 ) -> Grounding:
     """Raise NotGrounded (an AssertionError) where the evidence does not support the answer; else return what was found.
 
-    See ``Bounds`` for what is let pass, and ``grounding`` for what else is raised.
+    See ``Bounds`` for what passes, and ``grounding`` for what else is raised.
     """
     bounds = Bounds(min_support, allow_uncited, allow_unverifiable)
     found = grounding(answer, evidence, question=question, bounds=bounds, settings=settings)
@@ -152,23 +153,23 @@ def assert_grounded(
 
 
 def message_of(found: Grounding) -> str:
-    """The faults in plain text, a few lines each."""
-    number = len(found.faults)
-    lines = [f"The answer is not grounded in its evidence: {number} {'fault' if number == 1 else 'faults'}."]
-    for place, fault in enumerate(found.faults[:SHOWN_MOST], 1):
-        support = "" if fault.support is None else f" (support {fault.support:.2f})"
-        cites = f"  cites [{fault.reference}]" if fault.reference else ""
-        lines += ["", f"{place}. {fault.what}{support}{cites}", f"   sentence: {_shown(fault.sentence)}"]
-        if fault.evidence:
-            lines.append(f"   evidence: [{fault.source}] {_shown(fault.evidence)}")
-        if fault.why:
-            lines.append(f"   why:      {_shown(fault.why)}")
+    """Return the issues in plain text, a few lines each."""
+    number = len(found.issues)
+    lines = [f"The answer is not grounded in its evidence: {number} {'issue' if number == 1 else 'issues'}."]
+    for place, issue in enumerate(found.issues[:SHOWN_MOST], 1):
+        support = "" if issue.support is None else f" (support {issue.support:.2f})"
+        cites = f"  cites [{issue.reference}]" if issue.reference else ""
+        lines += ["", f"{place}. {issue.what}{support}{cites}", f"   sentence: {_shown(issue.sentence)}"]
+        if issue.evidence:
+            lines.append(f"   evidence: [{issue.source}] {_shown(issue.evidence)}")
+        if issue.why:
+            lines.append(f"   why:      {_shown(issue.why)}")
     if number > SHOWN_MOST:
         lines += ["", f"... and {number - SHOWN_MOST} more."]
     return "\n".join(lines)
 
 
-def _of_citations(answer: str, cited: CitationAudit, bounds: Bounds) -> list[Fault]:
+def _of_citations(answer: str, cited: CitationAudit, bounds: Bounds) -> list[GroundingIssue]:
     found = []
     for citation in cited.citations:
         if citation.status == "invalid":
@@ -176,13 +177,15 @@ def _of_citations(answer: str, cited: CitationAudit, bounds: Bounds) -> list[Fau
             sentence = next(
                 (answer[s.start : s.end] for s in inside), answer[citation.marker_start : citation.marker_end]
             )
-            found.append(Fault("invalid reference", sentence, citation.text, why="no evidence has this id"))
+            found.append(GroundingIssue("invalid reference", sentence, citation.text, why="no evidence has this id"))
     if not bounds.allow_uncited:
-        found += [Fault("uncited", sentence) for sentence in cited.uncited_claims]
+        found += [GroundingIssue("uncited", sentence) for sentence in cited.uncited_claims]
     return found
 
 
-def _of_claims(answer: str, checks: tuple[ClaimCheck, ...], texts: dict[str, str], bounds: Bounds) -> list[Fault]:
+def _of_claims(
+    answer: str, checks: tuple[ClaimCheck, ...], texts: dict[str, str], bounds: Bounds
+) -> list[GroundingIssue]:
     found = []
     for check in checks:
         if _passes(check, bounds):
@@ -192,7 +195,7 @@ def _of_claims(answer: str, checks: tuple[ClaimCheck, ...], texts: dict[str, str
         source = next(iter((*(quote.evidence_id for quote in check.quotes), *check.sources, *claim.cited)), "")
         words = next((quote.text for quote in check.quotes), texts.get(source, ""))
         why = check.issue or (check.unscored.reason if check.unscored else "")
-        found.append(Fault(check.verdict, sentence, ", ".join(claim.cited), source, words, check.support, why))
+        found.append(GroundingIssue(check.verdict, sentence, ", ".join(claim.cited), source, words, check.support, why))
     return found
 
 
@@ -207,6 +210,6 @@ def _passes(check: ClaimCheck, bounds: Bounds) -> bool:
 
 
 def _shown(text: str) -> str:
-    """One line of a text from outside, safe for a terminal."""
+    """Return one line of a text from outside, safe for a terminal."""
     plain = " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
     return plain if len(plain) <= QUOTED_MOST else plain[: QUOTED_MOST - 3] + "..."

@@ -17,7 +17,7 @@ from masis.schema.audit import Draft
 from masis.schema.drafts import CritiqueResult, PipelineOptions, PipelineResult, SourceDocument, options_of
 from masis.settings import Settings
 
-Draftsman = Callable[[str, str], Any]
+DraftWriter = Callable[[str, str], Any]
 """Writes a draft from the question and the context: a text, or a message with one."""
 Options = PipelineOptions | Mapping[str, Any] | None
 
@@ -32,7 +32,7 @@ def query_with_critique(
     settings: Settings | None = None,
     roles: Roles | None = None,
     *,
-    draft: Draftsman | None = None,
+    draft: DraftWriter | None = None,
 ) -> PipelineResult:
     """Search, draft an answer from what was found, and critique it (queryWithCritique).
 
@@ -42,16 +42,17 @@ def query_with_critique(
     a question or a retriever that is none, RetrievalFailed where the retriever fails, StepError where no draft could be
     written.
     """
-    asked = _Query(query, options, settings, roles)
+    request = _Request(query, options, settings, roles)
     found = search(retriever, query)
-    result = asked.found(found)
-    if not asked.drafts(found):
+    result = request.found(found)
+    if not request.drafts(found):
         return result
-    result = asked.drafted(result, asked.draft(found) if draft is None else _written(draft, query, result.context))
+    result = request.drafted(result, request.draft(found) if draft is None else _written(draft, query, result.context))
     if result.not_critiqued is not None:
         return result
-    return asked.critiqued(
-        result, critique_draft(query, result.draft or "", found, asked.options.critique_options, asked.settings, roles)
+    return request.critiqued(
+        result,
+        critique_draft(query, result.draft or "", found, request.options.critique_options, request.settings, roles),
     )
 
 
@@ -62,33 +63,33 @@ async def query_with_critique_async(
     settings: Settings | None = None,
     roles: Roles | None = None,
     *,
-    draft: Draftsman | None = None,
+    draft: DraftWriter | None = None,
 ) -> PipelineResult:
     """``query_with_critique`` for code that is async; retriever and ``draft`` are awaited where they can be.
 
     What can't be runs on a thread of its own. Cancelling the task stops the critique.
     """
-    asked = _Query(query, options, settings, roles)
-    found = await search_async(retriever, query, _beside)
-    result = asked.found(found)
-    if not asked.drafts(found):
+    request = _Request(query, options, settings, roles)
+    found = await search_async(retriever, query, _in_thread)
+    result = request.found(found)
+    if not request.drafts(found):
         return result
     if draft is None:
-        text = await _beside(lambda: asked.draft(found))
+        text = await _in_thread(lambda: request.draft(found))
     elif inspect.iscoroutinefunction(draft):
         text = _text(await _awaited(draft(query, result.context)))
     else:
-        text = await _beside(lambda: _written(draft, query, result.context))
-    result = asked.drafted(result, text)
+        text = await _in_thread(lambda: _written(draft, query, result.context))
+    result = request.drafted(result, text)
     if result.not_critiqued is not None:
         return result
     critique = await critique_draft_async(
-        query, result.draft or "", found, asked.options.critique_options, asked.settings, roles
+        query, result.draft or "", found, request.options.critique_options, request.settings, roles
     )
-    return asked.critiqued(result, critique)
+    return request.critiqued(result, critique)
 
 
-class _Query:
+class _Request:
     """One question with its options; both are checked before anything is searched."""
 
     def __init__(self, query: str, options: Options, settings: Settings | None, roles: Roles | None) -> None:
@@ -101,23 +102,23 @@ class _Query:
             check_models(self.settings)
 
     def found(self, documents: Sequence[SourceDocument]) -> PipelineResult:
-        """What there is after the search."""
+        """Return the result after the search."""
         result = PipelineResult(context=context_of(documents), search_results=tuple(documents))
         if self.options.generate_answer and not documents:
             return result.model_copy(update={"not_critiqued": NOTHING_FOUND})
         return result
 
     def drafts(self, documents: Sequence[SourceDocument]) -> bool:
-        """Whether there is to be a draft."""
+        """Return whether a draft is to be written."""
         return bool(self.options.generate_answer and documents)
 
     def draft(self, documents: Sequence[SourceDocument]) -> str:
-        """Our own drafter's answer."""
+        """Return our own drafter's answer."""
         drafter = (self.roles or build_roles(self.settings)).drafter
         return drafter.draft(self.query, evidence(documents)).answer
 
     def drafted(self, result: PipelineResult, draft: str) -> PipelineResult:
-        """With the draft; ``not_critiqued`` says why it is not to be critiqued, where it is not."""
+        """Return the result with the draft; ``not_critiqued`` says why it will not be critiqued."""
         enabled = self.options.enable_critique
         why = None
         if not (self.settings.draft_critique if enabled is None else enabled):
@@ -127,16 +128,16 @@ class _Query:
         return result.model_copy(update={"draft": draft, "not_critiqued": why})
 
     def critiqued(self, result: PipelineResult, critique: CritiqueResult) -> PipelineResult:
-        """With the critique, and its revision in place of the draft where there is one."""
+        """Return the result with the critique, and its revision in place of the draft where there is one."""
         return result.model_copy(update={"critique": critique, "draft": critique.revised_draft or result.draft})
 
 
 def context_of(documents: Sequence[SourceDocument]) -> str:
-    """The documents as one text, each under its path or id (assembleContext)."""
+    """Return the documents as one text, each under its path or id (assembleContext)."""
     return "\n\n---\n\n".join(f"[{each.path or each.id}]\n{each.content}" for each in documents)
 
 
-def _written(draft: Draftsman, query: str, context: str) -> str:
+def _written(draft: DraftWriter, query: str, context: str) -> str:
     try:
         made = draft(query, context)
     except MasisError:
@@ -160,7 +161,7 @@ async def _awaited(made: Any) -> Any:
 
 
 def _text(made: Any) -> str:
-    """The text of a draft: itself, our own drafter's, or a message's (``content``, ``text``, ``response``)."""
+    """Return the text of a draft: itself, our own drafter's, or a message's (``content``, ``text``, ``response``)."""
     if isinstance(made, str):
         return made
     if isinstance(made, Draft):
@@ -171,5 +172,5 @@ def _text(made: Any) -> str:
     raise InputError(f"gave {type(made).__name__}, not a text", cure="Return the draft as a text.", field="draft")
 
 
-async def _beside(work: Callable[[], Any]) -> Any:
+async def _in_thread(work: Callable[[], Any]) -> Any:
     return await asyncio.wrap_future(start_in_thread(work, "pipeline"))

@@ -31,7 +31,7 @@ def test_wrong(assert_grounded):
 
 def test_counted(grounded):
     found = grounded(WRONG, CHUNKS)
-    assert len(found.faults) == 2
+    assert len(found.issues) == 2
 
 def test_uncited(assert_grounded):
     assert_grounded(UNCITED, CHUNKS)
@@ -52,7 +52,7 @@ def test_a_test_fails_where_an_answer_is_not_grounded_and_says_why(pytester: pyt
     result.assert_outcomes(passed=4, failed=2)
     result.stdout.fnmatch_lines(
         [
-            "*NotGrounded: The answer is not grounded in its evidence: 2 faults.",
+            "*NotGrounded: The answer is not grounded in its evidence: 2 issues.",
             "*invalid reference  cites ?9?",
             "*sentence: It was opened in 1931 ?9?.",
             "*contradicted (support*cites ?1?",
@@ -73,7 +73,7 @@ def test_every_check_is_a_line_of_the_report(pytester: pytest.Pytester) -> None:
     assert len(lines) == 6
     assert lines[0]["test"].endswith("::test_right")
     assert (lines[0]["grounded"], lines[0]["question"], lines[0]["judged_by"]) == (True, "How long?", "offline")
-    assert [fault["what"] for fault in lines[1]["faults"]] == ["invalid reference", "contradicted"]
+    assert [issue["what"] for issue in lines[1]["issues"]] == ["invalid reference", "contradicted"]
 
 
 def test_the_configuration_file_sets_what_is_let_pass(pytester: pytest.Pytester) -> None:

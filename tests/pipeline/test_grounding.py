@@ -36,7 +36,7 @@ def test_the_message_shows_sentence_reference_verdict_and_evidence() -> None:
     with pytest.raises(AssertionError) as raised:
         assert_grounded("The bridge is 180 metres long [1]. It was opened in 1931 [9].", CHUNKS)
     text = str(raised.value)
-    assert text.startswith("The answer is not grounded in its evidence: 2 faults.")
+    assert text.startswith("The answer is not grounded in its evidence: 2 issues.")
     assert "invalid reference  cites [9]" in text
     assert "contradicted" in text
     assert "cites [1]" in text
@@ -47,17 +47,17 @@ def test_the_message_shows_sentence_reference_verdict_and_evidence() -> None:
 def test_an_uncited_sentence_passes_unless_it_may_not() -> None:
     answer = "The bridge is 120 metres long. It was opened in 1931 [2]."
     assert assert_grounded(answer, CHUNKS).grounded
-    (fault,) = failed(answer, allow_uncited=False).faults
-    assert (fault.what, fault.sentence) == ("uncited", "The bridge is 120 metres long.")
+    (issue,) = failed(answer, allow_uncited=False).issues
+    assert (issue.what, issue.sentence) == ("uncited", "The bridge is 120 metres long.")
 
 
 def test_support_from_which_a_claim_passes_can_be_set_but_a_contradiction_never_passes() -> None:
     partly = "The bridge is 120 metres long, and the mayor opened it with a long speech before a cheering crowd."
-    support = failed(partly).faults[0].support
+    support = failed(partly).issues[0].support
     assert support is not None
     assert assert_grounded(partly, CHUNKS, min_support=support).grounded
     assert not grounding(partly, CHUNKS, bounds=Bounds(min_support=support + 0.01)).grounded
-    assert failed("The bridge is 180 metres long [1].", min_support=0.0).faults[0].what == "contradicted"
+    assert failed("The bridge is 180 metres long [1].", min_support=0.0).issues[0].what == "contradicted"
 
 
 def test_a_bound_catches_half_a_sentence_that_the_verifier_lets_pass() -> None:
@@ -82,14 +82,14 @@ def test_a_long_list_of_faults_is_cut_but_the_report_has_all() -> None:
     found = grounding(" ".join(f"It has {n} towers [{n}]." for n in range(30, 80)), CHUNKS)
     with pytest.raises(AssertionError, match=r"\.\.\. and \d+ more"):
         raise NotGrounded(found)
-    assert len(found.record()["faults"]) == len(found.faults) > 50
+    assert len(found.record()["issues"]) == len(found.issues) > 50
 
 
 def test_a_record_is_one_line_of_json() -> None:
     line = json.dumps(failed("The bridge is 180 metres long [1].").record())
     read = json.loads(line)
     assert (read["grounded"], read["claims"], read["verified"]) == (False, 1, 0)
-    assert read["faults"][0]["what"] == "contradicted"
+    assert read["issues"][0]["what"] == "contradicted"
 
 
 @pytest.mark.parametrize(
