@@ -38,8 +38,19 @@ def run_bench(
 ) -> BenchReport:
     """Measure the auditor and the baselines on a file (or on every `.jsonl` file of a folder together).
 
-    `runs` is a file of audits of these cases (`masis audit --out`), measured in place of audits without a model made
-    here. Raises InputError, with file and line, for a file of no known set or a row that lacks what its set needs.
+    Args:
+        path: A file of labelled rows, a file of runs, or a folder of `.jsonl` files.
+        half: The half of the groups to measure on: "report", "fit" or "all".
+        bootstrap: How many resamples of the groups the 95% intervals come from.
+        seed: Seeds the resampling; equal seeds give equal reports.
+        runs: Audits of these cases (`masis audit --out`), measured in place of offline audits made here.
+
+    Returns:
+        The metrics of the auditor and of two baselines, and what whole audits reach where there are any.
+
+    Raises:
+        InputError: The file is of no known set, or a row lacks what its set needs; it names file and line.
+
     """
     raw = list(_read(path))
     if raw and is_run(raw[0][2]):

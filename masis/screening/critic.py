@@ -79,8 +79,19 @@ def evaluate(
 ) -> tuple[tuple[Grade, ...], Ruling]:
     """Grade what one retrieval brought, and rule on this iteration.
 
-    This is the node of a retrieval graph: it has no state, so calls may run in parallel. An abstract with a grade in
-    ``known``, by its id, is not graded again but still votes.
+    This is the node of a retrieval graph: it has no state, so calls may run in parallel.
+
+    Args:
+        question: The question the evidence is to answer.
+        abstracts: What the retrieval brought; all of them vote.
+        iteration: The round, from 0; it sets the required average.
+        grader: Grades the abstracts that have no grade yet.
+        thresholds: The required averages and consensus shares, 0 to 1.
+        previous: Grades from earlier rounds by abstract id; these abstracts are not graded again.
+
+    Returns:
+        A grade for each abstract, in the same order, and the ruling.
+
     """
     previous = previous or {}
     new = [abstract for abstract in abstracts if abstract.id not in previous]
@@ -110,8 +121,22 @@ def screen_abstracts(
     """Screen the given abstracts: grade every one, and decide whether they suffice.
 
     Nothing else is retrieved, so there is one round, in which all of them vote. To search a corpus round by round, see
-    ``masis.screening.rounds.round_loop.screen``. An abstract may be a mapping with ``id``, ``title`` and ``text``.
-    Raises InputError for a question or an abstract that can't be read; a grader that fails is recorded, never raised.
+    ``masis.screening.rounds.round_loop.screen``.
+
+    Args:
+        question: The question the evidence is to answer; not blank.
+        abstracts: Abstracts, or mappings with ``id``, ``title`` and ``text`` (or ``abstract``). A repeated one counts
+            once.
+        settings: The graders and thresholds; the defaults unless given.
+        on_event: Called with each event as it happens.
+
+    Returns:
+        The screening with a grade for every abstract. A grader that fails leaves abstracts unscored and never raises.
+
+    Raises:
+        InputError: The question is blank, an abstract can't be read, or two abstracts share an id.
+        SettingsError: ``screening_graders`` names no grader, or one that can't be used.
+
     """
     return run_to_completion(_whole(question, abstracts, settings or Settings()), on_event, ScreeningStart())
 

@@ -57,7 +57,7 @@ def test_a_reply_becomes_a_grade_whose_words_stand_in_the_abstract() -> None:
     for reason in grade.reasons.values():
         for words in reason.words:
             assert TRIAL.text[words.start : words.end] == words.text
-    assert grade.judged_by.version.startswith("grader/1+")
+    assert grade.judged_by.version.startswith("grader/2+")
 
 
 @pytest.mark.spec("AESOP-PRIORS", "AESOP-RCT-FAIR")

@@ -41,11 +41,19 @@ def read_cases(source: Path | BinaryIO, *, name: str | None = None) -> Iterator[
 def read_case_lines(
     source: Path | BinaryIO, *, name: str | None = None, max_line_bytes: int = MAX_LINE_BYTES
 ) -> Iterator[CaseLine]:
-    """Yield every case with its line. ``source`` is a path, or a stream of bytes that ``name`` names in errors.
+    """Return an iterator over the cases of a file, each with its line.
 
     A line that repeats an earlier one word for word is skipped; the same id with other content is an error that names
-    both lines. A file without any case yields an error too. Raises InputError at once where the file can't be opened,
-    and on reading where it is of another format.
+    both lines. A file without any case yields an error too.
+
+    Args:
+        source: A path, or a stream of bytes.
+        name: How errors name the source.
+        max_line_bytes: A longer line is an error.
+
+    Raises:
+        InputError: The file can't be opened (at once) or is of another format than text (on reading).
+
     """
     if not isinstance(source, Path):
         return _read(source, name or "stdin", max_line_bytes)

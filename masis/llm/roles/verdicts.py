@@ -267,18 +267,18 @@ def _finding(cited: str, group: Sequence[Judged], chunks: Chunks) -> _Finding:
     owner = group[_owner(cited, group)]
     stances = {each.stances.get(cited) for each in group}
     if "supports" in stances:
-        return _Finding("bears", owner.check.support, "It says this.")
+        return _Finding("bears", owner.check.support, "It supports this.")
     if "contradicts" in stances:
-        return _Finding("contradicts", 0.0, owner.check.issue or "It says otherwise.")
+        return _Finding("contradicts", 0.0, owner.check.issue or "It contradicts this.")
     if others := _others_suffice(cited, group):
-        return _Finding("needless", 0.0, f"{' and '.join(others)} bear this without it.")
+        return _Finding("needless", 0.0, f"{' and '.join(others)} support this without it.")
     if "partly" in stances:
-        return _Finding("partly_bears", owner.check.support, "It says part of this.")
+        return _Finding("partly_bears", owner.check.support, "It supports part of this.")
     if None in stances:
-        return _Finding("unchecked", None, "The verifier did not say whether it bears this.")
+        return _Finding("unchecked", None, "The verifier did not say whether it supports this.")
     if better := _better(group):
-        return _Finding("misattributed", 0.0, f"{cited} does not say this; {better} does.", better)
-    return _Finding("unsupported", 0.0, "It does not say this.")
+        return _Finding("misattributed", 0.0, f"{cited} does not support this; {better} does.", better)
+    return _Finding("unsupported", 0.0, "It does not support this.")
 
 
 def _others_suffice(cited: str, group: Sequence[Judged]) -> tuple[str, ...]:

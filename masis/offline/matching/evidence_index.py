@@ -112,7 +112,17 @@ class EvidenceIndex:
         return cached
 
     def assess(self, claim: str, only: Collection[str] | None = None) -> Assessment:
-        """Judge a claim against all evidence, or against the evidence ids in `only` alone."""
+        """Judge a claim against the evidence; repeated calls are answered from a cache.
+
+        Args:
+            claim: The text of the claim, one sentence or several, without citation markers.
+            only: The evidence ids to judge against; all evidence where None. Unknown ids are ignored.
+
+        Returns:
+            The verdict with support and confidence (0 to 1), signals of contradiction, supporting passages and the
+            spans of the claim that no evidence covers. Support is None where there is nothing to check.
+
+        """
         allowed = self._allowed(only)
         cached = self._assessments.get((claim, allowed))
         if cached is None:

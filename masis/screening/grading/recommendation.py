@@ -74,27 +74,18 @@ def _rules(
     adequate: bool | None,
     asked_of: frozenset[Design],
 ) -> tuple[tuple[Rule, Recommendation, bool, str], ...]:
+    def under(
+        rule: Rule, recommendation: Recommendation, name: str, value: float, bound: float, note: str = ""
+    ) -> tuple[Rule, Recommendation, bool, str]:
+        return rule, recommendation, value < bound - _EDGE, f"{name} {value:.2f} is under {bound:.2f}{note}."
+
     place = None if design is None else rubric.HIERARCHY[design]
     inconclusive = place is not None and not place.concludes and design not in asked_of
+    off_topic, partly = ": about something else", ": only partly about the question"
     return (
-        (
-            "off_topic",
-            "discard",
-            _under(relevance, rubric.DISCARD_RELEVANCE),
-            f"Relevance {relevance:.2f} is under {rubric.DISCARD_RELEVANCE:.2f}: about something else.",
-        ),
-        (
-            "weak_method",
-            "discard",
-            _under(methodology, rubric.DISCARD_METHODOLOGY),
-            f"Methodology {methodology:.2f} is under {rubric.DISCARD_METHODOLOGY:.2f}: too weak to use.",
-        ),
-        (
-            "borderline_relevance",
-            "needs_more",
-            _under(relevance, rubric.KEEP_RELEVANCE),
-            f"Relevance {relevance:.2f} is under {rubric.KEEP_RELEVANCE:.2f}: only partly about the question.",
-        ),
+        under("off_topic", "discard", "Relevance", relevance, rubric.DISCARD_RELEVANCE, off_topic),
+        under("weak_method", "discard", "Methodology", methodology, rubric.DISCARD_METHODOLOGY, ": too weak to use"),
+        under("borderline_relevance", "needs_more", "Relevance", relevance, rubric.KEEP_RELEVANCE, partly),
         (
             "weak_design",
             "needs_more",
@@ -102,20 +93,6 @@ def _rules(
             f"A {place.name if place else 'study'} supports no conclusion by itself.",
         ),
         ("underpowered", "needs_more", adequate is False, "Fewer were studied than the design needs."),
-        (
-            "borderline_method",
-            "needs_more",
-            _under(methodology, rubric.KEEP_METHODOLOGY),
-            f"Methodology {methodology:.2f} is under {rubric.KEEP_METHODOLOGY:.2f}.",
-        ),
-        (
-            "borderline_quality",
-            "needs_more",
-            _under(quality, rubric.KEEP_QUALITY),
-            f"Quality {quality:.2f} is under {rubric.KEEP_QUALITY:.2f}.",
-        ),
+        under("borderline_method", "needs_more", "Methodology", methodology, rubric.KEEP_METHODOLOGY),
+        under("borderline_quality", "needs_more", "Quality", quality, rubric.KEEP_QUALITY),
     )
-
-
-def _under(value: float, bound: float) -> bool:
-    return value < bound - _EDGE

@@ -81,13 +81,26 @@ def screen(
     keep: Callable[[FinishedRound], None] = lambda finished: None,
     now: Callable[[], str] = utc_now,
 ) -> ScreeningSteps:
-    """Screen one question, yielding an event as each thing happens, and return the screening.
+    """Screen one question round by round, yielding events, and return the screening.
 
-    ``thresholds`` are the settings' own unless memory adapted them; ``limit`` is how many abstracts a round takes from
-    each source, ``screening_retrieve`` unless given. ``read_on`` False asks the sources once: they hold nothing but
-    what the question's query brings, and records of one title count as several. ``cancelled`` is asked between searches
-    and batches; ``keep`` is handed each round as it is finished, and ``progress`` continues from what was kept. A
-    source or grader that fails is recorded, never raised.
+    A source or grader that fails is recorded, never raised.
+
+    Args:
+        question: The question the evidence is to answer.
+        retrievers: The sources to search; each round asks all of them.
+        grader: Grades what is new in a round.
+        settings: The limits and thresholds of screening.
+        screening_id: The id of the screening and of its events.
+        thresholds: The settings' own unless memory adapted them.
+        study_types_version: Recorded with the screening: the version of the weights that recognise study types.
+        limit: How many abstracts a round takes from each source; ``screening_retrieve`` unless given.
+        read_on: False for sources that hold nothing but what the first query brings: there is one round, and records
+            of one title count as several.
+        cancelled: Asked between searches and batches; True ends the screening as cancelled.
+        progress: The finished rounds to resume from.
+        keep: Called with each finished round, so that it can be stored.
+        now: The clock, for tests.
+
     """
     work = _ScreeningRun(
         question,

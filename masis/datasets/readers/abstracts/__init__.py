@@ -46,10 +46,16 @@ _CURE = "Give JSON Lines, RIS, BibTeX, PubMed XML or MEDLINE text, or name the f
 def read_abstracts(
     source: Path | BinaryIO, *, name: str | None = None, form: AbstractFormat | None = None
 ) -> Iterator[Abstract | InputError]:
-    """Yield every abstract of a file, and an InputError for every record that holds none.
+    """Return an iterator over the abstracts of a file, with an InputError for every record that can't be read.
 
-    ``source`` is a path, or a stream of bytes that ``name`` names in errors and in the records' ``source``. Raises
-    InputError at once where the file can't be opened, and on reading where it is in none of the formats.
+    Args:
+        source: A path, or a stream of bytes.
+        name: How errors and the records' ``source`` name it.
+        form: The format; recognised by the first lines where None.
+
+    Raises:
+        InputError: The file can't be opened (at once) or is in none of the formats (on reading).
+
     """
     if isinstance(source, Path):
         return _read(open_lines(source), name or str(source), form, close=True)
