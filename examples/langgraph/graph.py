@@ -36,7 +36,7 @@ from masis.services import Workbench
 from masis.settings import Settings, load
 
 
-def build(bench: Workbench, settings: Settings, checkpointer: Any) -> Any:
+def build(workbench: Workbench, settings: Settings, checkpointer: Any) -> Any:
     """Synthesizer -> critic -> supervisor (retries, or finalises) -> evaluator -> keep -> person."""
 
     def supervisor(state: MasisState) -> Command[str]:
@@ -53,8 +53,8 @@ def build(bench: Workbench, settings: Settings, checkpointer: Any) -> Any:
     graph.add_node("critic", critic_node(settings))
     graph.add_node("supervisor", supervisor, destinations=("synthesizer", "evaluator"))
     graph.add_node("evaluator", evaluator_node(settings))
-    graph.add_node("keep", keep_node(bench))
-    graph.add_node("person", person_node(bench))
+    graph.add_node("keep", keep_node(workbench))
+    graph.add_node("person", person_node(workbench))
     graph.add_conditional_edges(START, lambda state: "critic" if state.get("draft_answer") else "synthesizer")
     graph.add_edge("synthesizer", "critic")
     graph.add_edge("critic", "supervisor")
@@ -69,10 +69,10 @@ def build(bench: Workbench, settings: Settings, checkpointer: Any) -> Any:
 def opened(db: Path) -> Iterator[tuple[Any, Workbench]]:
     """The graph, and the workbench on a database; the checkpoints lie beside it."""
     settings = load().settings
-    bench = Workbench.open(db, settings)
+    workbench = Workbench.open(db, settings)
     with SqliteSaver.from_conn_string(str(db.with_suffix(".checkpoints.db"))) as checkpointer:
-        yield build(bench, settings, checkpointer), bench
-    bench.store.close()
+        yield build(workbench, settings, checkpointer), workbench
+    workbench.store.close()
 
 
 @click.group()
@@ -101,10 +101,10 @@ def start(file: Path, db: Path, thread: str | None) -> None:
 @click.option("--db", type=click.Path(path_type=Path), default=Path("masis.db"))
 def go_on(thread: str, db: Path) -> None:
     """Go on with THREAD, if its case has been decided in the workbench."""
-    with opened(db) as (graph, bench):
+    with opened(db) as (graph, workbench):
         config = {"configurable": {"thread_id": thread}}
         try:
-            resumed = resume(graph, config, bench)
+            resumed = resume(graph, config, workbench)
         except MasisError as error:
             raise click.ClickException(str(error)) from error
         told(graph, config)

@@ -31,7 +31,7 @@ from masis.store.records import (
 )
 from masis.store.retention.redaction import CaseRedaction
 from masis.store.reviews.drafts import Draft
-from masis.store.screening.corpora import CorpusImport, CorpusSummary
+from masis.store.screening.corpora import CorpusImport, CorpusRetriever, CorpusSummary
 from masis.store.screening.log import ScreeningLogFilter
 from masis.store.screening.screenings import ScreeningProgress, ScreeningSummary
 
@@ -43,6 +43,7 @@ __all__ = [
     "CaseRedaction",
     "CaseSummary",
     "CorpusImport",
+    "CorpusRetriever",
     "CorpusSummary",
     "DecisionFilter",
     "DecisionPage",

@@ -41,7 +41,14 @@ from masis.screening.rounds.memory import Shift, acceptances, adapted, shift
 from masis.screening.rounds.overrides import apply_review, validate_override
 from masis.screening.sources.pubmed import pubmed_of
 from masis.screening.sources.retrievers import Retriever
-from masis.services.records import CorpusImport, CorpusSummary, ScreeningLogFilter, ScreeningProgress, ScreeningSummary
+from masis.services.records import (
+    CorpusImport,
+    CorpusRetriever,
+    CorpusSummary,
+    ScreeningLogFilter,
+    ScreeningProgress,
+    ScreeningSummary,
+)
 from masis.services.reviews import name_of
 from masis.settings import OFFLINE, Settings
 from masis.store import Store
@@ -122,6 +129,10 @@ class CorpusService:
     def imports(self, corpus: str) -> tuple[CorpusImport, ...]:
         """Return the imports into a corpus. Raises UnknownRecord."""
         return self._corpora.imports(corpus)
+
+    def retriever(self, corpus: str) -> CorpusRetriever:
+        """Return the corpus as a source of a screening. Raises UnknownRecord."""
+        return self._corpora.retriever(corpus)
 
     def search(self, corpus: str, query: str, limit: int) -> tuple[Abstract, ...]:
         """Return the abstracts that hold any of these words, best first. Raises UnknownRecord."""
