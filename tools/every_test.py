@@ -35,7 +35,7 @@ SHARED_OUT = ("--dist", "loadfile", "--no-loadscope-reorder")
 """A file's tests stay together, as they share servers; files go out in the order that tests/conftest.py put them."""
 LIMIT_S = 40 * 60
 """No environment's tests take this long: what still runs then hangs, and is killed."""
-OK, TESTS_FAILED, NO_TESTS = 0, 1, 5
+OK, NO_TESTS = 0, 5
 """Exit codes of pytest."""
 
 
@@ -103,8 +103,11 @@ def environment(extra: str, venv: Path, python: str, output: IO[str] | None) -> 
     return home / "bin" / "python"
 
 
-def counted(report: Path, code: int) -> Count:
-    """Count the tests in a JUnit report. A run that ended otherwise than pytest does counts as one more failure."""
+def counted(report: Path, code: int, *, chosen: bool) -> Count:
+    """Count the tests in a JUnit report.
+
+    A run that ended badly and names no failure counts as one; so does one without tests, unless some were ``chosen``.
+    """
     total = Count()
     if report.exists():
         with contextlib.suppress(ElementTree.ParseError):
@@ -113,17 +116,18 @@ def counted(report: Path, code: int) -> Count:
                     int(suite.get(name, 0)) for name in ("tests", "failures", "errors", "skipped")
                 )
                 total = total.plus(Count(tests - failures - errors - skipped, failures + errors, skipped))
-    if code not in (OK, TESTS_FAILED, NO_TESTS) or (code == TESTS_FAILED and not total.failed):
+    nothing_chosen = code == NO_TESTS and chosen
+    if code != OK and not nothing_chosen and not total.failed:
         total = total.plus(Count(failed=1))
     return total
 
 
-def tested(interpreter: Path, flags: list[str], output: IO[str] | None) -> Count:
-    """Run pytest with an interpreter and count what came of it."""
+def tested(interpreter: Path, own: list[str], flags: list[str], output: IO[str] | None) -> Count:
+    """Run pytest with an interpreter, our own arguments and the flags that were given; count what came of it."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
-        code = run([str(interpreter), "-m", "pytest", f"--junitxml={report}", *flags], output)
-        return counted(report, code)
+        code = run([str(interpreter), "-m", "pytest", f"--junitxml={report}", *own, *flags], output)
+        return counted(report, code, chosen=bool(flags))
 
 
 def integration(extra: str, venv: Path, python: str, flags: list[str], output: IO[str] | None) -> Count:
@@ -135,8 +139,8 @@ def integration(extra: str, venv: Path, python: str, flags: list[str], output: I
         print(f"The environment of {extra} could not be made.", file=output, flush=True)
         return Count(failed=1)
     made = time.monotonic()
-    own = ["-o", f"cache_dir=.pytest_cache/{extra}", *flags, f"tests/integrations/with_{extra}"]
-    count = tested(interpreter, own, output)
+    own = ["-o", f"cache_dir=.pytest_cache/{extra}", f"tests/integrations/with_{extra}"]
+    count = tested(interpreter, own, flags, output)
     took = f"environment {made - began:.0f} s, tests {time.monotonic() - made:.0f} s"
     print(f"   {extra}: {count} ({took})", file=output, flush=True)
     return count
@@ -161,7 +165,7 @@ def side_by_side(names: list[str], venv: Path, python: str, workers: str, flags:
         with path.open("a", encoding="utf-8") as log:
             others = beside.submit(integrations, names, venv, python, flags, log)
             try:
-                total = tested(Path(sys.executable), ["-n", workers, *SHARED_OUT, *flags], None)
+                total = tested(Path(sys.executable), ["-n", workers, *SHARED_OUT], flags, None)
                 print(f"   the project's own tests: {total}", flush=True)
                 total = total.plus(others.result())
             except KeyboardInterrupt:
