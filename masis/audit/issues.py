@@ -205,11 +205,11 @@ def _reference_issues(check: ClaimCheck, settings: Settings) -> Iterable[Issue]:
                 quote=check.claim.text,
                 evidence_ids=(reference.evidence_id, *([reference.better] if reference.better else [])),
             )
-        elif reference.finding == "needless" and passes("low", settings.strictness):
+        elif reference.finding == "redundant" and passes("low", settings.strictness):
             yield _issue(
                 "claims",
                 "ambiguity",
-                "needless_reference",
+                "redundant_reference",
                 "low",
                 f"{reference.evidence_id} does not bear this; the other references do without it.",
                 reference.reason,

@@ -34,7 +34,7 @@ _STEM = 5
 """Letters by which words are compared, so that ``opened`` and ``opening`` are one."""
 _WORDS_LEAST = 3
 """Content words that a claim without a number needs for its loss to be distinguished from a change of wording."""
-_ABOUT_ITS_REFERENCE = frozenset({"needless_reference", "misattributed_reference"})
+_ABOUT_ITS_REFERENCE = frozenset({"redundant_reference", "misattributed_reference"})
 """Issues that call for another citation and leave the statement as it is."""
 
 _WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+")

@@ -70,9 +70,9 @@ def score_issues(case: Mapping[str, Any], issues: Sequence[Issue]) -> IssueScore
         tuple(
             Hit(
                 name,
-                issue.rule not in REFERENCE_RULES and issue.rule != "needless_reference",
+                issue.rule not in REFERENCE_RULES and issue.rule != "redundant_reference",
                 any(_finds(issue, finding) for finding in findings)
-                or (issue.rule == "needless_reference" and any(_overlap(issue, span) for span in needless)),
+                or (issue.rule == "redundant_reference" and any(_overlap(issue, span) for span in needless)),
             )
             for issue in issues
         ),
@@ -99,7 +99,7 @@ def _finds(issue: Issue, finding: _Finding) -> bool:
         return True
     if finding.kind in REFERENCE_TYPES or issue.rule in REFERENCE_RULES:
         return REFERENCE_RULES.get(issue.rule) == finding.kind
-    return issue.rule != "needless_reference"
+    return issue.rule != "redundant_reference"
 
 
 def _overlap(issue: Issue, span: tuple[int, int] | None) -> bool:

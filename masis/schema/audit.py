@@ -6,11 +6,12 @@ Scores run from 0 to 1; ``None`` means unscored, never zero.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from masis.schema.base import Record, Share, Unscored
 from masis.schema.calls import ModelCall
 from masis.schema.case import ClaimVerdict, Evidence, Severity
+from masis.schema.old_words import ReadAsToday
 
 ResolvedBy = Literal["exact", "normalised", "suffix", "position", "source"]
 """How a reference found its evidence: the id to the letter; ignoring case and blanks; a bare number to the one id
@@ -18,7 +19,7 @@ ending in it; by position from 1 where ids are opaque; a link or name by the evi
 
 SentenceStatus = Literal["cited", "uncited", "exempt"]
 ReferenceFinding = Literal[
-    "bears", "partly_bears", "misattributed", "needless", "unsupported", "contradicts", "unchecked"
+    "supports", "partly_supports", "misattributed", "redundant", "unsupported", "contradicts", "unchecked"
 ]
 
 
@@ -118,7 +119,7 @@ class ReferenceCheck(Record):
     """Whether one cited chunk supports the sentence that cites it; ``better`` names the chunk that does, if another."""
 
     evidence_id: str
-    finding: ReferenceFinding
+    finding: Annotated[ReferenceFinding, ReadAsToday]
     support: Share | None
     better: str | None = None
     reason: str = ""
@@ -206,7 +207,7 @@ class Issue(Record):
     key: str
     source: IssueSource
     type: IssueType
-    rule: str
+    rule: Annotated[str, ReadAsToday]
     severity: Severity
     description: str
     reason: str

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
 from masis.schema.base import Record
+from masis.schema.old_words import ReadAsToday
 from masis.schema.run import Run
 
 Verdict = Literal["approve", "override", "reject", "escalate"]
@@ -35,7 +36,7 @@ class TargetLabel(Record):
     start: int
     end: int
     text: str
-    label: str
+    label: Annotated[str, ReadAsToday]
     note: str = ""
 
 

@@ -185,7 +185,7 @@ _FAULT: tuple[Verdict, ...] = ("override", "reject")
 
 REASONS: tuple[Reason, ...] = (
     Reason("fabricated_citation", "Cites evidence that does not exist", _FAULT, ("fabricated_reference",)),
-    Reason("wrong_citation", "Cites the wrong evidence", _FAULT, ("misattributed_reference", "needless_reference")),
+    Reason("wrong_citation", "Cites the wrong evidence", _FAULT, ("misattributed_reference", "redundant_reference")),
     Reason("contradicted", "The evidence contradicts it", _FAULT, ("contradicted_claim",)),
     Reason("unsupported", "Says more than the evidence", _FAULT, ("unsupported_claim", "partly_supported_claim")),
     Reason("uncited", "Claims without a citation", _FAULT, ("uncited_sentence",)),

@@ -60,9 +60,9 @@ def test_a_chunk_that_does_not_say_it_is_misattributed_where_another_does() -> N
     assert [(r.evidence_id, r.finding, r.better) for r in found.references] == [("chunk_3", "misattributed", "chunk_1")]
 
 
-def test_a_chunk_that_others_make_superfluous_is_needless() -> None:
+def test_a_chunk_that_others_make_superfluous_is_redundant() -> None:
     found = checked("The Halden suspension bridge is 410 metres long [chunk_1, chunk_3].")[0]
-    assert {r.evidence_id: r.finding for r in found.references} == {"chunk_1": "bears", "chunk_3": "needless"}
+    assert {r.evidence_id: r.finding for r in found.references} == {"chunk_1": "supports", "chunk_3": "redundant"}
 
 
 def test_a_citation_of_a_chunk_without_text_is_unchecked() -> None:

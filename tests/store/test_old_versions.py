@@ -60,6 +60,12 @@ def test_it_opens_migrates_and_shows_what_was_decided(old: Store) -> None:
     assert rejected.decision is not None
     assert undo.decision is not None
     assert undo.decision.undoes == rejected.id
+    (label,) = approved.decision.labels
+    assert (label.label, label.note) == ("redundant", "one is enough")
+    (audited,) = old.runs.for_case("approved")
+    first = old.runs.get(audited.id).iterations[0]
+    findings = {each.finding for claim in first.claims for each in claim.references}
+    assert findings == {"supports", "redundant"}
     assert old.drafts.load("Ada", "case:waiting") in ({}, {"note": "half typed"})  # an archive holds no drafts
 
 

@@ -21,14 +21,14 @@ from masis.services import Workbench
 from masis.services.records import CaseFilter
 
 Role = Literal["critic", "reviser"]
-BY_CODE = frozenset({"fabricated_citation", "uncited", "needless"})
+BY_CODE = frozenset({"fabricated_citation", "uncited", "redundant"})
 """What the citation audit finds by itself: a critic may say it too, and need not."""
 _CHANGED: dict[str, str] = {"partial": "unsupported", "unverifiable": "unsupported"}
 _FAULTY_CLAIMS = frozenset({"partial", "contradicted", "unsupported", "unverifiable"})
 _REFERENCES = {
     "fabricated": "fabricated_citation",
     "misattributed": "misattributed",
-    "needless": "needless",
+    "redundant": "redundant",
     "unsupported": "misattributed",
     "contradicts": "contradiction",
 }
@@ -153,7 +153,7 @@ def _of_gold(case: Case, labels: Labels, answer: str | None) -> Labelled:
     for citation in labels.citations:
         if citation.status == "needless":
             words = citation.sentence or citation.text or ""
-            expected.append(Expected("needless", _span(answer, words), words, "not needed here", "low", False))
+            expected.append(Expected("redundant", _span(answer, words), words, "not needed here", "low", False))
     return Labelled(
         id=case.id,
         query=case.query,

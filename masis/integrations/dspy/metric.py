@@ -33,7 +33,7 @@ _FAMILY = {
     "fabricated_citation": ("factual",),
     "misattributed": ("factual",),
     "uncited": ("factual",),
-    "needless": ("ambiguity", "factual"),
+    "redundant": ("ambiguity", "factual"),
 }
 _ANY_KIND = "changed"
 

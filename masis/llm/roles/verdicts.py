@@ -217,7 +217,7 @@ def _issue(word: ClaimVerdict, given: Verdict, unquoted: Sequence[str]) -> str |
 # Whether each reference of a sentence supports it, from what the verifier said about the chunks.
 #
 # A sentence may be judged in several claims: one chunk then bears one of them, another chunk another, and neither is
-# needless. So each reference is judged once a sentence, and recorded with the claim it has most to do with.
+# redundant. So each reference is judged once a sentence, and recorded with the claim it has most to do with.
 
 _CLOSEST: tuple[Stance | None, ...] = ("supports", "contradicts", "partly", "silent", None)
 """Which of several stances on the claims of a sentence tells most of a reference."""
@@ -267,13 +267,13 @@ def _finding(cited: str, group: Sequence[Judged], chunks: Chunks) -> _Finding:
     owner = group[_owner(cited, group)]
     stances = {each.stances.get(cited) for each in group}
     if "supports" in stances:
-        return _Finding("bears", owner.check.support, "It supports this.")
+        return _Finding("supports", owner.check.support, "It supports this.")
     if "contradicts" in stances:
         return _Finding("contradicts", 0.0, owner.check.issue or "It contradicts this.")
     if others := _others_suffice(cited, group):
-        return _Finding("needless", 0.0, f"{' and '.join(others)} support this without it.")
+        return _Finding("redundant", 0.0, f"{' and '.join(others)} support this without it.")
     if "partly" in stances:
-        return _Finding("partly_bears", owner.check.support, "It supports part of this.")
+        return _Finding("partly_supports", owner.check.support, "It supports part of this.")
     if None in stances:
         return _Finding("unchecked", None, "The verifier did not say whether it supports this.")
     if better := _better(group):

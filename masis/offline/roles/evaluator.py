@@ -83,7 +83,7 @@ def faithfulness(context: AuditContext) -> tuple[Measurement, ...] | None:
         return None
     references = [reference for check in context.claims for reference in check.references]
     checked = [r for r in references if r.finding != "unchecked"]
-    right = mean((r.finding in ("bears", "needless", "partly_bears") for r in checked), empty=1.0)
+    right = mean((r.finding in ("supports", "redundant", "partly_supports") for r in checked), empty=1.0)
     return (
         Measurement(
             name="grounded claims", value=grounded, meaning="mean share of each claim that the evidence supports"

@@ -395,7 +395,7 @@ class _RevisionBuilder:
 
     def _recite(self, number: int, sentence: Sentence, check: ClaimCheck) -> None:
         """Keep the sentence and correct its references."""
-        wrong = {r.evidence_id for r in check.references if r.finding in ("misattributed", "needless")}
+        wrong = {r.evidence_id for r in check.references if r.finding in ("misattributed", "redundant")}
         fabricated = self._fabricated(number)
         uncited = sentence.status == "uncited" and check.verdict == "supported"
         if not (wrong or fabricated or uncited):
@@ -420,7 +420,7 @@ class _RevisionBuilder:
     def _supporting_chunks(self, number: int, claim_text: str) -> list[str]:
         found = self.index.assess(claim_text)
         check = self.checks[number]
-        chunks = [r.evidence_id for r in check.references if r.finding in ("bears", "partly_bears")]
+        chunks = [r.evidence_id for r in check.references if r.finding in ("supports", "partly_supports")]
         chunks = [
             chunk
             for chunk in chunks
@@ -509,7 +509,7 @@ def _issues_by_sentence(issues: Sequence[Issue], sentences: Sequence[Sentence]) 
 _BASELESS = ("unsupported_claim", "partly_supported_claim", "uncited_sentence", "conclusion_without_ground")
 _DENIED = ("contradicted_claim",)
 _LEFT_OUT = ("assumed_condition", "missing_information")
-_REFERENCES = ("fabricated_reference", "misattributed_reference", "needless_reference", "uncited_sentence")
+_REFERENCES = ("fabricated_reference", "misattributed_reference", "redundant_reference", "uncited_sentence")
 
 
 def _touched(check: ClaimCheck) -> float:

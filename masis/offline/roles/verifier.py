@@ -185,10 +185,10 @@ def _reference(
         return finding("unchecked", None, "This chunk has no text to check against.")
     alone = index.assess(text, only=(cited,))
     if alone.verdict == "supported":
-        return finding("bears", alone.support, "It supports this.")
+        return finding("supports", alone.support, "It supports this.")
     others = tuple(other for other in all_cited if other != cited)
     if others and index.assess(text, only=others).verdict == "supported":
-        return finding("needless", alone.support, f"{' and '.join(others)} support this without it.")
+        return finding("redundant", alone.support, f"{' and '.join(others)} support this without it.")
     if alone.verdict == "contradicted":
         return finding(
             "contradicts", alone.support, alone.signals[0].reason if alone.signals else "It contradicts this."
@@ -197,7 +197,7 @@ def _reference(
     if better is not None:
         return finding("misattributed", alone.support, f"{cited} does not support this; {better} does.", better)
     if alone.verdict == "partial":
-        return finding("partly_bears", alone.support, "It supports part of this.")
+        return finding("partly_supports", alone.support, "It supports part of this.")
     return finding("unsupported", alone.support, "It does not support this.")
 
 

@@ -94,7 +94,7 @@ def _faults(iteration: Iteration) -> list[str]:
         ("invalid_reference", bool(audit.invalid_citations)),
         ("uncited", bool(audit.uncited_claims)),
         ("misattributed", "misattributed" in references),
-        ("redundant", "needless" in references),
+        ("redundant", "redundant" in references),
         ("contradicted", "contradicted" in verdicts),
         ("unsupported", "unsupported" in verdicts),
         ("partial", "partial" in verdicts),

@@ -3,7 +3,7 @@ const NARROW = 700
 const ANSWER_FIRST = 20_000 // characters of an answer drawn at once; the rest on demand
 const ISSUES_FIRST = 40
 const LONG_CHUNK = 1_600
-const readAs = { fabricated: "fabricated", misattributed: "misattributed", needless: "needless", unsupported: "does not support this", contradicts: "contradicts this", valid: "valid" }
+const readAs = { fabricated: "fabricated", misattributed: "misattributed", redundant: "redundant", unsupported: "does not support this", contradicts: "contradicts this", valid: "valid" }
 const plural = (count, one) => `${count.toLocaleString("en")} ${one}${count === 1 ? "" : "s"}`
 const shortened = (text, length) => (text.length > length ? `${text.slice(0, length).trimEnd()} …` : text)
 const plainButton = (className, text) => {

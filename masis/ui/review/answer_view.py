@@ -39,7 +39,7 @@ CLAIM_RULES = {
     "unverifiable_claim",
     "unscored_claim",
     "misattributed_reference",
-    "needless_reference",
+    "redundant_reference",
 }
 
 

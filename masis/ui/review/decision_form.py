@@ -44,7 +44,7 @@ DECIDED: dict[Verdict, Word] = {
     "escalate": Word("Escalated", "warn"),
 }
 CLAIM_CHOICES = ("supported", "partial", "contradicted", "unsupported", "unverifiable")
-REFERENCE_CHOICES = ("valid", "fabricated", "misattributed", "needless", "unsupported", "contradicts")
+REFERENCE_CHOICES = ("valid", "fabricated", "misattributed", "redundant", "unsupported", "contradicts")
 
 _UNKEPT = re.compile("[\x00\ud800-\udfff]")
 

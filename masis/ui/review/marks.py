@@ -58,7 +58,7 @@ class EvidencePiece(TypedDict):
 
 
 def reference_marks(iteration: Iteration) -> dict[int, str]:
-    """What each citation (by its place in the audit) is: fabricated, misattributed, needless... or valid."""
+    """What each citation (by its place in the audit) is: fabricated, misattributed, redundant... or valid."""
     checks: dict[tuple[int, str], str] = {}
     for check in iteration.claims:
         for reference in check.references:

@@ -19,10 +19,10 @@ RESOLVED: dict[ResolvedBy, str] = {
     "source": "It names the source of {id}.",
 }
 SUPPORTS = {
-    "bears": "{id} supports the sentence",
-    "partly_bears": "{id} supports part of the sentence",
+    "supports": "{id} supports the sentence",
+    "partly_supports": "{id} supports part of the sentence",
     "misattributed": "{id} does not support this",
-    "needless": "{id} adds nothing to the other references",
+    "redundant": "{id} adds nothing to the other references",
     "unsupported": "{id} does not support this",
     "contradicts": "{id} contradicts this",
     "unchecked": "{id} could not be checked",

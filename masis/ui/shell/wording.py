@@ -72,7 +72,7 @@ FLAG: dict[str, Word] = {
 RULE: dict[str, Word] = {
     "fabricated_reference": Word("fabricated", "bad", "Points at evidence that does not exist"),
     "misattributed_reference": Word("misattributed", "warn", "Another chunk of evidence supports it"),
-    "needless_reference": Word("needless", "calm", "The other citations support the sentence without it"),
+    "redundant_reference": Word("redundant", "calm", "The other citations support the sentence without it"),
     "uncited_sentence": Word("uncited", "warn", "Asserts something and cites nothing"),
     "contradicted_claim": Word("contradicted", "bad", "The evidence contradicts it"),
     "unsupported_claim": Word("unsupported", "bad", "No evidence supports it"),
@@ -86,7 +86,7 @@ RULE: dict[str, Word] = {
 REFERENCE: dict[str, Word] = {
     "fabricated": RULE["fabricated_reference"],
     "misattributed": RULE["misattributed_reference"],
-    "needless": RULE["needless_reference"],
+    "redundant": RULE["redundant_reference"],
     "unsupported": Word("does not support this", "bad", "The evidence it names does not support this"),
     "contradicts": Word("contradicts this", "bad", "The evidence it names contradicts this"),
     "valid": Word("valid", "good", "Names evidence of this case"),

@@ -1,0 +1,27 @@
+"""Words that records of earlier versions hold, read as the words of today.
+
+Nothing that is stored is rewritten: digests are computed over it, and archives give the same bytes again. So a record
+that was written with an old word keeps it, and whoever reads the record meets the new one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BeforeValidator
+
+OLD_WORDS = {
+    "bears": "supports",
+    "partly_bears": "partly_supports",
+    "needless": "redundant",
+    "needless_reference": "redundant_reference",
+}
+"""By the old word: findings on references, rules of issues, and labels that reviewers gave to references."""
+
+
+def _of_today(word: Any) -> Any:
+    return OLD_WORDS.get(word, word) if isinstance(word, str) else word
+
+
+ReadAsToday = BeforeValidator(_of_today)
+"""Annotates a field whose old words are read as those of today."""
