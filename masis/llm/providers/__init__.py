@@ -1,1 +1,1 @@
-"""One try over the wire: ``base`` states what a provider is, ``faults`` what can go wrong, one file a vendor's SDK."""
+"""One try over the wire: ``base`` says what a provider is, ``sdk_provider`` makes the try, one file a vendor."""

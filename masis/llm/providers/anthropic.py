@@ -13,71 +13,25 @@ from typing import Any
 import anthropic
 
 from masis.llm.endpoints import Endpoint
-from masis.llm.providers import provider_errors
-from masis.llm.providers.base import (
-    CONNECT_S,
-    Call,
-    Reply,
-    Tokens,
-    Trouble,
-    TryFailed,
-    body_of,
-    count,
-    http_client,
-    quiet,
-    transport_of,
-    whole_characters,
-)
-from masis.schema.calls import ReplyMode
+from masis.llm.providers.base import Call, Reply, Tokens, Trouble, TryFailed, count, whole_characters
+from masis.llm.providers.sdk_provider import SdkProvider
 
 WORTH_CACHING = 2_000
 """Characters from which the shared part is marked: Anthropic caches from 512 tokens on, by model."""
 EFFORT = "low"
 """How long models think that do so before they reply: calls end after 15 s (REQ-CRITIC-NFR-001), thinking included."""
-_HTTP = transport_of(anthropic.DefaultHttpxClient)
 
 
-class Anthropic:
-    """One server. The client and its connections are shared by all calls to it."""
-
-    modes: tuple[ReplyMode, ...] = ("json_schema", "json_object", "prompt")
+class Anthropic(SdkProvider):
+    """One server that speaks Messages."""
 
     def __init__(self, endpoint: Endpoint) -> None:
-        quiet("anthropic")
-        self._endpoint = endpoint
-        self._key = endpoint.key.get_secret_value() if endpoint.key else ""
-        self._client = anthropic.Anthropic(
-            api_key=self._key or "none",
-            base_url=endpoint.address.removesuffix("/v1"),
-            max_retries=0,
-            http_client=http_client(anthropic.DefaultHttpxClient, endpoint.address),
-        )
-        if not endpoint.of_vendor:  # what the SDK took from ANTHROPIC_CUSTOM_HEADERS is for Anthropic alone
-            self._client._custom_headers = {}
+        address = endpoint.address.removesuffix("/v1")
+        super().__init__(anthropic, anthropic.AnthropicError, anthropic.Anthropic, address, endpoint)
 
-    def answer(self, call: Call) -> Reply:
-        """One try. Raises TryFailed."""
-        failed: TryFailed
-        try:
-            with self._client.messages.with_streaming_response.create(
-                **self._request(call), timeout=anthropic.Timeout(call.timeout_s, connect=min(CONNECT_S, call.timeout_s))
-            ) as response:
-                body = body_of(response.iter_bytes(), call.timeout_s)
-            return self._reply(body, call)
-        except anthropic.APIStatusError as error:
-            failed = provider_errors.from_status(
-                error.status_code,
-                error.response.headers,
-                error.body,
-                key_name=self._endpoint.key_name,
-                model=call.model,
-                key=self._key,
-            )
-        except (anthropic.APIConnectionError, _HTTP.RequestError, OSError) as error:
-            failed = provider_errors.from_connection(error, self._endpoint.address)
-        except anthropic.AnthropicError as error:
-            failed = TryFailed("request", f"the SDK refused the call ({type(error).__name__})")
-        raise failed  # outside the handler: the SDK's error holds the request, and with it the key
+    @property
+    def _resource(self) -> Any:
+        return self._client.messages
 
     def _request(self, call: Call) -> dict[str, Any]:
         prompt = call.prompt
@@ -103,16 +57,11 @@ class Anthropic:
             "extra_body": more,
         }
 
-    def _reply(self, body: bytes, call: Call) -> Reply:
-        try:
-            data = json.loads(body)
-        except (ValueError, RecursionError):
-            data = None
-        if not isinstance(data, dict) or not isinstance(data.get("content"), list):
-            raw = body[:2000].decode("utf-8", "replace")
+    def _reply(self, body: Any, raw: str, call: Call) -> Reply:
+        if not isinstance(body, dict) or not isinstance(body.get("content"), list):
             raise TryFailed("malformed", "the server's reply is no message of this API", raw=raw)
-        text, usage = _text(data["content"]), data.get("usage")
-        answered_by = data["model"][:200] if isinstance(data.get("model"), str) else None
+        text, usage = _text(body["content"]), body.get("usage")
+        answered_by = body["model"][:200] if isinstance(body.get("model"), str) else None
         cached, written = count(usage, "cache_read_input_tokens"), count(usage, "cache_creation_input_tokens")
         tokens = Tokens(
             prompt=count(usage, "input_tokens") + cached + written,
@@ -125,7 +74,7 @@ class Anthropic:
         def failed(trouble: Trouble, said: str) -> TryFailed:
             return TryFailed(trouble, said, raw=text, answered_by=answered_by, tokens=tokens)
 
-        match data.get("stop_reason"):
+        match body.get("stop_reason"):
             case "refusal":
                 raise failed("refused", "the model declined to answer")
             case "max_tokens":

@@ -7,70 +7,30 @@ are merely compatible leave fields out, and a deadline counts over the whole rep
 from __future__ import annotations
 
 import hashlib
-import json
 from typing import Any
 from urllib.parse import urlsplit
 
 import openai
 
 from masis.llm.endpoints import Endpoint
-from masis.llm.providers import provider_errors
-from masis.llm.providers.base import (
-    CONNECT_S,
-    Call,
-    Reply,
-    Tokens,
-    Trouble,
-    TryFailed,
-    body_of,
-    count,
-    http_client,
-    quiet,
-    transport_of,
-    whole_characters,
-)
-from masis.schema.calls import ReplyMode
+from masis.llm.providers.base import Call, Reply, Tokens, Trouble, TryFailed, count, whole_characters
+from masis.llm.providers.sdk_provider import SdkProvider
 
 OPENAI_HOST = "api.openai.com"
-_HTTP = transport_of(openai.DefaultHttpxClient)
 
 
-class OpenAICompatible:
-    """One server. The client and its connections are shared by all calls to it."""
-
-    modes: tuple[ReplyMode, ...] = ("json_schema", "json_object", "prompt")
+class OpenAICompatible(SdkProvider):
+    """One server that speaks Chat Completions."""
 
     def __init__(self, endpoint: Endpoint) -> None:
-        quiet("openai")
-        self._endpoint = endpoint
+        super().__init__(openai, openai.OpenAIError, openai.OpenAI, endpoint.address, endpoint)
         self._is_openai = urlsplit(endpoint.address).hostname == OPENAI_HOST
-        self._key = endpoint.key.get_secret_value() if endpoint.key else ""
-        self._client = openai.OpenAI(
-            api_key=self._key or "none",  # servers without keys take any; the SDK wants one
-            base_url=endpoint.address,
-            max_retries=0,
-            http_client=http_client(openai.DefaultHttpxClient, endpoint.address),
-        )
         if not endpoint.of_vendor:  # what the SDK took from OPENAI_ORG_ID and the like is for OpenAI alone
             self._client.organization = self._client.project = self._client.admin_api_key = None
-            self._client._custom_headers = {}
 
-    def answer(self, call: Call) -> Reply:
-        """One try. Raises TryFailed."""
-        failed: TryFailed
-        try:
-            with self._client.chat.completions.with_streaming_response.create(
-                **self._request(call), timeout=openai.Timeout(call.timeout_s, connect=min(CONNECT_S, call.timeout_s))
-            ) as response:
-                body = body_of(response.iter_bytes(), call.timeout_s)
-            return self._reply(body, call)
-        except openai.APIStatusError as error:
-            failed = self._status(error.status_code, error.response.headers, error.body, call)
-        except (openai.APIConnectionError, _HTTP.RequestError, OSError) as error:
-            failed = provider_errors.from_connection(error, self._endpoint.address)
-        except openai.OpenAIError as error:
-            failed = TryFailed("request", f"the SDK refused the call ({type(error).__name__})")
-        raise failed  # outside the handler: the SDK's error holds the request, and with it the key
+    @property
+    def _resource(self) -> Any:
+        return self._client.chat.completions
 
     def _request(self, call: Call) -> dict[str, Any]:
         prompt, task = call.prompt, call.task()
@@ -103,29 +63,18 @@ class OpenAICompatible:
             more["prompt_cache_key"] = digest[:32]
         return {"model": call.model, "messages": messages, "extra_body": more}
 
-    def _status(self, status: int, headers: Any, body: Any, call: Call) -> TryFailed:
-        return provider_errors.from_status(
-            status, headers, body, key_name=self._endpoint.key_name, model=call.model, key=self._key
-        )
-
-    def _reply(self, body: bytes, call: Call) -> Reply:
-        try:
-            data = json.loads(body)
-        except (ValueError, RecursionError):
-            data = None
+    def _reply(self, body: Any, raw: str, call: Call) -> Reply:
         # OpenRouter and others send an error with status 200.
-        if isinstance(data, dict) and "choices" not in data and data.get("error"):
-            code = data["error"].get("code") if isinstance(data["error"], dict) else None
-            raise self._status(code if isinstance(code, int) and 400 <= code < 600 else 500, {}, data, call)
-        choice = _first(data.get("choices")) if isinstance(data, dict) else None
-        if not isinstance(data, dict) or choice is None:
-            raise TryFailed(
-                "malformed", "the server's reply is no chat completion", raw=body[:2000].decode("utf-8", "replace")
-            )
+        if isinstance(body, dict) and "choices" not in body and body.get("error"):
+            code = body["error"].get("code") if isinstance(body["error"], dict) else None
+            raise self._refused(code if isinstance(code, int) and 400 <= code < 600 else 500, {}, body, call)
+        choice = _first(body.get("choices")) if isinstance(body, dict) else None
+        if choice is None:
+            raise TryFailed("malformed", "the server's reply is no chat completion", raw=raw)
         message = choice.get("message")
         message = message if isinstance(message, dict) else {}
-        text, usage = _text(message.get("content")), data.get("usage")
-        answered_by = data["model"][:200] if isinstance(data.get("model"), str) else None
+        text, usage = _text(message.get("content")), body.get("usage")
+        answered_by = body["model"][:200] if isinstance(body.get("model"), str) else None
         tokens = Tokens(
             prompt=count(usage, "prompt_tokens"),
             cached=count(usage, "prompt_tokens_details", "cached_tokens") or count(usage, "prompt_cache_hit_tokens"),

@@ -111,8 +111,6 @@ KEEP_SHARE = 0.60
 """At least this share of ``keep`` is a sufficient consensus (specification, Disagreement-Aware CRAG)."""
 DISCARD_SHARE = 0.50
 """At least this share of ``discard`` retrieves more (specification, Disagreement-Aware CRAG)."""
-MAX_ROUNDS = 4
-"""One round for each of the specification's four required averages."""
 
 KEEP_QUALITY = REQUIRED_AVERAGE[-1]
 """No abstract is kept that would be under the laxest required average by itself."""
@@ -178,7 +176,5 @@ ADEQUATE_SIZE: dict[Design, Adequacy] = {
     "other": Adequacy(None, "participants", "the design is unknown, and with it the size it needs"),
 }
 
-MEMORY_BOUND = 0.05
-"""The most the acceptance memory may change a required average by: one step of the specification's decay."""
 MEMORY_NEEDS = 20
 """Acceptances needed before memory may change anything."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from masis.audit.citations import audit_citations
-from masis.audit.citations.hedges import hedges
+from masis.audit.citations.exemptions import hedges
 from masis.schema.case import Evidence
 
 HEDGES = """

@@ -1,0 +1,76 @@
+"""What providers share whose SDKs are generated alike (OpenAI's, Anthropic's): one try and its failures."""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from types import ModuleType
+from typing import Any
+
+from masis.llm.endpoints import Endpoint
+from masis.llm.providers import provider_errors
+from masis.llm.providers.base import CONNECT_S, Call, Reply, TryFailed, body_of, http_client, quiet, transport_of
+from masis.schema.calls import ReplyMode
+
+
+class SdkProvider(ABC):
+    """One server. The client and its connections are shared by all calls to it."""
+
+    modes: tuple[ReplyMode, ...] = ("json_schema", "json_object", "prompt")
+
+    def __init__(self, sdk: ModuleType, sdk_error: type[Exception], client: type, base_url: str, endpoint: Endpoint):
+        quiet(sdk.__name__)
+        self._sdk, self._sdk_error, self._endpoint = sdk, sdk_error, endpoint
+        self._http = transport_of(sdk.DefaultHttpxClient)
+        self._key = endpoint.key.get_secret_value() if endpoint.key else ""
+        self._client: Any = client(
+            api_key=self._key or "none",  # servers without keys take any; the SDK wants one
+            base_url=base_url,
+            max_retries=0,
+            http_client=http_client(sdk.DefaultHttpxClient, endpoint.address),
+        )
+        if not endpoint.of_vendor:  # headers that the SDK took from the environment are for its vendor alone
+            self._client._custom_headers = {}
+
+    @property
+    @abstractmethod
+    def _resource(self) -> Any:
+        """The part of the client that is asked for replies."""
+
+    @abstractmethod
+    def _request(self, call: Call) -> dict[str, Any]:
+        """Return the arguments of a call."""
+
+    @abstractmethod
+    def _reply(self, body: Any, raw: str, call: Call) -> Reply:
+        """Read a reply, of which ``raw`` is the beginning. Raises TryFailed."""
+
+    def answer(self, call: Call) -> Reply:
+        """Make one try. Raises TryFailed."""
+        failed: TryFailed
+        timeout = self._sdk.Timeout(call.timeout_s, connect=min(CONNECT_S, call.timeout_s))
+        try:
+            with self._resource.with_streaming_response.create(**self._request(call), timeout=timeout) as response:
+                body = body_of(response.iter_bytes(), call.timeout_s)
+            return self._reply(_parsed(body), body[:2000].decode("utf-8", "replace"), call)
+        except self._sdk.APIStatusError as error:
+            failed = self._refused(error.status_code, error.response.headers, error.body, call)
+        except (self._sdk.APIConnectionError, self._http.RequestError, OSError) as error:
+            failed = provider_errors.from_connection(error, self._endpoint.address)
+        except self._sdk_error as error:
+            failed = TryFailed("request", f"the SDK refused the call ({type(error).__name__})")
+        raise failed  # outside the handler: the SDK's error holds the request, and with it the key
+
+    def _refused(self, status: int, headers: Any, body: Any, call: Call) -> TryFailed:
+        """Return the failure behind a status of 300 or more."""
+        return provider_errors.from_status(
+            status, headers, body, key_name=self._endpoint.key_name, model=call.model, key=self._key
+        )
+
+
+def _parsed(body: bytes) -> Any:
+    """Return the JSON value of a body; None where it is none."""
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        return None
