@@ -118,7 +118,7 @@ def _go(**way: str) -> None:
 
 
 def _totals(total: Rates) -> None:
-    with st.container(horizontal=True, gap="medium", key="metrics-totals"):
+    with st.container(horizontal=True, gap="small", key="metrics-totals"):
         _total("Audits", f"{total.runs:,}", "Finished runs that match")
         for rate, words in RATES.items():
             share = share_of(total, rate)
