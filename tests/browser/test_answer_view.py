@@ -105,13 +105,13 @@ def test_changes_between_iterations_are_shown_word_by_word_by_key(case_page: Pag
 
 
 def test_issues_are_followed_and_scores_explain_themselves(case_page: Page) -> None:
-    followed = case_page.get_by_role("region", name="Issues across iterations")
+    followed = case_page.get_by_role("table", name="Issues across iterations")
     expect(followed.locator("tr", has_text="names no evidence")).to_contain_text("fixed")
     expect(case_page.get_by_text("it has the highest quality")).to_be_visible()
-    origin = case_page.locator("details", has_text="Confidence")
+    case_page.get_by_text("How the scores of iteration 1 came about").click(delay=40)
+    origin = case_page.get_by_role("table", name="How the scores came about").locator("tr", has_text="Confidence")
     expect(origin).to_contain_text("× 0.5 for 1 fabricated reference")
-    origin.locator("summary").click(delay=40)
-    expect(origin.locator("dl.measured")).to_be_visible()
+    expect(case_page.get_by_role("table", name="What the scores were measured by")).to_be_visible()
 
 
 def test_the_decision_stays_in_view_beside_a_long_answer_and_is_a_step_away_in_a_narrow_window(
@@ -120,7 +120,7 @@ def test_the_decision_stays_in_view_beside_a_long_answer_and_is_a_step_away_in_a
     wide = open_tab(demo, width=1440, height=900)
     audited(wide, FABRICATED)
     panel = wide.page.get_by_role("region", name="Decision")
-    wide.page.get_by_role("region", name="Scores by iteration").scroll_into_view_if_needed()
+    wide.page.get_by_role("table", name="Scores by iteration").scroll_into_view_if_needed()
     expect(panel.get_by_role("button", name=re.compile("Submit"))).to_be_in_viewport()
     narrow = open_tab(demo, width=900, height=900)
     audited(narrow, FABRICATED)

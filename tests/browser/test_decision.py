@@ -155,7 +155,7 @@ def test_a_correction_is_checked_as_it_is_typed_then_kept_undone_and_decided_aga
     answer.fill("Bridge 0 is 100 metres long [chunk_1]. It was opened in 1931 [chunk_2].")
     found.get_by_role("button", name="Submit").click(delay=40)
     expect(found.get_by_role("status").first).to_contain_text("Give a reason")
-    found.get_by_text("The evidence contradicts this").click(delay=40)
+    found.get_by_text("The evidence contradicts it").click(delay=40)
     found.get_by_label("Note").fill("It was 1931.")
     named(found)
     found.get_by_role("button", name="Submit").click(delay=40)
@@ -167,7 +167,7 @@ def test_a_correction_is_checked_as_it_is_typed_then_kept_undone_and_decided_aga
     found.get_by_role("button", name="Submit").click(delay=40)
     expect(found.get_by_role("status").first).to_contain_text("Rejected.")
     first, undo, second = server.decisions(case)
-    assert (first.verdict, first.reason, first.note) == ("override", "The evidence contradicts this", "It was 1931.")
+    assert (first.verdict, first.reason, first.note) == ("override", "The evidence contradicts it", "It was 1931.")
     assert first.corrected_answer == "Bridge 0 is 100 metres long [chunk_1]. It was opened in 1931 [chunk_2]."
     assert (first.reviewer, first.iteration, first.run_id is not None) == ("Ada", 1, True)
     assert first.machine_shown

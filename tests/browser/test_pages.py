@@ -56,7 +56,7 @@ def served(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 def test_the_overview_leads_to_the_cases_in_a_state(served: str, open_tab: OpenTab) -> None:
     tab = open_tab(served)
     page = tab.open()
-    expect(page.get_by_role("heading", name=re.compile("answers? waits? for a person"))).to_be_visible()
+    expect(page.get_by_role("heading", name=re.compile("cases? needs? review"))).to_be_visible()
     page.get_by_role("link", name="Overridden").click(delay=40)
     expect(page).to_have_url(re.compile(r"/queue\?state=overridden"))
     expect(page.locator("table.list tbody tr")).to_have_count(1)
@@ -76,7 +76,7 @@ def test_a_tab_says_what_is_on_it(served: str, open_tab: OpenTab) -> None:
 def test_the_overview_opens_what_waits_within_its_list(served: str, open_tab: OpenTab) -> None:
     tab = open_tab(served)
     page = tab.open()
-    page.locator("table.list.compact a").first.click(delay=40)
+    page.locator(".st-key-waiting table.list a").first.click(delay=40)
     expect(page).to_have_url(re.compile(r"/review\?.*state=needs_review"))
     expect(page).to_have_url(re.compile(r"case="))
 
@@ -148,13 +148,13 @@ def test_decided_cases_and_the_log_can_be_downloaded(served: str, open_tab: Open
 def test_two_runs_are_compared_swapped_and_opened(served: str, open_tab: OpenTab) -> None:
     tab = open_tab(served)
     page = tab.open(f"/compare?case={FABRICATED}")
-    expect(page.locator(".differing")).to_contain_text("strictness")
-    left = page.locator(".group-left .issue").count()
+    expect(page.get_by_role("table", name="Settings that differ")).to_contain_text("strictness")
+    only_right = page.get_by_text(re.compile(r"Only left: \d+")).inner_text().replace("left", "right")
     page.get_by_role("button", name="Swap left and right").click(delay=40)
-    expect(page.locator(".group-right .issue")).to_have_count(left)
+    expect(page.get_by_text(only_right)).to_be_visible()
     expect(page).to_have_url(re.compile("left=.*right="))
     page.get_by_role("radio", name="In the answer each run chose").click(delay=40)
-    expect(page.get_by_role("heading", name="Findings: in the answer each run chose")).to_be_visible()
+    expect(page.get_by_role("heading", name="Issues in the answer each run chose")).to_be_visible()
     page.locator("table a").first.click(delay=40)
     expect(page).to_have_url(re.compile(r"/review\?case=strategy-01-fabricated&run="))
 
@@ -163,14 +163,14 @@ def test_cases_with_several_runs_are_listed_where_none_is_named(served: str, ope
     page = open_tab(served).open("/compare")
     page.locator("table.list a").first.click(delay=40)
     expect(page).to_have_url(re.compile(f"case={FABRICATED}"))
-    expect(page.locator(".differing")).to_be_visible()
+    expect(page.get_by_role("table", name="Settings that differ")).to_be_visible()
 
 
 def test_settings_are_explained_and_health_is_told(served: str, open_tab: OpenTab) -> None:
     page = open_tab(served).open("/settings")
     expect(page.locator("table", has_text="max_iterations")).to_contain_text("How many versions of the answer")
-    page.get_by_role("link", name="Health: look, and test the models").click(delay=40)
-    expect(page.get_by_text("All is in order.")).to_be_visible()
+    page.get_by_role("link", name="Health: check again, and test the models").click(delay=40)
+    expect(page.get_by_text("All checks passed.")).to_be_visible()
     page.get_by_role("button", name="Test the models").click(delay=40)
     expect(page.get_by_text("offline: a small case was audited from claims to scores")).to_be_visible(timeout=20_000)
 

@@ -54,7 +54,7 @@ def test_a_question_converges_an_override_turns_it_and_the_kept_set_is_audited(d
     tab = open_tab(demo)
     page = screened(tab, BORDERLINE)
     assert outcome(page) == "Sufficient"
-    rounds = page.locator("li.round")
+    rounds = page.locator("[class*=st-key-screening-round-]")
     expect(rounds).to_have_count(2)
     expect(rounds.first).to_contain_text("retrieve more")
     expect(rounds.last).to_contain_text("sufficient")
@@ -69,7 +69,7 @@ def test_a_question_converges_an_override_turns_it_and_the_kept_set_is_audited(d
     overridden(page, tab, "discard", "Exposure was read from prescriptions, not from use.")
     expect(page.get_by_text("the critic's result was sufficient")).to_be_visible()
     assert outcome(page) == "Evidence insufficient"
-    expect(page.locator("li.round").last).to_contain_text("retrieve more")
+    expect(page.locator("[class*=st-key-screening-round-]").last).to_contain_text("retrieve more")
 
     page.locator(".st-key-override-panel").get_by_role("button", name="Undo").click(delay=40)
     tab.settle()

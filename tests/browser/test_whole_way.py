@@ -112,7 +112,7 @@ def overridden(panel: Locator, note: str) -> None:
     expect(panel.locator(".check")).to_contain_text("2 valid citations")
     expect(panel.locator(".check")).to_contain_text("0 fabricated")
     reasons = panel.get_by_role("radiogroup", name="Reason")
-    reasons.get_by_text("The evidence contradicts this").click(delay=40)
+    reasons.get_by_text("The evidence contradicts it").click(delay=40)
     panel.get_by_label("Note").fill(note)
     name = panel.get_by_label("Your name")
     if name.is_visible():

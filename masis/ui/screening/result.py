@@ -81,7 +81,7 @@ def rounds(screening: Screening, *, waiting: str = "") -> None:
 def show_rounds(rounds: Sequence[RoundRow], keep_share: float, waiting: str = "") -> None:
     """Draw the rounds: what was searched and why, how the grades voted, whether both rules are satisfied."""
     for each in rounds:
-        with st.container(border=True, gap="xsmall"):
+        with st.container(border=True, gap="xsmall", key=f"screening-round-{each['number']}"):
             decision = each["decision"]
             st.markdown(
                 f"**Round {each['number']}** :{TONE_COLOUR[decision['tone']]}-badge[{decision['text']}] "
