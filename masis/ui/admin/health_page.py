@@ -33,7 +33,7 @@ _TESTED = "models-tested"
 
 
 def show_health(workbench: Workbench) -> None:
-    """The page of health."""
+    """Draw the page of health."""
     st.title("Health")
     with st.spinner("Checking"):
         checked = REPORTS.current()

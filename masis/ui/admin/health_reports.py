@@ -51,18 +51,18 @@ class HealthReports:
         self._until = 0.0
 
     def latest(self) -> Checked | None:
-        """The last report on what is served now, however old; None where nobody has looked yet."""
+        """Return the last report on the served database, however old; None where none was made yet."""
         last = self._last
         return last[1] if last is not None and last[0] == self._of() else None
 
     def current(self) -> Checked:
-        """A report that is young enough, else a new one; who asks while somebody looks waits for that one."""
+        """Return a report that is young enough, else a new one; concurrent callers wait for the same one."""
         with self._looking:
             last = self.latest()
             return last if last is not None and self._clock() < self._until else self._renew()
 
     def renewed(self) -> Checked:
-        """A new report, whatever there is."""
+        """Make a new report and return it."""
         with self._looking:
             return self._renew()
 

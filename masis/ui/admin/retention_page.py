@@ -32,7 +32,7 @@ CONFIRMED_BY = "remove"
 
 
 def show_retention(workbench: Workbench) -> None:
-    """The page of retention."""
+    """Draw the page of retention."""
     st.title("Retention")
     days = workbench.settings.retention_days
     held = f"for {spoken(days, 'day')}" if days else "without a limit"
@@ -54,7 +54,7 @@ def show_retention(workbench: Workbench) -> None:
 
 
 def _looked(workbench: Workbench, rule: RetentionRule) -> PurgePlan:
-    """What the rule would do now; looked at a moment ago for this page, it isn't looked for again at every key."""
+    """Return what the rule would remove now; the answer is reused for a moment instead of computed at every key."""
     place = st.container()  # drawn with and without the spinner: what is typed below stays where it is
     held: tuple[float, PurgePlan] | None = st.session_state.get(_LOOKED)
     if held is not None and time.monotonic() - held[0] < LOOKED_FOR_S and _alike(held[1].rule, rule):
@@ -66,12 +66,12 @@ def _looked(workbench: Workbench, rule: RetentionRule) -> PurgePlan:
 
 
 def _alike(one: RetentionRule, other: RetentionRule) -> bool:
-    """Whether two rules say the same, reckoned from different moments."""
+    """Whether two rules are the same but for the moment they were made at."""
     return one.model_copy(update={"cutoff": other.cutoff}) == other
 
 
 def _asked(days: int) -> RetentionRule:
-    """The rule that the controls say; ages and boxes stand in the address."""
+    """Draw the controls and return the rule they describe; ages and boxes are stored in the address."""
     default = days or 30
     older = address.number("days") if address.value("days") else default
     show_value("retention-days", min(older, 36_500))
@@ -187,7 +187,7 @@ def size_words(size: int) -> str:
 
 
 def _removal(workbench: Workbench, plan: PurgePlan) -> None:
-    """Removing it: by a name, and by typing a word, so that no single click does it."""
+    """Draw the form that removes: it takes a name and a typed word, so that no single click does it."""
     with st.form("purge", border=True):
         st.markdown(
             "**Remove this permanently?** It can't be restored from here; an archive exported before "

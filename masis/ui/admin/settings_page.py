@@ -25,7 +25,7 @@ ORIGIN: dict[str, Word] = {
 
 
 def show_settings(workbench: Workbench) -> None:
-    """The page of settings."""
+    """Draw the page of settings."""
     st.title("Settings")
     listed, state = st.columns([62, 38], gap="large")
     with listed:

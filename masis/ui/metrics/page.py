@@ -76,7 +76,7 @@ def show_metrics(workbench: Workbench) -> None:
 
 
 def metrics_filter() -> MeasureFilter:
-    """The runs that the address asks for."""
+    """Return the runs that the address asks for."""
     since, until = _day("since"), _day("until")
     return MeasureFilter(
         since=since.isoformat() if since else None,
@@ -93,7 +93,7 @@ def chosen_period() -> Period:
 
 
 def pick() -> Pick:
-    """Which runs of those that match the address asks to list; a figure that is not known lists all."""
+    """Return which runs of those that match the address asks to list; a figure that is not known lists all."""
     show = address.value("show")
     if show in RATES:
         return Pick(rate=show)

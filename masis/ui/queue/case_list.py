@@ -29,7 +29,7 @@ ORDER_SAYS: dict[QueueOrder, str] = {
 
 
 def show_cases(workbench: Workbench) -> None:
-    """The page of all cases."""
+    """Draw the page of all cases."""
     facets = workbench.cases.facets()
     if not sum(facets.states.values()):
         show_nothing_yet(workbench)
@@ -141,7 +141,7 @@ class _Chip(NamedTuple):
 
 
 def _narrowed(wanted: CaseFilter) -> None:
-    """What narrows the list beyond the pills in view, each removed with a click."""
+    """Draw what narrows the list beyond the pills in view, each removed with a click."""
     chips = [
         _Chip(f"{title}: {word}", name, word)
         for title, name in (("Field", "field"), ("Data set", "dataset"), ("Model", "model"), ("Reviewer", "reviewer"))
@@ -190,7 +190,7 @@ def _paging(pages: int, wanted: CaseFilter, total: int) -> None:
 
 
 def show_nothing_yet(workbench: Workbench) -> None:
-    """What a person reads who has no case yet: what one is, and two ways to get some."""
+    """Draw what a person without any case reads: what a case is, and the ways to get some."""
     st.title("No cases yet")
     st.markdown(
         "A case is a question, the evidence a retrieval system found for it, and the answer a model wrote from that "

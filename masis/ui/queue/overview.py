@@ -30,7 +30,7 @@ WAITING = {"state": "needs_review"}
 
 
 def show_overview(workbench: Workbench) -> None:
-    """The page a person comes in by."""
+    """Draw the first page: what needs review, what was not audited, recent decisions."""
     facets = workbench.cases.facets()
     total = sum(facets.states.values())
     if not total:
@@ -50,7 +50,7 @@ def show_overview(workbench: Workbench) -> None:
 
 
 def headline(states: dict[str, int]) -> str:
-    """The one sentence that says what there is to do."""
+    """Return the sentence that says what there is to do."""
     waiting = states.get("needs_review", 0)
     if waiting:
         return f"{spoken(waiting, 'case needs', 'cases need')} review"
@@ -87,7 +87,7 @@ def state_counts(states: dict[str, int]) -> None:
 
 
 def nothing_waits(states: dict[str, int]) -> str:
-    """Why no case waits for a decision."""
+    """Say why no case needs review."""
     if all(state in (*UNAUDITED, "running") for state, count in states.items() if count):
         return "No case has been audited yet. Cases that need review will be listed here."
     return "No case needs review: all that did have been decided."
@@ -116,7 +116,7 @@ def _waiting(workbench: Workbench, facets: Facets) -> None:
 
 
 def _first_steps(workbench: Workbench) -> None:
-    """A short path into one case worth seeing, for whoever has not decided anything yet."""
+    """Draw a short path into one case, for a person who has not decided anything yet."""
     case = _first_case(workbench)
     if case is None:
         return
@@ -134,7 +134,7 @@ def _first_steps(workbench: Workbench) -> None:
 
 
 def _first_case(workbench: Workbench) -> CaseSummary | None:
-    """A case of the demo worth seeing if it is here, else one with a fabricated citation that waits."""
+    """Return a demo case worth seeing if it is here, else one with a fabricated citation that needs review."""
     for case_id in _first_case_ids():
         with contextlib.suppress(UnknownRecord):
             case = workbench.cases.summary(case_id)
@@ -146,7 +146,7 @@ def _first_case(workbench: Workbench) -> CaseSummary | None:
 
 @st.cache_data(show_spinner=False)
 def _first_case_ids() -> tuple[str, ...]:
-    """The demo cases that show most, those with a fabricated citation first."""
+    """Return the demo cases that show most, those with a fabricated citation first."""
     ids = [case.id for case in demo_cases() if case.metadata.get("telling")]
     return tuple(sorted(ids, key=lambda case_id: "fabricated" not in case_id))
 
@@ -175,7 +175,7 @@ def _unaudited(workbench: Workbench, facets: Facets) -> None:
 
 
 def batch_costs(workbench: Workbench, unaudited: int) -> str:
-    """Where the unaudited cases would be sent and what that takes at most, reckoned from the first of them."""
+    """Say where the unaudited cases would be sent and what that costs at most, estimated from the first of them."""
     if not uses_models(workbench.settings):
         return ""
     try:
@@ -193,7 +193,7 @@ def batch_costs(workbench: Workbench, unaudited: int) -> str:
 
 @st.fragment(run_every=1.0)
 def _batch_under_way() -> None:
-    """How far "audit everything" has come; draws the whole page anew once it is over."""
+    """Draw how far "audit everything" has come; draws the whole page anew once it is over."""
     batch = audit_jobs().batch()
     if batch is None or not batch.under_way:
         st.rerun()

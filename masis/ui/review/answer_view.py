@@ -125,7 +125,7 @@ class AnswerViewData(TypedDict):
 
 
 def unaudited_answer_view(case: Case, version: str, *, shown: int = EVIDENCE_SHOWN) -> AnswerViewData:
-    """The answer view of a case that no audit has looked at: plain answer, plain evidence, ``shown`` chunks of it."""
+    """Return the answer view of a case without an audit: plain answer and evidence, ``shown`` chunks of it."""
     return {
         "version": f"{version}/{shown}",
         "question": case.query,
@@ -150,7 +150,7 @@ def unaudited_answer_view(case: Case, version: str, *, shown: int = EVIDENCE_SHO
 def answer_view(
     case: Case, run: Run, index: int, *, against: int | None = None, shown: int = EVIDENCE_SHOWN
 ) -> AnswerViewData:
-    """The answer view of iteration ``index`` (from 0) of a run of the case, ``shown`` chunks of evidence drawn.
+    """Return the answer view of iteration ``index`` (from 0) of a run of the case, ``shown`` chunks of evidence drawn.
 
     ``against`` is another iteration whose answer is compared with this one's, the earlier one first.
     """
@@ -184,7 +184,7 @@ def answer_view(
 
 
 def for_browser(data: AnswerViewData) -> AnswerViewData:
-    """The answer view without the least severe of very many issues, of which no page can show all; numbers stay."""
+    """Return the answer view without the least severe of very many issues; their numbers stay."""
     if len(data["issues"]) <= ISSUES_SHOWN:
         return data
     by_weight = sorted(data["issues"], key=lambda issue: SEVERITIES.index(issue["severity"]))
@@ -193,7 +193,7 @@ def for_browser(data: AnswerViewData) -> AnswerViewData:
 
 
 def difference(run: Run, index: int, other: int) -> Difference:
-    """What changed between the answers of two iterations (from 0), whichever comes first."""
+    """Return what changed between the answers of two iterations (from 0), whichever comes first."""
     left, right = sorted((index, other))
     changes = word_changes(run.iterations[left].answer, run.iterations[right].answer)
     return {
@@ -212,7 +212,7 @@ def _fixed(followed: Iterable[Followed], index: int) -> Iterator[Fixed]:
 
 
 def _issues(iteration: Iteration, courses: dict[str, Course]) -> tuple[list[IssueData], list[Span | None]]:
-    """The issues numbered from 1: those with a place in the order of the answer, then those about the whole of it."""
+    """Return the issues numbered from 1: first those with a place in the answer, in its order."""
     length = len(iteration.answer)
 
     def place(issue: Issue) -> tuple[int, int]:
@@ -279,7 +279,7 @@ def _card(name: str, source: str | None, text: str, marked: list[Bearing], cited
 
 
 def _legend(iteration: Iteration, marks: dict[int, str]) -> list[LegendEntry]:
-    """The kinds of marks with how often each occurs in this answer; kinds that don't occur are left out."""
+    """Return the kinds of marks with how often each occurs in this answer; kinds that don't occur are left out."""
     references = list(marks.values())
     verdicts = [check.verdict for check in iteration.claims]
     statuses = [sentence.status for sentence in iteration.citation_audit.sentences]
@@ -292,5 +292,5 @@ def _legend(iteration: Iteration, marks: dict[int, str]) -> list[LegendEntry]:
 
 
 def state_label(state: str) -> LabelData:
-    """The label of a case's state."""
+    """Return the label of a case's state."""
     return label(STATE[state])

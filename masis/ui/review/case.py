@@ -42,7 +42,7 @@ _LAYOUT = f"<style>{with_selectors((HERE / 'review.css').read_text(encoding='utf
 
 
 def show_case(workbench: Workbench, case_id: str) -> None:
-    """The page of one case."""
+    """Draw the page of one case."""
     try:
         view = workbench.cases.open(case_id)
     except UnknownRecord:
@@ -90,7 +90,7 @@ def _unknown(case_id: str) -> None:
 
 
 def show_no_case(workbench: Workbench) -> None:
-    """The page without a case: what it is for, and the shortest way to one."""
+    """Draw the page without a case: what it is for, and the shortest way to one."""
     st.title("No case is open")
     st.markdown(
         "Here you review one answer: every citation and claim is marked, the evidence is beside it, "
@@ -115,7 +115,7 @@ def show_no_case(workbench: Workbench) -> None:
 
 
 def _chosen_run(workbench: Workbench, view: CaseView) -> tuple[Run | None, str]:
-    """The run the address names if it is a finished one of this case, else the newest; and the id it names."""
+    """Return the run the address names if it is a finished one of this case, else the newest; and the id it names."""
     wanted = address.value("run")
     if not wanted or (view.run and view.run.id == wanted):
         return view.run, wanted
@@ -124,7 +124,7 @@ def _chosen_run(workbench: Workbench, view: CaseView) -> tuple[Run | None, str]:
 
 
 def _other_run(view: CaseView, wanted: str) -> None:
-    """The address names a run that can't be shown: say why, and what is shown in its place."""
+    """Say why the run the address names can't be shown, and what is shown in its place."""
     named = next((run for run in view.runs if run.id == wanted), None)
     instead = "The newest finished audit is shown." if view.run else ""
     if named is None:
@@ -149,7 +149,7 @@ def _resume(run_id: str) -> None:
 
 
 def _bar(workbench: Workbench, view: CaseView, run: Run | None, *, busy: bool) -> None:
-    """The way back, which audit is shown, the report, a new audit."""
+    """Draw the way back, the choice of the audit shown, the report, a new audit, and more."""
     case_id = view.case.id
     with st.container(key="review-bar", horizontal=True, vertical_alignment="center"):
         if st.button("Queue", icon=":material/arrow_back:", type="tertiary"):
@@ -247,7 +247,7 @@ def _view_bar(run: Run, index: int) -> int | None:
 
 
 def _against(count: int, index: int) -> int | None:
-    """The iteration (from 0) the address compares with, None where it compares with none."""
+    """Return the iteration (from 0) the address compares with, None where it compares with none."""
     if not address.value("against") or count < 2:
         return None
     other = min(address.number("against"), count) - 1
@@ -360,7 +360,7 @@ def _issues_followed(table: FollowTable) -> None:
 
 @st.fragment(run_every=1.0)
 def _progress(case_id: str) -> None:
-    """What the running audit has done so far; draws the whole page anew once it is over."""
+    """Draw what the running audit has done so far; draws the whole page anew once it is over."""
     workbench, jobs = served_workbench(), audit_jobs()
     running: RunSummary | None = next((run for run in workbench.runs.for_case(case_id) if run.state == "running"), None)
     if running is None and not jobs.under_way(case_id):

@@ -24,7 +24,7 @@ OF: dict[Of, str] = {"first": "In the original answer", "chosen": "In the answer
 
 
 def show_compare(workbench: Workbench) -> None:
-    """The page of runs: of the case in the address, else the way to one."""
+    """Draw the page of runs: of the case in the address, else the way to one."""
     case_id = address.value("case")
     if not case_id:
         _show_ways_in(workbench)
@@ -60,7 +60,7 @@ def show_compare(workbench: Workbench) -> None:
 
 
 def chosen_runs(finished: list[RunSummary]) -> tuple[RunSummary | None, RunSummary | None]:
-    """The two runs the address names, else the two newest, the older one left. None where there aren't two."""
+    """Return the two runs the address names, else the two newest, the older one left. None where there aren't two."""
     if len(finished) < 2:
         return (None, None)
     by_id = {run.id: run for run in finished}

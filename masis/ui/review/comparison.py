@@ -128,7 +128,7 @@ def _score(value: float | None) -> str | None:
 
 
 def models_words(models: dict[str, str]) -> str:
-    """Who judged, in a few words."""
+    """Say which models judged, in a few words."""
     by_model: dict[str, list[str]] = {}
     for role, model in models.items():
         by_model.setdefault(model, []).append(role)
@@ -138,7 +138,7 @@ def models_words(models: dict[str, str]) -> str:
 
 
 def settings_words(settings: dict[str, Any]) -> str:
-    """The settings that are not the default; the models stand beside."""
+    """Say which settings are not the default; models are shown beside."""
     default = Settings().model_dump(mode="json")
     roles = Settings().models()
     changed = [
@@ -150,7 +150,7 @@ def settings_words(settings: dict[str, Any]) -> str:
 
 
 def compare(left: Run, right: Run, of: Of) -> Comparison:
-    """Two finished runs of one case."""
+    """Compare two finished runs of one case."""
     before, after = left.final_answer, right.final_answer
     return {
         "left": left.id,
@@ -241,7 +241,7 @@ def _shortened(text: str) -> str:
 
 
 def run_name(run: RunSummary) -> str:
-    """A run in a list to choose from."""
+    """Name a run in a list to choose from."""
     quality = "unscored" if run.quality is None else f"quality {run.quality:.2f}"
     parts = [f"{run.started_at[:10]} {run.started_at[11:19]} UTC", models_words(run.models)]
     if (changed := settings_words(run.settings)) != "as by default":

@@ -65,7 +65,7 @@ class _Form:
     done: list[str] = field(default_factory=list)
 
     def renew(self) -> None:
-        """A fresh form, as after a submit."""
+        """Start a fresh form, as after a submit."""
         self.token, self.restored = uuid.uuid4().hex, None
 
 
@@ -99,7 +99,7 @@ class _PanelContext(NamedTuple):
 def decision_panel(
     workbench: Workbench, view: CaseView, run: Run | None, index: int, *, machine_shown: tuple[str, ...] = MACHINE_SHOWN
 ) -> None:
-    """The decision on iteration ``index`` (from 0) of ``run``, or on a case that was not audited (``run`` is None)."""
+    """Draw the decision on iteration ``index`` (from 0) of ``run``, or on an unaudited case (``run`` is None)."""
     wanted = address.case_filter()
     place = _Place(wanted, workbench.cases.count_waiting(wanted))
     run = run if run and run.iterations else None
@@ -108,7 +108,7 @@ def decision_panel(
 
 @st.fragment
 def _panel(context: _PanelContext) -> None:
-    """The panel, drawn again by itself; then nobody but it can say that the database is out of reach."""
+    """Draw the panel as a fragment; it reports an unreachable database itself."""
     try:
         with explained_errors(served_database()):
             _draw(context)
@@ -143,7 +143,7 @@ def _draw(context: _PanelContext) -> None:
 
 
 def _open_form(context: _PanelContext) -> _Form:
-    """The form of this case and person, opened anew where the session had another one open."""
+    """Return the form of this case and person, opened again where the session had another one open."""
     form: _Form | None = st.session_state.get(_FORM)
     if form is None or (form.case_id, form.reviewer) != (context.case_id, actor().name):
         kept = kept_form(context.workbench, context.case_id)
@@ -231,7 +231,7 @@ def _verb(decision: Decision | None) -> str:
 
 
 def _act(context: _PanelContext, form: _Form, posted: dict[str, Any]) -> None:
-    """What a key or a button asked for, other than to submit."""
+    """Do what a key or a button asked for, other than to submit."""
     if posted.get("case") != context.case_id:
         return
     if reviewer() is None and posted.get("reviewer"):
@@ -325,7 +325,7 @@ def _open(form: _Form, case_id: str | None, nothing: str) -> None:
 
 
 def _data(context: _PanelContext, form: _Form) -> dict[str, Any]:
-    """Everything the component draws."""
+    """Return everything the component draws."""
     workbench, view = context.workbench, context.view
     kept = kept_form(workbench, context.case_id)
     iteration = context.run.iterations[context.at] if context.run else None
@@ -370,7 +370,7 @@ def _data(context: _PanelContext, form: _Form) -> dict[str, Any]:
 
 
 def _standing(context: _PanelContext, history: list[forms.HistoryRow]) -> dict[str, Any] | None:
-    """The entry that decides the case now; a person can undo what a person decided."""
+    """Return the entry that decides the case now; a person can undo what a person decided."""
     entry = context.view.decision
     row = next((row for row in history if entry and row["id"] == entry.id), None)
     if entry is None or row is None or entry.decision is None:
@@ -381,4 +381,4 @@ def _standing(context: _PanelContext, history: list[forms.HistoryRow]) -> dict[s
 
 
 def _nothing() -> None:
-    """A trigger is delivered only where a callback is named for it."""
+    """Do nothing: a trigger is delivered only where a callback is named for it."""

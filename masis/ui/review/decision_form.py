@@ -61,7 +61,7 @@ class FormFields(Record):
 
     @property
     def empty(self) -> bool:
-        """Whether nothing has been put in."""
+        """Whether nothing has been entered."""
         return self == FormFields()
 
 
@@ -117,12 +117,12 @@ class HistoryRow(TypedDict):
 
 
 def clean(value: object, longest: int) -> str:
-    """Text as it can be stored: no null byte, no half of a surrogate pair, not longer than allowed."""
+    """Return text as it can be stored: no null byte, no half of a surrogate pair, not longer than allowed."""
     return _UNKEPT.sub("", value)[:longest] if isinstance(value, str) else ""
 
 
 def read_fields(posted: object) -> FormFields:
-    """The fields a browser posted, or a draft held; what is not a known value is left out."""
+    """Return the fields a browser posted, or a draft held; what is not a known value is left out."""
     if not isinstance(posted, dict):
         return FormFields()
     verdict = posted.get("verdict")
@@ -150,7 +150,7 @@ def _read_labels(posted: object) -> dict[str, dict[str, str]]:
 
 
 def problem(fields: FormFields, answer: str, reviewer: str) -> Problem | None:
-    """What is still missing, None where the decision is complete."""
+    """Return what is still missing, None where the decision is complete."""
     if fields.verdict is None:
         return Problem("verdict", "Choose a verdict first: approve, override, reject or escalate.")
     if fields.verdict == "override":
@@ -183,7 +183,7 @@ def decision_of(
     token: str,
     machine_shown: tuple[str, ...],
 ) -> Decision:
-    """The decision a complete form makes (``problem`` found none)."""
+    """Return the decision a complete form makes (``problem`` found none)."""
     base = label_base(run, index)
     reason = _reason(fields)
     return Decision(
@@ -203,12 +203,12 @@ def decision_of(
 
 
 def label_base(run: Run | None, index: int) -> str:
-    """The name under which labels of one iteration are drafted: they are about its words only."""
+    """Return the name under which labels of one iteration are drafted: they are about its words only."""
     return f"{run.id}/{index + 1}" if run else ""
 
 
 def check(answer: str, evidence: Iterable[Evidence], settings: Settings | None = None) -> CheckData:
-    """What the citation engine says about an answer being corrected."""
+    """Return what the citation engine says about an answer being corrected."""
     audit = audit_citations(answer, evidence, settings)
     fabricated = list(dict.fromkeys(audit.invalid_citations))
     return {
@@ -221,7 +221,7 @@ def check(answer: str, evidence: Iterable[Evidence], settings: Settings | None =
 
 
 def reasons(iteration: Iteration | None) -> dict[str, list[ReasonData]]:
-    """The reasons for each verdict, with those that the findings of an iteration speak for."""
+    """Return the reasons for each verdict, with those that the issues of an iteration suggest."""
     rules = {issue.rule for issue in iteration.issues} if iteration else set()
     return {
         verdict: [
@@ -256,7 +256,7 @@ def _targets(iteration: Iteration) -> list[_Target]:
 
 
 def label_rows(iteration: Iteration) -> list[LabelRow]:
-    """What of an iteration can be labelled, with the machine's verdict on each."""
+    """Return what of an iteration can be labelled, with the machine's verdict on each."""
     return [
         {
             "key": target.key,
@@ -271,7 +271,7 @@ def label_rows(iteration: Iteration) -> list[LabelRow]:
 
 
 def target_labels(iteration: Iteration, chosen: dict[str, str]) -> Iterable[TargetLabel]:
-    """The labels given, each with the words it is about taken from the answer itself."""
+    """Return the labels given, each with the words it is about taken from the answer itself."""
     for target in _targets(iteration):
         if (given := chosen.get(target.key)) is not None:
             yield TargetLabel(
@@ -285,13 +285,13 @@ def target_labels(iteration: Iteration, chosen: dict[str, str]) -> Iterable[Targ
 
 
 def _before(answer: str, start: int) -> str:
-    """The last words before a reference, so that one ``[1]`` can be distinguished from another."""
+    """Return the last words before a reference, which distinguish one ``[1]`` from another."""
     words = answer[max(0, start - 60) : start].rstrip("[( ").replace("\n", " ")
     return words if start <= 60 else "…" + words.partition(" ")[2]
 
 
 def choices() -> dict[str, list[tuple[str, str]]]:
-    """The labels that can be given, by what they are given to."""
+    """Return the labels that can be given, by what they are given to."""
     return {
         "claim": [(code, VERDICT[code].text) for code in CLAIM_CHOICES],
         "reference": [(code, REFERENCE[code].text) for code in REFERENCE_CHOICES],
@@ -299,7 +299,7 @@ def choices() -> dict[str, list[tuple[str, str]]]:
 
 
 def history(entries: Sequence[LogEntry]) -> list[HistoryRow]:
-    """The log of a case in words, in the order given."""
+    """Return the log of a case in words, in the order given."""
     undone = {entry.decision.undoes for entry in entries if entry.decision and entry.decision.undoes}
     words = {entry.id: _what(entry, {}) for entry in entries}
     return [_history_row(entry, _what(entry, words), entry.id in undone) for entry in entries]

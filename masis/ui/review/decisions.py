@@ -41,7 +41,7 @@ FILTERS = ("case", "reviewer", "verdict", "kind", "source", "since", "until")
 
 
 def show_decisions(workbench: Workbench) -> None:
-    """The page of the log."""
+    """Draw the page of the log."""
     title, export = st.columns([5, 1], vertical_alignment="bottom")
     title.title("Decisions")
     head = workbench.reviews.head()
@@ -72,7 +72,7 @@ def show_decisions(workbench: Workbench) -> None:
 
 
 def log_filter() -> DecisionFilter:
-    """The entries the address asks for."""
+    """Return the entries the address asks for."""
     until = _day("until")
     return DecisionFilter(
         case_id=address.value("case") or None,
@@ -96,7 +96,7 @@ def _day(name: str) -> date | None:
 
 
 def around(workbench: Workbench, entry: LogEntry) -> Around:
-    """What belongs to an entry, asked of the store."""
+    """Return what belongs to an entry, read from the log and the cases."""
     decision = entry.decision
     if decision is None:
         return Around()
@@ -143,7 +143,7 @@ def _run_parameters(entry: LogEntry) -> dict[str, str]:
 
 
 def _correction(workbench: Workbench, entry: LogEntry) -> list[DiffPiece]:
-    """The corrected answer against the one that was shown; empty where either is unknown."""
+    """Return the corrected answer against the one that was shown; empty where either is unknown."""
     decision = entry.decision
     if decision is None or decision.corrected_answer is None or decision.run_id is None:
         return []
@@ -215,7 +215,7 @@ def _pills(title: str, name: str, options: dict[str, str]) -> None:
 
 
 def _chain(workbench: Workbench, length: int, head: str) -> None:
-    """Whether every entry fits the one before, with the figures to hold against it later."""
+    """Draw whether every entry fits the one before, with length and head of the log."""
     asked = st.session_state.get("log-checked") == head
     if length > CHECKED_AT_ONCE and not asked:
         line, button = st.columns([5, 1], vertical_alignment="center")

@@ -36,7 +36,7 @@ class Change(NamedTuple):
 
 
 def word_changes(before: str, after: str) -> list[Change]:
-    """The way from one text to the other: ``same`` and ``out`` make up the first, ``same`` and ``in`` the second."""
+    """Return the changes between two texts: ``same`` and ``out`` make up the first, ``same`` and ``in`` the second."""
     left, right = _WORDS.findall(before), _WORDS.findall(after)
     return list(_joined(_without_islands(_changes(left, right, _DEPTH))))
 

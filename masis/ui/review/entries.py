@@ -96,7 +96,7 @@ class EntryDetail(TypedDict):
 
 
 def entry_row(entry: LogEntry, around: Around) -> EntryRow:
-    """One entry with what belongs to it."""
+    """Return one entry with what belongs to it."""
     decision = entry.decision
     row: EntryRow = {
         "id": entry.id,
@@ -121,7 +121,7 @@ def entry_row(entry: LogEntry, around: Around) -> EntryRow:
 
 
 def entry_word(entry: LogEntry) -> Word:
-    """What an entry says, in a word."""
+    """Return what an entry says, in a word."""
     decision = entry.decision
     if decision is None:
         return REMOVED
@@ -156,7 +156,7 @@ def _more(decision: Decision | None) -> list[str]:
 
 
 def entry_detail(entry: LogEntry, correction: list[DiffPiece]) -> EntryDetail:
-    """Everything else an entry holds; ``correction`` is the corrected answer against the one that was shown."""
+    """Return everything else an entry holds; ``correction`` is the corrected answer against the one that was shown."""
     decision = entry.decision
     facts = [("Entry", f"{entry.seq} · {entry.id}"), ("Time", entry.at), ("Digest", entry.digest)]
     detail: EntryDetail = {"labels": [], "correction": correction, "corrected": "", "facts": facts}

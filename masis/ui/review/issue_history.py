@@ -37,12 +37,12 @@ class Followed(NamedTuple):
 
     @property
     def last(self) -> Issue:
-        """The issue as the newest iteration that has it words it."""
+        """The issue in the words of the newest iteration that has it."""
         return next(issue for issue in reversed(self.issues) if issue is not None)
 
 
 def follow(iterations: Sequence[Iteration]) -> list[Followed]:
-    """Every issue of a run once, in the order of its first appearance."""
+    """Return every issue of a run once, in the order of its first appearance."""
     chains: list[list[Issue | None]] = []
     for index, iteration in enumerate(iterations):
         found = _continued(chains, iteration.issues)
@@ -54,12 +54,12 @@ def follow(iterations: Sequence[Iteration]) -> list[Followed]:
 
 
 def course_at(followed: Iterable[Followed], index: int) -> dict[str, Course]:
-    """The course of each issue of iteration ``index``, by the issue's id."""
+    """Return the course of each issue of iteration ``index``, by the issue's id."""
     return {issue.id: each.courses[index] for each in followed if (issue := each.issues[index]) is not None}
 
 
 def _continued(chains: Sequence[Sequence[Issue | None]], issues: Sequence[Issue]) -> list[Issue | None]:
-    """For each chain the issue that goes on with it, if one does: by key, else by its words."""
+    """Return for each chain the issue that goes on with it, if one does: by key, else by its words."""
     left = list(issues)
     found: list[Issue | None] = [None] * len(chains)
     latest = [next(issue for issue in reversed(chain) if issue is not None) for chain in chains]
@@ -132,7 +132,7 @@ LONGEST_DESCRIPTION = 200
 
 
 def follow_table(run: Run, shown: int) -> FollowTable:
-    """The table of a run's issues; those still there in the newest iteration first, then by their appearance."""
+    """Return the table of a run's issues; those still there in the newest iteration first, then by their appearance."""
     followed = sorted(follow(run.iterations), key=lambda each: each.issues[-1] is None)
     rows: list[FollowRow] = [
         {

@@ -58,7 +58,7 @@ class EvidencePiece(TypedDict):
 
 
 def reference_marks(iteration: Iteration) -> dict[int, str]:
-    """What each citation (by its place in the audit) is: fabricated, misattributed, redundant... or valid."""
+    """Return what each citation (by its place in the audit) is: fabricated, misattributed, redundant... or valid."""
     checks: dict[tuple[int, str], str] = {}
     for check in iteration.claims:
         for reference in check.references:
@@ -78,7 +78,7 @@ def _reference_mark(citation: Citation, checks: dict[tuple[int, str], str]) -> s
 
 
 def answer_pieces(iteration: Iteration, marks: dict[int, str], issues: Sequence[Span | None]) -> Iterator[Piece]:
-    """The answer cut wherever a mark begins or ends, each piece with the marks that cover it."""
+    """Yield the answer cut wherever a mark begins or ends, each piece with the marks that cover it."""
     answer, audit = iteration.answer, iteration.citation_audit
     layers = _layers(iteration, issues)
     edges = {edge for layer in layers for span, _ in layer for edge in span if edge <= len(answer)}
@@ -141,7 +141,7 @@ class _Cover:
         self._open: list[tuple[Span, int]] = []
 
     def at(self, place: int) -> list[int]:
-        """The names of the spans over ``place``, in the order of their beginning."""
+        """Return the names of the spans over ``place``, in the order of their beginning."""
         while self._waiting and self._waiting[-1][0].start <= place:
             self._open.append(self._waiting.pop())
         self._open = [item for item in self._open if item[0].end > place]
@@ -163,7 +163,7 @@ def _worst(checks: Iterable[ClaimCheck]) -> str:
 
 
 def _fact_spans(check: ClaimCheck, answer: str) -> Iterator[Span]:
-    """Where in the answer the facts stand that the evidence gives otherwise."""
+    """Yield where the answer has the facts that the evidence contradicts."""
     if check.claim.start is None:
         return
     for contradiction in check.contradictions:
@@ -173,7 +173,7 @@ def _fact_spans(check: ClaimCheck, answer: str) -> Iterator[Span]:
 
 
 def evidence_pieces(text: str, bearings: Sequence[Bearing]) -> Iterator[EvidencePiece]:
-    """The text of a chunk cut where claims bear on it; the spans must lie inside it."""
+    """Yield the text of a chunk cut where claims bear on it; the spans must lie inside it."""
     cuts = sorted({0, len(text)} | {edge for bearing in bearings for edge in bearing.span})
     bears = _Cover((bearing.span, bearing.claim) for bearing in bearings if not bearing.against)
     refutes = _Cover((bearing.span, bearing.claim) for bearing in bearings if bearing.against)

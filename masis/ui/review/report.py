@@ -33,7 +33,7 @@ _TEMPLATES = Environment(
 
 
 def case_report(view: CaseView, head: LogHead, run: Run | None = None) -> str:
-    """The report of a case as HTML; of its newest finished run unless another one of the case is given.
+    """Return the report of a case as HTML; of its newest finished run unless another one of the case is given.
 
     ``head`` is the log's length and last digest, so that the report can be held against the log later.
     """
@@ -59,7 +59,7 @@ def case_report(view: CaseView, head: LogHead, run: Run | None = None) -> str:
 
 
 def report_name(case_id: str) -> str:
-    """A file name for a case's report: letters, digits and hyphens, whatever the id holds."""
+    """Return a file name for a case's report: letters, digits and hyphens, whatever the id holds."""
     return f"audit-{re.sub(r'[^A-Za-z0-9]+', '-', case_id).strip('-')[:80] or 'case'}.html"
 
 
@@ -99,7 +99,7 @@ def _entry(entry: LogEntry) -> dict[str, Any]:
 
 
 def _at(time: str) -> str:
-    """A time of the store as people read it, in UTC."""
+    """Return a time of the store as people read it, in UTC."""
     return f"{time[:10]} {time[11:16]} UTC" if len(time) >= 16 else time
 
 
@@ -112,7 +112,7 @@ def _changed_settings(run: Run) -> list[tuple[str, Any, Any]]:
 
 
 def report_button(view: CaseView, run: Run | None = None, *, label: str = "Report") -> None:
-    """A download of the report of a case; of its newest finished run unless another one is given."""
+    """Draw a download of the report of a case; of its newest finished run unless another one is given."""
     head = served_workbench().reviews.head
 
     def report() -> bytes:

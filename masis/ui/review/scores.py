@@ -74,7 +74,7 @@ class ScoreTable(TypedDict):
 
 
 def values(iteration: Iteration) -> dict[str, float | None]:
-    """Every score of an iteration by name; None is unscored."""
+    """Return every score of an iteration by name; None is unscored."""
     judged = iteration.evaluation
     return {
         **{name: getattr(judged, name) if judged else None for name in JUDGED},
@@ -84,7 +84,7 @@ def values(iteration: Iteration) -> dict[str, float | None]:
 
 
 def score_table(run: Run, shown: int) -> ScoreTable:
-    """The table of a run's scores; ``shown`` is the index of the iteration whose scores are explained."""
+    """Return the table of a run's scores; ``shown`` is the index of the iteration whose scores are explained."""
     by_iteration = [values(iteration) for iteration in run.iterations]
     rules = [_by_name(iteration) for iteration in run.iterations]
     rows: list[Row] = []
@@ -125,7 +125,7 @@ def _rules(iteration: Iteration) -> Iterator[str]:
 
 
 def _bent(name: str, iteration: Iteration, score: Score | None) -> list[str]:
-    """The rules that bent a score, and how far samples lie apart, as short as a cell of the table wants them."""
+    """Return the rules that changed a score, and how far samples lie apart, as short as a table cell needs."""
     if name == "quality_score":
         factor = iteration.citation_audit.penalty_factor
         return [f"× {factor:g}"] if factor != 1 and iteration.quality_score is not None else []
@@ -164,7 +164,7 @@ def _origins(run: Run, iteration: Iteration) -> Iterator[Origin]:
 
 
 def _samples(score: Score | None) -> list[str]:
-    """What each sample gave, where a judge was asked several times."""
+    """Return the score of each sample, where a judge was asked several times."""
     if score is None or not score.samples:
         return []
     given = ", ".join(_figure(value) for value in score.samples)

@@ -12,7 +12,7 @@ from masis.ui.shell.wording import spoken
 
 
 def spent(usage: Usage) -> str:
-    """``12 calls, 34,120 tokens (40% from a cache), $0.1200``."""
+    """Say what calls took, as in ``12 calls, 34,120 tokens (40% from a cache), $0.1200``."""
     words = [spoken(usage.calls, "call"), _tokens(usage)]
     if usage.tries > usage.calls:
         words.insert(1, spoken(usage.tries - usage.calls, "retry", "retries"))
@@ -30,7 +30,7 @@ def _tokens(usage: Usage) -> str:
 
 
 def spent_so_far(events: Iterable[Event]) -> str:
-    """What the calls of a run under way have taken; "" where none has ended."""
+    """Return what the calls of a run under way have taken; "" where none has ended."""
     calls = [event.data for event in events if event.kind == "call_finished"]
     if not calls:
         return ""
@@ -49,7 +49,7 @@ def spent_so_far(events: Iterable[Event]) -> str:
 
 
 def spent_by_role(run: Run) -> list[str]:
-    """What each role took, the whole run first; empty where no model was asked."""
+    """Return what each role took, the whole run first; empty where no model was asked."""
     if not run.calls:
         return []
     roles = [f"{role.capitalize()}: {spent(usage)}" for role, usage in run.usage_by_role().items()]

@@ -29,7 +29,7 @@ class Story(TypedDict):
 
 
 def story(run: Run, shown: int) -> Story:
-    """What happened in a run; the critic's words are those on iteration ``shown`` (from 0)."""
+    """Return what happened in a run; the critic's words are those on iteration ``shown`` (from 0)."""
     critique = run.iterations[shown].critique
     reasoning = f"Unscored: {critique.unscored.reason}" if critique.unscored else critique.critique_reasoning
     rows = [
@@ -78,7 +78,7 @@ def asks_for_a_person(run: Run) -> list[str]:
 
 
 def nothing_found(iteration: Iteration) -> str:
-    """What it means that an iteration has no findings: that all is well only where something was looked at."""
+    """Say what it means that an iteration has no issues: only what was checked counts."""
     if iteration.critique.unscored is not None and iteration.claims:
         return "No issues were found, but the critique has no result: what it would have raised is not known."
     if not any(check.verdict not in ("unverifiable", "unscored") for check in iteration.claims):
@@ -88,7 +88,7 @@ def nothing_found(iteration: Iteration) -> str:
 
 
 def chosen(run: Run) -> str:
-    """Which iteration's answer is the final one, and why."""
+    """Say which iteration's answer is the final one, and why."""
     best = run.best_iteration
     if best is None:
         return "No iteration was finished, so no answer was chosen."
@@ -106,12 +106,12 @@ def chosen(run: Run) -> str:
 
 
 def ended(run: Run) -> str:
-    """Why the loop went no further."""
+    """Say why the loop went no further."""
     return f"After {spoken(len(run.iterations), 'iteration')}, because {STOPPED[run.termination_reason]}."
 
 
 def judges(run: Run) -> str:
-    """Who judged."""
+    """Say which models judged, and in which roles."""
     roles: dict[str, list[str]] = {}
     for role, model in run.models.items():
         roles.setdefault(model, []).append(role)
@@ -121,14 +121,14 @@ def judges(run: Run) -> str:
 
 
 def run_name(run: RunSummary) -> str:
-    """A run in a list: ``12 Nov 14:02, offline, 3 iterations``."""
+    """Name a run in a list, as in ``12 Nov 14:02, offline, 3 iterations``."""
     models = sorted({model for model in run.models.values() if model != OFFLINE}) or [OFFLINE]
     facts = [spoken(run.iterations, "iteration")] if run.iterations else []
     return ", ".join([moment(run.started_at), *models, *facts])
 
 
 def moment(at: str) -> str:
-    """An ISO time as people read it, in UTC: ``12 Nov 2025 14:02``."""
+    """Write an ISO time as people read it, in UTC: ``12 Nov 2025 14:02``."""
     months = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
     return f"{int(at[8:10])} {months[int(at[5:7]) - 1]} {at[:4]} {at[11:16]}"
 

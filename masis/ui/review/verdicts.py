@@ -49,7 +49,7 @@ class ClaimData(TypedDict):
 
 
 def references(iteration: Iteration, marks: dict[int, str]) -> list[ReferenceData]:
-    """Every reference of an answer, in its order; ``marks`` say what each is."""
+    """Return every reference of an answer, in its order; ``marks`` say what each is."""
     checks = {
         (check.claim.sentence, reference.evidence_id): reference
         for check in iteration.claims
@@ -83,7 +83,7 @@ def _check_says(check: ReferenceCheck) -> list[str]:
 
 
 def claims(iteration: Iteration) -> list[ClaimData]:
-    """Every claim of an answer, in its order."""
+    """Return every claim of an answer, in its order."""
     return [_claim(check) for check in iteration.claims]
 
 

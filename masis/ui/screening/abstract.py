@@ -78,7 +78,7 @@ def facts(abstract: Abstract) -> list[str]:
 
 
 def identifiers(abstract: Abstract) -> list[str]:
-    """What the abstract is known by elsewhere, and that it is no real one where it was written for the demo."""
+    """Return the ids of the abstract elsewhere, and a note where it was written for the demo."""
     named = (("DOI", abstract.doi), ("PMID", abstract.pmid))
     found = [f"{name} {value}" for name, value in named if value]
     return [*found, "written for the demo"] if (abstract.model_extra or {}).get("written_for_demo") else found
@@ -91,7 +91,7 @@ def abstract_data(
     machine: Grade | None = None,
     overrides: Mapping[GradeField, Override] | None = None,
 ) -> AbstractData:
-    """An abstract opened. ``machine`` is the grade as it was before any override, ``overrides`` those in force by
+    """Return an abstract opened. ``machine`` is the grade before any override, ``overrides`` those in force by
     field.
     """
     return {
@@ -126,7 +126,7 @@ def _spans(grade: Grade, place: Literal["text", "title"]) -> list[_Span]:
 
 
 def pieces(text: str, spans: Sequence[_Span]) -> list[Piece]:
-    """The text cut wherever a span begins or ends; the pieces joined are the text."""
+    """Return the text cut wherever a span begins or ends; the pieces joined are the text."""
     inside = [span._replace(end=min(span.end, len(text))) for span in spans if span.start < len(text)]
     cuts = sorted({0, len(text), *(span.start for span in inside), *(span.end for span in inside)})
     return [

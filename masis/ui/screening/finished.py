@@ -30,7 +30,7 @@ Record = Callable[[str, GradeField, float | bool | str | None, str, Actor], None
 
 
 def override_panel(opened: OpenedScreening, grade: Grade, record: Record) -> None:
-    """The form, what is in force on this abstract, and what follows for the screening."""
+    """Draw the form, what is in force on this abstract, and what follows for the screening."""
     overridden = effective_overrides(opened.overrides).get(grade.abstract_id, {})
     with st.container(border=True, key="override-panel"):
         st.markdown("**Override this grade**")
@@ -70,7 +70,7 @@ def _key(grade: Grade, field: GradeField) -> str:
 
 
 def _value(grade: Grade, field: GradeField) -> None:
-    """A widget for the field, standing at what the grade says now."""
+    """Draw a widget for the field, set to its current value."""
     key, current = _key(grade, field), getattr(grade, field)
     if field == "recommendation":
         st.segmented_control(
@@ -159,7 +159,7 @@ def _what_follows(opened: OpenedScreening) -> None:
 
 
 def show_over(workbench: Workbench, screening_id: str) -> None:
-    """The page of one screening."""
+    """Draw the page of one finished screening."""
     if handed := st.session_state.pop("screening-handed", None):
         st.switch_page("pages/new.py", query_params=handed)
     opened = _opened(str(workbench.database), screening_id, workbench.screenings.summary(screening_id).version)
@@ -199,12 +199,12 @@ def show_over(workbench: Workbench, screening_id: str) -> None:
 
 @st.cache_resource(show_spinner=False, max_entries=16)
 def _opened(database: str, screening_id: str, version: int) -> OpenedScreening:
-    """The screening as it stood at this version, which rises with whatever anybody says about it."""
+    """Return the screening at this version, which rises with every override."""
     return served_workbench().screenings.open(screening_id)
 
 
 def agreement_words(grades: tuple[Grade, ...]) -> str:
-    """How far several graders agree; empty where there was one."""
+    """Say how far several graders agree; empty where there was one."""
     found = agreement_of(grades)
     if found.same is None:
         return ""

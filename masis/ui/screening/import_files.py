@@ -47,7 +47,7 @@ class CorpusUpload:
 
     @property
     def over(self) -> bool:
-        """Whether all files have been dealt with."""
+        """Whether all files have been imported or refused."""
         return not self._thread.is_alive()
 
     def wait(self, seconds: float | None = None) -> None:
@@ -55,7 +55,7 @@ class CorpusUpload:
         self._thread.join(seconds)
 
     def says(self) -> str:
-        """How far it has come: ``Importing b.ris (file 2 of 3): 1,500 records so far.``"""
+        """Say how far the import has come: ``Importing b.ris (file 2 of 3): 1,500 records so far.``"""
         of_files = f" (file {self._at + 1} of {len(self._files)})" if len(self._files) > 1 else ""
         name = self._files[self._at].name[:LONGEST_NAME]
         return f"Importing {name}{of_files}: {spoken(self._records, 'record')} so far."
@@ -94,7 +94,7 @@ def import_files(workbench: Workbench, form: ScreeningForm, corpus: str, files: 
 
 
 def importing() -> bool:
-    """Whether files of this session are on their way."""
+    """Return whether files of this session are on their way."""
     return _UNDER_WAY in st.session_state
 
 
@@ -111,7 +111,7 @@ def take_finished(form: ScreeningForm) -> None:
 
 @st.fragment(run_every=LOOK_EVERY_S)
 def show_import() -> None:
-    """How far the import has come; draws the whole page anew once it is over."""
+    """Draw how far the import has come; draws the whole page anew once it is over."""
     upload: CorpusUpload | None = st.session_state.get(_UNDER_WAY)
     if upload is None or upload.over:
         st.rerun()

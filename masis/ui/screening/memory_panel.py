@@ -36,7 +36,7 @@ class MemoryRow(NamedTuple):
 
 
 def memory_rows(entries: Iterable[Acceptance]) -> list[MemoryRow]:
-    """The memory by design, the most accepted first. ``earliest`` and ``latest`` are the rounds it was accepted in."""
+    """Return the memory by design, the most accepted first, with the rounds each was accepted in."""
     rows = [
         MemoryRow(
             DESIGN[design],
@@ -51,7 +51,7 @@ def memory_rows(entries: Iterable[Acceptance]) -> list[MemoryRow]:
 
 
 def show_memory(workbench: Workbench) -> None:
-    """The panel: memory on the left, drift on the right."""
+    """Draw the panel: memory on the left, drift on the right."""
     memory, watch = st.columns(2, gap="large")
     with memory:
         st.subheader("Acceptance memory")
@@ -130,5 +130,5 @@ def _drift(series: Sequence[DriftSeries]) -> None:
 
 
 def drift_words(found: Drift) -> str:
-    """What the test says, and what it is."""
+    """Say what the drift test found, and which test it is."""
     return f"{found.why} A two-sided cumulative sum over {spoken(len(found.points), 'judgement')}, in their order."

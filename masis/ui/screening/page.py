@@ -22,7 +22,7 @@ OF_ONE = ("abstract", "show", "order", "page")
 
 
 def show_screening(workbench: Workbench) -> None:
-    """The page."""
+    """Draw the page of screenings, or of the one in the address."""
     if screening_id := address.value("screening"):
         _one(workbench, screening_id)
         return

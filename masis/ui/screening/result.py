@@ -38,7 +38,7 @@ _ABSTRACT = registered("screening_abstract")
 
 
 def head(screening: Screening, *, outcome: LabelData | None = None) -> None:
-    """The question, what came of it and why."""
+    """Draw the question, the outcome and the reasons for it."""
     facts = [
         spoken(len(screening.rounds), "round"),
         f"{len(screening.kept)} of {spoken(len(screening.grades), 'abstract')} kept",
@@ -61,7 +61,7 @@ def head(screening: Screening, *, outcome: LabelData | None = None) -> None:
 
 
 def rounds(screening: Screening, *, waiting: str = "") -> None:
-    """The rounds beside the chart of how they converged and the flow."""
+    """Draw the rounds beside the chart of how they converged and the flow."""
     left, right = st.columns([58, 42], gap="large")
     with left:
         st.subheader("Rounds")
@@ -135,7 +135,7 @@ def flow_frame(steps: Iterable[FlowStep]) -> pd.DataFrame:
 
 
 def abstracts(opened: OpenedScreening) -> None:
-    """The table of graded abstracts: filtered, ordered, paged."""
+    """Draw the table of graded abstracts: filtered, ordered, paged."""
     screening = opened.screening
     st.subheader("Abstracts")
     if not screening.grades:
@@ -193,7 +193,7 @@ def _controls(screening: Screening, wanted: list[Recommendation], order: Order) 
 
 
 def opened_abstract(opened: OpenedScreening, deciding: Callable[[OpenedScreening, Grade], None]) -> None:
-    """The abstract the address names, with its reasons, and below it what ``deciding`` draws."""
+    """Draw the abstract the address names with its reasons, and below it what ``deciding`` draws."""
     wanted = address.value("abstract")
     if not wanted:
         return
@@ -214,7 +214,7 @@ def opened_abstract(opened: OpenedScreening, deciding: Callable[[OpenedScreening
 
 
 def _beside(opened: OpenedScreening, grade: Grade) -> None:
-    """Back and forth along the list as it is filtered and ordered, and a way to close."""
+    """Draw buttons for the previous and the next abstract of the list, and one to close."""
     found = listed(
         opened.screening, address.several("show", RECOMMENDATIONS), _order(), size=len(opened.screening.grades)
     )

@@ -77,7 +77,7 @@ class FlowStep(TypedDict):
 
 
 def round_rows(rounds: Iterable[Round]) -> list[RoundRow]:
-    """The rounds, the first one first."""
+    """Return the rounds, the first one first."""
     return [_round_row(each) for each in rounds]
 
 
@@ -103,7 +103,7 @@ def _round_row(each: Round) -> RoundRow:
 
 
 def flow_steps(flow: Flow) -> list[FlowStep]:
-    """The boxes of a PRISMA flow, from identified to kept."""
+    """Return the boxes of a PRISMA flow, from identified to kept."""
     excluded = sum(each.count for each in flow.excluded)
     undecided: list[Left] = [{"name": "ask for more evidence", "count": flow.undecided - flow.unscored}]
     if flow.unscored:
@@ -171,7 +171,7 @@ class Listed(NamedTuple):
 def listed(
     screening: Screening, wanted: Sequence[Recommendation], order: Order, *, page: int = 1, size: int = 20
 ) -> Listed:
-    """One page of the grades with these recommendations (all where none is named), in this order."""
+    """Return one page of the grades with these recommendations (all where none is named), in this order."""
     found = [grade for grade in screening.grades if not wanted or grade.recommendation in wanted]
     if order != "found":
         found.sort(key=lambda grade: _rank(grade, order))
@@ -188,7 +188,7 @@ def _rank(grade: Grade, order: Order) -> tuple[bool, float, str]:
 
 
 def counts(screening: Screening) -> dict[Recommendation, int]:
-    """How many abstracts have each recommendation."""
+    """Return how many abstracts have each recommendation."""
     return {each: sum(grade.recommendation == each for grade in screening.grades) for each in RECOMMENDATIONS}
 
 

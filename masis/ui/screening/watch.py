@@ -24,7 +24,7 @@ LOOK_EVERY_S = 0.5
 
 
 def summary_of(workbench: Workbench, screening_id: str) -> ScreeningSummary | None:
-    """The screening as the store has it; None where it has none."""
+    """Return the screening as the store has it; None where it has none."""
     try:
         return workbench.screenings.summary(screening_id)
     except UnknownRecord:
@@ -32,18 +32,18 @@ def summary_of(workbench: Workbench, screening_id: str) -> ScreeningSummary | No
 
 
 def under_way(jobs: ScreeningJobs, summary: ScreeningSummary | None, screening_id: str) -> bool:
-    """Whether a screening waits or runs, here or in another process."""
+    """Return whether a screening waits or runs, here or in another process."""
     return jobs.job(screening_id) is not None or (summary is not None and summary.state == "running")
 
 
 def show_live(question: str, screening_id: str) -> None:
-    """A screening under way, drawn anew until it is over."""
+    """Draw a screening under way, drawn anew until it is over."""
     _head(question, UNDER_WAY, [])
     _live(screening_id)
 
 
 def show_interrupted(workbench: Workbench, summary: ScreeningSummary) -> None:
-    """A screening that stopped in the middle: what it had finished, and the way on."""
+    """Draw a screening that stopped in the middle: what it had finished, and the way on."""
     _head(summary.question, INTERRUPTED, [summary.why] if summary.why else [])
     st.button(
         "Resume the screening",
@@ -57,7 +57,7 @@ def show_interrupted(workbench: Workbench, summary: ScreeningSummary) -> None:
 
 
 def show_removed(summary: ScreeningSummary) -> None:
-    """A screening that retention has removed: its question and outcome, and the way to another one."""
+    """Draw a screening that retention has removed: its question and outcome, and the way to another one."""
     at = (summary.removed_at or "")[:10]
     _head(summary.question, REMOVED, [f"Its rounds and grades were removed on {at} by retention."])
     st.page_link("pages/screening.py", label="Screen it again", icon=":material/biotech:")
@@ -68,7 +68,7 @@ def _resume(screening_id: str) -> None:
 
 
 def show_never_began(screening_id: str, why: str | None) -> None:
-    """The address names a screening that is not here."""
+    """Say that the screening in the address is not here, or why it failed."""
     if why:
         st.title("The screening failed")
         st.text(why)
@@ -89,7 +89,7 @@ def _head(question: str, state: Word, reasons: list[str]) -> None:
 
 @st.fragment(run_every=LOOK_EVERY_S)
 def _live(screening_id: str) -> None:
-    """What has happened so far; draws the whole page anew once the screening is over."""
+    """Draw what has happened so far; draws the whole page anew once the screening is over."""
     workbench, jobs = served_workbench(), screening_jobs()
     here, summary = jobs.job(screening_id), summary_of(workbench, screening_id)
     if here is None and summary is not None and summary.state == "running":
@@ -129,7 +129,7 @@ def _rounds(done: ScreeningProgress, waiting: str) -> None:
 
 
 def now_words(events: Sequence[ScreeningEvent]) -> str:
-    """What is being done, from the last event."""
+    """Say what is being done, from the last event."""
     last = events[-1] if events else None
     if last is None or last.kind in ("screening_started", "round_finished"):
         return "Starting the next round."

@@ -51,7 +51,7 @@ DESIGN: dict[Design, str] = {design: place.name for design, place in rubric.HIER
 
 
 def value_words(field: GradeField, value: object) -> str:
-    """A field's value as a person reads it; a value that is none of the known ones as it is."""
+    """Write a field's value as a person reads it; an unknown value is returned unchanged."""
     if value is None:
         return "unscored" if field.endswith("_score") else "not reported"
     if isinstance(value, bool):
@@ -70,7 +70,7 @@ _NAMES: dict[str, str] = {
 
 
 def size_words(grade: Grade) -> str:
-    """The size the study rests on: ``412 patients``, ``n = 12`` where no unit is reported; empty where no size is."""
+    """Return the size of the study: ``412 patients``, ``n = 12`` without a unit, empty where none is reported."""
     size = grade.study_size
     if size is None:
         return ""
