@@ -81,12 +81,13 @@ def render(report: BenchReport) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _cell(figure: Estimate) -> str:
-    if figure.value is None:
+def _cell(estimate: Estimate, value: str = ".3f", bound: str = ".2f", unit: str = "") -> str:
+    """Return a value with its interval in brackets, in these number formats."""
+    if estimate.value is None:
         return "-"
-    if figure.low is None or figure.high is None:
-        return f"{figure.value:.3f}"
-    return f"{figure.value:.3f} [{figure.low:.2f},{figure.high:.2f}]"
+    if estimate.low is None or estimate.high is None:
+        return f"{estimate.value:{value}}{unit}"
+    return f"{estimate.value:{value}} [{estimate.low:{bound}},{estimate.high:{bound}}]{unit}"
 
 
 def _outcome_lines(outcomes: Sequence[Outcome]) -> list[str]:
@@ -100,14 +101,6 @@ def _outcome_lines(outcomes: Sequence[Outcome]) -> list[str]:
             verdict = {True: "met", False: "missed", None: "-"}[outcome.met]
             bound = f"at least {outcome.target:.2f}" if outcome.unit == "share" else f"at most {outcome.target:.0f} ms"
             target_text = f"{bound} ({outcome.rule}): {verdict}"
-        cell = _cell(outcome.figure) if outcome.unit == "share" else _milliseconds(outcome.figure)
+        cell = _cell(outcome.figure) if outcome.unit == "share" else _cell(outcome.figure, ".0f", ".0f", " ms")
         lines.append(f"  {outcome.name:<{width}}  {cell:>24}{outcome.n:>7}{outcome.cases:>7}  {target_text}".rstrip())
     return lines
-
-
-def _milliseconds(figure: Estimate) -> str:
-    if figure.value is None:
-        return "-"
-    if figure.low is None or figure.high is None:
-        return f"{figure.value:.0f} ms"
-    return f"{figure.value:.0f} [{figure.low:.0f},{figure.high:.0f}] ms"

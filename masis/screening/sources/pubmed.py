@@ -44,7 +44,7 @@ REQUESTS_A_SECOND, REQUESTS_A_SECOND_WITH_KEY = 3, 10
 RETRY = RetryPolicy(retries=3, base_s=2.0, cap_s=8.0)
 
 LONGEST_WAIT_S = 60.0
-"""Where the server asks for a longer wait, the person is told so and can come back later."""
+"""A longer wait that the server asks for is reported to the person, who can come back later."""
 
 TIMEOUT_S, DEADLINE_S = 30.0, 120.0
 """Seconds without a byte, and seconds for a whole reply."""
