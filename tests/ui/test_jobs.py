@@ -82,7 +82,7 @@ def test_an_audit_runs_in_a_process_of_its_own_under_the_id_named_at_the_start(
     workbench: Workbench, jobs: AuditJobs
 ) -> None:
     case_id = first_case(workbench)
-    run_id = jobs.start(case_id)
+    run_id = jobs.start(ADA, case_id)
     assert jobs.under_way(case_id)
     until(lambda: not jobs.under_way(case_id), "the audit")
     assert jobs.failure(case_id) is None
@@ -92,46 +92,46 @@ def test_an_audit_runs_in_a_process_of_its_own_under_the_id_named_at_the_start(
 
 def test_starting_twice_is_one_audit(workbench: Workbench, jobs: AuditJobs) -> None:
     case_id = first_case(workbench)
-    assert jobs.start(case_id) == jobs.start(case_id)
+    assert jobs.start(ADA, case_id) == jobs.start(ADA, case_id)
     until(lambda: not jobs.under_way(case_id), "the audit")
     assert len(workbench.store.runs.for_case(case_id)) == 1
 
 
 def test_settings_reach_the_worker(workbench: Workbench, jobs: AuditJobs) -> None:
     case_id = first_case(workbench)
-    run_id = jobs.start(case_id, Settings(max_iterations=1, strictness="strict"))
+    run_id = jobs.start(ADA, case_id, Settings(max_iterations=1, strictness="strict"))
     until(lambda: not jobs.under_way(case_id), "the audit")
     assert workbench.store.runs.get(run_id).settings["strictness"] == "strict"
 
 
 def test_an_unknown_case_is_said_to_be_unknown(jobs: AuditJobs) -> None:
     with pytest.raises(UnknownRecord):
-        jobs.start("nowhere")
+        jobs.start(ADA, "nowhere")
 
 
 def test_what_the_worker_cannot_do_is_told(workbench: Workbench, jobs: AuditJobs) -> None:
     case_id = first_case(workbench)
-    jobs.start(case_id, Settings(critic="no-such-model"))
+    jobs.start(ADA, case_id, Settings(critic="no-such-model"))
     until(lambda: not jobs.under_way(case_id), "the failure")
     assert "no-such-model" in (jobs.failure(case_id) or "")
-    jobs.start(case_id)
+    jobs.start(ADA, case_id)
     until(lambda: not jobs.under_way(case_id), "the audit")
     assert jobs.failure(case_id) is None
 
 
 def test_a_cancelled_audit_ends_between_two_steps(workbench: Workbench, jobs: AuditJobs) -> None:
     workbench.cases.add(ADA, [long_case()])
-    run_id = jobs.start("long")
+    run_id = jobs.start(ADA, "long")
     until(lambda: begun(workbench, run_id), "the first step")
-    jobs.cancel("long")
+    jobs.cancel(ADA, "long")
     until(lambda: not jobs.under_way("long"), "the end")
     assert workbench.store.runs.get(run_id).termination_reason == "cancelled"
 
 
 def test_an_audit_cancelled_before_its_worker_is_up_ends_too(workbench: Workbench, jobs: AuditJobs) -> None:
     workbench.cases.add(ADA, [long_case()])
-    run_id = jobs.start("long")
-    jobs.cancel("long")
+    run_id = jobs.start(ADA, "long")
+    jobs.cancel(ADA, "long")
     until(lambda: not jobs.under_way("long"), "the end")
     known = {run.id: run.termination for run in workbench.store.runs.for_case("long")}
     assert known in ({}, {run_id: "cancelled"})
@@ -141,14 +141,14 @@ def test_a_killed_worker_leaves_an_interrupted_run_that_can_be_taken_up(
     workbench: Workbench, queue: JobQueue, jobs: AuditJobs
 ) -> None:
     workbench.cases.add(ADA, [long_case(400)])
-    run_id = jobs.start("long")
+    run_id = jobs.start(ADA, "long")
     until(lambda: begun(workbench, run_id), "the first step")
     for worker in queue._workers:
         os.kill(worker.pid, signal.SIGKILL)
     until(lambda: not jobs.under_way("long"), "the failure")
     assert workbench.store.runs.summary(run_id).state == "interrupted"
     assert "resume" in (jobs.failure("long") or "")
-    assert jobs.resume(run_id) == run_id
+    assert jobs.resume(ADA, run_id) == run_id
     until(lambda: not jobs.under_way("long"), "the second attempt")
     assert workbench.store.runs.summary(run_id).state == "finished"
     assert jobs.failure("long") is None
@@ -157,7 +157,7 @@ def test_a_killed_worker_leaves_an_interrupted_run_that_can_be_taken_up(
 def test_closing_interrupts_what_is_under_way(workbench: Workbench) -> None:
     queue = JobQueue(workbench)
     workbench.cases.add(ADA, [long_case()])
-    run_id = AuditJobs(queue).start("long")
+    run_id = AuditJobs(queue).start(ADA, "long")
     until(lambda: begun(workbench, run_id), "the first step")
     queue.close()
     assert workbench.store.runs.summary(run_id).state == "interrupted"
@@ -165,10 +165,10 @@ def test_closing_interrupts_what_is_under_way(workbench: Workbench) -> None:
 
 def test_all_that_was_not_audited_is_audited_and_counted(workbench: Workbench, jobs: AuditJobs) -> None:
     done = first_case(workbench)
-    jobs.start(done)
+    jobs.start(ADA, done)
     until(lambda: not jobs.under_way(done), "the first audit")
     assert jobs.batch() is None
-    jobs.audit_all_new()
+    jobs.audit_all_new(ADA)
     until(lambda: not (batch := jobs.batch()) or not batch.under_way, "the batch")
     batch = jobs.batch()
     assert batch is not None
@@ -182,7 +182,7 @@ def test_a_batch_stops_when_asked_to_and_leaves_the_rest(workbench: Workbench) -
     jobs = AuditJobs(queue)
     try:
         workbench.cases.add(ADA, [long_case().model_copy(update={"id": f"long-{n}"}) for n in range(3)])
-        jobs.audit_all_new()
+        jobs.audit_all_new(ADA)
         jobs.cancel_batch()
         until(lambda: not (batch := jobs.batch()) or not batch.under_way, "the batch")
         assert workbench.store.cases.facets().states["new"] >= 3
@@ -191,9 +191,9 @@ def test_a_batch_stops_when_asked_to_and_leaves_the_rest(workbench: Workbench) -
 
 
 def test_a_batch_with_nothing_to_do_is_over_at_once(workbench: Workbench, jobs: AuditJobs) -> None:
-    jobs.audit_all_new()
+    jobs.audit_all_new(ADA)
     until(lambda: not (batch := jobs.batch()) or not batch.under_way, "the batch")
-    jobs.audit_all_new()
+    jobs.audit_all_new(ADA)
     until(lambda: not (batch := jobs.batch()) or not batch.under_way, "the second batch")
     batch = jobs.batch()
     assert batch is not None
@@ -205,9 +205,11 @@ def test_a_screening_that_waits_holds_up_no_audit_and_both_use_the_same_workers(
     queue = JobQueue(workbench, at_once=1)
     audits, screenings = AuditJobs(queue), ScreeningJobs(queue)
     try:
-        asked = [screenings.start("Does velotarine lower blood pressure?", (f"corpus:{CORPUS}",)) for _ in range(2)]
+        asked = [
+            screenings.start(ADA, "Does velotarine lower blood pressure?", (f"corpus:{CORPUS}",)) for _ in range(2)
+        ]
         case_id = first_case(workbench)
-        run_id = audits.start(case_id)
+        run_id = audits.start(ADA, case_id)
         assert audits.ahead(case_id) in (0, None)
         until(lambda: not audits.under_way(case_id), "the audit")
         until(lambda: not any(screenings.job(each) for each in asked), "the screenings")
@@ -221,8 +223,8 @@ def test_a_screening_that_waits_holds_up_no_audit_and_both_use_the_same_workers(
 def test_a_screening_under_way_stops_when_asked_to(workbench: Workbench, queue: JobQueue) -> None:
     workbench.corpora.add_demo(ADA)
     screenings = ScreeningJobs(queue)
-    screening_id = screenings.start("Does velotarine lower blood pressure?", (f"corpus:{CORPUS}",))
-    screenings.cancel(screening_id)
+    screening_id = screenings.start(ADA, "Does velotarine lower blood pressure?", (f"corpus:{CORPUS}",))
+    screenings.cancel(ADA, screening_id)
     until(lambda: screenings.job(screening_id) is None, "the end")
     if screenings.failure(screening_id) is None:
         assert workbench.store.screenings.get(screening_id).outcome == "cancelled"

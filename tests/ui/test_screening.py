@@ -112,7 +112,7 @@ def test_a_screening_runs_in_a_process_of_its_own_and_its_rounds_are_in_the_stor
     jobs = ScreeningJobs(queue)
     try:
         settings = workbench.settings.model_copy(update={"screening_retrieve": 10})
-        screening_id = jobs.start(ASKED["hf"].question, (SOURCE,), settings)
+        screening_id = jobs.start(ADA, ASKED["hf"].question, (SOURCE,), settings)
         assert jobs.job(screening_id) is not None
         _until(lambda: jobs.job(screening_id) is None)
         assert jobs.failure(screening_id) is None
@@ -127,7 +127,7 @@ def test_a_screening_runs_in_a_process_of_its_own_and_its_rounds_are_in_the_stor
 def test_a_screening_that_cannot_be_made_says_why_and_the_page_shows_it(workbench: Workbench) -> None:
     page()
     jobs = screening_jobs()
-    screening_id = jobs.start("Does it help?", ("corpus:gone",))
+    screening_id = jobs.start(ADA, "Does it help?", ("corpus:gone",))
     _until(lambda: jobs.job(screening_id) is None)
     app = page(screening=screening_id)
     assert "failed" in texts(app)
@@ -138,10 +138,10 @@ def test_a_screening_that_cannot_be_made_says_why_and_the_page_shows_it(workbenc
 def test_a_waiting_screening_that_is_stopped_never_begins(workbench: Workbench) -> None:
     queue = JobQueue(workbench, at_once=0)
     jobs = ScreeningJobs(queue)
-    first, second = jobs.start("One?", (SOURCE,)), jobs.start("Two?", (SOURCE,))
+    first, second = jobs.start(ADA, "One?", (SOURCE,)), jobs.start(ADA, "Two?", (SOURCE,))
     assert jobs.ahead(first) == 0
     assert jobs.ahead(second) == 1
-    jobs.cancel(first)
+    jobs.cancel(ADA, first)
     assert jobs.job(first) is None
     assert jobs.ahead(second) == 0
     assert "before it began" in (jobs.failure(first) or "")

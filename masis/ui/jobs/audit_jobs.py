@@ -10,7 +10,7 @@ from typing import NamedTuple
 from masis.audit import loop
 from masis.errors import UnknownRecord
 from masis.schema.review import CaseState
-from masis.services import ANONYMOUS
+from masis.services import Actor
 from masis.services.records import CaseFilter
 from masis.settings import Settings
 from masis.ui.jobs.job_queue import JobQueue, Kind
@@ -35,6 +35,7 @@ class Batch(NamedTuple):
 
 @dataclass
 class _Batch:
+    actor: Actor
     cases: Iterator[str]
     total: int
     settings: Settings
@@ -68,30 +69,30 @@ class AuditJobs:
             ),
         )
 
-    def start(self, case_id: str, settings: Settings | None = None) -> str:
+    def start(self, actor: Actor, case_id: str, settings: Settings | None = None) -> str:
         """Audit a case, ahead of any batch; returns the run's id, of the one under way where there is one.
 
-        An interrupted run of the same content with the same settings is taken up. Raises UnknownRecord.
+        An interrupted run of the same content with the same settings is resumed. Raises UnknownRecord.
         """
         settings = settings or self._workbench.settings
         if elsewhere := self._workbench.runs.under_way(case_id):
             return elsewhere
         run_id = self._workbench.audits.resumable(case_id, settings) or loop.new_run_id()
-        return self._queue.add(Job("audit", run_id, case_id, settings)).id
+        return self._queue.add(Job("audit", run_id, case_id, settings, actor)).id
 
-    def resume(self, run_id: str) -> str:
-        """Take up an interrupted run after its last finished iteration; returns its id. Raises UnknownRecord."""
+    def resume(self, actor: Actor, run_id: str) -> str:
+        """Resume an interrupted run after its last finished iteration; returns its id. Raises UnknownRecord."""
         progress = self._workbench.runs.progress(run_id)
-        return self.start(progress.case_id, self._workbench.settings.as_told(progress.settings))
+        return self.start(actor, progress.case_id, self._workbench.settings.as_told(progress.settings))
 
-    def audit_all_new(self) -> None:
+    def audit_all_new(self, actor: Actor) -> None:
         """Audit every case without a finished audit, one after the other, unless that is under way."""
         states = self._workbench.cases.facets().states
         with self._queue.changed:
             if self._batch is not None and self._batch.under_way:
                 return
             total = sum(states.get(state, 0) for state in UNAUDITED)
-            batch = _Batch(iter(()), total, self._workbench.settings, exhausted=not total)
+            batch = _Batch(actor, iter(()), total, self._workbench.settings, exhausted=not total)
             batch.cases = self._unaudited(batch)
             self._batch = batch
             self._queue.changed.notify_all()
@@ -124,12 +125,12 @@ class AuditJobs:
         """How many audits wait before this one; None where it does not wait."""
         return self._queue.ahead("audit", case_id)
 
-    def cancel(self, case_id: str) -> None:
+    def cancel(self, actor: Actor, case_id: str) -> None:
         """Remove the waiting audit of a case, or ask one under way, here or in another process, to stop."""
         if (job := self._queue.get("audit", case_id)) is not None:
             self._queue.cancel(job)
         elif run_id := self._workbench.runs.under_way(case_id):
-            self._workbench.runs.cancel(ANONYMOUS, run_id)
+            self._workbench.runs.cancel(actor, run_id)
 
     def cancelling(self, run_id: str) -> bool:
         """Whether a run under way has been asked to stop."""
@@ -168,7 +169,7 @@ class AuditJobs:
         batch.running += 1
         batch.tried.add(case_id)
         self._of_batch.add(case_id)
-        return Job("audit", run_id, case_id, batch.settings)
+        return Job("audit", run_id, case_id, batch.settings, batch.actor)
 
     def _unaudited(self, batch: _Batch) -> Iterator[str]:
         """Ids of cases without a finished audit, some hundred looked up at a time; none comes twice."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from masis.errors import UnknownRecord
 from masis.screening.rounds.round_loop import new_screening_id
-from masis.services import ANONYMOUS
+from masis.services import Actor
 from masis.settings import Settings
 from masis.ui.jobs.job_queue import JobQueue, Kind
 from masis.ui.jobs.worker import Job
@@ -18,16 +18,16 @@ class ScreeningJobs:
         self._workbench = queue.workbench
         queue.serve("screening", Kind(mark_lost=self._workbench.screenings.mark_lost, begun=self._begun))
 
-    def start(self, question: str, sources: tuple[str, ...], settings: Settings | None = None) -> str:
+    def start(self, actor: Actor, question: str, sources: tuple[str, ...], settings: Settings | None = None) -> str:
         """Screen a question on these sources (``corpus:NAME``, ``pubmed``); returns the screening's id at once."""
         settings = settings or self._workbench.settings
-        return self._queue.add(Job("screening", new_screening_id(), question, settings, sources)).id
+        return self._queue.add(Job("screening", new_screening_id(), question, settings, actor, sources)).id
 
-    def resume(self, screening_id: str) -> str:
-        """Take up an interrupted screening after its last finished round. Raises UnknownRecord."""
+    def resume(self, actor: Actor, screening_id: str) -> str:
+        """Resume an interrupted screening after its last finished round. Raises UnknownRecord."""
         stored = self._workbench.screenings.progress(screening_id)
         settings = Settings.model_validate(stored.settings)
-        return self._queue.add(Job("screening", screening_id, stored.question, settings, stored.sources)).id
+        return self._queue.add(Job("screening", screening_id, stored.question, settings, actor, stored.sources)).id
 
     def job(self, screening_id: str) -> Job | None:
         """The job of a screening that waits or runs in this server."""
@@ -37,11 +37,11 @@ class ScreeningJobs:
         """How many screenings wait before this one; None where it does not wait."""
         return self._queue.ahead("screening", screening_id)
 
-    def cancel(self, screening_id: str) -> None:
+    def cancel(self, actor: Actor, screening_id: str) -> None:
         """Remove a waiting screening, or ask one under way, here or in another process, to stop after its step."""
         job = self.job(screening_id)
         if job is None:
-            self._workbench.screenings.cancel(ANONYMOUS, screening_id)
+            self._workbench.screenings.cancel(actor, screening_id)
         elif self._queue.cancel(job):
             self._queue.note_failure(job, "It was stopped before it began.")
 

@@ -26,7 +26,7 @@ from typing import Any, Literal, NamedTuple, NoReturn, TextIO
 
 from masis.errors import MasisError
 from masis.observers.log_records import formatter
-from masis.services import ANONYMOUS, Workbench
+from masis.services import Actor, Workbench
 from masis.settings import Settings, load
 
 NICENESS = 10
@@ -47,6 +47,7 @@ class Job(NamedTuple):
         id: The id of the run or of the screening.
         subject: The id of the case to audit, or the question to screen.
         settings: The settings to run it with.
+        actor: Who asked for it.
         sources: Where a screening searches (``corpus:NAME``, ``pubmed``).
 
     """
@@ -55,6 +56,7 @@ class Job(NamedTuple):
     id: str
     subject: str
     settings: Settings
+    actor: Actor
     sources: tuple[str, ...] = ()
 
     @property
@@ -86,7 +88,8 @@ class Worker:
 
     def run(self, job: Job) -> str | None:
         """Run the job to its end; returns why it failed, None where it did not. Raises WorkerDied."""
-        self._send({"do": "run", **job._asdict(), "settings": job.settings.model_dump(mode="json")}, job.kind)
+        settings, actor = job.settings.model_dump(mode="json"), job.actor.model_dump(mode="json")
+        self._send({"do": "run", **job._asdict(), "settings": settings, "actor": actor}, job.kind)
         reply = ""
         with contextlib.suppress(OSError, ValueError):  # ValueError: closed meanwhile
             assert self._process.stdout is not None
@@ -169,13 +172,14 @@ def _run(workbench: Callable[[], Workbench], order: dict[str, Any], cancelled: s
 
     try:
         opened, settings = workbench(), Settings.model_validate(order["settings"])
+        actor = Actor.model_validate(order["actor"])
         measure(settings)
         if order["kind"] == "audit":
             case = opened.cases.get(order["subject"])
-            opened.audits.audit(ANONYMOUS, case, settings=settings, run_id=order["id"], cancelled=stopped)
+            opened.audits.audit(actor, case, settings=settings, run_id=order["id"], cancelled=stopped)
         else:
             opened.screenings.screen(
-                ANONYMOUS,
+                actor,
                 order["subject"],
                 tuple(order["sources"]),
                 settings=settings,

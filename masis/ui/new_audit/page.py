@@ -287,7 +287,7 @@ def _start_stored(case_id: str) -> None:
 
 def _go(case: Case, settings: Settings) -> None:
     check_models(settings)
-    run_id = audit_jobs().start(case.id, settings)
+    run_id = audit_jobs().start(actor(), case.id, settings)
     address.put("job", run_id)
     address.put("case", case.id)
 

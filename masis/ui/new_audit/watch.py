@@ -13,6 +13,7 @@ from masis.ui.jobs.served_jobs import audit_jobs
 from masis.ui.new_audit.timeline import show_timeline, timeline, waiting
 from masis.ui.shell import address
 from masis.ui.shell.frame import tab_title
+from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import served_workbench
 
 LOOK_EVERY_S = 0.4
@@ -77,7 +78,7 @@ def _live(run_id: str, case_id: str) -> None:
         icon=":material/stop_circle:",
         disabled=stopping,
         on_click=jobs.cancel,
-        args=(case_id,),
+        args=(actor(), case_id),
         width="stretch",
         key="stop-audit",
     )
@@ -146,11 +147,11 @@ def _never_began(workbench: Workbench, jobs: AuditJobs, run_id: str, case_id: st
 
 
 def _resume(run_id: str, case_id: str) -> None:
-    _go_to(audit_jobs().resume(run_id), case_id)
+    _go_to(audit_jobs().resume(actor(), run_id), case_id)
 
 
 def _start(case_id: str) -> None:
-    _go_to(audit_jobs().start(case_id), case_id)
+    _go_to(audit_jobs().start(actor(), case_id), case_id)
 
 
 def _go_to(run_id: str, case_id: str) -> None:

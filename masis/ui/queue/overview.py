@@ -19,6 +19,7 @@ from masis.ui.new_audit.form import where_it_runs
 from masis.ui.queue.case_list import CASES_IN_BRIEF, case_row, show_nothing_yet
 from masis.ui.review.decisions import around
 from masis.ui.review.entries import decision_log, entry_row
+from masis.ui.shell.reviewer import actor
 from masis.ui.shell.wording import STATE, STATES, TONE_COLOUR, spoken
 
 WAITING_SHOWN = 6
@@ -170,6 +171,7 @@ def _unaudited(workbench: Workbench, facets: Facets) -> None:
             "Audit this case" if unaudited == 1 else f"Audit all {unaudited:,} cases",
             icon=":material/fact_check:",
             on_click=audit_jobs().audit_all_new,
+            args=(actor(),),
             key="audit-all",
         )
 

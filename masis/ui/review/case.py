@@ -33,6 +33,7 @@ from masis.ui.review.story import asks_for_a_person, moment, run_name, story
 from masis.ui.shell import address, keys
 from masis.ui.shell.frame import tab_title
 from masis.ui.shell.inputs import show_value
+from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import served_workbench
 from masis.ui.shell.streamlit_internals import with_selectors
 from masis.ui.shell.wording import FLAG, spoken
@@ -145,7 +146,7 @@ def removed_words(run: RunSummary) -> str:
 
 
 def _resume(run_id: str) -> None:
-    audit_jobs().resume(run_id)
+    audit_jobs().resume(actor(), run_id)
 
 
 def _bar(workbench: Workbench, view: CaseView, run: Run | None, *, busy: bool) -> None:
@@ -201,7 +202,7 @@ def _choose_run(newest: str) -> None:
 
 
 def _audit(case_id: str) -> None:
-    audit_jobs().start(case_id)
+    audit_jobs().start(actor(), case_id)
     for name in ("run", "iteration", "against"):
         address.put(name, "")
 
@@ -372,4 +373,4 @@ def _progress(case_id: str) -> None:
         with st.container(horizontal=True):
             if running and st.button("Watch the audit", icon=":material/timeline:"):
                 st.switch_page("pages/new.py", query_params={"job": running.id})
-            st.button("Stop after this step", on_click=jobs.cancel, args=(case_id,))
+            st.button("Stop after this step", on_click=jobs.cancel, args=(actor(), case_id))

@@ -246,7 +246,7 @@ def _go_on(screening_id: str) -> None:
     try:
         case = workbench.screenings.hand_over(actor(), screening_id)
         done = workbench.audits.finished(case)
-        run_id = done.id if done else audit_jobs().start(case.id)
+        run_id = done.id if done else audit_jobs().start(actor(), case.id)
     except MasisError as error:
         st.session_state["screening-problem"] = str(error)
         return

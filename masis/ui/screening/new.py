@@ -331,6 +331,6 @@ def _start() -> None:
     try:
         settings = settings_of(workbench.settings, form.settings)
         where_it_grades(settings)  # raises for a model that can't be asked, while the form is in sight
-        address.put("screening", screening_jobs().start(form.question.strip(), sources, settings))
+        address.put("screening", screening_jobs().start(actor(), form.question.strip(), sources, settings))
     except MasisError as error:
         form.refused = InputError(str(error), cure="What you typed is stored.")

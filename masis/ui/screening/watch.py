@@ -17,6 +17,7 @@ from masis.ui.screening.result import show_rounds
 from masis.ui.screening.view import round_rows
 from masis.ui.screening.wording import INTERRUPTED, REMOVED, UNDER_WAY
 from masis.ui.shell.frame import tab_title
+from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import served_workbench
 from masis.ui.shell.wording import Word, label, spoken
 
@@ -64,7 +65,7 @@ def show_removed(summary: ScreeningSummary) -> None:
 
 
 def _resume(screening_id: str) -> None:
-    screening_jobs().resume(screening_id)
+    screening_jobs().resume(actor(), screening_id)
 
 
 def show_never_began(screening_id: str, why: str | None) -> None:
@@ -104,7 +105,7 @@ def _live(screening_id: str) -> None:
         icon=":material/stop_circle:",
         disabled=stopping,
         on_click=jobs.cancel,
-        args=(screening_id,),
+        args=(actor(), screening_id),
         width="stretch",
         key="stop-screening",
     )

@@ -105,7 +105,7 @@ def test_a_critic_is_compiled_on_what_reviewers_decided(
     bench.store.close()
     made = CliRunner().invoke(main, (*OPTIMIZE[:2], "decisions", *OPTIMIZE[3:], "--db", "a.db"))
     assert made.exit_code == 0, made.output
-    assert "24 labelled answers, 12 of them with faults" in made.stderr
+    assert "24 labelled answers, 12 of them with issues" in made.stderr
     assert "It improved" in made.stderr
     assert json.loads(Path(made.stdout.strip()).read_text())["data"]["source"] == "decisions"
 
@@ -146,5 +146,5 @@ def test_ctrl_c_stops_it_and_keeps_nothing(learner: ModelServer, tmp_path: Path)
     running.send_signal(signal.SIGINT)
     _, said = running.communicate(timeout=60)
     assert running.returncode == 130, said
-    assert "Nothing was kept" in said
+    assert "Nothing was stored" in said
     assert not (tmp_path / "programs").exists()

@@ -64,7 +64,7 @@ def test_a_compiled_critic_is_offered_chosen_and_judges(
 
     next(button for button in app.button if button.label == "Critic's model for all").click()
     app.run()
-    assert {select(app, role).value for role in ("Critic", "Reviser", "Evaluator")} == {"scripted:m"}
+    assert {select(app, role).value for role in ("Critic", "Reviser", "Evaluator")} == {"Another model"}
     select(app, "Critic").select("dspy:careful@1").run()
 
     next(button for button in app.button if button.label.startswith("Start the audit")).click()

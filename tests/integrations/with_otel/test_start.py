@@ -246,7 +246,7 @@ def test_a_worker_of_the_page_sends_what_it_measured(
     bench = Workbench.open(database)
     bench.cases.add(ADA, [CASE])
     worker = Worker(database)
-    assert worker.run(Job("audit", "run-1", CASE.id, Settings(telemetry="otlp"))) is None
+    assert worker.run(Job("audit", "run-1", CASE.id, Settings(telemetry="otlp"), ADA)) is None
     if ends == "closed by the server":
         worker.close()
     else:
@@ -267,7 +267,7 @@ def test_a_screening_of_the_page_sends_what_it_measured(
     bench = Workbench.open(tmp_path / "masis.db")
     corpus = bench.corpora.add_demo(ADA)
     worker = Worker(tmp_path / "masis.db")
-    job = Job("screening", "s1", "Does sleep help?", Settings(telemetry="otlp"), (f"corpus:{corpus.name}",))
+    job = Job("screening", "s1", "Does sleep help?", Settings(telemetry="otlp"), ADA, (f"corpus:{corpus.name}",))
     assert worker.run(job) is None
     worker.close()
     assert "invoke_workflow screen_abstracts" in {span.name for span in collector.spans}
