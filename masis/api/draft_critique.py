@@ -5,8 +5,8 @@
     found.is_valid, found.issues, found.model_dump(by_alias=True)      # as the spec writes it: isValid, relatedSource
 
 A draft is audited by the loop with the roles of the settings, and each revision is audited anew. What differs from an
-audit is what becomes of the findings: a draft need not cite, any finding is worth a revision, and the result speaks the
-spec's words. No judge is asked.
+audit is what becomes of the issues: a draft need not cite, any issue is worth a revision, and the result uses the
+names of draft critique. No judge is asked.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pydantic import ValidationError
 
 from masis.api.roles import build_roles
 from masis.audit import acceptance, loop, run_metrics
-from masis.audit import issues as findings
+from masis.audit import issues as audit_issues
 from masis.audit.claims import passes
 from masis.audit.concurrency import start_in_thread
 from masis.audit.context import AuditContext
@@ -50,15 +50,15 @@ from masis.settings import Settings
 # The issues of an audit in the words of draft critique (DRAFT-CRITIQUE-ISSUE).
 
 ASSUMED = "assumed_condition"
-"""The rule of a finding that a claim holds under a condition it does not name."""
+"""The rule of an issue that a claim holds under a condition it does not name."""
 _SUPERSEDED = {"unsupported_claim", "partly_supported_claim", "contradicted_claim"}
 
 
 def compiled(issues: Sequence[Issue], options: CritiqueOptions) -> Iterator[CritiqueIssue]:
-    """The findings in the spec's words, filtered by strictness and by which checks are on.
+    """Yield the issues in the words of draft critique, filtered by strictness and by which checks are on.
 
-    A draft need not cite. A claim that the sources contradict fails two checks: they do not bear it (factual), and they
-    say otherwise (contradictions). Where a claim leaves out the condition it holds under, that is the finding, not that
+    A draft need not cite. A claim that the sources contradict fails two checks: they do not support it (factual), and
+    they contradict it (contradictions). Where a claim leaves out the condition it holds under, that is the issue, not that
     no source says it without.
     """
     assumed = [issue for issue in issues if _tells_what_is_left_out(issue)]
@@ -184,8 +184,8 @@ def critique_request(
 def metrics(results: Iterable[CritiqueResult]) -> DraftMetrics:
     """The spec's metrics ("Metrics to Track") over these critiques.
 
-    A draft hallucinates where a grave finding says that sources do not bear it; it needed a revision where anything was
-    found.
+    A draft hallucinates where a high issue says that the sources do not support it; it needed a revision where anything
+    was found.
     """
     known = tuple(run_metrics.of_draft(result) for result in results)
     return DraftMetrics(
@@ -219,7 +219,7 @@ def _options(given: Options, settings: Settings) -> CritiqueOptions:
 
 
 def _loop_settings(options: CritiqueOptions) -> dict[str, Any]:
-    """The loop as this spec wants it: a revision for any finding, audited anew, and no judge.
+    """The loop as this spec wants it: a revision for any issue, audited anew, and no judge.
 
     A claim that fails one of the two checks of claims may fail the other: the report keeps them apart.
     """
@@ -276,7 +276,7 @@ class _Asking:
         judgement = self._critic.critique(context)
         if isinstance(judgement, Unscored):
             return judgement
-        own = findings.raised(judgement.objections, context.answer, context.issues).issues
+        own = audit_issues.raised(judgement.objections, context.answer, context.issues).issues
         found = any(compiled((*context.issues, *own), self._options))
         return judgement._replace(needs_retry=found)
 
@@ -325,10 +325,10 @@ def _eligible(iterations: Sequence[Iteration], valid: bool) -> Iterator[Iteratio
 
 
 def _faults(iteration: Iteration, options: CritiqueOptions) -> tuple[bool, int, int, float]:
-    """What makes one version of a draft worse than another: not valid, grave findings, findings, less quality."""
+    """What makes one version of a draft worse than another: not valid, high issues, issues, less quality."""
     found = tuple(compiled(iteration.issues, options))
-    grave = sum(issue.severity == "high" for issue in found)
-    return (not _is_valid(iteration, found), grave, len(found), -(iteration.quality_score or 0.0))
+    high = sum(issue.severity == "high" for issue in found)
+    return (not _is_valid(iteration, found), high, len(found), -(iteration.quality_score or 0.0))
 
 
 def _is_valid(iteration: Iteration, found: Sequence[CritiqueIssue]) -> bool:

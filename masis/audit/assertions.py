@@ -10,7 +10,7 @@ from masis.schema.audit import Citation, CitationAudit, Claim, Sentence
 
 
 def asserts(sentence: Sentence) -> bool:
-    """Whether the sentence says something that evidence could bear or deny."""
+    """Whether the sentence says something that evidence could support or contradict."""
     return sentence.status != "exempt" or sentence.why == COVERED_BY_LEAD_IN
 
 

@@ -1,4 +1,4 @@
-"""Claims: what the answer asserts, which evidence bears it, and what follows in code.
+"""Claims: what the answer asserts, which evidence supports it, and what follows in code.
 
 The report's confidence (DRAFT-CRITIQUE-CONFIDENCE), severity by support (DRAFT-CRITIQUE-SEVERITY) and the
 strictness filter (compileIssues).
@@ -104,7 +104,7 @@ def report(
 
 
 def severity(check: ClaimCheck) -> Severity | None:
-    """How grave an unverified claim is; None for a verified one.
+    """Return the severity of an unverified claim; None for a verified one.
 
     Support under 0.3 is high, under 0.6 medium, else low (DRAFT-CRITIQUE-SEVERITY); a contradicted
     claim is at least high; one that could not be checked is medium.

@@ -56,7 +56,7 @@ def merged(
 ) -> tuple[Issue, ...]:
     """What citations and claims object to, citations first, in the order of the answer, numbered ``i1``, ``i2``...
 
-    ``dropped`` holds the claims that a revision lost though the evidence bears them (``masis/audit/revision.py``).
+    ``dropped`` holds the claims that a revision lost though the evidence supports them (``masis/audit/revision.py``).
     """
     found = [*_from_citations(audit), *_from_claims(checks, missing, settings), *_from_revision(dropped, settings)]
     return tuple(_numbered(found, 1))
@@ -153,7 +153,7 @@ def _from_revision(dropped: Sequence[ClaimCheck], settings: Settings) -> Iterabl
             "dropped_content",
             "medium",
             f"The revision left this out: “{check.claim.text}”",
-            "The evidence bears it, and no finding called for its removal.",
+            "The evidence supports it, and no issue called for its removal.",
             "Put it back with its citation.",
             evidence_ids=check.sources,
         )
@@ -173,7 +173,7 @@ def _unverified(check: ClaimCheck, grade: Severity) -> Issue:
         rule,
         grade,
         f"{'The evidence contradicts' if contradicted else 'Claim not supported by sources'}: “{check.claim.text}”",
-        check.issue or "No evidence bears this claim.",
+        check.issue or "No evidence supports this claim.",
         _cure(check),
         place=_place(check),
         quote=check.claim.text,
@@ -211,7 +211,7 @@ def _reference_issues(check: ClaimCheck, settings: Settings) -> Iterable[Issue]:
                 "ambiguity",
                 "redundant_reference",
                 "low",
-                f"{reference.evidence_id} does not bear this; the other references do without it.",
+                f"{reference.evidence_id} does not support this; the other references support it alone.",
                 reference.reason,
                 f"Drop the reference to {reference.evidence_id}.",
                 place=_place(check),

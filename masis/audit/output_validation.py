@@ -38,14 +38,14 @@ _FORM = re.compile(r"\s{0,1000}(?:```\w{0,20}\s{1,50})?\{\s{0,200}[\"']?revised_
 
 
 class Rescued(NamedTuple):
-    """A record read from a reply that strict reading refused, and what had to be mended."""
+    """A record read from a reply that strict reading refused, and what had to be repaired."""
 
     value: dict[str, Any]
     repairs: tuple[str, ...]
 
 
 class OutputValidator(Protocol):
-    """Lets an improved answer pass or refuses it; one that can, mends replies that are out of form as well."""
+    """Lets an improved answer pass or refuses it; one that can, repairs replies that are out of form as well."""
 
     @property
     def name(self) -> str:
@@ -53,7 +53,7 @@ class OutputValidator(Protocol):
         ...
 
     def validated(self, revision: Revision, context: AuditContext) -> Revision:
-        """The revision, perhaps with its form mended. Raises InvalidRevision."""
+        """The revision, perhaps with its form repaired. Raises InvalidRevision."""
         ...
 
     def rescued(self, text: str, shape: type[BaseModel]) -> Rescued | None:

@@ -20,7 +20,7 @@ class Reviser(Protocol):
         ...
 
 
-# What a revision lost: claims that the evidence bears, that no issue touched, and that the new answer no longer makes.
+# What a revision lost: claims that the evidence supports, that no issue touched, and that the new answer lacks.
 #
 # REQ-CRITIC-012: correct information is preserved. Recognised by words, not by meaning: a claim is
 # kept where the new answer has its words in a row, or all of its numbers and enough of its content words anywhere.

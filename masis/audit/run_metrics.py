@@ -13,7 +13,7 @@ from masis.schema.drafts import CritiqueResult
 from masis.schema.run import Iteration, Run
 
 FALSE = ("hallucination", "unsupported", "contradiction")
-"""Findings about a draft that say the sources do not bear it; a grave one makes the draft a hallucination."""
+"""Issues of a draft which say that the sources do not support it; a high one makes the draft a hallucination."""
 
 
 class IterationMeasures(NamedTuple):

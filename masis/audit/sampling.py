@@ -119,7 +119,7 @@ def _nearest_to_mean(name: str, found: Sequence[J]) -> J:
 
 
 def _each_once(objections: Sequence[Objection]) -> tuple[Objection, ...]:
-    """Objections with the same type on the same words are one, the gravest of them."""
+    """Objections with the same type on the same words are one, the most serious of them."""
     grades = ("critical", "high", "medium", "low")
     kept: dict[tuple[str, str], Objection] = {}
     for objection in objections:

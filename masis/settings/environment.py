@@ -106,7 +106,7 @@ def data_folder() -> Path:
 
 
 def database_path(named: str | Path | None = None, environment: Mapping[str, str] | None = None) -> Path:
-    """Where the database lies: ``--db``, else ``MASIS_DB``, else ``masis.db`` in the user's data folder."""
+    """Return the database file: ``--db``, else ``MASIS_DB``, else ``masis.db`` in the user's data folder."""
     environment = environment_or(environment)
     if named is not None:
         return Path(named).expanduser()

@@ -33,7 +33,7 @@ class Origin(NamedTuple):
 
 
 class Assignment(NamedTuple):
-    """A value given somewhere. ``name`` is as written, ``means`` the setting with what lies inside of its tables."""
+    """A setting as one source sets it: ``name`` as written, ``means`` the setting and the keys inside its tables."""
 
     name: Name
     means: Name

@@ -1,11 +1,11 @@
 """Whether what a lenient parser read is what a text says: nothing filled in, nothing lost, nothing run together.
 
-A parser that mends JSON guesses, and a guess may drop an item, swallow the fields after a missing quote or close what
+A parser that repairs JSON guesses, and a guess may drop an item, swallow the fields after a missing quote or close what
 was cut off. So its reading is only a proposal: it is walked along the text, token by token, and refused at the first
 thing that does not stand there. What the walk had to overlook is the list of repairs.
 
 Overlooked: quotes of another kind or none, commas too many or missing, comments, ``True`` and ``None``, line breaks and
-unescaped quotes inside a text, and a last brace missing behind a closed list or object. No value is ever made up.
+unescaped quotes inside a text, and a last brace missing behind a closed list or object. No value is ever invented.
 """
 
 from __future__ import annotations

@@ -257,8 +257,8 @@ class _Asking(Generic[R]):
             answer = shared_schema.read_from(reply.text, self.shape) if common else read(reply.text, self.shape)
         except Unreadable as error:
             capabilities.read_badly(call.mode)
-            if (mended := self._mended(reply.text, common)) is not None:
-                return mended
+            if (repaired := self._repaired(reply.text, common)) is not None:
+                return repaired
             self.unread = str(error)
             failed = TryFailed("malformed", self.unread, raw=reply.text)
         else:
@@ -267,7 +267,7 @@ class _Asking(Generic[R]):
             return answer
         raise failed
 
-    def _mended(self, text: str, common: bool) -> R | None:
+    def _repaired(self, text: str, common: bool) -> R | None:
         """The record in a reply out of form, where the output validator can tell it for certain."""
         if common and (held := self._rescued(text, shared_schema.holding(self.shape))) is not None:
             return shared_schema.held(held, self.shape)
@@ -283,10 +283,10 @@ class _Asking(Generic[R]):
             return None
         self.repaired = found.repairs
         words = ", ".join(found.repairs)
-        log.warning("%s %s: a reply was mended: %s", self.model.role, self.model.name, words)
+        log.warning("%s %s: a reply was repaired: %s", self.model.role, self.model.name, words)
         self.control.calls.emit(
             "call_repaired",
-            f"{self.model.role}: the reply was mended before it was read: {words}",
+            f"{self.model.role}: the reply was repaired before it was read: {words}",
             role=self.model.role,
             model=self.model.name,
             repaired=list(found.repairs),

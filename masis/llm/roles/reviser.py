@@ -1,6 +1,6 @@
 """The reviser with a model: a better answer, with what it changed, what it kept and which issues it took up.
 
-Nothing it says of its own work is trusted: changes, kept passages and issue ids that the texts don't bear out are left
+Nothing it says of its own work is trusted: changes, kept passages and issue ids that the texts don't confirm are left
 out of the record, and the loop audits the revised answer from the start (REQ-CRITIC-008 to REQ-CRITIC-012).
 """
 
@@ -22,7 +22,7 @@ from masis.schema.case import Severity
 PROMPT = "reviser"
 TOKENS_LEAST, TOKENS_MOST = 2_000, 12_000
 ISSUES_MOST = 60
-"""Issues that one revision is asked to take up, the gravest; the re-audit finds what is left."""
+"""Issues that one revision is asked to take up, the most serious; the re-audit finds what is left."""
 _GRAVITY: tuple[Severity, ...] = ("critical", "high", "medium", "low")
 
 
@@ -70,7 +70,7 @@ def prompt(context: AuditContext, critique: Critique, issues: Sequence[Issue], m
 
 def briefing(critique: Critique, issues: Sequence[Issue]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """Return the most serious issues, a row each, and the critic's view of the whole, as the reviser gets them."""
-    gravest = sorted(issues, key=lambda issue: _GRAVITY.index(issue.severity))[:ISSUES_MOST]
+    most_serious = sorted(issues, key=lambda issue: _GRAVITY.index(issue.severity))[:ISSUES_MOST]
     found = [
         {
             "id": issue.id,
@@ -82,7 +82,7 @@ def briefing(critique: Critique, issues: Sequence[Issue]) -> tuple[list[dict[str
             "quote": issue.quote,
             "evidence_ids": issue.evidence_ids,
         }
-        for issue in gravest
+        for issue in most_serious
     ]
     view = {
         "reasoning": critique.critique_reasoning,

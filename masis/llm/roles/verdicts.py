@@ -112,7 +112,7 @@ def _judged(claim: Claim, given: Verdict, chunks: Chunks, judged_by: str) -> Jud
     if word is None:
         return unscored(claim, _without(given, "the verifier's word is no verdict"), judged_by)
     if word in ("supported", "partial") and not {"supports", "partly"} & set(stances.values()):
-        why = "the verifier credits the evidence but names no chunk that bears the claim"
+        why = "the verifier credits the evidence but names no chunk that supports the claim"
         return unscored(claim, _without(given, why), judged_by)
     quotes, unquoted = _quotes(given, stances, chunks)
     contradictions = tuple(
@@ -216,7 +216,7 @@ def _issue(word: ClaimVerdict, given: Verdict, unquoted: Sequence[str]) -> str |
 
 # Whether each reference of a sentence supports it, from what the verifier said about the chunks.
 #
-# A sentence may be judged in several claims: one chunk then bears one of them, another chunk another, and neither is
+# A sentence may be judged in several claims: one chunk then supports one of them, another chunk another, and neither is
 # redundant. So each reference is judged once a sentence, and recorded with the claim it has most to do with.
 
 _CLOSEST: tuple[Stance | None, ...] = ("supports", "contradicts", "partly", "silent", None)
@@ -282,7 +282,7 @@ def _finding(cited: str, group: Sequence[Judged], chunks: Chunks) -> _Finding:
 
 
 def _others_suffice(cited: str, group: Sequence[Judged]) -> tuple[str, ...]:
-    """The other cited chunks that bear every claim of the sentence whole; empty where they don't."""
+    """Return the other cited chunks that support every claim of the sentence whole; empty where they don't."""
     bearing: list[str] = []
     for each in group:
         others = [c for c in each.check.claim.cited if c != cited and each.stances.get(c) == "supports"]
@@ -293,7 +293,7 @@ def _others_suffice(cited: str, group: Sequence[Judged]) -> tuple[str, ...]:
 
 
 def _better(group: Sequence[Judged]) -> str | None:
-    """A chunk that the sentence doesn't cite and that bears a claim of it that nothing cited bears."""
+    """Return a chunk that the sentence doesn't cite and that supports a claim of it that nothing cited supports."""
     for each in group:
         cited = each.check.claim.cited
         if each.check.verdict != "supported" or any(each.stances.get(c) in ("supports", "partly") for c in cited):

@@ -101,7 +101,7 @@ def test_replies_that_were_unscored_are_read_recorded_and_counted(tmp_path: Path
     assert bench.store.runs.get(mended.id) == mended
     told = [event for event in events if event.kind == "call_repaired"]
     assert len(told) == len(mended.calls)
-    assert "the reply was mended before it was read" in told[0].message
+    assert "the reply was repaired before it was read" in told[0].message
     assert f"{len(mended.calls)} replies mended" in spent(mended.usage)
     shown = timeline(events, "finished", events[-1].at)
     assert any("mended" in line for group in shown["groups"] for line in group["retries"])

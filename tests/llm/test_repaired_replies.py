@@ -56,7 +56,7 @@ def test_a_mended_reply_is_read_at_the_first_try_and_on_record() -> None:
     assert Usage.of([call]).repaired == 1
     told = [control.calls.notices.get_nowait() for _ in range(control.calls.notices.qsize())]
     assert [notice.kind for notice in told] == ["call_repaired", "call_finished"]
-    assert told[0].message == "critic: the reply was mended before it was read: quotes of another kind"
+    assert told[0].message == "critic: the reply was repaired before it was read: quotes of another kind"
     assert "it is so" not in str(told)
 
 
