@@ -58,8 +58,8 @@ def compiled(issues: Sequence[Issue], options: CritiqueOptions) -> Iterator[Crit
     """Yield the issues in the words of draft critique, filtered by strictness and by which checks are on.
 
     A draft need not cite. A claim that the sources contradict fails two checks: they do not support it (factual), and
-    they contradict it (contradictions). Where a claim leaves out the condition it holds under, that is the issue, not that
-    no source says it without.
+    they contradict it (contradictions). Where a claim leaves out the condition it holds under, that is the
+    issue, not that no source says it without.
     """
     assumed = [issue for issue in issues if _tells_what_is_left_out(issue)]
     for issue in issues:

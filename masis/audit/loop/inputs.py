@@ -26,7 +26,7 @@ class Drafter(Protocol):
     """Writes an answer from the evidence, citing it by id."""
 
     def draft(self, query: str, evidence: Sequence[Evidence]) -> Draft:
-        """Return an answer whose every assertion cites the chunk that supports it. Raises StepError if there is none."""
+        """Return an answer whose every assertion cites the chunk that supports it. StepError if there is none."""
         ...
 
 
