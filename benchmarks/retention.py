@@ -57,23 +57,23 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, Store.open(Path(folder) / "many.db") as store:
         begun = time.process_time()
 
-        def told(what: str) -> None:
+        def show(what: str) -> None:
             nonlocal begun
             print(f"{time.process_time() - begun:7.2f} s  {what}")
             begun = time.process_time()
 
         fill(store, runs)
         store.database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        told(f"{runs:,} runs written, {store.path.stat().st_size / 1e6:.1f} MB")
+        show(f"{runs:,} runs written, {store.path.stat().st_size / 1e6:.1f} MB")
         plan = store.retention.plan(RULE)
-        told(f"dry run: {plan.runs:,} runs, {plan.parts.iterations:,} iterations, {plan.bytes / 1e6:.1f} MB go")
+        show(f"dry run: {plan.runs:,} runs, {plan.parts.iterations:,} iterations, {plan.bytes / 1e6:.1f} MB go")
         with typing(store.path):
             done = store.retention.remove(RULE, by="benchmark", how="command")
-        told("removed and recorded")
+        show("removed and recorded")
         shrunk = store.shrink()
-        told(f"file written anew: {shrunk.before / 1e6:.1f} MB before, {shrunk.after / 1e6:.1f} MB after")
+        show(f"file written anew: {shrunk.before / 1e6:.1f} MB before, {shrunk.after / 1e6:.1f} MB after")
         check = store.check()
-        told(f"checked: chain of {check.log.length:,} entries {'whole' if check.log.intact else 'BROKEN'}")
+        show(f"checked: chain of {check.log.length:,} entries {'intact' if check.log.intact else 'BROKEN'}")
         undecided = {f"run-{number}" for number in range(1, runs, 2)}
         assert done is not None
         assert {each.id for each in store.purges.removals(done.seq)} == undecided, "other runs went than the rule says"

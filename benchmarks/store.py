@@ -240,7 +240,7 @@ def questions(store: Store, count: int) -> list[tuple[str, Callable[[], object],
         ("last page of what needs review", queue(states=("needs_review",), page=400), 100),
         ("last page of a score range", queue(quality_from=0.2, quality_to=0.6, page=700), 100),
         ("counts of every filter value", store.cases.facets, 100),
-        ("opening a case with its run, runs and log", lambda: opened(store, "case-050001"), 50),
+        ("opening a case with its run, runs and log", lambda: opened(store, f"case-{count // 2 + 1:06}"), 50),
         (
             "a decision",
             lambda: store.decisions.append(
@@ -314,7 +314,7 @@ def concurrent(folder: Path, writers: int = 4, each: int = 500) -> int:
     lost = 2 * writers * each - kept
     print(
         f"{writers} processes, {2 * writers * each:,} writes in {spent:.1f} s: {lost} lost, "
-        f"log {'whole' if check.ok else 'BROKEN: ' + json.dumps([*check.problems, *check.log.broken][:3])}"
+        f"log {'intact' if check.ok else 'BROKEN: ' + json.dumps([*check.problems, *check.log.broken][:3])}"
     )
     return lost + (not check.ok)
 

@@ -16,7 +16,7 @@
     │   ├── DiskFailed         its disk could not be read or written
     │   ├── CaseConflict       the id is taken by a case with other content
     │   ├── UnknownRecord      no case, run or decision has that id
-    │   ├── Removed            retention has removed what was kept of a run or screening
+    │   ├── Removed            retention has removed the content of a run or screening
     │   └── StaleVersion       what a person looked at has changed since
     ├── RetrievalFailed        a source of abstracts can't be asked, or its reply can't be read
     ├── MissingExtra           an optional package is not installed
@@ -163,7 +163,7 @@ class UnknownRecord(StoreError):
 
 
 class Removed(StoreError):
-    """Retention has removed what was kept of a run or screening: its figures stand, its content is gone."""
+    """Retention or a redaction has removed the content of a run or screening; its figures are still there."""
 
     http_status = 410
 

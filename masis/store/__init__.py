@@ -112,7 +112,7 @@ class Store:
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
-        """Several writes as one: all of them are kept, or none."""
+        """Several writes as one: all of them are stored, or none."""
         with self.database.transaction():
             yield
 

@@ -1,4 +1,4 @@
-"""Cases: kept as the JSON they came in, never changed once they are in."""
+"""Cases: stored as the JSON they came in, never changed once they are in."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Cases:
         return case.digest()
 
     def add(self, case: Case) -> Literal["added", "unchanged"]:
-        """Keep a case. Raises CaseConflict where the id belongs to a case with other content."""
+        """Store a case. Raises CaseConflict where the id belongs to a case with other content."""
         prepared = _prepared(case)
         with self._database.transaction(durable=False) as connection:
             return _insert(connection, prepared, self._database.now())
@@ -58,10 +58,10 @@ class Cases:
     def add_many(
         self, cases: Iterable[Case], *, batch: int = BATCH, on_batch: Callable[[int], None] | None = None
     ) -> Added:
-        """Keep many cases, in memory one batch at a time; a conflict leaves the others in.
+        """Store many cases, in memory one batch at a time; a conflict leaves the others in.
 
         ``on_batch`` hears how many cases have been dealt with. What was read before the iterable raised (or was
-        interrupted) is kept. Of the conflicts, the first 1,000 are named.
+        interrupted) is stored. Of the conflicts, the first 1,000 are named.
         """
         added = unchanged = 0
         conflicts: list[CaseConflict] = []

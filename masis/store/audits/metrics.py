@@ -393,7 +393,7 @@ def _spread(measure: Measure, values: NDArray[np.float64]) -> Distribution:
 
 
 def write(connection: sqlite3.Connection, run: Run) -> None:
-    """Keep the figures of a finished run, in place of those it may have; in the transaction that ends it."""
+    """Store the figures of a finished run, in place of those it may have; in the transaction that ends it."""
     found = run_metrics.of_run(run)
     row = {name: getattr(found, name) for name in _OF_RUN}
     row |= {role: run.models.get(role) for role in ROLES}

@@ -1,4 +1,4 @@
-"""Runs: kept as they go, iteration by iteration, so that a killed one is taken up where it stopped.
+"""Runs: stored as they go, iteration by iteration, so that a killed one is taken up where it stopped.
 
 A run is ``running`` (its owner lives), ``interrupted`` (cut short, resumable) or ``finished``, for good.
 """
@@ -113,8 +113,8 @@ def row_of(connection: sqlite3.Connection, run_id: str) -> sqlite3.Row:
     return row
 
 
-def assert_kept(connection: sqlite3.Connection, run: sqlite3.Row) -> None:
-    """Raise Removed where retention has removed what was kept of a run."""
+def assert_not_removed(connection: sqlite3.Connection, run: sqlite3.Row) -> None:
+    """Raise Removed where retention has removed the content of a run."""
     if run["removed_by"] is not None:
         at, how = connection.execute("SELECT at, how FROM purges WHERE seq = ?", [run["removed_by"]]).fetchone()
         if how == "redaction":
@@ -304,7 +304,7 @@ class Runs:
         owner = owner or process_owner.this_process()
         with self._database.transaction(durable=False) as connection:
             run = row_of(connection, run_id)
-            assert_kept(connection, run)
+            assert_not_removed(connection, run)
             if run["state"] == "finished":
                 raise StoreError(f"run {run_id!r} is finished: there is nothing to resume. Start a new one.")
             if run["state"] == "running" and not self._lost(run):
@@ -321,11 +321,11 @@ class Runs:
         return self.progress(run_id)
 
     def append_event(self, event: Event) -> Event:
-        """Keep an event; returned with the number it got, which follows the last one where its own was taken."""
+        """Store an event; returned with the number it got, which follows the last one where its own was taken."""
         return self.append_events([event])[0]
 
     def append_events(self, events: Iterable[Event]) -> list[Event]:
-        """Keep events in one transaction."""
+        """Store events in one transaction."""
         kept: list[Event] = []
         with self._database.transaction(durable=False) as connection:
             for run_id, of_run in groupby(events, key=lambda event: event.run_id):
@@ -341,14 +341,14 @@ class Runs:
         return kept
 
     def save_draft(self, run_id: str, draft: Draft) -> None:
-        """Keep the answer that was drafted for a case without one."""
+        """Store the answer that was drafted for a case without one."""
         with self._database.transaction(durable=False) as connection:
             run = unfinished(connection, run_id)
             connection.execute("UPDATE runs SET draft = ? WHERE seq = ?", [draft.model_dump_json(), run["seq"]])
             self._seen(connection, run["seq"])
 
     def save_steps(self, run_id: str, steps: StepsDone) -> None:
-        """Keep what an iteration under way has finished besides what it had before; earlier iterations' are dropped."""
+        """Store what an iteration under way has finished besides what it had before; earlier ones are dropped."""
         with self._database.transaction(durable=False) as connection:
             run = unfinished(connection, run_id)["seq"]
             packed = pack(steps.model_dump_json(exclude_defaults=True), 1)
@@ -358,14 +358,14 @@ class Runs:
             self._seen(connection, run)
 
     def save_iteration(self, run_id: str, iteration: Iteration) -> None:
-        """Keep an iteration as it is now; the same number again replaces it while the run is under way."""
+        """Store an iteration as it is now; the same number again replaces it while the run is under way."""
         with self._database.transaction(durable=False) as connection:
             run = unfinished(connection, run_id)
             save_iteration(connection, run["seq"], iteration)
             self._seen(connection, run["seq"])
 
     def finish(self, run: Run, kept: Collection[int] = ()) -> None:
-        """Keep the result of a run, started here or computed elsewhere; the case's state follows at once.
+        """Store the result of a run, started here or computed elsewhere; the case's state follows at once.
 
         ``kept`` are the numbers of iterations that ``save_iteration`` has been given just as they are in the run.
         Finishing twice with the same result is harmless; with another one it is a StoreError.
@@ -387,7 +387,7 @@ class Runs:
             seq = row["seq"]
             if row["case_seq"] != case_seq(connection, run.case_id):
                 raise StoreError(f"run {run.id!r} was started for another case than {run.case_id!r}.")
-            assert_kept(connection, row)
+            assert_not_removed(connection, row)
             if row["state"] == "finished":
                 if read_run(connection, row) != run:
                     raise StoreError(f"run {run.id!r} is finished with another result, which stays as it is.")
@@ -431,7 +431,7 @@ class Runs:
         """Return a finished run. Raises UnknownRecord, Removed, and StoreError where it is not finished."""
         with self._database.reading() as connection:
             row = row_of(connection, run_id)
-            assert_kept(connection, row)
+            assert_not_removed(connection, row)
             if row["payload"] is None:
                 raise StoreError(f"run {run_id!r} is {row['state']}, not finished: only its progress can be read.")
             return read_run(connection, row)
@@ -440,7 +440,7 @@ class Runs:
         """Return how far a run has come: its settings, its draft, the iterations finished so far. Raises Removed."""
         with self._database.reading() as connection:
             row = row_of(connection, run_id)
-            assert_kept(connection, row)
+            assert_not_removed(connection, row)
             last = connection.execute("SELECT max(seq) FROM run_events WHERE run_seq = ?", [row["seq"]]).fetchone()[0]
             return RunProgress(
                 run_id=run_id,

@@ -194,7 +194,7 @@ class ChainedLog(Generic[D, E]):
             payload.encode()
         except (ValueError, TypeError) as error:
             raise InputError(
-                "the entry holds what can't be kept as text", cure=f"Remove it and submit again ({error})."
+                "the entry holds what can't be stored as text", cure=f"Remove it and submit again ({error})."
             ) from error
         if "\x00" in f"{decision.reviewer}{decision.token}":
             raise InputError("the reviewer's name holds a null byte", cure="Type the name again.", field="reviewer")

@@ -26,7 +26,7 @@ class Owner(NamedTuple):
     started: str
 
     def to_text(self) -> str:
-        """As kept in the database."""
+        """As stored in the database."""
         return json.dumps(self._asdict(), sort_keys=True)
 
     @classmethod

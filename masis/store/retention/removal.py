@@ -385,7 +385,7 @@ def _run_texts(connection: sqlite3.Connection, seq: int) -> list[str]:
 
 
 def _screening_texts(connection: sqlite3.Connection, seq: int) -> Iterator[str]:
-    """Its result, its rounds, its abstracts and their grades, as they were kept."""
+    """Its result, its rounds, its abstracts and their grades, as they were stored."""
     for sql in (
         "SELECT payload FROM screenings WHERE seq = ? AND payload IS NOT NULL",
         "SELECT payload FROM screening_rounds WHERE screening_seq = ? ORDER BY number",

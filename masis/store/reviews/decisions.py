@@ -9,7 +9,7 @@ from typing import Any
 from masis.errors import StaleVersion, StoreError, UnknownRecord
 from masis.schema.review import Decision, LogCheck, LogEntry
 from masis.store.audits.cases import case_seq
-from masis.store.audits.runs import assert_kept
+from masis.store.audits.runs import assert_not_removed
 from masis.store.core.chained_log import ChainedLog
 from masis.store.core.connections import Database
 from masis.store.records import DecisionFilter, DecisionPage, LogHead
@@ -158,7 +158,7 @@ def _run_seq(connection: sqlite3.Connection, decision: Decision, case: int) -> i
     if run["case_seq"] != case:
         raise StoreError(f"run {decision.run_id!r} is of another case than {decision.case_id!r}.")
     if decision.kind != "undo":
-        assert_kept(connection, run)
+        assert_not_removed(connection, run)
     if decision.kind == "policy_accept" and run["state"] != "finished":
         raise StoreError(f"run {decision.run_id!r} is not finished: the policy can't accept it.")
     if (

@@ -33,11 +33,11 @@ class Drafts:
         self._database = database
 
     def save(self, reviewer: str, subject: str, field: str, value: JsonValue) -> None:
-        """Keep one field, in place of what it held before. Raises StoreError where the database can't be written."""
+        """Store one field, in place of what it held before. Raises StoreError where the database can't be written."""
         self.save_all(reviewer, subject, {field: value})
 
     def save_all(self, reviewer: str, subject: str, values: Mapping[str, JsonValue]) -> None:
-        """Keep several fields at once; a field not named keeps what it held. What is the same is not written anew."""
+        """Store several fields at once; a field not named keeps what it held. What is the same is not written anew."""
         # ASCII escapes carry what UTF-8 can't: half a surrogate pair, pasted from a broken page
         dumped = {field: json.dumps(value) for field, value in values.items()}
         with self._database.transaction(durable=False) as connection:

@@ -1,4 +1,4 @@
-"""The acceptance memory and the grades remembered: what screening learned, kept across restarts.
+"""The acceptance memory and the grades remembered: what screening learned, stored across restarts.
 
 A reset is an entry of the screening log. It deletes nothing: what was accepted before is marked as forgotten, no longer
 moves any threshold and stays for the charts of drift.
@@ -90,7 +90,7 @@ class RememberedGrades:
         return Grade.model_validate_json(unpack(row[0])) if row else None
 
     def put(self, key: str, grade: Grade) -> None:
-        """Keep a grade under a key, in place of the one that was there."""
+        """Store a grade under a key, in place of the one that was there."""
         with self._database.transaction(durable=False) as connection:
             connection.execute(
                 "INSERT OR REPLACE INTO remembered_grades VALUES (?, ?, ?)",

@@ -1,4 +1,4 @@
-"""Corpora: abstracts kept to be searched, each once, with what every import brought and removed.
+"""Corpora: abstracts stored to be searched, each once, with what every import brought and removed.
 
 Imports are counted for the PRISMA flow: identified = added + duplicates + faulty. What came first stays; a later record
 of the same study (``screening/duplicates.py``) is a duplicate, even where it says more.
@@ -140,7 +140,7 @@ class Corpora:
         """Add what a reader found to a corpus, which is made where there is none of that name.
 
         In memory one batch at a time; what was read before the iterable raised (or was interrupted) is kept and
-        counted. ``on_batch`` hears how many records have been dealt with, ``on_error`` each that could not be kept:
+        counted. ``on_batch`` hears how many records have been dealt with, ``on_error`` each that could not be stored:
         what the reader could not read, and an id that another record has. Raises InputError for the corpus's name.
         """
         seq = self._begin(_checked_name(corpus), source)
@@ -255,7 +255,7 @@ class Corpora:
             return int(begun.lastrowid or 0)
 
     def _keep(self, import_seq: int, found: Iterable[Abstract | InputError]) -> list[InputError]:
-        """Keep a batch and count it, in one transaction; returns what could not be kept."""
+        """Store a batch and count it, in one transaction; returns what could not be stored."""
         ready = [each if isinstance(each, InputError) else prepared(each) for each in found]
         faults: list[InputError] = []
         added = 0

@@ -1,4 +1,4 @@
-"""Screenings: kept as they go, round by round, so that a page shows them growing and a killed one is taken up.
+"""Screenings: stored as they go, round by round, so that a page shows them growing and a killed one is taken up.
 
 As with runs, a screening is ``running`` (its owner lives), ``interrupted`` (cut short, resumable) or ``finished``, for
 good: what the machine said is never overwritten. What people say about it is stored in the screening log.
@@ -93,12 +93,12 @@ def unknown(screening_id: str) -> UnknownRecord:
     return UnknownRecord(f"there is no screening {screening_id!r}.")
 
 
-def assert_kept(connection: sqlite3.Connection, row: sqlite3.Row) -> None:
-    """Raise Removed where retention has removed what was kept of a screening."""
+def assert_not_removed(connection: sqlite3.Connection, row: sqlite3.Row) -> None:
+    """Raise Removed where retention has removed the content of a screening."""
     if row["removed_by"] is not None:
         at = connection.execute("SELECT at FROM purges WHERE seq = ?", [row["removed_by"]]).fetchone()[0]
         raise Removed(
-            f"what was kept of screening {row['id']!r} was removed on {at[:10]} by retention. Screen the question "
+            f"the content of screening {row['id']!r} was removed on {at[:10]} by retention. Screen the question "
             "again to have it anew."
         )
 
@@ -131,14 +131,14 @@ def insert(
     return int(cursor.lastrowid or 0)
 
 
-def keep_round(connection: sqlite3.Connection, seq: int, each: Round) -> None:
+def store_round(connection: sqlite3.Connection, seq: int, each: Round) -> None:
     """Write a round, in place of the one with its number."""
     connection.execute(
         "INSERT OR REPLACE INTO screening_rounds VALUES (?, ?, ?)", [seq, each.number, pack(each.model_dump_json())]
     )
 
 
-def keep_abstracts(connection: sqlite3.Connection, seq: int, number: int, abstracts: Iterable[Abstract]) -> None:
+def store_abstracts(connection: sqlite3.Connection, seq: int, number: int, abstracts: Iterable[Abstract]) -> None:
     """Write the abstracts that a round brought; one that is there already stays as it was graded."""
     connection.executemany(
         """INSERT INTO screening_abstracts (screening_seq, abstract_id, round, abstract) VALUES (?, ?, ?, ?)
@@ -147,7 +147,7 @@ def keep_abstracts(connection: sqlite3.Connection, seq: int, number: int, abstra
     )
 
 
-def keep_grade(connection: sqlite3.Connection, seq: int, grade: Grade) -> None:
+def store_grade(connection: sqlite3.Connection, seq: int, grade: Grade) -> None:
     """Write the grade of an abstract that was handed over. Raises StoreError where it was not."""
     kept = connection.execute(
         "UPDATE screening_abstracts SET grade = ? WHERE screening_seq = ? AND abstract_id = ?",
@@ -163,11 +163,11 @@ def write_result(connection: sqlite3.Connection, seq: int, screening: Screening,
     connection.execute("UPDATE screening_abstracts SET grade = NULL WHERE screening_seq = ?", [seq])
     first = {abstract_id: each.number for each in reversed(screening.rounds) for abstract_id in each.retrieved}
     for each in screening.rounds:
-        keep_round(connection, seq, each)
+        store_round(connection, seq, each)
     for abstract in abstracts:
-        keep_abstracts(connection, seq, first.get(abstract.id, 0), [abstract])
+        store_abstracts(connection, seq, first.get(abstract.id, 0), [abstract])
     for grade in screening.grades:
-        keep_grade(connection, seq, grade)
+        store_grade(connection, seq, grade)
     bare = screening.model_copy(update={"rounds": (), "grades": ()})
     order = json.dumps([grade.abstract_id for grade in screening.grades], ensure_ascii=False)
     connection.execute(
@@ -276,7 +276,7 @@ class Screenings:
         owner = owner or process_owner.this_process()
         with self._database.transaction(durable=False) as connection:
             row = row_of(connection, screening_id)
-            assert_kept(connection, row)
+            assert_not_removed(connection, row)
             if row["state"] == "finished":
                 raise StoreError(f"screening {screening_id!r} is finished: there is nothing to resume.")
             if row["state"] == "running" and not self._lost(row):
@@ -293,7 +293,7 @@ class Screenings:
         return self.progress(screening_id)
 
     def append_event(self, event: ScreeningEvent) -> ScreeningEvent:
-        """Keep an event; returned with the number it got, which follows the last one where its own was taken."""
+        """Store an event; returned with the number it got, which follows the last one where its own was taken."""
         with self._database.transaction(durable=False) as connection:
             row = row_of(connection, event.screening_id)
             last = last_event(connection, row["seq"])
@@ -306,20 +306,20 @@ class Screenings:
         return event
 
     def keep(self, screening_id: str, finished: FinishedRound) -> None:
-        """Keep a finished round with the abstracts and grades that came with it; the same number again replaces it."""
+        """Store a finished round with the abstracts and grades that came with it; the same number again replaces it."""
         with self._database.transaction(durable=False) as connection:
             row = row_of(connection, screening_id)
             if row["state"] == "finished":
                 raise StoreError(f"screening {screening_id!r} is finished: what it said is never overwritten.")
-            keep_round(connection, row["seq"], finished.round)
-            keep_abstracts(connection, row["seq"], finished.round.number, finished.abstracts)
+            store_round(connection, row["seq"], finished.round)
+            store_abstracts(connection, row["seq"], finished.round.number, finished.abstracts)
             for grade in finished.grades:
-                keep_grade(connection, row["seq"], grade)
+                store_grade(connection, row["seq"], grade)
             connection.execute("UPDATE screenings SET version = version + 1 WHERE seq = ?", [row["seq"]])
             self._seen(connection, row["seq"])
 
     def finish(self, screening: Screening, abstracts: Iterable[Abstract] = ()) -> None:
-        """Keep the result of a screening, started here or computed elsewhere (then with the abstracts it graded).
+        """Store the result of a screening, started here or computed elsewhere (then with the abstracts it graded).
 
         Finishing twice with the same result is harmless; with another one it is a StoreError.
         """
@@ -337,7 +337,7 @@ class Screenings:
                     None,
                 )
             elif row["state"] == "finished":
-                assert_kept(connection, row)
+                assert_not_removed(connection, row)
                 if read_result(connection, row) != screening:
                     raise StoreError(f"screening {screening.id!r} is finished with another result, which stays.")
                 return
@@ -380,7 +380,7 @@ class Screenings:
         """A finished screening as the machine left it. Raises UnknownRecord, Removed, StoreError."""
         with self._database.reading() as connection:
             row = row_of(connection, screening_id)
-            assert_kept(connection, row)
+            assert_not_removed(connection, row)
             if row["payload"] is None:
                 raise StoreError(f"screening {screening_id!r} is {row['state']}: only its progress can be read.")
             return read_result(connection, row)
@@ -397,7 +397,7 @@ class Screenings:
 
         with self._database.reading() as connection:
             row = row_of(connection, screening_id)
-            assert_kept(connection, row)
+            assert_not_removed(connection, row)
             finished = finished_rounds(connection, row["seq"])
             return ScreeningProgress(
                 screening_id=screening_id,

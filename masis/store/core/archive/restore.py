@@ -65,7 +65,7 @@ from masis.store.reviews import decisions
 from masis.store.reviews.states import refresh
 from masis.store.screening import corpora, corpus_search
 from masis.store.screening import log as screening_log
-from masis.store.screening.screenings import insert, keep_abstracts, keep_grade, keep_round
+from masis.store.screening.screenings import insert, store_abstracts, store_grade, store_round
 
 if TYPE_CHECKING:
     from sqlite_utils import Database as Tables
@@ -274,12 +274,12 @@ class Restoring:
             NOBODY,
         )
         for each in record.rounds:
-            keep_round(self._connection, seq, Round.model_validate(each))
+            store_round(self._connection, seq, Round.model_validate(each))
         for each in record.abstracts:
             abstract = Abstract.model_validate(each.get("abstract"))
-            keep_abstracts(self._connection, seq, int(each.get("round") or 0), [abstract])
+            store_abstracts(self._connection, seq, int(each.get("round") or 0), [abstract])
             if each.get("grade") is not None:
-                keep_grade(self._connection, seq, Grade.model_validate(each["grade"]))
+                store_grade(self._connection, seq, Grade.model_validate(each["grade"]))
         for event in map(ScreeningEvent.model_validate, record.events):
             self._connection.execute(
                 "INSERT INTO screening_events VALUES (?, ?, ?)", [seq, event.seq, event.model_dump_json()]

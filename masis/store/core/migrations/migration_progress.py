@@ -48,11 +48,11 @@ def heard_by(listener: Listener | None, step: int, steps: int) -> Iterator[None]
 
 def rows(found: Iterable[Record], total: int) -> Iterator[Record]:
     """The records as they come, counted for who listens."""
-    told = _heard.get()
-    if told is None:
+    heard = _heard.get()
+    if heard is None:
         yield from found
         return
-    listener, begun = told
+    listener, begun = heard
     for done, record in enumerate(found):
         if done % _EVERY == 0:
             listener(begun._replace(done=done, total=total))
