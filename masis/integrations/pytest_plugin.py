@@ -104,27 +104,27 @@ def _bounds(request: pytest.FixtureRequest) -> Bounds:
     config = request.config
     support = config.getini("masis_min_support")
     try:
-        given: dict[str, Any] = {"min_support": float(support) if support else None}
+        bounds: dict[str, Any] = {"min_support": float(support) if support else None}
     except ValueError:
         raise pytest.UsageError(f"masis_min_support = {support}: is no number from 0 to 1") from None
-    given["allow_uncited"] = config.getini("masis_allow_uncited")
-    given["allow_unverifiable"] = bool(config.getini("masis_allow_unverifiable"))
+    bounds["allow_uncited"] = config.getini("masis_allow_uncited")
+    bounds["allow_unverifiable"] = bool(config.getini("masis_allow_unverifiable"))
     for mark in reversed(list(request.node.iter_markers("grounded"))):
         if mark.args:
             raise pytest.UsageError(f"grounded({mark.args[0]!r}): name the bound, as in grounded(min_support=0.7)")
-        given |= mark.kwargs
-    return _with(Bounds(), given)
+        bounds |= mark.kwargs
+    return _with(Bounds(), bounds)
 
 
-def _with(bounds: Bounds, given: dict[str, Any]) -> Bounds:
+def _with(bounds: Bounds, changes: dict[str, Any]) -> Bounds:
     from dataclasses import replace
 
     from masis.errors import InputError
 
-    if unknown := sorted(set(given) - set(BOUNDS)):
+    if unknown := sorted(set(changes) - set(BOUNDS)):
         raise pytest.UsageError(f"grounded: there is no bound {unknown[0]!r}. There are: {', '.join(BOUNDS)}.")
     try:
-        return replace(bounds, **given)
+        return replace(bounds, **changes)
     except InputError as error:
         raise pytest.UsageError(f"grounded: {error}") from None
 

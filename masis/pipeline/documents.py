@@ -76,7 +76,7 @@ def search(retriever: Retriever, query: str) -> tuple[SourceDocument, ...]:
     For a retriever that is only async, the error names ``query_with_critique_async``.
     """
     ask = _method(retriever, ("invoke", "retrieve"))
-    found = _asked(lambda: ask(query))
+    found = _call_retriever(lambda: ask(query))
     if inspect.isawaitable(found):
         if inspect.iscoroutine(found):
             found.close()
@@ -95,9 +95,9 @@ async def search_async(
     )
     if own is None and not inspect.iscoroutinefunction(retriever):
         ask = _method(retriever, ("invoke", "retrieve"))
-        found = await in_thread(lambda: _drawn(_asked(lambda: ask(query))))
+        found = await in_thread(lambda: _drawn(_call_retriever(lambda: ask(query))))
     else:
-        found = _asked(lambda: (own or retriever)(query))
+        found = _call_retriever(lambda: (own or retriever)(query))
     if inspect.isawaitable(found):
         try:
             found = await found
@@ -121,7 +121,7 @@ def _method(retriever: Retriever, names: Iterable[str]) -> Callable[[str], Any]:
     )
 
 
-def _asked(ask: Callable[[], Any]) -> Any:
+def _call_retriever(ask: Callable[[], Any]) -> Any:
     try:
         return ask()
     except MasisError:
@@ -132,7 +132,7 @@ def _asked(ask: Callable[[], Any]) -> Any:
 
 def _drawn(found: Any) -> Any:
     """What a generator yields, drawn here: it may fail as well."""
-    return _asked(lambda: list(found)) if isinstance(found, Iterator) else found
+    return _call_retriever(lambda: list(found)) if isinstance(found, Iterator) else found
 
 
 def _failed(error: Exception) -> RetrievalFailed:
@@ -155,43 +155,45 @@ def _reads(found: Any) -> Iterator[_Read]:
         yield _read(each, place, None)
 
 
-def _read(given: Any, place: int, score: float | None) -> _Read:
-    if isinstance(given, SourceDocument):
-        return _Read(given.id, given.content, given.type, given.path, _first(given.relevance_score, score))
-    if isinstance(given, Evidence):
-        extra = given.model_extra or {}
-        return _Read(given.id, given.text, str(extra.get("type") or ""), given.source, _scored(extra, score))
-    if isinstance(given, str):
-        return _Read(None, given, "", None, score)
-    if isinstance(given, tuple) and len(given) == 2 and _number(given[1]) is not None:
-        return _read(given[0], place, _number(given[1]))
-    if isinstance(given, Mapping):
-        return _of_mapping(given, place, score)
-    return _of_object(given, place, score)
+def _read(document: Any, place: int, score: float | None) -> _Read:
+    if isinstance(document, SourceDocument):
+        return _Read(
+            document.id, document.content, document.type, document.path, _first(document.relevance_score, score)
+        )
+    if isinstance(document, Evidence):
+        extra = document.model_extra or {}
+        return _Read(document.id, document.text, str(extra.get("type") or ""), document.source, _scored(extra, score))
+    if isinstance(document, str):
+        return _Read(None, document, "", None, score)
+    if isinstance(document, tuple) and len(document) == 2 and _number(document[1]) is not None:
+        return _read(document[0], place, _number(document[1]))
+    if isinstance(document, Mapping):
+        return _of_mapping(document, place, score)
+    return _of_object(document, place, score)
 
 
-def _of_mapping(given: Mapping[Any, Any], place: int, score: float | None) -> _Read:
-    nested = given.get("metadata")
-    about = {**(nested if isinstance(nested, Mapping) else {}), **given}
+def _of_mapping(document: Mapping[Any, Any], place: int, score: float | None) -> _Read:
+    nested = document.get("metadata")
+    about = {**(nested if isinstance(nested, Mapping) else {}), **document}
     content = next((about[key] for key in TEXT_KEYS if isinstance(about.get(key), str)), None)
     if content is None:
         raise _unread(f"a mapping without {' or '.join(map(repr, TEXT_KEYS[:2]))}", place)
     return _Read(_id(about), content, str(about.get("type") or ""), _path(about), _scored(about, score))
 
 
-def _of_object(given: Any, place: int, score: float | None) -> _Read:
-    if (node := getattr(given, "node", None)) is not None:  # LlamaIndex: a node with its score
-        return _of_object(node, place, _first(_number(getattr(given, "score", None)), score))
-    about = getattr(given, "metadata", None)
+def _of_object(document: Any, place: int, score: float | None) -> _Read:
+    if (node := getattr(document, "node", None)) is not None:  # LlamaIndex: a node with its score
+        return _of_object(node, place, _first(_number(getattr(document, "score", None)), score))
+    about = getattr(document, "metadata", None)
     about = about if isinstance(about, Mapping) else {}
-    content = getattr(given, "page_content", None)
-    if not isinstance(content, str) and callable(own := getattr(given, "get_content", None)):
+    content = getattr(document, "page_content", None)
+    if not isinstance(content, str) and callable(own := getattr(document, "get_content", None)):
         content = own()
     if not isinstance(content, str):
-        content = next((own for key in TEXT_KEYS if isinstance(own := getattr(given, key, None), str)), None)
+        content = next((own for key in TEXT_KEYS if isinstance(own := getattr(document, key, None), str)), None)
     if content is None:
-        raise _unread(f"a {type(given).__name__}", place)
-    named = {key: getattr(given, key, None) for key in ("id", "node_id", "id_")}
+        raise _unread(f"a {type(document).__name__}", place)
+    named = {key: getattr(document, key, None) for key in ("id", "node_id", "id_")}
     own_id = next((str(value) for value in named.values() if value not in (None, "")), None)
     return _Read(own_id or _id(about), content, str(about.get("type") or ""), _path(about), _scored(about, score))
 
@@ -213,12 +215,12 @@ def _scored(about: Mapping[Any, Any], score: float | None) -> float | None:
     return _first(score, own)
 
 
-def _number(given: Any) -> float | None:
+def _number(document: Any) -> float | None:
     """A finite number, of whatever library; None for anything else."""
-    if given is None or isinstance(given, bool | str | bytes):
+    if document is None or isinstance(document, bool | str | bytes):
         return None
     try:
-        value = float(given)
+        value = float(document)
     except (TypeError, ValueError, OverflowError):
         return None
     return value if math.isfinite(value) else None
@@ -229,8 +231,8 @@ def _first(*scores: float | None) -> float | None:
 
 
 def _better(before: SourceDocument, score: float | None) -> SourceDocument:
-    known = [each for each in (before.relevance_score, score) if each is not None]
-    return before.model_copy(update={"relevance_score": max(known) if known else None})
+    scores = [each for each in (before.relevance_score, score) if each is not None]
+    return before.model_copy(update={"relevance_score": max(scores) if scores else None})
 
 
 def _free(name: str, taken: Mapping[str, SourceDocument]) -> str:

@@ -52,13 +52,13 @@ def _same(aligned: Any, written: Any, repairs: list[str]) -> Any:
 
 def _same_fields(aligned: dict[str, Any], written: dict[str, Any], repairs: list[str]) -> dict[str, Any]:
     """Each field under its right name; one that is not written is not filled in."""
-    known: dict[str, str] = {}
+    fields: dict[str, str] = {}
     for name in written:
-        if known.setdefault(_plain(name), name) != name:
+        if fields.setdefault(_plain(name), name) != name:
             raise RepairRefused("two fields have the same name")
     made = {}
     for name, value in aligned.items():
-        if (own := known.get(_plain(name))) is None:
+        if (own := fields.get(_plain(name))) is None:
             raise RepairRefused("a field that is not written was filled in")
         if own != name:
             repairs.append("a name spelt otherwise")
@@ -108,9 +108,9 @@ def written(shape: type[BaseModel]) -> str:
     schema = shape.model_json_schema()
     classes = {"Whole": schema} | schema.get("$defs", {})
     names = class_names(shape)
-    known = {f"#/$defs/{name}": f"Form{number}" for number, name in enumerate(classes)}
+    classes_by_ref = {f"#/$defs/{name}": f"Form{number}" for number, name in enumerate(classes)}
     parts = [
-        _class(names[number], each, known)
+        _class(names[number], each, classes_by_ref)
         for number, each in enumerate(classes.values())
         if each.get("type") == "object" and each.get("properties")
     ]
@@ -147,10 +147,10 @@ def _objects(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
     yield from schema.get("$defs", {}).values()
 
 
-def _class(name: str, schema: dict[str, Any], known: dict[str, str]) -> str:
+def _class(name: str, schema: dict[str, Any], classes_by_ref: dict[str, str]) -> str:
     lines = []
     for number, (field, each) in enumerate(schema["properties"].items()):
-        kind = _type(each, schema, known)
+        kind = _type(each, schema, classes_by_ref)
         if _NAME.match(field):
             lines.append(f"  {field} {kind}")
         elif '"' not in field and "\\" not in field and field.isprintable():
@@ -160,15 +160,15 @@ def _class(name: str, schema: dict[str, Any], known: dict[str, str]) -> str:
     return "\n".join((f"class {name} {{", *lines, "}"))
 
 
-def _type(schema: dict[str, Any], parent: dict[str, Any], known: dict[str, str]) -> str:
+def _type(schema: dict[str, Any], parent: dict[str, Any], classes_by_ref: dict[str, str]) -> str:
     if "$ref" in schema:
-        return known.get(schema["$ref"], "AnyValue")
+        return classes_by_ref.get(schema["$ref"], "AnyValue")
     if "anyOf" in schema:
-        kinds = list(dict.fromkeys(_type(each, parent, known) for each in schema["anyOf"]))
+        kinds = list(dict.fromkeys(_type(each, parent, classes_by_ref) for each in schema["anyOf"]))
         return " | ".join(kinds)
     kind = schema.get("type")
     if kind == "array":
-        inner = _type(schema.get("items", {}), parent, known)
+        inner = _type(schema.get("items", {}), parent, classes_by_ref)
         return f"({inner})[]" if " | " in inner else f"{inner}[]"
     simple = {
         "string": "string",

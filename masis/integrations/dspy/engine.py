@@ -59,12 +59,12 @@ class OurEngine:
         )
 
     def _text(self, request: lm15.Request) -> str:
-        asked, config = _prompt(request, self.version), request.config
+        prompt, config = _prompt(request, self.version), request.config
         most = config.max_tokens or TOKENS_MOST
         shape = SHAPES.get(_schema_name(config.response_format))
         if shape is None:
-            return self.model.say(asked, max_tokens=most, temperature=config.temperature)
-        record = self.model.ask(asked, shape, max_tokens=most, temperature=config.temperature)
+            return self.model.say(prompt, max_tokens=most, temperature=config.temperature)
+        record = self.model.ask(prompt, shape, max_tokens=most, temperature=config.temperature)
         return json.dumps(record.model_dump(), ensure_ascii=False)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> OurEngine:
@@ -108,15 +108,15 @@ def language_model(
 def _schema_name(response_format: Any) -> str:
     if not isinstance(response_format, dict):
         return ""
-    given = response_format.get("json_schema", response_format)
-    return str(given.get("name", "")) if isinstance(given, dict) else ""
+    schema = response_format.get("json_schema", response_format)
+    return str(schema.get("name", "")) if isinstance(schema, dict) else ""
 
 
 def _prompt(request: lm15.Request, version: str) -> Prompt:
     """The request as a prompt. The user's text is cut in two at a paragraph: no part of a prompt may be empty."""
     system = request.system if isinstance(request.system, str) else _texts(request.system or ())
-    said = [(message.role, _texts(message.parts)) for message in request.messages]
-    text = said[0][1] if len(said) == 1 else "\n\n".join(f"{role}:\n{words}" for role, words in said)
+    messages = [(message.role, _texts(message.parts)) for message in request.messages]
+    text = messages[0][1] if len(messages) == 1 else "\n\n".join(f"{role}:\n{words}" for role, words in messages)
     head, _, tail = text.partition("\n\n")
     return Prompt(system or PLAIN_FRAME, head if tail else "Your task:", tail or head, version)
 

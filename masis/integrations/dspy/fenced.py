@@ -57,16 +57,16 @@ class Fenced(dspy.Adapter):
     def _ask_by_schema(self, lm: Any, lm_kwargs: dict[str, Any], signature: Any) -> None:
         """The strict schema beside the messages where the model takes one, else in the prompt."""
         if takes_schema(lm):
-            asked = schemas.of(shape_of(signature))
-            given = {"name": asked.name, "strict": True, "schema": asked.schema}
-            lm_kwargs["response_format"] = {"type": "json_schema", "json_schema": given}
+            schema = schemas.of(shape_of(signature))
+            response_schema = {"name": schema.name, "strict": True, "schema": schema.schema}
+            lm_kwargs["response_format"] = {"type": "json_schema", "json_schema": response_schema}
             self._schema_in_prompt = False
 
     def format(self, signature: Any, demos: list[Any], inputs: dict[str, Any]) -> list[dict[str, Any]]:
         """The frame as the system's message; mark, demonstrations, case, instructions as the user's."""
         shape = shape_of(signature)
         shared, judged = _shared(inputs), _judged(shape, inputs)
-        shown = [tuple(_example(shape, demo)) for demo in map(_mapping, demos) if _whole(signature, demo)]
+        shown = [tuple(_example(shape, demo)) for demo in map(_mapping, demos) if _complete(signature, demo)]
         texts = [section.text for section in (*shared, *judged, *(each for one in shown for each in one))]
         mark = unforgeable(self._mark, texts)
         parts = [f"The mark of all fences below: {mark}"]
@@ -78,10 +78,10 @@ class Fenced(dspy.Adapter):
         parts += [fenced(section, mark) for section in shared]
         parts += [signature.instructions, *(fenced(section, mark) for section in judged), load(_prompt(shape)).after]
         if self._schema_in_prompt:
-            asked = schemas.of(shape)
+            schema = schemas.of(shape)
             parts.append(
                 "Reply with one JSON object and nothing else: no prose, no code fence. It satisfies this JSON schema, "
-                f"named {asked.name}:\n{asked.text}"
+                f"named {schema.name}:\n{schema.text}"
             )
         return [
             {"role": "system", "content": load(FRAME).before},
@@ -102,7 +102,7 @@ def check_demonstrations(signature: Any, demos: Sequence[Any]) -> None:
     """Raise InputError where a demonstration can't be shown: better before an audit than in the middle of it."""
     for number, demo in enumerate(demos, 1):
         try:
-            if _whole(signature, demo):
+            if _complete(signature, demo):
                 list(_example(shape_of(signature), _mapping(demo)))
                 continue
         except (TypeError, AttributeError, KeyError, ValueError, InputError) as error:
@@ -147,12 +147,12 @@ def _example(shape: type[Reply], demo: Mapping[str, Any]) -> Iterator[Section]:
     yield Section(f"{EXAMPLE}REPLY", json.dumps(reply, ensure_ascii=False))
 
 
-def _whole(signature: Any, demo: Any) -> bool:
+def _complete(signature: Any, demo: Any) -> bool:
     """Whether a demonstration has all that its fences need, and a part of the reply at least."""
-    given = _mapping(demo)
+    values = _mapping(demo)
     needed = [name for name in signature.input_fields if name != "reasoning_steps"]
-    replied = any(given.get(name) is not None for name in signature.output_fields)
-    return replied and all(given.get(name) is not None for name in needed)
+    replied = any(values.get(name) is not None for name in signature.output_fields)
+    return replied and all(values.get(name) is not None for name in needed)
 
 
 def _mapping(demo: Any) -> Mapping[str, Any]:

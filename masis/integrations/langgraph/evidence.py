@@ -18,7 +18,7 @@ from langgraph.graph import END, START, StateGraph
 from masis.audit.concurrency import start_in_thread
 from masis.audit.run_control import RunBudget, RunControl
 from masis.errors import InputError, RetrievalFailed
-from masis.integrations.langgraph.reading import abstracts_by_id, given, text_of
+from masis.integrations.langgraph.reading import abstracts_by_id, state_entry, text_of
 from masis.integrations.langgraph.state import EvidenceList, Metrics, Trace, appended
 from masis.schema.screening import Abstract, Grade, Query
 from masis.screening.critic import evaluate, grader_for
@@ -129,17 +129,19 @@ def retriever_node(retrievers: Sequence[Source], settings: Settings | None = Non
 
     def retrieve(state: Any, control: RunControl) -> Json:
         question = text_of(state, "user_query")
-        known = _abstracts(state)
-        tried = [Query.model_validate(each) for each in given(state, "queries", ())]
-        asked = _queries(question, state, known, tried, settings.screening_retrieve)
+        abstracts = _abstracts(state)
+        tried = [Query.model_validate(each) for each in state_entry(state, "queries", ())]
+        searched = _queries(question, state, abstracts, tried, settings.screening_retrieve)
         pool = Pool()
-        for abstract in known.values():
+        for abstract in abstracts.values():
             pool.add(abstract)
-        found = search(asked, sources, settings.screening_retrieve, pool)
+        found = search(searched, sources, settings.screening_retrieve, pool)
         update: Json = {
-            "abstracts": {each.id: each.model_dump(mode="json") for each in found.abstracts if each.id not in known},
+            "abstracts": {
+                each.id: each.model_dump(mode="json") for each in found.abstracts if each.id not in abstracts
+            },
             "retrieved": [each.id for each in found.abstracts],
-            "queries": [each.model_dump(mode="json") for each in asked],
+            "queries": [each.model_dump(mode="json") for each in searched],
         }
         return update | ({"metrics": {"warnings": list(found.warnings)}} if found.warnings else {})
 
@@ -162,28 +164,28 @@ def evidence_critic_node(
 
     def decide(state: Any, control: RunControl) -> Json:
         began = time.perf_counter()
-        question, number = text_of(state, "user_query"), int(given(state, "rounds", 0))
+        question, number = text_of(state, "user_query"), int(state_entry(state, "rounds", 0))
         abstracts = _abstracts(state)
-        known = {key: Grade.model_validate(each) for key, each in given(state, "grades", {}).items()}
-        asked = [abstracts[each] for each in given(state, "retrieved", list(abstracts)) if each in abstracts]
+        graded = {key: Grade.model_validate(each) for key, each in state_entry(state, "grades", {}).items()}
+        to_grade = [abstracts[each] for each in state_entry(state, "retrieved", list(abstracts)) if each in abstracts]
         grades, decided = evaluate(
-            question, asked, number, grader=graders(settings, control), thresholds=thresholds, previous=known
+            question, to_grade, number, grader=graders(settings, control), thresholds=thresholds, previous=graded
         )
-        known |= {grade.abstract_id: grade for grade in grades}
+        graded |= {grade.abstract_id: grade for grade in grades}
         by_advice = {
-            advice: [each.abstract_id for each in known.values() if each.recommendation == advice]
+            advice: [each.abstract_id for each in graded.values() if each.recommendation == advice]
             for advice in ("keep", "discard")
         }
         missing = []
         if decided.decision == "retrieve_more":
-            missing = [lack.what for lack in queries.find_gaps(question, _seen(asked, known))]
+            missing = [lack.what for lack in queries.find_gaps(question, _seen(to_grade, graded))]
         ms = round((time.perf_counter() - began) * 1000, 3)
         return {
             "grades": {grade.abstract_id: grade.model_dump(mode="json") for grade in grades},
             "decision": decided.decision,
             "kept": by_advice["keep"],
             "discarded": by_advice["discard"],
-            "evidence": [each.model_dump(mode="json") for each in evidence_from_kept(known.values(), abstracts)],
+            "evidence": [each.model_dump(mode="json") for each in evidence_from_kept(graded.values(), abstracts)],
             "missing": list(dict.fromkeys(missing)),
             "rounds": number + 1,
             "metrics": {
@@ -252,12 +254,12 @@ def _node(name: str, work: Callable[[Any, RunControl], Json], settings: Settings
 
 
 def _queries(
-    question: str, state: Any, known: Mapping[str, Abstract], tried: Sequence[Query], limit: int
+    question: str, state: Any, abstracts: Mapping[str, Abstract], tried: Sequence[Query], limit: int
 ) -> tuple[Query, ...]:
     if not tried:
         return queries.first_queries(question)
-    graded = {key: Grade.model_validate(each) for key, each in given(state, "grades", {}).items()}
-    last = [known[each] for each in given(state, "retrieved", ()) if each in known]
+    graded = {key: Grade.model_validate(each) for key, each in state_entry(state, "grades", {}).items()}
+    last = [abstracts[each] for each in state_entry(state, "retrieved", ()) if each in abstracts]
     return queries.next_queries(question, queries.find_gaps(question, _seen(last, graded)), tried, limit)
 
 
@@ -266,5 +268,5 @@ def _seen(abstracts: Sequence[Abstract], grades: Mapping[str, Grade]) -> tuple[q
 
 
 def _abstracts(state: Any) -> dict[str, Abstract]:
-    found = abstracts_by_id(given(state, "abstracts", {}))
+    found = abstracts_by_id(state_entry(state, "abstracts", {}))
     return {key: Abstract.model_validate(each) for key, each in found.items()}

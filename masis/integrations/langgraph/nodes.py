@@ -18,7 +18,7 @@ from masis.api import stepwise
 from masis.api.roles import check_models
 from masis.audit import step_events
 from masis.audit.concurrency import start_in_thread
-from masis.integrations.langgraph.reading import case_of, evidence_of, given, run_of, same_case, text_of
+from masis.integrations.langgraph.reading import case_of, evidence_of, run_of, same_case, state_entry, text_of
 from masis.schema.audit import Critique
 from masis.schema.case import Case
 from masis.schema.run import Event, Iteration, Run
@@ -90,7 +90,11 @@ def synthesizer_node(settings: Settings | None = None) -> Runnable[Any, Any]:
         began = time.perf_counter()
         audited = run_of(state)
         case = same_case(state, audited, thread)
-        if case is not None and audited is not None and audited.iterations[-1].answer == given(state, "draft_answer"):
+        if (
+            case is not None
+            and audited is not None
+            and audited.iterations[-1].answer == state_entry(state, "draft_answer")
+        ):
             draft = stepwise.revise_once(case, audited, settings).revised_answer
         else:
             draft = stepwise.draft_once(text_of(state, "user_query"), evidence_of(state), settings).answer
@@ -146,7 +150,7 @@ def _ms_since(began: float) -> float:
 
 def _decided(state: Any, case: Case) -> bool:
     """Return whether a person has decided this case: a draft after that is another case, with a decision of its own."""
-    review = given(state, "review", {})
+    review = state_entry(state, "review", {})
     return review.get("case_id") == case.id and review.get("verdict") is not None
 
 
@@ -199,7 +203,7 @@ def _judged_apart(
 ) -> Json:
     """Return the scores of an answer that no critic node of ours has audited; the audit so far stays as it is."""
     found = _found(state, case.answer or "")
-    reported = given(state, "critique", {})
+    reported = state_entry(state, "critique", {})
     critique = Critique(
         confidence=None,
         hallucination_detected=found.hallucination_detected,
@@ -219,13 +223,15 @@ def _judged_apart(
 
 def _found(state: Any, answer: str) -> stepwise.ExternalFindings:
     """Return what the critic reported about the citations; nothing where that was about another answer."""
-    reported = given(state, "metrics", {}).get("last_citation_audit") or {}
+    reported = state_entry(state, "metrics", {}).get("last_citation_audit") or {}
     if reported.get("answer_digest") not in (None, _digest(answer)):
         return stepwise.ExternalFindings()
     return stepwise.ExternalFindings(
         tuple(map(str, reported.get("invalid_citations") or ())),
         int(reported.get("uncited_claim_count") or 0),
-        bool(reported.get("hallucination_detected") or given(state, "critique", {}).get("hallucination_detected")),
+        bool(
+            reported.get("hallucination_detected") or state_entry(state, "critique", {}).get("hallucination_detected")
+        ),
     )
 
 

@@ -18,7 +18,7 @@ from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langgraph.types import Command, StateSnapshot, interrupt
 
 from masis.errors import InputError
-from masis.integrations.langgraph.reading import given, run_of, same_case
+from masis.integrations.langgraph.reading import run_of, same_case, state_entry
 from masis.schema.run import Run
 from masis.services import Actor, Workbench
 from masis.services.reviews import Outcome
@@ -86,7 +86,7 @@ def person_node(workbench: Workbench) -> Runnable[Any, Any]:
         review = _review(state)
         decided = workbench.reviews.outcome(review["case_id"], review["seen"])
         while decided is None and review["needed"]:
-            interrupt(_asked(state, review))
+            interrupt(_question(state, review))
             decided = workbench.reviews.outcome(review["case_id"], review["seen"])
         return _settled(review, decided)
 
@@ -94,7 +94,7 @@ def person_node(workbench: Workbench) -> Runnable[Any, Any]:
         review = _review(state)
         decided = await asyncio.to_thread(workbench.reviews.outcome, review["case_id"], review["seen"])
         while decided is None and review["needed"]:
-            interrupt(_asked(state, review))
+            interrupt(_question(state, review))
             decided = await asyncio.to_thread(workbench.reviews.outcome, review["case_id"], review["seen"])
         return _settled(review, decided)
 
@@ -102,13 +102,13 @@ def person_node(workbench: Workbench) -> Runnable[Any, Any]:
 
 
 def _review(state: Any) -> Json:
-    review: Json = given(state, "review", {})
+    review: Json = state_entry(state, "review", {})
     if "case_id" not in review:
         raise InputError("is empty", cure="Let the keep node work before the person is asked.", field="review")
     return review
 
 
-def _asked(state: Any, review: Json) -> Json:
+def _question(state: Any, review: Json) -> Json:
     """Return what whoever runs the graph gets while it waits."""
     return {
         "kind": KIND,
@@ -116,7 +116,7 @@ def _asked(state: Any, review: Json) -> Json:
         "run_id": review["run_id"],
         "seen": review["seen"],
         "reasons": review["reasons"],
-        "question": given(state, "user_query", ""),
+        "question": state_entry(state, "user_query", ""),
         "answer": run.final_answer if (run := run_of(state)) else "",
     }
 
@@ -194,8 +194,8 @@ def _to_do(snapshot: StateSnapshot) -> bool:
 def _command(snapshot: StateSnapshot, workbench: Workbench) -> Command[Any] | None:
     """Goes on at every interrupt whose case is decided; None where there is none."""
     decided = {
-        name: {"case_id": asked["case_id"], "entry_id": found.entry_id}
-        for name, asked in waiting(snapshot).items()
-        if (found := workbench.reviews.outcome(asked["case_id"], asked["seen"])) is not None
+        name: {"case_id": waiting_for["case_id"], "entry_id": found.entry_id}
+        for name, waiting_for in waiting(snapshot).items()
+        if (found := workbench.reviews.outcome(waiting_for["case_id"], waiting_for["seen"])) is not None
     }
     return Command(resume=decided) if decided else None

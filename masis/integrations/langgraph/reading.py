@@ -30,7 +30,7 @@ NOTHING = Evidence(id="no_evidence_999999999", source="nothing was retrieved")
 _THREAD_SHOWN = 80
 
 
-def given(state: Any, name: str, default: Any = None) -> Any:
+def state_entry(state: Any, name: str, default: Any = None) -> Any:
     """A field of the state, which is a mapping, or an object where the graph's schema is one."""
     value = state.get(name) if isinstance(state, Mapping) else getattr(state, name, None)
     return default if value is None else value
@@ -38,7 +38,7 @@ def given(state: Any, name: str, default: Any = None) -> Any:
 
 def text_of(state: Any, name: str) -> str:
     """A field of the state that is text. Raises InputError where there is none."""
-    text = given(state, name, "")
+    text = state_entry(state, name, "")
     if not isinstance(text, str) or not text.strip():
         raise InputError("is empty", cure=f"Let a node before this one write {name!r} into the state.", field=name)
     return text
@@ -55,8 +55,8 @@ def plain_evidence(found: Iterable[Any]) -> list[dict[str, Any]]:
     plain: dict[str, dict[str, Any]] = {}
     for number, each in enumerate(found, 1):
         chunk = _chunk(each, number)
-        known = plain.setdefault(chunk["id"], chunk)
-        if known["text"] != chunk["text"]:
+        chunks_by_id = plain.setdefault(chunk["id"], chunk)
+        if chunks_by_id["text"] != chunk["text"]:
             raise InputError(
                 f"the id {chunk['id']!r} names two different texts",
                 cure="Give each chunk an id of its own.",
@@ -98,12 +98,12 @@ def _abstract(found: Any) -> Abstract:
     if isinstance(found, Abstract):
         return found
     fields = _fields(found)
-    known = {**_metadata(fields), **{key: each for key, each in fields.items() if key != "metadata" and each}}
-    text = _first((*TEXTS, "abstract"), known)
-    known = {key: value for key, value in known.items() if key not in (*TEXTS, "abstract") and value is not None}
-    title, doi, pmid = (str(known.get(name) or "") for name in ("title", "doi", "pmid"))
-    name = _first(IDS, known) or abstract_of(title=title, text=str(text or ""), doi=doi, pmid=pmid).id
-    return validate_abstract({**_jsonable(known), "id": str(name), "text": str(text or "")})
+    values = {**_metadata(fields), **{key: each for key, each in fields.items() if key != "metadata" and each}}
+    text = _first((*TEXTS, "abstract"), values)
+    values = {key: value for key, value in values.items() if key not in (*TEXTS, "abstract") and value is not None}
+    title, doi, pmid = (str(values.get(name) or "") for name in ("title", "doi", "pmid"))
+    name = _first(IDS, values) or abstract_of(title=title, text=str(text or ""), doi=doi, pmid=pmid).id
+    return validate_abstract({**_jsonable(values), "id": str(name), "text": str(text or "")})
 
 
 def _metadata(fields: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -133,7 +133,7 @@ def _jsonable(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 def evidence_of(state: Any) -> tuple[Evidence, ...]:
     """The evidence in the state, as the audit takes it."""
-    found = plain_evidence(given(state, "evidence", ()))
+    found = plain_evidence(state_entry(state, "evidence", ()))
     return tuple(_valid(Evidence, chunk, "evidence") for chunk in found) or (NOTHING,)
 
 
@@ -152,8 +152,8 @@ def case_of(state: Any, answer: str, thread: str | None) -> Case:
 
 def run_of(state: Any) -> Run | None:
     """The audit so far, where a critic has been here."""
-    kept = given(state, "metrics", {}).get("run")
-    return None if kept is None else _valid(Run, kept, "metrics.run")
+    stored = state_entry(state, "metrics", {}).get("run")
+    return None if stored is None else _valid(Run, stored, "metrics.run")
 
 
 def same_case(state: Any, run: Run | None, thread: str | None) -> Case | None:

@@ -36,17 +36,17 @@ class Prompt:
     arguments: tuple[Argument, ...]
     text: str
 
-    def message(self, given: Mapping[str, str] | None) -> str:
+    def message(self, arguments: Mapping[str, str] | None) -> str:
         """Return the text for the agent. Raises InputError naming each missing, unknown or too long argument."""
-        asked = {name: value for name, value in (given or {}).items() if value.strip()}
-        known = [argument.name for argument in self.arguments]
-        wrong = [f"{each.name} is missing" for each in self.arguments if each.required and each.name not in asked]
-        wrong += [f"there is no argument {named(name)}" for name in asked if name not in known]
-        wrong += [f"{named(name)} has more than {_MOST:,} characters" for name in asked if len(asked[name]) > _MOST]
+        values = {name: value for name, value in (arguments or {}).items() if value.strip()}
+        names = [argument.name for argument in self.arguments]
+        wrong = [f"{each.name} is missing" for each in self.arguments if each.required and each.name not in values]
+        wrong += [f"there is no argument {named(name)}" for name in values if name not in names]
+        wrong += [f"{named(name)} has more than {_MOST:,} characters" for name in values if len(values[name]) > _MOST]
         if wrong:
-            takes = f"{self.name} takes {', '.join(known) or 'no arguments'}."
+            takes = f"{self.name} takes {', '.join(names) or 'no arguments'}."
             raise InputError("; ".join(wrong), cure=takes, field="arguments")
-        return self.text if not asked else f"{self.text}\n\nWhat was given, as data: {quoted_json(asked)}"
+        return self.text if not values else f"{self.text}\n\nThe arguments, as data: {quoted_json(values)}"
 
 
 PROMPTS = (
@@ -112,10 +112,10 @@ class Completed(NamedTuple):
     total: int
 
 
-def completed(handlers: ToolHandlers, argument: str, begun: str) -> Completed:
+def completed(handlers: ToolHandlers, argument: str, beginning: str) -> Completed:
     """Ids of the kind that an argument of this name takes; none for an argument that takes no id."""
     kind = _KINDS.get(argument)
-    if kind is None or any("\ud800" <= char <= "\udfff" for char in begun):  # half a character begins no id
+    if kind is None or any("\ud800" <= char <= "\udfff" for char in beginning):  # half a character begins no id
         return Completed((), 0)
-    found = handlers.workbench.cases.ids_beginning(kind, begun, MOST)
+    found = handlers.workbench.cases.ids_beginning(kind, beginning, MOST)
     return Completed(found.ids, found.total)

@@ -84,8 +84,8 @@ class MasisServer:
             there = ", ".join(BY_NAME)
             return _failed(f"There is no tool {named(params.name)}. There are: {there}.")
         try:
-            asked = arguments.read(tool.takes, params.arguments or {})
-            result, text = await self._done(ctx, tool, asked)
+            request = arguments.read(tool.takes, params.arguments or {})
+            result, text = await self._done(ctx, tool, request)
         except MasisError as error:
             log.info("tool %s: %s", tool.name, type(error).__name__)
             return _failed(str(error), error)
@@ -105,7 +105,7 @@ class MasisServer:
             structured_content=result,
         )
 
-    async def _done(self, ctx: Context, tool: Tool, asked: arguments.Arguments) -> tuple[dict[str, Any], str]:
+    async def _done(self, ctx: Context, tool: Tool, request: arguments.Arguments) -> tuple[dict[str, Any], str]:
         """Return the structured result of a call, and its text."""
         loop = asyncio.get_running_loop()
         queued: asyncio.Queue[Progress | None] = asyncio.Queue()
@@ -114,7 +114,7 @@ class MasisServer:
             loop.call_soon_threadsafe(queued.put_nowait, progress)
 
         def work(gone: Callable[[], bool]) -> tuple[dict[str, Any], str]:
-            result = tool.result(tool.does(self.handlers, asked, Watch(report, gone)))
+            result = tool.result(tool.does(self.handlers, request, Watch(report, gone)))
             return result, quoted_json(result)
 
         pool = self._audits if tool.audits else self._readers
@@ -132,8 +132,8 @@ class MasisServer:
     async def _list_resources(
         self, ctx: Context, params: wire.PaginatedRequestParams | None
     ) -> wire.ListResourcesResult:
-        given = params.cursor if params else None
-        page = await self._read(lambda: resources.listed(self.handlers, given), wire.INVALID_PARAMS)
+        cursor = params.cursor if params else None
+        page = await self._read(lambda: resources.listed(self.handlers, cursor), wire.INVALID_PARAMS)
         return wire.ListResourcesResult(
             resources=[
                 wire.Resource(uri=each.uri, name=each.name, title=each.title, mime_type=resources.JSON)
@@ -181,12 +181,14 @@ class MasisServer:
             text = prompt.message(params.arguments)
         except MasisError as error:
             raise MCPError(code=wire.INVALID_PARAMS, message=str(error), data=error.about) from error
-        said = wire.PromptMessage(role="user", content=wire.TextContent(type="text", text=text))
-        return wire.GetPromptResult(description=prompt.description, messages=[said])
+        message = wire.PromptMessage(role="user", content=wire.TextContent(type="text", text=text))
+        return wire.GetPromptResult(description=prompt.description, messages=[message])
 
     async def _complete(self, ctx: Context, params: wire.CompleteRequestParams) -> wire.CompleteResult:
-        asked = params.argument
-        found = await self._read(lambda: prompts.completed(self.handlers, asked.name, asked.value), wire.INVALID_PARAMS)
+        request = params.argument
+        found = await self._read(
+            lambda: prompts.completed(self.handlers, request.name, request.value), wire.INVALID_PARAMS
+        )
         more = found.total > len(found.values)
         return wire.CompleteResult(
             completion=wire.Completion(values=list(found.values), total=found.total, has_more=more)

@@ -26,7 +26,7 @@ class Source(NamedTuple):
     """
 
     chunk: Evidence
-    given: str | None = None
+    source_id: str | None = None
     case_id: str | None = None
     evidence_id: str | None = None
 
@@ -45,12 +45,12 @@ def gathered(cases: CaseService, ids: Sequence[str], inline: Sequence[Evidence] 
     finder = _Finder(cases, ids)
     found: dict[tuple[str, str], Source] = {}
     wrong: list[str] = []
-    for given in dict.fromkeys(ids):
-        meant = finder.named(given)
+    for source_id in dict.fromkeys(ids):
+        meant = finder.named(source_id)
         if meant.total == 1:
-            found.setdefault(meant.places[0], finder.source(given, *meant.places[0]))
+            found.setdefault(meant.places[0], finder.source(source_id, *meant.places[0]))
         else:
-            wrong.append(finder.why_not(given, meant))
+            wrong.append(finder.why_not(source_id, meant))
     if wrong:
         raise InputError(
             "; ".join(wrong), cure="search_evidence and get_case give ids of stored evidence.", field="sourceIds"
@@ -74,9 +74,9 @@ def near_case_ids(cases: CaseService, case_id: str) -> list[str]:
 
 def near_run_ids(cases: CaseService, run_id: str) -> list[str]:
     """Ids of runs that a wrong one may have meant."""
-    known = cases.newest_ids("run")
-    begun = [each for each in known if each.startswith(run_id)] if len(run_id) >= 4 else []
-    return begun[:_NEAR] or _near(run_id, known)
+    ids = cases.newest_ids("run")
+    beginning = [each for each in ids if each.startswith(run_id)] if len(run_id) >= 4 else []
+    return beginning[:_NEAR] or _near(run_id, ids)
 
 
 def among(ids: Sequence[str]) -> str:
@@ -84,8 +84,8 @@ def among(ids: Sequence[str]) -> str:
     return f" (near: {', '.join(map(named, ids))})" if ids else ""
 
 
-def _near(text: str, known: Sequence[str]) -> list[str]:
-    return difflib.get_close_matches(text[:100], [each for each in known if len(each) <= 200], n=_NEAR, cutoff=0.5)
+def _near(text: str, ids: Sequence[str]) -> list[str]:
+    return difflib.get_close_matches(text[:100], [each for each in ids if len(each) <= 200], n=_NEAR, cutoff=0.5)
 
 
 def _written(identifier: str) -> str:
@@ -109,44 +109,46 @@ class _Finder:
     def __init__(self, cases: CaseService, ids: Sequence[str]) -> None:
         self._stored = cases
         self._cases: dict[str, Case | None] = {}
-        self._placed = {given: tuple(place for place in self._splits(given) if self._chunk(*place)) for given in ids}
-        alone = [given for given, places in self._placed.items() if not places]
+        self._placed = {each: tuple(place for place in self._splits(each) if self._chunk(*place)) for each in ids}
+        alone = [source_id for source_id, places in self._placed.items() if not places]
         self._alone = cases.with_evidence(alone, limit=_NEAR) if alone else {}
 
-    def named(self, given: str) -> _Named:
+    def named(self, source_id: str) -> _Named:
         """What the id names: read as an address where it is one, else as the id of a chunk alone."""
-        if placed := self._placed[given]:
+        if placed := self._placed[source_id]:
             return _Named(placed, len(placed))
-        found = self._alone[given]
-        return _Named(tuple((case_id, given) for case_id in found.ids), found.total)
+        found = self._alone[source_id]
+        return _Named(tuple((case_id, source_id) for case_id in found.ids), found.total)
 
-    def source(self, given: str, case_id: str, evidence_id: str) -> Source:
+    def source(self, source_id: str, case_id: str, evidence_id: str) -> Source:
         """The chunk at a place that is there."""
         chunk = self._chunk(case_id, evidence_id)
         assert chunk is not None
-        return Source(chunk, given, case_id, evidence_id)
+        return Source(chunk, source_id, case_id, evidence_id)
 
-    def why_not(self, given: str, found: _Named) -> str:
+    def why_not(self, source_id: str, found: _Named) -> str:
         """Why an id names no one chunk, and which may have been meant."""
         if found.total:
-            whole = ", ".join(named(address(*place)) for place in found.places)
-            return f"{named(given)} is evidence of {found.total:,} cases: name the case too, as in {whole}"
-        for case_id, evidence_id in self._splits(given):
+            addresses = ", ".join(named(address(*place)) for place in found.places)
+            return f"{named(source_id)} is evidence of {found.total:,} cases: name the case too, as in {addresses}"
+        for case_id, evidence_id in self._splits(source_id):
             if case := self._case(case_id):
                 ids = [chunk.id for chunk in case.evidence]
                 near = [address(case_id, each) for each in _near(evidence_id, ids) or ids[:_NEAR]]
                 return f"case {named(case_id)} has no evidence {named(evidence_id)}{among(near)}"
-        if self._case(given):
-            return f"{named(given)} is a case, not evidence of one: a chunk of it is {named(address(given, 'ID'))}"
-        if "/" in given:
-            case_id = _read(given.partition("/")[0])
+        if self._case(source_id):
+            return (
+                f"{named(source_id)} is a case, not evidence of one: a chunk of it is {named(address(source_id, 'ID'))}"
+            )
+        if "/" in source_id:
+            case_id = _read(source_id.partition("/")[0])
             return f"there is no case {named(case_id)}{among(near_case_ids(self._stored, case_id))}"
-        return f"there is no stored evidence {named(given)}"
+        return f"there is no stored evidence {named(source_id)}"
 
-    def _splits(self, given: str) -> Iterator[tuple[str, str]]:
+    def _splits(self, source_id: str) -> Iterator[tuple[str, str]]:
         """The ways to read an id as case and chunk: as ``address`` writes it, then at each ``/`` as it stands."""
         seen = set()
-        parts = given.split("/")
+        parts = source_id.split("/")
         for cut in range(1, min(len(parts), _SLASHES + 1)):
             left, right = "/".join(parts[:cut]), "/".join(parts[cut:])
             for place in ((_read(left), _read(right)), (left, right)):

@@ -130,7 +130,7 @@ class ToolHandlers:
         found = draft_critique.critique_draft(
             request.query, request.draft, map(_document, sources), options, self.settings, cancelled=watch.gone
         )
-        return _with_given_ids(found, {source.chunk.id: source.given or "" for source in sources})
+        return _with_given_ids(found, {source.chunk.id: source.source_id or "" for source in sources})
 
     def audit_citations(self, request: arguments.AuditCitations, watch: Watch) -> reports.CitationReport:
         """Return which markers of an answer point at evidence, and which sentences carry none."""

@@ -41,8 +41,8 @@ class Providers(NamedTuple):
 
 def providers(settings: Settings) -> Providers:
     """Providers that send or print as ``telemetry`` says. Raises SettingsError for an OTEL_* value that is wrong."""
-    said = _SaidOnce()
-    said.listen()
+    warnings = WarnOnce()
+    warnings.listen()
     try:
         spans, metrics = _otlp() if settings.telemetry == "otlp" else _console()
         reader = PeriodicExportingMetricReader(metrics)
@@ -50,7 +50,7 @@ def providers(settings: Settings) -> Providers:
         tracers.add_span_processor(spans)
         meters = MeterProvider([reader], resource=resource(), shutdown_on_exit=False)
     except (ValueError, OSError) as error:
-        said.leave()
+        warnings.leave()
         raise SettingsError(
             f"OpenTelemetry can't use a variable of its own (OTEL_...): {' '.join(str(error).split())}"
         ) from error
@@ -60,7 +60,7 @@ def providers(settings: Settings) -> Providers:
             tracers.shutdown()
             meters.shutdown()
         finally:
-            said.leave()
+            warnings.leave()
 
     return Providers(tracers, meters, shut)
 
@@ -101,7 +101,7 @@ def _console() -> tuple[SpanProcessor, MetricExporter]:
     )
 
 
-class _SaidOnce(logging.Handler):
+class WarnOnce(logging.Handler):
     """What the SDK says of a collector that can't be reached, once; it goes on trying, and the audits go on.
 
     Of what it says only its own words are repeated: addresses and headers may hold a key.
@@ -110,7 +110,7 @@ class _SaidOnce(logging.Handler):
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
         self._noisy = logging.getLogger("opentelemetry")
-        self._said = False
+        self._warned = False
         self._propagated = True
 
     def listen(self) -> None:
@@ -125,8 +125,8 @@ class _SaidOnce(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """The first trouble as a warning of ours, the others at DEBUG."""
-        level = logging.DEBUG if self._said else logging.WARNING
-        self._said = True
+        level = logging.DEBUG if self._warned else logging.WARNING
+        self._warned = True
         log.log(level, "telemetry is not delivered (said once; the audits go on): %s", _without_values(record))
 
 
@@ -138,9 +138,9 @@ def _without_values(record: logging.LogRecord) -> str:
             return type(value).__name__
         return value if isinstance(value, int | float) else "(...)"
 
-    given = record.args if isinstance(record.args, tuple) else ()
+    arguments = record.args if isinstance(record.args, tuple) else ()
     try:
-        words = str(record.msg) % tuple(plain(value) for value in given) if given else str(record.msg)
+        words = str(record.msg) % tuple(plain(value) for value in arguments) if arguments else str(record.msg)
     except (TypeError, ValueError):
         words = str(record.msg)
     return " ".join(words.split())[:300]
