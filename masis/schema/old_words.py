@@ -15,8 +15,10 @@ OLD_WORDS = {
     "partly_bears": "partly_supports",
     "needless": "redundant",
     "needless_reference": "redundant_reference",
+    "telling": "disagreement",
 }
-"""By the old word: findings on references, rules of issues, and labels that reviewers gave to references."""
+"""By the old word: findings on references, rules of issues, labels that reviewers gave to references, an order of the
+queue that addresses and programs may still name."""
 
 
 def _of_today(word: Any) -> Any:

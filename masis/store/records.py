@@ -9,6 +9,7 @@ from pydantic import Field
 from masis.errors import CaseConflict
 from masis.schema.audit import Draft
 from masis.schema.base import Record, Share
+from masis.schema.old_words import ReadAsToday
 from masis.schema.review import CaseState, EntryKind, EntrySource, LogCheck, LogEntry, Verdict
 from masis.schema.run import Iteration, StepsDone, TerminationReason
 
@@ -32,7 +33,7 @@ class CaseFilter(Record):
 
     text: str = ""
     states: tuple[CaseState, ...] = ()
-    flags: tuple[str, ...] = ()
+    flags: tuple[Annotated[str, ReadAsToday], ...] = ()
     reasons: tuple[str, ...] = ()
     fields: tuple[str, ...] = ()
     datasets: tuple[str, ...] = ()
@@ -42,7 +43,7 @@ class CaseFilter(Record):
     quality_to: Share | None = None
     confidence_from: Share | None = None
     confidence_to: Share | None = None
-    order: QueueOrder = "disagreement"
+    order: Annotated[QueueOrder, ReadAsToday] = "disagreement"
     seed: int = 0
     page: int = Field(default=1, ge=1)
     size: PageSize = 50

@@ -278,3 +278,8 @@ def test_what_stands_at_the_far_end_of_an_order_is_found_as_well(
     for before, behind in itertools.pairwise(whole):
         assert store.cases.beside(before, wanted, forward=True) == behind
         assert store.cases.beside(behind, wanted, forward=False) == before
+
+
+def test_the_old_words_of_order_and_flags_are_still_understood() -> None:
+    asked = CaseFilter.model_validate({"order": "telling", "flags": ["needless", "uncited"]})
+    assert (asked.order, asked.flags) == ("disagreement", ("redundant", "uncited"))

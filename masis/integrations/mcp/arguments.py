@@ -34,6 +34,7 @@ from masis.integrations.mcp.quoting import visible
 from masis.schema.base import Share
 from masis.schema.case import Evidence
 from masis.schema.drafts import CamelRecord
+from masis.schema.old_words import ReadAsToday
 from masis.schema.review import CaseState
 from masis.schema.storable import refuse_unstorable
 from masis.services.records import QueueOrder
@@ -212,7 +213,9 @@ class ListQueue(Arguments):
     quality_to: Share | SkipJsonSchema[None] = None
     confidence_from: Share | SkipJsonSchema[None] = None
     confidence_to: Share | SkipJsonSchema[None] = None
-    order: QueueOrder = Field(default="disagreement", description="disagreement: where an audit's parts disagree most")
+    order: Annotated[QueueOrder, ReadAsToday] = Field(
+        default="disagreement", description="disagreement: where an audit's parts disagree most"
+    )
     seed: StrictInt = Field(default=0, description="Of the order random")
     limit: Limit = 20
     cursor: Cursor | SkipJsonSchema[None] = Field(default=None, description="next_cursor of the page before")
