@@ -183,20 +183,6 @@ class AuditService:
         )
         return self._run(case, settings, roles, run_id, None, on_event, cancelled)
 
-    def resume(
-        self,
-        actor: Actor,
-        run_id: str,
-        *,
-        on_event: Callable[[Event], None] | None = None,
-        cancelled: Callable[[], bool] | None = None,
-    ) -> Run:
-        """Resume an interrupted run after its last finished iteration. Raises UnknownRecord."""
-        progress = self._store.runs.progress(run_id)
-        settings = self._settings.as_told(progress.settings)
-        case = self._store.cases.get(progress.case_id)
-        return self.audit(actor, case, settings=settings, on_event=on_event, cancelled=cancelled)
-
     def store_run(self, actor: Actor, run: Run) -> None:
         """Store a run that was made elsewhere, such as in a worker process; one that needs no person is accepted."""
         self._finish(run)
