@@ -113,7 +113,8 @@ def test_what_rested_is_there_after_a_reload_without_having_left_the_field(demo:
     page = tab.open("/new")
     page.get_by_label("Question").fill("")
     page.get_by_label("Question").press_sequentially("Half a quest")
-    page.wait_for_timeout(2000)
+    understood = page.get_by_role("region", name="What was understood")
+    expect(understood.get_by_text("Half a quest")).to_be_visible()  # the server has it, and the field was never left
     tab.settle()
     page.reload()
     expect(page.get_by_label("Question")).to_have_value("Half a quest")
