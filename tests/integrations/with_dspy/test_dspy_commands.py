@@ -24,6 +24,8 @@ from tests.reviewing import ADA, submitted
 from tests.serving_models import ModelServer
 from tests.waiting import until
 
+pytestmark = pytest.mark.timeout(300)  # programs are compiled, with many calls
+
 ROOT = Path(__file__).resolve().parents[3]
 
 

@@ -25,6 +25,8 @@ from masis.settings import Settings
 from tests.served_replies import status
 from tests.serving_models import ModelServer
 
+pytestmark = pytest.mark.timeout(300)  # programs are compiled, with many calls
+
 SEEDS = (0, 1, 2, 3, 4)
 
 
