@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import random
+import re
 import sqlite3
 import subprocess
 import sys
@@ -35,6 +36,7 @@ SETTINGS = {
     "max_iterations": ("Most iterations", {str(number): number for number in range(1, 6)}),
     "citation_mode": ("Citations", {"Standard": "standard", "Literal": "literal"}),
 }
+CASE = "docs-02-altered"
 ROLES = ("drafter", "verifier", "critic", "reviser", "evaluator")
 
 
@@ -60,6 +62,7 @@ class Person:
         self.random = random.Random(seed)
         self.expected: dict[str, Any] = {}
         self.settings: dict[str, Any] = {}
+        self.note = ""
         self.slowest = 0.0
 
     def open(self) -> None:
@@ -69,7 +72,7 @@ class Person:
 
     def round(self, number: int) -> str:
         """One input; returns what was done."""
-        acts = [self.type, self.type, self.type, self.choose_setting, self.choose_model, self.name_model]
+        acts = [*[self.type] * 3, self.choose_setting, self.choose_model, self.name_model, self.leave, self.decide]
         did = self.random.choice(acts)(number)
         if self.random.random() < 0.2:
             self.page.mouse.wheel(0, self.random.choice([-900, 600, 1500]))
@@ -139,17 +142,49 @@ class Person:
         self.settings |= {role: model, f"{role}_named": True}
         return f"name the {role}"
 
-    def stored(self) -> dict[str, Any]:
+    def leave(self, number: int) -> str:
+        """Type, go to another page at once, by a link or an address, and come back."""
+        did = self.type(number)
+        if self.random.random() < 0.5:
+            self.page.get_by_role("link", name="Queue").first.click(delay=40)
+            expect(self.page).to_have_url(re.compile("/queue"))
+            self.page.get_by_role("link", name="New audit").first.click(delay=40)
+            expect(self.page).to_have_url(re.compile("/new"))
+            self.tab.settle()
+            self.page.locator("[data-testid=stExpander]").get_by_text("Settings", exact=True).click(delay=40)
+        else:
+            self.page.goto(self.tab.base + "/queue")
+            self.open()
+        return f"{did}, then leave"
+
+    def decide(self, number: int) -> str:
+        """Type a note and choose a verdict on a case, leave it at once or not, and come back to the new audit."""
+        self.tab.open(f"/review?case={CASE}")
+        self.page.locator("label.verdict", has_text="Escalate").click(delay=40)
+        note = self.page.get_by_label("Note")
+        note.click(delay=20)
+        note.press("ControlOrMeta+a")
+        self.note = f"Note {number}: {self.random.random():.6f}"
+        self.page.keyboard.type(self.note, delay=self.random.choice([0, 10]))
+        if self.random.random() < 0.5:
+            self.tab.open("/queue")
+            self.tab.open(f"/review?case={CASE}")
+            expect(note).to_have_value(self.note)
+        expect(self.page.get_by_text("Saved", exact=True)).to_be_visible(timeout=ARRIVES_S * 1000)
+        self.open()
+        return "note on a case"
+
+    def stored(self, subject: str = "new-audit") -> dict[str, Any]:
         """The draft in the database."""
         with sqlite3.connect(self.database, timeout=30) as connection:
-            rows = connection.execute("SELECT field, value FROM drafts WHERE subject = 'new-audit'").fetchall()
+            rows = connection.execute("SELECT field, value FROM drafts WHERE subject = ?", [subject]).fetchall()
         return {field: json.loads(value) for field, value in rows if field != "version"}
 
     def missing(self) -> str:
         """What the database still lacks after a while, empty where it has everything."""
         begun = time.monotonic()
         wanted = {**self.expected, **({"settings": self.settings} if self.settings else {})}
-        while (held := self.stored()) != wanted:
+        while (held := self.stored()) != wanted or (self.note and self.stored(f"case:{CASE}").get("note") != self.note):
             if time.monotonic() - begun > ARRIVES_S:
                 return f"the database holds {held} instead of {wanted}"
             time.sleep(0.05)
@@ -157,7 +192,7 @@ class Person:
         return ""
 
 
-@pytest.mark.soak(smoke=6, full=200)
+@pytest.mark.soak(smoke=4, full=200)
 def test_what_is_typed_and_chosen_on_a_busy_server_is_stored(
     open_tab: OpenTab, browser: object, tmp_path: Path, rounds: int
 ) -> None:
