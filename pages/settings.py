@@ -1,4 +1,4 @@
-"""Settings: what the workbench was told and where its data lies."""
+"""Settings: every value and where it comes from, and the database file."""
 
 from __future__ import annotations
 

@@ -96,8 +96,8 @@ def test_a_demo_question_fills_the_form_and_is_kept_over_a_reload(workbench: Wor
     app.selectbox(key="screening-demo-question").select(ASKED["del"].question).run()
     assert not app.exception
     again = page()
-    assert again.multiselect(key="screening-sources").value == [SOURCE]
-    assert again.number_input(key="screening-setting-screening_retrieve").value == 10
+    assert next(each for each in again.multiselect if each.label == "Where to look").value == [SOURCE]
+    assert next(each for each in again.number_input if each.label == "Abstracts a round").value == 10
 
 
 def test_a_start_without_a_question_asks_for_one_and_starts_nothing(workbench: Workbench) -> None:
@@ -239,7 +239,7 @@ def _until(holds: Callable[[], bool], seconds: float = 60) -> None:
 def test_a_grader_that_cannot_be_asked_is_told_before_anything_starts(workbench: Workbench) -> None:
     app = page()
     app.selectbox(key="screening-demo-question").select(ASKED["htn"].question).run()
-    app.multiselect(key="screening-graders").set_value(["offline", "nobody:model-x"]).run()
+    next(each for each in app.multiselect if each.label == "Who grades").set_value(["offline", "nobody:model-x"]).run()
     assert not app.exception
     assert "can't be asked" in "\n".join(warning.value for warning in app.warning)
     press(app, "start-screening")

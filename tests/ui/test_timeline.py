@@ -45,11 +45,11 @@ def test_every_step_of_every_iteration_is_there_with_what_it_found_and_its_time(
 
 def test_scores_say_how_they_moved_and_the_chosen_iteration_is_marked() -> None:
     first, second = drawn(events_of())["groups"]
-    assert [figure["name"] for figure in first["figures"]] == ["Quality", "Confidence", "Overall"]
-    assert all(figure["delta"] is None for figure in first["figures"])
-    assert all((figure["delta"] or 0) > 0 for figure in second["figures"])
+    assert [figure["name"] for figure in first["scores"]] == ["Quality", "Confidence", "Overall"]
+    assert all(figure["delta"] is None for figure in first["scores"])
+    assert all((figure["delta"] or 0) > 0 for figure in second["scores"])
     assert (first["chosen"], second["chosen"]) == (False, True)
-    assert "serious" in first["findings"]
+    assert "serious" in first["issues"]
 
 
 def test_the_end_says_why_it_ended_and_what_was_chosen() -> None:
@@ -96,13 +96,13 @@ def test_a_case_without_an_answer_begins_with_its_draft() -> None:
     case = Case.model_validate({**CASE.to_json_dict(), "answer": None})
     found = drawn(events_of(case))
     assert [group["title"] for group in found["groups"]][:2] == ["Draft", "Iteration 1"]
-    assert found["groups"][1]["note"] == "the answer drafted here"
+    assert found["groups"][1]["note"] == "the answer drafted by MASIS"
 
 
 def test_an_iteration_that_was_not_to_be_evaluated_has_no_unscored_figure() -> None:
     found = drawn(events_of(settings=Settings(evaluate="final")))
-    assert [figure["name"] for figure in found["groups"][0]["figures"]] == ["Quality", "Confidence"]
-    assert [figure["name"] for figure in found["groups"][-1]["figures"]] == ["Quality", "Confidence", "Overall"]
+    assert [figure["name"] for figure in found["groups"][0]["scores"]] == ["Quality", "Confidence"]
+    assert [figure["name"] for figure in found["groups"][-1]["scores"]] == ["Quality", "Confidence", "Overall"]
 
 
 def test_a_warning_stands_with_its_iteration() -> None:

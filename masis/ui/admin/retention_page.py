@@ -76,8 +76,8 @@ def _asked(days: int) -> RetentionRule:
     older = address.number("days") if address.value("days") else default
     show_value("retention-days", min(older, 36_500))
     decided, waiting = address.value("decided") == "yes", address.value("waiting") != "no"
-    show_value("retention-decided", decided)
-    show_value("retention-waiting", waiting)
+    st.session_state["retention-decided"] = decided
+    st.session_state["retention-waiting"] = waiting
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         st.number_input(
             "Ended more than this many days ago",
@@ -303,7 +303,7 @@ def _executions(workbench: Workbench) -> None:
     if case := linked_table(EXECUTION_COLUMNS, rows, description="Execution log", key="executions"):
         st.switch_page("pages/review.py", query_params={"case": case})
     if pages > 1:
-        show_value("executions-page", number)
+        st.session_state["executions-page"] = number
         st.pagination(pages, key="executions-page", on_change=_turn)
 
 

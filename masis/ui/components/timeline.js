@@ -87,10 +87,10 @@ export default function ({ data, parentElement }) {
     item.append(knot, head)
     const steps = make("div", "steps")
     for (const step of group.steps) steps.append(drawStep(step))
-    if (group.figures.length) {
+    if (group.scores.length) {
       const figures = make("div", "figures")
-      for (const figure of group.figures) figures.append(drawFigure(figure))
-      figures.append(make("span", "found", group.findings))
+      for (const figure of group.scores) figures.append(drawFigure(figure))
+      figures.append(make("span", "found", group.issues))
       steps.append(figures)
     }
     item.append(steps)

@@ -37,7 +37,6 @@ from masis.ui.metrics.view import (
     spread_view,
 )
 from masis.ui.shell import address
-from masis.ui.shell.inputs import show_value
 from masis.ui.shell.served_database import command_markdown, served_database, served_workbench
 
 PERIODS: tuple[Period, ...] = get_args(Period)
@@ -270,29 +269,29 @@ def _runs(workbench: Workbench, wanted: MeasureFilter) -> None:
         if run := next((run for run in page.rows if opened and run.run_id == opened), None):
             st.switch_page("pages/review.py", query_params={"case": run.case_id or "", "run": run.run_id})
         if pages > 1:
-            show_value("runs-page", address.number("page"))
+            st.session_state["runs-page"] = address.number("page")
             st.pagination(pages, key="runs-page", on_change=_turn_page)
 
 
 def _controls(workbench: Workbench) -> None:
     by, span, since, until = st.columns([3, 4, 2, 2], vertical_alignment="bottom")
     with by:
-        show_value("metrics-by", chosen_period())
+        st.session_state["metrics-by"] = chosen_period()
         st.segmented_control(
             "Period", PERIODS, key="metrics-by", format_func=str.capitalize, required=True, on_change=_choose_period
         )
     with span:
-        show_value("metrics-span", _span())
+        st.session_state["metrics-span"] = _span()
         st.segmented_control(
             "Time", list(SPANS), key="metrics-span", format_func=SPANS.__getitem__, on_change=_choose_span
         )
     for place, name, title in ((since, "since", "From"), (until, "until", "To")):
         with place:
-            show_value(f"metrics-{name}", _day(name))
+            st.session_state[f"metrics-{name}"] = _day(name)
             st.date_input(title, key=f"metrics-{name}", format="YYYY-MM-DD", on_change=_choose_day, args=(name,))
     role, model, dataset = st.columns([2, 5, 4], vertical_alignment="bottom")
     with role:
-        show_value("metrics-role", _role())
+        st.session_state["metrics-role"] = _role()
         st.selectbox("Role", ROLES, key="metrics-role", format_func=str.capitalize, on_change=_choose_role)
     with model:
         _several("Model", "model", workbench.metrics.names(_role()), "Any model")
@@ -304,7 +303,7 @@ def _controls(workbench: Workbench) -> None:
 
 def _several(title: str, name: str, known: dict[str, int], nothing: str) -> None:
     chosen = address.words(name)
-    show_value(f"metrics-{name}", chosen)
+    st.session_state[f"metrics-{name}"] = chosen
     st.multiselect(
         title,
         [*known, *(each for each in chosen if each not in known)],

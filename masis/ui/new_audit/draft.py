@@ -73,6 +73,14 @@ class AuditForm:
     restored: str | None = None
     refused: InputError | None = None
 
+    def widget_key(self, name: str) -> str:
+        """Return the key of a widget, another one for each version of the form.
+
+        A widget starts with its default under each key. Assigning to the session state instead reaches the browser with
+        one run only; where that is cut short the widget goes on with its old value, which then counts as chosen.
+        """
+        return f"new-audit-{name}-{self.version}-{self.owner}"
+
 
 def current_form(workbench: Workbench) -> AuditForm:
     """Return the session's form; after a reload, and when a person's name becomes known, as it was stored."""

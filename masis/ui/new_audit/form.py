@@ -1,4 +1,4 @@
-"""What was typed into a new audit, read: the case it makes, the settings it asks for, and what to say about both. Pure.
+"""Read what was typed into a new audit: the case, the settings, and what the page says about both. Pure.
 
 The case gets its id from its question and its content, so that the same content is the same case, however often it is
 pasted.
@@ -49,13 +49,13 @@ CHOICES = (
     Choice(
         "strictness",
         "Strictness",
-        "Lenient keeps grave findings only, moderate drops minor ones, strict keeps all.",
+        "Lenient reports serious issues only, moderate leaves out minor ones, strict reports all.",
         {"lenient": "Lenient", "moderate": "Moderate", "strict": "Strict"},
     ),
     Choice(
         "max_iterations",
         "Most iterations",
-        "How many versions of the answer are audited at most, the first included.",
+        "How many versions of the answer are audited at most, including the original.",
         {number: str(number) for number in range(1, 6)},
     ),
     Choice(
@@ -67,19 +67,19 @@ CHOICES = (
     Choice(
         "citation_mode",
         "Citations",
-        "Standard resolves ranges, names and links; literal takes only the ids as they are written.",
+        "Standard resolves ranges, names and links; literal accepts only ids exactly as written.",
         {"standard": "Standard", "literal": "Literal"},
     ),
     Choice(
         "evaluate",
         "Evaluation",
-        "Scores for every iteration, or only for the last one.",
+        "Scores every iteration, or only the last one.",
         {"every": "Every iteration", "final": "Only the last"},
     ),
     Choice(
         "judge_samples",
-        "Samples of a judge",
-        "How often critic and evaluator, where they are models, judge each answer; how far they lie apart is shown.",
+        "Judge samples",
+        "How often critic and evaluator, where they are models, judge each answer; the spread is shown.",
         {1: "1", 3: "3", 5: "5"},
     ),
 )
@@ -135,7 +135,7 @@ _FORMS: dict[Form, str] = {
 
 
 def case_of(question: str, pasted: Pasted, answer: str) -> Case:
-    """The case that was typed. Raises InputError: what is missing or can't be kept, with the cure."""
+    """Return the case that was typed. Raises InputError: what is missing or can't be stored, with the cure."""
     if not question.strip():
         raise InputError("The question is missing", cure="Write what the answer is meant to answer.")
     if pasted.errors:
@@ -157,7 +157,7 @@ def case_of(question: str, pasted: Pasted, answer: str) -> Case:
 
 
 def case_id(case: Case) -> str:
-    """An id from the first words of the question and a digest of the content."""
+    """Return an id made of the first words of the question and a digest of the content."""
     plain = unicodedata.normalize("NFKD", case.query[:200]).encode("ascii", "ignore").decode()
     words = re.findall(r"[a-z0-9]+", plain.lower())
     slug = "-".join(words[:6])[:48].strip("-") or "case"
@@ -165,15 +165,15 @@ def case_id(case: Case) -> str:
 
 
 def settings_of(base: Settings, changes: Mapping[str, Any]) -> Settings:
-    """The settings with what was changed; a change that makes no sense is left out."""
-    known: dict[str, Any] = {name: list(values) for name, _, _, values in CHOICES}
-    kept = {name: value for name, value in changes.items() if value in known.get(name, ())}
-    kept |= {role: model for role in ROLES if isinstance(model := changes.get(role), str) and model.strip()}
-    return base.model_copy(update=kept)
+    """Return the settings with the changes; a change that makes no sense is left out."""
+    allowed: dict[str, Any] = {name: list(values) for name, _, _, values in CHOICES}
+    valid = {name: value for name, value in changes.items() if value in allowed.get(name, ())}
+    valid |= {role: model for role in ROLES if isinstance(model := changes.get(role), str) and model.strip()}
+    return base.model_copy(update=valid)
 
 
 def where_it_runs(settings: Settings) -> str:
-    """What an audit with these settings sends, and where. Raises SettingsError for a model that can't be asked."""
+    """Say what an audit with these settings sends, and where. Raises SettingsError for a model that can't be called."""
     found = addresses(settings)
     if not found:
         return "It runs on this machine, without a language model; nothing is sent anywhere."
@@ -182,19 +182,17 @@ def where_it_runs(settings: Settings) -> str:
 
 
 def changed(base: Settings, changes: Mapping[str, Any]) -> int:
-    """How many settings differ from those the workbench was told."""
+    """Return how many settings differ from the workbench's own."""
     chosen = settings_of(base, changes)
     return sum(getattr(chosen, name) != getattr(base, name) for name in changes if name in Settings.model_fields)
 
 
 def understood(question: str, pasted: Pasted, answer: str, refused: InputError | None = None) -> Understood:
-    """What was understood of the form, with every error; ``refused`` is why the last start was refused."""
+    """Return what was understood of the form, with every error; ``refused`` is why the last start was refused."""
     lines = [_evidence_line(pasted), _answer_line(answer, pasted)]
     errors = [_wrong(error) for error in pasted.errors[:ERRORS_SHOWN]]
     if len(pasted.errors) > ERRORS_SHOWN:
-        errors.append(
-            {"place": "", "problem": f"{len(pasted.errors) - ERRORS_SHOWN} more", "cure": "Mend these first."}
-        )
+        errors.append({"place": "", "problem": f"{len(pasted.errors) - ERRORS_SHOWN} more", "cure": "Fix these first."})
     if refused is not None and not pasted.errors:
         errors.insert(0, _wrong(refused))
     return {
@@ -209,7 +207,7 @@ def understood(question: str, pasted: Pasted, answer: str, refused: InputError |
 
 
 def understood_case(case: Case, notes: Sequence[str]) -> Understood:
-    """The same for a stored case."""
+    """Return the same for a stored case."""
     return {
         "title": "The case",
         "question": case.query[:600],

@@ -313,7 +313,7 @@ def _settings(workbench: Workbench, form: AuditForm) -> None:
         for start in range(0, len(CHOICES), 2):
             for column, choice in zip(st.columns(2, gap="medium"), CHOICES[start : start + 2], strict=False):
                 with column, st.container(gap="xxsmall"):
-                    _select(choice.name, choice.text, dict(choice.values), getattr(settings, choice.name))
+                    _select(form, choice.name, choice.text, dict(choice.values), getattr(settings, choice.name))
                     st.caption(choice.meaning)
         _models(workbench, form, settings)
 
@@ -327,8 +327,8 @@ def _models(workbench: Workbench, form: AuditForm, settings: Settings) -> None:
             "PROVIDER:MODEL, such as openai:gpt-4o, anthropic:claude-sonnet-5-5 or ollama:llama3.3. Keys come from the "
             "environment or a secrets file, never from this page."
         )
-    for start in range(0, len(ROLES), 3):
-        for column, role in zip(st.columns(3, gap="small"), ROLES[start : start + 3], strict=False):
+    for start in range(0, len(ROLES), 2):
+        for column, role in zip(st.columns(2, gap="medium"), ROLES[start : start + 2], strict=False):
             with column:
                 _choose_model(workbench, form, role)
     with st.container(horizontal=True, vertical_alignment="center"):
@@ -348,18 +348,17 @@ def _choose_model(workbench: Workbench, form: AuditForm, role: str) -> None:
     A select box that accepts new options is not used: it drops text that was typed and not confirmed with Enter, and
     ignores Enter while its list is closed.
     """
-    key = f"new-audit-model-{role}"
+    key = form.widget_key(f"model-{role}")
     model = form.settings.get(role, getattr(workbench.settings, role))
     other = _is_other(workbench, form, role)
-    show_value(key, OTHER_MODEL if other else model, lambda: _take_model(role))
-    st.selectbox(
-        ROLE[role], [*_known_models(workbench, role), OTHER_MODEL], key=key, on_change=_take_model, args=(role,)
-    )
+    options = [*_known_models(workbench, role), OTHER_MODEL]
+    index = options.index(OTHER_MODEL if other else model)
+    st.selectbox(ROLE[role], options, index, key=key, on_change=_take_model, args=(role,))
     with st.container():
         if other:
             typing_area(
                 f"Model of the {ROLE[role].lower()}",
-                key=f"{key}-name",
+                key=f"new-audit-model-{role}-name",
                 text=model,
                 version=form.version,
                 most=LONGEST_MODEL,
@@ -385,7 +384,7 @@ def _take_model(role: str) -> None:
     """Store the model chosen from the list; another one has an empty name until it is named."""
     workbench = served_workbench()
     form = current_form(workbench)
-    chosen = st.session_state[f"new-audit-model-{role}"]
+    chosen = st.session_state[form.widget_key(f"model-{role}")]
     settings = {name: value for name, value in form.settings.items() if name not in (role, f"{role}_named")}
     if chosen != OTHER_MODEL:
         settings |= {role: chosen}
@@ -409,9 +408,9 @@ def _one_model() -> None:
     """Use the critic's model for all roles; of a compiled critic, which fills no other role, the model that it asks."""
     take_typed()
     workbench = served_workbench()
-    if "new-audit-model-critic" in st.session_state:  # chosen a moment before, and its own callback may come later
-        _take_model("critic")
     form = current_form(workbench)
+    if form.widget_key("model-critic") in st.session_state:  # chosen a moment before: its own callback may come later
+        _take_model("critic")
     model = settings_of(workbench.settings, form.settings).critic
     with suppress(MasisError):  # what is wrong with the model is shown beside the settings
         model = asked_model(model, "critic", workbench.settings)
@@ -428,12 +427,19 @@ def _where(settings: Settings) -> None:
         st.text(str(error))
 
 
-def _select(name: str, label: str, values: dict[Any, str], chosen: Any) -> None:
-    key = f"new-audit-setting-{name}"
+def _select(form: AuditForm, name: str, label: str, values: dict[Any, str], chosen: Any) -> None:
+    key = form.widget_key(f"setting-{name}")
     if chosen not in values:  # set by hand in the file or the environment
         values = {chosen: f"{chosen} (as set)", **values}
-    show_value(key, chosen, lambda: _set(name, key))
-    st.selectbox(label, list(values), key=key, format_func=values.__getitem__, on_change=_set, args=(name, key))
+    st.selectbox(
+        label,
+        list(values),
+        list(values).index(chosen),
+        key=key,
+        format_func=values.__getitem__,
+        on_change=_set,
+        args=(name, key),
+    )
 
 
 def _set(name: str, key: str) -> None:

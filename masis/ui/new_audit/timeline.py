@@ -24,13 +24,13 @@ STEP: dict[str, Word] = {
 }
 
 RETRIES_SHOWN = 4
-"""Calls tried again, and replies mended, that an iteration shows, the latest; all are in the record."""
+"""The latest retried calls and repaired replies that an iteration shows; the run has all of them."""
 
 StepState = Literal["done", "unscored", "now", "cut", "failed"]
 
 
 class Step(TypedDict):
-    """One step: its name, how it stands, what it found in words, and the milliseconds it took."""
+    """One step: its name, its state, its result in words, and the milliseconds it took."""
 
     name: str
     meaning: str
@@ -39,7 +39,7 @@ class Step(TypedDict):
     ms: float | None
 
 
-class Figure(TypedDict):
+class ScoreChange(TypedDict):
     """A score of an iteration and what it gained or lost against the one before."""
 
     name: str
@@ -49,7 +49,7 @@ class Figure(TypedDict):
 
 
 class Group(TypedDict):
-    """An iteration (or the drafting before it): steps, calls tried again or mended, warnings; at its end, figures."""
+    """An iteration (or the drafting before it): steps, retried calls, repaired replies, warnings, and its scores."""
 
     title: str
     note: str
@@ -57,8 +57,8 @@ class Group(TypedDict):
     steps: list[Step]
     retries: list[str]
     warnings: list[str]
-    figures: list[Figure]
-    findings: str
+    scores: list[ScoreChange]
+    issues: str
 
 
 class End(TypedDict):
@@ -81,17 +81,17 @@ class Timeline(TypedDict):
 
 
 def show_timeline(data: Timeline, *, key: str) -> None:
-    """Draw a timeline; drawn again under the same key it changes where it stands."""
+    """Draw a timeline; drawn again under the same key it is updated in place."""
     _TIMELINE(data=data, key=key)
 
 
 def waiting(words: str) -> Timeline:
-    """The timeline of an audit that has not begun."""
+    """Return the timeline of an audit that has not begun."""
     return {"groups": [], "elapsed_ms": 0, "spent": "", "waiting": words, "live": words, "end": None}
 
 
 def timeline(events: Sequence[Event], state: RunState, now: str, why: str = "") -> Timeline:
-    """The timeline of a run. ``now`` is the time (ISO 8601) that a run under way is measured to."""
+    """Return the timeline of a run. ``now`` is the time (ISO 8601) that a run under way is measured to."""
     groups: dict[int | None, Group] = {}
     began: dict[tuple[int | None, str | None], str] = {}
     taken_up = False
@@ -109,7 +109,7 @@ def timeline(events: Sequence[Event], state: RunState, now: str, why: str = "") 
             spent = _between(start, event.at) if start else None
             _replace_step(_group(groups, event, False), _step(event, _finished(event), _words(event), spent))
         elif event.kind in ("call_retried", "call_repaired"):
-            _tell_retry(groups, event)
+            _show_retry(groups, event)
         elif event.kind == "warning":
             _warn(groups, event)
         elif event.kind == "iteration_finished":
@@ -133,7 +133,7 @@ def timeline(events: Sequence[Event], state: RunState, now: str, why: str = "") 
 def _group(groups: dict[int | None, Group], event: Event, again: bool) -> Group:
     number = event.iteration
     if number not in groups or (again and event.step in ("citations", "drafting")):
-        origin = "the answer as it came" if number == 1 and None not in groups else "the answer drafted here"
+        origin = "the original answer" if number == 1 and None not in groups else "the answer drafted by MASIS"
         note = "an answer is written from the evidence" if number is None else origin if number == 1 else "revised"
         groups[number] = {
             "title": "Draft" if number is None else f"Iteration {number}",
@@ -142,8 +142,8 @@ def _group(groups: dict[int | None, Group], event: Event, again: bool) -> Group:
             "steps": [],
             "retries": [],
             "warnings": [],
-            "figures": [],
-            "findings": "",
+            "scores": [],
+            "issues": "",
         }
     return groups[number]
 
@@ -177,7 +177,7 @@ def _cut_short(groups: dict[int | None, Group]) -> None:
                 step["state"] = "failed" if group["warnings"] else "cut"
 
 
-def _tell_retry(groups: dict[int | None, Group], event: Event) -> None:
+def _show_retry(groups: dict[int | None, Group], event: Event) -> None:
     if event.iteration in groups:
         retries = groups[event.iteration]["retries"]
         retries.append(event.message)
@@ -195,19 +195,19 @@ def _conclude(groups: dict[int | None, Group], event: Event) -> None:
     if group is None:
         return
     before = groups.get((event.iteration or 0) - 1)
-    gained = {figure["name"]: figure["value"] for figure in before["figures"]} if before else {}
+    gained = {figure["name"]: figure["value"] for figure in before["scores"]} if before else {}
     for name in ("quality_score", "confidence", "overall_score"):
         word, value = SCORE[name], event.data.get(name)
         if name == "overall_score" and value is None and not _evaluated(group):
             continue
         earlier = gained.get(word.text)
         delta = None if value is None or earlier is None else round(value - earlier, 4)
-        group["figures"].append({"name": word.text, "meaning": word.meaning, "value": value, "delta": delta})
+        group["scores"].append({"name": word.text, "meaning": word.meaning, "value": value, "delta": delta})
     issues, major = event.data.get("issues", 0), event.data.get("major_issues", 0)
-    group["findings"] = (
+    group["issues"] = (
         "Nothing found"
         if not issues
-        else spoken(issues, "finding") + (f", {major} of them serious" if major else ", none of them serious")
+        else spoken(issues, "issue") + (f", {major} of them serious" if major else ", none of them serious")
     )
 
 
@@ -233,14 +233,14 @@ def _citations(data: Mapping[str, Any]) -> str:
 
 def _claims(data: Mapping[str, Any]) -> str:
     verdicts: Mapping[str, int] = data.get("verdicts", {})
-    told = [f"{verdicts[name]} {word.text}" for name, word in VERDICT.items() if verdicts.get(name)]
-    words = spoken(data.get("claims", 0), "claim") + (f": {', '.join(told)}" if told else "")
+    counts = [f"{verdicts[name]} {word.text}" for name, word in VERDICT.items() if verdicts.get(name)]
+    words = spoken(data.get("claims", 0), "claim") + (f": {', '.join(counts)}" if counts else "")
     missing = data.get("missing", 0)
     return f"{words}; {spoken(missing, 'point')} of the evidence missing" if missing else words
 
 
 def _critique(data: Mapping[str, Any]) -> str:
-    words = [spoken(data.get("issues", 0), "finding")]
+    words = [spoken(data.get("issues", 0), "issue")]
     if data.get("hallucination"):
         words.append("hallucination")
     if conflicts := data.get("conflicts"):
@@ -252,13 +252,13 @@ def _critique(data: Mapping[str, Any]) -> str:
 
 def _evaluation(data: Mapping[str, Any]) -> str:
     names = ("overall_score", "faithfulness", "relevance", "completeness", "reasoning_quality")
-    told = [f"{SCORE[name].text.lower()} {data[name]:.2f}" for name in names if data.get(name) is not None]
-    return ", ".join(told) or "unscored"
+    scores = [f"{SCORE[name].text.lower()} {data[name]:.2f}" for name in names if data.get(name) is not None]
+    return ", ".join(scores) or "unscored"
 
 
 def _revision(data: Mapping[str, Any]) -> str:
     changes, issues = data.get("changes", 0), data.get("issues_addressed", 0)
-    return f"{spoken(changes, 'change')} for {spoken(issues, 'finding')}" if changes else "nothing could be mended"
+    return f"{spoken(changes, 'change')} for {spoken(issues, 'issue')}" if changes else "nothing could be fixed"
 
 
 def _drafting(data: Mapping[str, Any]) -> str:

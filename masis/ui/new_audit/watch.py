@@ -1,4 +1,4 @@
-"""Watching an audit: live while it runs, readable afterwards, found again by the address alone."""
+"""The page of one audit: live while it runs, readable afterwards, found again by its address alone."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LOOK_EVERY_S = 0.4
 
 
 def show_run(workbench: Workbench, run_id: str, case_id: str) -> None:
-    """The audit named in the address. ``case_id`` is the case the address names, for a run that never began."""
+    """Show the audit named in the address; ``case_id`` is the case it names, for a run that never began."""
     jobs = audit_jobs()
     job, run = jobs.job(run_id), _summary(workbench, run_id)
     if job is None and run is None:
@@ -56,7 +56,7 @@ def _title(run: RunSummary | None) -> str:
 
 @st.fragment(run_every=LOOK_EVERY_S)
 def _live(run_id: str, case_id: str) -> None:
-    """What has happened so far; draws the whole page anew once the run is over."""
+    """Show what has happened so far; redraws the whole page once the run is over."""
     workbench, jobs = served_workbench(), audit_jobs()
     run = _summary(workbench, run_id)
     here = jobs.job(run_id) is not None
@@ -66,9 +66,9 @@ def _live(run_id: str, case_id: str) -> None:
         st.rerun()
     ahead = jobs.ahead(case_id)
     if ahead:
-        shown = waiting(f"{ahead} {'audit is' if ahead == 1 else 'audits are'} made before this one.")
+        shown = waiting(f"{ahead} {'audit is' if ahead == 1 else 'audits are'} ahead of this one.")
     elif run is None or run.state != "running":
-        shown = waiting("A worker takes it up.")
+        shown = waiting("Waiting for a worker.")
     else:
         shown = timeline(workbench.runs.events(run_id), "running", utc_now())
     stopping = jobs.cancelling(run_id)
@@ -83,7 +83,7 @@ def _live(run_id: str, case_id: str) -> None:
         key="stop-audit",
     )
     says.caption(
-        "It stops after the step under way; what is finished is kept."
+        "It stops after the step under way; finished iterations are stored."
         if stopping
         else "You can leave this page or close it: the audit goes on, and this address leads back to it."
     )
@@ -113,7 +113,10 @@ def _over(workbench: Workbench, jobs: AuditJobs, run: RunSummary) -> None:
         if st.button("New audit", icon=":material/add:", type="tertiary"):
             st.switch_page("pages/new.py", query_params={})
     if run.removed_at is not None:
-        st.info(f"Retention removed it on {run.removed_at[:10]}. Its figures are kept.", icon=":material/auto_delete:")
+        st.info(
+            f"Retention removed it on {run.removed_at[:10]}. Its metrics are still stored.",
+            icon=":material/auto_delete:",
+        )
         return
     why = run.why if run.state == "interrupted" else ""
     if failure := jobs.failure(run.case_id):
@@ -122,7 +125,7 @@ def _over(workbench: Workbench, jobs: AuditJobs, run: RunSummary) -> None:
 
 
 def _never_began(workbench: Workbench, jobs: AuditJobs, run_id: str, case_id: str) -> None:
-    """An address of a run that is in no store: taken out of the queue, or its server ended before its turn came."""
+    """Explain an address whose run is not stored: it was removed from the queue, or its server ended too soon."""
     try:
         known = workbench.cases.summary(case_id).id if case_id else None
     except UnknownRecord:
@@ -134,12 +137,12 @@ def _never_began(workbench: Workbench, jobs: AuditJobs, run_id: str, case_id: st
         if st.button("New audit", type="primary", icon=":material/add:"):
             st.switch_page("pages/new.py", query_params={})
         return
-    st.title("This audit never began")
+    st.title("This audit never started")
     if why := jobs.failure(known):
-        st.error("It could not be made.", icon=":material/error:")
+        st.error("It could not be run.", icon=":material/error:")
         st.text(why)
     else:
-        st.markdown("It was taken out of the queue, or the server ended before its turn came. The case is kept.")
+        st.markdown("It was removed from the queue, or the server ended before its turn. The case is still stored.")
     with st.container(horizontal=True):
         st.button("Start it again", type="primary", on_click=_start, args=(known,), icon=":material/play_arrow:")
         if st.button("Open the case", icon=":material/rate_review:"):

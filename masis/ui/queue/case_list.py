@@ -66,7 +66,7 @@ def _controls(facets: Facets) -> None:
             on_change=_search,
         )
     with order:
-        show_value("order", address.order())
+        st.session_state["order"] = address.order()
         st.selectbox(
             "Order", list(address.ORDERS), key="order", format_func=address.ORDERS.__getitem__, on_change=_choose_order
         )
@@ -100,7 +100,7 @@ def _more_filters(facets: Facets) -> None:
 
 
 def _pills(title: str, name: str, options: dict[str, str]) -> None:
-    show_value(name, address.several(name, list(options)))
+    st.session_state[name] = address.several(name, list(options))
     st.pills(
         title,
         list(options),
@@ -115,7 +115,7 @@ def _pills(title: str, name: str, options: dict[str, str]) -> None:
 def _choice(title: str, name: str, counts: dict[str, int]) -> None:
     chosen = address.words(name)
     options = [*counts, *(each for each in chosen if each not in counts)]
-    show_value(name, chosen)
+    st.session_state[name] = chosen
     st.multiselect(
         title,
         options,
@@ -130,7 +130,7 @@ def _choice(title: str, name: str, counts: dict[str, int]) -> None:
 
 def _range(title: str, name: str) -> None:
     low, high = address.bounds(name)
-    show_value(name, (low or 0.0, 1.0 if high is None else high))
+    st.session_state[name] = (low or 0.0, 1.0 if high is None else high)
     st.slider(title, 0.0, 1.0, step=0.05, key=name, format="%.2f", on_change=_choose_range, args=(name,))
 
 
@@ -172,12 +172,12 @@ def _narrowed(wanted: CaseFilter) -> None:
 def _paging(pages: int, wanted: CaseFilter, total: int) -> None:
     with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
         if pages > 1:
-            show_value("page-number", wanted.page)
+            st.session_state["page-number"] = wanted.page
             st.pagination(pages, key="page-number", on_change=_turn_page)
         if wanted.order == "random":
             st.button("Shuffle again", icon=":material/shuffle:", on_click=_shuffle)
         if total > min(address.PAGE_SIZES):
-            show_value("page-size", wanted.size)
+            st.session_state["page-size"] = wanted.size
             st.segmented_control(
                 "Cases on a page",
                 address.PAGE_SIZES,

@@ -32,7 +32,6 @@ from masis.ui.review.report import report_button
 from masis.ui.review.story import asks_for_a_person, moment, run_name, story
 from masis.ui.shell import address, keys
 from masis.ui.shell.frame import tab_title
-from masis.ui.shell.inputs import show_value
 from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import served_workbench
 from masis.ui.shell.streamlit_internals import with_selectors
@@ -178,7 +177,7 @@ def _bar(workbench: Workbench, view: CaseView, run: Run | None, *, busy: bool) -
 
 def _run_choice(finished: list[RunSummary], run: Run, case_id: str) -> None:
     names = {each.id: run_name(each) for each in finished}
-    show_value("run", run.id)
+    st.session_state["run"] = run.id
     st.selectbox(
         "Audit shown",
         list(names),
@@ -213,7 +212,7 @@ def _view_bar(run: Run, index: int) -> int | None:
     names = [_iteration_name(run, each) for each in range(count)]
     against = _against(count, index)
     with st.container(key="view-bar", horizontal=True, vertical_alignment="bottom"):
-        show_value("iteration", index)
+        st.session_state["iteration"] = index
         if count > 5:
             st.selectbox("Iteration", range(count), key="iteration", format_func=names.__getitem__, **_ON_ITERATION)
         else:
@@ -235,7 +234,7 @@ def _view_bar(run: Run, index: int) -> int | None:
                 args=(index, against),
             )
         if against is not None and count > 2:
-            show_value("against", against)
+            st.session_state["against"] = against
             st.selectbox(
                 "Compared with",
                 [each for each in range(count) if each != index],

@@ -17,7 +17,6 @@ from masis.ui.review.comparison import RUN_COLUMNS, Comparison, Of, ScoreRow, co
 from masis.ui.review.scores import SMALLEST_DELTA
 from masis.ui.shell import address
 from masis.ui.shell.frame import tab_title
-from masis.ui.shell.inputs import show_value
 from masis.ui.shell.wording import FLAG, TONE_COLOUR, LabelData, escaped, label, spoken
 
 OF: dict[Of, str] = {"first": "In the original answer", "chosen": "In the answer each run chose"}
@@ -110,7 +109,7 @@ def _compared(workbench: Workbench, finished: list[RunSummary], left: RunSummary
         st.markdown("**The same audit is on both sides.** Choose another one.")
         return
     of: Of = "chosen" if address.value("of") == "chosen" else "first"
-    show_value("compare-of", of)
+    st.session_state["compare-of"] = of
     with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="bottom"):
         st.segmented_control(
             "Compare the issues",
@@ -204,7 +203,7 @@ def _coloured(data: LabelData) -> str:
 
 
 def _choice(title: str, side: str, names: dict[str, str], chosen: str) -> None:
-    show_value(f"compare-{side}", chosen)
+    st.session_state[f"compare-{side}"] = chosen
     st.selectbox(
         title,
         list(names),

@@ -24,7 +24,7 @@ from masis.ui.components import registered
 from masis.ui.review import decision_form as forms
 from masis.ui.review.decision_form import FormFields
 from masis.ui.shell import address, keys
-from masis.ui.shell.drafts import drop_form, keep_form, kept_form
+from masis.ui.shell.drafts import clear_form, store_form, stored_form
 from masis.ui.shell.reviewer import actor, name_reviewer, reviewer
 from masis.ui.shell.served_database import served_database
 from masis.ui.shell.wording import spoken
@@ -146,7 +146,7 @@ def _open_form(context: _PanelContext) -> _Form:
     """Return the form of this case and person, opened again where the session had another one open."""
     form: _Form | None = st.session_state.get(_FORM)
     if form is None or (form.case_id, form.reviewer) != (context.case_id, actor().name):
-        kept = kept_form(context.workbench, context.case_id)
+        kept = stored_form(context.workbench, context.case_id)
         message = form.message if form and form.case_id == context.case_id else None
         ack = form.ack if form and form.case_id == context.case_id else None
         form = _Form(context.case_id, actor().name, kept.saved_at, message=message, ack=ack)
@@ -162,7 +162,7 @@ def _keep(context: _PanelContext, form: _Form, posted: object) -> bool:
     if ack == form.ack or posted.get("token") in _decided(context, form):
         return False
     try:
-        keep_form(context.workbench, context.case_id, forms.read_fields(posted.get("fields")))
+        store_form(context.workbench, context.case_id, forms.read_fields(posted.get("fields")))
     except MasisError as error:
         form.message = _Message(f"The draft could not be saved: {error}", "bad")
         return False
@@ -202,7 +202,7 @@ def _submit(context: _PanelContext, form: _Form, posted: dict[str, Any]) -> None
     if reviewer() is None:
         name_reviewer(context.workbench, posted.get("reviewer"))
         form.reviewer = actor().name
-    keep_form(context.workbench, context.case_id, fields)
+    store_form(context.workbench, context.case_id, fields)
     form.ack = {"mount": posted.get("mount"), "seq": posted.get("seq")}
     if missing := forms.problem(fields, context.answer, reviewer() or ""):
         form.message = _Message(missing.message, "warn", missing.field)
@@ -241,7 +241,7 @@ def _act(context: _PanelContext, form: _Form, posted: dict[str, Any]) -> None:
         case "undo":
             _undo(context, form, forms.clean(posted.get("entry"), 64))
         case "discard":
-            drop_form(context.workbench, context.case_id)
+            clear_form(context.workbench, context.case_id)
             form.ack = {"mount": posted.get("mount"), "seq": posted.get("seq")}
             form.renew()
             form.message = _Message("The draft was discarded.", "calm")
@@ -275,11 +275,11 @@ def _undo(context: _PanelContext, form: _Form, entry_id: str) -> None:
 
 def _restore(context: _PanelContext, undone: Decision) -> bool:
     """Put an undone decision of one's own back into the form, unless something new has been begun there."""
-    if not kept_form(context.workbench, context.case_id).fields.empty:
+    if not stored_form(context.workbench, context.case_id).fields.empty:
         return False
     code = undone.extra.get("reason_code", "")
     known = undone.verdict is not None and code in {reason.code for reason in reasons_for(undone.verdict)}
-    keep_form(
+    store_form(
         context.workbench,
         context.case_id,
         FormFields(
@@ -327,7 +327,7 @@ def _open(form: _Form, case_id: str | None, nothing: str) -> None:
 def _data(context: _PanelContext, form: _Form) -> dict[str, Any]:
     """Return everything the component draws."""
     workbench, view = context.workbench, context.view
-    kept = kept_form(workbench, context.case_id)
+    kept = stored_form(workbench, context.case_id)
     iteration = context.run.iterations[context.at] if context.run else None
     history = forms.history(view.history)
     override = kept.fields.verdict == "override"

@@ -67,7 +67,7 @@ def show_decisions(workbench: Workbench) -> None:
     _counted(page.total, narrowed=any(address.value(name) for name in FILTERS))
     _log(workbench, page.rows)
     if pages > 1:
-        show_value("log-page", wanted.page)
+        st.session_state["log-page"] = wanted.page
         st.pagination(pages, key="log-page", on_change=_turn_page)
 
 
@@ -177,7 +177,7 @@ def _controls(reviewers: dict[str, int]) -> None:
     who, since, until, case = st.columns([4, 2, 2, 3], vertical_alignment="bottom")
     with who:
         chosen = address.words("reviewer")
-        show_value("log-reviewer", chosen)
+        st.session_state["log-reviewer"] = chosen
         options = [*reviewers, *(each for each in chosen if each not in reviewers)]
         st.multiselect(
             "Who",
@@ -190,7 +190,7 @@ def _controls(reviewers: dict[str, int]) -> None:
         )
     for place, name, title in ((since, "since", "From"), (until, "until", "To")):
         with place:
-            show_value(f"log-{name}", _day(name))
+            st.session_state[f"log-{name}"] = _day(name)
             st.date_input(title, key=f"log-{name}", format="YYYY-MM-DD", on_change=_choose_day, args=(name,))
     with case:
         show_value("log-case", address.value("case")[:500])
@@ -202,7 +202,7 @@ def _controls(reviewers: dict[str, int]) -> None:
 
 
 def _pills(title: str, name: str, options: dict[str, str]) -> None:
-    show_value(f"log-{name}", address.several(name, list(options)))
+    st.session_state[f"log-{name}"] = address.several(name, list(options))
     st.pills(
         title,
         list(options),

@@ -74,6 +74,10 @@ class ScreeningForm:
     imported: tuple[CorpusImport, ...] = ()
     errors: tuple[InputError, ...] = ()
 
+    def widget_key(self, name: str) -> str:
+        """Return the key of a widget, another one for each version of the form, so that it starts with its default."""
+        return f"screening-{name}-{self.version}-{self.owner}"
+
 
 def current_form(workbench: Workbench) -> ScreeningForm:
     """Return the session's form; after a reload, and when a person's name becomes known, as it was stored."""
@@ -133,16 +137,16 @@ def source_words(source: str, corpora: tuple[CorpusSummary, ...]) -> str:
 
 def settings_of(base: Settings, changes: Mapping[str, Any]) -> Settings:
     """The settings with what was changed; a change that makes no sense is left out."""
-    kept: dict[str, Any] = {}
+    valid: dict[str, Any] = {}
     for each in TUNABLE:
         value = changes.get(each.name)
         if isinstance(value, int) and not isinstance(value, bool) and each.least <= value <= each.most:
-            kept[each.name] = value
+            valid[each.name] = value
     if isinstance(changes.get(MEMORY), bool):
-        kept[MEMORY] = changes[MEMORY]
+        valid[MEMORY] = changes[MEMORY]
     if isinstance(graders := changes.get(GRADERS), str) and graders.strip(" ,"):
-        kept[GRADERS] = graders
-    return base.model_copy(update=kept)
+        valid[GRADERS] = graders
+    return base.model_copy(update=valid)
 
 
 def where_it_grades(settings: Settings) -> str:

@@ -106,7 +106,7 @@ def take_finished(form: ScreeningForm) -> None:
     del st.session_state[_UNDER_WAY]
     form.imported, form.errors = tuple(upload.done), tuple(upload.errors)
     if any(each.added or each.duplicates for each in upload.done):
-        save(form, sources=tuple(dict.fromkeys((*form.sources, corpus_source(upload.corpus)))))
+        save(form, replaced=True, sources=tuple(dict.fromkeys((*form.sources, corpus_source(upload.corpus)))))
 
 
 @st.fragment(run_every=LOOK_EVERY_S)

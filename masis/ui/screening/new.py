@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import streamlit as st
@@ -37,7 +36,7 @@ from masis.ui.screening.form import (
 )
 from masis.ui.screening.import_files import NamedFile, import_files, importing, show_import, take_finished
 from masis.ui.shell import address
-from masis.ui.shell.inputs import show_value, take_typed, typing_area
+from masis.ui.shell.inputs import take_typed, typing_area
 from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import command_markdown, served_workbench
 from masis.ui.shell.streamlit_internals import with_selectors
@@ -49,11 +48,11 @@ FORMATS = ["jsonl", "json", "ris", "bib", "xml", "nbib", "txt"]
 _UNDERSTOOD = registered("understood")
 _STYLE = """<style>
 @st-column:has(> div .st-key-screening-rail) { position: sticky; top: 4rem; align-self: flex-start; }
-:is(.st-key-screening-sources, .st-key-screening-graders) {
+:is([class*=st-key-screening-sources], [class*=st-key-screening-graders]) {
   span[title] { color: light-dark(#fff, #101417); }
   button[aria-label="Clear all"] { min-width: 24px; min-height: 24px; } }
 </style>"""
-"""What was chosen stands in the primary colour, where Streamlit's white has too little contrast in the dark."""
+"""What was chosen is shown in the primary colour, on which Streamlit's white has too little contrast in the dark."""
 
 
 def show_form(workbench: Workbench) -> None:
@@ -101,12 +100,12 @@ def show_form(workbench: Workbench) -> None:
 def _where(settings: Settings, sources: tuple[str, ...]) -> None:
     """What leaves the machine, or why a grader that was chosen can't be asked."""
     try:
-        said = where_it_grades(settings)
+        destination = where_it_grades(settings)
     except MasisError as error:
         st.warning("A grader that was chosen can't be asked.", icon=":material/key_off:")
         st.text(str(error))
         return
-    st.caption(f"{said} The queries go to PubMed." if PUBMED in sources else said)
+    st.caption(f"{destination} The queries go to PubMed." if PUBMED in sources else destination)
 
 
 def _no_corpus() -> None:
@@ -154,11 +153,11 @@ def _sources(form: ScreeningForm, corpora: tuple[CorpusSummary, ...], sources: t
     known = [*(corpus_source(each.name) for each in corpora), PUBMED]
     where, add = st.columns([3, 1], vertical_alignment="bottom")
     with where:
-        show_value("screening-sources", list(sources), _take_sources)
         st.multiselect(
             "Where to look",
             known,
-            key="screening-sources",
+            list(sources),
+            key=form.widget_key("sources"),
             format_func=lambda each: source_words(each, corpora),
             placeholder="Choose one or more",
             on_change=_take_sources,
@@ -177,7 +176,7 @@ def _sources(form: ScreeningForm, corpora: tuple[CorpusSummary, ...], sources: t
 
 def _import(form: ScreeningForm, corpora: tuple[CorpusSummary, ...]) -> None:
     st.markdown("**Abstracts of your own**")
-    st.caption("JSON Lines, RIS, BibTeX, PubMed XML or MEDLINE text. Each study is kept once.")
+    st.caption("JSON Lines, RIS, BibTeX, PubMed XML or MEDLINE text. Each study is stored once.")
     st.text_input("Into the corpus", key="screening-corpus-name", value="my abstracts", max_chars=100)
     key = f"screening-upload-{form.uploads}"
     st.file_uploader("Files", type=FORMATS, accept_multiple_files=True, key=key)
@@ -200,17 +199,15 @@ def _settings(workbench: Workbench, form: ScreeningForm) -> None:
     with st.expander("Settings", icon=":material/tune:"):  # another label would be another expander, closed again
         for column, each in zip(st.columns(len(TUNABLE), gap="medium"), TUNABLE, strict=True):
             with column, st.container(gap="xxsmall"):
-                key = f"screening-setting-{each.name}"
+                key = form.widget_key(each.name)
                 value = min(max(getattr(settings, each.name), each.least), each.most)
-                show_value(key, value, partial(_set, each.name, key))
                 st.number_input(
-                    each.text, each.least, each.most, step=1, key=key, on_change=_set, args=(each.name, key)
+                    each.text, each.least, each.most, value, step=1, key=key, on_change=_set, args=(each.name, key)
                 )
                 st.caption(each.meaning)
         _graders(workbench, form, settings)
-        key = f"screening-setting-{MEMORY}"
-        show_value(key, settings.screening_memory, partial(_set, MEMORY, key))
-        st.toggle("Let the acceptance memory adapt what is required", key=key, on_change=_set, args=(MEMORY, key))
+        key, on = form.widget_key(MEMORY), settings.screening_memory
+        st.toggle("Let the acceptance memory adapt what is required", on, key=key, on_change=_set, args=(MEMORY, key))
         st.caption(
             f"Off unless switched on, and bounded: at most {settings.screening_memory_bound:.2f} either way. Every "
             "screening records the thresholds it used."
@@ -221,8 +218,8 @@ def _graders(workbench: Workbench, form: ScreeningForm, settings: Settings) -> N
     """Choose the graders: those known from a list, others by their names; several show how far they agree."""
     offered = offered_models(workbench.settings)
     chosen = _names(settings.screening_graders)
-    show_value("screening-graders", [name for name in chosen if name in offered], _take_graders)
-    st.multiselect("Who grades", offered, key="screening-graders", on_change=_take_graders)
+    grading = [name for name in chosen if name in offered]
+    st.multiselect("Who grades", offered, grading, key=form.widget_key("graders"), on_change=_take_graders)
     typing_area(
         "Other graders",
         key="screening-other-graders",
@@ -249,7 +246,7 @@ def _take_graders() -> None:
     form = current_form(workbench)
     others = _names(settings_of(workbench.settings, form.settings).screening_graders)
     others = [name for name in others if name not in offered_models(workbench.settings)]
-    _save_graders(form, (*st.session_state["screening-graders"], *others))
+    _save_graders(form, (*st.session_state[form.widget_key("graders")], *others))
 
 
 def _take_other_graders(text: str) -> None:
@@ -291,9 +288,9 @@ def _take_demo_question() -> None:
 def _take_sources() -> None:
     workbench = served_workbench()
     form = current_form(workbench)
-    save(form, sources=tuple(st.session_state["screening-sources"]))
-    # Where nothing is left chosen the first corpus is searched, and the field says so.
-    st.session_state["screening-sources"] = list(chosen_sources(form, workbench.corpora.list_all()))
+    chosen = tuple(st.session_state[form.widget_key("sources")])
+    # Where nothing is left chosen the first corpus is searched, and the field is to show that.
+    save(form, replaced=not chosen, sources=chosen)
 
 
 def _set(name: str, key: str) -> None:
@@ -304,7 +301,7 @@ def _set(name: str, key: str) -> None:
 def _load_demo() -> None:
     workbench = served_workbench()
     workbench.corpora.add_demo(actor())
-    save(current_form(workbench), sources=(corpus_source(CORPUS),))
+    save(current_form(workbench), replaced=True, sources=(corpus_source(CORPUS),))
 
 
 def _import_chosen(key: str) -> None:

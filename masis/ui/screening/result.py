@@ -30,7 +30,6 @@ from masis.ui.screening.view import (
 from masis.ui.screening.wording import OUTCOME, RECOMMENDATION, RECOMMENDATIONS
 from masis.ui.shell import address
 from masis.ui.shell.frame import tab_title
-from masis.ui.shell.inputs import show_value
 from masis.ui.shell.wording import TONE_COLOUR, LabelData, escaped, label, spoken
 
 PAGE_SIZE = 15
@@ -161,7 +160,7 @@ def abstracts(opened: OpenedScreening) -> None:
     if not rows:
         st.markdown("**No abstract has this recommendation.** Choose another one.")
     if pages > 1:
-        show_value("screening-page", number)
+        st.session_state["screening-page"] = number
         st.pagination(pages, key="screening-page", on_change=_turn_page)
 
 
@@ -172,7 +171,7 @@ def _order() -> Order:
 def _controls(screening: Screening, wanted: list[Recommendation], order: Order) -> None:
     numbers = counts(screening)
     with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="bottom"):
-        show_value("screening-show", wanted)
+        st.session_state["screening-show"] = wanted
         st.pills(
             "Recommendation",
             [each for each in RECOMMENDATIONS if numbers[each]],
@@ -181,7 +180,7 @@ def _controls(screening: Screening, wanted: list[Recommendation], order: Order) 
             format_func=lambda each: f"{RECOMMENDATION[each].text} {numbers[each]}",
             on_change=_choose_shown,
         )
-        show_value("screening-order", order)
+        st.session_state["screening-order"] = order
         st.selectbox(
             "Order",
             list(ORDERS),

@@ -1,4 +1,4 @@
-"""What the page's address says, read and written in one place.
+"""Read and write the address of the page, in one place.
 
 Addresses come from outside: what makes no sense in one is ignored.
 """
@@ -34,10 +34,10 @@ LIST_PARAMETERS = (
     *("q", "state", "flag", "field", "dataset", "model", "reviewer", "quality", "confidence"),
     *("order", "seed", "page", "size"),
 )
-"""What describes the list a case was opened from: kept on the way, so that back and next lead along the same list."""
+"""What describes the list a case was opened from; links carry it on, so that back and next follow the same list."""
 
 FILTERS = LIST_PARAMETERS[:9]
-"""Those that leave cases out."""
+"""Those of them that leave cases out."""
 
 
 class Bounds(NamedTuple):
@@ -48,7 +48,7 @@ class Bounds(NamedTuple):
 
 
 def value(name: str) -> str:
-    """The value of a parameter, empty where it is absent."""
+    """Return the value of a parameter, empty where it is absent."""
     return st.query_params.get(name, "")
 
 
@@ -83,20 +83,20 @@ def put_words(name: str, chosen: Iterable[str]) -> None:
 
 
 def number(name: str, default: int = 1) -> int:
-    """A parameter as a whole number from 1 on."""
+    """Return a parameter as an integer of at least 1."""
     text = value(name)
     return max(1, int(text)) if text.isascii() and text.isdigit() and len(text) < 8 else default
 
 
 def bounds(name: str) -> Bounds:
-    """A parameter as a range of scores: ``0.2-0.8``, ``0.5-`` or ``-0.5``."""
+    """Return a parameter as a range of scores: ``0.2-0.8``, ``0.5-`` or ``-0.5``."""
     low, _, high = value(name).partition("-")
     found = Bounds(_share(low), _share(high))
     return Bounds(None, None) if None not in found and found.low > found.high else found  # type: ignore[operator]
 
 
 def put_bounds(name: str, low: float, high: float) -> None:
-    """Set a range of scores; the whole range is no filter and is dropped."""
+    """Set a range of scores; the full range is no filter and is dropped."""
     put(name, "" if (low, high) == (0.0, 1.0) else f"{low:g}-{high:g}")
 
 
@@ -109,7 +109,7 @@ def _share(text: str) -> float | None:
 
 
 def case_filter() -> CaseFilter:
-    """The filter the address describes; a value that no case has leaves none."""
+    """Return the filter that the address describes; a value that no case has matches none."""
     quality, confidence = bounds("quality"), bounds("confidence")
     size = number("size", PAGE_SIZE)
     return CaseFilter(
@@ -142,11 +142,11 @@ def leave_case() -> NoReturn:
 
 
 def list_parameters() -> dict[str, str]:
-    """The filter of the address."""
+    """Return the list parameters that the address has."""
     return {name: value(name) for name in LIST_PARAMETERS if value(name)}
 
 
 def link(page: str, /, **parameters: str) -> str:
-    """The address of a page within the workbench; empty parameters are left out."""
-    given = {name: text for name, text in parameters.items() if text}
-    return f"{page}?{urlencode(given)}" if given else page or "."
+    """Return the address of a page within the workbench; empty parameters are left out."""
+    filled = {name: text for name, text in parameters.items() if text}
+    return f"{page}?{urlencode(filled)}" if filled else page or "."

@@ -1,4 +1,4 @@
-"""What a person has put into the decision form of a case, kept in the store as they type."""
+"""The decision form of a case, stored as a person fills it in."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from masis.ui.review.decision_form import FormFields, read_fields
 from masis.ui.shell.reviewer import actor
 
 
-class KeptForm(NamedTuple):
-    """The fields as they were last kept, and when; None where nothing was."""
+class StoredForm(NamedTuple):
+    """The fields as they were last stored, and when; None where nothing was."""
 
     fields: FormFields
     saved_at: str | None
 
 
-def kept_form(workbench: Workbench, case_id: str) -> KeptForm:
-    """The form as this session's person left it."""
+def stored_form(workbench: Workbench, case_id: str) -> StoredForm:
+    """Return the form as the person of this session left it."""
     draft = workbench.drafts.get(actor(), case_subject(case_id))
-    return KeptForm(read_fields(draft.values), draft.saved_at)
+    return StoredForm(read_fields(draft.values), draft.saved_at)
 
 
-def keep_form(workbench: Workbench, case_id: str, fields: FormFields) -> None:
-    """Keep the form as it stands; an empty one is let go."""
+def store_form(workbench: Workbench, case_id: str, fields: FormFields) -> None:
+    """Store the form; an empty one is removed."""
     if fields.empty:
-        drop_form(workbench, case_id)
+        clear_form(workbench, case_id)
     else:
         workbench.drafts.save(actor(), case_subject(case_id), fields.model_dump(mode="json"))
 
 
-def drop_form(workbench: Workbench, case_id: str) -> None:
-    """Let the form go."""
+def clear_form(workbench: Workbench, case_id: str) -> None:
+    """Remove the stored form."""
     workbench.drafts.clear(actor(), case_subject(case_id))

@@ -32,17 +32,17 @@ def reviewer() -> str | None:
 
 
 def actor() -> Actor:
-    """Return who the pages of this session act for: the reviewer, once a name has been given."""
+    """Return who the pages of this session act for: the reviewer, once their name is known."""
     name = reviewer()
     return Actor(name=name) if name else ANONYMOUS
 
 
-def name_reviewer(workbench: Workbench, given: object) -> str | None:
+def name_reviewer(workbench: Workbench, typed: object) -> str | None:
     """Set the name of this session and hand earlier drafts to it. Returns the name as set, None if it is no name.
 
     The name that the acceptance policy signs with is refused.
     """
-    name = " ".join(clean(given, LONGEST_NAME).split())
+    name = " ".join(clean(typed, LONGEST_NAME).split())
     if not name or name.casefold() == POLICY.name.casefold():
         return None
     st.session_state[_KEY] = name

@@ -1,6 +1,6 @@
-"""Start the workbench: a local server for ``app.py``, on this machine only unless told otherwise.
+"""Start the workbench: a local server for ``app.py``, on this machine only unless another address is named.
 
-Streamlit's settings come from the ``.streamlit/config.toml`` beside ``app.py``, wherever the command was given; headers
+Streamlit's settings come from the ``.streamlit/config.toml`` beside ``app.py``, wherever the command is run; headers
 that keep a page from reaching anything but its own server are added to every response.
 """
 
@@ -31,7 +31,7 @@ from masis.ui.shell.streamlit_internals import is_no_pages_folder_app
 # Health over HTTP, for whoever watches the server: is it there, and is all in order?
 #
 # GET /healthz        200 as long as the process answers; nothing is looked at
-# GET /health.json    200 or 503 with the whole report (docs/health.md); no model is asked, no key is told
+# GET /health.json    200 or 503 with the whole report (docs/health.md); no model is called, no key is shown
 
 _FRESH = {"cache-control": "no-store"}
 
