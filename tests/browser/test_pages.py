@@ -124,7 +124,7 @@ def test_an_entry_unfolds_to_what_it_changed_and_has_an_address(served: str, ope
     page.reload()
     tab.settle()
     expect(page.locator(".detail ins")).to_have_text("It was checked.")
-    expect(page.locator("tr", has_text="taken back by Ben")).to_contain_text("Escalated")
+    expect(page.locator("tr", has_text="undone by Ben")).to_contain_text("Escalated")
 
 
 def test_decided_cases_and_the_log_can_be_downloaded(served: str, open_tab: OpenTab, tmp_path: Path) -> None:

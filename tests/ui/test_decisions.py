@@ -51,7 +51,7 @@ def test_an_undo_says_what_it_takes_back_and_that_entry_says_by_whom(audited_wor
     first = decide(audited_workbench, verdict="approve")
     undo = undone(audited_workbench, CASE, "Ben")
     assert row(audited_workbench, undo)["about"] == f"“Approved” by Ana, entry {first.seq}"
-    assert row(audited_workbench, first)["undone"] == "taken back by Ben"
+    assert row(audited_workbench, first)["undone"] == "undone by Ben"
 
 
 def test_a_redacted_entry_keeps_its_place_and_shows_nothing_of_what_was_written(audited_workbench: Workbench) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from masis.errors import SettingsError
 from masis.services import Workbench
-from masis.settings import GROUPS, Loaded, load, rows
+from masis.settings import Loaded, load
 from masis.ui.admin.settings_page import settings_frame
 from masis.ui.shell.wording import escaped
 from tests.ui.conftest import OpenPage, texts
@@ -16,8 +16,8 @@ from tests.ui.conftest import OpenPage, texts
 
 def drawn(loaded: Loaded) -> dict[str, tuple[str, str]]:
     """Value and origin of every setting, by its name."""
-    frames = [settings_frame(rows(loaded, group)) for group in GROUPS]
-    return {row["Setting"].strip("`"): (row["Value"], row["Set by"]) for frame in frames for _, row in frame.iterrows()}
+    frame = settings_frame(loaded)
+    return {row["Setting"].strip("`"): (row["Value"], row["Set by"]) for _, row in frame.iterrows()}
 
 
 def test_a_value_says_where_it_comes_from(tmp_path: Path) -> None:

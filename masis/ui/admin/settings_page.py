@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 
 import pandas as pd
 import streamlit as st
 
 from masis.services import Workbench
-from masis.settings import GROUPS, Origin, Row, load, rows, spelled
+from masis.settings import GROUPS, Loaded, Origin, Row, load, rows, spelled
 from masis.ui.admin.health_reports import REPORTS
 from masis.ui.queue.overview import state_counts
 from masis.ui.shell.served_database import command_markdown
@@ -54,15 +53,17 @@ def _settings(workbench: Workbench) -> None:
             icon=":material/restart_alt:",
         )
     shown = loaded._replace(settings=workbench.settings)
+    st.table(settings_frame(shown), border="horizontal", alt="Settings")
+
+
+def settings_frame(loaded: Loaded) -> pd.DataFrame:
+    """Return the settings as Markdown cells, each group below a row with its title; a changed value stands out."""
+    cells: list[list[str]] = []
     for group in GROUPS:
-        st.subheader(group.title, anchor=False)
-        st.caption(group.meaning)
-        st.table(settings_frame(rows(shown, group)), border="horizontal", alt=f"Settings: {group.title}")
-
-
-def settings_frame(listed: Iterable[Row]) -> pd.DataFrame:
-    """Return settings as Markdown cells: value, meaning and who set it; a changed value stands out."""
-    cells = [[f"`{row.name}`", _value(row), escaped(row.doc.meaning), _origin(row.origin)] for row in listed]
+        cells.append([f"**{group.title}**", "", f"*{escaped(group.meaning)}*", ""])
+        cells += [
+            [f"`{row.name}`", _value(row), escaped(row.doc.meaning), _origin(row.origin)] for row in rows(loaded, group)
+        ]
     return pd.DataFrame(cells, columns=["Setting", "Value", "Meaning", "Set by"])
 
 

@@ -101,7 +101,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
     const why = make("td", "why")
     if (row.reason) why.append(make("div", "", row.reason))
     if (row.note) why.append(make("div", "note small", row.note))
-    const more = make("button", "more", opened ? "Hide details" : row.more.length ? `Show ${row.more.join(", ")}` : "Details")
+    const more = make("button", "more", opened ? "Hide details" : row.more.length ? `Show ${row.more.join(", ")}` : "Show details")
     more.type = "button"
     more.dataset.entry = row.id
     more.setAttribute("aria-expanded", String(opened))

@@ -343,10 +343,13 @@ def _outcome(run: Run, index: int) -> None:
         )
     table = scores.score_table(run, index)
     st.table(scores.score_frame(table), border="horizontal", alt="Scores by iteration")
-    with st.expander(f"How the scores of iteration {table['shown']} came about", key="score-origins"):
-        st.table(scores.origin_frame(table), border="horizontal", alt="How the scores came about")
-        if len(measured := scores.measured_frame(table)):
-            st.table(measured, border="horizontal", alt="What the scores were measured by")
+    title = f"How the scores of iteration {table['shown']} came about"
+    origins = st.expander(title, key="score-origins", on_change="rerun")
+    if origins.open:  # drawn only where it is looked at: most people never open it
+        with origins:
+            st.table(scores.origin_frame(table), border="horizontal", alt="How the scores came about")
+            if len(measured := scores.measured_frame(table)):
+                st.table(measured, border="horizontal", alt="What the scores were measured by")
 
 
 def _issues_followed(table: FollowTable) -> None:

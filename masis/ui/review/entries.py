@@ -37,7 +37,7 @@ REMOVED = Word("Redacted", "warn", "What was written in this entry was removed; 
 
 
 class Around(NamedTuple):
-    """What belongs to an entry: its case, the entry it takes back or redacts, the one that took it back."""
+    """What belongs to an entry: its case, the entry it undoes or redacts, the one that undid it."""
 
     case: CaseSummary | None = None
     undone: LogEntry | None = None
@@ -106,7 +106,7 @@ def entry_row(entry: LogEntry, around: Around) -> EntryRow:
         "source": SOURCE_WORD[decision.source].text if decision else "",
         "label": label(entry_word(entry)),
         "about": _about(decision, around),
-        "undone": _taken_back(around.undone_by),
+        "undone": _undone_words(around.undone_by),
         "reason": decision.reason if decision and decision.kind != "policy_accept" else "",
         "note": decision.note if decision else "",
         "more": _more(decision),
@@ -140,10 +140,10 @@ def _about(decision: Decision | None, around: Around) -> str:
     return f"“{entry_word(undone).text}”{who}, entry {undone.seq}"
 
 
-def _taken_back(by: LogEntry | None) -> str:
+def _undone_words(by: LogEntry | None) -> str:
     if by is None:
         return ""
-    return f"taken back by {by.decision.reviewer}" if by.decision else "taken back"
+    return f"undone by {by.decision.reviewer}" if by.decision else "undone"
 
 
 def _more(decision: Decision | None) -> list[str]:
