@@ -51,7 +51,7 @@ def test_a_bad_line_is_named_and_the_good_lines_are_kept(masis: Masis, tmp_path:
     result = masis(command, file, "--db", database)
     assert result.exit_code == 1
     assert f"{file}, {expected}" in result.stderr
-    assert "Error: 1 error, named above. Everything else is kept." in result.stderr
+    assert "Error: 1 error, named above. Everything else is stored." in result.stderr
     assert "Traceback" not in result.stderr
     assert result.stdout == ""
     store = Workbench.open(database).store

@@ -29,7 +29,7 @@ def test_figures_are_shown_in_words(masis: Masis, audited: Path) -> None:
     assert "33.3%" in row
     assert "critic offline" in done.stdout
     critic = next(line for line in done.stdout.splitlines() if line.startswith("Critic"))
-    assert critic.endswith("15,000 kept")
+    assert critic.endswith("15,000 met")
 
 
 @pytest.mark.spec("DRAFT-CRITIQUE-METRICS")

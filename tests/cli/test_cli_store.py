@@ -187,7 +187,7 @@ def test_a_tampered_decision_is_named_by_verify_log_and_health(masis: Masis, aud
     result = masis("verify-log", "--db", audited)
     assert result.exit_code == 1
     assert "what was decided was altered" in result.stderr
-    assert "The decision log is not whole" in result.stderr
+    assert "The decision log is not intact" in result.stderr
     assert masis("health", "--db", audited).exit_code == 1
 
 

@@ -56,7 +56,7 @@ def screened(server: ModelServer, **more: Any) -> Screening:
 
 @pytest.mark.spec("AESOP-MODEL")
 def test_each_abstract_is_graded_by_one_call_and_what_it_took_is_on_record() -> None:
-    with ModelServer(lambda request: says(graded())) as server:
+    with ModelServer(lambda request: says(graded()), latency_ms=100) as server:
         found = screened(server)
     assert found.outcome == "sufficient"
     assert found.graders == ("scripted:judge",)
