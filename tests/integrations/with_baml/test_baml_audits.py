@@ -102,9 +102,9 @@ def test_replies_that_were_unscored_are_read_recorded_and_counted(tmp_path: Path
     told = [event for event in events if event.kind == "call_repaired"]
     assert len(told) == len(mended.calls)
     assert "the reply was repaired before it was read" in told[0].message
-    assert f"{len(mended.calls)} replies mended" in spent(mended.usage)
+    assert f"{len(mended.calls)} replies repaired" in spent(mended.usage)
     shown = timeline(events, "finished", events[-1].at)
-    assert any("mended" in line for group in shown["groups"] for line in group["retries"])
+    assert any("repaired" in line for group in shown["groups"] for line in group["retries"])
 
 
 @pytest.mark.spec("REQ-CRITIC-028")
