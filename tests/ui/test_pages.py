@@ -101,18 +101,20 @@ def test_a_page_that_fails_says_so_in_words_and_the_log_says_why(
 
 
 @pytest.mark.parametrize(
-    ("trouble", "said"),
+    ("name", "trouble", "said"),
     [
-        ("database or disk is full", "its disk has no room left"),
-        ("database is locked", "is held by another program"),
-        ("no such table: cases", "was moved, removed or replaced while it was in use"),
+        ("SQLITE_FULL", "database or disk is full", "its disk has no room left"),
+        ("SQLITE_BUSY", "database is locked", "is held by another program"),
+        ("SQLITE_ERROR", "no such table: cases", "was moved, removed or replaced"),
     ],
 )
 def test_trouble_with_the_file_is_told_in_words_on_a_page_and_in_the_decision_panel(
-    audited_workbench: Workbench, monkeypatch: pytest.MonkeyPatch, trouble: str, said: str
+    audited_workbench: Workbench, monkeypatch: pytest.MonkeyPatch, name: str, trouble: str, said: str
 ) -> None:
     def troubled(*_: object) -> None:
-        raise sqlite3.OperationalError(trouble)
+        error = sqlite3.OperationalError(trouble)
+        error.sqlite_errorname = name
+        raise error
 
     monkeypatch.setattr("masis.ui.queue.overview.show_overview", troubled)
     overview = page()
@@ -120,5 +122,5 @@ def test_trouble_with_the_file_is_told_in_words_on_a_page_and_in_the_decision_pa
     assert said in texts(overview)
     monkeypatch.setattr("masis.ui.review.decision._draw", troubled)
     answer_view = page(case="docs-02-altered")
-    assert "What you typed is kept in this browser" in answer_view.error[0].value
+    assert "What you typed is stored in this browser" in answer_view.error[0].value
     assert said in texts(answer_view)
