@@ -1,4 +1,4 @@
-"""The public contract (DESIGN.md, section 6): names and shapes that others rely on."""
+"""The public contract: names and shapes that others rely on."""
 
 from __future__ import annotations
 

@@ -142,7 +142,7 @@ def _lines() -> Iterator[str]:
     yield from (f"| `{name}` | {meaning} |" for name, meaning in OTHER_VARIABLES.items())
     yield KEYS_ARE_NO_SETTINGS.rstrip()
     yield from ("", *(f"    {line}".rstrip() for line in MISTAKES.splitlines()), "")
-    yield from ("is told", "", *(f"    {line}" for line in mistakes()))
+    yield from ("is reported", "", *(f"    {line}" for line in mistakes()))
     yield YAML.rstrip()
     yield from ("", "| key | setting | variable | default | may be |", "|---|---|---|---|---|")
     for key, name in YAML_KEYS.items():

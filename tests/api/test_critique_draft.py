@@ -50,7 +50,7 @@ def criticised(*objections: Objection, options: dict[str, object] | None = None)
         ("strict", ["high", "high", "medium", "low"]),
     ],
 )
-def test_strictness_filters_what_is_told(strictness: str, kept: list[str]) -> None:
+def test_strictness_filters_what_is_reported(strictness: str, kept: list[str]) -> None:
     grades = [objection(grade) for grade in ("critical", "high", "medium", "low")]
     found = criticised(*grades, options={"strictness": strictness})
     assert [issue.severity for issue in found.issues] == kept
@@ -80,13 +80,13 @@ def test_a_contradicted_claim_fails_the_checks_that_are_on(options: dict[str, bo
 
 
 @pytest.mark.spec("DRAFT-CRITIQUE-OPTIONS", "DRAFT-CRITIQUE-COMPLETENESS")
-def test_what_is_left_out_is_told_only_where_completeness_is_checked() -> None:
+def test_what_is_left_out_is_reported_only_where_completeness_is_checked() -> None:
     left_out = objection("medium", "missing_info")
     assert [issue.type for issue in criticised(left_out).issues] == ["incomplete"]
     assert criticised(left_out, options={"checkCompleteness": False}).issues == ()
 
 
-def test_made_up_references_and_unsafe_advice_are_told_whatever_is_off() -> None:
+def test_made_up_references_and_unsafe_advice_are_reported_whatever_is_off() -> None:
     off = {"checkFactual": False, "checkCompleteness": False, "checkContradictions": False, "strictness": "lenient"}
     found = critique_draft(QUERY, "The timeout is 60 seconds [99].", [*SOURCES, {"id": "2", "content": "Rain."}], off)
     assert [(issue.type, issue.severity) for issue in found.issues] == [("hallucination", "high")]
@@ -153,14 +153,14 @@ def test_what_is_no_source_is_named_with_its_place(sources: Any, told: str) -> N
         ({"maxRevisions": 9, "x": 1}, "maxRevisions: input should be less than or equal to 4; there is no option x."),
     ],
 )
-def test_a_wrong_option_is_told_the_nearest_right_one(options: dict[str, Any], told: str) -> None:
+def test_a_wrong_option_is_reported_the_nearest_right_one(options: dict[str, Any], told: str) -> None:
     with pytest.raises(InputError, match=re.escape(told)):
         critique_draft(QUERY, RIGHT, SOURCES, options)
     with pytest.raises(InputError, match="critiqueOptions"):
         query_with_critique(QUERY, lambda query: SOURCES, {"critiqueOptions": options})
 
 
-def test_a_wrong_option_of_the_pipeline_is_told_the_nearest_right_one() -> None:
+def test_a_wrong_option_of_the_pipeline_is_reported_the_nearest_right_one() -> None:
     with pytest.raises(InputError, match=r"no option enablecritique \(did you mean enableCritique\?\)"):
         query_with_critique(QUERY, lambda query: SOURCES, {"enablecritique": True})
     with pytest.raises(InputError, match=r"no option critiqueOptions.autorevise \(did you mean autoRevise\?\)"):
@@ -243,7 +243,7 @@ def test_a_revision_that_makes_it_worse_or_can_t_be_judged_is_not_given() -> Non
     assert critique_draft("How long?", "It is long.", BRIDGE, {"autoRevise": True}, roles=roles).revised_draft is None
 
 
-def test_a_reviser_that_fails_leaves_the_findings_and_is_told() -> None:
+def test_a_reviser_that_fails_leaves_the_findings_and_is_reported() -> None:
     roles = scripted.roles(
         critic=scripted.ScriptedCritic([scripted.said(objections=(objection("high"),))]),
         reviser=scripted.ScriptedReviser([ReviserFailed("it refused")]),

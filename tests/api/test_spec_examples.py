@@ -1,4 +1,4 @@
-"""The examples and tests of ``specs/draft-critique.md`` as written: offline, by a scripted model, and over the wire."""
+"""The examples and tests of the draft-critique spec as written: offline, by a scripted model, and over the wire."""
 
 from __future__ import annotations
 

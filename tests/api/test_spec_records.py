@@ -1,4 +1,4 @@
-"""The records of ``specs/draft-critique.md`` field by field, and where this one departs from the spec's code."""
+"""The records of the draft-critique spec field by field, and where this one departs from the spec's code."""
 
 from __future__ import annotations
 

@@ -281,7 +281,7 @@ def test_the_evaluators_telemetry_sends_a_score_after_the_clamps() -> None:
 
 
 @pytest.mark.spec("REQ-CRITIC-025", "REQ-CRITIC-COMP-001")
-def test_scores_deltas_and_the_outcome_are_told_as_they_happen() -> None:
+def test_scores_deltas_and_the_outcome_are_reported_as_they_happen() -> None:
     events: list[Event] = []
     found = run(critic=ScriptedCritic([ALWAYS_WRONG, said(0.9)]), reviser=answers(1), on_event=events.append)
     finished = [event.data for event in events if event.kind == "iteration_finished"]

@@ -76,7 +76,7 @@ def test_percentages_and_shares_are_one_scale_before_the_mean() -> None:
     assert critique.overall_quality_score == pytest.approx(0.9)
 
 
-def test_a_split_vote_on_hallucination_is_told_and_a_tie_counts_as_found() -> None:
+def test_a_split_vote_on_hallucination_is_reported_and_a_tie_counts_as_found() -> None:
     critic = ScriptedCritic((said(0.9, hallucination_detected=True), said(0.9)))
     run = audited(critic, 2)
     assert run.iterations[0].critique.hallucination_detected
@@ -84,7 +84,7 @@ def test_a_split_vote_on_hallucination_is_told_and_a_tie_counts_as_found() -> No
     assert "judges_disagree" in reasons(run)
 
 
-def test_samples_that_failed_are_left_out_and_told() -> None:
+def test_samples_that_failed_are_left_out_and_reported() -> None:
     run = audited(ScriptedCritic((said(0.8), CriticFailed("no reply"), Unscored(reason="refused", code="X"))), 3)
     critique = run.iterations[0].critique
     assert critique.overall_quality_score == pytest.approx(0.8)
@@ -142,7 +142,7 @@ def test_the_evaluators_spread_sends_the_run_to_a_person_too() -> None:
     assert "judges_disagree" in reasons(run)
 
 
-def test_the_reason_told_for_a_dimension_is_that_of_the_sample_nearest_its_mean() -> None:
+def test_the_reason_reported_for_a_dimension_is_that_of_the_sample_nearest_its_mean() -> None:
     def told(value: float) -> EvaluationJudgement:
         measured = (Measurement(name="the judge", value=value, meaning=f"I say {value}."),)
         return EvaluationJudgement(value, 0.9, 0.9, 0.9, measurements={"faithfulness": measured})

@@ -192,7 +192,7 @@ def test_an_unknown_validator_is_named_with_the_nearest_before_anything_is_done(
 
 
 @pytest.mark.skipif(importlib.util.find_spec("baml_py") is not None, reason="the package is here")
-def test_baml_without_its_package_is_told_at_the_start_with_what_installs_it() -> None:
+def test_baml_without_its_package_is_reported_at_the_start_with_what_installs_it() -> None:
     with pytest.raises(MissingExtra, match=r"pip install '\.\[baml\]'"):
         audits.run_audit(
             Case(id="b", query="How long?", answer=ANSWER, evidence=EVIDENCE), Settings(output_validator="baml")

@@ -77,7 +77,7 @@ def asked(address: str) -> tuple[int, str]:
         return error.code, error.read().decode()
 
 
-def test_a_log_that_was_altered_is_told_over_http_and_on_every_page(open_tab: OpenTab, tmp_path: Path) -> None:
+def test_a_log_that_was_altered_is_reported_over_http_and_on_every_page(open_tab: OpenTab, tmp_path: Path) -> None:
     audited_long_ago(tmp_path / "altered.db")
     with sqlite3.connect(tmp_path / "altered.db") as connection:
         (statement,) = connection.execute(

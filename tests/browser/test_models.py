@@ -37,7 +37,7 @@ def choose(page: Page, model: str) -> None:
     page.get_by_role("button", name="Critic's model for all").click(delay=40)
 
 
-def test_a_model_is_chosen_tested_and_watched_and_its_cost_is_told(
+def test_a_model_is_chosen_tested_and_watched_and_its_cost_is_reported(
     open_tab: OpenTab, browser: object, tmp_path: Path
 ) -> None:
     failures = itertools.count()

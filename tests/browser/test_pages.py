@@ -166,7 +166,7 @@ def test_cases_with_several_runs_are_listed_where_none_is_named(served: str, ope
     expect(page.get_by_role("table", name="Settings that differ")).to_be_visible()
 
 
-def test_settings_are_explained_and_health_is_told(served: str, open_tab: OpenTab) -> None:
+def test_settings_are_explained_and_health_is_reported(served: str, open_tab: OpenTab) -> None:
     page = open_tab(served).open("/settings")
     expect(page.locator("table", has_text="max_iterations")).to_contain_text("How many versions of the answer")
     page.get_by_role("link", name="Health: check again, and test the models").click(delay=40)

@@ -246,7 +246,7 @@ def test_so_many_calls_go_to_a_provider_at_once_as_its_table_or_the_command_says
         assert server.most_at_once == most
 
 
-def test_a_retry_is_told_in_one_line(masis: Masis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_retry_is_reported_in_one_line(masis: Masis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def script(request: Request) -> Behaviour | None:
         return faulty("500", request) if request.number == 0 else None
 

@@ -105,7 +105,7 @@ def test_whatever_else_the_file_names_is_looked_for_as_well(masis: Masis, file: 
     assert "masis.toml, line 3, grader: there is no provider 'opneai'. Did you mean 'openai:x'?" in told
 
 
-def test_a_setting_given_twice_is_told(masis: Masis, home: Path) -> None:
+def test_a_setting_given_twice_is_reported(masis: Masis, home: Path) -> None:
     told = masis("config", "show", "--set", "max_iterations=2", "--set", "max_iterations=3")
     assert told.exit_code == 2
     assert "--set max_iterations: is set twice, with different values." in told.stderr

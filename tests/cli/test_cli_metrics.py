@@ -71,7 +71,7 @@ def test_nothing_is_said_to_be_nothing(masis: Masis, audited: Path) -> None:
 @pytest.mark.parametrize(
     "arguments", [("--since", "yesterday"), ("--since", "2026-01-02", "--until", "2026-01-01"), ("--by", "year")]
 )
-def test_wrong_use_is_told(masis: Masis, audited: Path, arguments: tuple[str, ...]) -> None:
+def test_wrong_use_is_reported(masis: Masis, audited: Path, arguments: tuple[str, ...]) -> None:
     assert masis("metrics", "--db", audited, *arguments).exit_code == 2
 
 

@@ -82,7 +82,7 @@ def test_records_that_cannot_be_read_are_named_and_the_rest_is_screened(masis: M
         ([], "--question"),
     ],
 )
-def test_wrong_use_is_told_before_anything_is_read(masis: Masis, arguments: list[str], says: str) -> None:
+def test_wrong_use_is_reported_before_anything_is_read(masis: Masis, arguments: list[str], says: str) -> None:
     result = masis("screen", FILE, *arguments)
     assert result.exit_code == 2
     assert says in result.stderr

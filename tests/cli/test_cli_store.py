@@ -33,7 +33,7 @@ def audited(masis: Masis, tmp_path: Path) -> Path:
     return database
 
 
-def test_cases_are_imported_once_and_come_out_as_they_came_in(masis: Masis, tmp_path: Path) -> None:
+def test_cases_are_imported_once_and_come_out_unchanged_in(masis: Masis, tmp_path: Path) -> None:
     file, database = tmp_path / "cases.jsonl", tmp_path / "new.db"
     given = [case("a", metadata={"z": 1, "a": [None, 2.5]}), case("b", field="law", query="Wie groß?")]
     file.write_bytes(lines(*given))

@@ -108,7 +108,7 @@ def test_the_answer_that_may_be_used_is_the_corrected_or_the_approved_one_and_no
     assert found["case-1"]["run"]["versions"]["app"]
 
 
-def test_every_case_is_written_once_as_it_came_in_and_pages_are_walked_to_the_end(
+def test_every_case_is_written_once_unchanged_in_and_pages_are_walked_to_the_end(
     bench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("masis.datasets.writers.decisions._PAGE", 2)

@@ -310,7 +310,7 @@ def test_no_json_at_all_breaks_the_reader_and_what_is_read_goes_round(fields: di
 
 
 @pytest.mark.real_data
-def test_every_real_case_is_read_and_comes_out_as_it_came_in(shared_data: Path) -> None:
+def test_every_real_case_is_read_and_comes_out_unchanged_in(shared_data: Path) -> None:
     for name, count in (("expertqa_cases.jsonl", 217), ("pubmedqa_cases.jsonl", 522)):
         found = [item for item in read_cases(shared_data / name) if isinstance(item, Case)]
         with (shared_data / name).open(encoding="utf-8") as lines:

@@ -121,7 +121,7 @@ def test_a_name_is_fit_for_a_file(name: str, tmp_path: Path) -> None:
         programs.named(tmp_path, name)
 
 
-def test_the_nearest_name_is_told(tmp_path: Path) -> None:
+def test_the_nearest_name_is_reported(tmp_path: Path) -> None:
     programs.saved(tmp_path, a_program())
     with pytest.raises(SettingsError, match="Did you mean dspy:careful"):
         programs.named(tmp_path, "carefull")

@@ -96,7 +96,7 @@ def test_the_configuration_file_sets_what_is_let_pass(pytester: pytest.Pytester)
         ),
     ],
 )
-def test_what_is_wrong_is_told_in_a_sentence(pytester: pytest.Pytester, flags: list[str], ini: str, why: str) -> None:
+def test_what_is_wrong_is_reported_in_words(pytester: pytest.Pytester, flags: list[str], ini: str, why: str) -> None:
     pytester.makepyfile(TESTS)
     pytester.makeini(f"[pytest]\n{ini}\n")
     result = pytester.runpytest_subprocess("-k", "test_right", *flags)

@@ -1,4 +1,4 @@
-"""The hard clamps against judges that ignore them, over the wire (``specs/masis-evaluator.md``, Problems 4 and 5)."""
+"""The hard clamps against judges that ignore them, over the wire (the masis-evaluator spec, Problems 4 and 5)."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_a_critic_that_says_hallucination_where_the_citations_are_clean_bounds_f
 
 
 @pytest.mark.spec("MASIS-EVAL-P4")
-def test_the_judge_is_told_the_findings_on_citations_as_hard_constraints(tmp_path: Path) -> None:
+def test_the_judge_is_reported_the_findings_on_citations_as_hard_constraints(tmp_path: Path) -> None:
     seen: list[str] = []
 
     def script(request: Request) -> Behaviour | None:
@@ -96,7 +96,7 @@ def test_the_judge_is_told_the_findings_on_citations_as_hard_constraints(tmp_pat
 
 
 @pytest.mark.spec("MASIS-CRITIC-P1", "MASIS-CRITIC-P6")
-def test_the_critic_is_an_auditor_of_its_own_who_is_told_neither_the_right_answer_nor_the_citation_findings(
+def test_the_critic_is_an_auditor_of_its_own_who_is_reported_neither_the_right_answer_nor_the_citation_findings(
     tmp_path: Path,
 ) -> None:
     seen: list[Request] = []

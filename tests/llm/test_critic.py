@@ -74,7 +74,7 @@ def test_an_omission_needs_no_quote() -> None:
     assert issues.raised(found.objections, ANSWER, ()).notes == ()
 
 
-def test_chunks_are_known_by_what_the_model_calls_them_and_unknown_ones_are_told_of() -> None:
+def test_chunks_are_known_by_what_the_model_calls_them_and_unknown_ones_are_reported_of() -> None:
     found = judgement(reply(issues=[raised(evidence_ids=["[chunk_1]", "CHUNK 2", "chunk_77"])]))
     assert found.objections[0].evidence_ids == ("chunk_1", "chunk_2")
     (note,) = found.notes
@@ -95,7 +95,7 @@ def test_a_type_counts_however_it_is_written() -> None:
 @pytest.mark.parametrize(
     ("given", "kept"), [(85, 0.85), (-1, 0.0), (0.4, 0.4), ("high", None), (math.nan, None), (None, None), (True, None)]
 )
-def test_numbers_reach_the_rules_as_they_came(given: Any, kept: float | None) -> None:
+def test_numbers_reach_the_rules_unchanged(given: Any, kept: float | None) -> None:
     found = judgement(reply(confidence=given, overall_quality_score=given, critique_confidence=given))
     ruled = critique.ruled(found, citations(), (), JUDGED_BY)
     assert (ruled.confidence, ruled.overall_quality_score, ruled.critique_confidence) == (kept, kept, kept)

@@ -49,7 +49,7 @@ FAILS: dict[str, tuple[CallOutcome, int]] = {
 @both_wires
 @pytest.mark.parametrize("fault", FAILS)
 @pytest.mark.spec("REQ-CRITIC-032", "CRITIC-ERR-003")
-def test_a_fault_that_stays_is_told_for_what_it_is(wire: Wire, fault: str) -> None:
+def test_a_fault_that_stays_is_reported_for_what_it_is(wire: Wire, fault: str) -> None:
     outcome, tries = FAILS[fault]
     control = RunControl(RunBudget(call_s=0.5 if fault == "hang" else 10.0))
     with ModelServer(lambda request: faulty(fault, request)) as server:
@@ -234,7 +234,7 @@ def test_a_reply_that_could_not_be_read_is_answered_with_what_was_wrong_but_none
     assert "IGNORE" not in again.text
 
 
-def test_what_went_wrong_on_the_servers_side_is_not_told_to_the_model() -> None:
+def test_what_went_wrong_on_the_servers_side_is_not_reported_to_the_model() -> None:
     with ModelServer([Behaviour(body=b"[]")]) as server:
         model_at(server).ask(PROMPT, Judged, max_tokens=100)
         first, second = server.requests

@@ -89,7 +89,7 @@ def test_a_server_that_refuses_a_form_is_asked_in_the_next_plainer_one_from_then
     assert len(retold(control)) == ladder.index(mode)
 
 
-def test_a_form_learned_by_many_at_once_is_told_once() -> None:
+def test_a_form_learned_by_many_at_once_is_reported_once() -> None:
     control = RunControl()
     with ModelServer(refuses=("json_schema",), latency_ms=30) as server:
         model = model_at(server, control=control)
@@ -260,7 +260,7 @@ def test_a_vendors_key_does_not_follow_an_address_in_the_configuration_file(monk
     "body",
     [b"", b"{", b"[]", b"null", b'{"choices": []}', b'{"choices": [null]}', b'{"object": "list"}', b"<html>"],
 )
-def test_a_server_that_answers_with_something_else_is_told_so(body: bytes) -> None:
+def test_a_server_that_answers_with_something_else_is_reported_so(body: bytes) -> None:
     with (
         ModelServer(lambda request: Behaviour(body=body)) as server,
         pytest.raises(BadReply, match="no chat completion"),

@@ -70,7 +70,7 @@ def test_a_model_string_in_full(string: str, role: str, full: str, monkeypatch: 
         ("anthropic", "Set ANTHROPIC_API_KEY"),
     ],
 )
-def test_a_wrong_model_string_is_told_the_nearest_right_one(string: str, told: str) -> None:
+def test_a_wrong_model_string_is_reported_the_nearest_right_one(string: str, told: str) -> None:
     with pytest.raises(SettingsError, match=told):
         resolve(string, "critic")
 
@@ -102,7 +102,7 @@ def test_a_missing_sdk_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"address": "http://host/v1", "key_env": "NOT_THERE"}, "Set NOT_THERE"),
     ],
 )
-def test_a_wrong_table_of_a_provider_is_told(table: dict[str, str], told: str) -> None:
+def test_a_wrong_table_of_a_provider_is_reported(table: dict[str, str], told: str) -> None:
     settings = Settings.model_validate({"providers": {"mine": {"kind": "openai"} | table}})
     with pytest.raises(SettingsError, match=told) as raised:
         resolve("mine:m", "critic", settings)
@@ -225,7 +225,7 @@ def test_a_connection_that_works_says_so(wire: Any, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("wire", WIRES)
-def test_a_server_without_structured_output_is_told_apart(wire: Any) -> None:
+def test_a_server_without_structured_output_is_reported_apart(wire: Any) -> None:
     with ModelServer(refuses=("json_schema", "json_object")) as server:
         found = probe("scripted:m", provider(server.address, kind=wire))
     assert (found.ok, found.mode) == (True, "prompt")
@@ -236,7 +236,7 @@ def test_a_server_without_structured_output_is_told_apart(wire: Any) -> None:
     assert found.message.startswith("scripted:m answers, but not in the form asked for")
 
 
-def test_the_other_outcomes_of_a_test_are_told() -> None:
+def test_the_other_outcomes_of_a_test_are_reported() -> None:
     assert probe("offline").ok
     assert "Did you mean" in probe("gpt-4o").message
     with ModelServer(lambda request: faulty("refusal", request)) as server:

@@ -1,4 +1,4 @@
-"""What the log tells of the loop, at which level, in words and as JSON (``specs/critic-loop.md``, 6.2)."""
+"""What the log tells of the loop, at which level, in words and as JSON (the critic-loop spec, 6.2)."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def test_a_line_of_json_is_one_line_whatever_is_in_it() -> None:
     assert read["at"].endswith("+00:00")
 
 
-def test_a_fault_is_told_with_its_traceback() -> None:
+def test_a_fault_is_reported_with_its_traceback() -> None:
     try:
         raise ValueError("no")
     except ValueError as error:

@@ -39,7 +39,7 @@ def test_code_is_known_by_its_type_or_by_the_name_of_its_file(fields: dict[str, 
     assert is_code(Evidence.model_validate({"text": ""} | fields)) is code
 
 
-def test_a_claim_whose_names_the_code_has_is_borne_with_the_places_quoted() -> None:
+def test_a_claim_whose_names_the_code_has_is_supported_with_the_places_quoted() -> None:
     text = "Contains `refreshToken()` method using httpOnly cookies"
     found = check(
         "AuthService uses a refresh token stored in httpOnly cookies.", Evidence(id="AuthService.ts", text=text)
@@ -58,7 +58,7 @@ def test_a_claim_whose_names_the_code_has_is_borne_with_the_places_quoted() -> N
         "When the disk is full, the gardener sells bananas, ladders and buckets through `/auth/refresh`.",
     ],
 )
-def test_an_invented_name_a_denial_another_number_and_another_story_are_not_borne(claim: str) -> None:
+def test_an_invented_name_a_denial_another_number_and_another_story_are_not_supported(claim: str) -> None:
     assert check(claim).verdict != "supported"
 
 

@@ -93,7 +93,9 @@ def test_what_asserts_nothing_is_unverifiable(index: EvidenceIndex, claim: str) 
     assert (assessment.support, assessment.verdict) == (None, "unverifiable")
 
 
-def test_saying_that_the_evidence_is_silent_about_something_named_is_borne_by_no_passage(index: EvidenceIndex) -> None:
+def test_saying_that_the_evidence_is_silent_of_something_named_is_supported_by_nothing(
+    index: EvidenceIndex,
+) -> None:
     assessment = index.assess("The sources do not mention the zeppelin fleet of the firm.")
     assert assessment.verdict == "unsupported"
     assert not assessment.signals
@@ -140,7 +142,9 @@ def test_the_same_question_gets_the_same_answer(index: EvidenceIndex) -> None:
         ("Is it 21%?", False),
     ],
 )
-def test_a_plain_denial_is_told_without_the_verdict_and_never_otherwise_than_by_it(claim: str, denied: bool) -> None:
+def test_a_plain_denial_is_reported_without_the_verdict_and_never_otherwise_than_by_it(
+    claim: str, denied: bool
+) -> None:
     index = EvidenceIndex([("chunk_1", FIRM), *OTHERS])
     assert index.plainly_contradicted(claim) is denied
     assert not denied or index.assess(claim).verdict == "contradicted"

@@ -26,7 +26,7 @@ WRONG = "The bridge is 180 metres long [1]."
 INVENTED = "The bridge is 120 metres long [7]."
 
 
-def test_a_function_answers_as_before_and_its_audit_is_told() -> None:
+def test_a_function_answers_as_before_and_its_audit_is_reported() -> None:
     seen: list[Audited] = []
 
     @masis.audited(on_result=seen.append)
@@ -255,7 +255,7 @@ def test_a_gate_with_a_typing_error_in_it_does_not_let_everything_pass(given: di
         masis.audited(**given)
 
 
-def test_what_can_not_go_together_is_told_where_it_stands() -> None:
+def test_what_can_not_go_together_is_reported_where_it_stands() -> None:
     with pytest.raises(InputError, match="has no parameter 'docs'"):
 
         @masis.audited(evidence="docs")

@@ -148,7 +148,7 @@ def test_any_retriever_is_asked_from_a_coroutine(retriever: Any) -> None:
     assert found.search_results[0].content == "How long?"
 
 
-def test_what_is_no_retriever_is_told_what_would_be() -> None:
+def test_what_is_no_retriever_is_reported_what_would_be() -> None:
     with pytest.raises(InputError, match=r"'invoke' .LangChain. or 'retrieve' .LlamaIndex."):
         query_with_critique("How long?", object())
     with pytest.raises(InputError, match="query_with_critique_async"):
@@ -170,7 +170,7 @@ async def failing_async(query: str) -> list[str]:
     raise ConnectionError("the index is not there")
 
 
-def test_a_retriever_that_fails_is_told_for_what_it_is() -> None:
+def test_a_retriever_that_fails_is_reported_for_what_it_is() -> None:
     for retriever in (failing, failing_late):
         with pytest.raises(RetrievalFailed, match="ConnectionError: the index is not there"):
             query_with_critique("How long?", retriever)

@@ -25,7 +25,7 @@ def failed(answer: str, **bounds: Any) -> Grounding:
     return raised.value.grounding
 
 
-def test_an_answer_that_is_borne_out_passes_and_what_was_found_comes_back() -> None:
+def test_an_answer_that_is_supported_passes_and_what_was_found_comes_back() -> None:
     found = assert_grounded(RIGHT, CHUNKS, question="How long?")
     assert found.grounded
     assert [check.verdict for check in found.claims] == ["supported", "supported"]

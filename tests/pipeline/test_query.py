@@ -1,4 +1,4 @@
-"""A question retrieved for, drafted and critiqued in one call (``specs/draft-critique.md``, Integration)."""
+"""A question retrieved for, drafted and critiqued in one call (the draft-critique spec, Integration)."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_a_draft_may_be_a_message_or_a_coroutine() -> None:
         query_with_critique(QUESTION, retriever, draft=draft)
 
 
-def test_a_draft_that_fails_or_is_no_text_is_told() -> None:
+def test_a_draft_that_fails_or_is_no_text_is_reported() -> None:
     def failing(query: str, context: str) -> str:
         raise TimeoutError("no model")
 
@@ -107,7 +107,7 @@ def test_nothing_found_is_said_and_nothing_is_drafted() -> None:
         assert found.not_critiqued == "Nothing was found that a draft could be written from."
 
 
-def test_a_model_that_can_not_be_asked_is_told_before_anything_is_searched() -> None:
+def test_a_model_that_can_not_be_asked_is_reported_before_anything_is_searched() -> None:
     with pytest.raises(SettingsError):
         query_with_critique(
             QUESTION, lambda query: pytest.fail("searched"), settings=Settings(verifier="openai:gpt-4o")

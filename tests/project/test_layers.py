@@ -1,4 +1,4 @@
-"""Imports run one way (DESIGN.md, section 3): read from the source with ``ast``, lazy imports included."""
+"""Imports run one way: read from the source with ``ast``, lazy imports included."""
 
 from __future__ import annotations
 

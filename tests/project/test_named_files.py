@@ -13,6 +13,7 @@ TEXT_FILES = {".py", ".md", ".toml", ".js", ".css", ".sh", ".yaml", ".html"}
 FOLDERS = "masis|docs|tests|tools|benchmarks|examples|pages|data|constraints"
 NAMED = re.compile(rf"(?<![\w/.-])((?:{FOLDERS})/[\w./-]*\w\.(?:py|md|toml|txt|json|jsonl|js|css|sh|npz|html|png))\b")
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
+OUTSIDE = re.compile(r"\b(?:DESIGN|FIELD|LANGUAGE|PLATFORM|STYLE)\.md\b|(?<![\w/])specs/")
 PLACEHOLDER = re.compile(r"\b[A-Z]{4,}\.|^masis/_app/|/file\.py$")
 """Names that stand for any name, and what only the wheel has."""
 
@@ -51,3 +52,13 @@ def test_every_link_of_a_page_leads_to_a_file() -> None:
         if not target.startswith(("http:", "https:", "mailto:")) and not (file.parent / target).exists()
     ]
     assert not broken, "\n".join(broken)
+
+
+def test_no_document_outside_the_repository_is_cited() -> None:
+    cited = [
+        f"{file.relative_to(ROOT)}:{number}: {line.strip()[:110]}"
+        for file in tracked()
+        for number, line in lines_of(file)
+        if OUTSIDE.search(line)
+    ]
+    assert not cited, "\n".join(cited)

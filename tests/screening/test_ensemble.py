@@ -103,7 +103,7 @@ def test_krippendorffs_alpha_is_that_of_his_own_example() -> None:
 
 
 @pytest.mark.spec("AESOP-ENSEMBLE")
-def test_the_agreement_of_a_screening_is_told_over_what_two_or_more_scored() -> None:
+def test_the_agreement_of_a_screening_is_reported_over_what_two_or_more_scored() -> None:
     says = {"a": STRONG, "b": AWAY, "c": STRONG, "d": UNREADABLE}
     one = ScriptedGrader(says, model="one")
     two = ScriptedGrader({**says, "c": AWAY}, model="two")

@@ -76,7 +76,7 @@ def test_a_model_that_can_t_be_asked_is_the_fault_of_its_role_alone() -> None:
     assert "nobody" in found["critic"].message
 
 
-def test_an_output_validator_that_is_not_there_is_told_once_and_under_its_own_name(tmp_path: Path) -> None:
+def test_an_output_validator_that_is_not_there_is_reported_once_and_under_its_own_name(tmp_path: Path) -> None:
     settings = Settings(output_validator="nobodys")
     found = [item for item in Workbench.open(tmp_path / "masis.db", settings).health(settings).items if not item.ok]
     assert [item.name for item in found] == ["output validator"]
@@ -262,7 +262,7 @@ def test_whatever_is_not_in_order_says_what_to_do(tmp_path: Path) -> None:
     assert all(item.cure for item in report.items if not item.ok)
 
 
-def test_a_missing_extra_of_a_role_is_told_with_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_extra_of_a_role_is_reported_with_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(settings: Settings) -> None:
         raise MissingExtra("needs a package: pip install '.[anthropic]'")
 

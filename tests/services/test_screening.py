@@ -163,7 +163,7 @@ def test_a_word_that_can_t_stand_is_refused_and_nothing_is_kept(
     assert desk.log(found.id) == ()
 
 
-def test_who_looked_at_an_older_state_is_told_before_deciding(tmp_path: Path) -> None:
+def test_who_looked_at_an_older_state_is_reported_before_deciding(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
     found = desk.screen(ADA, QUESTION, ["corpus:headache"])
     seen = desk.open(found.id).summary.version
@@ -240,7 +240,7 @@ def test_a_screening_records_the_thresholds_that_memory_made(tmp_path: Path) -> 
 
 
 @pytest.mark.spec("AESOP-DRIFT")
-def test_drift_is_told_for_the_critic_and_for_each_reviewer(tmp_path: Path) -> None:
+def test_drift_is_reported_for_the_critic_and_for_each_reviewer(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
     found = desk.screen(ADA, QUESTION, ["corpus:headache"])
     for number in range(BASELINE + 12):

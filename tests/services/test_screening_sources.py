@@ -59,7 +59,7 @@ def test_a_record_that_both_report_is_screened_once_and_counted_as_found_again(
     assert server.asked[0].parameters["term"] == "aspirin AND relieve AND headache"
 
 
-def test_a_source_that_fails_is_told_of_and_the_other_goes_on(desk: ScreeningService, server: Server) -> None:
+def test_a_source_that_fails_is_reported_of_and_the_other_goes_on(desk: ScreeningService, server: Server) -> None:
     server.faults = [Reply(404)] * 4
     found = desk.screen(ADA, QUESTION, ["corpus:mine", "pubmed"])
     assert found.outcome == "sufficient"

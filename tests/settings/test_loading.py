@@ -91,7 +91,7 @@ def test_flags_outrank_the_environment_which_outranks_the_file(tmp_path: Path) -
         ("[prices.'openai:gpt-4o']\ninput = 1", "has no 'output', which is a number of at least 0."),
     ],
 )
-def test_what_is_wrong_in_the_file_is_told_with_its_line_and_what_is_right(
+def test_what_is_wrong_in_the_file_is_reported_with_its_line_and_what_is_right(
     line: str, told: str, tmp_path: Path
 ) -> None:
     lines = refused(f"# first\n\n{line}\n", tmp_path)
@@ -100,7 +100,7 @@ def test_what_is_wrong_in_the_file_is_told_with_its_line_and_what_is_right(
     assert lines[0].startswith(f"masis.toml, line {3 + line.count(chr(10))}")
 
 
-def test_everything_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
+def test_everything_that_is_wrong_is_reported_at_once(tmp_path: Path) -> None:
     text = "max_iteration = 2\nstrictness = 'strickt'\n"
     told = refused(text, tmp_path, environment={"MASIS_EVALUATE": "evry"}, flags={"judge_samples": "0"})
     assert [line.split(": ")[0] for line in told] == [
@@ -111,7 +111,7 @@ def test_everything_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
     ]
 
 
-def test_of_many_faults_the_first_are_told_and_the_others_counted(tmp_path: Path) -> None:
+def test_of_many_faults_the_first_are_reported_and_the_others_counted(tmp_path: Path) -> None:
     told = refused("\n".join(f"zz{number} = 1" for number in range(30)), tmp_path)
     assert len(told) == SHOWN + 1
     assert told[-1] == "and 10 more."
@@ -264,7 +264,7 @@ def test_a_value_inside_of_a_table_may_come_from_elsewhere_than_its_neighbours(t
         ("MASIS_CHECK_FACTUAL", "perhaps", "'perhaps' is not true or false."),
     ],
 )
-def test_a_wrong_variable_is_told_the_nearest_right_one(variable: str, value: str, told: str) -> None:
+def test_a_wrong_variable_is_reported_the_nearest_right_one(variable: str, value: str, told: str) -> None:
     [line] = refused(environment={variable: value})
     assert line.startswith(f"{variable}: ")
     assert told in line
@@ -297,7 +297,7 @@ def test_weights_that_are_not_those_of_a_mean_are_refused(tmp_path: Path) -> Non
         ({"max_iterations": 2, "zzz": 1}, "there is no setting 'zzz'."),
     ],
 )
-def test_in_python_too_a_wrong_name_is_told_the_nearest_right_one(given: dict[str, Any], told: str) -> None:
+def test_in_python_too_a_wrong_name_is_reported_the_nearest_right_one(given: dict[str, Any], told: str) -> None:
     with pytest.raises(ValidationError, match=re.escape(told)):
         Settings(**given)
 
@@ -334,7 +334,7 @@ def test_a_file_that_is_no_toml_is_named_with_its_line(content: bytes, told: str
     assert str(raised.value).startswith(f"{tmp_path}/{told}")
 
 
-def test_a_file_in_yaml_is_told_that_settings_are_toml(tmp_path: Path) -> None:
+def test_a_file_in_yaml_is_reported_that_settings_are_toml(tmp_path: Path) -> None:
     file = tmp_path / "ctx-sys.yaml"
     file.write_text("retrieval:\n  critique:\n    enabled: true\n", encoding="utf-8")
     with pytest.raises(SettingsError, match=r"This is a YAML file; settings are TOML: .*\[retrieval\.critique\]"):

@@ -72,7 +72,7 @@ def test_readers_do_not_wait_for_each_other_or_for_a_writer(store: Store) -> Non
     assert store.cases.count() == 2
 
 
-def test_who_waits_for_a_connection_in_vain_is_told(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_waits_for_a_connection_in_vain_is_reported(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "BUSY_TIMEOUT_S", 0.05)
     held, done = threading.Barrier(POOL_SIZE + 1, timeout=10), threading.Event()
 

@@ -124,7 +124,7 @@ def test_figures_are_added_up_by_day_week_and_month(store: Store) -> None:
     assert by("month") == [("2026-01-01", 3), ("2026-02-01", 1)]
 
 
-def test_figures_are_told_apart_by_model_time_and_data_set(store: Store) -> None:
+def test_figures_are_reported_apart_by_model_time_and_data_set(store: Store) -> None:
     kept(store, 1)
     kept(store, 2, model="openai:gpt-4o", at="2026-03-01T00:00:00.000Z")
     measures = store.measures

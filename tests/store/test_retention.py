@@ -113,7 +113,7 @@ def test_what_is_old_goes_but_for_what_a_person_decided_on_and_what_waits_where_
         (ALL, {"run-waits", "run-decided", "run-undone", "run-unnamed"}),
     ],
 )
-def test_more_goes_only_where_it_is_told_to(mixed: Store, rule: RetentionRule, more: set[str]) -> None:
+def test_more_goes_only_where_it_is_reported_to(mixed: Store, rule: RetentionRule, more: set[str]) -> None:
     # an undone decision leaves its case waiting: its run is kept as the decision's, which it rested on
     assert purge(mixed, rule) == {"run-accepted", "superseded", "cut"} | more
     check = mixed.check()
@@ -144,7 +144,7 @@ def test_a_time_with_another_offset_is_the_time_it_says(store: Store) -> None:
     assert purge(store, ALL) == {"run-before"}
 
 
-def test_what_is_left_of_a_run_are_its_figures_and_who_asks_for_more_is_told(mixed: Store) -> None:
+def test_what_is_left_of_a_run_are_its_figures_and_who_asks_for_more_is_reported(mixed: Store) -> None:
     before = mixed.runs.summary("run-accepted")
     purge(mixed)
     after = mixed.runs.summary("run-accepted")
@@ -286,7 +286,7 @@ def test_a_purge_that_is_stopped_has_recorded_what_it_removed(path: Path, monkey
         assert [each.runs for each in store.purges.history()] == [10, 10]
 
 
-def test_a_disk_without_room_is_told_in_words_and_what_is_recorded_went(
+def test_a_disk_without_room_is_reported_in_words_and_what_is_recorded_went(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("masis.store.retention.removal.BATCH", 5)

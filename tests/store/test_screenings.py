@@ -265,7 +265,7 @@ def test_an_override_of_nothing_that_was_graded_is_refused(store: Store) -> None
     assert store.screening_log.head().length == 0
 
 
-def test_a_repeated_submit_is_one_entry_and_a_stale_view_is_told(store: Store) -> None:
+def test_a_repeated_submit_is_one_entry_and_a_stale_view_is_reported(store: Store) -> None:
     screened(store, abstracts(0, 2))
     version = store.screenings.summary("s1").version
     first = store.screening_log.append(says("keep", token="t1"), seen_version=version)

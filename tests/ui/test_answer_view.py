@@ -157,7 +157,7 @@ def test_characters_beyond_the_basic_plane_do_not_shift_the_marks() -> None:
     assert [piece["text"] for piece in shown["pieces"] if piece.get("reference") == "fabricated"] == ["[c9]"]
 
 
-def test_scores_are_told_for_every_iteration_with_what_changed(run: Run) -> None:
+def test_scores_are_reported_for_every_iteration_with_what_changed(run: Run) -> None:
     table = score_table(run, 0)
     assert [row["label"]["text"] for row in table["rows"]] == [word.text for word in SCORE.values()]
     assert len(table["columns"]) == len(run.iterations)
@@ -288,7 +288,7 @@ def test_the_story_says_what_was_chosen_and_why_it_ended(run: Run) -> None:
     assert "Warnings" not in told
 
 
-def test_warnings_are_told_with_their_place(run: Run) -> None:
+def test_warnings_are_reported_with_their_place(run: Run) -> None:
     warning = RunWarning(code="CRITIC-ERR-003", step="critique", iteration=2, message="The critic failed.")
     told = {row.title: row for row in story(run.model_copy(update={"warnings": (warning,) * 20}), 0)["rows"]}
     lines = told["Warnings"].lines

@@ -109,7 +109,7 @@ def test_an_unknown_case_is_said_to_be_unknown(jobs: AuditJobs) -> None:
         jobs.start(ADA, "nowhere")
 
 
-def test_what_the_worker_cannot_do_is_told(workbench: Workbench, jobs: AuditJobs) -> None:
+def test_what_the_worker_cannot_do_is_reported(workbench: Workbench, jobs: AuditJobs) -> None:
     case_id = first_case(workbench)
     jobs.start(ADA, case_id, Settings(critic="no-such-model"))
     until(lambda: not jobs.under_way(case_id), "the failure")

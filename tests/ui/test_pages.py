@@ -108,7 +108,7 @@ def test_a_page_that_fails_says_so_in_words_and_the_log_says_why(
         ("SQLITE_ERROR", "no such table: cases", "was moved, removed or replaced"),
     ],
 )
-def test_trouble_with_the_file_is_told_in_words_on_a_page_and_in_the_decision_panel(
+def test_trouble_with_the_file_is_reported_in_words_on_a_page_and_in_the_decision_panel(
     audited_workbench: Workbench, monkeypatch: pytest.MonkeyPatch, name: str, trouble: str, said: str
 ) -> None:
     def troubled(*_: object) -> None:

@@ -236,7 +236,7 @@ def _until(holds: Callable[[], bool], seconds: float = 60) -> None:
         time.sleep(0.05)
 
 
-def test_a_grader_that_cannot_be_asked_is_told_before_anything_starts(workbench: Workbench) -> None:
+def test_a_grader_that_cannot_be_asked_is_reported_before_anything_starts(workbench: Workbench) -> None:
     app = page()
     app.selectbox(key="screening-demo-question").select(ASKED["htn"].question).run()
     next(each for each in app.multiselect if each.label == "Who grades").set_value(["offline", "nobody:model-x"]).run()

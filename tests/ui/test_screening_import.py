@@ -76,7 +76,7 @@ def test_an_import_says_how_far_it_has_come_while_it_goes_on(workbench: Workbenc
     assert workbench.store.corpora.summary("mine").abstracts == 4_000
 
 
-def test_a_file_that_breaks_in_an_unforeseen_way_is_told_and_the_others_are_kept(workbench: Workbench) -> None:
+def test_a_file_that_breaks_in_an_unforeseen_way_is_reported_and_the_others_are_kept(workbench: Workbench) -> None:
     class Broken(io.BytesIO):
         def __getattribute__(self, name: str) -> Any:
             if name in ("read", "readline", "__next__", "read1", "readinto"):

@@ -54,7 +54,7 @@ def test_the_page_names_the_database_and_leads_to_health_and_retention(
     assert {link.proto.page for link in app.get("page_link")} >= {"health", "retention"}
 
 
-def test_settings_changed_since_the_start_are_told(
+def test_settings_changed_since_the_start_are_reported(
     audited_workbench: Workbench, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     app = open_page("settings")

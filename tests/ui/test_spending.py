@@ -16,7 +16,7 @@ from tests.audit.test_loop_waiting import TellingCritic, audited, waiting
 from tests.reviewing import ADA
 
 
-def test_money_is_told_as_exactly_as_it_matters() -> None:
+def test_money_is_reported_as_exactly_as_it_matters() -> None:
     assert [dollars(amount) for amount in (0.00421, 0.5, 12.3, 1234.5)] == ["$0.0042", "$0.5000", "$12.30", "$1,234.50"]
 
 

@@ -156,7 +156,7 @@ def test_literal_mode_is_the_source_s_code_to_the_letter() -> None:
 
 
 def source_s_uncited(answer: str) -> list[str]:
-    """The list comprehension of specs/masis-critic.md, Problem 4."""
+    """The list comprehension of the masis-critic spec, Problem 4."""
     return [
         s.strip()
         for s in re.split(r"[.!?]", answer)

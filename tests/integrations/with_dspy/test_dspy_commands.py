@@ -132,7 +132,7 @@ def test_a_control_keeps_nothing_and_says_that_nothing_was_gained(learner: Model
         (("optimize", "--name", "a", "--model", "scripted:m", "--max-cost", "1"), 2, "no price is known"),
     ],
 )
-def test_wrong_use_is_told_with_its_cure(
+def test_wrong_use_is_reported_with_its_cure(
     arguments: tuple[str, ...], code: int, said: str, learner: ModelServer
 ) -> None:
     found = CliRunner().invoke(main, arguments)

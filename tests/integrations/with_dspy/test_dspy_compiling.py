@@ -157,7 +157,7 @@ def test_a_model_that_cannot_be_asked_is_no_critic_that_learnt_nothing(learning:
         compiling.compiled(compiling.Session(plan(), settings_at(served)), parts_of(learning))
 
 
-def test_what_is_done_is_told(learning: ModuleType, settings_at: Any) -> None:
+def test_what_is_done_is_reported(learning: ModuleType, settings_at: Any) -> None:
     seen: list[compiling.Watched] = []
     with ModelServer(learning.critic) as served:
         compiling.compiled(compiling.Session(plan(), settings_at(served), watch=seen.append), parts_of(learning))

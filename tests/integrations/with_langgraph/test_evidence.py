@@ -163,7 +163,7 @@ class Broken:
         raise RetrievalFailed("away can't be asked: try again later.")
 
 
-def test_a_source_that_fails_is_told_and_the_others_are_heard() -> None:
+def test_a_source_that_fails_is_reported_and_the_others_are_heard() -> None:
     strong = next(each for each in QUESTIONS if each["kind"] == "strong")
     settings = Settings(screening_retrieve=strong["retrieve"])
     state = evidence_graph([Broken(), corpus()], settings).invoke({"user_query": strong["question"]})

@@ -114,6 +114,6 @@ def test_a_thread_under_way_is_not_begun_again_and_one_nobody_began_is_named(db:
     assert "thread_id: is not known" in ran("resume", "nobody", "--db", str(db), expect=1)["stderr"]
 
 
-def test_a_thread_that_nobody_started_is_told_in_a_line(db: Path) -> None:
+def test_a_thread_that_nobody_started_is_reported_in_a_line(db: Path) -> None:
     told = ran("resume", "nobodys", "--db", str(db), expect=1)["stderr"]
     assert told == "Error: thread_id: is not known to the checkpointer. Start it first, or name another.\n"

@@ -126,7 +126,7 @@ def test_models_of_several_threads_are_asked_side_by_side() -> None:
     assert len(updates) == 6
 
 
-def test_the_judge_is_told_what_the_critic_found() -> None:
+def test_the_judge_is_reported_what_the_critic_found() -> None:
     with ModelServer(told()) as server:
         settings = settings_at(server)
         state = audited(settings).invoke(asked(WRONG))

@@ -175,7 +175,7 @@ def test_cases_of_threads_with_other_content_stand_beside_each_other(bench: Work
     assert bench.cases.overview().states["needs_review"] == len(names)
 
 
-def test_a_graph_without_critic_or_keep_is_told_what_is_missing(bench: Workbench) -> None:
+def test_a_graph_without_critic_or_keep_is_reported_what_is_missing(bench: Workbench) -> None:
     with pytest.raises(InputError, match=r"metrics\.run: holds no audit"):
         keep_node(bench).invoke(asked(WRONG))
     with pytest.raises(InputError, match="review: is empty"):

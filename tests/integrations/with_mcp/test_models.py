@@ -31,7 +31,7 @@ def opened(transport: str, database: Path, server: ModelServer) -> Door:
 
 
 @pytest.mark.parametrize("transport", ["stdio", "http"])
-def test_who_judges_is_chosen_by_who_starts_the_server_and_clients_are_told_that_data_leave(
+def test_who_judges_is_chosen_by_who_starts_the_server_and_clients_are_reported_that_data_leave(
     transport: str, database: Path, served: ModelServer
 ) -> None:
     with opened(transport, database, served) as door:
@@ -56,7 +56,7 @@ def test_who_judges_is_chosen_by_who_starts_the_server_and_clients_are_told_that
     assert {"claims_reply", "critique_reply", "evaluation_reply"} <= {each.schema_name for each in served.requests}
 
 
-def test_a_model_that_fails_is_told_as_unscored_and_never_as_valid_and_the_audit_can_be_made_again(
+def test_a_model_that_fails_is_reported_as_unscored_and_never_as_valid_and_the_audit_can_be_made_again(
     database: Path,
 ) -> None:
     broken = [True]

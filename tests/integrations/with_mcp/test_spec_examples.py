@@ -1,4 +1,4 @@
-"""The examples of ``specs/draft-critique.md``, asked through the tool, with drafts of every length checked."""
+"""The examples of the draft-critique spec, asked through the tool, with drafts of every length checked."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ CRITIQUE_ANSWER = {
     },
     "required": ["query", "draft", "sourceIds"],
 }
-"""``specs/draft-critique.md``, MCP Tool."""
+"""the draft-critique spec, MCP Tool."""
 
 NAMES = [
     "critique_answer",

@@ -29,7 +29,7 @@ CASE = Case.model_validate(
     }
 )
 SPECIFIED = {
-    # specs/critic-loop.md, REQ-CRITIC-OBS-001; names are ours, kinds the spec's
+    # the critic-loop spec, REQ-CRITIC-OBS-001; names are ours, kinds the spec's
     "masis.critic.duration": "s",
     "masis.reviser.duration": "s",
     "masis.loop.duration": "s",
@@ -40,7 +40,7 @@ SPECIFIED = {
     "masis.loop.convergence_rate": "1",
     "masis.loop.issues": "{issue}",
     "masis.loop.tokens": "{token}",
-    # specs/draft-critique.md, "Metrics to Track"
+    # the draft-critique spec, "Metrics to Track"
     "critique_hallucination_rate": "1",
     "critique_revision_rate": "1",
     "critique_latency_ms": "ms",

@@ -162,7 +162,9 @@ def test_a_collector_that_is_down_fails_no_audit_and_is_reported_once(
     assert "not delivered" in told[0].getMessage()
 
 
-def test_a_collector_that_does_not_answer_delays_the_end_by_no_more_than_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_collector_that_does_not_answer_delays_the_end_no_more_than_reported(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     slow = Collector(answer_s=30.0)
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", slow.address)
     on = telemetry.start(Settings(telemetry="otlp"))

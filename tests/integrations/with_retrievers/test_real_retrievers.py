@@ -126,7 +126,7 @@ def test_a_chain_of_langchain_writes_the_draft() -> None:
         assert len(found.search_results) == 2
 
 
-def test_a_retriever_that_fails_is_told_for_what_it_is() -> None:
+def test_a_retriever_that_fails_is_reported_for_what_it_is() -> None:
     with pytest.raises(RetrievalFailed, match="ConnectionError: the index is not there"):
         masis.query_with_critique(QUESTION, OfLangChain(fails=True))
     with pytest.raises(RetrievalFailed, match="ConnectionError: the index is not there"):

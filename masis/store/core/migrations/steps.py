@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 APPLICATION_ID = 0x4D415349
-"""``MASI`` in the file's header: how a database of the workbench is told from any other."""
+"""``MASI`` in the file's header: what tells a database of the workbench from any other."""
 
 
 def m001_cases_runs_and_decisions(db: Database) -> None:
