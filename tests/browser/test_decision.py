@@ -154,7 +154,7 @@ def test_a_correction_is_checked_as_it_is_typed_then_kept_undone_and_decided_aga
     expect(found.locator(".check")).to_contain_text("It is red.")
     answer.fill("Bridge 0 is 100 metres long [chunk_1]. It was opened in 1931 [chunk_2].")
     found.get_by_role("button", name="Submit").click(delay=40)
-    expect(found.get_by_role("status").first).to_contain_text("Give a reason")
+    expect(found.get_by_role("status").first).to_contain_text("Choose a reason")
     found.get_by_text("The evidence contradicts it").click(delay=40)
     found.get_by_label("Note").fill("It was 1931.")
     named(found)

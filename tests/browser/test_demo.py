@@ -122,7 +122,7 @@ def test_an_address_that_names_no_case_says_so(demo: str, open_tab: OpenTab, cas
 def test_the_settings_say_where_the_data_lies_and_lead_to_whether_it_is_sound(demo: str, open_tab: OpenTab) -> None:
     page = open_tab(demo).open("/settings")
     expect(page.get_by_text("demo.db").first).to_be_visible()
-    page.get_by_role("link", name="Health: look, and test the models").click(delay=40)
+    page.get_by_role("link", name="Health: check again, and test the models").click(delay=40)
     expect(page.get_by_text("decision log").first).to_be_visible()
     expect(page.get_by_text(re.compile("All checks passed"))).to_be_visible()
 

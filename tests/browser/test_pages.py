@@ -118,7 +118,7 @@ def test_an_entry_unfolds_to_what_it_changed_and_has_an_address(served: str, ope
     tab = open_tab(served)
     page = tab.open("/decisions")
     expect(page.get_by_text("The decision log is intact")).to_be_visible()
-    page.get_by_role("button", name=re.compile("See corrected answer")).click(delay=40)
+    page.get_by_role("button", name=re.compile("Show corrected answer")).click(delay=40)
     expect(page.locator(".detail ins")).to_have_text("It was checked.")
     expect(page).to_have_url(re.compile("entry="))
     page.reload()
@@ -137,7 +137,7 @@ def test_decided_cases_and_the_log_can_be_downloaded(served: str, open_tab: Open
     (line,) = (tmp_path / "decided.jsonl").read_text(encoding="utf-8").splitlines()
     assert json.loads(line)["answer"].endswith("It was checked.")
     with page.expect_download() as download:
-        page.get_by_role("button", name="The log as listed, CSV").click(delay=40)
+        page.get_by_role("button", name="The entries listed here, CSV").click(delay=40)
     download.value.save_as(tmp_path / "log.csv")
     with (tmp_path / "log.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
@@ -185,7 +185,7 @@ def test_what_was_imported_and_not_audited_is_audited_with_one_button(
         page = open_tab(base).open()
         expect(page.get_by_role("heading", name="7 cases have not been audited")).to_be_visible()
         page.get_by_role("button", name="Audit all 7").click(delay=40)
-        expect(page.get_by_role("heading", name=re.compile("answers wait for a person"))).to_be_visible(timeout=60_000)
+        expect(page.get_by_role("heading", name=re.compile("cases need review"))).to_be_visible(timeout=60_000)
         expect(page.get_by_role("button", name="Audit all")).to_have_count(0, timeout=60_000)
 
 
