@@ -20,6 +20,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
     link.target = "_self"
     link.dir = "auto"
     link.dataset.open = cell.open
+    if (cell.current) link.setAttribute("aria-current", "true")
     link.onclick = event => open(event, cell.open)
     return link
   }

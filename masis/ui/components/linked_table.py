@@ -22,13 +22,14 @@ class Column(TypedDict):
 class Cell(TypedDict, total=False):
     """What a cell holds, drawn in this order: a score with its bar, text (a link with ``href``), labels, small lines.
 
-    ``open`` is what the table returns when the link is clicked.
+    ``open`` is what the table returns when the link is clicked; ``current`` says that the link leads to what is open.
     """
 
     score: float | None
     text: str
     href: str
     open: str
+    current: bool
     pills: Sequence[LabelData]
     below: Sequence[str]
 
