@@ -4,8 +4,8 @@ python tools/every_test.py [--venv .venv] [--extra mcp ...] [--without-core] [--
 
 An integration's environment holds the project with that one extra, in the versions of ``constraints/EXTRA.txt``, and
 pytest; it lies beside the main one (``.venv-extras/EXTRA``) and is made again when those versions or pyproject.toml
-change. The environments are made, and their tests run, one after the other beside the project's own tests, which wait
-for browsers and servers much of the time. Everything runs, whatever fails; the exit code is 1 if anything did.
+change. The environments are made, and their tests run, one after the other once the project's own tests are over.
+Everything runs, whatever fails; the exit code is 1 if anything did.
 
 The last line is the count over all environments, ``N passed, N failed, N skipped``: an error counts as failed, and an
 expected failure as skipped, since neither shows that anything works. With ``--summary`` it goes into a file instead.
@@ -22,7 +22,6 @@ import sys
 import tempfile
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO, NamedTuple
 from xml.etree import ElementTree
@@ -158,22 +157,13 @@ def integrations(names: list[str], venv: Path, python: str, flags: list[str], ou
     return total
 
 
-def side_by_side(names: list[str], venv: Path, python: str, workers: str, flags: list[str]) -> Count:
-    """Run the project's own tests and, beside them, those of the integrations; their output follows at the end."""
-    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(1) as beside:
-        path = Path(folder) / "integrations.log"
-        with path.open("a", encoding="utf-8") as log:
-            others = beside.submit(integrations, names, venv, python, flags, log)
-            try:
-                total = tested(Path(sys.executable), ["-n", workers, *SHARED_OUT], flags, None)
-                print(f"   the project's own tests: {total}", flush=True)
-                total = total.plus(others.result())
-            except KeyboardInterrupt:
-                _stopped.set()
-                for group in list(_groups):
-                    kill(group)
-                raise
-        print(path.read_text(encoding="utf-8", errors="replace"), end="")
+def core(workers: str, flags: list[str]) -> Count:
+    """Run the project's own tests in several processes.
+
+    Nothing else runs meanwhile: a browser that competes with an installation for the processor misses moments.
+    """
+    total = tested(Path(sys.executable), ["-n", workers, *SHARED_OUT], flags, None)
+    print(f"   the project's own tests: {total}", flush=True)
     return total
 
 
@@ -191,10 +181,14 @@ def main(arguments: list[str]) -> int:
     chosen = parser.parse_args(own)
     venv: Path = chosen.venv.absolute()
     names: list[str] = chosen.extra or extras()
-    if chosen.without_core:
-        total = integrations(names, venv, chosen.python, flags, None)
-    else:
-        total = side_by_side(names, venv, chosen.python, chosen.workers, flags)
+    try:
+        total = Count() if chosen.without_core else core(chosen.workers, flags)
+        total = total.plus(integrations(names, venv, chosen.python, flags, None))
+    except KeyboardInterrupt:
+        _stopped.set()
+        for group in list(_groups):
+            kill(group)
+        raise
     if chosen.summary:
         chosen.summary.write_text(f"{total}\n", encoding="utf-8")
     else:
