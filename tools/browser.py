@@ -30,7 +30,7 @@ FLAGS = [
 ]
 """What Chromium is started with: it runs in containers, and asks nobody anything by itself."""
 REST_MS = 500
-"""How long a page must be idle: components post what they restored within some hundred milliseconds, which runs it again."""
+"""How long a page must be idle: what components restore is posted some hundred milliseconds later and runs it again."""
 RESTS = """([idle, rest]) => {
   if (!document.querySelector(idle)) window.idleSince = undefined
   else window.idleSince ??= performance.now()
