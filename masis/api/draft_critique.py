@@ -29,6 +29,7 @@ from masis.audit.context import AuditContext
 from masis.audit.critique import Critic, CritiqueJudgement
 from masis.audit.issues import DRAFT_CRITIQUE_SEVERITY, DRAFT_CRITIQUE_TYPE
 from masis.audit.loop.inputs import Clock, Roles
+from masis.audit.revision import NO_ACCUSATION, may_replace
 from masis.errors import InputError, StepError
 from masis.observers import observation
 from masis.schema.audit import Issue, JudgedBy
@@ -277,7 +278,8 @@ class _Asking:
         if isinstance(judgement, Unscored):
             return judgement
         own = audit_issues.raised(judgement.objections, context.answer, context.issues).issues
-        found = any(compiled((*context.issues, *own), self._options))
+        wrong = [issue for issue in (*context.issues, *own) if issue.rule not in NO_ACCUSATION]
+        found = any(compiled(wrong, self._options))
         return judgement._replace(needs_retry=found)
 
 
@@ -316,11 +318,14 @@ def _result(run: Run, case: Case, settings: Settings, options: CritiqueOptions, 
 
 
 def _eligible(iterations: Sequence[Iteration], valid: bool) -> Iterator[Iteration]:
-    """The draft and the revisions that were judged; one that asserts nothing any more only for a draft not valid."""
+    """The draft and the revisions that were judged and may replace it; one that asserts nothing any more only for a
+    draft not valid.
+    """
     yield iterations[0]
     for revised in iterations[1:]:
         unscored = revised.critique.unscored
-        if unscored is None or (unscored.code is None and not valid):
+        judged = unscored is None or (unscored.code is None and not valid)
+        if judged and may_replace(revised, iterations[0]):
             yield revised
 
 

@@ -84,11 +84,11 @@ def report(
     unscored: Unscored | None = None,
     completeness_unscored: Unscored | None = None,
 ) -> ClaimReport:
-    """The claims in figures. Claims that could not be checked count as not verified, and not in the mean.
+    """The claims in figures. Claims that could not be decided count as not verified, and not in the mean.
 
     Where claims could not even be found (``unscored``) there is no confidence.
     """
-    supports = [check.support for check in checks if check.support is not None]
+    supports = [check.support for check in checks if check.support is not None and check.verdict != "unverifiable"]
     verified = sum(check.verified for check in checks)
     confidence = (fmean(supports) + verified / len(checks)) / 2 if supports else CONFIDENCE_WITHOUT_CLAIMS
     sources = dict.fromkeys(source for check in checks for source in check.sources)
@@ -107,10 +107,13 @@ def severity(check: ClaimCheck) -> Severity | None:
     """Return the severity of an unverified claim; None for a verified one.
 
     Support under 0.3 is high, under 0.6 medium, else low (DRAFT-CRITIQUE-SEVERITY); a contradicted
-    claim is at least high; one that could not be checked is medium.
+    claim is at least high; one without a verdict is medium; one that the verifier could not confirm is low, which
+    accuses nobody.
     """
     if check.verified:
         return None
+    if check.verdict == "unverifiable":
+        return "low"
     if check.verdict == "contradicted":
         return "high"
     if check.support is None:

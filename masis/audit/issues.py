@@ -160,7 +160,11 @@ def _from_revision(dropped: Sequence[ClaimCheck], settings: Settings) -> Iterabl
 
 
 def _unverified(check: ClaimCheck, grade: Severity) -> Issue:
-    contradicted = check.verdict == "contradicted"
+    contradicted, undecided = check.verdict == "contradicted", check.verdict == "unverifiable"
+    type_: IssueType = "contradiction" if contradicted else "missing_info" if undecided else "unsupported"
+    opening = "Claim not supported by sources"
+    if contradicted or undecided:
+        opening = "The evidence contradicts" if contradicted else "Not confirmed"
     rule = {
         "contradicted": "contradicted_claim",
         "partial": "partly_supported_claim",
@@ -169,11 +173,11 @@ def _unverified(check: ClaimCheck, grade: Severity) -> Issue:
     }.get(check.verdict, "unsupported_claim")
     return _issue(
         "claims",
-        "contradiction" if contradicted else "unsupported",
+        type_,
         rule,
         grade,
-        f"{'The evidence contradicts' if contradicted else 'Claim not supported by sources'}: “{check.claim.text}”",
-        check.issue or "No evidence supports this claim.",
+        f"{opening}: “{check.claim.text}”",
+        check.issue or ("The checks could not decide this." if undecided else "No evidence supports this claim."),
         _cure(check),
         place=_place(check),
         quote=check.claim.text,
@@ -186,7 +190,7 @@ def _cure(check: ClaimCheck) -> str:
         first = check.contradictions[0]
         return f"The evidence says {first.evidence_text!r}, not {first.claim_text!r}: correct it."
     if check.verdict == "unverifiable":
-        return "Get evidence with text for this claim, or let a person who knows judge it."
+        return "Have a verifier model or a person decide this claim."
     return "Remove or verify this claim."
 
 

@@ -34,8 +34,13 @@ _STEM = 5
 """Letters by which words are compared, so that ``opened`` and ``opening`` are one."""
 _WORDS_LEAST = 3
 """Content words that a claim without a number needs for its loss to be distinguished from a change of wording."""
-_ABOUT_ITS_REFERENCE = frozenset({"redundant_reference", "misattributed_reference"})
+_ABOUT_ITS_REFERENCE = frozenset(
+    {"redundant_reference", "misattributed_reference", "fabricated_reference", "uncited_sentence"}
+)
 """Issues that call for another citation and leave the statement as it is."""
+_ACCUSED = frozenset({"contradicted", "unsupported"})
+NO_ACCUSATION = frozenset({"unverifiable_claim"})
+"""Rules of issues that say only that nothing could be confirmed: no revision is made because of them."""
 
 _WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+")
 _WIDE = "\u2e80"
@@ -53,10 +58,69 @@ def dropped(earlier: Sequence[Iteration], answer: str) -> tuple[ClaimCheck, ...]
     lost = {
         _plain(check): check
         for iteration in earlier
-        for check in iteration.claims
-        if check.verified and not _touched(check, iteration.issues) and not _kept(_plain(check), answer, said)
+        for check in _to_keep(iteration)
+        if not _kept(_plain(check), answer, said)
     }
     return tuple(lost.values())
+
+
+def _to_keep(iteration: Iteration) -> Iterator[ClaimCheck]:
+    """Yield the claims that the evidence supports and that no issue called in question."""
+    return (check for check in iteration.claims if check.verified and not _touched(check, iteration.issues))
+
+
+def may_replace(revised: Iteration, earlier: Iteration) -> bool:
+    """Return whether a revision may be chosen over an earlier answer, whatever its score.
+
+    It may where it has no more serious issues, keeps every claim that the evidence supports together with the
+    citations that support it, and cites something if the earlier answer cited anything that is not accused. A judge's
+    score alone decides nothing: one that likes fluent text prefers an uncited answer about something else.
+    """
+    if _serious(revised) > _serious(earlier) or dropped((earlier,), revised.answer):
+        return False
+    if _cites(earlier) and not _cites_validly(revised):
+        return False
+    return all(_keeps_citations(check, revised) for check in _to_keep(earlier))
+
+
+def _serious(iteration: Iteration) -> int:
+    return sum(issue.major for issue in iteration.issues)
+
+
+def _cites(iteration: Iteration) -> bool:
+    """Return whether a citation of the answer stands for something that is not accused."""
+    if not iteration.claims:
+        return _cites_validly(iteration)
+    return any(check.claim.cited and check.verdict not in _ACCUSED for check in iteration.claims)
+
+
+def _cites_validly(iteration: Iteration) -> bool:
+    return any(citation.status == "valid" for citation in iteration.citation_audit.citations) or any(
+        check.claim.cited for check in iteration.claims
+    )
+
+
+def _keeps_citations(check: ClaimCheck, revised: Iteration) -> bool:
+    """Return whether the words of a claim are still cited to every chunk that supports it."""
+    wanted = _supporting(check)
+    if not wanted:
+        return True
+    claim = _plain(check)
+    keys = frozenset(_keys(claim))
+    cited: set[str] = set()
+    for other in revised.claims:
+        own = _plain(other)
+        if claim in own or len(keys & frozenset(_keys(own))) >= KEPT_FROM * len(keys):
+            cited.update(other.claim.cited)
+    return wanted <= cited
+
+
+def _supporting(check: ClaimCheck) -> frozenset[str]:
+    """Return the chunks that a claim cites and that support it; all it cites where nobody checked one by one."""
+    if not check.references:
+        return frozenset(check.claim.cited)
+    right = ("supports", "partly_supports", "unchecked")
+    return frozenset(reference.evidence_id for reference in check.references if reference.finding in right)
 
 
 def _plain(check: ClaimCheck) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from masis.audit.revision import may_replace
 from masis.schema.run import Iteration, TerminationReason
 from masis.settings import Settings
 
@@ -37,18 +38,28 @@ def improvement_delta(before: float | None, after: float | None) -> float | None
 
 
 def best_index(iterations: Sequence[Iteration]) -> int | None:
-    """Return the index of the highest quality score, the original if none is scored (REQ-CRITIC-019).
+    """Return the index of the highest quality score among the eligible iterations (REQ-CRITIC-019).
 
-    A tie goes to fewer serious issues, then to fewer issues, then to the earlier iteration. None without iterations.
+    The original is eligible, and each revision that may replace the best answer before it (``may_replace``). A tie
+    goes to fewer serious issues, then to fewer issues, then to the earlier iteration. The original where no score
+    decides; None without iterations.
     """
-    if not iterations:
-        return None
-    scored = [(quality, index) for index, it in enumerate(iterations) if (quality := it.quality_score) is not None]
-    if not scored:
-        return 0
-    highest = max(quality for quality, _ in scored)
-    tied = [index for quality, index in scored if quality > highest - TIE]
-    return min(tied, key=lambda index: (*_issue_counts(iterations[index]), index))
+    best: int | None = None
+    for index, iteration in enumerate(iterations):
+        if best is None or (_better(iteration, iterations[best]) and may_replace(iteration, iterations[best])):
+            best = index
+    return best
+
+
+def _better(iteration: Iteration, best: Iteration) -> bool:
+    """Return whether the quality is higher or, at the same quality, the issues are fewer."""
+    if iteration.quality_score is None:
+        return False
+    if best.quality_score is None:
+        return True
+    if abs(iteration.quality_score - best.quality_score) <= TIE:
+        return _issue_counts(iteration) < _issue_counts(best)
+    return iteration.quality_score > best.quality_score
 
 
 def _issue_counts(iteration: Iteration) -> tuple[int, int]:

@@ -5,9 +5,13 @@ from __future__ import annotations
 import pytest
 
 from masis.audit import critique, routing
+from masis.audit.assertions import citations_by_sentence, sentence_claim
+from masis.audit.citations import audit_citations
+from masis.schema.audit import Issue, ReferenceCheck
 from masis.schema.base import Unscored
+from masis.schema.run import Iteration
 from masis.settings import Settings
-from tests.audit.factories import JUDGED_BY, citations, issue, iteration
+from tests.audit.factories import EVIDENCE, JUDGED_BY, check, citations, issue, iteration
 
 SETTINGS = Settings()
 
@@ -73,6 +77,77 @@ def test_a_tie_in_quality_goes_to_fewer_serious_issues_then_to_fewer_issues() ->
     assert routing.best_index([serious, mild]) == 1
     assert routing.best_index([serious, mild, fewer]) == 2
     assert routing.best_index([mild, fewer.model_copy(update={"quality_score": 0.89})]) == 0
+
+
+LENGTH = "The bridge is 120 metres long [chunk_1]."
+YEAR = "It was opened by the mayor in 1931 [chunk_2]."
+BOTH = f"{LENGTH} {YEAR}"
+
+
+def audited(
+    number: int, quality: float | None, answer: str, verdict: str = "supported", issues: tuple[Issue, ...] = ()
+) -> Iteration:
+    """An iteration of this answer, each sentence of it a claim with this verdict."""
+    audit = audit_citations(answer, EVIDENCE)
+    inside = citations_by_sentence(audit)
+    claims = tuple(
+        check(verdict, claim=sentence_claim(at, sentence, inside[at])) for at, sentence in enumerate(audit.sentences)
+    )
+    return iteration(number, quality, issues, answer=answer, citation_audit=audit, claims=claims)
+
+
+@pytest.mark.parametrize(
+    ("revised", "verdict", "why"),
+    [
+        ("Bridges connect people and places in many ways.", "unsupported", "nothing of the answer is left"),
+        (LENGTH, "supported", "a supported claim is lost"),
+        (BOTH.replace(" [chunk_2]", ""), "supported", "a citation is lost"),
+        (BOTH.replace("chunk_2", "chunk_1"), "supported", "a citation is another one"),
+        (BOTH.replace("1931", "1932"), "supported", "a number is another one"),
+    ],
+)
+@pytest.mark.spec("REQ-CRITIC-012", "REQ-CRITIC-019")
+def test_a_revision_that_loses_what_is_supported_is_not_chosen_whatever_its_quality(
+    revised: str, verdict: str, why: str
+) -> None:
+    original = audited(1, 0.6, BOTH, issues=(issue("high"),))
+    assert routing.best_index([original, audited(2, 0.99, revised, verdict)]) == 0, why
+
+
+@pytest.mark.spec("REQ-CRITIC-019")
+def test_a_revision_with_more_serious_issues_is_not_chosen_whatever_its_quality() -> None:
+    original = audited(1, 0.6, BOTH, issues=(issue("high"),))
+    assert routing.best_index([original, audited(2, 0.99, BOTH, issues=(issue("high"), issue("critical")))]) == 0
+    assert routing.best_index([original, audited(2, 0.99, BOTH, issues=(issue("high"), issue("medium")))]) == 1
+
+
+@pytest.mark.spec("REQ-CRITIC-019")
+def test_the_best_of_several_revisions_is_the_best_of_those_that_may_be_chosen() -> None:
+    original = audited(1, 0.5, BOTH, issues=(issue("high"),))
+    poorer, better = audited(2, 0.99, LENGTH), audited(3, 0.7, f"{YEAR} {LENGTH}")
+    assert routing.best_index([original, poorer, better]) == 2
+    serious = audited(3, 0.8, BOTH, issues=(issue("high"),))
+    assert routing.best_index([original, audited(2, 0.7, BOTH), serious]) == 1
+
+
+def test_an_answer_that_could_not_be_confirmed_does_not_give_way_to_one_that_cites_nothing() -> None:
+    original = audited(1, 0.6, BOTH, "unverifiable")
+    assert routing.best_index([original, audited(2, 0.7, "Bridges connect people.", "unverifiable")]) == 0
+    assert routing.best_index([original, audited(2, 0.7, LENGTH, "unverifiable")]) == 1
+
+
+def test_an_answer_of_which_everything_is_accused_gives_way_to_the_admission_that_nothing_is_known() -> None:
+    original = audited(1, 0.1, BOTH, "unsupported", (issue("high"),))
+    assert routing.best_index([original, audited(2, 0.8, "The evidence is insufficient.", "unverifiable")]) == 1
+
+
+def test_what_an_issue_called_in_question_may_go_and_a_wrong_reference_may_be_replaced() -> None:
+    there = issue("high", start=BOTH.index(YEAR), end=len(BOTH))
+    assert routing.best_index([audited(1, 0.5, BOTH, issues=(there,)), audited(2, 0.9, LENGTH)]) == 1
+    wrong = audited(1, 0.5, "The bridge is 120 metres long [chunk_2].")
+    reference = ReferenceCheck(evidence_id="chunk_2", finding="misattributed", support=0.0, better="chunk_1")
+    wrong = wrong.model_copy(update={"claims": (wrong.claims[0].model_copy(update={"references": (reference,)}),)})
+    assert routing.best_index([wrong, audited(2, 0.9, LENGTH)]) == 1
 
 
 @pytest.mark.spec("REQ-CRITIC-017")

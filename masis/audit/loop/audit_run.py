@@ -18,7 +18,7 @@ from masis.audit.context import AuditContext
 from masis.audit.loop.inputs import Clock, Events, Progress, Roles
 from masis.audit.loop.reporting import RunReporter, as_text
 from masis.audit.output_validation import passed
-from masis.audit.revision import dropped
+from masis.audit.revision import NO_ACCUSATION, dropped
 from masis.errors import MAX_ITERATIONS_WARNING, StepError
 from masis.schema.audit import CitationAudit, ClaimReport, Critique, Draft, Evaluation, Issue, Revision
 from masis.schema.base import Unscored
@@ -373,8 +373,9 @@ class AuditRun:
         last, reviser, validator = self.iterations[-1], self.roles.reviser, self.roles.validator
         yield from self._begin("revision", last.iteration_number)
         context = self._context(last)
+        wrong = tuple(issue for issue in last.issues if issue.rule not in NO_ACCUSATION)
         try:
-            revised = yield from self._doing("revision", lambda: reviser.revise(context, last.critique, last.issues))
+            revised = yield from self._doing("revision", lambda: reviser.revise(context, last.critique, wrong))
             revision = passed(validator, revised, context)
         except StepError as error:
             yield from self.reporter.warn(error.code, "revision", str(error), last.iteration_number)

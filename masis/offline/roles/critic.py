@@ -103,7 +103,7 @@ class OfflineCritic:
             measurements={
                 "confidence": (
                     Measurement(
-                        name="score", value=grounded, meaning="mean share of each claim that the evidence supports"
+                        name="score", value=grounded, meaning="mean share of each decided claim that is supported"
                     ),
                 ),
                 "overall_quality_score": quality,
@@ -112,23 +112,26 @@ class OfflineCritic:
 
 
 def unsafe(context: AuditContext) -> Iterator[Objection]:
-    """Yield advice that can harm: critical where no evidence supports it, medium where the evidence itself gives it."""
+    """Yield advice that can harm: critical where no evidence supports it, high where that could not be decided, medium
+    where the evidence itself gives it.
+    """
     verdicts = {check.claim.sentence: check for check in context.claims}
     for number, sentence in enumerate(context.citation_audit.sentences):
         found = UNSAFE.search(sentence.text)
         if found is None or WARNS_AGAINST.search(sentence.text[: found.start()]):
             continue
         check = verdicts.get(number)
-        supported = check is not None and check.verdict == "supported"
-        grade: Severity = "medium" if supported else "critical"
+        verdict = check.verdict if check is not None else None
+        grade: Severity = "medium" if verdict == "supported" else "high" if verdict == "unverifiable" else "critical"
         yield Objection(
             "safety",
             "unsafe_advice",
             grade,
             f"This advice can do harm: “{found.group().strip()}”.",
-            "The evidence gives this advice; a person should still weigh it."
-            if supported
-            else "No evidence supports this advice.",
+            {
+                "supported": "The evidence gives this advice; a person should still weigh it.",
+                "unverifiable": "Whether the evidence gives this advice could not be confirmed.",
+            }.get(verdict or "", "No evidence supports this advice."),
             "Leave the advice out, or say what the evidence says and whom to ask.",
             sentence.text,
         )
@@ -262,7 +265,7 @@ def _quality(context: AuditContext, grounded: float, objections: tuple[Objection
     score = max(0.0, 0.7 * grounded + 0.15 * answered + 0.15 * complete - harm - doubts)
     return (
         Measurement(
-            name="grounded claims", value=grounded, meaning="mean share of each claim that the evidence supports"
+            name="grounded claims", value=grounded, meaning="mean share of each decided claim that is supported"
         ),
         Measurement(name="relevance", value=answered, meaning="whether the answer is about the question"),
         Measurement(name="completeness", value=complete, meaning="share of the key points covered"),
@@ -281,8 +284,10 @@ def _reasoning(
 ) -> str:
     checked: list[ClaimCheck] = [check for check in context.claims if check.support is not None]
     verified = sum(check.verified for check in checked)
+    undecided = sum(check.verdict == "unverifiable" for check in checked)
     parts = [
         f"{verified} of {counted(len(checked), 'claim')} supported by the evidence (mean {grounded:.2f})",
+        *([f"{undecided} not confirmed"] if undecided else []),
         f"{contradicted} contradicted, {baseless} without any support",
         counted(len(context.citation_audit.invalid_citations), "fabricated reference"),
         counted(len(context.citation_audit.uncited_claims), "uncited sentence"),

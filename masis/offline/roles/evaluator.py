@@ -22,6 +22,8 @@ from masis.schema.audit import Claim, ClaimCheck, Critique, JudgedBy, Measuremen
 from masis.schema.base import Unscored
 
 PARTLY = 0.5
+UNDECIDED = 0.5
+"""How grounded an answer counts of which no claim could be decided."""
 RELEVANT_FROM = 0.5
 """A passage is relevant to a claim from this share of its words on."""
 
@@ -56,9 +58,14 @@ class OfflineEvaluator:
 
 
 def groundedness(checks: tuple[ClaimCheck, ...]) -> float | None:
-    """Return the mean over the claims that could be checked: how far the evidence supports each, 0 if contradicted."""
-    checked_claims = [check for check in checks if check.support is not None]
-    return mean(claim_support(check) for check in checked_claims) if checked_claims else None
+    """Return the mean over the claims that could be decided: how far the evidence supports each, 0 if contradicted.
+
+    Claims that the verifier could not confirm count neither for nor against. Where there are only such claims, nothing
+    is known either way: a half. None where no claim could be checked against text at all.
+    """
+    checked = [check for check in checks if check.support is not None]
+    decided = [check for check in checked if check.verdict != "unverifiable"]
+    return mean((claim_support(check) for check in decided), empty=UNDECIDED) if checked else None
 
 
 def claim_support(check: ClaimCheck) -> float:
@@ -81,12 +88,12 @@ def faithfulness(context: AuditContext) -> tuple[Measurement, ...] | None:
     grounded = groundedness(context.claims)
     if grounded is None:
         return None
-    references = [reference for check in context.claims for reference in check.references]
+    references = [r for check in context.claims if check.verdict != "unverifiable" for r in check.references]
     checked = [r for r in references if r.finding != "unchecked"]
     right = mean((r.finding in ("supports", "redundant", "partly_supports") for r in checked), empty=1.0)
     return (
         Measurement(
-            name="grounded claims", value=grounded, meaning="mean share of each claim that the evidence supports"
+            name="grounded claims", value=grounded, meaning="mean share of each decided claim that is supported"
         ),
         Measurement(
             name="right references", value=right, meaning="share of references whose chunk supports the sentence"
@@ -155,7 +162,7 @@ def flaws(context: AuditContext) -> tuple[Measurement, ...]:
         ),
         Measurement(
             name="conclusions without ground",
-            value=0.5 * mean(not check.verified for check in conclusions),
+            value=0.5 * mean(not check.verified for check in conclusions if check.verdict != "unverifiable"),
             meaning="half the share of conclusions that the evidence does not support",
         ),
         Measurement(

@@ -1,7 +1,9 @@
 """The reviser without a model: it re-attributes, corrects, hedges or drops, and explains each change.
 
-It changes only the sentences with issues. What it inserts is in the evidence: the value that a chunk has, a passage
-word for word, the id of the chunk that supports it.
+It changes only what was found wrong: claims that the evidence contradicts or does not support, the part of a claim
+known to be wrong, references that name no chunk or the wrong one. What is supported stays word for word, and so does
+what could not be confirmed. What it inserts is in the evidence: the value that a chunk has, a passage word for word,
+the id of a chunk that a verdict says supports it; never a chunk that instructs its reader.
 """
 
 from __future__ import annotations
@@ -15,10 +17,9 @@ from typing import Literal, NamedTuple
 
 from masis.audit.assertions import citations_by_sentence, sentence_claim
 from masis.audit.citations import audit_citations
-from masis.audit.claims import HIGH_BELOW
+from masis.audit.claims import severity
 from masis.audit.context import AuditContext
-from masis.offline.matching.evidence_index import EvidenceIndex
-from masis.offline.matching.key_points import JUDGED_BY, index_of, lead_of, plain_text
+from masis.offline.matching.key_points import JUDGED_BY, lead_of, plain_text
 from masis.offline.parsing.facts import Day, extract
 from masis.offline.roles.conditions import Assumption, assumptions, dependency_phrase
 from masis.offline.roles.drafter import NOTHING_FOUND, cited_sentence
@@ -29,6 +30,7 @@ from masis.schema.audit import (
     ChangeKind,
     Citation,
     CitationAudit,
+    Claim,
     ClaimCheck,
     Contradiction,
     Critique,
@@ -186,9 +188,8 @@ HEDGE = "There is insufficient evidence that"
 LONGEST_PASSAGE = 60
 """Words; a longer passage of evidence is not put into an answer."""
 ADDED_MOST = 2
-DROPPED_BELOW = 0.5
-HEDGED_BELOW = 0.7
-"""A sentence of which a passage covers less is dropped or hedged; of which it covers more, is left for a person."""
+INSTRUCTION = "instruction"
+"""What the rules begin with that find text which instructs a reader, a model or a tool."""
 
 
 class OfflineReviser:
@@ -237,14 +238,14 @@ class _RevisionBuilder:
     changes: list[Change] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.index: EvidenceIndex = index_of(self.context.evidence)
+        self.evidence = _trusted(self.context.evidence, self.issues)
+        self.citable = {chunk.id for chunk in self.evidence}
         audit = self.context.citation_audit
         self.style: MarkerStyle = marker_style(self.context.answer, audit, self.context.evidence)
         self.inside = citations_by_sentence(audit)
         self.checks = self._sentence_checks()
         self.issues_at = _issues_by_sentence(self.issues, audit.sentences)
         self.assumed = {found.check.claim.sentence: found for found in assumptions(self.context)}
-        self.readable = any(chunk.text.strip() for chunk in self.context.evidence)
 
     def _sentence_checks(self) -> dict[int, ClaimCheck]:
         """Return one check a sentence: the given one where it covers the whole sentence, else our own.
@@ -268,24 +269,30 @@ class _RevisionBuilder:
     def revise_sentence(self, number: int) -> None:
         sentence = self.context.citation_audit.sentences[number]
         check = self.checks.get(number)
+        verdict = check.verdict if check is not None else "unverifiable"
         if any(issue.rule == "unsafe_advice" and issue.severity == "critical" for issue in self.issues_at[number]):
             self._drop(
                 number, sentence, "The evidence does not give this advice, and it can do harm.", ("unsafe_advice",)
             )
-        elif check is None or check.support is None:
+        elif any(issue.rule.startswith(INSTRUCTION) for issue in self.issues_at[number]):
+            self._drop(number, sentence, "It instructs its reader instead of answering.", ())
+        elif check is None or verdict in ("unverifiable", "unscored"):
             self._remove_fabricated(number, sentence)
         elif (found := self._assumed(number)) is not None:
             self._name_conditions(number, sentence, found)
-        elif check.verdict == "contradicted":
+        elif verdict == "contradicted":
             self._correct(number, sentence, check)
-        elif check.verdict == "unsupported" and check.support < HIGH_BELOW and _touched(check) < DROPPED_BELOW:
-            self._drop(number, sentence, check.issue or "No evidence supports this.", _BASELESS)
-        elif check.verdict == "unsupported" and _touched(check) < HEDGED_BELOW:
-            self._hedge(number, sentence, check)
-        elif check.verdict == "partial" and (shorter := trimmed_claim(check, self._is_supported)) is not None:
+        elif verdict == "unsupported" and (grade := severity(check)) != "low":
+            if grade == "high":
+                self._drop(number, sentence, check.issue or "No evidence supports this.", _BASELESS)
+            else:
+                self._hedge(number, sentence, check)
+        elif verdict == "partial" and (shorter := trimmed_claim(check, self._is_supported)) is not None:
             self._trim(number, sentence, check, shorter)
-        else:
+        elif verdict == "supported":
             self._recite(number, sentence, check)
+        else:
+            self._remove_fabricated(number, sentence)
 
     def _assumed(self, number: int) -> Assumption | None:
         """Return the condition that this sentence assumes, where an issue says that something is left out."""
@@ -324,7 +331,7 @@ class _RevisionBuilder:
         """Add what the question asks for and no sentence covers, word for word from the evidence."""
         end = len(self.context.answer.rstrip())
         for point in self.context.missing[:ADDED_MOST]:
-            if point.evidence_id is None or len(point.description.split()) > LONGEST_PASSAGE:
+            if point.evidence_id not in self.citable or len(point.description.split()) > LONGEST_PASSAGE:
                 continue
             added = self._cited(point.description, point.evidence_id)
             self._record(
@@ -339,8 +346,11 @@ class _RevisionBuilder:
                 ],
             )
 
+    def _check(self, text: str) -> ClaimCheck:
+        return OfflineVerifier().verify([Claim(text=text)], self.evidence)[0]
+
     def _is_supported(self, text: str) -> bool:
-        return self.index.assess(text).verdict == "supported"
+        return self._check(text).verdict == "supported"
 
     def _correct(self, number: int, sentence: Sentence, check: ClaimCheck) -> None:
         """The evidence's values in place of the claim's; else the evidence's own sentence; else nothing."""
@@ -350,13 +360,14 @@ class _RevisionBuilder:
                 replace_values(plain_text(check.claim), values),
             )
             why = "; ".join(value.reason for value in values)
-            self._replace(number, sentence, self._recited(number, whole, claim_text), "corrected", why, _DENIED)
+            after = self._with_marker(self._bare(number, whole), self._supporting(number, self._check(claim_text)))
+            self._replace(number, sentence, after, "corrected", why, _DENIED)
             return
         why = check.issue or "The evidence contradicts this."
         source = check.contradictions[0].evidence_id if check.contradictions else None
         passage = next((quote for quote in check.quotes if quote.evidence_id == source), None)
-        if passage is not None and source is not None and len(passage.text.split()) <= LONGEST_PASSAGE:
-            after = lead_of(sentence.text) + self._cited(passage.text, source)
+        if passage is not None and source in self.citable and len(passage.text.split()) <= LONGEST_PASSAGE:
+            after = lead_of(sentence.text) + self._cited(passage.text, passage.evidence_id)
             self._replace(number, sentence, after, "rewritten", why, _DENIED)
         else:
             self._drop(number, sentence, why, _DENIED)
@@ -369,47 +380,32 @@ class _RevisionBuilder:
         known = {(c.claim_start, c.claim_end): c for c in reversed(check.contradictions) if _replaceable(c)}
         values = sorted(known.values(), key=lambda c: -c.strength)
         tries = [[value] for value in values] + ([values] if len(values) > 1 else [])
-        partly: list[Contradiction] = []
-        for chosen in tries:
-            corrected = replace_values(claim_text, chosen)
-            if len(chosen) < len(values) and self.index.plainly_contradicted(corrected):
-                continue
-            after = self.index.assess(corrected)
-            if (after.support or 0.0) <= (check.support or 0.0):
-                continue
-            if after.verdict == "supported":
-                return chosen
-            if after.verdict == "partial" and not partly:
-                partly = chosen
-        return partly
+        return next((chosen for chosen in tries if self._is_supported(replace_values(claim_text, chosen))), [])
 
     def _hedge(self, number: int, sentence: Sentence, check: ClaimCheck) -> None:
         after = lead_of(sentence.text) + hedged(plain_text(check.claim))
         self._replace(number, sentence, after, "hedged", check.issue or "", _BASELESS)
 
     def _trim(self, number: int, sentence: Sentence, check: ClaimCheck, shorter: str) -> None:
-        whole = self._recited(number, shorter, shorter)
+        whole = self._with_marker(self._bare(number, shorter), self._supporting(number, self._check(shorter)))
         self._replace(
             number, sentence, whole, "dropped", check.issue or "This part was not found in any evidence.", _BASELESS
         )
 
     def _recite(self, number: int, sentence: Sentence, check: ClaimCheck) -> None:
-        """Keep the sentence and correct its references."""
+        """Keep a supported sentence word for word and correct its references."""
         wrong = {r.evidence_id for r in check.references if r.finding in ("misattributed", "redundant")}
         fabricated = self._fabricated(number)
-        uncited = sentence.status == "uncited" and check.verdict == "supported"
-        if not (wrong or fabricated or uncited):
+        uncited = sentence.status == "uncited"
+        chunks = self._supporting(number, check)
+        if not (wrong or fabricated or (uncited and chunks)):
             return
-        after = self._recited(number, sentence.text, plain_text(check.claim))
+        after = self._with_marker(self._bare(number, sentence.text), chunks)
         kind: ChangeKind = "cited" if uncited and not fabricated else "reattributed"
         reasons = [r.reason for r in check.references if r.evidence_id in wrong]
         reasons += [f"{citation.reference} names no evidence" for citation in fabricated]
         why = "; ".join(reasons) or "The evidence supports this; the sentence cited none."
         self._replace(number, sentence, after, kind, why, _REFERENCES)
-
-    def _recited(self, number: int, text: str, claim_text: str) -> str:
-        """``text`` with one marker at its end, naming the chunks that support it."""
-        return self._with_marker(self._bare(number, text), self._supporting_chunks(number, claim_text))
 
     def _bare(self, number: int, text: str) -> str:
         lead = lead_of(text)
@@ -417,26 +413,29 @@ class _RevisionBuilder:
             text = text.replace(f" {marker}", "").replace(marker, "")
         return lead + " ".join(text.removeprefix(lead).split())
 
-    def _supporting_chunks(self, number: int, claim_text: str) -> list[str]:
-        found = self.index.assess(claim_text)
-        check = self.checks[number]
-        chunks = [r.evidence_id for r in check.references if r.finding in ("supports", "partly_supports")]
-        chunks = [
-            chunk
-            for chunk in chunks
-            if self.index.assess(claim_text, only=(chunk,)).verdict in ("supported", "partial")
-        ]
-        if chunks:
-            return chunks
-        best = next(
-            (
-                b.evidence_id
-                for b in found.supporting
-                if self.index.assess(claim_text, only=(b.evidence_id,)).verdict == "supported"
-            ),
-            None,
-        )
-        return [best] if best else [b.evidence_id for b in found.supporting[:2]]
+    def _supporting(self, number: int, check: ClaimCheck) -> list[str]:
+        """Return the chunks to cite for a claim: only such that a verdict says support it.
+
+        Those that the sentence cites come first, then those named as the better source, then the best of all.
+        """
+        if check.verdict != "supported":
+            return []
+        cited = {citation.evidence_id for citation in self.inside[number]}
+        own = [r.evidence_id for r in check.references if r.finding in ("supports", "partly_supports")]
+        better = [r.better for r in check.references if r.finding == "misattributed" and r.better]
+        sources = [source for source in check.sources if source in self.citable]
+        found = own or [s for s in sources if s in cited and not check.references]
+        found = found or [chunk for chunk in better if chunk in self.citable]
+        return list(dict.fromkeys(found or self._alone(check, sources)))
+
+    def _alone(self, check: ClaimCheck, sources: Sequence[str]) -> list[str]:
+        """Return the first of these chunks that supports the claim by itself, else the first two together."""
+        chunks = {chunk.id: chunk for chunk in self.evidence}
+        claim = Claim(text=plain_text(check.claim))
+        for source in sources:
+            if OfflineVerifier().verify([claim], [chunks[source]])[0].verdict == "supported":
+                return [source]
+        return list(sources[:2])
 
     def _remove_fabricated(self, number: int, sentence: Sentence) -> None:
         if not self._fabricated(number):
@@ -512,9 +511,10 @@ _LEFT_OUT = ("assumed_condition", "missing_information")
 _REFERENCES = ("fabricated_reference", "misattributed_reference", "redundant_reference", "uncited_sentence")
 
 
-def _touched(check: ClaimCheck) -> float:
-    """Return how much of the claim the best passage covers, 0..1."""
-    return max((quote.score for quote in check.quotes), default=0.0)
+def _trusted(evidence: Sequence[Evidence], issues: Sequence[Issue]) -> list[Evidence]:
+    """Return the chunks that may be cited: none in which an issue has found an instruction."""
+    flagged = {chunk for issue in issues if issue.rule.startswith(INSTRUCTION) for chunk in issue.evidence_ids}
+    return [chunk for chunk in evidence if chunk.id not in flagged]
 
 
 def _replaceable(found: Contradiction) -> bool:

@@ -84,6 +84,9 @@ def nothing_found(iteration: Iteration) -> str:
     if not any(check.verdict not in ("unverifiable", "unscored") for check in iteration.claims):
         return "No issues were found, because no claim of the answer could be checked against the evidence."
     checks = "offline checks" if iteration.critique.judged_by.model == OFFLINE else "checks"
+    if undecided := sum(check.verdict in ("unverifiable", "unscored") for check in iteration.claims):
+        claims = f"{undecided} of {spoken(len(iteration.claims), 'claim')}"
+        return f"No issues found by the {checks}, which could not confirm {claims}."
     return f"No issues found by the {checks}: every checked sentence is cited, and its evidence supports it."
 
 
@@ -100,6 +103,12 @@ def chosen(run: Run) -> str:
     others = [
         f"{_figure(it.quality_score)} in iteration {it.iteration_number}" for it in run.iterations if it is not best
     ]
+    higher = [it for it in run.iterations if (it.quality_score or 0.0) > best.quality_score]
+    if higher:
+        return (
+            f"Iteration {number}, quality {_figure(best.quality_score)} against {' and '.join(others)}: a revision of "
+            "higher quality has more serious issues, or lost supported claims or their citations."
+        )
     tied = [it for it in run.iterations if it is not best and it.quality_score == best.quality_score]
     why = "the earliest of those with the highest quality" if tied else "it has the highest quality"
     return f"Iteration {number}: {why}, {_figure(best.quality_score)} against {' and '.join(others)}."

@@ -77,7 +77,7 @@ RULE: dict[str, Word] = {
     "contradicted_claim": Word("contradicted", "bad", "The evidence contradicts it"),
     "unsupported_claim": Word("unsupported", "bad", "No evidence supports it"),
     "partly_supported_claim": Word("partly supported", "warn", "The evidence supports only part of it"),
-    "unverifiable_claim": Word("unverifiable", "calm", "There is no text to check it against"),
+    "unverifiable_claim": Word("not confirmed", "calm", "The checks could not decide it; this is no accusation"),
     "unscored_claim": Word("unscored", "calm", "No verdict could be reached"),
     "missing_information": Word("missing", "warn", "Asked for and in the evidence, but not in the answer"),
     "dropped_content": Word("lost", "warn", "An earlier version contained it, and the evidence supports it"),
@@ -97,7 +97,7 @@ VERDICT: dict[str, Word] = {
     "partial": Word("partly supported", "warn", "The evidence supports only part of it"),
     "contradicted": Word("contradicted", "bad", "The evidence contradicts it"),
     "unsupported": Word("unsupported", "bad", "No evidence supports it"),
-    "unverifiable": Word("unverifiable", "calm", "There is no text to check it against"),
+    "unverifiable": Word("not confirmed", "calm", "The checks could not decide it; this is no accusation"),
     "unscored": Word("unscored", "calm", "No verdict could be reached"),
 }
 
