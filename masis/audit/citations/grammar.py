@@ -1,9 +1,10 @@
-"""Finds the markers of an answer: the stretches that point at evidence, and the references each holds.
+r"""Finds the markers of an answer: the stretches that point at evidence, and the references each holds.
 
 Parsed: ``[chunk_1]`` ``[1]`` ``[1, 2]`` ``[1; 2]`` ``[1][2]`` ``[1-3]`` ``[1 and 3]`` ``【1†source】``
-``【1:0†source】`` ``[^1]`` ``[Source 1]`` ``(Source 1)`` ``(Sources 1 and 2)`` ``(chunk_1)`` and links. What is in
-brackets and shaped neither like one of the case's ids nor like a common marker is no citation; ``docs/citations.md``
-lists both with examples.
+``【1:0†source】`` ``[^1]`` ``[Source 1]`` ``(Source 1)`` ``(Sources 1 and 2)`` ``(chunk_1)`` ``[chunk_1/chunk_2]``
+``[1 | 2]`` ``[see 1]`` ``\[1\]`` ``[chunk\_1]`` ``\cite{key}`` ``[@key]`` and links. What is in brackets and
+shaped neither like one of the case's ids nor like a common marker is no citation; ``docs/citations.md`` lists both with
+examples.
 """
 
 from __future__ import annotations
@@ -54,15 +55,40 @@ _WORDED = re.compile(
 )
 _PREFIXED_RANGE = re.compile(r"(.{0,60}?\D)(\d{1,9})\s*(?:[-–—]|\bto\b)\s*(?:(.{0,60}?\D))?(\d{1,9})", re.DOTALL)
 _LABEL = re.compile(rf"(?:{_WORDS}|ids?)(?:\s*:\s*|\s+)(?=\S)", re.IGNORECASE)
-_KEY = re.compile(r"@[\w:.-]{2,60}")
+_KEY = re.compile(r"-?@([\w:.-]{2,60})")
+_CHOICE = re.compile(r"\s*[/|+]\s*")
+_LEAD = re.compile(
+    r"(?:(?:see(?: also)?|cf\.?|siehe(?: auch)?|vgl\.?|voir|véase)|"
+    r"(?P<common>from|per|in|e\.g\.,?|according to|cited in|adapted from|based on))\s+(?=\S)",
+    re.IGNORECASE,
+)
+_ESCAPED = re.compile(r"\\([_\[\]*#@&~^$%{}|/.-])")
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+")
 
 
 def read_references(body: str, offset: int, index: EvidenceIndex, *, round_: bool = False) -> list[Reference]:
-    """The references between two brackets, with offsets in the answer; none if the text is no citation.
+    r"""The references between two brackets, with offsets in the answer; none if the text is no citation.
 
-    ``round_``: the brackets are round ones, which hold a citation only if a word or a worded id says so.
+    ``round_``: the brackets are round ones, which hold a citation only if a word or a worded id says so. Signs that
+    Markdown or LaTeX escape (``chunk\_1``) are read without their backslash.
     """
+    if "\\" in body and _ESCAPED.search(body) and body.strip() not in index.exact:
+        plain, places = _unescaped(body)
+        return [
+            reference._replace(start=offset + places[reference.start], end=offset + places[reference.end - 1] + 1)
+            for reference in _read(plain, 0, index, round_)
+        ]
+    return _read(body, offset, index, round_)
+
+
+def _unescaped(body: str) -> tuple[str, list[int]]:
+    """The text without the backslashes that escape a sign, and where each of its characters stands."""
+    dropped = {match.start() for match in _ESCAPED.finditer(body)}
+    places = [at for at in range(len(body)) if at not in dropped]
+    return "".join(body[at] for at in places), places
+
+
+def _read(body: str, offset: int, index: EvidenceIndex, round_: bool) -> list[Reference]:
     text = body.strip()
     start = offset + len(body) - len(body.lstrip())
     if text in index.exact and not (round_ and not _worded(text)):
@@ -80,6 +106,8 @@ def _read_list(whole: _Part, index: EvidenceIndex, round_: bool) -> list[Referen
     found = _read_part(whole, index)
     if found is not None:
         return found
+    if not round_ and (lead := _LEAD.match(whole.text)):
+        return _read_led(whole, lead, index)
     references: list[Reference] = []
     for number, part in enumerate(_parts(whole)):
         read = _read_part(part, index)
@@ -89,6 +117,51 @@ def _read_list(whole: _Part, index: EvidenceIndex, round_: bool) -> list[Referen
             continue  # [1, p. 23]: where in the source, not another source
         references += read
     return references
+
+
+def _read_led(whole: _Part, lead: re.Match[str], index: EvidenceIndex) -> list[Reference]:
+    """``[see 9]``, ``[cf. chunk_2]``. After a common word ("[in 9]", "[from 5 to 9]") only what is no plain number."""
+    rest = _Part(whole.start + lead.end(), whole.end, whole.text[lead.end() :])
+    read = _read_list(rest, index, round_=False)
+    plain = all(reference.name.isdecimal() for reference in read)
+    return [] if plain and (lead["common"] or _is_year(read, index)) else read
+
+
+def _read_choice(part: _Part, index: EvidenceIndex) -> list[Reference] | None:
+    """``chunk_1/chunk_9``, ``1 | 9``: members of a list that a slash, a bar or a plus sign divides.
+
+    Each must be a number or read like an id. Numbers alone may be a fraction, a rating or a ratio: with a slash or a
+    plus sign each of them must name evidence.
+    """
+    members, at = [], 0
+    for divider in _CHOICE.finditer(part.text):
+        members.append(_Part(part.start + at, part.start + divider.start(), part.text[at : divider.start()]))
+        at = divider.end()
+    members.append(_Part(part.start + at, part.end, part.text[at:]))
+    if len(members) < 2 or not all(member.text for member in members):
+        return None
+    references: list[Reference] = []
+    for member in members:
+        read = _read_member(member, index)
+        if not read:
+            return None
+        references += read
+    numbers = all(member.text.isdecimal() for member in members)
+    if numbers and ("/" in part.text or "+" in part.text) and any(each.evidence_id is None for each in references):
+        return None
+    return references
+
+
+def _read_member(member: _Part, index: EvidenceIndex) -> list[Reference] | None:
+    text = member.text
+    if text.isdecimal():
+        return [_single(member, index)] if len(text) <= 9 else None
+    if match := _WORDED.fullmatch(text):
+        return _read_worded(member, match, index)
+    found = index.resolve(text)
+    if found.evidence_id or index.shaped(text):
+        return [Reference(member.start, member.end, text, *found)]
+    return None
 
 
 def _parts(whole: _Part) -> Iterator[_Part]:
@@ -109,7 +182,9 @@ def _read_part(part: _Part, index: EvidenceIndex) -> list[Reference] | None:
     found = index.resolve(text)
     if found.evidence_id:
         return [Reference(part.start, part.end, text, *found)]
-    if index.shaped(text) or _KEY.fullmatch(text):
+    if key := _KEY.fullmatch(text):
+        return _read_key(part, key, index)
+    if index.shaped(text):
         return [Reference(part.start, part.end, text, None, None)]
     if range_ := _RANGE.fullmatch(text):
         return _expand(part, int(range_.group(1)), int(range_.group(2)), index)
@@ -130,7 +205,17 @@ def _read_part(part: _Part, index: EvidenceIndex) -> list[Reference] | None:
             return [Reference(rest.start, rest.end, rest.text, *found)]
     if len(text) >= 3 and (ids := index.resolve_source(text)):
         return [Reference(part.start, part.end, text, id_, "source") for id_ in ids]
-    return None
+    return _read_choice(part, index) if _CHOICE.search(text) else None
+
+
+def _read_key(part: _Part, key: re.Match[str], index: EvidenceIndex) -> list[Reference] | None:
+    """``@smith2020``, as in Pandoc: an id behind ``@``. A word without a number is somebody's name (``@editor``)."""
+    name = key.group(1).rstrip(":.-")
+    found = index.resolve(name)
+    if not found.evidence_id and not index.shaped(name) and not index.keyed(name):
+        return None
+    start = part.start + key.start(1)
+    return [Reference(start, start + len(name), name, *found)]
 
 
 def _known_prefix(first: str, index: EvidenceIndex) -> bool:
@@ -148,8 +233,9 @@ def _read_worded(part: _Part, match: re.Match[str], index: EvidenceIndex) -> lis
         return _expand(part, number, int(match.group(4)), index)
     if match.group(2) in ("_", "-") or index.shaped(part.text):
         # written as an id: it names that id or, where ids are plain numbers, that number; no other id of that number
-        found = _by_number(match.group(3), index) if index.bare_numbers else NOTHING
-        return [Reference(part.start, part.end, part.text, *found)]
+        name = part.text[: match.end(3)]  # less the place in it: [chunk_1: page 3]
+        found = _by_number(match.group(3), index) if index.bare_numbers else index.resolve(name)
+        return [Reference(part.start, part.start + len(name), name, *found)]
     digits = match.span(3)
     return [
         Reference(part.start + digits[0], part.start + digits[1], match.group(3), *_by_number(match.group(3), index))
@@ -183,7 +269,7 @@ def _round_citation(text: str, index: EvidenceIndex) -> bool:
         first = first[labelled.end() :]
     if not labelled and not (index.worded and _worded(first)):
         return False
-    return index.resolve(first).evidence_id is not None or index.shaped(first)
+    return index.resolve(first).evidence_id is not None or index.shaped(first, loosely=False)
 
 
 # Stretches of an answer in which brackets are no markers: code, mathematics, definitions of footnotes.
@@ -193,6 +279,8 @@ _MATHS = re.compile(
     r"\$\$[^$]{1,2000}\$\$|\\\([^\n]{1,500}?\\\)|\\\[[^$]{1,1000}?\\\]|"
     r"(?<![\w$\\])\$(?=[^$\n]{0,200}[\\^_={}])[^\s$][^$\n]{0,200}\$(?!\d)"
 )
+# \[9\] and \[chunk\_1\]: brackets that Markdown escapes. Formulas have blanks at the brackets, or signs of their own.
+_ESCAPED_MARKER = re.compile(r"\\\[(?!\s)((?:[^\\\[\]\n^{}=$<>]|\\[_*#&.|/@-]){1,200})(?<!\s)\\\]")
 _DEFINITION = re.compile(r"^[ \t]{0,3}\[\^?([\w.-]{1,40})\]:[ \t]*(.{0,500})", re.MULTILINE)
 
 
@@ -216,7 +304,8 @@ def masked(answer: str, code: Sequence[tuple[int, int]]) -> Mask | None:
     if "`" in answer:
         spans += _outside(spans, ((match.start(), match.end()) for match in _CODE_SPAN.finditer(answer)))
     if "$" in answer or "\\(" in answer or "\\[" in answer:
-        spans += _outside(spans, ((match.start(), match.end()) for match in _MATHS.finditer(answer)))
+        maths = (match for match in _MATHS.finditer(answer) if not _ESCAPED_MARKER.fullmatch(match.group()))
+        spans += _outside(spans, ((match.start(), match.end()) for match in maths))
     return Mask(spans) if spans else None
 
 
@@ -235,7 +324,7 @@ def _outside(taken: Sequence[tuple[int, int]], spans: Iterable[tuple[int, int]])
 
 # Tells citations from what only looks like one: years, intervals, indices, isotopes, checkboxes.
 
-_NUMBERS_ONLY = re.compile(r"[\d\s,;–—-]+")
+_NUMBERS_ONLY = re.compile(r"[\d\s,;–—|/+-]+")
 _INTERVAL_BEFORE = re.compile(
     r"(?:\b(?:CI|CrI|IQR)\b\)?|[∈=≈±]|"
     r"\b(?:in|within|from|over|on) (?:the |a )?(?:\w+ )?(?:interval|range|scale|domain)|"
@@ -364,6 +453,12 @@ _SOURCE_LINE = re.compile(
     r"^[ \t*_]{0,8}(?:sources?|references?|citations?|quellen?)[*_]{0,3}:[*_ \t]{0,6}([^\s\[\]【(][^\[\]【\n]{0,300})$",
     re.IGNORECASE | re.MULTILINE,
 )
+_LATEX_CITE = re.compile(
+    r"\\(?:paren|text|auto|foot|smart|super|full)?cite(?:s|p|t|alp|alt|author|year|yearpar|title|num|text)?\*?"
+    r"(?:\[[^\[\]\n]{0,100}\]){0,2}\{([^{}\n]{1,300})\}",
+    re.IGNORECASE,
+)
+_CITE_KEY = re.compile(r"[^\s,](?:[^,]*[^\s,])?")
 _CLAUSE_END = re.compile(r"\s*(?:[.,;:!?)\[]|\Z|\n)")
 _BARE_ADDRESS = re.compile(r"https?://[^\s<>\[\]{}\"'`|]{3,800}")
 
@@ -375,6 +470,10 @@ def find_markers(answer: str, index: EvidenceIndex, code: Sequence[tuple[int, in
     if "[" in answer or "［" in answer:
         found += _bracketed_ids(answer, index, mask)
         found += _square(answer, index, mask, {marker.start for marker in found})
+    if "\\[" in answer:
+        found += _escaped(answer, index, mask)
+    if "cite" in answer.casefold() and "\\" in answer:
+        found += _latex(answer, index, mask)
     if ":" in answer:
         found += _source_lines(answer, index, mask)
     if "【" in answer:
@@ -397,7 +496,7 @@ def _square(answer: str, index: EvidenceIndex, mask: Mask | None, taken: Iterabl
         if start < skip_until or start in taken or (mask and mask.covers(start)):
             continue
         if answer[start - 1 : start] == "\\" or answer[end - 2] == "\\":
-            continue  # LaTeX, or brackets that stand for themselves
+            continue  # LaTeX, or escaped brackets, which are read apart
         if answer[end : end + 1] == "(" or answer[end : end + 2] == "](":
             link = _TARGET.match(answer, end)
             if link and _is_target(link.group(1)):
@@ -420,6 +519,34 @@ def _square(answer: str, index: EvidenceIndex, mask: Mask | None, taken: Iterabl
             yield Marker(start, end, tuple(references))
 
 
+def _escaped(answer: str, index: EvidenceIndex, mask: Mask | None) -> Iterator[Marker]:
+    r"""``\[9\]``: a marker whose brackets were escaped, so that they show in Markdown."""
+    for match in _ESCAPED_MARKER.finditer(answer):
+        start, end = match.span()
+        if mask and mask.covers(start):
+            continue
+        body = match.group(1)
+        references = read_references(body, match.start(1), index)
+        if references and not reads_as_something_else(answer, start, end, body, references, index):
+            yield Marker(start, end, tuple(references))
+
+
+def _latex(answer: str, index: EvidenceIndex, mask: Mask | None) -> Iterator[Marker]:
+    r"""``\cite{smith2020, chunk_9}``: every key is a reference, whatever its shape."""
+    for match in _LATEX_CITE.finditer(answer):
+        if mask and mask.covers(match.start()):
+            continue
+        references = []
+        for key in _CITE_KEY.finditer(match.group(1)):
+            name = key.group()
+            start = match.start(1) + key.start()
+            found = index.resolve(name)
+            named = [found] if found.evidence_id else [Resolution(id_, "source") for id_ in index.resolve_source(name)]
+            references += [Reference(start, start + len(name), name, *each) for each in named or [NOTHING]]
+        if references:
+            yield Marker(match.start(), match.end(), tuple(references))
+
+
 def _is_target(target: str) -> bool:
     return "://" in target or target.startswith(("www.", "/", "#", "mailto:"))
 
@@ -436,7 +563,8 @@ def _link(answer: str, match: re.Match[str], link: re.Match[str], index: Evidenc
         return
     body = match.group(1) or match.group(2)
     labelled = read_references(body.lstrip("^"), match.start() + 1 + (body[0] == "^"), index)
-    if labelled:
+    handle = body.startswith("@") and not any(reference.evidence_id for reference in labelled)
+    if labelled and not handle:
         yield Marker(start, end, tuple(labelled))
     elif index.has_addresses and target.startswith(("http://", "https://", "www.")):
         yield Marker(start, end, (Reference(*span, target, None, None),))

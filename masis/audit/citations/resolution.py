@@ -3,8 +3,9 @@
 The order, strongest first, each recorded as ``resolved_by``:
 
 ``exact``       the id to the letter
-``normalised``  ignoring case and blanks; then also taking ``-``, ``_``, a blank and nothing between word and number as
-                the same (``Chunk 1``, ``chunk-1`` for ``chunk_1``)
+``normalised``  ignoring case and blanks; then also taking ``-``, ``_``, ``:``, a blank and nothing between word and
+                number as the same (``Chunk 1``, ``chunk-1`` for ``chunk_1``, ``PMID 9`` for ``PMID:9``); then ignoring
+                zeros before the number (``chunk_001``)
 ``suffix``      a number, to the one id that ends in it (``1`` for ``chunk_1``, never for ``chunk_11``)
 ``position``    a number, counting from 1, only where no id ends in a number (the ids are opaque)
 ``source``      a link, or a name, to the chunks whose source it is
@@ -32,7 +33,8 @@ class Resolution(NamedTuple):
 
 NOTHING = Resolution(None, None)
 
-_SEPARATORS = re.compile(r"[\s_\-‐‑]+|(?<=[^\W\d_])(?=\d)")
+_SEPARATORS = re.compile(r"(?:(?<=[^\W\d_]):)?[\s_\-‐‑]+|(?<=[^\W\d_]):(?=\d)|(?<=[^\W\d_])(?=\d)")
+_PADDED = re.compile(r"([^\W\d_]+(?:-[^\W\d_]+)*-)0*(\d+)")
 _BLANKS = re.compile(r"\s+")
 _NUMBERED = re.compile(r"(?:.*[^0-9A-Za-z]|[A-Za-z]+)?0*(\d{1,9})(?:\.(?:pdf|txt|md|html?|docx?|json))?", re.DOTALL)
 _HEX = re.compile(r"(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])[0-9a-f]{6,}", re.IGNORECASE)
@@ -69,7 +71,7 @@ class EvidenceIndex:
         return self._normalised(name)
 
     def _normalised(self, name: str) -> Resolution:
-        found = self._folded.get(_fold(name)) or self._loose.get(_loosen(name))
+        found = self._folded.get(_fold(name)) or self._loose.get(_loosen(name)) or self._unpadded.get(_unpad(name))
         return Resolution(found, "normalised") if found else NOTHING
 
     def resolve_number(self, number: int) -> Resolution:
@@ -87,9 +89,14 @@ class EvidenceIndex:
 
     # shape
 
-    def shaped(self, name: str) -> bool:
-        """Whether a name that names no evidence is written in the style of this case's ids, and so poses as one."""
+    def shaped(self, name: str, *, loosely: bool = True) -> bool:
+        """Whether a name that names no evidence is written in the style of this case's ids, and so poses as one.
+
+        ``loosely``: also where word and number are joined otherwise, as ``PMID 12`` beside ``PMID:99``.
+        """
         if _skeleton(name) in self._skeletons:
+            return True
+        if loosely and _skeleton(_loosen(name)) in self._loose_skeletons:
             return True
         if _classes(name) in self._class_skeletons:
             return True
@@ -98,6 +105,10 @@ class EvidenceIndex:
         if self._hash_lengths and _hash_like(name):
             return any(abs(len(name) - length) <= 2 for length in self._hash_lengths)
         return False
+
+    def keyed(self, name: str) -> bool:
+        """Whether a name behind ``@`` reads as a bibliography's key: it holds a number, or the ids are plain words."""
+        return any(map(str.isdecimal, name)) or all(id_.isalpha() for id_ in self.ids)
 
     def slug(self, name: str) -> bool:
         """Whether the name is words joined like this case's ids: ``earnings-call`` beside ``annual-report``."""
@@ -139,6 +150,10 @@ class EvidenceIndex:
         return _unique((_loosen(id_), id_) for id_ in self.ids)
 
     @cached_property
+    def _unpadded(self) -> dict[str, str | None]:
+        return _unique((_unpad(id_), id_) for id_ in self.ids)
+
+    @cached_property
     def _numbers(self) -> dict[int, str | None]:
         return _unique((number, id_) for id_ in self.ids if (number := _number_of(id_)) is not None)
 
@@ -156,6 +171,12 @@ class EvidenceIndex:
             _skeleton(id_)
             for id_ in self.ids
             if any(map(str.isdecimal, id_)) and not id_.isdecimal() and not _hash_like(id_)
+        )
+
+    @cached_property
+    def _loose_skeletons(self) -> frozenset[str]:
+        return frozenset(
+            _skeleton(loose) for id_ in self.ids if not _hash_like(id_) and _PADDED.fullmatch(loose := _loosen(id_))
         )
 
     @cached_property
@@ -194,6 +215,13 @@ def _fold(name: str) -> str:
 
 def _loosen(name: str) -> str:
     return _SEPARATORS.sub("-", name.strip().casefold())
+
+
+def _unpad(name: str) -> str:
+    """The loose form of a word and a number, without zeros before the number: ``chunk-1`` for ``chunk_001``."""
+    loose = _loosen(name)
+    match = _PADDED.fullmatch(loose)
+    return f"{match.group(1)}{match.group(2)}" if match else loose
 
 
 def _address(name: str) -> str:

@@ -1,0 +1,58 @@
+"""Markers in any text: offsets that match, no crash, no time that grows with the square of the length."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from masis.audit.citations import audit_citations
+from masis.schema.case import Evidence
+
+WORDS = (
+    "[ ] \\[ \\] ( ) { } \\cite \\citep \\_ \\ @ / | + , ; 1 9 0 chunk _ - : PMID . $ ` 【 】 † ^ smith2020 "
+    "https://a.example/1"
+)
+PIECES = st.sampled_from(["see ", " ", "\n", *WORDS.split()])
+IDS = st.lists(
+    st.sampled_from(
+        ["1", "2", "chunk_1", "chunk_002", "PMID: 99999", "smith2020", "a/b", "x|y", "https://a.example/1", "[3]"]
+    ),
+    min_size=1,
+    max_size=4,
+    unique=True,
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(PIECES, max_size=40).map("".join), IDS)
+def test_every_reference_stands_where_it_says(answer: str, ids: list[str]) -> None:
+    audit = audit_citations(answer, [Evidence(id=id_) for id_ in ids])
+    last = 0
+    for citation in audit.citations:
+        assert answer[citation.start : citation.end] == citation.text
+        assert citation.text
+        assert citation.marker_start <= citation.start < citation.end <= citation.marker_end <= len(answer)
+        assert citation.marker_start >= last
+        assert (citation.evidence_id is None) == (citation.status == "invalid")
+        assert citation.evidence_id is None or citation.evidence_id in ids
+        last = citation.marker_start
+
+
+@pytest.mark.parametrize(
+    "piece",
+    ["\\[", "\\[9\\", "[chunk\\_", "\\cite{", "\\cite[", "[see ", "[1/", "[@a", "[1|", "\\cite[x][y]{", "[see [1|"],
+)
+def test_unclosed_markers_take_time_in_proportion_to_their_number(piece: str) -> None:
+    evidence = [Evidence(id="chunk_1"), Evidence(id="chunk_2")]
+
+    def seconds(times: int) -> float:
+        start = time.process_time()
+        audit_citations(piece * times, evidence)
+        return time.process_time() - start
+
+    seconds(100)
+    small, large = max(seconds(4_000), 0.02), seconds(16_000)
+    assert large < small * 12
