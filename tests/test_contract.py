@@ -93,3 +93,13 @@ def test_the_same_case_gives_the_same_run_but_for_its_id_and_times() -> None:
 def test_unknown_keys_of_a_case_are_kept() -> None:
     given = {"id": "1", "query": "q", "evidence": [{"id": "a", "text": "t", "page": 3}], "mine": {"x": [1]}}
     assert Case.model_validate(given).to_json_dict() == given
+
+
+def test_a_case_of_no_screening_keeps_its_bytes_and_its_digest_and_another_key_of_that_name_is_kept() -> None:
+    plain = {"id": "c1", "query": "How long?", "evidence": [{"id": "1", "text": "120 m."}]}
+    assert Case.model_validate(plain).to_json_dict() == plain
+    assert Case.model_validate(plain).digest() == "ed26467ad289ebf9cb579f38961e2575ae1af09e52900ae44c1ab5696f2edd8b"
+    for brought in ("by hand", 3, {"by": "hand"}, {"id": "s1", "outcome": "sufficient", "more": 1}):
+        case = Case.model_validate({**plain, "screening": brought})
+        assert case.to_json_dict()["screening"] == brought
+        assert case.evidence_outcome == ("sufficient" if isinstance(brought, dict) and "outcome" in brought else None)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from masis.audit import routing
 from masis.schema.audit import Issue, Score
-from masis.schema.case import ClaimVerdict, Evidence
+from masis.schema.case import Case, ClaimVerdict, Evidence
 from masis.schema.run import (
     Acceptance,
     AcceptanceCheck,
@@ -25,8 +25,8 @@ from masis.schema.run import (
 from masis.schema.wording import counted
 from masis.settings import Settings
 
-RULE_VERSION = "2"
-"""Raised with every change of what is checked; stored with each run. Rule 1 never looked at severity or support."""
+RULE_VERSION = "3"
+"""Raised with every change of what is checked; stored with each run. docs/acceptance.md lists what changed."""
 
 ACCUSATIONS: tuple[tuple[ClaimVerdict, ReviewCode, str], ...] = (
     ("contradicted", "contradicted_claim", "The evidence contradicts {}."),
@@ -52,7 +52,7 @@ class _Check(NamedTuple):
 
 def assess(
     iterations: Sequence[Iteration],
-    evidence: Sequence[Evidence],
+    case: Case,
     termination: TerminationReason,
     settings: Settings,
 ) -> Assessment:
@@ -60,7 +60,7 @@ def assess(
 
     Args:
         iterations: The finished iterations of a run, in order; may be empty.
-        evidence: The evidence of the case.
+        case: The case they are about: its evidence, and the screening that this comes from.
         termination: Why the loop ended.
         settings: Thresholds: ``review_threshold``, ``review_quality``, ``review_disagreement``, all 0 to 1.
 
@@ -80,13 +80,14 @@ def assess(
             _claims(best),
             _serious_issues(best),
             _safety(best),
+            _screening(case),
             _original(iterations[0], chosen, settings),
             _confidence(best, settings),
             _quality(best, settings),
             _disagreement(best, settings),
             _scored(best),
-            _checkable(best, evidence),
-            _cites(best, evidence, settings),
+            _checkable(best, case.evidence),
+            _cites(best, case.evidence, settings),
             _ending(termination),
         ]
     acceptance = Acceptance(
@@ -201,6 +202,18 @@ def _safety(best: Iteration) -> _Check:
         return _Check("safety", "no issue of type safety")
     message = f"{counted(found, 'safety issue')} {'is' if found == 1 else 'are'} open."
     return _Check("safety", message.rstrip("."), (ReviewReason(code="safety", message=message),))
+
+
+def _screening(case: Case) -> _Check:
+    """What a screening found too little of can't carry an answer, however well the answer keeps to it."""
+    outcome = case.evidence_outcome
+    if outcome is None:
+        return _Check("screening", "the evidence comes from no screening")
+    if outcome == "sufficient":
+        return _Check("screening", "the screening found the evidence sufficient")
+    message = f"The screening that the evidence comes from ended without sufficient evidence ({outcome})."
+    reason = ReviewReason(code="insufficient_evidence", message=message)
+    return _Check("screening", "the screened evidence is not sufficient", (reason,))
 
 
 def _original(original: Iteration, chosen: int, settings: Settings) -> _Check:

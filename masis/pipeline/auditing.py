@@ -305,7 +305,7 @@ def _reasons(run: Run, settings: Settings, flag_on: frozenset[str], case: Case) 
     """What is wrong with the original answer, whatever the audit made of it."""
     from masis.audit.acceptance import assess
 
-    assessed = assess(run.iterations[:1], case.evidence, "no_issues", settings)
+    assessed = assess(run.iterations[:1], case, "no_issues", settings)
     return tuple(reason for reason in assessed.reasons if reason.code in flag_on)
 
 

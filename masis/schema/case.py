@@ -23,6 +23,9 @@ ClaimVerdict = Literal["supported", "partial", "contradicted", "unsupported", "u
 
 Severity = Literal["critical", "high", "medium", "low"]
 
+ScreeningOutcome = Literal["sufficient", "evidence_insufficient", "cancelled", "error"]
+"""How a screening ended: whether what it kept is enough to answer the question."""
+
 
 class Evidence(OpenRecord):
     """One chunk a retriever found. ``text`` may be empty where only an address is known."""
@@ -101,8 +104,18 @@ class Labels(OpenRecord):
     clean: bool | None = None
 
 
+class CaseScreening(OpenRecord):
+    """The screening that a case's evidence comes from, and how it ended."""
+
+    id: StrictStr
+    outcome: ScreeningOutcome
+
+
 class Case(OpenRecord):
-    """A question with its evidence and, if one was written, an answer."""
+    """A question with its evidence and, if one was written, an answer.
+
+    ``screening`` stands in cases made from a screening; a value of another shape is somebody else's key, and is kept.
+    """
 
     id: StrictStr = Field(min_length=1, max_length=500)
     query: StrictStr = Field(min_length=1)
@@ -111,6 +124,7 @@ class Case(OpenRecord):
     reasoning_steps: tuple[StrictStr, ...] = ()
     metadata: dict[str, Any] = Field(default_factory=dict)
     labels: Labels | None = None
+    screening: CaseScreening | JsonValue = Field(default=None, union_mode="left_to_right")
 
     @model_validator(mode="before")
     @classmethod
@@ -130,6 +144,14 @@ class Case(OpenRecord):
                 )
             first[chunk.id] = index
         return self
+
+    @property
+    def evidence_outcome(self) -> str | None:
+        """Return the outcome of the screening that the evidence comes from; None where it comes from none."""
+        if isinstance(self.screening, CaseScreening):
+            return self.screening.outcome
+        named = self.screening.get("outcome") if isinstance(self.screening, dict) else None
+        return None if named is None else str(named)
 
     def to_json_dict(self) -> dict[str, JsonValue]:
         """Return the case as it was received, unset fields left out: what the contract's JSON Lines hold."""

@@ -33,6 +33,7 @@ ReviewCode = Literal[
     "partial_claim",
     "serious_issue",
     "safety",
+    "insufficient_evidence",
     "unconfirmed_claim",
     "revised",
     "low_confidence",
@@ -56,6 +57,7 @@ MUST_LOOK: frozenset[ReviewCode] = frozenset(
         "partial_claim",
         "serious_issue",
         "safety",
+        "insufficient_evidence",
     }
 )
 """Reasons that say something is wrong or unsafe. The others say that the answer could not be certified."""
@@ -79,6 +81,7 @@ CheckName = Literal[
     "claims",
     "serious_issues",
     "safety",
+    "screening",
     "original",
     "confidence",
     "quality",

@@ -13,6 +13,7 @@ from pydantic import Field, StrictStr, model_validator
 from masis.schema.audit import JudgedBy
 from masis.schema.base import OpenRecord, Record, Share, Unscored
 from masis.schema.calls import Usage
+from masis.schema.case import ScreeningOutcome
 from masis.schema.storable import refuse_unstorable
 
 StudyType = Literal[
@@ -303,7 +304,7 @@ class ScreeningVersions(Record):
     study_types: str | None = None
 
 
-Outcome = Literal["sufficient", "evidence_insufficient", "cancelled", "error"]
+Outcome = ScreeningOutcome
 
 
 class Screening(Record):

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 
 from masis.audit.sentences import split_sentences
 from masis.errors import InputError
-from masis.schema.case import Case, Evidence
+from masis.schema.case import Case, CaseScreening, Evidence
 from masis.schema.screening import Abstract, Grade, Screening
 from masis.screening.grading import rubric
 
@@ -20,7 +20,8 @@ def case_from_screening(screening: Screening, abstracts: Mapping[str, Abstract],
     """Return the case that asks the screening's question of what it kept; without an answer, which an audit then
     drafts.
 
-    The same kept set gives the same case. Raises InputError where nothing is kept, or nothing of it has a text.
+    The same kept set with the same outcome gives the same case. Raises InputError where nothing is kept, or nothing of
+    it has a text.
     """
     readable = _readable(screening.grades, abstracts)
     if not readable:
@@ -34,6 +35,7 @@ def case_from_screening(screening: Screening, abstracts: Mapping[str, Abstract],
         id=case_id or _case_id(screening, readable),
         query=screening.question,
         evidence=evidence,
+        screening=CaseScreening(id=screening.id, outcome=screening.outcome),
         metadata={
             "screening": screening.id,
             "screening_outcome": screening.outcome,
@@ -56,7 +58,8 @@ def _readable(grades: Iterable[Grade], abstracts: Mapping[str, Abstract]) -> lis
 
 
 def _case_id(screening: Screening, kept: list[Grade]) -> str:
-    content = "\n".join([screening.id, *(grade.abstract_id for grade in kept)])
+    outcome = [] if screening.outcome == "sufficient" else [screening.outcome]
+    content = "\n".join([screening.id, *(grade.abstract_id for grade in kept), *outcome])
     return f"screening-{screening.id[:8]}-{hashlib.sha256(content.encode()).hexdigest()[:8]}"
 
 

@@ -23,11 +23,15 @@ from tests.scripted import ContentVerifier, ScriptedCritic, ScriptedEvaluator, S
 SETTINGS = Settings()
 
 
+def case_of(**changes: Any) -> Case:
+    return Case.model_validate({"id": "bridge", "query": "How long is it?", "evidence": EVIDENCE, **changes})
+
+
 def assessed(**changes: Any) -> acceptance.Assessment:
-    evidence = changes.pop("evidence", EVIDENCE)
+    about = {name: changes.pop(name) for name in ("evidence", "screening") if name in changes}
     termination = changes.pop("termination", "no_issues")
     chosen = changes.pop("settings", Settings(review_uncited_answers=False))
-    return acceptance.assess([iteration(**changes)], evidence, termination, chosen)
+    return acceptance.assess([iteration(**changes)], case_of(**about), termination, chosen)
 
 
 def codes(**changes: Any) -> list[str]:
@@ -55,6 +59,9 @@ def test_an_answer_that_passes_every_check_is_accepted_and_shows_them() -> None:
         ("serious_issue", {"issues": (issue("high"),)}),
         ("serious_issue", {"issues": (issue("critical", source="claims"),)}),
         ("safety", {"issues": (issue("low", type="safety"),)}),
+        ("insufficient_evidence", {"screening": {"id": "s1", "outcome": "evidence_insufficient"}}),
+        ("insufficient_evidence", {"screening": {"id": "s1", "outcome": "error"}}),
+        ("insufficient_evidence", {"screening": {"id": "s1", "outcome": "no word of ours"}}),
         ("low_confidence", {"critique": verdict(confidence=0.69)}),
         ("low_quality", {"quality": 0.69}),
         ("disagreement", {"critique": verdict(confidence=0.4)}),
@@ -76,6 +83,12 @@ def test_whatever_is_wrong_or_unsure_needs_review(code: str, changes: dict[str, 
 @pytest.mark.parametrize("verdict_", ["convergence", "no_issues"])
 def test_a_loop_that_ended_well_is_no_reason(verdict_: str) -> None:
     assert codes(termination=verdict_) == []
+
+
+def test_sufficient_evidence_of_a_screening_passes_and_too_little_of_it_must_be_looked_at() -> None:
+    assert codes(screening={"id": "s1", "outcome": "sufficient"}) == []
+    (reason,) = assessed(screening={"id": "s1", "outcome": "cancelled"}).reasons
+    assert (reason.code, reason.tier) == ("insufficient_evidence", "must_look")
 
 
 def test_a_threshold_that_is_reached_is_reached() -> None:
@@ -105,14 +118,14 @@ def test_a_serious_issue_that_another_reason_explains_is_named_once() -> None:
 
 def test_a_revision_is_read_by_a_person_before_it_passes_for_the_answer() -> None:
     made = [iteration(1, 0.4, issues=(issue("critical"),)), iteration(2, 0.9)]
-    reasons = acceptance.assess(made, EVIDENCE, "no_issues", SETTINGS).reasons
+    reasons = acceptance.assess(made, case_of(), "no_issues", SETTINGS).reasons
     assert "1 serious issue" in next(reason.message for reason in reasons if reason.code == "revised")
-    unread = acceptance.assess(made, EVIDENCE, "no_issues", Settings(review_revised=False)).reasons
+    unread = acceptance.assess(made, case_of(), "no_issues", Settings(review_revised=False)).reasons
     assert "revised" not in {reason.code for reason in unread}
 
 
 def test_a_run_without_an_iteration_goes_to_a_person() -> None:
-    found = acceptance.assess([], EVIDENCE, "error", SETTINGS)
+    found = acceptance.assess([], case_of(), "error", SETTINGS)
     assert {reason.code for reason in found.reasons} == {"error", "nothing_checked"}
     assert not found.acceptance.passed
 

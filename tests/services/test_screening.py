@@ -9,11 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from masis import run_audit
 from masis.audit.run_control import RunControl
 from masis.errors import InputError, Removed, SettingsError, StaleVersion, UnknownRecord
 from masis.schema.actor import Actor
+from masis.schema.run import Run
 from masis.schema.screening import Abstract, Grade, ScreeningEvent
 from masis.screening.grading.grader import Grader
+from masis.screening.handover import case_from_screening
 from masis.screening.rounds.drift import BASELINE
 from masis.services import Workbench
 from masis.services.retention import rule_of
@@ -179,6 +182,7 @@ def test_the_kept_set_becomes_a_case_whose_anchors_are_the_sentences_of_the_abst
     case = desk.hand_over(ADA, found.id)
     opened = desk.open(found.id)
     assert case.query == QUESTION
+    assert case.to_json_dict()["screening"] == {"id": found.id, "outcome": found.outcome}
     assert len(case.evidence) == len(found.kept)
     for chunk in case.evidence:
         known = chunk.model_extra or {}
@@ -191,11 +195,32 @@ def test_the_kept_set_becomes_a_case_whose_anchors_are_the_sentences_of_the_abst
     assert sum(entry.decision is not None and entry.decision.kind == "handed_over" for entry in desk.log(found.id)) == 1
 
 
+def found_insufficient(run: Run) -> bool:
+    return "insufficient_evidence" in {reason.code for reason in run.review_reasons}
+
+
+def test_a_case_of_a_screening_without_sufficient_evidence_is_another_one_and_needs_review(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    opened = desk.open(desk.screen(ADA, QUESTION, ["corpus:headache"]).id)
+    cases = {
+        outcome: case_from_screening(opened.screening.model_copy(update={"outcome": outcome}), opened.abstracts)
+        for outcome in ("sufficient", "evidence_insufficient")
+    }
+    assert cases["sufficient"].id != cases["evidence_insufficient"].id
+    runs = {outcome: run_audit(case, Settings(max_iterations=1)) for outcome, case in cases.items()}
+    assert {outcome: found_insufficient(run) for outcome, run in runs.items()} == {
+        "sufficient": False,
+        "evidence_insufficient": True,
+    }
+
+
 @pytest.mark.spec("AESOP-ANCHORS")
 def test_the_audit_of_what_was_handed_over_cites_sentences_of_abstracts(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
     case = desk.hand_over(ADA, desk.screen(ADA, QUESTION, ["corpus:headache"]).id)
     run = desk.bench.audits.audit(ADA, case, settings=Settings(max_iterations=1))
+    insufficient = found_insufficient(run)
+    assert insufficient == (case.evidence_outcome != "sufficient")
     citations = run.iterations[0].citation_audit.citations
     assert citations
     texts = {chunk.id: chunk.text for chunk in case.evidence}

@@ -409,7 +409,7 @@ class AuditRun:
         final = chosen.quality_score if chosen else None
         drafted = self.draft.calls if self.draft else ()
         loose = (*(self.steps.calls if self.steps else ()), *self._filed())
-        assessed = acceptance.assess(self.iterations, self.case.evidence, reason, self.settings)
+        assessed = acceptance.assess(self.iterations, self.case, reason, self.settings)
         return Run(
             id=self.reporter.run_id,
             case_id=self.case.id,

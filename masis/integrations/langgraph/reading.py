@@ -140,7 +140,8 @@ def evidence_of(state: Any) -> tuple[Evidence, ...]:
 def case_of(state: Any, answer: str, thread: str | None) -> Case:
     """The case of a thread whose first answer was this one: the same content has the same id."""
     query, evidence = text_of(state, "user_query"), evidence_of(state)
-    content = {"query": query, "answer": answer, "evidence": [chunk.model_dump(mode="json") for chunk in evidence]}
+    chunks = [chunk.model_dump(mode="json") for chunk in evidence]
+    content: dict[str, Any] = {"query": query, "answer": answer, "evidence": chunks, **_screening(state, thread)}
     try:
         digest = hashlib.sha256(json.dumps(content, ensure_ascii=False, sort_keys=True).encode()).hexdigest()
     except UnicodeEncodeError as error:
@@ -148,6 +149,15 @@ def case_of(state: Any, answer: str, thread: str | None) -> Case:
     metadata = {"made_by": "langgraph"} | ({"thread_id": thread} if thread else {})
     name = f"{(thread or 'graph')[:_THREAD_SHOWN]}-{digest[:8]}"
     return _valid(Case, content | {"id": name, "metadata": metadata}, "state")
+
+
+def _screening(state: Any, thread: str | None) -> dict[str, Any]:
+    """The outcome of the evidence critic, where one of ours has judged the evidence in this graph."""
+    ruling = (state_entry(state, "metrics", {}).get("screening") or {}).get("ruling") or {}
+    if "decision" not in ruling:
+        return {}
+    outcome = "sufficient" if ruling["decision"] == "sufficient" else "evidence_insufficient"
+    return {"screening": {"id": thread or "graph", "outcome": outcome}}
 
 
 def run_of(state: Any) -> Run | None:

@@ -50,6 +50,7 @@ CHECKS = {
     "claims": "Claims",
     "serious_issues": "Serious issues",
     "safety": "Safety",
+    "screening": "Screening",
     "original": "Answer chosen",
     "confidence": "Confidence",
     "quality": "Quality",
