@@ -40,9 +40,9 @@ def build(workbench: Workbench, settings: Settings, checkpointer: Any) -> Any:
     """Synthesizer -> critic -> supervisor (retries, or finalises) -> evaluator -> keep -> person."""
 
     def supervisor(state: MasisState) -> Command[str]:
-        confidence, tried = state["confidence"], state["retry_count"]
-        sure = confidence is not None and confidence >= settings.review_threshold
-        done = (sure and not state["critique"]["needs_retry"]) or tried + 1 >= settings.max_iterations
+        tried = state["retry_count"]
+        wrong = any(reason["tier"] == "must_look" for reason in state["metrics"]["review_reasons"])
+        done = not (wrong or state["critique"]["needs_retry"]) or tried + 1 >= settings.max_iterations
         told = {"node": "supervisor", "decision": "finalise" if done else "retry", "retry_count": tried}
         if done:
             return Command(goto="evaluator", update={"trace": [told]})

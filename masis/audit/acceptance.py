@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from masis.audit import routing
-from masis.schema.audit import Issue, Score
+from masis.schema.audit import ClaimCheck, Issue, Score
 from masis.schema.case import Case, ClaimVerdict, Evidence
 from masis.schema.run import (
     Acceptance,
@@ -97,6 +97,33 @@ def assess(
     return Assessment(acceptance, tuple(reason for check in checks for reason in check.reasons))
 
 
+def accusations(iteration: Iteration) -> tuple[ReviewReason, ...]:
+    """Return what is wrong or unsafe in one audited answer: the reasons of tier ``must_look`` that it gives itself."""
+    checks = (_references, _hallucination, _claims, _serious_issues, _safety)
+    return tuple(reason for check in checks for reason in check(iteration).reasons if reason.tier == "must_look")
+
+
+def claim_reasons(checks: Sequence[ClaimCheck]) -> tuple[ReviewReason, ...]:
+    """Return why these claims do not pass: empty where the evidence supports each and nothing contradicts it.
+
+    What could not be decided is no accusation, and certifies nothing either. Claims without a verdict are a matter of
+    the check ``scored``.
+    """
+    verdicts = [check.verdict for check in checks]
+    reasons = [
+        ReviewReason(code=code, message=template.format(counted(count, "claim")))
+        for verdict, code, template in ACCUSATIONS
+        if (count := verdicts.count(verdict))
+    ]
+    if count := sum(check.verdict == "supported" and bool(check.contradictions) for check in checks):
+        message = f"The evidence seems to contradict {counted(count, 'claim')} that it supports otherwise."
+        reasons.append(ReviewReason(code="contradicted_claim", message=message))
+    if count := verdicts.count("unverifiable"):
+        message = f"{counted(count, 'claim')} could not be confirmed."
+        reasons.append(ReviewReason(code="unconfirmed_claim", message=message))
+    return tuple(reasons)
+
+
 def drawn_for_spot_check(case_id: str, settings: Settings) -> bool:
     """Return whether a run that needs no review goes to a person all the same.
 
@@ -149,21 +176,12 @@ def _hallucination(best: Iteration) -> _Check:
 
 
 def _claims(best: Iteration) -> _Check:
-    """Every claim must be supported. What could not be decided is no accusation, and certifies nothing either."""
-    verdicts = [check.verdict for check in best.claims]
-    supported = f"{verdicts.count('supported')} of {counted(len(verdicts), 'claim')} supported"
-    reasons = [
-        ReviewReason(code=code, message=template.format(counted(count, "claim")))
-        for verdict, code, template in ACCUSATIONS
-        if (count := verdicts.count(verdict))
-    ]
-    if count := sum(check.verdict == "supported" and bool(check.contradictions) for check in best.claims):
-        message = f"The evidence seems to contradict {counted(count, 'claim')} that it supports otherwise."
-        reasons.append(ReviewReason(code="contradicted_claim", message=message))
-    if count := verdicts.count("unverifiable"):
-        message = f"{counted(count, 'claim')} could not be confirmed."
-        reasons.append(ReviewReason(code="unconfirmed_claim", message=message))
-    return _Check("claims", supported, tuple(reasons))
+    supported = sum(check.verdict == "supported" for check in best.claims)
+    return _Check(
+        "claims",
+        f"{supported} of {counted(len(best.claims), 'claim')} supported",
+        claim_reasons(best.claims),
+    )
 
 
 def _serious_issues(best: Iteration) -> _Check:

@@ -22,6 +22,7 @@ from masis.api.roles import (
     uses_models,
     with_concurrency,
 )
+from masis.audit.acceptance import accusations
 from masis.cli.check_models import check_named
 from masis.cli.group import INTERRUPTED, JobFailed
 from masis.cli.log import log_option, measured
@@ -44,7 +45,7 @@ from masis.llm.estimates import Estimate
 from masis.llm.prices import dollars
 from masis.schema.calls import Usage
 from masis.schema.case import Case
-from masis.schema.run import Iteration, Run
+from masis.schema.run import Run
 from masis.schema.wording import counted
 from masis.services.health import models_asked
 from masis.settings import Settings, database_path
@@ -372,7 +373,7 @@ class BatchSummary:
     def count(self, run: Run) -> None:
         """Count one new run."""
         self.audited += 1
-        self.flagged += bool(run.iterations) and _flagged(run.iterations[0])
+        self.flagged += bool(run.iterations and accusations(run.iterations[0]))
         self.needs_review += run.needs_review
         self.incomplete += run.incomplete
         self._count_usage(run.usage)
@@ -447,12 +448,3 @@ def step_times(run: Run) -> Iterator[tuple[str, float]]:
                 yield name, iteration.step_ms[step] / 1000
     if run.iterations:
         yield "loop", total
-
-
-def _flagged(iteration: Iteration) -> bool:
-    """Return whether an answer cites evidence that doesn't exist or contradicts the evidence."""
-    return (
-        iteration.citation_audit.hallucination_detected
-        or iteration.critique.hallucination_detected
-        or any(claim.verdict == "contradicted" for claim in iteration.claims)
-    )

@@ -4,7 +4,8 @@
 
 Citations are looked up, and claims are checked against the evidence by the verifier of the settings (offline by
 default).
-Nobody criticises or scores: what passes here is supported, which does not make it a good answer.
+Claims pass by the same function as in an audit (``masis.audit.acceptance``). Nobody criticises or scores: what passes
+here is supported, which does not make it a good answer.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any, NamedTuple
 
 from masis.api import audits
 from masis.api.roles import build_roles
+from masis.audit.acceptance import claim_reasons
 from masis.audit.claims import one_check_each
 from masis.errors import InputError
 from masis.pipeline.documents import evidence as evidence_of
@@ -33,9 +35,8 @@ class Bounds:
     """What passes.
 
     ``min_support``: the support (0..1) from which a claim passes; None: where the verifier says that it is supported.
-    ``allow_uncited``: sentences without a citation pass. ``allow_unverifiable``: claims on which the evidence is silent
-    because none of it has text pass. A reference to no evidence, a contradicted claim and one without a verdict
-    never do.
+    ``allow_uncited``: sentences without a citation pass. ``allow_unverifiable``: claims pass that the verifier could
+    not confirm. A reference to no evidence, a claim that some evidence contradicts and one without a verdict never do.
     """
 
     min_support: float | None = None
@@ -188,25 +189,36 @@ def _of_claims(
 ) -> list[GroundingIssue]:
     found = []
     for check in checks:
-        if _passes(check, bounds):
+        what = _what_fails(check, bounds)
+        if what is None:
             continue
         claim = check.claim
         sentence = claim.text if claim.start is None else answer[claim.start : claim.end]
         source = next(iter((*(quote.evidence_id for quote in check.quotes), *check.sources, *claim.cited)), "")
         words = next((quote.text for quote in check.quotes), texts.get(source, ""))
-        why = check.issue or (check.unscored.reason if check.unscored else "")
-        found.append(GroundingIssue(check.verdict, sentence, ", ".join(claim.cited), source, words, check.support, why))
+        denied = "; ".join(each.reason for each in check.contradictions)
+        why = check.issue or denied or (check.unscored.reason if check.unscored else "")
+        found.append(GroundingIssue(what, sentence, ", ".join(claim.cited), source, words, check.support, why))
     return found
 
 
-def _passes(check: ClaimCheck, bounds: Bounds) -> bool:
-    if check.verdict == "contradicted" or check.verdict == "unscored":
-        return False
-    if check.verdict == "unverifiable":
-        return bounds.allow_unverifiable
-    if check.verdict == "supported":
-        return bounds.min_support is None or (check.support or 0.0) >= bounds.min_support
-    return bounds.min_support is not None and (check.support or 0.0) >= bounds.min_support
+def _what_fails(check: ClaimCheck, bounds: Bounds) -> str | None:
+    """Return what keeps a claim from passing, None where it passes: the rule of acceptance, as far as bounds allow.
+
+    The verdict of a claim that the evidence supports and contradicts is ``contradicted``.
+    """
+    if check.verdict == "unscored":
+        return check.verdict
+    codes = {reason.code for reason in claim_reasons([check])}
+    if not codes:
+        enough = bounds.min_support is None or (check.support or 0.0) >= bounds.min_support
+        return None if enough else check.verdict
+    if "contradicted_claim" in codes:
+        return "contradicted"
+    if "unconfirmed_claim" in codes:
+        return None if bounds.allow_unverifiable else check.verdict
+    excused = bounds.min_support is not None and (check.support or 0.0) >= bounds.min_support
+    return None if excused else check.verdict
 
 
 def _shown(text: str) -> str:

@@ -16,6 +16,7 @@ import pytest
 import masis
 from masis.errors import AnswerRejected, InputError, SettingsError
 from masis.pipeline import Audited
+from masis.schema.run import MUST_LOOK
 from masis.services import Workbench
 from masis.store.records import CaseFilter
 
@@ -74,6 +75,19 @@ def test_a_sound_answer_is_not_rejected_and_the_flags_are_ones_own_choice() -> N
 
     assert answer(QUESTION, CHUNKS) == RIGHT
     assert lenient(QUESTION, CHUNKS) == WRONG
+
+
+def test_by_default_an_answer_is_flagged_for_what_must_be_looked_at_and_for_nothing_else() -> None:
+    assert inspect.signature(masis.audited).parameters["flag_on"].default == MUST_LOOK
+    seen: list[Audited] = []
+
+    @masis.audited(on_flag="raise", on_result=seen.append)
+    def unconfirmed(question: str, evidence: list[Any]) -> str:
+        return RIGHT
+
+    assert unconfirmed(QUESTION, [{"id": "1", "text": ""}]) == RIGHT
+    assert seen[0].run.needs_review
+    assert not seen[0].flagged
 
 
 def test_a_flagged_answer_is_revised_where_that_is_asked() -> None:

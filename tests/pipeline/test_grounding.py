@@ -2,20 +2,39 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from masis import assert_grounded
+from masis.audit.acceptance import claim_reasons
 from masis.errors import InputError
+from masis.offline.roles.verifier import OfflineVerifier
 from masis.pipeline import Bounds, Grounding, NotGrounded, grounding
+from masis.schema.audit import Claim, ClaimCheck, Contradiction
+from masis.schema.case import ClaimVerdict, Evidence
+from tests.scripted import roles
 
 CHUNKS = [
     {"id": "1", "text": "The bridge is 120 metres long and made of steel."},
     {"id": "2", "text": "The bridge was opened in 1931 by the mayor."},
 ]
 RIGHT = "The bridge is 120 metres long [1]. It was opened in 1931 [2]."
+
+CONFLICT = Contradiction(
+    kind="number",
+    claim_start=14,
+    claim_end=17,
+    claim_text="120",
+    evidence_id="2",
+    evidence_start=25,
+    evidence_end=29,
+    evidence_text="1931",
+    reason="Another number stands there",
+)
 
 
 def failed(answer: str, **bounds: Any) -> Grounding:
@@ -69,6 +88,40 @@ def test_evidence_without_text_verifies_nothing_unless_that_is_allowed() -> None
     empty = [{"id": "1", "text": ""}]
     assert not grounding("The bridge is 120 metres long [1].", empty).grounded
     assert grounding("The bridge is 120 metres long [1].", empty, bounds=Bounds(allow_unverifiable=True)).grounded
+
+
+@pytest.mark.parametrize(
+    ("verdict", "contradicted", "what"),
+    [
+        ("supported", False, None),
+        ("supported", True, "contradicted"),
+        ("partial", False, "partial"),
+        ("unsupported", False, "unsupported"),
+        ("contradicted", False, "contradicted"),
+        ("unverifiable", False, "unverifiable"),
+        ("unscored", False, "unscored"),
+    ],
+)
+def test_a_claim_passes_exactly_where_acceptance_lets_it_pass(
+    monkeypatch: pytest.MonkeyPatch, verdict: ClaimVerdict, contradicted: bool, what: str | None
+) -> None:
+    class Verdict(OfflineVerifier):
+        def verify(self, claims: Sequence[Claim], evidence: Sequence[Evidence]) -> tuple[ClaimCheck, ...]:
+            conflicts = (CONFLICT,) if contradicted else ()
+            return tuple(
+                ClaimCheck(claim=claim, verdict=verdict, support=0.9, confidence=0.9, contradictions=conflicts)
+                for claim in claims
+            )
+
+    module = importlib.import_module("masis.pipeline.grounding")
+    monkeypatch.setattr(module, "build_roles", lambda settings: roles(verifier=Verdict()))
+    found = grounding("The bridge is 120 metres long [1].", CHUNKS)
+    assert [issue.what for issue in found.issues] == ([what] if what else [])
+    assert bool(claim_reasons(found.claims)) == (what not in (None, "unscored"))
+    lenient = grounding(
+        "The bridge is 120 metres long [1].", CHUNKS, bounds=Bounds(min_support=0.5, allow_unverifiable=True)
+    )
+    assert lenient.grounded == (what not in ("contradicted", "unscored"))
 
 
 def test_text_from_outside_can_not_take_over_a_terminal() -> None:

@@ -173,6 +173,8 @@ def _criticised(run: Run, ms: float) -> Json:
             },
             "citation_violations": len(audit.invalid_citations),
             "confidence_history": [critique.confidence],
+            "needs_review": run.needs_review,
+            "review_reasons": [{"code": each.code, "tier": each.tier} for each in run.review_reasons],
             "node_latency_ms": {"critic": ms},
             "run": run.model_dump(mode="json"),
         },
@@ -182,6 +184,8 @@ def _criticised(run: Run, ms: float) -> Json:
 
 def _evaluated(run: Run, ms: float) -> Json:
     update = _scored(run.iterations[-1], ms)
+    update["metrics"]["needs_review"] = run.needs_review
+    update["metrics"]["review_reasons"] = [{"code": each.code, "tier": each.tier} for each in run.review_reasons]
     update["metrics"]["run"] = run.model_dump(mode="json")
     return update
 

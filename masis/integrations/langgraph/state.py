@@ -55,8 +55,9 @@ class MasisState(TypedDict, total=False):
 
     ``metrics`` holds ``last_citation_audit``, ``evaluation``, ``citation_violations`` (fabricated references, over all
     passes), ``confidence_history`` (one a pass, None where it was unscored) and ``node_latency_ms`` (each node's last
-    time). Beyond the rules it holds ``run``, the audit so far as the workbench stores it. ``review`` says in which
-    state the case is, and what was decided.
+    time). Beyond the rules it holds ``needs_review`` and ``review_reasons``, what acceptance makes of the audit so far,
+    and ``run``, that audit as the workbench stores it. ``review`` says in which state the case is, and what was
+    decided.
     """
 
     user_query: str

@@ -61,6 +61,23 @@ def test_the_critic_in_a_graph_finds_what_an_audit_finds_penalties_included() ->
     assert update["metrics"]["citation_violations"] == 1
 
 
+@pytest.mark.parametrize("answer", [WRONG, RIGHT])
+def test_acceptance_decides_in_a_graph_as_in_any_other_audit(answer: str) -> None:
+    run = alone(answer)
+    expected = [{"code": each.code, "tier": each.tier} for each in run.review_reasons]
+    for graph in (critic_node(), audited()):
+        metrics = graph.invoke(asked(answer))["metrics"]
+        assert (metrics["needs_review"], metrics["review_reasons"]) == (run.needs_review, expected)
+    assert any(each["tier"] == "must_look" for each in expected) == (answer == WRONG)
+
+
+@pytest.mark.parametrize(("decision", "wrong"), [("sufficient", False), ("retrieve_more", True)])
+def test_evidence_that_the_evidence_critic_found_insufficient_must_be_looked_at(decision: str, wrong: bool) -> None:
+    state = asked(RIGHT, metrics={"screening": {"round": 1, "ruling": {"decision": decision}}})
+    codes = [each["code"] for each in audited().invoke(state)["metrics"]["review_reasons"]]
+    assert ("insufficient_evidence" in codes) == wrong
+
+
 @pytest.mark.spec("MASIS-CRITIC-TELEMETRY")
 def test_the_critic_s_entry_in_the_trace_has_exactly_the_fields_of_the_spec() -> None:
     (entry,) = critic_node().invoke(asked())["trace"]
