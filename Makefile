@@ -14,7 +14,7 @@ SUMMARY ?=
 PARALLEL = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test test-fast test-core test-integrations soak coverage lint format typecheck benchmark screenshots browser clean
+.PHONY: help demo serve test test-fast test-core test-integrations test-local soak coverage lint format typecheck benchmark screenshots browser clean
 
 help: ## List the commands
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -36,6 +36,9 @@ test-core: $(VENV)/.installed-test $(VENV)/.browser ## Run every test but those 
 
 test-integrations: $(VENV)/.installed-test ## Run the tests of the integrations (EXTRAS="mcp dspy ..." chooses)
 	@$(PY) tools/every_test.py --venv "$(VENV)" --python "$(PYTHON)" --without-core $(foreach extra,$(EXTRAS),--extra $(extra)) -- $(PYTEST_FLAGS)
+
+test-local: $(VENV)/.installed-test ## Run the tests of verifier models in PyTorch, which no other lane installs
+	@$(PY) tools/every_test.py --venv "$(VENV)" --python "$(PYTHON)" --without-core --extra local -- $(PYTEST_FLAGS)
 
 soak: $(VENV)/.installed-test $(VENV)/.browser ## Run the long trials at their full length (hours)
 	@$(PY) -m pytest -m soak --soak $(PYTEST_FLAGS)

@@ -3,7 +3,8 @@
     MasisError
     ├── InputError             a file, a line or a field of it is wrong: says which, and the cure
     ├── SettingsError          a setting is unknown or out of range
-    │   └── MissingKey         a provider's key is neither in the environment nor in the secrets file
+    │   ├── MissingKey         a provider's key is neither in the environment nor in the secrets file
+    │   └── MissingModel       a model's files are not on this machine yet
     ├── StoreError
     │   ├── NewerDatabase      the file was written by a later version
     │   ├── NotADatabase       the file is something else
@@ -104,6 +105,10 @@ class SettingsError(MasisError):
 
 class MissingKey(SettingsError):
     """A model is named whose provider wants a key, and there is none; the settings themselves are in order."""
+
+
+class MissingModel(SettingsError):
+    """A model is named whose files are not on this machine yet; the settings themselves are in order."""
 
 
 class StoreError(MasisError):

@@ -32,6 +32,8 @@ INPUTS = (ROOT / "pyproject.toml", ROOT / "tools" / "environment.sh")
 BESIDE = ("pytest", "pytest-timeout", "pytest-xdist", "hypothesis")
 SHARED_OUT = ("--dist", "loadfile", "--no-loadscope-reorder")
 """A file's tests stay together, as they share servers; files go out in the order that tests/conftest.py put them."""
+ON_REQUEST = frozenset({"local"})
+"""Extras whose packages are too large to install for every run (PyTorch); their tests run when named."""
 LIMIT_S = 40 * 60
 """No environment's tests take this long: what still runs then hangs, and is killed."""
 OK, NO_TESTS = 0, 5
@@ -180,7 +182,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--summary", type=Path, help="write the count into this file instead of printing it")
     chosen = parser.parse_args(own)
     venv: Path = chosen.venv.absolute()
-    names: list[str] = chosen.extra or extras()
+    names: list[str] = chosen.extra or [name for name in extras() if name not in ON_REQUEST]
     try:
         total = Count() if chosen.without_core else core(chosen.workers, flags)
         total = total.plus(integrations(names, venv, chosen.python, flags, None))

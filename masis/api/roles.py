@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from masis.audit import loop, output_validation
+from masis.audit.claims import RunsLocally
 from masis.audit.run_control import RunControl
 from masis.audit.sampling import SampledCritic, SampledEvaluator
+from masis.errors import MissingExtra, SettingsError
 from masis.llm import available_models, estimates, registry, role_plugins
 from masis.llm.client.model import Model
 from masis.llm.roles.critic import ModelCritic
@@ -20,7 +22,8 @@ from masis.offline.roles.drafter import OfflineDrafter
 from masis.offline.roles.evaluator import OfflineEvaluator
 from masis.offline.roles.reviser import OfflineReviser
 from masis.offline.roles.verifier import OfflineVerifier
-from masis.schema.case import Case
+from masis.schema.audit import Claim
+from masis.schema.case import Case, Evidence
 from masis.schema.providers import ProviderSettings
 from masis.settings import OFFLINE, ROLES, Settings
 
@@ -35,15 +38,21 @@ def build_roles(settings: Settings) -> loop.Roles:
     models = {role: registry.resolve(string, role, settings) for role, string in settings.models().items()}
 
     def asked(role: str) -> Model | None:
-        return None if models[role] == OFFLINE else registry.asker(models[role], role, control, settings)
+        if models[role] == OFFLINE or role_plugins.brought(models[role], role, settings):
+            return None
+        return registry.asker(models[role], role, control, settings)
 
     def own(role: str) -> Any:
         """Who fills the role where somebody else brings it, else None."""
         found = role_plugins.brought(models[role], role, settings)
-        return found.filled(registry.asker(found.asks, role, control, settings), settings) if found else None
+        if found is None:
+            return None
+        return found.filled(registry.asker(found.asks, role, control, settings) if found.asks else None, settings)
 
     drafter = ModelDrafter(model) if (model := asked("drafter")) else OfflineDrafter()
-    verifier = ModelVerifier(model, settings) if (model := asked("verifier")) else OfflineVerifier()
+    verifier: Any = own("verifier") or (
+        ModelVerifier(model, settings) if (model := asked("verifier")) else OfflineVerifier()
+    )
     reviser = own("reviser") or (ModelReviser(model) if (model := asked("reviser")) else OfflineReviser())
     heat = settings.sample_temperature if settings.judge_samples > 1 else 0.0
     critic = own("critic") or (ModelCritic(model, heat) if (model := asked("critic")) else OfflineCritic())
@@ -65,6 +74,7 @@ def build_roles(settings: Settings) -> loop.Roles:
         control=control,
         waits=uses_models(settings),
         validator=output_validation.chosen(settings.output_validator),
+        local_models=tuple(filler.local_model for filler in by_role if isinstance(filler, RunsLocally)),
         prompts={
             role: filler.judged_by.version
             for role, filler in zip(ROLES, by_role, strict=True)
@@ -91,8 +101,26 @@ def check_models(settings: Settings) -> None:
 
 
 def probe_model(string: str, settings: Settings) -> registry.Probed:
-    """What a model answers to a word: whether it can judge here, and if not, why and what to do."""
-    return registry.probe(string, settings)
+    """What a model answers to a word: whether it can judge here, and if not, why and what to do.
+
+    One that runs on this machine judges a claim.
+    """
+    try:
+        found = role_plugins.brought(string, "verifier", settings)
+        return _judge_sample(found, settings) if found and not found.asks else registry.probe(string, settings)
+    except (SettingsError, MissingExtra) as error:
+        return registry.Probed(False, str(error))
+
+
+def _judge_sample(found: role_plugins.Brought, settings: Settings) -> registry.Probed:
+    """Let a verifier that asks nobody judge a claim."""
+    text = "The bridge is 120 metres long."
+    verifier = found.filled(None, settings)
+    (check,) = verifier.verify((Claim(text=text),), (Evidence(id="1", text=text),))
+    if check.unscored:
+        return registry.Probed(False, check.unscored.reason)
+    where = f": {verifier.local_model.file}" if isinstance(verifier, RunsLocally) else ""
+    return registry.Probed(True, f"{found.string} judges on this machine{where}.")
 
 
 def offered_models(settings: Settings, role: str = "") -> tuple[str, ...]:
@@ -147,8 +175,8 @@ def unpriced_models(settings: Settings) -> tuple[str, ...]:
 
 
 def uses_models(settings: Settings) -> bool:
-    """Whether any role is filled by a language model."""
-    return any(model != OFFLINE for model in settings.models().values())
+    """Whether any role is filled by a language model. Raises SettingsError for a name that can't be read."""
+    return any(registry.asks_a_model(string, role, settings) for role, string in settings.models().items())
 
 
 def with_concurrency(settings: Settings, calls: int | None) -> Settings:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from statistics import fmean
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
 from masis.schema.audit import CitationAudit, Claim, ClaimCheck, ClaimReport, MissingPoint
 from masis.schema.base import Unscored
 from masis.schema.case import Evidence, Severity
+from masis.schema.run import LocalModel
 
 Strictness = Literal["lenient", "moderate", "strict"]
 
@@ -51,6 +52,16 @@ class Verifier(Protocol):
         Whether the two go side by side is the verifier's affair. A claim that could not be judged is unscored; only
         where nothing could be done at all is StepError raised.
         """
+        ...
+
+
+@runtime_checkable
+class RunsLocally(Protocol):
+    """A role that a model file on this machine fills; runs record which."""
+
+    @property
+    def local_model(self) -> LocalModel:
+        """What the file is, and where it lies."""
         ...
 
 

@@ -25,6 +25,7 @@ from masis.api.roles import (
 from masis.audit.acceptance import accusations
 from masis.cli.check_models import check_named
 from masis.cli.group import INTERRUPTED, JobFailed
+from masis.cli.local_models import download_missing
 from masis.cli.log import log_option, measured
 from masis.cli.options import (
     STDIO,
@@ -116,6 +117,7 @@ def audit(
       masis audit cases.jsonl --model openai --concurrency 16 --max-cost 5
       masis audit cases.jsonl --model critic=anthropic --model reviser=ollama:llama3.3
       masis audit cases.jsonl --model critic=dspy:careful
+      masis audit cases.jsonl --model verifier=local:ORG/NAME
       cat cases.jsonl | masis audit - --out - | jq .final_quality_score
 
     Ctrl-C stops after the audits under way and keeps what is finished; the same command then goes on from there.
@@ -123,6 +125,7 @@ def audit(
     Exit code 0: every line was read and audited. 1: some were not. 2: wrong use. 130: interrupted.
     """  # noqa: D301 (click reads the backspace)
     loaded = chosen(models, assignments)
+    download_missing(loaded.settings)
     check_named(loaded)
     settings = loaded.settings
     check_models(settings)  # a model that nothing answers to is wrong use, not a failure of each case

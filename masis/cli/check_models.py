@@ -7,7 +7,7 @@ from functools import partial
 
 from masis.api.roles import resolve_model
 from masis.audit import output_validation
-from masis.errors import MissingExtra, MissingKey, SettingsError
+from masis.errors import MissingExtra, MissingKey, MissingModel, SettingsError
 from masis.screening.critic import ROLE, grader_names
 from masis.settings import Loaded, Settings
 
@@ -28,13 +28,13 @@ def misnamed_anywhere(loaded: Loaded) -> list[str]:
 def misnamed(loaded: Loaded, checks: tuple[tuple[str, Check], ...]) -> list[str]:
     """Return the errors that these checks of settings raise, each with the place.
 
-    A missing key is no error of the settings; nor is an extra that is not installed.
+    A missing key is no error of the settings; nor is an extra that is not installed, nor a model not downloaded yet.
     """
     errors = []
     for setting, check in checks:
         try:
             check()
-        except (MissingKey, MissingExtra):
+        except (MissingKey, MissingExtra, MissingModel):
             continue
         except SettingsError as error:
             place = loaded.origins[setting].spoken

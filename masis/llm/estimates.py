@@ -86,6 +86,8 @@ def _priced(asked: _Asked, settings: Settings) -> Estimate:
     if string == OFFLINE or not asked.times:
         return Estimate()
     model, found = registry.asked_model(string, asked.role, settings), brought(string, asked.role, settings)
+    if model == OFFLINE:
+        return Estimate()
     instructions = found.characters if found else _instructions(asked.prompt)
     sent = round((asked.sent + instructions) / CHARACTERS_A_TOKEN) * asked.times
     received = round(asked.received) * asked.times

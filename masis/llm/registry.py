@@ -22,7 +22,7 @@ from masis.llm.client.retry import RetryPolicy
 from masis.llm.client.server_capabilities import MODES_IN_WORDS, capabilities_of
 from masis.llm.endpoints import Endpoint, endpoint, model_name
 from masis.llm.providers.base import Provider, TryFailed
-from masis.llm.role_plugins import brought
+from masis.llm.role_plugins import brought, fillable
 from masis.llm.roles.prompting import Prompt
 from masis.schema.calls import ReplyMode
 from masis.settings import OFFLINE, Settings
@@ -63,18 +63,33 @@ def resolve(string: str, role: str, settings: Settings | None = None) -> str:
     settings = settings or Settings()
     if found := brought(string, role, settings):
         found.check()
+        if not found.asks:
+            return found.string
+    elif (roles := fillable(string)) and role not in roles:
+        raise SettingsError(f"{role}: {string[:200]!r} can fill another role only: {', '.join(roles)}.")
     named = model_name(found.asks if found else string, role, settings)
     _provider(endpoint(named.provider, settings))
     return found.string if found else str(named)
 
 
 def asked_model(string: str, role: str, settings: Settings) -> str:
-    """The model that is asked in the end: that of a critic which somebody brings, else the one named."""
+    """The model that is asked in the end: that of a critic which somebody brings, else the one named.
+
+    ``offline`` where no language model is asked.
+    """
     if string == OFFLINE:
         return OFFLINE
     if found := brought(string, role, settings):
         found.check()
+        if not found.asks:
+            return OFFLINE
     return resolve(found.asks if found else string, role, settings)
+
+
+def asks_a_model(string: str, role: str, settings: Settings) -> bool:
+    """Whether a language model is asked in the end; nothing is checked but whose the name is."""
+    found = None if string == OFFLINE else brought(string, role, settings)
+    return string != OFFLINE and (found is None or bool(found.asks))
 
 
 def asker(string: str, role: str, control: RunControl, settings: Settings) -> Model:

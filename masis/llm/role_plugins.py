@@ -1,8 +1,9 @@
-"""Critics and revisers that another package brings, by the name it gives them: ``dspy:careful``.
+"""Critics, revisers and verifiers that another package brings, by the name it gives them: ``dspy:careful``.
 
-A package names them by an entry point of the group ``masis.critics`` or ``masis.revisers``, whose name is what stands
-before the colon and whose object is a ``PluginRegistry``. What it fills a role with judges with a model of ours: calls,
-limits and records are those of every other role.
+A package names them by an entry point of the group ``masis.critics``, ``masis.revisers`` or ``masis.verifiers``, whose
+name is what stands before the colon and whose object is a ``PluginRegistry``. What it fills a role with judges with a
+model of ours: calls, limits and records are those of every other role. A verifier may also ask no language model, as
+``local:FOLDER`` does.
 """
 
 from __future__ import annotations
@@ -16,12 +17,15 @@ from masis.llm.client.model import Model
 from masis.llm.endpoints import KNOWN
 from masis.settings import Settings
 
-GROUPS = {"critic": "masis.critics", "reviser": "masis.revisers"}
+GROUPS = {"critic": "masis.critics", "reviser": "masis.revisers", "verifier": "masis.verifiers"}
 """The roles that can be brought, and the group of entry points for each."""
+
+OWN = (EntryPoint("local", "masis.integrations.local.plugin:verifiers", "masis.verifiers"),)
+"""Those that come with the project, found whatever the installation's metadata says."""
 
 
 class Brought(Protocol):
-    """A critic or reviser, found by its name."""
+    """A critic, reviser or verifier, found by its name."""
 
     @property
     def string(self) -> str:
@@ -30,7 +34,7 @@ class Brought(Protocol):
 
     @property
     def asks(self) -> str:
-        """The model string of the model that it asks."""
+        """The model string of the language model that it asks; empty for one that asks none."""
         ...
 
     @property
@@ -47,8 +51,8 @@ class Brought(Protocol):
         """Raise MissingExtra where it can't be filled here."""
         ...
 
-    def filled(self, model: Model, settings: Settings) -> Any:
-        """The role itself, for one run: a ``Critic`` or a ``Reviser``. Raises MissingExtra."""
+    def filled(self, model: Model | None, settings: Settings) -> Any:
+        """The role itself, for one run; ``model`` is None where it asks none. Raises MissingExtra and SettingsError."""
         ...
 
 
@@ -72,6 +76,12 @@ def brought(string: str, role: str, settings: Settings) -> Brought | None:
     return _registry(role, prefix).named(name, settings)
 
 
+def fillable(string: str) -> tuple[str, ...]:
+    """The roles that a name of this kind can fill: ``("verifier",)`` for ``local:FOLDER``."""
+    prefix = string.partition(":")[0].strip()
+    return tuple(role for role in GROUPS if ":" in string and prefix in _entry_points(role))
+
+
 def offered(role: str, settings: Settings) -> tuple[str, ...]:
     """All names that the role could be filled by."""
     found: list[str] = []
@@ -90,4 +100,7 @@ def _registry(role: str, prefix: str) -> PluginRegistry:
 
 @cache
 def _entry_points(role: str) -> dict[str, EntryPoint]:
-    return {point.name: point for point in entry_points(group=GROUPS[role])} if role in GROUPS else {}
+    if role not in GROUPS:
+        return {}
+    own = [point for point in OWN if point.group == GROUPS[role]]
+    return {point.name: point for point in (*own, *entry_points(group=GROUPS[role]))}

@@ -157,19 +157,49 @@ class StepsDone(Record):
         return self.model_copy(update={**found, "calls": (*self.calls, *more.calls)})
 
 
+class LocalModel(Record):
+    """A model file on this machine that filled a role: what it is, where it lies, and its sha256.
+
+    ``revision`` is the commit of the hub's repository, None for a model from disk; ``licence`` and ``languages`` are
+    what its card says, None where it says nothing. ``bytes`` is the size of the weights.
+    """
+
+    name: str
+    sha256: str
+    format: Literal["onnx", "safetensors", "pytorch"]
+    file: str
+    bytes: int
+    revision: str | None = None
+    licence: str | None = None
+    languages: tuple[str, ...] | None = None
+
+
 class Versions(Record):
-    """What judged: the application, the rubric (rules and constants), the offline weights, each role's prompts."""
+    """What judged: the application, the rubric (rules and constants), the offline weights, each role's prompts.
+
+    ``local_models`` are the model files that roles used on this machine.
+    """
 
     app: str
     rubric: str
     offline_weights: str | None
     prompts: dict[str, str] = Field(default_factory=dict)
+    local_models: tuple[LocalModel, ...] = ()
+
+    @model_serializer(mode="wrap")
+    def _as_stored(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave out what a run of an older version doesn't have, so that its archive keeps its bytes."""
+        fields: dict[str, Any] = dump(self)
+        if not self.local_models:
+            fields.pop("local_models", None)
+        return fields
 
     def flat(self) -> dict[str, str]:
         """The versions in one row, prompts as ``prompt.critic``: what a decision records."""
         weights = {"offline_weights": self.offline_weights} if self.offline_weights else {}
         prompts = {f"prompt.{role}": prompt for role, prompt in self.prompts.items()}
-        return {"app": self.app, "rubric": self.rubric, **weights, **prompts}
+        files = {f"sha256.{model.name}": model.sha256 for model in self.local_models}
+        return {"app": self.app, "rubric": self.rubric, **weights, **prompts, **files}
 
 
 class Run(Record):

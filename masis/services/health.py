@@ -61,6 +61,7 @@ INTEGRATIONS = (
     Integration("LangGraph", "langgraph", "langgraph", "masis.integrations.langgraph"),
     Integration("BAML", "baml", "baml_py", "masis.integrations.baml"),
     Integration("OpenTelemetry", "otel", "opentelemetry.sdk", "masis.integrations.telemetry.sdk"),
+    Integration("Local models in PyTorch files", "local", "transformers", "masis.integrations.local.scoring"),
     Integration("Anthropic", "anthropic", "anthropic", "masis.llm.providers.anthropic"),
 )
 

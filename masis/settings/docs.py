@@ -38,7 +38,7 @@ GROUPS = (
                 "REQ-CRITIC-026",
             ),
             "verifier": SettingDoc(
-                "Checks each claim of the answer against the evidence.",
+                "Checks each claim of the answer against the evidence; also a model on this machine, local:FOLDER.",
                 "DRAFT-CRITIQUE-VERIFY",
             ),
             "critic": SettingDoc(
@@ -88,6 +88,30 @@ GROUPS = (
             "programs_folder": SettingDoc(
                 "The folder of compiled critics; empty: programs in your data folder.",
                 "REQ-CRITIC-007",
+            ),
+        },
+    ),
+    Group(
+        "Verifier models on this machine",
+        "local",
+        "local_",
+        "From which scores a model named local:... gives a verdict; between them it can't decide (docs/verifiers.md).",
+        {
+            "local_supported_from": SettingDoc(
+                "A claim is supported from this probability on that a passage supports it.",
+                "a confirmation must be safe: above the 0.5 that such models were trained to decide at",
+            ),
+            "local_unsupported_to": SettingDoc(
+                "A claim is unsupported where no passage supports it with more than this probability.",
+                "an accusation must be right: below the 0.5 that such models were trained to decide at",
+            ),
+            "local_contradicted_from": SettingDoc(
+                "A claim is contradicted from this probability on; only models that tell contradictions apart.",
+                "an accusation must be right: above the 0.5 that such models were trained to decide at",
+            ),
+            "local_threads": SettingDoc(
+                "Processor threads for the model; audits in several processes use as many each.",
+                "one by default, so that other work goes on",
             ),
         },
     ),

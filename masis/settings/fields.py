@@ -37,6 +37,10 @@ class Settings(Record):
     retry_base_s: Annotated[float, Field(gt=0, le=60)] = 0.5
     retry_cap_s: Annotated[float, Field(gt=0, le=600)] = 8.0
     claims_batch: Annotated[int, Field(ge=1, le=50)] = 8
+    local_supported_from: Share = 0.75
+    local_unsupported_to: Share = 0.1
+    local_contradicted_from: Share = 0.8
+    local_threads: Annotated[int, Field(ge=1, le=64)] = 1
     providers: dict[str, ProviderSettings] = Field(default_factory=dict)
     prices: dict[str, Price] = Field(default_factory=dict)
     programs_folder: str = ""
@@ -147,7 +151,7 @@ class Settings(Record):
 
 NOT_OF_SCREENING = {"screening_pubmed_email", "screening_pubmed_address"}
 NOT_OF_AUDIT = {
-    *("providers", "prices", "programs_folder", "max_retries", "retry_base_s", "retry_cap_s"),
+    *("providers", "prices", "programs_folder", "max_retries", "retry_base_s", "retry_cap_s", "local_threads"),
     *("log_texts", "log_format", "telemetry", "telemetry_texts"),
     *("retention_days", "retention_auto"),
 }

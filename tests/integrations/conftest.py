@@ -12,6 +12,7 @@ NEEDS = {
     "with_dspy": ("dspy",),
     "with_langgraph": ("langgraph",),
     "with_baml": ("baml_py",),
+    "with_local": ("torch", "transformers"),
     "with_otel": ("opentelemetry.sdk",),
     "with_retrievers": ("langchain_core", "llama_index"),
 }

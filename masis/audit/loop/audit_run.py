@@ -423,6 +423,7 @@ class AuditRun:
                 rubric=version.RUBRIC,
                 offline_weights=self.roles.offline_weights,
                 prompts=self.roles.prompts,
+                local_models=self.roles.local_models,
             ),
             draft=self.draft,
             iterations=tuple(self.iterations),

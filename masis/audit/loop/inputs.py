@@ -17,7 +17,7 @@ from masis.audit.run_control import RunControl
 from masis.schema.audit import Draft
 from masis.schema.base import utc_now
 from masis.schema.case import Evidence
-from masis.schema.run import Event, Iteration, Run, RunWarning, StepsDone
+from masis.schema.run import Event, Iteration, LocalModel, Run, RunWarning, StepsDone
 
 # Drafting: an answer for a case that came without one. The role alone; there is no rule in code around it.
 
@@ -39,8 +39,9 @@ class Roles:
     """Who judges: any mix of offline, models and people's own. ``models`` names each role's for the record.
 
     ``control`` is the one that roles with a model were made with; ``waits`` says that some role waits for others, so
-    that the loop tells meanwhile what happens and can be stopped; ``prompts`` the version of each role's prompts.
-    Every improved answer passes ``validator`` before it is audited.
+    that the loop tells meanwhile what happens and can be stopped; ``prompts`` the version of each role's prompts;
+    ``local_models`` the model files that roles use on this machine. Every improved answer passes ``validator`` before
+    it is audited.
     """
 
     drafter: Drafter
@@ -53,6 +54,7 @@ class Roles:
     control: RunControl = field(default_factory=RunControl)
     waits: bool = False
     prompts: dict[str, str] = field(default_factory=dict)
+    local_models: tuple[LocalModel, ...] = ()
     validator: OutputValidator = field(default_factory=PydanticValidator)
 
 

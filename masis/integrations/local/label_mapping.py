@@ -1,0 +1,148 @@
+"""Which of a model's outputs mean that the evidence supports a claim, and which that it contradicts it.
+
+Read from the model's configuration: ``id2label`` names the outputs. Models that are known by their kind and name none
+(MiniCheck, HHEM) are recognised. What can't be told is an error that names the field: a guess could turn every verdict
+round.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple
+
+from masis.errors import SettingsError
+
+Head = Literal["classes", "score", "first_token", "t5_words"]
+"""How scores come out: a softmax over classes; one logit; classes at the first token (HHEM 2); two words that a T5
+decodes (MiniCheck)."""
+PairForm = Literal["pair", "joined", "minicheck_t5", "hhem"]
+"""How evidence and claim go in: as the tokenizer's pair; joined by its end mark; the prompts of MiniCheck and HHEM."""
+
+SUPPORTS = frozenset(
+    "entailment entail entails entailed supported supports support consistent factual true correct attributable "
+    "faithful grounded verified".split()
+)
+CONTRADICTS = frozenset(
+    "contradiction contradict contradicts contradicted contradictory refutes refuted refute conflict "
+    "conflicting".split()
+)
+NEUTRAL = frozenset("neutral nei notenoughinfo notenoughinformation unknown unrelated unverifiable".split())
+LACKS = frozenset(
+    "notentailment nonentailment notentailed unsupported notsupported inconsistent notconsistent hallucination "
+    "hallucinated nonfactual notfactual false incorrect notattributable unfaithful notfaithful ungrounded notgrounded "
+    "unverified".split()
+)
+
+_GENERIC = re.compile(r"label_?\d+", re.IGNORECASE)
+HHEM_TYPE = "HHEMv2"
+MINICHECK_T5_WORDS = (3, 209)
+"""Ids of the words "0" and "1" in the vocabulary of Flan-T5, which MiniCheck decodes."""
+
+
+class Labels(NamedTuple):
+    """What the outputs mean: places among the classes; ``contradicts`` is None where no output says so.
+
+    ``inverted`` is true of a single score that is high where the claim is *not* supported.
+    """
+
+    head: Head
+    form: PairForm
+    supports: int = 0
+    contradicts: int | None = None
+    inverted: bool = False
+
+    @property
+    def words(self) -> str:
+        """Say in words what the model tells apart."""
+        if self.contradicts is not None:
+            return "supported, contradicted or neither"
+        return "one score of support" if self.head == "score" else "supported or not"
+
+
+def labels_of(config: Mapping[str, Any], name: str, place: str) -> Labels:
+    """Read what a model's outputs mean.
+
+    Args:
+        config: Its ``config.json``.
+        name: What it is called: MiniCheck's models are known by it.
+        place: The configuration's path, for errors.
+
+    Raises:
+        SettingsError: It can't be told; the message names the field and the cure.
+
+    """
+    architectures = config.get("architectures")
+    kind = str(architectures[0]) if isinstance(architectures, list) and architectures else ""
+    called = f"{name} {config.get('_name_or_path', '')}".casefold()
+    minicheck = "minicheck" in called
+    if config.get("model_type") == HHEM_TYPE:
+        return Labels("first_token", "hhem", supports=1)
+    if kind.endswith("ForConditionalGeneration"):
+        if minicheck and config.get("model_type") == "t5":
+            return Labels("t5_words", "minicheck_t5", supports=1)
+        raise SettingsError(
+            f"{place}: architectures is {kind}: a model that writes text. Of these only MiniCheck-Flan-T5 is "
+            "understood, known by 'minicheck' in its name; serve another as a language model (docs/models.md)."
+        )
+    if config.get("auto_map") and not kind.endswith("ForSequenceClassification"):
+        raise SettingsError(
+            f"{place}: auto_map: this model brings code of its own, which is not run. Choose one of a built-in "
+            "architecture, or export it to ONNX (docs/verifiers.md)."
+        )
+    if kind and not kind.endswith(("ForSequenceClassification", "ForTokenClassification")):
+        raise SettingsError(
+            f"{place}: architectures is {kind[:80]}, which classifies nothing. Name a model for sequence "
+            "classification (natural language inference or fact-checking)."
+        )
+    head: Head = "first_token" if kind.endswith("ForTokenClassification") else "classes"
+    form: PairForm = "hhem" if head == "first_token" else "joined" if minicheck else "pair"
+    return _named(_words_of(config, place), head, form, minicheck=minicheck, place=place)
+
+
+def _words_of(config: Mapping[str, Any], place: str) -> dict[int, str]:
+    given = config.get("id2label")
+    if not isinstance(given, Mapping):
+        number = config.get("num_labels", 2)
+        return {at: f"LABEL_{at}" for at in range(number if isinstance(number, int) and 0 < number < 100 else 2)}
+    try:
+        words = {int(at): str(word) for at, word in given.items()}
+    except ValueError:
+        words = {}
+    if not words or sorted(words) != list(range(len(words))):
+        raise SettingsError(f'{place}: id2label must number the outputs from "0" on. Correct it.')
+    return words
+
+
+def _named(words: dict[int, str], head: Head, form: PairForm, *, minicheck: bool, place: str) -> Labels:
+    if len(words) == 1:
+        return Labels("score", form, inverted=_plain(words[0]) in LACKS | CONTRADICTS)
+    generic = all(_GENERIC.fullmatch(word.strip()) for word in words.values())
+    if generic and len(words) == 2 and (minicheck or head == "first_token"):
+        return Labels(head, form, supports=1)
+    meant = {at: _meaning(word) for at, word in words.items()}
+    supporting = [at for at, meaning in meant.items() if meaning == "supports"]
+    denying = [at for at, meaning in meant.items() if meaning == "contradicts"]
+    rest = [at for at, meaning in meant.items() if meaning is None]
+    if len(supporting) != 1 or len(denying) > 1 or rest:
+        spoken = ", ".join(f"{at}: {word[:40]}" for at, word in sorted(words.items())[:6])
+        raise SettingsError(
+            f"{place}: id2label does not tell which output means that the evidence supports the claim ({spoken}). Look "
+            "it "
+            'up on the model\'s page and write it in, such as "id2label": {"0": "entailment", "1": "neutral", "2": '
+            '"contradiction"} or {"0": "unsupported", "1": "supported"}.'
+        )
+    # With two classes, "contradiction" is the other side of a yes-or-no question, not a finding of its own.
+    return Labels(head, form, supporting[0], denying[0] if denying and len(words) > 2 else None)
+
+
+def _plain(word: str) -> str:
+    return re.sub(r"[\W_]+", "", word).casefold()
+
+
+def _meaning(word: str) -> str | None:
+    plain = _plain(word)
+    for meaning, known in (("supports", SUPPORTS), ("contradicts", CONTRADICTS), ("neither", NEUTRAL | LACKS)):
+        if plain in known:
+            return meaning
+    return None

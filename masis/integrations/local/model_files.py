@@ -1,0 +1,418 @@
+"""Where the files of a model lie: a folder, one ONNX file, or a repository of the Hugging Face hub in its cache.
+
+Nothing here reaches the network but ``download``, which a person asks for.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import json
+import re
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from masis.errors import MissingExtra, MissingModel, SettingsError
+from masis.integrations.local import PREFIX
+from masis.schema.run import LocalModel
+
+WeightFormat = Literal["onnx", "safetensors", "pytorch"]
+
+_HUB_ID = re.compile(
+    r"(?P<repo>[A-Za-z0-9][\w.-]{0,95}(?:/[A-Za-z0-9][\w.-]{0,95})?)(?P<file>(?:/[\w.-]{1,96}){1,4}\.onnx)?"
+    r"(?:@(?P<revision>[\w.-]{1,96}))?"
+)
+_PINNED = re.compile(r"(?P<where>.+)#(?P<digest>[0-9a-f]{12})")
+PIN = 12
+"""Characters of the digest that a pinned name carries: ``local:models/nli#0123456789ab``."""
+
+ONNX_PLACES = ("model.onnx", "onnx/model.onnx")
+"""Where an ONNX file is looked for, best first; another is named: ``local:ORG/NAME/onnx/model_quantized.onnx``."""
+SAFETENSORS, SAFETENSORS_INDEX = "model.safetensors", "model.safetensors.index.json"
+PYTORCH = "pytorch_model.bin"
+SMALL_FILES = (
+    *("config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
+    *("vocab.txt", "vocab.json", "merges.txt", "spm.model", "spiece.model", "sentencepiece.bpe.model", "README.md"),
+)
+LARGEST_TEXT = 20_000_000
+"""Bytes that a configuration or a card may have; a larger one is not read."""
+
+
+class ModelFolder(NamedTuple):
+    """A model's files on this machine. ``weights`` are those that are loaded, ``beside`` those they refer to."""
+
+    name: str
+    folder: Path
+    config: dict[str, Any]
+    weights: Path
+    beside: tuple[Path, ...]
+    format: WeightFormat
+    revision: str | None = None
+
+    def file(self, name: str) -> Path | None:
+        """Return a file of the model, where it has one of this name beside its configuration or its weights."""
+        return next((found for place in (self.folder, self.weights.parent) if (found := place / name).is_file()), None)
+
+    @property
+    def bytes(self) -> int:
+        """How large the weights are."""
+        return sum(path.stat().st_size for path in (self.weights, *self.beside))
+
+
+class ModelName(NamedTuple):
+    """What stands behind ``local:``, in its parts; either ``path`` or ``repo`` is set."""
+
+    text: str
+    path: Path | None = None
+    repo: str = ""
+    file: str = ""
+    revision: str | None = None
+    digest: str = ""
+
+
+def parse_name(text: str) -> ModelName:
+    """Read the part of a model string behind ``local:``. Raises SettingsError for what is neither path nor hub id."""
+    text = text.strip()
+    pinned = _PINNED.fullmatch(text)
+    where, digest = (pinned["where"], pinned["digest"]) if pinned else (text, "")
+    if not where:
+        raise SettingsError(f"{PREFIX}: names no model. Write {PREFIX}:FOLDER or {PREFIX}:ORG/NAME (of the hub).")
+    path = Path(where).expanduser()
+    if where.startswith(("/", "./", "../", "~", ".\\")) or path.exists():
+        return ModelName(where, path=path, digest=digest)
+    hub = _HUB_ID.fullmatch(where)
+    if hub is None or where.count("/") == 0:
+        raise SettingsError(
+            f"{PREFIX}:{where[:200]}: there is no such folder or file, and it is no id of the Hugging Face hub. Write "
+            f"a path, or {PREFIX}:ORG/NAME."
+        )
+    return ModelName(where, None, hub["repo"], (hub["file"] or "").lstrip("/"), hub["revision"], digest)
+
+
+def find(text: str) -> ModelFolder:
+    """Find the model that stands behind ``local:``, without the network.
+
+    Raises SettingsError that says what is missing and what to do.
+    """
+    name = parse_name(text)
+    found = _on_disk(name) if name.path is not None else _in_cache(name)
+    if name.digest and not (actual := digest_of(found)).startswith(name.digest):
+        raise SettingsError(
+            f"{PREFIX}:{text}: the model's file is another one now (sha256 {actual[:PIN]}...). Name it without "
+            f"#{name.digest}, or put the file back."
+        )
+    return found
+
+
+def is_here(text: str) -> bool:
+    """Whether the model's files are on this machine. Raises SettingsError for a name that can't be read."""
+    name = parse_name(text)
+    try:
+        _on_disk(name) if name.path is not None else _in_cache(name)
+    except MissingModel:
+        return False
+    return True
+
+
+def _on_disk(name: ModelName) -> ModelFolder:
+    assert name.path is not None
+    path = name.path.resolve()
+    if not path.exists():
+        raise SettingsError(f"{PREFIX}:{name.text}: there is no such folder or file. Check the path.")
+    if path.is_dir():
+        return _in_folder(f"{PREFIX}:{name.text}", path)
+    if path.suffix != ".onnx":
+        raise SettingsError(f"{PREFIX}:{name.text}: is no ONNX file. Name the folder that config.json lies in.")
+    folder = next((place for place in (path.parent, path.parent.parent) if (place / "config.json").is_file()), None)
+    if folder is None:
+        raise SettingsError(f"{PREFIX}:{name.text}: there is no config.json beside it or one folder above. Add it.")
+    return _with_onnx(f"{PREFIX}:{name.text}", folder, path)
+
+
+def _in_folder(name: str, folder: Path, file: str = "", revision: str | None = None) -> ModelFolder:
+    if not (folder / "config.json").is_file():
+        raise SettingsError(f"{name}: {folder} holds no config.json. Save the model with save_pretrained().")
+    if file:
+        if not (folder / file).is_file():
+            raise MissingModel(f"{name}: {file} is not downloaded. {_get(name)}")
+        return _with_onnx(name, folder, folder / file, revision)
+    for place in ONNX_PLACES:
+        if (folder / place).is_file() and (folder / "tokenizer.json").is_file():
+            return _with_onnx(name, folder, folder / place, revision)
+    config = read_json(folder / "config.json")
+    if (folder / SAFETENSORS).is_file():
+        return ModelFolder(name, folder, config, folder / SAFETENSORS, (), "safetensors", revision)
+    if (folder / SAFETENSORS_INDEX).is_file():
+        index = read_json(folder / SAFETENSORS_INDEX)
+        names = sorted({Path(str(part)).name for part in index.get("weight_map", {}).values()})
+        shards = tuple(folder / part for part in names)
+        if not shards or not all(shard.is_file() for shard in shards):
+            raise MissingModel(f"{name}: parts of its weights are missing in {folder}. {_get(name)}")
+        return ModelFolder(name, folder, config, folder / SAFETENSORS_INDEX, shards, "safetensors", revision)
+    if (folder / PYTORCH).is_file():
+        return ModelFolder(name, folder, config, folder / PYTORCH, (), "pytorch", revision)
+    raise MissingModel(
+        f"{name}: {folder} holds no weights that can be read: neither {ONNX_PLACES[0]} with tokenizer.json, nor "
+        f"{SAFETENSORS}, nor {PYTORCH}."
+    )
+
+
+def _with_onnx(name: str, folder: Path, file: Path, revision: str | None = None) -> ModelFolder:
+    beside = tuple(sorted(path for path in file.parent.glob(f"{file.name}[_.]data*") if path.is_file()))
+    return ModelFolder(name, folder, read_json(folder / "config.json"), file, beside, "onnx", revision)
+
+
+def _in_cache(name: ModelName) -> ModelFolder:
+    hub = _hub()
+    config = hub.try_to_load_from_cache(name.repo, "config.json", revision=name.revision)
+    full = f"{PREFIX}:{name.text}"
+    if not isinstance(config, str):
+        raise MissingModel(f"{full}: is not on this machine yet. {_get(full)}")
+    folder = Path(config).parent
+    return _in_folder(full, folder, name.file, folder.name)
+
+
+def _get(name: str) -> str:
+    return f"Download it: masis models get {name.partition('#')[0]}"
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Read one of a model's JSON files. Raises SettingsError for one that is no object, or far too large."""
+    try:
+        if path.stat().st_size > LARGEST_TEXT:
+            raise ValueError("is too large")
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise SettingsError(f"{path}: can't be read ({error}). Fetch the model's files again.") from error
+    if not isinstance(found, dict):
+        raise SettingsError(f"{path}: is no JSON object. Fetch the model's files again.")
+    return found
+
+
+def digest_of(found: ModelFolder) -> str:
+    """Return the sha256 of the weights: of the one file, or of the files' digests where there are several."""
+    digests = [digest_of_file(path) for path in (found.weights, *found.beside)]
+    return digests[0] if len(digests) == 1 else hashlib.sha256("\n".join(digests).encode()).hexdigest()
+
+
+def digest_of_file(path: Path) -> str:
+    """Return the sha256 of one file, which is read again only when it has changed."""
+    return _digest(str(path), path.stat().st_size, path.stat().st_mtime_ns)
+
+
+@lru_cache(maxsize=64)
+def _digest(path: str, size: int, changed_ns: int) -> str:
+    """Size and time of change are part of the key, so that a file that was replaced is read again."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+class Card(NamedTuple):
+    """What a model card's metadata says; None where it doesn't."""
+
+    licence: str | None = None
+    languages: frozenset[str] | None = None
+
+
+ANY_LANGUAGE = frozenset({"multilingual", "multi", "mul", "any"})
+
+
+def card_of(found: ModelFolder) -> Card:
+    """Read licence and languages from the metadata above the model card; nothing where there is no readable card.
+
+    Languages are two-letter codes where the card has them; a card that says ``multilingual`` names none.
+    """
+    path = found.folder / "README.md"
+    if not path.is_file() or path.stat().st_size > LARGEST_TEXT:
+        return Card()
+    try:
+        data = _hub().ModelCard(path.read_text(encoding="utf-8"), ignore_metadata_errors=True).data.to_dict()
+    except Exception:  # noqa: BLE001 (whatever a stranger's metadata makes a YAML reader raise: it says nothing then)
+        return Card()
+    licence = data.get("license")
+    named = data.get("license_name") if licence == "other" else None
+    languages = data.get("language")
+    listed = [languages] if isinstance(languages, str) else languages if isinstance(languages, list) else []
+    codes = frozenset(str(code).casefold().split("-")[0] for code in listed if isinstance(code, str) and code.strip())
+    known = None if not codes or codes & ANY_LANGUAGE else codes
+    return Card(str(named or licence)[:100] if licence else None, known)
+
+
+def recorded(found: ModelFolder) -> LocalModel:
+    """Return the record of a model that a run keeps: what it is, where it lies, under which licence."""
+    card = card_of(found)
+    return LocalModel(
+        name=found.name.partition("#")[0],
+        sha256=digest_of(found),
+        format=found.format,
+        file=str(found.weights),
+        bytes=found.bytes,
+        revision=found.revision,
+        licence=card.licence,
+        languages=None if card.languages is None else tuple(sorted(card.languages)),
+    )
+
+
+class Step(NamedTuple):
+    """How far a download has come, in bytes; ``file`` is the one under way."""
+
+    file: str
+    done: int
+    total: int
+
+
+OnStep = Callable[[Step], None]
+
+
+def download(
+    text: str,
+    on_step: OnStep = lambda step: None,
+    *,
+    endpoint: str | None = None,
+    cancelled: Callable[[], bool] | None = None,
+) -> ModelFolder:
+    """Download a model of the hub into its cache, unless it is there, and return its files.
+
+    Only what is needed is fetched: configuration, tokenizer, card and one form of the weights, ONNX before safetensors
+    before PyTorch. Raises SettingsError that says what went wrong and what to do.
+
+    Args:
+        text: What stands behind ``local:``.
+        on_step: Called as bytes arrive, from the calling thread.
+        endpoint: The address of another hub; the usual one by default.
+        cancelled: Asked as bytes arrive; once true, the download ends with a SettingsError and can be taken up later.
+
+    """
+    name = parse_name(text)
+    if is_here(text):
+        return find(text)
+    hub, full = _hub(), f"{PREFIX}:{name.text}"
+    try:
+        info = hub.HfApi(endpoint=endpoint).model_info(name.repo, revision=name.revision, files_metadata=True)
+        sizes = {file.rfilename: file.size or 0 for file in info.siblings or ()}
+        wanted = _wanted(full, sizes, name.file)
+        meter = _Meter(sum(sizes[file] for file in wanted), on_step, cancelled or (lambda: False))
+        for file in wanted:
+            meter.begin(file, sizes[file])
+            hub.hf_hub_download(
+                name.repo, file, revision=name.revision, endpoint=endpoint, tqdm_class=_bar_class(meter)
+            )
+            meter.finish()
+    except _Cancelled:
+        raise SettingsError(f"{full}: the download was stopped. The same command goes on with it.") from None
+    except (OSError, hub.errors.HTTPError, hub.errors.HFValidationError) as error:
+        raise SettingsError(_failed(full, name, error, hub)) from error
+    return find(text)
+
+
+def _wanted(full: str, sizes: dict[str, int], file: str) -> Sequence[str]:
+    small = [each for each in SMALL_FILES if each in sizes]
+    if "config.json" not in sizes:
+        raise SettingsError(f"{full}: is no model of the kind that verifies (it has no config.json).")
+    onnx = [file] if file else [place for place in ONNX_PLACES if place in sizes and "tokenizer.json" in sizes][:1]
+    if onnx and onnx[0] in sizes:
+        return [*small, *onnx, *(each for each in sizes if re.fullmatch(re.escape(onnx[0]) + r"[_.]data.*", each))]
+    if file:
+        raise SettingsError(f"{full}: the repository has no file {file}.")
+    if SAFETENSORS in sizes:
+        return [*small, SAFETENSORS]
+    if SAFETENSORS_INDEX in sizes:
+        shards = [each for each in sizes if re.fullmatch(r"model-\d+-of-\d+\.safetensors", each)]
+        return [*small, SAFETENSORS_INDEX, *shards]
+    if PYTORCH in sizes:
+        return [*small, PYTORCH]
+    raise SettingsError(f"{full}: has no weights that can be read here (ONNX, safetensors, {PYTORCH}).")
+
+
+def _failed(full: str, name: ModelName, error: Exception, hub: Any) -> str:
+    if isinstance(error, hub.errors.GatedRepoError):
+        return (
+            f"{full}: its owners ask for a login. Accept their terms at https://huggingface.co/{name.repo}, then run: "
+            "hf auth login"
+        )
+    if isinstance(error, hub.errors.RepositoryNotFoundError | hub.errors.RevisionNotFoundError):
+        return f"{full}: the hub has no such model (or it is private). Check the id at https://huggingface.co/models."
+    why = " ".join(str(error).split())[:200]
+    return (
+        f"{full}: the Hugging Face hub can't be reached or did not deliver ({type(error).__name__}: {why}). Try again "
+        f"where there is a network, or download the model elsewhere, copy its folder here and name that: {PREFIX}:PATH"
+    )
+
+
+class _Cancelled(Exception):
+    """Whoever waited for the download no longer does."""
+
+
+class _Meter:
+    """Adds up the bytes of several files, whichever threads they arrive on."""
+
+    def __init__(self, total: int, on_step: OnStep, cancelled: Callable[[], bool]) -> None:
+        self._total, self._on_step, self._cancelled = total, on_step, cancelled
+        self._finished = self._size = self._arrived = 0
+        self._file = ""
+        self._lock = threading.Lock()
+
+    def begin(self, file: str, size: int) -> None:
+        self._file, self._size, self._arrived = file, size, 0
+        self.tell()
+
+    def arrive(self, count: float) -> None:
+        with self._lock:
+            self._arrived = min(self._size, self._arrived + int(count))
+        self.tell()
+
+    def finish(self) -> None:
+        self._finished, self._arrived = self._finished + self._size, 0
+        self.tell()
+
+    def tell(self) -> None:
+        if self._cancelled():
+            raise _Cancelled
+        self._on_step(Step(self._file, self._finished + self._arrived, self._total))
+
+
+def _bar_class(meter: _Meter) -> type:
+    """A progress bar that draws nothing and tells the meter: the hub's client reports to nothing else."""
+    tqdm: Any = importlib.import_module("huggingface_hub.utils").tqdm
+
+    class Bar(tqdm):
+        def __init__(self, *args: Any, **options: Any) -> None:
+            super().__init__(*args, **{**options, "disable": True})
+
+        def update(self, n: float | None = 1) -> bool | None:
+            meter.arrive(n or 0)
+            return None
+
+    return Bar
+
+
+def _hub() -> Any:
+    try:
+        import huggingface_hub
+        import huggingface_hub.errors
+    except ModuleNotFoundError as error:
+        if error.name != "huggingface_hub":
+            raise
+        raise MissingExtra(
+            "Models of the Hugging Face hub need a package that is not installed: pip install '.[local]'"
+        ) from None
+    return huggingface_hub
+
+
+def downloaded() -> Iterable[ModelFolder]:
+    """Yield the models in the hub's cache that have a configuration and weights that can be read."""
+    hub = _hub()
+    try:
+        repos = hub.scan_cache_dir().repos
+    except hub.errors.CacheNotFound:
+        return
+    for repo in sorted(repos, key=lambda each: each.repo_id):
+        if repo.repo_type != "model" or "/" not in repo.repo_id:
+            continue
+        try:
+            yield _in_cache(ModelName(repo.repo_id, None, repo.repo_id))
+        except SettingsError:  # of another kind, or fetched in part by another program: not ours to report
+            continue

@@ -1,0 +1,77 @@
+"""Verifiers on this machine, found by name: what stands behind ``local:`` in a model string."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from masis.errors import MissingExtra, SettingsError
+from masis.integrations.local import PREFIX
+from masis.integrations.local.model_files import PIN, digest_of, downloaded, find, is_here, parse_name
+from masis.integrations.local.scoring import check, load
+from masis.integrations.local.verifier import LocalVerifier, Thresholds
+from masis.offline.roles.verifier import OfflineVerifier
+from masis.settings import Settings
+
+
+@dataclass(frozen=True)
+class Named:
+    """One model, as an audit names it."""
+
+    name: str
+
+    @property
+    def string(self) -> str:
+        """The full name; with the start of the digest where the file is here, so that another file is another model."""
+        parsed = parse_name(self.name)
+        if parsed.digest or not is_here(self.name):
+            return f"{PREFIX}:{self.name}"
+        return f"{PREFIX}:{parsed.text}#{digest_of(find(self.name))[:PIN]}"
+
+    @property
+    def asks(self) -> str:
+        """No language model."""
+        return ""
+
+    @property
+    def recorded(self) -> str:
+        """The same as the full name: there is no prompt."""
+        return self.string
+
+    @property
+    def characters(self) -> int:
+        """No instructions go with a question."""
+        return 0
+
+    def check(self) -> None:
+        """Raise SettingsError or MissingExtra where the model can't be loaded here; a download that lacks is one."""
+        check(self.name)
+
+    def filled(self, model: Any, settings: Settings) -> LocalVerifier:
+        """The verifier, its model loaded; what is left out is found offline. Raises as ``check`` does."""
+        scorer = load(self.name, settings.local_threads)
+        return LocalVerifier(scorer, Thresholds.of(settings), OfflineVerifier().missing)
+
+
+class Registry:
+    """What the name ``local`` gives for the role of the verifier."""
+
+    def named(self, name: str, settings: Settings) -> Named:
+        """The model of this name. Raises SettingsError for a name that is neither a path nor an id of the hub."""
+        parse_name(name)
+        return Named(name)
+
+    def offered(self, settings: Settings) -> tuple[str, ...]:
+        """The models in the hub's cache that could verify."""
+        offered = []
+        for found in downloaded():
+            name = found.name.partition(":")[2]
+            try:
+                check(name)
+            except (SettingsError, MissingExtra):  # another kind of model, said where somebody names it
+                continue
+            offered.append(found.name)
+        return tuple(offered)
+
+
+verifiers = Registry()

@@ -1,0 +1,462 @@
+"""Scores pairs of evidence and claim with a model on this machine: ONNX through onnxruntime, else through PyTorch.
+
+Texts from outside are texts: a ``</s>`` in an answer is tokenised as the characters it is, not as the mark of an end.
+No code of a model's repository runs; pickled weights are read by PyTorch's reader that executes nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import pickle
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from masis.errors import MissingExtra, SettingsError, StepError
+from masis.integrations.local.label_mapping import HHEM_TYPE, MINICHECK_T5_WORDS, Labels, labels_of
+from masis.integrations.local.model_files import (
+    Card,
+    ModelFolder,
+    card_of,
+    digest_of,
+    digest_of_file,
+    find,
+    read_json,
+    recorded,
+)
+from masis.schema.run import LocalModel
+
+BATCH = 16
+LONGEST = 512
+"""Tokens of evidence and claim together; windows are cut so that this rarely truncates, and then only the evidence."""
+INSTALL = "pip install '.[local]'"
+
+Array = np.ndarray[Any, np.dtype[Any]]
+Pair = tuple[str, str]
+"""Evidence, claim."""
+
+
+class PairScore(NamedTuple):
+    """How probable the model holds it that the evidence supports, and that it contradicts the claim, 0 to 1.
+
+    ``contradicts`` is None for a model that doesn't tell a contradiction from a lack of support.
+    """
+
+    supports: float
+    contradicts: float | None = None
+
+
+class Encoded(NamedTuple):
+    """A padded batch: token ids, 1 for each token that counts, and which of two texts each belongs to."""
+
+    ids: Array
+    mask: Array
+    types: Array
+
+
+class Engine(Protocol):
+    """Gives the logits of a batch, one row a pair."""
+
+    def logits(self, batch: Encoded) -> Array:
+        """Return an array of the shape that the model's head has."""
+        ...
+
+
+class ScoreCache:
+    """Scores by model, evidence and claim, the latest ``most`` of them; safe to use from several threads.
+
+    A revision repeats most claims of the answer before it: they are not scored again.
+    """
+
+    def __init__(self, most: int = 20_000) -> None:
+        self._most = most
+        self._scores: OrderedDict[bytes, PairScore] = OrderedDict()
+        self._lock = threading.Lock()
+
+    @staticmethod
+    def key(model: str, pair: Pair) -> bytes:
+        """Return the key of a pair for a model, named by its digest."""
+        parts = (model, *pair)
+        return hashlib.blake2b("".join(f"{len(part)}:{part}" for part in parts).encode(errors="replace")).digest()
+
+    def get(self, key: bytes) -> PairScore | None:
+        """Return a score found before, or None."""
+        with self._lock:
+            if key in self._scores:
+                self._scores.move_to_end(key)
+            return self._scores.get(key)
+
+    def put(self, key: bytes, score: PairScore) -> None:
+        """Keep a score; the one not asked for longest gives way."""
+        with self._lock:
+            self._scores[key] = score
+            self._scores.move_to_end(key)
+            while len(self._scores) > self._most:
+                self._scores.popitem(last=False)
+
+
+SCORES = ScoreCache()
+"""What was scored in this process."""
+
+
+@dataclass(frozen=True)
+class LocalScorer:
+    """A model that was loaded, ready to score. Safe to use from several threads, one batch at a time."""
+
+    labels: Labels
+    encode: Callable[[Sequence[Pair]], Encoded]
+    engine: Engine
+    model: LocalModel
+    card: Card
+    cache: ScoreCache = field(default=SCORES, repr=False)
+    lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    def score(self, pairs: Sequence[Pair]) -> list[PairScore]:
+        """Return a score for each pair, in order; pairs scored before are taken from the cache.
+
+        Raises StepError where the model fails or gives what is no number.
+        """
+        # The same weights with other labels in config.json give other scores.
+        keys = [ScoreCache.key(f"{self.model.sha256}{self.labels}", pair) for pair in pairs]
+        known = {key: score for key in dict.fromkeys(keys) if (score := self.cache.get(key)) is not None}
+        new = {key: pair for key, pair in zip(keys, pairs, strict=True) if key not in known}
+        # Pairs of one length share a batch, so that little of it is padding.
+        ordered = sorted(new.items(), key=lambda item: len(item[1][0]) + len(item[1][1]))
+        for first in range(0, len(ordered), BATCH):
+            part = ordered[first : first + BATCH]
+            for (key, _), score in zip(part, self._scored([pair for _, pair in part]), strict=True):
+                known[key] = score
+                self.cache.put(key, score)
+        return [known[key] for key in keys]
+
+    def _scored(self, pairs: Sequence[Pair]) -> list[PairScore]:
+        try:
+            with self.lock:
+                logits = np.asarray(self.engine.logits(self.encode(pairs)), dtype=np.float64)
+            return list(_read(logits, self.labels, len(pairs)))
+        except Exception as error:
+            if isinstance(error, StepError):
+                raise
+            why = " ".join(str(error).split())[:200]
+            raise StepError(f"{self.model.name} could not score a claim ({type(error).__name__}: {why})") from error
+
+
+def _read(logits: Array, labels: Labels, number: int) -> Iterator[PairScore]:
+    if labels.head == "first_token" and logits.ndim == 3:
+        logits = logits[:, 0, :]
+    logits = logits.reshape(number, -1)
+    needed = max(labels.supports, labels.contradicts or 0) + 1
+    if logits.shape[1] < needed or (labels.head == "score" and logits.shape[1] != 1):
+        raise StepError(f"the model gives {logits.shape[1]} outputs, its config.json (id2label) names others")
+    if not np.isfinite(logits).all():
+        raise StepError("the model gave what is no number")
+    if labels.head == "score":
+        shares = 1 / (1 + np.exp(-np.clip(logits[:, 0], -60, 60)))
+        yield from (PairScore(float(1 - share if labels.inverted else share)) for share in shares)
+        return
+    raised = np.exp(logits - logits.max(axis=1, keepdims=True))
+    shares = raised / raised.sum(axis=1, keepdims=True)
+    for row in shares:
+        yield PairScore(
+            float(row[labels.supports]), None if labels.contradicts is None else float(row[labels.contradicts])
+        )
+
+
+def load(text: str, threads: int = 1) -> LocalScorer:
+    """Load the model that stands behind ``local:``; one loaded before, unchanged, is used again.
+
+    Raises SettingsError for files that are missing or can't be understood, MissingExtra where a package is missing.
+    """
+    found = find(text)
+    small = tuple(digest_of_file(path) for name in _READ_BESIDE if (path := found.file(name)) is not None)
+    with _loading:  # two threads would load it twice
+        return _loaded(found.name, (digest_of(found), *small), threads)
+
+
+_loading = threading.Lock()
+_READ_BESIDE = ("config.json", "tokenizer.json", "tokenizer_config.json")
+
+
+@lru_cache(maxsize=2)
+def _loaded(name: str, digests: tuple[str, ...], threads: int) -> LocalScorer:
+    """The digests are part of the key, so that what was replaced or corrected is loaded again."""
+    found = find(name.partition(":")[2])
+    labels = labels_of(found.config, found.name, str(found.folder / "config.json"))
+    encode = _encoder(found, labels)
+    engine: Engine = _OnnxEngine(found, threads) if found.format == "onnx" else _torch_engine(found, labels, threads)
+    return LocalScorer(labels, encode, engine, recorded(found), card_of(found))
+
+
+def check(text: str) -> Labels:
+    """Read what a model is, without loading its weights. Raises as ``load`` does."""
+    found = find(text)
+    if found.format != "onnx":
+        _transformers()
+    else:
+        _onnxruntime()
+    return labels_of(found.config, found.name, str(found.folder / "config.json"))
+
+
+# From texts to token ids.
+
+
+def _encoder(found: ModelFolder, labels: Labels) -> Callable[[Sequence[Pair]], Encoded]:
+    tokenizer = _tokenizer(found)
+    tokenizer.encode_special_tokens = True  # marks in a text from outside are characters
+    tokenizer.no_padding()
+    pad = found.config.get("pad_token_id")
+    padding = pad if isinstance(pad, int) and pad >= 0 else 0
+    longest = _longest(found)
+
+    def encode(pairs: Sequence[Pair]) -> Encoded:
+        if labels.form == "pair":
+            tokenizer.enable_truncation(longest, strategy="only_first")
+            rows = [(each.ids, each.type_ids) for each in tokenizer.encode_batch([(e, c) for e, c in pairs])]
+        else:
+            tokenizer.no_truncation()
+            rows = [(ids, [0] * len(ids)) for ids in (_joined(tokenizer, pair, labels, longest) for pair in pairs)]
+        return _padded(rows, padding)
+
+    return encode
+
+
+def _joined(tokenizer: Any, pair: Pair, labels: Labels, longest: int) -> list[int]:
+    """Evidence and claim as one text, in the form the model was trained on."""
+    evidence, claim = pair
+    if labels.form == "hhem":
+        lead = "Determine if the hypothesis is true given the premise?\n\nPremise: "
+        tail = tokenizer.encode(f"\n\nHypothesis: {claim}").ids
+        start = [tokenizer.token_to_id("<pad>") or 0, *tokenizer.encode(lead, add_special_tokens=False).ids]
+    else:
+        lead = "predict: " if labels.form == "minicheck_t5" else ""
+        ends = tokenizer.encode("").ids  # the marks of beginning and end, as this tokenizer sets them
+        beginning, end = (ends[:-1], ends[-1:]) if ends else ([], [])
+        tail = [*end, *tokenizer.encode(claim, add_special_tokens=False).ids, *end]
+        start = [*beginning, *tokenizer.encode(lead, add_special_tokens=False).ids] if lead else beginning
+    body = tokenizer.encode(evidence, add_special_tokens=False).ids
+    return [*start, *body[: max(0, longest - len(start) - len(tail))], *tail][: longest * 2]
+
+
+def _padded(rows: Sequence[tuple[Sequence[int], Sequence[int]]], padding: int) -> Encoded:
+    width = max(len(ids) for ids, _ in rows)
+    ids = np.full((len(rows), width), padding, dtype=np.int64)
+    mask, types = np.zeros_like(ids), np.zeros_like(ids)
+    for at, (tokens, kinds) in enumerate(rows):
+        ids[at, : len(tokens)], mask[at, : len(tokens)], types[at, : len(tokens)] = tokens, 1, kinds
+    return Encoded(ids, mask, types)
+
+
+def _longest(found: ModelFolder) -> int:
+    limits = [LONGEST]
+    positions = found.config.get("max_position_embeddings")
+    if isinstance(positions, int) and positions > 8:
+        # RoBERTa's positions begin behind its padding id
+        offset = 2 if found.config.get("model_type") in ("roberta", "xlm-roberta", "camembert") else 0
+        limits.append(positions - offset)
+    return min(limits)
+
+
+def _tokenizer(found: ModelFolder) -> Any:
+    path = found.file("tokenizer.json")
+    if path is not None:
+        try:
+            from tokenizers import Tokenizer
+        except ModuleNotFoundError:
+            raise MissingExtra(
+                f"{found.name}: needs the package tokenizers, which is not installed: {INSTALL}"
+            ) from None
+        try:
+            return Tokenizer.from_file(str(path))
+        except Exception as error:  # the library raises Exception itself
+            raise SettingsError(
+                f"{path}: can't be read ({str(error)[:200]}). Fetch the model's files again."
+            ) from error
+    if found.format == "onnx":
+        raise SettingsError(
+            f"{found.name}: there is no tokenizer.json in {found.folder}. Make one with transformers: "
+            "AutoTokenizer.from_pretrained(MODEL).save_pretrained(FOLDER)."
+        )
+    transformers = _transformers()
+    try:
+        made = transformers.AutoTokenizer.from_pretrained(
+            str(found.folder), use_fast=True, local_files_only=True, trust_remote_code=False
+        )
+        return made.backend_tokenizer
+    except (OSError, ValueError, AttributeError, ImportError) as error:
+        raise SettingsError(
+            f"{found.name}: {found.folder} holds no tokenizer that can be read ({' '.join(str(error).split())[:200]}). "
+            "Save one beside the weights: AutoTokenizer.from_pretrained(MODEL).save_pretrained(FOLDER)."
+        ) from error
+
+
+# From token ids to logits.
+
+
+class _OnnxEngine:
+    """onnxruntime on the CPU. Only inputs that the graph has are given."""
+
+    def __init__(self, found: ModelFolder, threads: int) -> None:
+        runtime = _onnxruntime()
+        options = runtime.SessionOptions()
+        options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
+        options.log_severity_level = 3
+        try:
+            self._session = runtime.InferenceSession(str(found.weights), options, providers=["CPUExecutionProvider"])
+        except Exception as error:  # the library's own exceptions share no better base
+            why = " ".join(str(error).split())[:200]
+            raise SettingsError(
+                f"{found.weights}: onnxruntime can't load it ({why}). Fetch or export it again."
+            ) from error
+        self._inputs = {each.name for each in self._session.get_inputs()}
+        if unknown := self._inputs - {"input_ids", "attention_mask", "token_type_ids"}:
+            raise SettingsError(
+                f"{found.weights}: wants inputs that are not given here ({', '.join(sorted(unknown))}). Export the "
+                "model for sequence classification."
+            )
+        names = [each.name for each in self._session.get_outputs()]
+        self._output = "logits" if "logits" in names else names[0]
+
+    def logits(self, batch: Encoded) -> Array:
+        given = {"input_ids": batch.ids, "attention_mask": batch.mask, "token_type_ids": batch.types}
+        fed = {name: array for name, array in given.items() if name in self._inputs}
+        found: Array = self._session.run([self._output], fed)[0]
+        return found
+
+
+def _torch_engine(found: ModelFolder, labels: Labels, threads: int) -> Engine:
+    transformers, torch = _transformers(), _torch()
+    try:
+        model = (
+            _hhem(found, transformers) if found.config.get("model_type") == HHEM_TYPE else _pretrained(found, labels)
+        )
+    except pickle.UnpicklingError as error:
+        raise SettingsError(
+            f"{found.weights}: holds more than weights, which is not read: it could run a program. Choose a model with "
+            "safetensors, or convert it where you trust it."
+        ) from error
+    except (OSError, ValueError, KeyError, RuntimeError, ImportError, StopIteration) as error:
+        why = " ".join(str(error).split())[:200]
+        raise SettingsError(
+            f"{found.name}: transformers can't load it ({type(error).__name__}: {why}). Save it with "
+            "save_pretrained(), or export it to ONNX (docs/verifiers.md)."
+        ) from error
+    return _TorchEngine(model.eval(), torch, labels, threads)
+
+
+def _pretrained(found: ModelFolder, labels: Labels) -> Any:
+    transformers = _transformers()
+    made = {
+        "classes": transformers.AutoModelForSequenceClassification,
+        "score": transformers.AutoModelForSequenceClassification,
+        "first_token": transformers.AutoModelForTokenClassification,
+        "t5_words": transformers.AutoModelForSeq2SeqLM,
+    }[labels.head]
+    more = {} if found.format == "safetensors" else {"use_safetensors": False, "weights_only": True}
+    return made.from_pretrained(str(found.folder), local_files_only=True, trust_remote_code=False, **more)
+
+
+def _hhem(found: ModelFolder, transformers: Any) -> Any:
+    """HHEM 2, as transformers' own class: its repository wraps one in code of its own, which is not run.
+
+    A Flan-T5 encoder with a classifier at the first token; its weights carry the wrapper's prefix.
+    """
+    load_file: Any = importlib.import_module("safetensors.torch").load_file
+
+    if found.weights.name != "model.safetensors":
+        raise SettingsError(f"{found.name}: HHEM is read from model.safetensors. Fetch that file.")
+    weights = {name.removeprefix("t5."): tensor for name, tensor in load_file(str(found.weights)).items()}
+    model = transformers.T5ForTokenClassification(_flan_t5(weights, transformers))
+    missing, unexpected = model.load_state_dict(weights, strict=False)
+    tied = {"transformer.shared.weight", "transformer.encoder.embed_tokens.weight"}  # one tensor under two names
+    if unexpected or set(missing) - tied or tied <= set(missing):
+        raise SettingsError(f"{found.name}: its weights have another form than HHEM 2.1's. Fetch that version.")
+    return model
+
+
+def _flan_t5(weights: dict[str, Any], transformers: Any) -> Any:
+    """The configuration of a Flan-T5 encoder, read from the shapes of its weights: HHEM's own doesn't hold it."""
+    named = ("transformer.shared.weight", "transformer.encoder.embed_tokens.weight")  # one tensor under two names
+    shared = next(weights[name] for name in named if name in weights)
+    first = "transformer.encoder.block.0.layer"
+    heads = weights[f"{first}.0.SelfAttention.relative_attention_bias.weight"]
+    layers = 1 + max(int(name.split(".")[3]) for name in weights if name.startswith("transformer.encoder.block."))
+    return transformers.T5Config(
+        vocab_size=shared.shape[0],
+        d_model=shared.shape[1],
+        d_kv=weights[f"{first}.0.SelfAttention.q.weight"].shape[0] // heads.shape[1],
+        d_ff=weights[f"{first}.1.DenseReluDense.wi_0.weight"].shape[0],
+        num_layers=layers,
+        num_heads=heads.shape[1],
+        relative_attention_num_buckets=heads.shape[0],
+        feed_forward_proj="gated-gelu",
+        num_labels=weights["classifier.weight"].shape[0],
+    )
+
+
+class _TorchEngine:
+    """PyTorch on the CPU, without gradients. Only what the model's ``forward`` takes is given."""
+
+    def __init__(self, model: Any, torch: Any, labels: Labels, threads: int) -> None:
+        import inspect
+
+        self._model, self._torch, self._labels, self._threads = model, torch, labels, threads
+        self._takes_types = "token_type_ids" in inspect.signature(model.forward).parameters and (
+            getattr(model.config, "type_vocab_size", 0) > 1
+        )
+
+    def logits(self, batch: Encoded) -> Array:
+        torch = self._torch
+        torch.set_num_threads(self._threads)
+        given = {"input_ids": torch.from_numpy(batch.ids), "attention_mask": torch.from_numpy(batch.mask)}
+        if self._takes_types:
+            given["token_type_ids"] = torch.from_numpy(batch.types)
+        with torch.inference_mode():
+            if self._labels.head == "t5_words":
+                given["decoder_input_ids"] = torch.zeros((len(batch.ids), 1), dtype=torch.long)
+                logits = self._model(**given).logits[:, 0, list(MINICHECK_T5_WORDS)]
+            else:
+                logits = self._model(**given).logits
+        found: Array = logits.float().numpy()
+        return found
+
+
+def _onnxruntime() -> Any:
+    try:
+        import onnxruntime
+    except ModuleNotFoundError:
+        raise MissingExtra(f"ONNX models need the package onnxruntime, which is not installed: {INSTALL}") from None
+    return onnxruntime
+
+
+def _torch() -> Any:
+    try:
+        import torch
+    except ModuleNotFoundError:
+        raise MissingExtra(_needs_extra()) from None
+    return torch
+
+
+def _transformers() -> Any:
+    try:
+        import torch  # noqa: F401 (transformers imports without it and fails later, in other words)
+        import transformers
+    except ModuleNotFoundError:
+        raise MissingExtra(_needs_extra()) from None
+    transformers.utils.logging.disable_progress_bar()  # a bar of its own amid our lines
+    return transformers
+
+
+def _needs_extra() -> str:
+    return (
+        "Models in safetensors or PyTorch files need packages that are not installed (torch, transformers): "
+        f"{INSTALL}. A model exported to ONNX needs neither."
+    )
+
+
+__all__ = ["LocalScorer", "PairScore", "ScoreCache", "check", "load", "read_json"]

@@ -1,0 +1,290 @@
+"""A verifier role filled by a model on this machine: each claim scored against at most three windows of evidence.
+
+The verdict follows from the scores in code, with an abstain band between the thresholds (docs/verifiers.md):
+
+    supported      a window supports it from ``local_supported_from`` on, and none contradicts it
+    contradicted   a window that shares words with it contradicts it from ``local_contradicted_from`` on; none supports
+    unsupported    no window supports it beyond ``local_unsupported_to``
+    unverifiable   everything else: the model can't decide, which is no accusation
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from masis.audit.assertions import asserts, citations_by_sentence, sentence_claim
+from masis.audit.claims import Checked, one_check_each
+from masis.errors import StepError
+from masis.integrations.local.scoring import LocalScorer, PairScore
+from masis.integrations.local.windows import Window, choose
+from masis.schema.audit import (
+    CitationAudit,
+    Claim,
+    ClaimCheck,
+    Contradiction,
+    JudgedBy,
+    MissingPoint,
+    Quote,
+    ReferenceCheck,
+    ReferenceFinding,
+)
+from masis.schema.base import Unscored
+from masis.schema.case import ClaimVerdict, Evidence
+from masis.schema.run import LocalModel
+from masis.settings import Settings
+
+VERSION = "1"
+"""Raised whenever windows or verdicts come out otherwise than before for the same scores."""
+SHARED_LEAST = 0.3
+"""What a window must share of a claim's weighted words to contradict it: entailment models call texts about different
+things contradictory (SNLI and MNLI were written for pairs about one scene)."""
+DISAGREE_FROM = 0.5
+"""From here on a window that says the opposite makes the windows disagree, and the verdict an abstention."""
+
+Missing = Callable[[str, str, Sequence[ClaimCheck], Sequence[Evidence]], tuple[MissingPoint, ...]]
+"""Finds what an answer leaves out: question, answer, checks, evidence."""
+
+
+class Thresholds(NamedTuple):
+    """Where the verdicts lie, as the settings have them."""
+
+    supported: float
+    unsupported: float
+    contradicted: float
+
+    @classmethod
+    def of(cls, settings: Settings) -> Thresholds:
+        """The thresholds of the settings."""
+        return cls(settings.local_supported_from, settings.local_unsupported_to, settings.local_contradicted_from)
+
+
+class Scored(NamedTuple):
+    """A window with what the model made of it."""
+
+    window: Window
+    score: PairScore
+
+
+@dataclass(frozen=True)
+class LocalVerifier:
+    """Judges each sentence that asserts something. What is left out is found by ``missing``, without the model."""
+
+    scorer: LocalScorer
+    thresholds: Thresholds
+    missing: Missing | None = None
+
+    @property
+    def judged_by(self) -> JudgedBy:
+        """The model with the version of the rules, and the start of its digest."""
+        return JudgedBy(model=self.scorer.model.name, version=f"local/{VERSION}+{self.scorer.model.sha256[:12]}")
+
+    @property
+    def languages(self) -> frozenset[str] | None:
+        """The languages that the model's card names; None where it names none, so that any may come."""
+        return self.scorer.card.languages
+
+    @property
+    def local_model(self) -> LocalModel:
+        """What a run records of the model's file."""
+        return self.scorer.model
+
+    def extract(self, answer: str, audit: CitationAudit, query: str) -> tuple[Claim, ...]:
+        """Return a claim for each sentence that asserts something."""
+        inside = citations_by_sentence(audit)
+        return tuple(
+            sentence_claim(number, sentence, inside[number])
+            for number, sentence in enumerate(audit.sentences)
+            if asserts(sentence)
+        )
+
+    def verify(self, claims: Sequence[Claim], evidence: Sequence[Evidence]) -> tuple[ClaimCheck, ...]:
+        """Return one check for each claim, in order; claims that the model fails on are unscored."""
+        chosen = [choose(said(claim), evidence, claim.cited) for claim in claims]
+        pairs = [
+            (window.text, said(claim)) for claim, windows in zip(claims, chosen, strict=True) for window in windows
+        ]
+        try:
+            scores = iter(self.scorer.score(pairs))
+        except StepError as error:
+            return tuple(self._unscored(claim, error) for claim in claims)
+        return tuple(
+            self._check(claim, [Scored(window, next(scores)) for window in windows], evidence)
+            for claim, windows in zip(claims, chosen, strict=True)
+        )
+
+    def check(
+        self, claims: Sequence[Claim], query: str, answer: str, evidence: Sequence[Evidence], *, completeness: bool
+    ) -> Checked:
+        """Check every claim and, where asked, list what is left out."""
+        checks = one_check_each(claims, self.verify(claims, evidence))
+        return Checked(checks, self.missing(query, answer, checks, evidence) if completeness and self.missing else ())
+
+    def _check(self, claim: Claim, scored: Sequence[Scored], evidence: Sequence[Evidence]) -> ClaimCheck:
+        name = self.scorer.model.name
+        if not scored:
+            return ClaimCheck(
+                claim=claim,
+                verdict="unverifiable",
+                support=None,
+                confidence=None,
+                issue="There is nothing to check this against.",
+                judged_by=name,
+            )
+        verdict = verdict_of(scored, self.thresholds)
+        best = max(each.score.supports for each in scored)
+        worst = _most_contradicting(scored)
+        return ClaimCheck(
+            claim=claim,
+            verdict=verdict,
+            support=_support(verdict, best),
+            confidence=_confidence(verdict, best, worst),
+            sources=self._sources(verdict, scored),
+            quotes=self._quotes(scored) if verdict == "supported" else (),
+            contradictions=(_contradiction(claim, worst),) if verdict == "contradicted" and worst else (),
+            references=tuple(self._reference(cited, claim, scored, evidence) for cited in claim.cited),
+            issue=_issue(verdict, best, worst, self.thresholds),
+            judged_by=name,
+        )
+
+    def _supporting(self, scored: Sequence[Scored]) -> list[Scored]:
+        found = [each for each in scored if each.score.supports >= self.thresholds.supported]
+        return sorted(found, key=lambda each: -each.score.supports)
+
+    def _sources(self, verdict: ClaimVerdict, scored: Sequence[Scored]) -> tuple[str, ...]:
+        if verdict == "supported":
+            return tuple(dict.fromkeys(each.window.evidence_id for each in self._supporting(scored)))
+        worst = _most_contradicting(scored)
+        return (worst.window.evidence_id,) if verdict == "contradicted" and worst else ()
+
+    def _quotes(self, scored: Sequence[Scored]) -> tuple[Quote, ...]:
+        return tuple(
+            Quote(
+                evidence_id=each.window.evidence_id,
+                start=each.window.start,
+                end=each.window.end,
+                text=each.window.text,
+                score=each.score.supports,
+            )
+            for each in self._supporting(scored)
+        )
+
+    def _reference(
+        self, cited: str, claim: Claim, scored: Sequence[Scored], evidence: Sequence[Evidence]
+    ) -> ReferenceCheck:
+        own = [each for each in scored if each.window.evidence_id == cited]
+        best = max((each.score.supports for each in own), default=None)
+
+        def finding(name: ReferenceFinding, reason: str, better: str | None = None) -> ReferenceCheck:
+            return ReferenceCheck(evidence_id=cited, finding=name, support=best, better=better, reason=reason)
+
+        if best is None:
+            text = next((chunk.text for chunk in evidence if chunk.id == cited), "")
+            return finding(
+                "unchecked",
+                "At most three passages are checked for each claim, and none of this chunk was among them."
+                if text.strip()
+                else "This chunk has no text to check against.",
+            )
+        verdict = verdict_of(own, self.thresholds)
+        if verdict == "supported":
+            return finding("supports", "It supports this.")
+        supporting = self._supporting(scored)
+        others = [each.window.evidence_id for each in supporting if each.window.evidence_id in claim.cited]
+        if verdict == "contradicted":
+            return finding("contradicts", "It contradicts this.")
+        if others and verdict == "unsupported":
+            return finding("redundant", f"{others[0]} supports this without it.")
+        if verdict == "unsupported" and supporting:
+            better = supporting[0].window.evidence_id
+            return finding("misattributed", f"{cited} does not support this; {better} does.", better)
+        if verdict == "unsupported":
+            return finding("unsupported", "It does not support this.")
+        return finding("unchecked", "The model could not decide whether it supports this.")
+
+    def _unscored(self, claim: Claim, error: StepError) -> ClaimCheck:
+        return ClaimCheck(
+            claim=claim,
+            verdict="unscored",
+            support=None,
+            confidence=None,
+            issue=f"{error}."[:300],
+            judged_by=self.scorer.model.name,
+            unscored=Unscored(reason=str(error), code=error.code, raw=error.raw),
+        )
+
+
+def said(claim: Claim) -> str:
+    """Return what the claim says, without its markers: in words that stand alone, where somebody put it so."""
+    if claim.statement:
+        return claim.statement
+    parts, at = [], 0
+    for start, end in sorted(claim.markers):
+        parts.append(claim.text[at:start])
+        at = max(at, end)
+    return " ".join("".join([*parts, claim.text[at:]]).split())
+
+
+def verdict_of(scored: Sequence[Scored], thresholds: Thresholds) -> ClaimVerdict:
+    """Return the verdict that the scores of a claim's windows give."""
+    best = max(each.score.supports for each in scored)
+    worst = _most_contradicting(scored)
+    against = worst.score.contradicts or 0.0 if worst else 0.0
+    if best >= thresholds.supported:
+        return "supported" if against < DISAGREE_FROM else "unverifiable"
+    if worst is not None and against >= thresholds.contradicted and best < DISAGREE_FROM:
+        return "contradicted"
+    return "unsupported" if best <= thresholds.unsupported else "unverifiable"
+
+
+def _most_contradicting(scored: Sequence[Scored]) -> Scored | None:
+    """Return the window that contradicts most, of those that are about the same thing; None where none is."""
+    related = [each for each in scored if each.score.contradicts is not None and each.window.shared >= SHARED_LEAST]
+    return max(related, key=lambda each: each.score.contradicts or 0.0, default=None)
+
+
+UNSUPPORTED_MOST = 0.5
+
+
+def _support(verdict: ClaimVerdict, best: float) -> float:
+    """Return the support that goes with a verdict: one that denies it is never given more than half."""
+    return min(best, UNSUPPORTED_MOST) if verdict in ("contradicted", "unsupported") else best
+
+
+def _confidence(verdict: ClaimVerdict, best: float, worst: Scored | None) -> float | None:
+    if verdict == "supported":
+        return best
+    if verdict == "contradicted" and worst is not None:
+        return worst.score.contradicts
+    return 1 - best if verdict == "unsupported" else None
+
+
+def _contradiction(claim: Claim, worst: Scored) -> Contradiction:
+    return Contradiction(
+        kind="stated",
+        claim_start=0,
+        claim_end=len(claim.text),
+        claim_text=claim.text,
+        evidence_id=worst.window.evidence_id,
+        evidence_start=worst.window.start,
+        evidence_end=worst.window.end,
+        evidence_text=worst.window.text,
+        reason="The verifier model reads this passage as a contradiction of the claim.",
+        strength=worst.score.contradicts or 0.0,
+    )
+
+
+def _issue(verdict: ClaimVerdict, best: float, worst: Scored | None, thresholds: Thresholds) -> str | None:
+    if verdict == "supported":
+        return None
+    if verdict == "contradicted":
+        return "The verifier model reads a passage of the evidence as a contradiction of this."
+    if verdict == "unsupported":
+        return f"No passage of the evidence supports this by the verifier model (highest support {best:.2f})."
+    if best >= thresholds.supported and worst is not None:
+        return "Not confirmed: one passage supports this and another contradicts it, by the verifier model."
+    return (
+        f"Not confirmed: the verifier model can't decide (highest support {best:.2f}; it confirms from "
+        f"{thresholds.supported:.2f} on)."
+    )

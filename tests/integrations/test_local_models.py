@@ -1,0 +1,584 @@
+"""Verifier models on this machine: found, downloaded, understood or refused with a cure, and used without PyTorch."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import huggingface_hub.constants
+import pytest
+from click.testing import CliRunner
+
+from masis import Settings, run_audit, verify_claims
+from masis.api.roles import addresses, check_models, estimate, pin_versions, probe_model, uses_models
+from masis.cli import main
+from masis.errors import MissingModel, SettingsError, StepError
+from masis.integrations.local import local_names, model_files, plugin, scoring, verifier
+from masis.integrations.local.label_mapping import labels_of
+from masis.integrations.local.scoring import PairScore, ScoreCache
+from masis.integrations.local.verifier import Scored, Thresholds, verdict_of
+from masis.integrations.local.windows import MOST, WINDOW_WORDS, Window, choose, words_of
+from masis.schema.case import Case, Evidence
+from masis.schema.run import Run, Versions
+from tests.integrations.tiny_models import NLI, save_model
+
+EVIDENCE = [{"id": "1", "text": "The bridge is 120 metres long. It was opened in 1931."}]
+CASE = Case.model_validate(
+    {
+        "id": "1",
+        "query": "How long is the bridge?",
+        "answer": "The bridge is proven 120 metres long [1]. It was refuted opened in 1931 [1]. The bridge is nothing.",
+        "evidence": EVIDENCE,
+    }
+)
+CARD = "---\nlicense: mit\nlanguage:\n- en\n- de-AT\n---\n# A model\n"
+
+
+@pytest.fixture(autouse=True)
+def _empty_caches(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    scoring._loaded.cache_clear()
+
+
+@pytest.fixture
+def nli(tmp_path: Path) -> Path:
+    return save_model(tmp_path / "nli", card=CARD)
+
+
+def verdicts(folder: Path, *claims: str, **settings: Any) -> list[str]:
+    found = verify_claims(claims, EVIDENCE, Settings(verifier=f"local:{folder}", **settings))
+    return [check.verdict for check in found]
+
+
+# an audit by such a model
+
+
+def test_an_audit_is_judged_by_the_model_and_records_its_file(nli: Path) -> None:
+    run = run_audit(CASE, Settings(verifier=f"local:{nli}", max_iterations=1))
+    first = run.iterations[0]
+    assert [check.verdict for check in first.claims] == ["supported", "contradicted", "unsupported"]
+    assert {check.judged_by for check in first.claims} == {f"local:{nli}"}
+    digest = hashlib.sha256((nli / "model.onnx").read_bytes()).hexdigest()
+    (model,) = run.versions.local_models
+    assert (model.sha256, model.licence, model.languages) == (digest, "mit", ("de", "en"))
+    assert model.file == str(nli / "model.onnx")
+    assert run.models["verifier"] == f"local:{nli}#{digest[:12]}"
+    assert run.versions.flat()[f"sha256.local:{nli}"] == digest
+    assert Run.model_validate_json(run.model_dump_json()) == run
+
+
+def test_no_language_model_is_involved(nli: Path) -> None:
+    settings = Settings(verifier=f"local:{nli}")
+    assert not uses_models(settings)
+    assert addresses(settings) == ()
+    assert estimate(CASE, settings).calls == 0
+    assert run_audit(CASE, settings.model_copy(update={"max_iterations": 1})).usage.calls == 0
+
+
+def test_a_run_without_a_local_model_is_stored_as_before() -> None:
+    assert "local_models" not in Versions(app="1", rubric="1", offline_weights="1").model_dump()
+
+
+def test_references_are_judged_by_their_own_chunk(nli: Path, tmp_path: Path) -> None:
+    folder = save_model(
+        tmp_path / "binary",
+        {"claim": (0.0, 0.0)},
+        {"0": "unsupported", "1": "supported"},
+        in_evidence={"yes": (0.0, 9.0), "no": (9.0, 0.0)},
+    )
+    evidence = [{"id": "a", "text": "No bridge."}, {"id": "b", "text": "Yes bridge."}]
+    found = verify_claims(["A bridge [a].", "A bridge [b]."], evidence, Settings(verifier=f"local:{folder}"))
+    assert [check.verdict for check in found] == ["supported", "supported"]
+    assert [(each.finding, each.better) for check in found for each in check.references] == [
+        ("misattributed", "b"),
+        ("supports", None),
+    ]
+    assert [quote.text for quote in found[0].quotes] == ["Yes bridge."]
+
+
+def test_a_contradiction_shows_the_passage_it_was_read_from(nli: Path) -> None:
+    (check,) = verify_claims(["The bridge is refuted long."], EVIDENCE, Settings(verifier=f"local:{nli}"))
+    (conflict,) = check.contradictions
+    assert EVIDENCE[0]["text"][conflict.evidence_start : conflict.evidence_end] == conflict.evidence_text
+    assert check.support is not None
+    assert check.support <= 0.5
+
+
+def test_without_evidence_text_nothing_is_scored(nli: Path) -> None:
+    (check,) = verify_claims(["It is proven."], [{"id": "1", "text": " "}], Settings(verifier=f"local:{nli}"))
+    assert (check.verdict, check.support) == ("unverifiable", None)
+
+
+def test_marks_in_a_text_from_outside_are_characters(nli: Path) -> None:
+    # As the mark that ends the first text, [SEP] would move "proven" of the evidence over to the claim.
+    plain, marked = scoring.load(str(nli)).score(
+        [("the bridge", "is nothing"), ("the bridge [SEP] proven", "is nothing")]
+    )
+    assert marked.supports == pytest.approx(plain.supports)
+
+
+def test_a_model_that_fails_leaves_its_claims_unscored(nli: Path) -> None:
+    class Broken:
+        def logits(self, batch: object) -> Any:
+            raise RuntimeError("no memory")
+
+    whole = scoring.load(str(nli))
+    broken = scoring.LocalScorer(whole.labels, whole.encode, Broken(), whole.model, whole.card, ScoreCache())
+    with pytest.raises(StepError, match="no memory"):
+        broken.score([("a", "b")])
+    role = verifier.LocalVerifier(broken, Thresholds.of(Settings()))
+    (check,) = role.verify([_claim("The bridge is long.")], [Evidence(id="1", text="A bridge.")])
+    assert check.verdict == "unscored"
+    assert check.unscored is not None
+    assert "no memory" in check.unscored.reason
+
+
+@pytest.mark.parametrize("words", [{"x": (float("nan"), 0.0, 0.0)}, {"x": (float("inf"), 0.0, 0.0)}])
+def test_what_is_no_number_is_no_verdict(tmp_path: Path, words: dict[str, tuple[float, ...]]) -> None:
+    assert verdicts(save_model(tmp_path / "nan", words), "The x is long.") == ["unscored"]
+
+
+# thresholds
+
+
+def _scored(supports: float, contradicts: float | None = None, shared: float = 0.9) -> Scored:
+    return Scored(Window("1", 0, 1, "x", shared), PairScore(supports, contradicts))
+
+
+@pytest.mark.parametrize(
+    ("windows", "verdict"),
+    [
+        ([_scored(0.75)], "supported"),
+        ([_scored(0.74)], "unverifiable"),
+        ([_scored(0.11)], "unverifiable"),
+        ([_scored(0.10)], "unsupported"),
+        ([_scored(0.05), _scored(0.8)], "supported"),
+        ([_scored(0.05, 0.8)], "contradicted"),
+        ([_scored(0.15, 0.79)], "unverifiable"),
+        ([_scored(0.05, 0.95, shared=0.1)], "unsupported"),  # about something else
+        ([_scored(0.9, 0.0), _scored(0.0, 0.9)], "unverifiable"),  # the windows disagree
+        ([_scored(0.6, 0.3), _scored(0.0, 0.9)], "unverifiable"),
+    ],
+)
+def test_verdicts_lie_at_the_documented_thresholds(windows: list[Scored], verdict: str) -> None:
+    assert verdict_of(windows, Thresholds.of(Settings())) == verdict
+
+
+def test_thresholds_are_settings(tmp_path: Path) -> None:
+    folder = save_model(tmp_path / "m", {"maybe": (0.5,)}, {"0": "consistent"})
+    assert verdicts(folder, "The bridge maybe.") == ["unverifiable"]
+    assert verdicts(folder, "The bridge maybe.", local_supported_from=0.6) == ["supported"]
+    assert verdicts(folder, "The bridge maybe.", local_unsupported_to=0.7) == ["unsupported"]
+
+
+# what the outputs mean
+
+
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [
+        ({"id2label": NLI}, (0, 2, False)),
+        ({"id2label": {"0": "CONTRADICTION", "1": "NEUTRAL", "2": "ENTAILMENT"}}, (2, 0, False)),
+        ({"id2label": {"0": "entailment", "1": "not_entailment"}}, (0, None, False)),
+        ({"id2label": {"0": "hallucinated", "1": "consistent"}}, (1, None, False)),
+        ({"id2label": {"0": "contradiction", "1": "entailment"}}, (1, None, False)),
+        ({"id2label": {"0": "LABEL_0"}}, (0, None, False)),
+        ({"id2label": {"0": "hallucination"}}, (0, None, True)),
+        (
+            {"id2label": {"0": "LABEL_0", "1": "LABEL_1"}, "_name_or_path": "lytang/MiniCheck-RoBERTa-Large"},
+            (1, None, False),
+        ),
+    ],
+)
+def test_the_meaning_of_the_outputs_is_read_from_the_configuration(config: dict[str, Any], expected: object) -> None:
+    found = labels_of({"architectures": ["RobertaForSequenceClassification"], **config}, "local:x", "config.json")
+    assert (found.supports, found.contradicts, found.inverted) == expected
+
+
+@pytest.mark.parametrize(
+    ("config", "field"),
+    [
+        ({"id2label": {"0": "LABEL_0", "1": "LABEL_1", "2": "LABEL_2"}}, "id2label"),
+        ({"id2label": {"0": "LABEL_0", "1": "LABEL_1"}}, "id2label"),
+        ({"num_labels": 2}, "id2label"),
+        ({"id2label": {"0": "positive", "1": "negative"}}, "id2label"),
+        ({"id2label": {"0": "entailment", "1": "supported"}}, "id2label"),
+        ({"id2label": {"1": "entailment", "2": "neutral"}}, "id2label"),
+        ({"architectures": ["BertForMaskedLM"]}, "architectures"),
+        ({"architectures": ["T5ForConditionalGeneration"], "model_type": "t5"}, "architectures"),
+        ({"architectures": ["TheirModel"], "auto_map": {"AutoModel": "theirs.TheirModel"}}, "auto_map"),
+    ],
+)
+def test_what_can_not_be_told_is_an_error_that_names_the_field(config: dict[str, Any], field: str) -> None:
+    with pytest.raises(SettingsError, match=rf"config\.json: {field}"):
+        labels_of({"architectures": ["BertForSequenceClassification"], **config}, "local:x", "config.json")
+
+
+def test_the_order_of_the_labels_decides_the_verdict(tmp_path: Path) -> None:
+    turned = {"0": "contradiction", "1": "neutral", "2": "entailment"}
+    assert verdicts(save_model(tmp_path / "turned", labels=turned), "The bridge is proven.") == ["contradicted"]
+
+
+def test_fact_checkers_and_single_scores_are_understood(tmp_path: Path) -> None:
+    # What MiniCheck, HHEM 1 and HHEM 2 look like as files; their weights are not in this repository.
+    pair = save_model(
+        tmp_path / "MiniCheck-tiny", {"right": (0, 9.0), "wrong": (9.0, 0)}, {"0": "LABEL_0", "1": "LABEL_1"},
+        in_evidence={"right": (0, 9.0), "wrong": (9.0, 0)},
+    )  # fmt: skip
+    assert verdicts(pair, "The bridge is right.", "The bridge is wrong.") == ["supported", "unsupported"]
+    single = save_model(tmp_path / "score", {"right": (9.0,), "wrong": (-9.0,)}, {"0": "LABEL_0"})
+    assert verdicts(single, "The bridge is right.", "The bridge is wrong.") == ["supported", "unsupported"]
+    turned = save_model(tmp_path / "turned", {"right": (-9.0,), "wrong": (9.0,)}, {"0": "hallucination"})
+    assert verdicts(turned, "The bridge is right.", "The bridge is wrong.") == ["supported", "unsupported"]
+    tokens = save_model(
+        tmp_path / "first", {"right": (0, 0)}, {"0": "LABEL_0", "1": "LABEL_1"}, in_evidence={"[PAD]": (0, 9.0)},
+        each_token=True, config={"architectures": ["T5ForTokenClassification"], "model_type": "t5"},
+    )  # fmt: skip
+    assert verdicts(tokens, "The bridge is right.") == ["supported"]  # HHEM's prompt begins with the padding mark
+
+
+def test_outputs_that_differ_from_the_configuration_are_refused(tmp_path: Path) -> None:
+    folder = save_model(tmp_path / "two", {"x": (1.0, 0.0)}, NLI)
+    (check,) = verify_claims(["The x is long."], EVIDENCE, Settings(verifier=f"local:{folder}"))
+    assert check.unscored is not None
+    assert "id2label" in check.unscored.reason
+
+
+# windows and the cache
+
+
+def test_at_most_three_windows_are_scored_for_a_claim() -> None:
+    evidence = [Evidence(id=str(n), text=f"The bridge number {n} is long. " * 40) for n in range(9)]
+    found = choose("The bridge is long.", evidence)
+    assert len(found) == MOST
+    assert all(len(words_of(window.text)) <= WINDOW_WORDS for window in found)
+
+
+def test_windows_are_chosen_by_shared_words_and_are_stretches_of_their_chunk() -> None:
+    filler = "Nothing of note happened in the valley that year. " * 60
+    evidence = [Evidence(id="a", text=filler), Evidence(id="b", text=filler + "The bridge opened in 1931. " + filler)]
+    best, *_ = choose("When was the bridge opened? In 1931.", evidence)
+    assert best.evidence_id == "b"
+    assert "The bridge opened in 1931." in best.text
+    assert evidence[1].text[best.start : best.end] == best.text
+
+
+def test_each_cited_chunk_is_looked_at_first() -> None:
+    evidence = [Evidence(id=str(n), text="The long bridge opened in 1931.") for n in range(5)]
+    evidence.append(Evidence(id="cited", text="A tower."))
+    assert "cited" in [window.evidence_id for window in choose("The bridge opened.", evidence, ["cited"])]
+
+
+def test_scripts_without_blanks_are_matched_too() -> None:
+    evidence = [Evidence(id="a", text="天气很好。"), Evidence(id="b", text="这座桥长一百二十米。")]
+    assert choose("桥长一百二十米", evidence)[0].evidence_id == "b"
+
+
+def test_a_text_without_a_stop_is_cut_all_the_same() -> None:
+    evidence = [Evidence(id="a", text="word " * 1000 + "bridge")]
+    found = choose("bridge", evidence)
+    assert "bridge" in found[0].text
+    assert len(words_of(found[0].text)) <= WINDOW_WORDS
+
+
+def test_a_pair_is_scored_once_for_a_model(nli: Path) -> None:
+    whole = scoring.load(str(nli))
+    batches: list[int] = []
+
+    class Counting:
+        def logits(self, batch: scoring.Encoded) -> Any:
+            batches.append(len(batch.ids))
+            return whole.engine.logits(batch)
+
+    counted = scoring.LocalScorer(whole.labels, whole.encode, Counting(), whole.model, whole.card, ScoreCache())
+    pairs = [("the bridge", f"is {n} proven") for n in range(20)]
+    first = counted.score([*pairs, pairs[0]])
+    assert counted.score(pairs) == first[:-1]
+    assert sum(batches) == 20
+    assert max(batches) <= scoring.BATCH
+
+
+def test_the_cache_forgets_what_was_not_asked_for_longest() -> None:
+    cache = ScoreCache(most=2)
+    keys = [ScoreCache.key("m", (str(n), "c")) for n in range(3)]
+    for key in keys:
+        cache.put(key, PairScore(0.5))
+    assert [cache.get(key) for key in keys] == [None, PairScore(0.5), PairScore(0.5)]
+    assert ScoreCache.key("m", ("ab", "c")) != ScoreCache.key("m", ("a", "bc"))
+
+
+# names and files
+
+
+def test_names_are_read_in_settings_of_one_or_two_stages() -> None:
+    assert local_names("offline, local:a/b") == ("a/b",)
+    assert local_names("local:/x/y") == ("/x/y",)
+    assert local_names("openai:gpt-4o") == ()
+
+
+def test_the_prefix_works_from_the_environment_and_the_file(nli: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from masis.settings import load
+
+    assert load(environment={"MASIS_VERIFIER": f"local:{nli}"}).settings.verifier == f"local:{nli}"
+    file = nli / "masis.toml"
+    file.write_text(f'[models]\nverifier = "local:{nli}"\n[local]\nsupported_from = 0.9\n')
+    loaded = load(environment={}, file=file).settings
+    assert (loaded.verifier, loaded.local_supported_from) == (f"local:{nli}", 0.9)
+    check_models(loaded)
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("local:", "names no model"),
+        ("local:no such folder", "no such folder"),
+        ("local:./nowhere", "no such folder or file"),
+        ("local:nameonly", "no such folder"),
+    ],
+)
+def test_a_wrong_name_says_what_to_write(name: str, says: str) -> None:
+    with pytest.raises(SettingsError, match=says):
+        check_models(Settings(verifier=name))
+
+
+def test_another_role_is_refused(nli: Path) -> None:
+    with pytest.raises(SettingsError, match="verifier"):
+        check_models(Settings(critic=f"local:{nli}"))
+
+
+@pytest.mark.parametrize(
+    ("remove", "says"),
+    [("config.json", "config.json"), ("tokenizer.json", "weights"), ("model.onnx", "weights")],
+)
+def test_a_missing_file_is_named(nli: Path, remove: str, says: str) -> None:
+    (nli / remove).unlink()
+    with pytest.raises(SettingsError, match=says):
+        check_models(Settings(verifier=f"local:{nli}"))
+
+
+@pytest.mark.parametrize("broken", ["config.json", "tokenizer.json", "model.onnx"])
+def test_a_broken_file_is_named_with_the_cure(nli: Path, broken: str) -> None:
+    (nli / broken).write_bytes(b"\xff\x00 not what it should be")
+    with pytest.raises(SettingsError, match=f"{broken}.*again"):
+        scoring.load(str(nli))
+    assert not probe_model(f"local:{nli}", Settings()).ok
+
+
+def test_one_onnx_file_of_several_can_be_named(tmp_path: Path) -> None:
+    folder = save_model(tmp_path / "several", file="onnx/model_quantized.onnx")
+    found = model_files.find(str(folder / "onnx/model_quantized.onnx"))
+    assert found.weights.name == "model_quantized.onnx"
+    assert scoring.load(str(found.weights)).score([("a", "proven")])[0].supports > 0.9
+
+
+def test_a_pinned_name_refuses_another_file(nli: Path) -> None:
+    settings = pin_versions(Settings(verifier=f"local:{nli}"))
+    assert settings.verifier.startswith(f"local:{nli}#")
+    check_models(settings)
+    save_model(nli, {"proven": (8.0, 0, 0)})
+    with pytest.raises(SettingsError, match="another one now"):
+        check_models(settings)
+
+
+def test_corrected_labels_are_read_again(nli: Path) -> None:
+    assert verdicts(nli, "The bridge is proven.") == ["supported"]
+    config = json.loads((nli / "config.json").read_text())
+    config["id2label"] = {"0": "contradiction", "1": "neutral", "2": "entailment"}
+    (nli / "config.json").write_text(json.dumps(config))
+    assert verdicts(nli, "The bridge is proven.") == ["contradicted"]
+
+
+def test_a_replaced_file_is_loaded_again(nli: Path) -> None:
+    assert verdicts(nli, "The bridge is proven.") == ["supported"]
+    save_model(nli, {"proven": (0.0, 0.0, 9.0)}, vocabulary="the bridge is long metres 120")
+    assert verdicts(nli, "The bridge is proven.") == ["contradicted"]
+
+
+@pytest.mark.parametrize(
+    ("card", "licence", "languages"),
+    [
+        (CARD, "mit", {"en", "de"}),
+        ("---\nlanguage: multilingual\nlicense: other\nlicense_name: own-terms\n---\n", "own-terms", None),
+        ("# no metadata", None, None),
+        ("---\nlicense: [\n---\n", None, None),
+        ("---\n- a\n---\n", None, None),
+        ("---\nlanguage: 7\n---\n", None, None),
+    ],
+)
+def test_licence_and_languages_are_what_the_card_says(
+    tmp_path: Path, card: str, licence: str | None, languages: set[str] | None
+) -> None:
+    found = model_files.card_of(model_files.find(str(save_model(tmp_path / "m", card=card))))
+    assert (found.licence, found.languages) == (licence, None if languages is None else frozenset(languages))
+
+
+def test_a_verifier_names_the_languages_of_its_model(nli: Path) -> None:
+    role = plugin.verifiers.named(str(nli), Settings()).filled(None, Settings())
+    assert role.languages == {"en", "de"}
+
+
+def test_without_the_extra_the_message_names_it_and_the_other_way(nli: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+
+    from masis.errors import MissingExtra
+
+    (nli / "model.onnx").rename(nli / "model.safetensors")
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(MissingExtra, match=r"pip install '\.\[local\]'.*ONNX"):
+        check_models(Settings(verifier=f"local:{nli}"))
+
+
+# the hub
+
+
+@contextmanager
+def hub(files: dict[str, bytes], repo: str = "org/name", refuse: int = 0) -> Iterator[str]:
+    """A hub with one repository, on loopback."""
+    commit = "a" * 40
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:  # the name is http.server's
+            self._answer(body=True)
+
+        def do_HEAD(self) -> None:
+            self._answer(body=False)
+
+        def _answer(self, *, body: bool) -> None:
+            path = self.path.partition("?")[0]
+            name = path.removeprefix(f"/{repo}/resolve/main/")
+            if refuse:
+                self.send_response(refuse)
+                self.send_header("X-Error-Code", "RepoNotFound" if refuse == 401 else "Other")
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+                return
+            if path.startswith(f"/api/models/{repo}"):
+                siblings = [{"rfilename": each, "size": len(content)} for each, content in files.items()]
+                content = json.dumps({"id": repo, "sha": commit, "siblings": siblings}).encode()
+            elif name in files:
+                content = files[name]
+            else:
+                self.send_response(404)
+                self.send_header("X-Error-Code", "RepoNotFound")
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+                return
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(content)))
+            self.send_header("X-Repo-Commit", commit)
+            self.send_header("ETag", f'"{hashlib.sha256(content).hexdigest()}"')
+            self.end_headers()
+            if body:
+                self.wfile.write(content)
+
+        def log_message(self, *args: object) -> None:
+            """Quiet."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_a_model_of_the_hub_is_downloaded_once_with_progress(nli: Path) -> None:
+    steps: list[model_files.Step] = []
+    files = files_of(nli) | {"pytorch_model.bin": b"large", "training_args.bin": b"x"}
+    assert not model_files.is_here("org/name")
+    with hub(files) as endpoint:
+        found = model_files.download("org/name", steps.append, endpoint=endpoint)
+    assert found.format == "onnx"
+    assert found.revision == "a" * 40
+    assert {path.name for path in found.folder.iterdir()} == {
+        "config.json",
+        "tokenizer.json",
+        "README.md",
+        "model.onnx",
+    }
+    assert [step.done for step in steps] == sorted(step.done for step in steps)
+    assert steps[-1].done == steps[-1].total == sum(len(files[path.name]) for path in found.folder.iterdir())
+    assert model_files.download("org/name", endpoint="http://127.0.0.1:9").weights == found.weights  # from the cache
+    assert [each.name for each in model_files.downloaded()] == ["local:org/name"]
+    assert plugin.verifiers.offered(Settings()) == ("local:org/name",)
+
+
+def test_a_model_that_is_not_here_names_the_command_that_gets_it() -> None:
+    with pytest.raises(MissingModel, match="masis models get local:org/name"):
+        check_models(Settings(verifier="local:org/name"))
+
+
+def test_an_unreachable_hub_says_what_to_do() -> None:
+    with pytest.raises(SettingsError, match=r"can't be reached.*copy its folder here"):
+        model_files.download("org/name", endpoint="http://127.0.0.1:9")
+
+
+@pytest.mark.parametrize(("status", "says"), [(401, "no such model"), (500, "did not deliver")])
+def test_a_hub_that_refuses_says_what_to_do(nli: Path, status: int, says: str) -> None:
+    with hub(files_of(nli), refuse=status) as endpoint, pytest.raises(SettingsError, match=says):
+        model_files.download("org/name", endpoint=endpoint)
+
+
+def test_a_download_can_be_stopped_and_taken_up(nli: Path) -> None:
+    seen: list[model_files.Step] = []
+    with hub(files_of(nli)) as endpoint:
+        with pytest.raises(SettingsError, match="was stopped"):
+            model_files.download("org/name", seen.append, endpoint=endpoint, cancelled=lambda: len(seen) > 2)
+        assert model_files.download("org/name", endpoint=endpoint).weights.is_file()
+
+
+@pytest.mark.parametrize(
+    ("files", "says"),
+    [
+        ({"README.md": b""}, "config.json"),
+        ({"config.json": b"{}"}, "no weights"),
+        ({"config.json": b"{}", "tf_model.h5": b""}, "no weights"),
+    ],
+)
+def test_a_repository_of_another_kind_is_not_downloaded(files: dict[str, bytes], says: str) -> None:
+    with hub(files) as endpoint, pytest.raises(SettingsError, match=says):
+        model_files.download("org/name", endpoint=endpoint)
+
+
+# the command line
+
+
+def test_the_command_shows_what_a_model_is_and_where_it_lies(nli: Path) -> None:
+    shown = CliRunner().invoke(main, ["models", "get", f"local:{nli}"])
+    assert shown.exit_code == 0, shown.output
+    for part in ("supported, contradicted or neither", "mit", "de, en", str(nli / "model.onnx")):
+        assert part in shown.output
+    as_json = CliRunner().invoke(main, ["models", "get", f"local:{nli}", "--json"])
+    assert json.loads(as_json.stdout)["licence"] == "mit"
+
+
+def test_a_model_that_can_not_be_told_is_wrong_use(tmp_path: Path) -> None:
+    folder = save_model(tmp_path / "m", labels={"0": "LABEL_0", "1": "LABEL_1", "2": "LABEL_2"})
+    shown = CliRunner().invoke(main, ["models", "get", f"local:{folder}"])
+    assert shown.exit_code == 2
+    assert "id2label" in shown.output
+
+
+def test_health_loads_the_model_and_judges_a_claim(nli: Path) -> None:
+    probed = probe_model(f"local:{nli}", Settings())
+    assert probed.ok
+    assert str(nli / "model.onnx") in probed.message
+
+
+def _claim(text: str) -> Any:
+    from masis.schema.audit import Claim
+
+    return Claim(text=text)

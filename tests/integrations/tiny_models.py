@@ -1,0 +1,144 @@
+"""Tiny models for tests: ONNX graphs written by hand, whose scores follow from words, and tokenizers to go with them.
+
+A graph adds up a row of numbers for each token, another row where the token stands in the claim: so a test says which
+word makes which score, and no training, no network and no ONNX library is needed. ``docs/verifiers.md`` says what such
+files hold; the few fields of the format that are used here are numbered as in ``onnx.proto``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from tokenizers.normalizers import Lowercase
+from tokenizers.pre_tokenizers import Whitespace
+from tokenizers.processors import TemplateProcessing
+
+SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
+FLOAT, INT64 = 1, 7
+
+NLI = {"0": "entailment", "1": "neutral", "2": "contradiction"}
+"""Labels, and below what single words of a claim do to the three scores."""
+NLI_WORDS = {"proven": (9.0, 0, 0), "refuted": (0, 0, 9.0), "nothing": (0, 9.0, 0), "maybe": (1.0, 1.0, 0)}
+
+
+def save_model(
+    folder: Path,
+    words: Mapping[str, Sequence[float]] = NLI_WORDS,
+    labels: Mapping[str, str] | None = None,
+    *,
+    vocabulary: str = "the bridge is 120 metres long it was opened in 1931 a an and of tower",
+    in_evidence: Mapping[str, Sequence[float]] | None = None,
+    file: str = "model.onnx",
+    config: Mapping[str, Any] | None = None,
+    card: str = "",
+    each_token: bool = False,
+) -> Path:
+    """Save a model to a folder: ``words`` move the scores where they stand in a claim, ``in_evidence`` in evidence."""
+    labels = NLI if labels is None else labels
+    folder.mkdir(parents=True, exist_ok=True)
+    known = [*SPECIAL, *dict.fromkeys([*vocabulary.split(), *words, *(in_evidence or {})])]
+    numbers = len(next(iter(words.values())))
+    table = np.zeros((2 * len(known), numbers), dtype=np.float32)
+    for word, row in (in_evidence or {}).items():
+        table[known.index(word)] = row
+    for word, row in words.items():
+        table[len(known) + known.index(word)] = row
+    path = folder / file
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(graph(table, each_token=each_token))
+    tokenizer(known).save(str(folder / "tokenizer.json"))
+    whole = {"architectures": ["BertForSequenceClassification"], "model_type": "bert", "pad_token_id": 0}
+    whole |= {"id2label": dict(labels)} if labels else {}
+    (folder / "config.json").write_text(json.dumps({**whole, **(config or {})}))
+    if card:
+        (folder / "README.md").write_text(card)
+    return folder
+
+
+def tokenizer(known: Sequence[str]) -> Tokenizer:
+    """A tokenizer that knows these words, and sets marks around one text or two."""
+    made = Tokenizer(WordLevel({word: at for at, word in enumerate(known)}, unk_token="[UNK]"))
+    made.normalizer, made.pre_tokenizer = Lowercase(), Whitespace()
+    made.post_processor = TemplateProcessing(
+        single="[CLS] $A [SEP]",
+        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+        special_tokens=[("[CLS]", known.index("[CLS]")), ("[SEP]", known.index("[SEP]"))],
+    )
+    made.add_special_tokens(list(SPECIAL))
+    return made
+
+
+# The format: fields with a number and a type, varints and bytes with a length.
+
+
+def graph(table: np.ndarray[Any, Any], *, each_token: bool = False) -> bytes:
+    """A graph that adds up the rows of a table: of a token, or of it in the claim, which begins at half the table."""
+    half = np.array(len(table) // 2, dtype=np.int64)
+    nodes = [
+        _node("Mul", ["token_type_ids", "half"], "shift"),
+        _node("Add", ["input_ids", "shift"], "rows"),
+        _node("Gather", ["table", "rows"], "found"),
+        _node("Cast", ["attention_mask"], "weights", to=FLOAT),
+        _node("Unsqueeze", ["weights", "last"], "column"),
+        _node("Mul", ["found", "column"], "logits" if each_token else "counted"),
+    ]
+    if not each_token:
+        nodes.append(_node("ReduceSum", ["counted", "first"], "logits", keepdims=0))
+    tensors = {
+        "table": table,
+        "half": half,
+        "last": np.array([2], dtype=np.int64),
+        "first": np.array([1], dtype=np.int64),
+    }
+    inputs = [_value(name, INT64, ("batch", "tokens")) for name in ("input_ids", "attention_mask", "token_type_ids")]
+    shape = ("batch", "tokens", "classes") if each_token else ("batch", "classes")
+    whole = b"".join(
+        [
+            *(_field(1, node) for node in nodes),
+            _field(2, b"tiny"),
+            *(_field(5, _tensor(name, array)) for name, array in tensors.items()),
+            *(_field(11, value) for value in inputs),
+            _field(12, _value("logits", FLOAT, shape)),
+        ]
+    )
+    return _number(1, 8) + _field(7, whole) + _field(8, _number(2, 13))
+
+
+def _varint(value: int) -> bytes:
+    parts = []
+    while value > 0x7F:
+        parts.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*parts, value])
+
+
+def _field(number: int, content: bytes) -> bytes:
+    return _varint(number << 3 | 2) + _varint(len(content)) + content
+
+
+def _number(number: int, value: int) -> bytes:
+    return _varint(number << 3) + _varint(value)
+
+
+def _node(kind: str, inputs: Sequence[str], output: str, **attributes: int) -> bytes:
+    parts = [_field(1, name.encode()) for name in inputs] + [_field(2, output.encode()), _field(4, kind.encode())]
+    for name, value in attributes.items():
+        parts.append(_field(5, _field(1, name.encode()) + _number(3, value) + _number(20, 2)))
+    return b"".join(parts)
+
+
+def _tensor(name: str, array: np.ndarray[Any, Any]) -> bytes:
+    kind = FLOAT if array.dtype == np.float32 else INT64
+    dims = b"".join(_number(1, size) for size in array.shape)
+    return dims + _number(2, kind) + _field(8, name.encode()) + _field(9, array.tobytes())
+
+
+def _value(name: str, kind: int, shape: Sequence[str]) -> bytes:
+    dims = b"".join(_field(1, _field(2, size.encode())) for size in shape)
+    return _field(1, name.encode()) + _field(2, _field(1, _number(1, kind) + _field(2, dims)))
