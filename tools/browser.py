@@ -30,13 +30,23 @@ FLAGS = [
 ]
 """What Chromium is started with: it runs in containers, and asks nobody anything by itself."""
 REST_MS = 500
-"""How long a page must be idle: what components restore is posted some hundred milliseconds later and runs it again."""
+"""How long nothing may move: what components restore is posted some hundred milliseconds later and runs it again."""
 RESTS = """([idle, rest]) => {
-  if (!document.querySelector(idle)) window.idleSince = undefined
-  else window.idleSince ??= performance.now()
-  return performance.now() - window.idleSince >= rest
+  const drawn = document.querySelector(idle) && !document.querySelector("[data-testid=stSkeleton]")
+  const elements = drawn ? [...document.querySelectorAll("[data-testid=stElementContainer]")] : []
+  const now = JSON.stringify(elements.map(each => each.getBoundingClientRect()))
+  if (!drawn || now !== window.placesAtRest) {
+    window.placesAtRest = drawn ? now : undefined
+    window.restSince = performance.now()
+  }
+  return drawn && performance.now() - window.restSince >= rest
 }"""
-"""Whether the script of the page has been idle for so long: NaN, and so false, while it runs."""
+"""Whether the script has run to its end and no element has moved for so long.
+
+The end of the script is not enough: the browser loads the code of each kind of element when it is first drawn, and puts
+a grey block in its place until then. On a busy machine what lies below moves half a second after the script's end, and
+a press before and a release after that are no click.
+"""
 
 
 def installed_browser() -> str | None:
@@ -55,8 +65,8 @@ def installed_browser() -> str | None:
 
 
 def settle(page: Page) -> None:
-    """Wait until the script of the page has run to its end, and has not begun again a moment later."""
-    page.evaluate("() => { delete window.idleSince }")
+    """Wait until the page has been drawn: its script has run to its end, and nothing has moved since for a moment."""
+    page.evaluate("() => { delete window.placesAtRest }")
     page.wait_for_function(RESTS, arg=[IDLE, REST_MS], polling=50, timeout=60_000)
 
 

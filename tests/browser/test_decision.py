@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
@@ -343,18 +344,41 @@ def test_a_dropped_connection_loses_nothing_even_if_the_page_is_closed_before_it
     tab.page = page
 
 
+def add_newer_cases(server: ReviewServer) -> None:
+    marked = f"newer-{uuid4().hex}"
+    server.workbench.cases.add(ADA, [case.model_copy(update={"id": f"{marked}-{case.id}"}) for case in cases(3)])
+
+
 def test_a_queue_that_changes_between_looking_and_clicking_opens_what_was_clicked(
     server: ReviewServer, open_tab: OpenTab
 ) -> None:
     tab = open_tab(server.base)
     page = tab.open("/queue?order=newest")
     link = page.locator("table.list tbody a").first
-    shown = link.inner_text()
-    server.workbench.cases.add(ADA, [case.model_copy(update={"id": f"newer-{case.id}"}) for case in cases(3)])
+    shown = str(link.get_attribute("data-open"))
+    add_newer_cases(server)
     link.click(delay=40)
+    expect(page).to_have_url(re.compile(f"/review.*case={shown}"))
+
+
+def test_a_queue_redrawn_while_the_mouse_button_is_down_opens_what_was_pressed(
+    server: ReviewServer, open_tab: OpenTab
+) -> None:
+    tab = open_tab(server.base)
+    page = tab.open("/queue?order=newest")
+    link = page.locator("table.list tbody a").first
+    shown = str(link.get_attribute("data-open"))
+    total = page.get_by_text(re.compile(r"\d+ cases")).first
+    before = total.inner_text()
+    add_newer_cases(server)
+    link.hover()
+    page.mouse.down()
+    page.evaluate("window.dispatchEvent(new Event('masis-wake'))")
+    expect(total).not_to_have_text(before)  # the page has been run again, with other cases
     tab.settle()
-    expect(page.locator("h1").filter(has_text=shown).first).to_be_visible()
-    assert "newer" not in page.url
+    expect(link).to_have_attribute("data-open", shown)
+    page.mouse.up()
+    expect(page).to_have_url(re.compile(f"/review.*case={shown}"))
 
 
 def test_the_name_is_asked_once_and_remembered_by_the_browser(server: ReviewServer, open_tab: OpenTab) -> None:

@@ -168,3 +168,17 @@ def test_a_stored_case_is_searched_and_picked(demo: str, open_tab: OpenTab) -> N
     expect(page.get_by_text("THE CASE").or_(page.get_by_text("The case"))).to_be_visible()
     overflow = page.locator("[data-testid=stMain]").evaluate("main => main.scrollWidth - main.clientWidth")
     assert overflow <= 0
+
+
+def test_a_list_redrawn_while_the_mouse_button_is_down_is_picked_from(demo: str, open_tab: OpenTab) -> None:
+    page = open_tab(demo).open("/new")
+    page.get_by_text("Pick a stored case").click(delay=40)
+    search, choice = page.get_by_label("Search"), page.locator("button.pick").first
+    expect(choice).to_be_visible()
+    picked = str(choice.get_attribute("data-id"))
+    search.fill("Halvorsen")
+    choice.hover()
+    page.mouse.down()  # leaves the search field, which posts its words: the list that comes back is another one
+    expect(page.get_by_text("search to find them")).to_be_hidden()
+    page.mouse.up()
+    expect(page).to_have_url(re.compile(f"case={picked}"))

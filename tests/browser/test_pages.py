@@ -103,6 +103,7 @@ def test_filters_behind_the_button_narrow_the_list_and_show_as_chips(served: str
     tab = open_tab(served)
     page = tab.open("/queue")
     page.get_by_role("button", name="Filters").click(delay=40)
+    tab.settle()
     page.get_by_label("Field").click(delay=40)
     page.get_by_role("option", name="Medicine (1)").click(delay=40)
     expect(page).to_have_url(re.compile("field=Medicine"))
@@ -131,6 +132,7 @@ def test_decided_cases_and_the_log_can_be_downloaded(served: str, open_tab: Open
     tab = open_tab(served)
     page = tab.open("/decisions?kind=decision")
     page.get_by_role("button", name="Export").click(delay=40)
+    tab.settle()
     with page.expect_download() as download:
         page.get_by_role("button", name="1 decided case, JSON Lines").click(delay=40)
     download.value.save_as(tmp_path / "decided.jsonl")

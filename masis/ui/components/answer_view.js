@@ -55,9 +55,13 @@ const drawChanges = data => {
   return section
 }
 
-export default function ({ data, parentElement, setTriggerValue }) {
-  const root = parentElement.querySelector(".root")
-  if (!root || root.dataset.version === data.version) return
+export default function (component) {
+  const root = component.parentElement.querySelector(".root")
+  if (root) whenReleased(root, () => drawView(root, component))
+}
+
+function drawView(root, { data, setTriggerValue }) {
+  if (root.dataset.version === data.version) return
   root.dataset.version = data.version
   root.hiddenMarks ??= new Set()
   root.replaceChildren()

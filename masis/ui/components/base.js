@@ -24,3 +24,26 @@ const tabled = columns => {
   table.tHead.append(head)
   return table
 }
+// A click is a press and a release on one element. What a person presses on is drawn again only after the release:
+// leaving a field posts its text, and the page that comes back may replace the button that was pressed to leave it.
+const CLICK_FOLLOWS_MS = 50 // by touch, the click comes a moment after the release
+const presses = new WeakMap()
+const whenReleased = (root, draw) => {
+  let press = presses.get(root)
+  if (!press) {
+    press = { held: false, waiting: null }
+    presses.set(root, press)
+    const release = () => setTimeout(() => {
+      press.held = false
+      const { waiting } = press
+      press.waiting = null
+      if (root.isConnected) waiting?.()
+    }, CLICK_FOLLOWS_MS)
+    root.addEventListener("pointerdown", () => {
+      press.held = true
+      for (const end of ["pointerup", "pointercancel"]) window.addEventListener(end, release, { once: true, capture: true })
+    })
+  }
+  if (press.held) press.waiting = draw
+  else draw()
+}

@@ -550,7 +550,7 @@ export default function (component) {
     panel = new Panel(root)
     panels.set(root, panel)
   }
-  panel.update(component)
+  whenReleased(root, () => panel.update(component))
   return () => {
     panel.leave()
     panels.delete(root)

@@ -1,9 +1,13 @@
-export default function ({ data, parentElement, setTriggerValue }) {
-  const root = parentElement.querySelector(".root")
+export default function (component) {
+  const root = component.parentElement.querySelector(".root")
+  if (root) whenReleased(root, () => drawLog(root, component))
+}
+
+function drawLog(root, { data, setTriggerValue }) {
   const version = JSON.stringify(data)
-  if (!root || root.dataset.version === version) return
+  if (root.dataset.version === version) return
   root.dataset.version = version
-  const focused = parentElement.getRootNode().activeElement?.dataset?.entry
+  const focused = root.getRootNode().activeElement?.dataset?.entry
   root.replaceChildren()
 
   const time = iso => {

@@ -1,9 +1,13 @@
 // A table whose rows lead somewhere: real links, so that they open in another tab too, and arrow keys between the rows.
 // Streamlit's own tables open nothing by keyboard.
-export default function ({ data, parentElement, setTriggerValue }) {
-  const root = parentElement.querySelector(".root")
+export default function (component) {
+  const root = component.parentElement.querySelector(".root")
+  if (root) whenReleased(root, () => drawTable(root, component))
+}
+
+function drawTable(root, { data, setTriggerValue }) {
   const version = JSON.stringify(data)
-  if (!root || root.dataset.version === version) return
+  if (root.dataset.version === version) return
   const focused = root.getRootNode().activeElement?.dataset?.open
   root.dataset.version = version
   root.replaceChildren()

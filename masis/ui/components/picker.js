@@ -1,6 +1,9 @@
-export default function ({ data, parentElement, setTriggerValue }) {
-  const root = parentElement.querySelector(".root")
-  if (!root) return
+export default function (component) {
+  const root = component.parentElement.querySelector(".root")
+  if (root) whenReleased(root, () => drawChoices(root, component))
+}
+
+function drawChoices(root, { data, setTriggerValue }) {
   const focused = root.getRootNode().activeElement?.dataset?.id
   root.replaceChildren()
   const list = make("ul")

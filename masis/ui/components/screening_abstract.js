@@ -1,7 +1,10 @@
 // One abstract: its text with the words the grade rests on, and every field with its reason beside it.
 export default function ({ data, parentElement }) {
   const root = parentElement.querySelector(".root")
-  if (!root) return
+  if (root) whenReleased(root, () => drawAbstract(root, data))
+}
+
+function drawAbstract(root, data) {
   const { reveal, ...shown } = data
   const version = JSON.stringify(shown)
   // Opened by a click in the table above it: it comes into view.
