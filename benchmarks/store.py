@@ -205,7 +205,10 @@ def questions(store: Store, count: int) -> list[tuple[str, Callable[[], object],
         return lambda: search(CaseFilter(**wanted))
 
     return [
-        ("queue, most disagreement first", queue(), 100),
+        ("queue, most likely faulty first", queue(), 100),
+        ("queue, must look", queue(tiers=("must_look",)), 100),
+        ("queue, must look of what needs review", queue(states=("needs_review",), tiers=("must_look",)), 100),
+        ("queue, most disagreement first", queue(order="disagreement"), 100),
         ("queue, what needs review", queue(states=("needs_review",)), 100),
         ("queue, least confident", queue(order="least_confident"), 100),
         ("queue, newest", queue(order="newest"), 100),

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Sequence
+from math import prod
 from typing import NamedTuple
 
 from masis.audit import routing
 from masis.schema.audit import ClaimCheck, Issue, Score
-from masis.schema.case import Case, ClaimVerdict, Evidence
+from masis.schema.case import Case, ClaimVerdict, Evidence, Severity
 from masis.schema.run import (
     Acceptance,
     AcceptanceCheck,
@@ -130,6 +131,45 @@ def drawn_for_spot_check(case_id: str, settings: Settings) -> bool:
     Drawn from the recorded seed and the case's id: the same case is drawn or not whoever audits it, in any order.
     """
     return random.Random(f"{settings.spot_check_seed}:{case_id}").random() < settings.spot_check_share
+
+
+FAULT_OF_CLAIM: dict[ClaimVerdict, float] = {
+    "contradicted": 0.8,
+    "unsupported": 0.8,
+    "partial": 0.5,
+    "unverifiable": 0.2,
+    "unscored": 0.2,
+    "supported": 0.02,
+}
+"""How likely a claim of this verdict is faulty: accusations should be right at least four times in five; one
+claim in five of the answers written for testing is faulty. Chosen to order a queue, not calibrated."""
+
+FAULT_OF_ISSUE: dict[Severity, float] = {"critical": 0.8, "high": 0.5, "medium": 0.1, "low": 0.02}
+FAULT_OF_REFERENCE, FAULT_OF_HALLUCINATION, FAULT_OF_DOUBT = 0.9, 0.6, 0.3
+
+
+def fault_probability(iteration: Iteration) -> float:
+    """Estimate how likely an audited answer is faulty, 0 to 1, for the order of the queue.
+
+    Each sign (a claim by its verdict, a fabricated reference, an issue of the critic) counts as independent of the
+    others: the answer is sound only if none of them is a fault. A low confidence adds a little.
+    """
+    confidence = iteration.critique.confidence
+    signs = [FAULT_OF_DOUBT * (1.0 - (0.5 if confidence is None else confidence))]
+    signs += [FAULT_OF_REFERENCE] * len(iteration.citation_audit.invalid_citations)
+    signs += [_fault_of(check) for check in iteration.claims]
+    signs += [FAULT_OF_ISSUE[issue.severity] for issue in iteration.issues if issue.source == "critic"]
+    if iteration.critique.hallucination_detected and not _accused(iteration):
+        signs.append(FAULT_OF_HALLUCINATION)
+    return 1.0 - prod(1.0 - sign for sign in signs)
+
+
+def _fault_of(check: ClaimCheck) -> float:
+    if check.verdict == "supported" and check.contradictions:
+        return FAULT_OF_CLAIM["partial"]
+    if check.verdict == "unverifiable" and check.support is not None:
+        return 2 * FAULT_OF_CLAIM["unverifiable"] * (1.0 - check.support)
+    return FAULT_OF_CLAIM[check.verdict]
 
 
 def disagreement(iteration: Iteration) -> float:

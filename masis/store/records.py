@@ -11,13 +11,14 @@ from masis.schema.audit import Draft
 from masis.schema.base import Record, Share
 from masis.schema.old_words import ReadAsToday
 from masis.schema.review import CaseState, EntryKind, EntrySource, LogCheck, LogEntry, Verdict
-from masis.schema.run import Iteration, StepsDone, TerminationReason
+from masis.schema.run import Iteration, ReviewTier, StepsDone, TerminationReason
 
 RunState = Literal["running", "finished", "interrupted"]
-QueueOrder = Literal["disagreement", "least_confident", "oldest", "newest", "random"]
-"""``disagreement``: where citation engine, critic and judge disagree most; ``least_confident``: lowest confidence in
-the answer; ``oldest``, ``newest``: by import; ``random``: drawn with a seed. Cases not yet audited come last in the
-first two, unscored ones first."""
+QueueOrder = Literal["risk", "disagreement", "least_confident", "oldest", "newest", "random"]
+"""``risk``: what must be looked at, then what could not be certified, then the rest, each by the estimated probability
+that the answer is faulty; ``disagreement``: where citation engine, critic and judge disagree most; ``least_confident``:
+lowest confidence in the answer, unscored ones first; ``oldest``, ``newest``: by import; ``random``: drawn with a seed.
+Cases not yet audited come last in the first three."""
 
 PageSize = Annotated[int, Field(ge=1, le=1000)]
 
@@ -28,13 +29,15 @@ class CaseFilter(Record):
     Values within one field are alternatives (any of these states); fields narrow each other. ``text`` finds cases that
     hold all its words in id, question, answer or evidence; if none does, the last one, from three letters on, is taken
     as the beginning of a word. ``flags`` are
-    issues found in the original answer, ``reasons`` why its run needs review.
+    issues found in the original answer, ``reasons`` why its run needs review, ``tiers`` how pressing the most pressing
+    of these reasons is.
     """
 
     text: str = ""
     states: tuple[CaseState, ...] = ()
     flags: tuple[Annotated[str, ReadAsToday], ...] = ()
     reasons: tuple[str, ...] = ()
+    tiers: tuple[ReviewTier, ...] = ()
     fields: tuple[str, ...] = ()
     datasets: tuple[str, ...] = ()
     models: tuple[str, ...] = ()
@@ -43,7 +46,7 @@ class CaseFilter(Record):
     quality_to: Share | None = None
     confidence_from: Share | None = None
     confidence_to: Share | None = None
-    order: Annotated[QueueOrder, ReadAsToday] = "disagreement"
+    order: Annotated[QueueOrder, ReadAsToday] = "risk"
     seed: int = 0
     page: int = Field(default=1, ge=1)
     size: PageSize = 50
@@ -71,6 +74,7 @@ class CaseSummary(Record):
     models: tuple[str, ...]
     flags: tuple[str, ...]
     reasons: tuple[str, ...]
+    tier: ReviewTier | None
     reviewer: str | None
     imported_at: str
     updated_at: str
@@ -93,6 +97,7 @@ class Facets(Record):
     models: dict[str, int]
     flags: dict[str, int]
     reasons: dict[str, int]
+    tiers: dict[str, int]
     reviewers: dict[str, int]
 
 

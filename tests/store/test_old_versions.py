@@ -14,6 +14,7 @@ import pytest
 
 from masis.datasets.archive import read_archive, write_archive
 from masis.errors import Removed
+from masis.schema.run import MUST_LOOK
 from masis.store import CaseFilter, Store
 from masis.store.core import guards, migrations
 from masis.store.core.connections import connect
@@ -84,7 +85,21 @@ def test_finished_runs_still_fit_their_cases_and_figures_have_their_new_names(ol
     assert "redundant" in removed.flags
     with pytest.raises(Removed, match="by retention"):
         old.runs.get(removed.id)
-    assert old.cases.search(CaseFilter(order="disagreement")).rows[-1].id in ("removed", "new")
+    for order in ("disagreement", "risk"):
+        assert old.cases.search(CaseFilter(order=order)).rows[-1].id in ("removed", "new")
+
+
+def test_the_queue_has_a_risk_and_a_tier_for_what_was_audited_before(old: Store) -> None:
+    rows = old.cases.search(CaseFilter()).rows
+    tiers = {row.id: row.tier for row in rows}
+    assert {case_id for case_id, tier in tiers.items() if tier == "must_look"} == {
+        row.id for row in rows if MUST_LOOK.intersection(row.reasons)
+    }
+    assert tiers["accepted"] is None
+    assert tiers["waiting"] is not None
+    ranks = [("must_look", "not_certified", None).index(row.tier) for row in rows if row.run_id is not None]
+    assert ranks == sorted(ranks)
+    assert sum(old.cases.facets().tiers.values()) == sum(tier is not None for tier in tiers.values())
 
 
 def test_its_archive_is_the_same_bytes_as_the_one_the_first_version_wrote(old: Store) -> None:

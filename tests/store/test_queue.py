@@ -11,11 +11,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from masis.schema.run import ReviewCode, ReviewReason
 from masis.store import CaseFilter, Store
 from masis.store.audits import queue
 from masis.store.audits.queue import match, miscounted
-from masis.store.audits.runs import disagreement, figures
+from masis.store.audits.runs import RunFigures, disagreement, figures
 from masis.store.core.connections import connect
+from tests.audit.factories import check as a_check
 from tests.store.factories import a_case, a_decision, a_run, an_iteration, an_undo
 
 
@@ -54,6 +56,8 @@ def filled(store: Store) -> Store:
         ({"flags": ("unscored", "drafted")}, {"unscored"}),
         ({"flags": ("reference",)}, set()),
         ({"reasons": ("invalid_reference",)}, {"unsure", "sure", "unscored", "decided"}),
+        ({"tiers": ("must_look",)}, {"unsure", "sure", "unscored", "decided"}),
+        ({"tiers": ("not_certified",)}, set()),
         ({"models": ("openai:gpt-4o",)}, {"sure"}),
         ({"models": ("gpt-4o",)}, set()),
         ({"reviewers": ("Grace",)}, {"decided"}),
@@ -70,7 +74,7 @@ def filled(store: Store) -> Store:
     ],
 )
 def test_filters_find_what_they_say_in_every_order(filled: Store, wanted: dict, found: set[str]) -> None:
-    for order in ("disagreement", "least_confident", "oldest", "newest", "random"):
+    for order in ("risk", "disagreement", "least_confident", "oldest", "newest", "random"):
         page = filled.cases.search(CaseFilter(**wanted, order=order))
         assert {row.id for row in page.rows} == found
         assert page.total == len(found)
@@ -93,6 +97,33 @@ def test_most_telling_is_where_citations_critic_and_judge_disagree_most() -> Non
     assert figures(a_run(a_case(), iterations=(torn, agreed))).disagreement == 0.5
 
 
+def reviewed(*codes: ReviewCode, verdicts: tuple[str, ...] = ("supported",)) -> RunFigures:
+    claims = tuple(a_check(verdict) for verdict in verdicts)
+    sound = an_iteration(invalid=()).model_copy(update={"claims": claims})
+    reasons = tuple(ReviewReason(code=code, message="Look.") for code in codes)
+    return figures(a_run(a_case(), iterations=(sound,)).model_copy(update={"review_reasons": reasons}))
+
+
+def test_what_must_be_looked_at_comes_first_then_what_was_not_certified_then_the_likelier_to_be_faulty() -> None:
+    wrong, worse = reviewed("serious_issue"), reviewed("partial_claim", verdicts=("partial", "supported"))
+    unsure = reviewed("unconfirmed_claim", verdicts=("unverifiable",) * 40)
+    accepted, long = reviewed(), reviewed(verdicts=("supported",) * 9)
+    assert worse.risk > wrong.risk > unsure.risk > long.risk > accepted.risk >= 0
+    tiers = [each.tier for each in (wrong, worse, unsure, accepted)]
+    assert tiers == ["must_look", "must_look", "not_certified", None]
+    assert unsure.risk < 2
+
+
+def test_the_estimate_is_a_probability_that_grows_with_every_sign() -> None:
+    by_verdict = [
+        reviewed(verdicts=(verdict,)).risk for verdict in ("supported", "unscored", "partial", "contradicted")
+    ]
+    assert by_verdict == sorted(by_verdict)
+    assert by_verdict[0] < by_verdict[1] < by_verdict[2] < by_verdict[3] < 1
+    assert reviewed(verdicts=("contradicted",) * 500).risk <= 1
+    assert reviewed(verdicts=("supported", "contradicted")).risk > by_verdict[3]
+
+
 def test_a_row_says_what_a_list_shows(filled: Store) -> None:
     (row,) = filled.cases.search(CaseFilter(text="decided")).rows
     assert row.model_dump(exclude={"imported_at", "updated_at"}) == {
@@ -111,6 +142,7 @@ def test_a_row_says_what_a_list_shows(filled: Store) -> None:
         "models": ("offline",),
         "flags": ("invalid_reference", "hallucination"),
         "reasons": ("invalid_reference",),
+        "tier": "must_look",
         "reviewer": "Grace",
         "version": 4,
     }
@@ -153,7 +185,7 @@ def test_pages_together_hold_every_match_once_in_order(store: Store) -> None:
                     case, f"r-{number}", iterations=(an_iteration(confidence=draw.random() / 2, overall=draw.random()),)
                 )
             )
-    for order in ("disagreement", "least_confident", "oldest", "newest", "random"):
+    for order in ("risk", "disagreement", "least_confident", "oldest", "newest", "random"):
         for more in ({}, {"fields": ("A",)}, {"text": "bridge"}, {"text": "bridge", "states": ("needs_review",)}):
             whole = ids(store, order=order, size=1000, **more)
             pages = [ids(store, order=order, size=7, page=page, **more) for page in range(1, 12)]
@@ -167,7 +199,7 @@ def test_walking_and_sorting_give_the_same_page(filled: Store, monkeypatch: pyte
         {"text": "about"},
         {"states": ("needs_review",), "text": "bridge"},
     ):
-        for order in ("disagreement", "least_confident", "oldest", "newest"):
+        for order in ("risk", "disagreement", "least_confident", "oldest", "newest"):
             monkeypatch.setattr("masis.store.audits.queue._WALKED", 10**9)
             walked = ids(filled, order=order, **wanted)
             monkeypatch.setattr("masis.store.audits.queue._WALKED", -1)
@@ -242,7 +274,7 @@ def test_counts_that_are_wrong_are_found_by_the_health_check(filled: Store) -> N
 
 
 @pytest.mark.parametrize("letters", ["bri", "brid", "bridg"])
-@pytest.mark.parametrize("order", ["disagreement", "newest", "random"])
+@pytest.mark.parametrize("order", ["risk", "disagreement", "newest", "random"])
 def test_beginnings_of_any_length_find_the_same_in_every_order(store: Store, letters: str, order: str) -> None:
     store.cases.add_many(a_case(f"case-{number}", query=f"Is the bridge {number} long?") for number in range(30))
     store.cases.add(a_case("other", query="How deep?", answer="Deep.", evidence=[{"id": "1", "text": "It is deep."}]))
@@ -251,7 +283,7 @@ def test_beginnings_of_any_length_find_the_same_in_every_order(store: Store, let
     assert len({row.id for row in page.rows} - {"other"}) == 10
 
 
-@pytest.mark.parametrize("order", ["disagreement", "least_confident", "oldest", "newest"])
+@pytest.mark.parametrize("order", ["risk", "disagreement", "least_confident", "oldest", "newest"])
 @pytest.mark.parametrize("asked", [{"text": "bridge"}, {"fields": ("Law",)}, {"text": "bridge", "fields": ("Law",)}])
 def test_what_stands_at_the_far_end_of_an_order_is_found_as_well(
     store: Store, monkeypatch: pytest.MonkeyPatch, order: str, asked: dict[str, Any]
@@ -266,7 +298,7 @@ def test_what_stands_at_the_far_end_of_an_order_is_found_as_well(
         store.cases.add(a_case(f"case-{number}", query=text, answer=".", evidence=evidence, metadata=meta))
     store.database.execute(
         "UPDATE cases SET disagreement = abs(random() % 4) - (field = 'Law') * 9, "
-        "doubt = -seq % 7 - (field = 'Law') * 9"
+        "doubt = -seq % 7 - (field = 'Law') * 9, risk = -seq % 5 - (field = 'Law') * 9"
     )
     wanted = CaseFilter(order=order, size=1000, **asked)  # type: ignore[arg-type]
     whole = [row.id for row in store.cases.search(wanted).rows]

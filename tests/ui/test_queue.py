@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import streamlit as st
 
+from masis.schema.run import MUST_LOOK, ReviewCode
 from masis.services import Workbench
+from masis.settings import Settings
 from masis.store.records import CaseFilter
 from masis.ui.queue.case_list import ORDER_SAYS, case_row
 from masis.ui.shell import address
+from masis.ui.shell.wording import REASON
 from tests.reviewing import ADA
 from tests.ui.conftest import OpenPage, texts
 
@@ -27,6 +30,8 @@ def test_every_filter_has_a_place_in_the_address(query: dict[str, str]) -> None:
         "q": "offshore wind",
         "state": "needs_review,approved,nowhere",
         "flag": "invalid_reference",
+        "tier": "must_look,nowhere",
+        "reason": "revised,unconfirmed_claim,nothing",
         "field": "Medicine,Law%2C public",
         "model": "offline",
         "reviewer": "Ana",
@@ -41,6 +46,8 @@ def test_every_filter_has_a_place_in_the_address(query: dict[str, str]) -> None:
         text="offshore wind",
         states=("needs_review", "approved"),
         flags=("invalid_reference",),
+        tiers=("must_look",),
+        reasons=("unconfirmed_claim", "revised"),
         fields=("Medicine", "Law, public"),
         models=("offline",),
         reviewers=("Ana",),
@@ -96,8 +103,9 @@ def test_the_order_says_what_comes_first_and_telling_names_the_three_that_disagr
 ) -> None:
     assert set(ORDER_SAYS) == set(address.ORDERS)
     said = texts(open_page("queue"))
-    assert "citation engine, critic and evaluator" in said
+    assert "What must be looked at comes first" in said
     assert "7 cases" in said
+    assert "citation engine, critic and evaluator" in texts(open_page("queue", order="disagreement"))
     assert "trusts least" in texts(open_page("queue", order="least_confident"))
 
 
@@ -113,6 +121,29 @@ def test_filters_narrow_and_each_can_be_taken_out(audited_workbench: Workbench, 
     next(button for button in app.button if button.label == "Clear all").click()
     app.run()
     assert "7 cases" in texts(app)
+
+
+def test_each_row_shows_why_it_needs_review_with_the_tier_of_each_reason_and_tiers_narrow(
+    audited_workbench: Workbench, open_page: OpenPage
+) -> None:
+    assert set(REASON) == set(get_args(ReviewCode))
+    for code, word in REASON.items():
+        assert word.meaning.startswith("Must look" if code in MUST_LOOK else "Not certified")
+        assert (word.tone == "bad") == (code in MUST_LOOK)
+    case = audited_workbench.cases.get("docs-02-altered")
+    audited_workbench.audits.audit(ADA, case, settings=Settings(max_iterations=1))
+    facets = audited_workbench.cases.facets()
+    pressing = facets.tiers["must_look"]
+    assert (pressing, sum(facets.tiers.values())) == (1, 4)
+    assert audited_workbench.cases.find(CaseFilter()).rows[0].id == case.id
+    said = texts(open_page("queue", tier="must_look"))
+    assert f"{pressing} case" in said
+    found = audited_workbench.cases.find(CaseFilter(tiers=("must_look",)))
+    assert found.total == pressing
+    for summary in found.rows:
+        cells: Any = case_row(summary, {})["cells"]
+        assert "bad" in {pill["tone"] for pill in cells[2]["pills"]}
+    assert "7 cases" in texts(open_page("queue"))
 
 
 def test_a_filter_without_a_case_says_what_to_do(audited_workbench: Workbench, open_page: OpenPage) -> None:

@@ -36,6 +36,7 @@ from masis.schema.case import Evidence
 from masis.schema.drafts import CamelRecord
 from masis.schema.old_words import ReadAsToday
 from masis.schema.review import CaseState
+from masis.schema.run import ReviewTier
 from masis.schema.storable import refuse_unstorable
 from masis.services.records import QueueOrder
 
@@ -205,6 +206,7 @@ class ListQueue(Arguments):
     states: tuple[CaseState, ...] = ()
     flags: Words = Field(default=(), description="Issues found in the original answer")
     reasons: Words = Field(default=(), description="Why a person should look")
+    tiers: tuple[ReviewTier, ...] = Field(default=(), description="must_look: something is wrong or unsafe")
     fields: Words = Field(default=(), description="Values of the metadata key field")
     datasets: Words = Field(default=(), description="Values of the metadata key dataset")
     models: Words = ()
@@ -214,7 +216,8 @@ class ListQueue(Arguments):
     confidence_from: Share | SkipJsonSchema[None] = None
     confidence_to: Share | SkipJsonSchema[None] = None
     order: Annotated[QueueOrder, ReadAsToday] = Field(
-        default="disagreement", description="disagreement: where an audit's parts disagree most"
+        default="risk",
+        description="risk: must_look first, then not_certified, the likeliest to be faulty before others",
     )
     seed: StrictInt = Field(default=0, description="Of the order random")
     limit: Limit = 20

@@ -126,7 +126,7 @@ TOOLS: tuple[Tool, ...] = (
     Tool(
         "list_queue",
         "List the review queue",
-        "The stored cases, filtered, a page at a time, most disagreement first: state, scores, issues, newest run. "
+        "The stored cases, filtered, a page at a time, most likely faulty first: state, scores, issues, newest run. "
         "states [needs_review] lists what needs review.",
         arguments.ListQueue,
         reports.QueuePage,

@@ -60,6 +60,7 @@ def _falling(key: str) -> Order:
 
 
 _ORDERS = {
+    "risk": _falling("risk"),
     "disagreement": _falling("disagreement"),
     "least_confident": _falling("doubt"),
     "oldest": Order("+seq", "seq", before="seq < ?", end="seq"),
@@ -186,7 +187,7 @@ def _rows(connection: sqlite3.Connection, where: str, values: Sequence[Any]) -> 
 
 
 _LISTS = ("models", "flags", "reasons")
-_COUNTED = {"state": "states", "field": "fields", "dataset": "datasets", "reviewer": "reviewers"}
+_COUNTED = {"state": "states", "tier": "tiers", "field": "fields", "dataset": "datasets", "reviewer": "reviewers"}
 """Columns of single words that are counted, as ``Facets`` names them."""
 
 _PLAIN = [name for name in CaseSummary.model_fields if name not in ("query", *_LISTS)]
@@ -204,6 +205,7 @@ def _summary(row: sqlite3.Row) -> CaseSummary:
 def _filters(wanted: CaseFilter) -> list[Condition]:
     return [
         *(_any_of("state", wanted.states)),
+        *(_any_of("tier", wanted.tiers)),
         *(_any_of("field", wanted.fields)),
         *(_any_of("dataset", wanted.datasets)),
         *(_any_of("reviewer", wanted.reviewers)),
@@ -384,7 +386,7 @@ class _Search:
         # walks along the order where sorting the few that match is: so the query names either the walk or what matches.
         source, rest = f"cases {self.order.walk}", f"{where} AND "
         if self.order.walk and not walks:
-            source, rest = f"(SELECT seq, id, disagreement, doubt FROM cases WHERE {where} LIMIT -1)", ""  # noqa: S608
+            source, rest = f"(SELECT seq, id, risk, disagreement, doubt FROM cases WHERE {where} LIMIT -1)", ""  # noqa: S608
         key_values = self.order.values if self.order.key else ()
         row = self.connection.execute(
             f"SELECT id FROM {source} WHERE {rest}{further.sql} AND {upto.sql}{left_out} "  # noqa: S608
@@ -396,6 +398,8 @@ class _Search:
 
 def _walk_of(wanted: CaseFilter) -> _Walk:
     match wanted.order:
+        case "risk":
+            return _Walk("risk", "INDEXED BY cases_risk", key_falls=True)
         case "disagreement":
             return _Walk("disagreement", "INDEXED BY cases_disagreement", key_falls=True)
         case "least_confident":

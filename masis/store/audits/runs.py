@@ -13,10 +13,10 @@ from datetime import datetime
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from masis.audit.acceptance import disagreement
+from masis.audit.acceptance import disagreement, fault_probability
 from masis.errors import Removed, StoreError, UnknownRecord
 from masis.schema.audit import Draft
-from masis.schema.run import Event, Iteration, Run, StepsDone
+from masis.schema.run import MUST_LOOK, Event, Iteration, ReviewTier, Run, StepsDone
 from masis.store.audits import executions, metrics
 from masis.store.audits.cases import case_seq
 from masis.store.core import process_owner
@@ -30,7 +30,12 @@ from masis.store.reviews.states import refresh
 
 
 class RunFigures(NamedTuple):
-    """Columns of a finished run. ``disagreement`` and ``doubt`` sort the queue, higher first; unscored counts as 1."""
+    """Columns of a finished run. ``risk``, ``disagreement`` and ``doubt`` sort the queue, higher first.
+
+    ``risk`` is the estimated probability that the answer is faulty (0 to 1), plus 2 where a reason of tier
+    ``must_look`` asks for a review and 1 where only such of tier ``not_certified`` do. Unscored counts as 1 in the
+    other two.
+    """
 
     quality: float | None
     confidence: float | None
@@ -46,6 +51,26 @@ class RunFigures(NamedTuple):
     reasons: tuple[str, ...]
     disagreement: float
     doubt: float
+    tier: ReviewTier | None
+    risk: float
+
+
+DERIVED_ANEW = ("tier", "risk")
+"""Figures that archives leave out, since they follow from the others or from the run."""
+
+TIER_RANK: dict[ReviewTier | None, float] = {"must_look": 2.0, "not_certified": 1.0, None: 0.0}
+
+
+def tier_of(reasons: Collection[str]) -> ReviewTier | None:
+    """Return the more pressing tier of these codes; None without one."""
+    if not reasons:
+        return None
+    return "must_look" if MUST_LOOK.intersection(reasons) else "not_certified"
+
+
+def risk_without_content(reasons: Collection[str], disagreement: float, doubt: float) -> float:
+    """Return the risk of a run of which only figures are left."""
+    return TIER_RANK[tier_of(reasons)] + min(0.99, 0.7 * max(doubt, 0.0) + 0.3 * max(disagreement, 0.0))
 
 
 def figures(run: Run) -> RunFigures:
@@ -54,6 +79,8 @@ def figures(run: Run) -> RunFigures:
     best = run.best_iteration
     confidence = best.critique.confidence if best else None
     reasons = tuple(dict.fromkeys(reason.code for reason in run.review_reasons))
+    tier = tier_of(reasons)
+    likely = max((fault_probability(each) for each in (first, best) if each), default=1.0)
     return RunFigures(
         quality=run.final_quality_score,
         confidence=confidence,
@@ -69,6 +96,8 @@ def figures(run: Run) -> RunFigures:
         reasons=reasons,
         disagreement=max((disagreement(each) for each in (first, best) if each), default=1.0),
         doubt=1.0 if confidence is None else 1.0 - confidence,
+        tier=tier,
+        risk=TIER_RANK[tier] + likely,
     )
 
 

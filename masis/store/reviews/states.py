@@ -85,9 +85,9 @@ def current_entry(entries: Sequence[EntryFact], finished_run: int | None) -> Ent
 
 _FIGURES = (
     *("quality", "confidence", "overall", "invalid", "uncited", "iterations"),
-    *("flags", "reasons", "disagreement", "doubt"),
+    *("flags", "reasons", "disagreement", "doubt", "tier", "risk"),
 )
-_NO_FIGURES = (*[None] * 6, "[]", "[]", -1.0, -1.0)
+_NO_FIGURES = (*[None] * 6, "[]", "[]", -1.0, -1.0, None, -1.0)
 
 
 def refresh(connection: sqlite3.Connection, case_seq: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import streamlit as st
@@ -14,10 +15,13 @@ from masis.ui.shell import address
 from masis.ui.shell.inputs import show_value
 from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import command
-from masis.ui.shell.wording import FLAG, STATE, STATES, LabelData, escaped, spoken
+from masis.ui.shell.wording import FLAG, REASON, STATE, STATES, TIER, LabelData, escaped, spoken
 
 FLAGS_SHOWN = 4
+REASONS_SHOWN = 3
 ORDER_SAYS: dict[QueueOrder, str] = {
+    "risk": "What must be looked at comes first, then what could not be certified; within each the answers most likely "
+    "to be faulty, by an estimate from their claims, references and issues. Cases without an audit come last.",
     "disagreement": "Most disagreement first: where citation engine, critic and evaluator differ most about an answer. "
     "Cases without an audit come last.",
     "least_confident": "Least confident first: unscored answers, then those the critic trusts least. Cases without an "
@@ -76,8 +80,11 @@ def _controls(facets: Facets) -> None:
         with st.popover(title, icon=":material/filter_list:", width="stretch"):
             _more_filters(facets)
     states = [state for state in STATES if facets.states.get(state)]
+    tiers = [tier for tier in TIER if facets.tiers.get(tier)]
     flags = [flag for flag in FLAG if facets.flags.get(flag)]
     _pills("State", "state", {state: f"{STATE[state].text} {facets.states[state]:,}" for state in states})
+    if tiers:
+        _pills("Why it needs review", "tier", {tier: f"{TIER[tier].text} {facets.tiers[tier]:,}" for tier in tiers})
     if flags:
         _pills(
             "Issues in the original answer",
@@ -86,10 +93,11 @@ def _controls(facets: Facets) -> None:
         )
 
 
-_MORE = ("field", "dataset", "model", "reviewer", "quality", "confidence")
+_MORE = ("reason", "field", "dataset", "model", "reviewer", "quality", "confidence")
 
 
 def _more_filters(facets: Facets) -> None:
+    _choice("Reason for review", "reason", facets.reasons, {code: word.text for code, word in REASON.items()})
     _choice("Field", "field", facets.fields)
     if len(facets.datasets) > 1 or address.value("dataset"):
         _choice("Data set", "dataset", facets.datasets)
@@ -112,7 +120,8 @@ def _pills(title: str, name: str, options: dict[str, str]) -> None:
     )
 
 
-def _choice(title: str, name: str, counts: dict[str, int]) -> None:
+def _choice(title: str, name: str, counts: dict[str, int], words: Mapping[str, str] | None = None) -> None:
+    words = words or {}
     chosen = address.words(name)
     options = [*counts, *(each for each in chosen if each not in counts)]
     st.session_state[name] = chosen
@@ -120,7 +129,7 @@ def _choice(title: str, name: str, counts: dict[str, int]) -> None:
         title,
         options,
         key=name,
-        format_func=lambda each: f"{each} ({counts.get(each, 0):,})",
+        format_func=lambda each: f"{words.get(each, each)} ({counts.get(each, 0):,})",
         placeholder="Any" if options else "None yet",
         disabled=not options,
         on_change=_choose_several,
@@ -147,6 +156,7 @@ def _narrowed(wanted: CaseFilter) -> None:
         for title, name in (("Field", "field"), ("Data set", "dataset"), ("Model", "model"), ("Reviewer", "reviewer"))
         for word in address.words(name)
     ]
+    chips += [_Chip(f"Reason: {REASON[code].text}", "reason", code) for code in wanted.reasons if code in REASON]
     chips += [
         _Chip(f"{title} {low or 0:.2f} to {1 if high is None else high:.2f}", name, None)
         for title, name in (("Quality", "quality"), ("Confidence", "confidence"))
@@ -222,13 +232,14 @@ def show_nothing_yet(workbench: Workbench) -> None:
 
 
 _QUESTION = column("Question", "main")
-_ISSUES = column("Issues in the original answer", "pills")
+_REASONS = column("Why it needs review", "pills", hide="hide-narrow")
+_ISSUES = column("Issues in the original answer", "pills", hide="hide-medium")
 _QUALITY = column("Quality", "figure", hide="hide-narrow")
 CASES: list[Column] = [
-    *(_QUESTION, column("State", "pills"), _ISSUES, _QUALITY),
+    *(_QUESTION, column("State", "pills"), _REASONS, _ISSUES, _QUALITY),
     column("Confidence", "figure", hide="hide-medium"),
 ]
-CASES_IN_BRIEF: list[Column] = [_QUESTION, _ISSUES, _QUALITY]
+CASES_IN_BRIEF: list[Column] = [_QUESTION, _REASONS, _ISSUES, _QUALITY]
 """For cases that all have the same state, which is said above the list."""
 
 
@@ -241,15 +252,17 @@ def case_row(summary: CaseSummary, parameters: dict[str, str] | None = None, *, 
         brief: whether the row is one of ``CASES_IN_BRIEF``.
 
     """
-    flags = [label(word) for flag, word in FLAG.items() if flag in summary.flags]
-    hidden = len(flags) - FLAGS_SHOWN
-    if hidden > 0:
-        flags = [
-            *flags[:FLAGS_SHOWN],
-            {"text": f"+{hidden}", "tone": "calm", "meaning": "Open the case for all"},
-        ]
+    flags = _first([label(word) for flag, word in FLAG.items() if flag in summary.flags], FLAGS_SHOWN)
     way = address.list_parameters() if parameters is None else parameters
     return link_row(summary, address.link("review", **way, case=summary.id), flags, brief=brief)
+
+
+def _first(labels: list[LabelData], most: int) -> list[LabelData]:
+    """Return the first labels, and how many more there are."""
+    hidden = len(labels) - most
+    if hidden <= 0:
+        return labels
+    return [*labels[:most], {"text": f"+{hidden}", "tone": "calm", "meaning": "Open the case for all"}]
 
 
 def link_row(summary: CaseSummary, href: str, flags: list[LabelData], *, brief: bool = False) -> Row:
@@ -258,11 +271,13 @@ def link_row(summary: CaseSummary, href: str, flags: list[LabelData], *, brief: 
     question: Cell = {"text": summary.query, "href": href, "open": summary.id, "below": [below]}
     none = "none found" if summary.run_id is not None else None
     issues: Cell | str | None = {"pills": flags} if flags else none
+    codes = _first([label(word) for code, word in REASON.items() if code in summary.reasons], REASONS_SHOWN)
+    why: Cell | str | None = {"pills": codes} if codes else None
     if brief:
-        return row(question, issues, {"score": summary.quality}, open=summary.id)
+        return row(question, why, issues, {"score": summary.quality}, open=summary.id)
     state: Cell = {"pills": [state_label(summary.state)], "below": [summary.reviewer or ""]}
     scores: tuple[Cell, Cell] = ({"score": summary.quality}, {"score": summary.confidence})
-    return row(question, state, issues, *scores, open=summary.id)
+    return row(question, state, why, issues, *scores, open=summary.id)
 
 
 def _counted(page: CasePage, number: int, size: int) -> str:
@@ -278,7 +293,7 @@ def _search() -> None:
 
 def _choose_order() -> None:
     chosen = st.session_state["order"]
-    address.put("order", "" if chosen == "disagreement" else chosen)
+    address.put("order", "" if chosen == address.ORDER else chosen)
     address.put("page", "")
 
 

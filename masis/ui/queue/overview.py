@@ -101,7 +101,7 @@ def _waiting(workbench: Workbench, facets: Facets) -> None:
         st.markdown(nothing_waits(facets.states))
         st.page_link("pages/queue.py", label="All cases", icon=":material/checklist:")
         return
-    st.caption("The cases where citation engine, critic and evaluator disagree most come first.")
+    st.caption("What must be looked at comes first, the answers most likely to be faulty before the others.")
     page = workbench.cases.find(CaseFilter(states=("needs_review",), size=WAITING_SHOWN))
     rows = [case_row(summary, WAITING, brief=True) for summary in page.rows]
     if opened := linked_table(CASES_IN_BRIEF, rows, description="Cases that need review", key="waiting"):

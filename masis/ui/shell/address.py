@@ -13,7 +13,7 @@ from urllib.parse import quote, unquote, urlencode
 import streamlit as st
 
 from masis.services.records import CaseFilter, QueueOrder
-from masis.ui.shell.wording import FLAG, STATES
+from masis.ui.shell.wording import FLAG, REASON, STATES, TIER
 
 PAGE_SIZE = 20
 PAGE_SIZES = (20, 50, 100)
@@ -22,7 +22,10 @@ LONGEST_WORD = 200
 MOST_WORDS = 50
 LARGEST_SEED = 9_999_999
 Known = TypeVar("Known", bound=str)
+ORDER: QueueOrder = "risk"
+"""The order of a list whose address names none."""
 ORDERS: dict[QueueOrder, str] = {
+    "risk": "Most likely faulty first",
     "disagreement": "Most disagreement first",
     "least_confident": "Least confident first",
     "newest": "Newest first",
@@ -31,12 +34,12 @@ ORDERS: dict[QueueOrder, str] = {
 }
 
 LIST_PARAMETERS = (
-    *("q", "state", "flag", "field", "dataset", "model", "reviewer", "quality", "confidence"),
+    *("q", "state", "tier", "reason", "flag", "field", "dataset", "model", "reviewer", "quality", "confidence"),
     *("order", "seed", "page", "size"),
 )
 """What describes the list a case was opened from; links carry it on, so that back and next follow the same list."""
 
-FILTERS = LIST_PARAMETERS[:9]
+FILTERS = LIST_PARAMETERS[:11]
 """Those of them that leave cases out."""
 
 
@@ -61,8 +64,8 @@ def put(name: str, text: str) -> None:
 
 
 def order() -> QueueOrder:
-    """The order asked for, else most disagreement first."""
-    return next((known for known in get_args(QueueOrder) if known == value("order")), "disagreement")
+    """The order asked for, else what is most likely faulty first."""
+    return next((known for known in get_args(QueueOrder) if known == value("order")), ORDER)
 
 
 def several(name: str, known: Iterable[Known]) -> list[Known]:
@@ -115,6 +118,8 @@ def case_filter() -> CaseFilter:
     return CaseFilter(
         text=value("q")[:LONGEST_QUERY],
         states=tuple(several("state", STATES)),
+        tiers=tuple(several("tier", TIER)),
+        reasons=tuple(several("reason", REASON)),
         flags=tuple(several("flag", FLAG)),
         fields=tuple(words("field")),
         datasets=tuple(words("dataset")),

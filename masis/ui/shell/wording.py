@@ -6,7 +6,7 @@ import string
 from typing import Literal, NamedTuple, TypedDict, get_args
 
 from masis.schema.review import CaseState
-from masis.schema.run import TerminationReason
+from masis.schema.run import ReviewCode, ReviewTier, TerminationReason
 from masis.schema.wording import counted
 
 Tone = Literal["bad", "warn", "good", "calm", "busy"]
@@ -68,6 +68,35 @@ FLAG: dict[str, Word] = {
     "spot_check": Word("spot check", "calm"),
 }
 """In the order of weight: a list shows the first few. ``hallucination`` is left out: what caused it is here."""
+
+TIER: dict[ReviewTier, Word] = {
+    "must_look": Word("Must look", "bad", "Something is wrong or unsafe."),
+    "not_certified": Word("Not certified", "calm", "Nothing was found wrong, but the answer could not be confirmed."),
+}
+
+_MUST_LOOK, _NOT_CERTIFIED = "Must look", "Not certified"
+REASON: dict[ReviewCode, Word] = {
+    "invalid_reference": Word("fabricated citation", "bad", f"{_MUST_LOOK}: a reference names no evidence"),
+    "hallucination": Word("hallucination", "bad", f"{_MUST_LOOK}: critic or citations report a hallucination"),
+    "contradicted_claim": Word("contradicted", "bad", f"{_MUST_LOOK}: the evidence contradicts a claim"),
+    "unsupported_claim": Word("unsupported", "bad", f"{_MUST_LOOK}: the evidence does not support a claim"),
+    "partial_claim": Word("partly supported", "bad", f"{_MUST_LOOK}: the evidence supports a claim only in part"),
+    "serious_issue": Word("serious issue", "bad", f"{_MUST_LOOK}: an issue of severity high or critical is open"),
+    "safety": Word("safety", "bad", f"{_MUST_LOOK}: a safety issue is open"),
+    "insufficient_evidence": Word("too little evidence", "bad", f"{_MUST_LOOK}: the screening found too little"),
+    "unconfirmed_claim": Word("not confirmed", "calm", f"{_NOT_CERTIFIED}: the checks could not decide a claim"),
+    "revised": Word("revised", "calm", f"{_NOT_CERTIFIED}: the chosen answer is a revision that nobody has read"),
+    "low_confidence": Word("low confidence", "calm", f"{_NOT_CERTIFIED}: confidence is under the threshold"),
+    "low_quality": Word("low quality", "calm", f"{_NOT_CERTIFIED}: quality is under the threshold"),
+    "disagreement": Word("disagreement", "calm", f"{_NOT_CERTIFIED}: citation engine, critic and evaluator differ"),
+    "judges_disagree": Word("samples differ", "calm", f"{_NOT_CERTIFIED}: samples of the judge differ"),
+    "unscored": Word("unscored", "calm", f"{_NOT_CERTIFIED}: a step that was asked for has no score"),
+    "nothing_checked": Word("not checked", "calm", f"{_NOT_CERTIFIED}: there was nothing to check, or no citation"),
+    "error": Word("audit failed", "calm", f"{_NOT_CERTIFIED}: the audit ended with an error"),
+    "limit": Word("limit reached", "calm", f"{_NOT_CERTIFIED}: serious issues were left at the limit of iterations"),
+    "cancelled": Word("audit cancelled", "calm", f"{_NOT_CERTIFIED}: the audit was cancelled"),
+}
+"""Why a run needs review, the most pressing first."""
 
 RULE: dict[str, Word] = {
     "fabricated_reference": Word("fabricated", "bad", "Points at evidence that does not exist"),

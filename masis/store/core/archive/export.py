@@ -9,7 +9,7 @@ from typing import Any
 
 from masis.schema.retention import Execution
 from masis.store.audits import executions
-from masis.store.audits.runs import RunFigures, read_iterations, unpack
+from masis.store.audits.runs import DERIVED_ANEW, RunFigures, read_iterations, unpack
 from masis.store.core import connections
 from masis.store.core.archive.records import (
     AS_ARCHIVED,
@@ -122,7 +122,8 @@ def _course(row: sqlite3.Row) -> dict[str, Any]:
 
 def _figures(row: sqlite3.Row) -> dict[str, Any]:
     """The figures of a run whose content is gone."""
-    figures = {name: json.loads(row[name]) if name in LISTS else row[name] for name in RunFigures._fields}
+    names = [name for name in RunFigures._fields if name not in DERIVED_ANEW]
+    figures = {name: json.loads(row[name]) if name in LISTS else row[name] for name in names}
     figures["flags"] = [AS_ARCHIVED.get(flag, flag) for flag in figures["flags"]]
     return {AS_ARCHIVED.get(name, name): value for name, value in figures.items()}
 

@@ -32,7 +32,15 @@ from masis.schema.screening import (
 )
 from masis.store.audits import executions
 from masis.store.audits.cases import insert_case
-from masis.store.audits.runs import RunFigures, pack, unpack, write_result
+from masis.store.audits.runs import (
+    DERIVED_ANEW,
+    RunFigures,
+    pack,
+    risk_without_content,
+    tier_of,
+    unpack,
+    write_result,
+)
 from masis.store.core.archive.export import RUNS, abandoned
 from masis.store.core.archive.records import (
     ALTERED,
@@ -206,10 +214,15 @@ class Restoring:
         """Note that retention has removed a run, and give it the figures that are left of it."""
         own = {archived: name for name, archived in AS_ARCHIVED.items()}
         figures = {own.get(name, name): value for name, value in figures.items()}
-        if set(figures) != set(RunFigures._fields):
+        if set(figures) != set(RunFigures._fields).difference(DERIVED_ANEW):
             raise InputError("has not the figures of a run that was removed", cure=ALTERED, field="figures")
         figures["flags"] = [own.get(flag, flag) for flag in figures["flags"]]
-        kept = figures | {name: json.dumps(figures[name]) for name in LISTS} | {"removed_by": purge}
+        reasons = figures["reasons"]
+        derived = {
+            "tier": tier_of(reasons),
+            "risk": risk_without_content(reasons, figures["disagreement"], figures["doubt"]),
+        }
+        kept = figures | {name: json.dumps(figures[name]) for name in LISTS} | derived | {"removed_by": purge}
         assignments = ", ".join(f"{name} = ?" for name in kept)
         self._connection.execute(f"UPDATE runs SET {assignments} WHERE seq = ?", [*kept.values(), run_seq])  # noqa: S608
 

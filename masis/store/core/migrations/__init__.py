@@ -33,6 +33,7 @@ from masis.store.core.migrations.steps import (
     m012_executions_and_retention,
     m013_disagreement,
     m014_redacted_cases,
+    m015_risk,
 )
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     m012_executions_and_retention,
     m013_disagreement,
     m014_redacted_cases,
+    m015_risk,
 )
 
 

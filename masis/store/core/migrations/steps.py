@@ -326,6 +326,77 @@ def m014_redacted_cases(db: Database) -> None:
     db.execute("ALTER TABLE cases ADD COLUMN redaction_seq INTEGER REFERENCES decision_log (seq)")
 
 
+def m015_risk(db: Database) -> None:
+    """The queue's order by estimated probability of fault, and the tier of a case's reasons for review.
+
+    Runs stored before get an estimate from their figures alone; recomputing their acceptance brings the one from
+    their iterations.
+    """
+    must_look = (
+        *("hallucination", "invalid_reference", "contradicted_claim", "unsupported_claim", "partial_claim"),
+        *("serious_issue", "safety", "insufficient_evidence"),
+    )
+    serious = " OR ".join(f"instr(reasons, '\"{code}\"')" for code in must_look)
+    for table in ("cases", "runs"):
+        for statement in (
+            f"ALTER TABLE {table} ADD COLUMN tier TEXT",
+            f"ALTER TABLE {table} ADD COLUMN risk REAL NOT NULL DEFAULT -1",
+            f"""UPDATE {table} SET tier = CASE WHEN {serious} THEN 'must_look' ELSE 'not_certified' END
+                WHERE reasons != '[]'""",  # noqa: S608 (every name is ours)
+            f"""UPDATE {table} SET risk = CASE tier WHEN 'must_look' THEN 2 WHEN 'not_certified' THEN 1 ELSE 0 END
+                    + min(0.99, 0.7 * max(doubt, 0) + 0.3 * max(disagreement, 0))
+                WHERE doubt >= 0""",  # noqa: S608
+        ):
+            db.execute(statement)
+    for statement in (
+        "CREATE INDEX cases_risk ON cases (risk DESC)",
+        "CREATE INDEX cases_state_risk ON cases (state, risk DESC)",
+        "CREATE INDEX cases_tier ON cases (tier)",
+        "DROP INDEX cases_filtered",
+        """
+        CREATE INDEX cases_filtered ON cases (
+            state, tier, field, dataset, reviewer, quality, confidence, risk, disagreement, doubt, flags, reasons,
+            models
+        )
+        """,
+        "INSERT INTO case_counts SELECT 'tier', tier, count(*) FROM cases WHERE tier IS NOT NULL GROUP BY 2",
+    ):
+        db.execute(statement)
+    _count_by_triggers(db, ("state", "tier", "field", "dataset", "reviewer", "models", "flags", "reasons"))
+
+
+def _count_by_triggers(db: Database, names: tuple[str, ...]) -> None:
+    add = "ON CONFLICT (name, value) DO UPDATE SET cases = cases + 1"
+
+    def each(row: str) -> str:
+        return " UNION ALL ".join(f"SELECT '{name}' AS name, {row}.{name} AS value" for name in names)
+
+    changed = " UNION ALL ".join(
+        f"SELECT '{name}' AS name, OLD.{name} AS was, NEW.{name} AS value WHERE OLD.{name} IS NOT NEW.{name}"
+        for name in names
+    )
+    for statement in (
+        *(f"DROP TRIGGER case_counts_{when}" for when in ("insert", "update", "delete")),
+        f"""
+        CREATE TRIGGER case_counts_insert AFTER INSERT ON cases BEGIN
+            INSERT INTO case_counts SELECT name, value, 1 FROM ({each("NEW")}) WHERE value IS NOT NULL {add};
+        END
+        """,  # noqa: S608 (every name is ours)
+        f"""
+        CREATE TRIGGER case_counts_update AFTER UPDATE OF {", ".join(names)} ON cases BEGIN
+            UPDATE case_counts SET cases = cases - 1 WHERE (name, value) IN (SELECT name, was FROM ({changed}));
+            INSERT INTO case_counts SELECT name, value, 1 FROM ({changed}) WHERE value IS NOT NULL {add};
+        END
+        """,  # noqa: S608
+        f"""
+        CREATE TRIGGER case_counts_delete AFTER DELETE ON cases BEGIN
+            UPDATE case_counts SET cases = cases - 1 WHERE (name, value) IN ({each("OLD")});
+        END
+        """,  # noqa: S608
+    ):
+        db.execute(statement)
+
+
 # Corpora of abstracts and what screening them leaves behind.
 
 
