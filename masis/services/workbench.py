@@ -56,6 +56,11 @@ class Workbench:
         """
         return cls(Store.open(database, unguarded=unguarded, on_upgrade=on_upgrade), settings or Settings(), database)
 
+    def use_settings(self, settings: Settings) -> None:
+        """Use these settings for audits from now on, until the workbench is opened again."""
+        self.settings = settings
+        self.audits = AuditService(self.store, settings)
+
     def close(self) -> None:
         """Close all connections; a later use opens new ones."""
         self.store.close()
