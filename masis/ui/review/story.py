@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, TypedDict
 
+from masis.audit.acceptance import RULE_VERSION
 from masis.schema.run import Iteration, Run
 from masis.services.records import RunSummary
 from masis.settings import OFFLINE
@@ -35,6 +36,7 @@ def story(run: Run, shown: int) -> Story:
     rows = [
         StoryRow("Chosen", [chosen(run)]),
         StoryRow("Ended", [ended(run)]),
+        StoryRow("Acceptance", [earlier_rule(run)]) if rule_of(run) != RULE_VERSION else None,
         StoryRow("Checks passed", checks_passed(run)) if run.acceptance and not run.needs_review else None,
         StoryRow("Judged by", [judges(run)]),
         StoryRow("Claims decided", [escalated(run.escalation)]) if run.escalation else None,
@@ -64,6 +66,20 @@ def not_confirmed(run: Run) -> str:
     return (
         f"{count:,} of {spoken(len(best.claims), 'claim')} not confirmed by the offline checks. That is no accusation: "
         f"a verifier model would decide {them}."
+    )
+
+
+def rule_of(run: Run) -> str:
+    """Return the version of the acceptance rule that judged a run; runs of the first rule recorded none."""
+    return run.acceptance.rule if run.acceptance else "1"
+
+
+def earlier_rule(run: Run) -> str:
+    """Say that an earlier rule judged this run, and how the current one is applied."""
+    judged = "said that it needs review" if run.needs_review else "accepted it"
+    return (
+        f"Acceptance rule {rule_of(run)} {judged}; the current rule is {RULE_VERSION}. Reassess on the page Health, or "
+        "by `masis reassess`, shows what the current rule says of all stored audits."
     )
 
 
