@@ -26,7 +26,7 @@ from masis.schema.run import (
 from masis.schema.wording import counted
 from masis.settings import Settings
 
-RULE_VERSION = "3"
+RULE_VERSION = "4"
 """Raised with every change of what is checked; stored with each run. docs/acceptance.md lists what changed."""
 
 ACCUSATIONS: tuple[tuple[ClaimVerdict, ReviewCode, str], ...] = (
@@ -56,8 +56,6 @@ def assess(
     case: Case,
     termination: TerminationReason,
     settings: Settings,
-    *,
-    chosen: int | None = None,
 ) -> Assessment:
     """Apply the rule to the best of these iterations.
 
@@ -66,13 +64,12 @@ def assess(
         case: The case they are about: its evidence, and the screening that this comes from.
         termination: Why the loop ended.
         settings: Thresholds: ``review_threshold``, ``review_quality``, ``review_disagreement``, all 0 to 1.
-        chosen: The index of the answer that a stored run chose; the best iteration where it is not given.
 
     Returns:
         The checks, and the reasons why a person should look: empty exactly where every check passed.
 
     """
-    chosen = routing.best_index(iterations) if chosen is None else chosen
+    chosen = routing.best_index(iterations)
     if chosen is None:
         reason = ReviewReason(code="nothing_checked", message="No iteration was finished.")
         checks = [_Check("checkable", "no iteration was finished", (reason,)), _ending(termination)]
@@ -84,6 +81,7 @@ def assess(
             _claims(best),
             _serious_issues(best),
             _safety(best),
+            _instructions(best, iterations[0]),
             _screening(case),
             _original(iterations[0], chosen, settings),
             _confidence(best, settings),
@@ -104,7 +102,8 @@ def assess(
 def accusations(iteration: Iteration) -> tuple[ReviewReason, ...]:
     """Return what is wrong or unsafe in one audited answer: the reasons of tier ``must_look`` that it gives itself."""
     checks = (_references, _hallucination, _claims, _serious_issues, _safety)
-    return tuple(reason for check in checks for reason in check(iteration).reasons if reason.tier == "must_look")
+    found = [*(check(iteration) for check in checks), _instructions(iteration, iteration)]
+    return tuple(reason for check in found for reason in check.reasons if reason.tier == "must_look")
 
 
 def claim_reasons(checks: Sequence[ClaimCheck]) -> tuple[ReviewReason, ...]:
@@ -249,7 +248,7 @@ def _serious(count: int) -> ReviewReason:
 
 
 def _explained(issue: Issue, best: Iteration) -> bool:
-    return issue.source == "citations" or (issue.source == "claims" and _accused(best))
+    return issue.source in ("citations", "instructions") or (issue.source == "claims" and _accused(best))
 
 
 def _accused(best: Iteration) -> bool:
@@ -258,11 +257,31 @@ def _accused(best: Iteration) -> bool:
 
 
 def _safety(best: Iteration) -> _Check:
-    found = sum(issue.type == "safety" for issue in best.issues)
+    found = sum(issue.type == "safety" and issue.source != "instructions" for issue in best.issues)
     if not found:
         return _Check("safety", "no issue of type safety")
     message = f"{counted(found, 'safety issue')} {'is' if found == 1 else 'are'} open."
     return _Check("safety", message.rstrip("."), (ReviewReason(code="safety", message=message),))
+
+
+def _instructions(best: Iteration, original: Iteration) -> _Check:
+    """No text may instruct its reader, a model or a tool: neither the evidence nor the chosen nor the original answer.
+
+    A revision that dropped it does not undo that the original, which may be in use, was written under orders.
+    """
+    found = [issue for issue in best.issues if issue.source == "instructions"]
+    answers = sum(issue.start is not None for issue in found)
+    chunks = len({name for issue in found for name in issue.evidence_ids})
+    before = any(issue.source == "instructions" and issue.start is not None for issue in original.issues)
+    places = [
+        *(["the answer"] if answers else ["the original answer"] if before else []),
+        *([counted(chunks, "chunk") + " of evidence"] if chunks else []),
+    ]
+    if not places:
+        return _Check("instructions", "neither answer nor evidence instructs its reader")
+    where = " and ".join(places)
+    message = f"Text that instructs its reader, a model or a tool stands in {where}."
+    return _Check("instructions", f"instructions in {where}", (ReviewReason(code="instruction", message=message),))
 
 
 def _screening(case: Case) -> _Check:

@@ -13,9 +13,10 @@ from typing import NamedTuple
 
 from masis.audit.claims import passes, severity
 from masis.audit.critique import Objection
+from masis.audit.instructions import find_instructions, shown
 from masis.audit.quotes import Located, located
 from masis.schema.audit import CitationAudit, ClaimCheck, Issue, IssueSource, IssueType, MissingPoint
-from masis.schema.case import Severity
+from masis.schema.case import Evidence, Severity
 from masis.settings import Settings
 
 CRITIC_LOOP_TYPE: dict[IssueType, str] = {
@@ -53,12 +54,21 @@ def merged(
     missing: Sequence[MissingPoint],
     settings: Settings,
     dropped: Sequence[ClaimCheck] = (),
+    *,
+    answer: str = "",
+    evidence: Sequence[Evidence] = (),
 ) -> tuple[Issue, ...]:
     """What citations and claims object to, citations first, in the order of the answer, numbered ``i1``, ``i2``...
 
     ``dropped`` holds the claims that a revision lost though the evidence supports them (``masis/audit/revision.py``).
+    ``answer`` and ``evidence`` are looked through for text that instructs whoever reads it.
     """
-    found = [*_from_citations(audit), *_from_claims(checks, missing, settings), *_from_revision(dropped, settings)]
+    found = [
+        *_from_instructions(answer, evidence),
+        *_from_citations(audit),
+        *_from_claims(checks, missing, settings),
+        *_from_revision(dropped, settings),
+    ]
     return tuple(_numbered(found, 1))
 
 
@@ -91,6 +101,41 @@ def raised(objections: Iterable[Objection], answer: str, before: Sequence[Issue]
             )
         )
     return RaisedIssues(tuple(_numbered(issues, len(before) + 1)), tuple(notes))
+
+
+INSTRUCTION_IN_ANSWER = "instruction_in_answer"
+INSTRUCTION_IN_EVIDENCE = "instruction_in_evidence"
+INSTRUCTIONS_MOST = 20
+"""Issues that one text raises; a text with more is no less unsafe."""
+
+
+def _from_instructions(answer: str, evidence: Sequence[Evidence]) -> Iterable[Issue]:
+    for found in find_instructions(answer)[:INSTRUCTIONS_MOST]:
+        yield _issue(
+            "instructions",
+            "safety",
+            INSTRUCTION_IN_ANSWER,
+            "high",
+            f"The answer instructs a reader, a model or a tool: “{shown(answer, found)}”",
+            f"Text of this kind ({found.label}) is no answer to the question, and may steer whoever reads it.",
+            "Remove it.",
+            place=Located(found.start, found.end),
+            quote=answer[found.start : found.end],
+        )
+    for chunk in evidence:
+        for found in find_instructions(chunk.text)[:INSTRUCTIONS_MOST]:
+            # medium: no revision of the answer repairs it, so that the loop need not try; acceptance refuses it anyway
+            issue = _issue(
+                "instructions",
+                "safety",
+                INSTRUCTION_IN_EVIDENCE,
+                "medium",
+                f"{chunk.id} instructs a reader, a model or a tool: “{shown(chunk.text, found)}”",
+                f"Text of this kind ({found.label}) is no evidence, and may have steered whoever wrote the answer.",
+                f"Don't rely on {chunk.id}; find out how it got among the evidence.",
+                evidence_ids=(chunk.id,),
+            )
+            yield issue.model_copy(update={"evidence_start": found.start, "evidence_end": found.end})
 
 
 def _from_citations(audit: CitationAudit) -> Iterable[Issue]:

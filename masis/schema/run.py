@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-from functools import reduce
 from typing import Any, Literal
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from masis.errors import MAX_ITERATIONS_WARNING
-from masis.schema.audit import (
-    CitationAudit,
-    ClaimCheck,
-    ClaimReport,
-    Critique,
-    Draft,
-    Escalation,
-    Evaluation,
-    Issue,
-    Revision,
-)
+from masis.schema.audit import CitationAudit, ClaimCheck, ClaimReport, Critique, Draft, Evaluation, Issue, Revision
 from masis.schema.base import Record, Share, Unscored
 from masis.schema.calls import ModelCall, Step, Usage
 
@@ -44,6 +33,7 @@ ReviewCode = Literal[
     "partial_claim",
     "serious_issue",
     "safety",
+    "instruction",
     "insufficient_evidence",
     "unconfirmed_claim",
     "revised",
@@ -68,6 +58,7 @@ MUST_LOOK: frozenset[ReviewCode] = frozenset(
         "partial_claim",
         "serious_issue",
         "safety",
+        "instruction",
         "insufficient_evidence",
     }
 )
@@ -92,6 +83,7 @@ CheckName = Literal[
     "claims",
     "serious_issues",
     "safety",
+    "instructions",
     "screening",
     "original",
     "confidence",
@@ -266,23 +258,6 @@ class Run(Record):
         """What each role spent (REQ-CRITIC-NFR-012)."""
         roles = dict.fromkeys(call.role for call in self.calls)
         return {role: Usage.of(call for call in self.calls if call.role == role) for role in roles}
-
-    @property
-    def escalation(self) -> Escalation | None:
-        """What two verifiers in a row did with the claims of all iterations; None where there was one."""
-        found = [it.claim_report.escalation for it in self.iterations if it.claim_report.escalation is not None]
-        return reduce(Escalation.plus, found) if found else None
-
-    @property
-    def unconfirmed_offline(self) -> int:
-        """How many claims of the chosen answer the offline checks could not confirm, though there is evidence.
-
-        A verifier model would decide these.
-        """
-        best = self.best_iteration
-        if best is None or any(reason.code == "nothing_checked" for reason in self.review_reasons):
-            return 0
-        return sum(check.verdict == "unverifiable" and check.judged_by == "offline" for check in best.claims)
 
     @property
     def ended_well(self) -> bool:

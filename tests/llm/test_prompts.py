@@ -35,7 +35,7 @@ VERSIONS = {
     "evaluator": "evaluator/2+439ec640",
     "grader": "grader/2+504705c1",
     "frame": "frame/2+1f07184b",
-    "reviser": "reviser/2+4c6c9513",
+    "reviser": "reviser/3+f2f9843d",
 }
 """A prompt that changes gets a higher number: results keep the version that made them."""
 

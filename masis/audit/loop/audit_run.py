@@ -15,6 +15,7 @@ from masis.audit.citations import audit_citations
 from masis.audit.claims import Checked
 from masis.audit.concurrency import start_in_thread
 from masis.audit.context import AuditContext
+from masis.audit.instructions import uncertified
 from masis.audit.loop.inputs import Clock, Events, Progress, Roles
 from masis.audit.loop.reporting import RunReporter, as_text
 from masis.audit.output_validation import passed
@@ -235,7 +236,9 @@ class AuditRun:
             checked, report = yield from self._check_claims(answer, cited, number)
             self._step_done(claims=checked.checks, claim_report=report)
         lost = dropped(self.iterations, answer)
-        found = issues.merged(cited, checked.checks, report.missing, self.settings, lost)
+        found = issues.merged(
+            cited, checked.checks, report.missing, self.settings, lost, answer=answer, evidence=self.case.evidence
+        )
         context = AuditContext(
             self.case.query,
             answer,
@@ -308,7 +311,8 @@ class AuditRun:
             whole = verifier.check(
                 found, case.query, answer, case.evidence, completeness=self.settings.check_completeness
             )
-            return whole._replace(checks=claims.one_check_each(found, whole.checks))
+            checks = claims.one_check_each(found, whole.checks)
+            return whole._replace(checks=uncertified(checks, answer, case.evidence))
 
         try:
             checked = yield from self._doing("claims", check)
@@ -318,10 +322,7 @@ class AuditRun:
         yield from self._warn_of_unscored_claims(checked, number)
         data = step_events.of_claims(checked.checks, checked.missing)
         yield self.reporter.step_finished("claims", number, data)
-        report = claims.report(
-            checked.checks, checked.missing, unscored, checked.completeness_unscored, checked.escalation
-        )
-        return checked, report
+        return checked, claims.report(checked.checks, checked.missing, unscored, checked.completeness_unscored)
 
     def _warn_of_unscored_claims(self, checked: Checked, number: int) -> Events:
         failures = [(check.unscored.code, check.unscored.reason) for check in checked.checks if check.unscored]

@@ -175,7 +175,7 @@ class CriticAgent(Agent):
         """Return what a critic sees, with the citations audited by code."""
         evidence = evidence_of(evidence_chunks)
         cited = audits.audit_citations(answer, evidence, self.settings)
-        found = issues.merged(cited, (), (), self.settings)
+        found = issues.merged(cited, (), (), self.settings, answer=answer, evidence=evidence)
         steps = tuple(reasoning_steps or ())
         return AuditContext(original_query, answer, evidence, cited, (), (), found, iteration_number, steps)
 

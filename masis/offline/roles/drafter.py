@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from masis.audit.instructions import find_instructions
 from masis.offline.matching.key_points import JUDGED_BY, KeyPoint, index_of, key_points, share_covered, stems
 from masis.schema.audit import Draft
 from masis.schema.case import Evidence
@@ -24,6 +25,8 @@ class OfflineDrafter:
         taken: list[KeyPoint] = []
         covered: frozenset[str] = frozenset()
         for point in key_points(query, index):
+            if find_instructions(point.passage.text):
+                continue  # it orders somebody to do something, and tells nothing
             if len(taken) < SENTENCES_MOST and share_covered(point.passage, covered) < REPEATS:
                 taken.append(point)
                 covered |= stems(point.passage.text)

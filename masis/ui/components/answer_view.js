@@ -397,8 +397,9 @@ function drawView(root, { data, setTriggerValue }) {
     const pieces = []
     let length = 0
     for (const piece of card.pieces) {
-      const kind = piece.against ? "refuting" : piece.claims ? "bearing" : ""
+      const kind = piece.instructs ? "instructing" : piece.against ? "refuting" : piece.claims ? "bearing" : ""
       const span = make("span", kind, piece.text)
+      if (piece.instructs) span.title = "Instructs a reader, a model or a tool"
       length += piece.text.length
       pieces.push([span, piece])
       text.append(span)

@@ -138,7 +138,7 @@ def unaudited_answer_view(case: Case, version: str, *, shown: int = EVIDENCE_SHO
         "nothing_found": "",
         "fixed": [],
         "difference": None,
-        "evidence": [_card(chunk.id, chunk.source, chunk.text, [], 0) for chunk in case.evidence[:shown]],
+        "evidence": [_card(chunk.id, chunk.source, chunk.text, [], [], 0) for chunk in case.evidence[:shown]],
         "evidence_total": len(case.evidence),
         "changes": [],
         "changes_made": "",
@@ -259,20 +259,28 @@ def _evidence(case: Case, iteration: Iteration, shown: int) -> list[EvidenceCard
     for citation in iteration.citation_audit.citations:
         if citation.evidence_id is not None:
             cited[citation.evidence_id].add(citation.sentence)
+    orders: dict[str, list[Span]] = defaultdict(list)
+    for issue in iteration.issues:
+        if issue.evidence_start is not None and issue.evidence_end is not None:
+            orders[issue.evidence_ids[0]].append(Span(issue.evidence_start, issue.evidence_end))
     chunks = list(case.evidence)
     if len(chunks) > shown:
-        chunks.sort(key=lambda chunk: not (chunk.id in cited or chunk.id in marked))
+        chunks.sort(key=lambda chunk: not (chunk.id in cited or chunk.id in marked or chunk.id in orders))
     return [
-        _card(chunk.id, chunk.source, chunk.text, marked[chunk.id], len(cited[chunk.id])) for chunk in chunks[:shown]
+        _card(chunk.id, chunk.source, chunk.text, marked[chunk.id], orders[chunk.id], len(cited[chunk.id]))
+        for chunk in chunks[:shown]
     ]
 
 
-def _card(name: str, source: str | None, text: str, marked: list[Bearing], cited: int) -> EvidenceCard:
+def _card(
+    name: str, source: str | None, text: str, marked: list[Bearing], orders: list[Span], cited: int
+) -> EvidenceCard:
     spans = [mark for mark in marked if 0 <= mark.span.start < mark.span.end <= len(text)]
+    orders = [span for span in orders if 0 <= span.start < span.end <= len(text)]
     return {
         "id": name,
         "source": source or "",
-        "pieces": list(evidence_pieces(text, spans)),
+        "pieces": list(evidence_pieces(text, spans, orders)),
         "cited": cited,
         "bearing": sorted({mark.claim for mark in spans}),
     }

@@ -50,11 +50,12 @@ class Piece(TypedDict):
 
 
 class EvidencePiece(TypedDict):
-    """A stretch of evidence; ``claims`` are those it supports, ``against`` those it contradicts."""
+    """A stretch of evidence: the ``claims`` it supports, those it is ``against``; ``instructs``: it gives orders."""
 
     text: str
     claims: NotRequired[list[int]]
     against: NotRequired[list[int]]
+    instructs: NotRequired[bool]
 
 
 def reference_marks(iteration: Iteration) -> dict[int, str]:
@@ -172,9 +173,13 @@ def _fact_spans(check: ClaimCheck, answer: str) -> Iterator[Span]:
             yield span
 
 
-def evidence_pieces(text: str, bearings: Sequence[Bearing]) -> Iterator[EvidencePiece]:
-    """Yield the text of a chunk cut where claims bear on it; the spans must lie inside it."""
-    cuts = sorted({0, len(text)} | {edge for bearing in bearings for edge in bearing.span})
+def evidence_pieces(
+    text: str, bearings: Sequence[Bearing], instructions: Sequence[Span] = ()
+) -> Iterator[EvidencePiece]:
+    """Yield the text of a chunk cut where claims bear on it or it gives orders; the spans must lie inside it."""
+    cuts = sorted(
+        {0, len(text)} | {edge for bearing in bearings for edge in bearing.span} | {e for s in instructions for e in s}
+    )
     bears = _Cover((bearing.span, bearing.claim) for bearing in bearings if not bearing.against)
     refutes = _Cover((bearing.span, bearing.claim) for bearing in bearings if bearing.against)
     for start, end in pairwise(cuts):
@@ -183,4 +188,6 @@ def evidence_pieces(text: str, bearings: Sequence[Bearing]) -> Iterator[Evidence
             piece["claims"] = sorted(set(claims))
         if against := refutes.at(start):
             piece["against"] = sorted(set(against))
+        if any(span.start <= start < span.end for span in instructions):
+            piece["instructs"] = True
         yield piece

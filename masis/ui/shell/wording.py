@@ -108,6 +108,8 @@ RULE: dict[str, Word] = {
     "partly_supported_claim": Word("partly supported", "warn", "The evidence supports only part of it"),
     "unverifiable_claim": Word("not confirmed", "calm", "The checks could not decide it; this is no accusation"),
     "unscored_claim": Word("unscored", "calm", "No verdict could be reached"),
+    "instruction_in_answer": Word("instructs", "bad", "Instructs a reader, a model or a tool"),
+    "instruction_in_evidence": Word("evidence instructs", "bad", "Evidence instructs a reader, a model or a tool"),
     "missing_information": Word("missing", "warn", "Asked for and in the evidence, but not in the answer"),
     "dropped_content": Word("lost", "warn", "An earlier version contained it, and the evidence supports it"),
 }

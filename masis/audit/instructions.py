@@ -1,0 +1,368 @@
+"""Find text that instructs its reader, a model or a tool, in an answer or in evidence.
+
+Evidence is fetched from anywhere and answers are written by models that read it. Text such as "ignore previous
+instructions", "SYSTEM:", "send the password to ..." or the tokens of a chat template is no evidence and no answer:
+whoever finds it can certify nothing (docs/acceptance.md). ``instructions.toml`` holds the patterns, so that they can be
+read and extended without code.
+
+What is only quoted is no instruction: a security article that puts an attack into quotation marks and speaks about it
+is harmless. What evades these patterns meets two more walls: models get every text in fences, and acceptance asks for
+support in the evidence.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import codecs
+import re
+import tomllib
+import unicodedata
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache, lru_cache
+from importlib import resources
+from typing import Any, NamedTuple
+
+from masis.schema.audit import ClaimCheck
+from masis.schema.case import Evidence
+
+QUOTE_MOST = 300
+"""Characters of an instruction that a record or a page repeats."""
+
+
+AROUND = 160
+"""Characters on both sides of a cue in which patterns are tried; the longest spans of the patterns are shorter."""
+
+
+class Instruction(NamedTuple):
+    """A stretch ``text[start:end]`` that instructs somebody; ``kind`` is a table of ``instructions.toml``."""
+
+    start: int
+    end: int
+    kind: str
+
+    @property
+    def label(self) -> str:
+        """What kind of instruction it is, in words."""
+        return LABEL.get(self.kind, f"an order in {self.kind.capitalize()}")
+
+
+LABEL = {
+    "override": "sets other instructions aside",
+    "authority": "claims authority over the reader",
+    "aims": "an order to a model",
+    "role": "poses as a message of system, user or assistant",
+    "template": "a control word of a chat template",
+    "verdict": "asks for a verdict or a score",
+    "exfiltration": "asks for secrets or data",
+    "tool": "asks for the use of a tool",
+    "role_play": "assigns another role",
+    "reader": "dictates an answer",
+    "hidden": "hidden from people",
+    "encoded": "encoded",
+}
+
+
+def shown(text: str, found: Instruction) -> str:
+    """Return the instruction for people: invisible characters written out, blanks single, cut where it is long."""
+    words = _INVISIBLE.sub(lambda sign: f"\\u{ord(sign.group()):04x}", text[found.start : found.end])
+    words = " ".join(_TAGS.sub("(invisible characters)", words).split())
+    return words if len(words) <= QUOTE_MOST else f"{words[:QUOTE_MOST]} …"
+
+
+REASON = "This instructs a reader, a model or a tool; such a text confirms nothing."
+
+
+def uncertified(checks: Sequence[ClaimCheck], answer: str, evidence: Sequence[Evidence]) -> tuple[ClaimCheck, ...]:
+    """Return the checks, unverifiable where a claim is an instruction or only an instruction supports it.
+
+    Whoever the verifier is: words that were put into the evidence in order to be repeated are no support.
+    """
+    orders = find_instructions(answer)
+    by_chunk = {chunk.id: found for chunk in evidence if (found := find_instructions(chunk.text))}
+    if not orders and not by_chunk:
+        return tuple(checks)
+    return tuple(_uncertified(check, orders, by_chunk) for check in checks)
+
+
+def _uncertified(
+    check: ClaimCheck, orders: Sequence[Instruction], by_chunk: Mapping[str, Sequence[Instruction]]
+) -> ClaimCheck:
+    if check.verdict not in ("supported", "partial"):
+        return check
+    start, end = check.claim.start, check.claim.end
+    is_order = start is not None and end is not None and any(o.start < end and start < o.end for o in orders)
+    quotes = [
+        quote
+        for quote in check.quotes
+        if not any(o.start < quote.end and quote.start < o.end for o in by_chunk.get(quote.evidence_id, ()))
+    ]
+    named = any(source not in by_chunk for source in check.sources)
+    if not is_order and (quotes or (named and not check.quotes) or not any(s in by_chunk for s in check.sources)):
+        return check
+    return check.model_copy(
+        update={"verdict": "unverifiable", "support": None, "confidence": None, "sources": (), "issue": REASON}
+    )
+
+
+class _Family(NamedTuple):
+    """One kind of instruction: its patterns, and what a text must hold for them to be tried."""
+
+    kind: str
+    cue: re.Pattern[str]
+    patterns: tuple[re.Pattern[str], ...]
+
+
+@cache
+def _families() -> tuple[_Family, ...]:
+    tables = tomllib.loads(resources.files("masis.audit").joinpath("instructions.toml").read_text(encoding="utf-8"))
+    words = tables.pop("words")
+    return tuple(_family(kind, table, words) for kind, table in tables.items())
+
+
+def _family(kind: str, table: dict[str, Any], words: dict[str, str]) -> _Family:
+    patterns = []
+    for line in table["patterns"].strip().splitlines():
+        for _ in range(2):  # words may hold words
+            for name, pattern in words.items():
+                line = line.replace(f"{{{name}}}", pattern)
+        patterns.append(re.compile(line))
+    return _Family(kind, re.compile(table["cue"]), tuple(patterns))
+
+
+@lru_cache(maxsize=4096)
+def find_instructions(text: str) -> tuple[Instruction, ...]:
+    """Return the stretches of a text that instruct a reader, a model or a tool, in order and without overlaps.
+
+    Args:
+        text: An answer or a chunk of evidence. The last texts' results are remembered: evidence is read in every
+            iteration.
+
+    """
+    found: list[Instruction] = [*_invisible(text)]
+    for reading in _readings(text):
+        found += _matches(reading, text)
+    found += _encoded(text)
+    return _merged(found)
+
+
+def _merged(found: Sequence[Instruction]) -> tuple[Instruction, ...]:
+    """Return one instruction for those that overlap, under the name of the first."""
+    kept: list[Instruction] = []
+    for each in sorted(found):
+        if kept and each.start < kept[-1].end:
+            kept[-1] = kept[-1]._replace(end=max(each.end, kept[-1].end))
+        else:
+            kept.append(each)
+    return tuple(kept)
+
+
+# Readings: the text as a model may read it, with the place of every character.
+
+
+class _Reading(NamedTuple):
+    """A text in the form in which patterns are tried; ``places[i]`` is where character ``i`` stands in the original."""
+
+    text: str
+    places: Sequence[int]
+
+    def span(self, start: int, end: int) -> tuple[int, int]:
+        return self.places[start], self.places[end - 1] + 1
+
+
+_INVISIBLE = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e"
+    "\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff]"
+)
+_TAGS = re.compile("(?<!\U0001f3f4)[\U000e0020-\U000e007e]{3,}")
+_LOOKALIKES = str.maketrans(
+    "аесорхуіјѕԁһкмнтвгіїοαενικρτυχγΑΒΕΖΗΙΚΜΝΟΡΤΥΧАВЕКМНОРСТУХІЈЅ",
+    "aecopxyijsdhkmhtbriioaevikptuxyabezhikmnoptyxabekmhopctyxijs",
+)
+_LATIN, _FOREIGN = re.compile("[a-z]"), re.compile("[\u0370-\u03ff\u0400-\u052f]")
+_WORD = re.compile(r"\w+")
+_LEET = str.maketrans("013457@$", "oieastas")
+_LEET_WORD = re.compile(r"(?<![\w@$])(?=[013457@$]{0,40}[a-z])(?=[a-z]{0,40}[013457@$])[a-z013457@$]{3,40}(?![\w@$])")
+_SPACED = re.compile(r"(?<![\w])[a-z](?:([ ._*-])[a-z])(?:\1[a-z]){3,}(?![\w])")
+_BLANKS = re.compile(r"[^\S\n]+")
+
+
+def _readings(text: str) -> Iterator[_Reading]:
+    plain = _plain(text)
+    yield plain
+    if len(_LEET_WORD.findall(plain.text)) > 1:
+        yield _Reading(_LEET_WORD.sub(lambda word: word.group().translate(_LEET), plain.text), plain.places)
+    if _SPACED.search(plain.text):
+        yield _closed_up(plain)
+    if "\u202e" in text:
+        yield _Reading(plain.text[::-1], plain.places[::-1])
+
+
+def _plain(text: str) -> _Reading:
+    """Return the text in lower case and compatibility form, without what can't be seen, look-alike letters replaced."""
+    if text.isascii():
+        low = text.lower()
+        places: Sequence[int] = range(len(text))
+    else:
+        characters: list[str] = []
+        origin: list[int] = []
+        for at, character in enumerate(text):
+            if not character.isascii():
+                if _INVISIBLE.match(character) or "\U000e0000" <= character <= "\U000e007f":
+                    continue
+                for part in unicodedata.normalize("NFKC", character).casefold():
+                    characters.append("'" if part in "’‘" else part)
+                    origin.append(at)
+                continue
+            characters.append(character.lower())
+            origin.append(at)
+        low, places = "".join(characters), origin
+        if _FOREIGN.search(low) and _LATIN.search(low):
+            low = _WORD.sub(_latinised, low)
+    return _single_blanks(_Reading(low, places))
+
+
+def _latinised(word: re.Match[str]) -> str:
+    """Return a word of two alphabets in one: ``ign\u043ere`` with a Cyrillic o is written to be overlooked."""
+    text = word.group()
+    return text.translate(_LOOKALIKES) if _LATIN.search(text) and _FOREIGN.search(text) else text
+
+
+def _single_blanks(reading: _Reading) -> _Reading:
+    text = reading.text
+    if not _BLANKS.search(text) or ("  " not in text and "\t" not in text and text.isascii()):
+        return reading
+    pieces: list[str] = []
+    places: list[int] = []
+    at = 0
+    for blank in _BLANKS.finditer(text):
+        pieces.append(text[at : blank.start()])
+        pieces.append(" ")
+        places += reading.places[at : blank.start() + 1]
+        at = blank.end()
+    pieces.append(text[at:])
+    places += reading.places[at:]
+    return _Reading("".join(pieces), places)
+
+
+def _closed_up(reading: _Reading) -> _Reading:
+    """Return the text with words closed up whose letters were set apart: ``i g n o r e``."""
+    kept: list[int] = []
+    at = 0
+    for run in _SPACED.finditer(reading.text):
+        kept += range(at, run.start())
+        kept += range(run.start(), run.end(), 2)
+        at = run.end()
+    kept += range(at, len(reading.text))
+    return _Reading("".join(reading.text[i] for i in kept), [reading.places[i] for i in kept])
+
+
+def _invisible(text: str) -> Iterator[Instruction]:
+    """Letters of the block of tags are shown nowhere; only flags of regions have a use for them."""
+    if text.isascii():
+        return
+    for run in _TAGS.finditer(text):
+        yield Instruction(run.start(), run.end(), "hidden")
+
+
+# Matching, and what is only quoted.
+
+_QUOTED = re.compile(
+    r"`[^`\n]{1,300}`|\"[^\"\n]{1,300}\"|“[^”\n]{1,300}”|„[^“”\n]{1,300}[“”]|«[^»\n]{1,300}»|(?<!\w)'[^'\n]{4,300}'(?!\w)"
+)
+_SENTENCE_EDGE = re.compile(r"[.!?]\s|\n")
+_SPEAKS_ABOUT = re.compile(
+    r"\b(?:attack\w*|inject\w*|jailbreak\w*|phish\w*|malicious\w*|adversar\w*|exploit\w*|poison\w*|researcher\w*|phrases?|"
+    r"sentences?|wrote|writes?|written|such as|e\.g|examples?|tokens?|reads|marks|expects|tricks?|fool\w*|told|asked|"
+    r"instructed|hid|hidden|words|called|says|said|contains?|angriff\w*|attaque\w*|ataque\w*)\b"
+)
+
+
+def _matches(reading: _Reading, text: str) -> Iterator[Instruction]:
+    if not reading.text:
+        return
+    quotes: list[tuple[int, int]] | None = None
+    for family in _families():
+        for begin, end in _windows(family.cue, reading.text):
+            for pattern in family.patterns:
+                for match in pattern.finditer(reading.text, begin, end):
+                    if quotes is None:
+                        quotes = [quote.span() for quote in _QUOTED.finditer(reading.text)]
+                    start = _begin(match)
+                    if start < match.end() and not _mentioned(reading.text, start, match.end(), quotes):
+                        first, last = sorted(
+                            (reading.span(start, start + 1), reading.span(match.end() - 1, match.end()))
+                        )
+                        yield Instruction(first[0], last[1], family.kind)
+
+
+def _windows(cue: re.Pattern[str], text: str) -> Iterator[tuple[int, int]]:
+    """Yield the stretches around the cues, since every pattern on every character of long evidence takes too long."""
+    begin = end = -1
+    for hit in cue.finditer(text):
+        if hit.start() - AROUND > end:
+            if end >= 0:
+                yield begin, min(end, len(text))
+            begin = max(0, hit.start() - AROUND)
+        end = hit.end() + AROUND
+    if end >= 0:
+        yield begin, min(end, len(text))
+
+
+def _begin(match: re.Match[str]) -> int:
+    """Return where the match begins, less the sign and the blanks that lead up to it."""
+    text = match.group()
+    return match.start() + len(text) - len(text.lstrip(' \t\n.!?:;>])}|*#="“”„«(—–…。，：！-'))
+
+
+def _mentioned(text: str, start: int, end: int, quotes: Sequence[tuple[int, int]]) -> bool:
+    """Return whether the match only stands in quotation marks, in a sentence that speaks about it."""
+    at = bisect_right(quotes, (start, len(text))) - 1
+    if at < 0 or not quotes[at][0] <= start < quotes[at][1] or end > quotes[at][1] + 1:
+        return False
+    opens, closes = quotes[at]
+    before = text[max(0, opens - 200) : opens]
+    edges = list(_SENTENCE_EDGE.finditer(before))
+    before = before[edges[-1].end() :] if edges else before
+    after = _SENTENCE_EDGE.split(text[closes : closes + 200], maxsplit=1)[0]
+    return _SPEAKS_ABOUT.search(f"{before} {after}") is not None
+
+
+# Encoded instructions: what decodes to one is one.
+
+_BASE64 = re.compile(
+    r"(?<![\w+/=])(?:[A-Za-z0-9+/]{4}){5,400}(?:[A-Za-z0-9+/]{2,3}={1,2}|[A-Za-z0-9+/]{2,3})?(?![\w+/])"
+)
+_HEX = re.compile(r"(?<!\w)(?:[0-9a-fA-F]{2}){16,800}(?!\w)")
+_ROT13 = re.compile(r"\brot ?-?13\b", re.IGNORECASE)
+
+
+_RUN = re.compile(r"[A-Za-z0-9+/]{22}")
+
+
+def _encoded(text: str) -> Iterator[Instruction]:
+    if _ROT13.search(text) and _instructs(codecs.decode(text, "rot13")):
+        yield Instruction(0, len(text), "encoded")
+    if not _RUN.search(text):
+        return
+    for found in _BASE64.finditer(text):
+        if _instructs(_from_base64(found.group())):
+            yield Instruction(found.start(), found.end(), "encoded")
+    for found in _HEX.finditer(text):
+        if _instructs(bytes.fromhex(found.group()).decode("utf-8", errors="replace")):
+            yield Instruction(found.start(), found.end(), "encoded")
+
+
+def _from_base64(text: str) -> str:
+    try:
+        return base64.b64decode(text + "=" * (-len(text) % 4), validate=True).decode("utf-8", errors="replace")
+    except binascii.Error:
+        return ""
+
+
+def _instructs(decoded: str) -> bool:
+    printable = sum(character.isprintable() or character.isspace() for character in decoded)
+    if not decoded or "\ufffd" in decoded or printable < len(decoded):
+        return False
+    return any(True for _ in _matches(_plain(decoded), decoded))
