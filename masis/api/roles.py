@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from masis.audit import loop, output_validation
 from masis.audit.claims import RunsLocally
+from masis.audit.escalation import EscalatingVerifier, LocalEscalation
 from masis.audit.run_control import RunControl
 from masis.audit.sampling import SampledCritic, SampledEvaluator
 from masis.errors import MissingExtra, SettingsError
@@ -50,9 +52,7 @@ def build_roles(settings: Settings) -> loop.Roles:
         return found.filled(registry.asker(found.asks, role, control, settings) if found.asks else None, settings)
 
     drafter = ModelDrafter(model) if (model := asked("drafter")) else OfflineDrafter()
-    verifier: Any = own("verifier") or (
-        ModelVerifier(model, settings) if (model := asked("verifier")) else OfflineVerifier()
-    )
+    verifier = _verifier(models["verifier"], control, settings)
     reviser = own("reviser") or (ModelReviser(model) if (model := asked("reviser")) else OfflineReviser())
     heat = settings.sample_temperature if settings.judge_samples > 1 else 0.0
     critic = own("critic") or (ModelCritic(model, heat) if (model := asked("critic")) else OfflineCritic())
@@ -70,7 +70,9 @@ def build_roles(settings: Settings) -> loop.Roles:
         if sampled and isinstance(evaluator, ModelEvaluator)
         else evaluator,
         models=models,
-        offline_weights=load_weights().version if OFFLINE in models.values() else None,
+        offline_weights=load_weights().version
+        if OFFLINE in models.values() or registry.stages(models["verifier"], "verifier")
+        else None,
         control=control,
         waits=uses_models(settings),
         validator=output_validation.chosen(settings.output_validator),
@@ -83,6 +85,21 @@ def build_roles(settings: Settings) -> loop.Roles:
             )
         },
     )
+
+
+def _verifier(string: str, control: RunControl, settings: Settings) -> Any:
+    """The verifier of a resolved model string: one, or two in a row."""
+    if staged := registry.stages(string, "verifier"):
+        first, second = (_verifier(stage, control, settings) for stage in staged)
+        if isinstance(second, RunsLocally):
+            return LocalEscalation(first, second, staged)
+        return EscalatingVerifier(first, second, staged, partial(estimates.spared, settings=settings))
+    if string == OFFLINE:
+        return OfflineVerifier()
+    found = role_plugins.brought(string, "verifier", settings)
+    if found is None:
+        return ModelVerifier(registry.asker(string, "verifier", control, settings), settings)
+    return found.filled(registry.asker(found.asks, "verifier", control, settings) if found.asks else None, settings)
 
 
 def resolve_model(string: str, role: str, settings: Settings) -> str:
@@ -106,6 +123,8 @@ def probe_model(string: str, settings: Settings) -> registry.Probed:
     One that runs on this machine judges a claim.
     """
     try:
+        if staged := registry.stages(string, "verifier"):
+            return probe_model(staged[1], settings)
         found = role_plugins.brought(string, "verifier", settings)
         return _judge_sample(found, settings) if found and not found.asks else registry.probe(string, settings)
     except (SettingsError, MissingExtra) as error:
@@ -148,8 +167,10 @@ def pin_versions(settings: Settings) -> Settings:
     """
     named = {}
     for role in role_plugins.GROUPS:
-        if (found := role_plugins.brought(getattr(settings, role), role, settings)) is not None:
-            named[role] = found.string
+        staged = registry.stages(getattr(settings, role), role)
+        lead, string = (f"{staged[0]}{registry.STAGES}", staged[1]) if staged else ("", getattr(settings, role))
+        if (found := role_plugins.brought(string, role, settings)) is not None:
+            named[role] = f"{lead}{found.string}"
     return settings.model_copy(update=named)
 
 

@@ -56,6 +56,8 @@ def assess(
     case: Case,
     termination: TerminationReason,
     settings: Settings,
+    *,
+    chosen: int | None = None,
 ) -> Assessment:
     """Apply the rule to the best of these iterations.
 
@@ -64,12 +66,13 @@ def assess(
         case: The case they are about: its evidence, and the screening that this comes from.
         termination: Why the loop ended.
         settings: Thresholds: ``review_threshold``, ``review_quality``, ``review_disagreement``, all 0 to 1.
+        chosen: The index of the answer that a stored run chose; the best iteration where it is not given.
 
     Returns:
         The checks, and the reasons why a person should look: empty exactly where every check passed.
 
     """
-    chosen = routing.best_index(iterations)
+    chosen = routing.best_index(iterations) if chosen is None else chosen
     if chosen is None:
         reason = ReviewReason(code="nothing_checked", message="No iteration was finished.")
         checks = [_Check("checkable", "no iteration was finished", (reason,)), _ending(termination)]

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from statistics import fmean
 from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
-from masis.schema.audit import CitationAudit, Claim, ClaimCheck, ClaimReport, MissingPoint
+from masis.schema.audit import CitationAudit, Claim, ClaimCheck, ClaimReport, Escalation, MissingPoint
 from masis.schema.base import Unscored
 from masis.schema.case import Evidence, Severity
 from masis.schema.run import LocalModel
@@ -25,12 +25,14 @@ CONFIDENCE_WITHOUT_CLAIMS = 0.5
 class Checked(NamedTuple):
     """What the evidence says of an answer's claims, and what the answer leaves out.
 
-    ``completeness_unscored`` says why nobody could tell what is left out, where nobody could.
+    ``completeness_unscored`` says why nobody could tell what is left out, where nobody could; ``escalation`` what a
+    second verifier was asked for.
     """
 
     checks: tuple[ClaimCheck, ...]
     missing: tuple[MissingPoint, ...] = ()
     completeness_unscored: Unscored | None = None
+    escalation: Escalation | None = None
 
 
 class Verifier(Protocol):
@@ -94,6 +96,7 @@ def report(
     missing: Sequence[MissingPoint] = (),
     unscored: Unscored | None = None,
     completeness_unscored: Unscored | None = None,
+    escalation: Escalation | None = None,
 ) -> ClaimReport:
     """The claims in figures. Claims that could not be decided count as not verified, and not in the mean.
 
@@ -111,6 +114,7 @@ def report(
         sources_used=tuple(sources),
         unscored=unscored,
         completeness_unscored=completeness_unscored,
+        escalation=escalation,
     )
 
 

@@ -28,6 +28,7 @@ COMMANDS = {
     "config": Command("masis.cli.config:config", "Show settings and where each comes from; check or write the file."),
     "optimize": Command("masis.cli.optimize:optimize", "Compile a critic on labelled answers, with DSPy."),
     "health": Command("masis.cli.health:health", "Check that everything the workbench needs is in order."),
+    "reassess": Command("masis.cli.reassess:reassess", "Apply the current acceptance rule to stored audits."),
     "purge": Command("masis.cli.purge:purge", "Remove audits past their time, and record that."),
     "redact": Command("masis.cli.redact:redact", "Remove the texts of a case or a decision, on request."),
     "verify-log": Command("masis.cli.decision_log:verify_log", "Check that no decision was changed or removed."),

@@ -44,6 +44,7 @@ from masis.datasets.writers import write_run
 from masis.errors import InputError, MasisError
 from masis.llm.estimates import Estimate
 from masis.llm.prices import dollars
+from masis.schema.audit import Escalation
 from masis.schema.calls import Usage
 from masis.schema.case import Case
 from masis.schema.run import Run
@@ -118,6 +119,7 @@ def audit(
       masis audit cases.jsonl --model critic=anthropic --model reviser=ollama:llama3.3
       masis audit cases.jsonl --model critic=dspy:careful
       masis audit cases.jsonl --model verifier=local:ORG/NAME
+      masis audit cases.jsonl --model verifier=offline,openai:gpt-4o-mini
       cat cases.jsonl | masis audit - --out - | jq .final_quality_score
 
     Ctrl-C stops after the audits under way and keeps what is finished; the same command then goes on from there.
@@ -371,6 +373,9 @@ class BatchSummary:
     cached: int = 0
     cost_usd: float | None = None
     unpriced: int = 0
+    unconfirmed: int = 0
+    unconfirmed_answers: int = 0
+    escalation: Escalation | None = None
     times: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
 
     def count(self, run: Run) -> None:
@@ -379,6 +384,10 @@ class BatchSummary:
         self.flagged += bool(run.iterations and accusations(run.iterations[0]))
         self.needs_review += run.needs_review
         self.incomplete += run.incomplete
+        self.unconfirmed += run.unconfirmed_offline
+        self.unconfirmed_answers += bool(run.unconfirmed_offline)
+        if run.escalation is not None:
+            self.escalation = run.escalation if self.escalation is None else self.escalation.plus(run.escalation)
         self._count_usage(run.usage)
         self.unpriced += sum(call.cost_usd is None for call in run.calls)
         for name, milliseconds in step_times(run):
@@ -409,9 +418,30 @@ class BatchSummary:
                 f"{counted(self.incomplete, 'audit')} left something unscored by a failure, each with its reason, and "
                 "need review. --retry-errors audits them again."
             )
+        yield from self._verified()
         if self.calls:
             yield self._spent()
             yield from self._latencies(settings)
+
+    def _verified(self) -> Iterator[str]:
+        """What was decided by whom, and what the offline checks left open."""
+        if self.escalation is not None:
+            found, whole = self.escalation, self.escalation.settled + self.escalation.escalated
+            saved = "" if found.cost_saved_usd is None else f", about {dollars(found.cost_saved_usd)}"
+            calls = (
+                f" ({counted(found.calls, 'call')}, {found.calls_saved:,} saved{saved})" if found.calls_saved else ""
+            )
+            yield (
+                f"The offline checks settled {found.settled:,} of {counted(whole, 'claim')}; {found.second} was asked "
+                f"for {found.escalated:,}{calls}."
+            )
+        if self.unconfirmed:
+            them = "it" if self.unconfirmed == 1 else "them"
+            yield (
+                f"{counted(self.unconfirmed, 'claim')} of {counted(self.unconfirmed_answers, 'answer')} not confirmed "
+                f"by the offline checks; a verifier model would decide {them}: --model verifier=offline,local:ORG/NAME "
+                "(docs/verifiers.md)."
+            )
 
     def _spent(self) -> str:
         cached = f", {self.cached:,} of them from a cache" if self.cached else ""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 
 import click
 
@@ -11,7 +10,6 @@ from masis.cli.group import Command, CommandGroup
 from masis.cli.output import Progress, printable, say
 from masis.errors import MissingExtra, SettingsError
 from masis.integrations.local import PREFIX, local_names
-from masis.schema.run import LocalModel
 from masis.schema.wording import counted
 from masis.settings import Settings
 
@@ -59,7 +57,7 @@ def get(name: str, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps({**record.model_dump(), "tells": labels.words}, ensure_ascii=False))
         return
-    for line in described(record, labels.words):
+    for line in model_files.described(record, labels.words):
         click.echo(printable(line))
     say(
         f'Use it: masis audit cases.jsonl --model verifier={record.name}   or in masis.toml: verifier = "{record.name}"'
@@ -87,18 +85,6 @@ def list_models() -> None:
         licence = record.licence or "licence not stated"
         click.echo(printable(f"{record.name}  {labels.words}  {licence}  {record.bytes / 1e6:,.0f} MB  {record.file}"))
     say(f"{counted(number, 'verifier model')} in the hub's cache. docs/verifiers.md names some to begin with.")
-
-
-def described(record: LocalModel, tells: str) -> Iterator[str]:
-    """Yield what is known of a model, line by line."""
-    languages = ", ".join(record.languages) if record.languages else "not stated, taken to be any"
-    yield f"Model      {record.name}"
-    yield f"Tells      {tells}"
-    yield f"Licence    {record.licence or 'not stated in its card: look at its page before you use it'}"
-    yield f"Languages  {languages}"
-    yield f"Size       {record.bytes / 1e6:,.0f} MB ({record.format})"
-    yield f"File       {record.file}"
-    yield f"SHA-256    {record.sha256}"
 
 
 def download_missing(settings: Settings) -> None:

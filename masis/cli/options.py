@@ -213,12 +213,12 @@ def operator(name: str | None = None) -> Actor:
     return Actor(name=name)
 
 
-def confirm_removal(question: str) -> None:
-    """Ask whether to remove something. Raises JobFailed at a no, UsageError where nobody can be asked."""
+def confirm_removal(question: str, otherwise: str = "Nothing was removed.") -> None:
+    """Ask whether to do something that stays. Raises JobFailed at a no, UsageError where nobody can be asked."""
     if not sys.stdin.isatty():
         raise click.UsageError("nobody can be asked here: say --yes.")
     if not click.confirm(question, err=True):
-        raise JobFailed("Nothing was removed.")
+        raise JobFailed(otherwise)
 
 
 def no_database(path: Path) -> StoreError:

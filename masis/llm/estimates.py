@@ -8,14 +8,16 @@ loop stops early and providers cache what calls share (neither is counted).
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple
 
+from masis.audit.escalation import Spared
 from masis.llm import prices, registry
 from masis.llm.providers.base import Tokens
 from masis.llm.role_plugins import brought
 from masis.llm.roles.prompting import FRAME, load
-from masis.schema.case import Case
+from masis.schema.case import Case, Evidence
 from masis.settings import OFFLINE, Settings
 
 CHARACTERS_A_TOKEN = 4
@@ -71,20 +73,52 @@ def _iteration(shared: int, answer: int, settings: Settings) -> list[_Asked]:
     batches = math.ceil(claims / settings.claims_batch)
     judged, written = shared + answer, answer / CHARACTERS_A_TOKEN
     checked, verdicts = shared + answer / max(1, batches), VERDICT_TOKENS * settings.claims_batch
+    # The first of two verifiers finds the claims, and what is left out.
+    alone = registry.stages(settings.verifier, "verifier") is None
+    complete = int(settings.check_completeness and alone)
     return [
-        _Asked("verifier", "claims_extract", int(bool(claims)), answer, claims * CLAIM_TOKENS),
+        _Asked("verifier", "claims_extract", int(bool(claims) and alone), answer, claims * CLAIM_TOKENS),
         _Asked("verifier", "claims_verify", batches, checked, verdicts),
-        _Asked("verifier", "completeness", int(settings.check_completeness), judged, REPLY_TOKENS["completeness"]),
+        _Asked("verifier", "completeness", complete, judged, REPLY_TOKENS["completeness"]),
         _Asked("critic", "critic", settings.judge_samples, judged, REPLY_TOKENS["critic"]),
         _Asked("evaluator", "evaluator", settings.judge_samples, judged, REPLY_TOKENS["evaluator"]),
         _Asked("reviser", "reviser", 1, judged + 1_500, written + 300),
     ]  # fmt: skip
 
 
+def spared(
+    query: str,
+    answer: str,
+    evidence: Sequence[Evidence],
+    claims: int,
+    asked: int,
+    completeness: bool,
+    settings: Settings,
+) -> Spared:
+    """The calls made for the claims that the second verifier was asked for, and those that it alone would have made.
+
+    It alone would also have found the claims and, with ``completeness``, what is left out.
+    """
+    batches, made = (math.ceil(number / settings.claims_batch) for number in (claims, asked))
+    shared = sum(len(chunk.text) + 120 for chunk in evidence) + len(query)
+    sent = shared + len(answer) / max(1, batches)
+    saved = [
+        _Asked("verifier", "claims_extract", int(settings.check_factual), len(answer), claims * CLAIM_TOKENS),
+        _Asked("verifier", "claims_verify", batches - made, sent, VERDICT_TOKENS * settings.claims_batch),
+        _Asked("verifier", "completeness", int(completeness), shared + len(answer), REPLY_TOKENS["completeness"]),
+    ]
+    whole = Estimate()
+    for each in saved:
+        whole = whole.plus(_priced(each, settings))
+    return Spared(made, whole.calls, whole.cost_usd)
+
+
 def _priced(asked: _Asked, settings: Settings) -> Estimate:
     string = getattr(settings, asked.role)
     if string == OFFLINE or not asked.times:
         return Estimate()
+    if staged := registry.stages(string, asked.role):
+        string = staged[1]
     model, found = registry.asked_model(string, asked.role, settings), brought(string, asked.role, settings)
     if model == OFFLINE:
         return Estimate()

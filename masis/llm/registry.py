@@ -52,6 +52,25 @@ _providers: dict[Endpoint, Provider] = {}
 os.register_at_fork(after_in_child=_providers.clear)  # connections are not to be shared between processes
 
 
+STAGES = ","
+"""Stands between two verifiers of which the second is asked for what the first leaves unsettled: ``offline,MODEL``."""
+
+
+def stages(string: str, role: str) -> tuple[str, str] | None:
+    """The two stages of a verifier; None for a plain model string. Raises SettingsError for stages that can't be."""
+    if STAGES not in string or fillable(string):  # a folder's name may hold a comma
+        return None
+    first, _, second = (part.strip() for part in string.partition(STAGES))
+    if role != "verifier":
+        raise SettingsError(f"{role}: {string[:200]!r}: only the verifier has two stages. Name one model.")
+    if first != OFFLINE or second in ("", OFFLINE) or STAGES in second:
+        raise SettingsError(
+            f"{role}: {string[:200]!r}: two stages are written offline,MODEL: the offline checks first, then the model "
+            "for what they leave open."
+        )
+    return first, second
+
+
 def resolve(string: str, role: str, settings: Settings | None = None) -> str:
     """The full model string: ``openai`` for a critic is ``openai:gpt-4o``.
 
@@ -61,6 +80,8 @@ def resolve(string: str, role: str, settings: Settings | None = None) -> str:
     if string == OFFLINE:
         return OFFLINE
     settings = settings or Settings()
+    if staged := stages(string, role):
+        return f"{staged[0]}{STAGES}{resolve(staged[1], role, settings)}"
     if found := brought(string, role, settings):
         found.check()
         if not found.asks:
@@ -79,6 +100,8 @@ def asked_model(string: str, role: str, settings: Settings) -> str:
     """
     if string == OFFLINE:
         return OFFLINE
+    if staged := stages(string, role):
+        return asked_model(staged[1], role, settings)
     if found := brought(string, role, settings):
         found.check()
         if not found.asks:
@@ -88,6 +111,8 @@ def asked_model(string: str, role: str, settings: Settings) -> str:
 
 def asks_a_model(string: str, role: str, settings: Settings) -> bool:
     """Whether a language model is asked in the end; nothing is checked but whose the name is."""
+    if staged := stages(string, role):
+        return asks_a_model(staged[1], role, settings)
     found = None if string == OFFLINE else brought(string, role, settings)
     return string != OFFLINE and (found is None or bool(found.asks))
 

@@ -6,7 +6,9 @@ Scores run from 0 to 1; ``None`` means unscored, never zero.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import SerializerFunctionWrapHandler, model_serializer
 
 from masis.schema.base import Record, Share, Unscored
 from masis.schema.calls import ModelCall
@@ -162,11 +164,42 @@ class MissingPoint(Record):
     weight: Share = 0.5
 
 
+class Escalation(Record):
+    """What two verifiers in a row did with the claims of an answer: ``first`` judged all, ``second`` what was left.
+
+    ``settled`` and ``escalated`` count claims. ``calls`` to a language model were made for the escalated ones;
+    ``calls_saved`` are those that the second alone would have made beyond them, and ``cost_saved_usd`` is an estimate
+    of what they would have cost, None where no price is known.
+    """
+
+    first: str
+    second: str
+    settled: int
+    escalated: int
+    calls: int = 0
+    calls_saved: int = 0
+    cost_saved_usd: float | None = None
+
+    def plus(self, other: Escalation) -> Escalation:
+        """Return both together."""
+        costs = [cost for cost in (self.cost_saved_usd, other.cost_saved_usd) if cost is not None]
+        return self.model_copy(
+            update={
+                "settled": self.settled + other.settled,
+                "escalated": self.escalated + other.escalated,
+                "calls": self.calls + other.calls,
+                "calls_saved": self.calls_saved + other.calls_saved,
+                "cost_saved_usd": sum(costs) if costs else None,
+            }
+        )
+
+
 class ClaimReport(Record):
     """All claims of one answer in figures.
 
     ``confidence`` = (mean support + share verified) / 2 (DRAFT-CRITIQUE-CONFIDENCE); None where
     the claims could not be found (``unscored``). ``completeness_unscored`` says why nobody could say what is missing.
+    ``escalation`` is set where two verifiers judged in a row.
     """
 
     missing: tuple[MissingPoint, ...] = ()
@@ -176,6 +209,15 @@ class ClaimReport(Record):
     sources_used: tuple[str, ...] = ()
     unscored: Unscored | None = None
     completeness_unscored: Unscored | None = None
+    escalation: Escalation | None = None
+
+    @model_serializer(mode="wrap")
+    def _as_stored(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave out what a report of one verifier doesn't have, so that the archive of an older run keeps its bytes."""
+        fields: dict[str, Any] = dump(self)
+        if self.escalation is None:
+            fields.pop("escalation", None)
+        return fields
 
 
 IssueType = Literal[
@@ -355,6 +397,7 @@ __all__ = [
     "Contradiction",
     "Critique",
     "Draft",
+    "Escalation",
     "Evaluation",
     "Evidence",
     "FiredRule",

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import Any, Literal
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from masis.errors import MAX_ITERATIONS_WARNING
-from masis.schema.audit import CitationAudit, ClaimCheck, ClaimReport, Critique, Draft, Evaluation, Issue, Revision
+from masis.schema.audit import (
+    CitationAudit,
+    ClaimCheck,
+    ClaimReport,
+    Critique,
+    Draft,
+    Escalation,
+    Evaluation,
+    Issue,
+    Revision,
+)
 from masis.schema.base import Record, Share, Unscored
 from masis.schema.calls import ModelCall, Step, Usage
 
@@ -258,6 +269,23 @@ class Run(Record):
         """What each role spent (REQ-CRITIC-NFR-012)."""
         roles = dict.fromkeys(call.role for call in self.calls)
         return {role: Usage.of(call for call in self.calls if call.role == role) for role in roles}
+
+    @property
+    def escalation(self) -> Escalation | None:
+        """What two verifiers in a row did with the claims of all iterations; None where there was one."""
+        found = [it.claim_report.escalation for it in self.iterations if it.claim_report.escalation is not None]
+        return reduce(Escalation.plus, found) if found else None
+
+    @property
+    def unconfirmed_offline(self) -> int:
+        """How many claims of the chosen answer the offline checks could not confirm, though there is evidence.
+
+        A verifier model would decide these.
+        """
+        best = self.best_iteration
+        if best is None or any(reason.code == "nothing_checked" for reason in self.review_reasons):
+            return 0
+        return sum(check.verdict == "unverifiable" and check.judged_by == "offline" for check in best.claims)
 
     @property
     def ended_well(self) -> bool:

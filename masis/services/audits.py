@@ -195,7 +195,7 @@ class AuditService:
         with self._store.transaction():
             self._store.runs.finish(run, stored)
             if not (run.needs_review or run.spot_check):
-                self._store.decisions.append(_acceptance(run))
+                self._store.decisions.append(acceptance_entry(run))
 
     def _interrupted(self, case: Case, settings: Settings) -> RunProgress | None:
         run_id = self._find(case, "interrupted", settings)
@@ -263,7 +263,7 @@ class AuditService:
         return run
 
 
-def _acceptance(run: Run) -> Decision:
+def acceptance_entry(run: Run) -> Decision:
     """Return the entry by which policy accepts a run that needs no person and was not drawn for a spot check."""
     return Decision(
         kind="policy_accept",
@@ -275,5 +275,6 @@ def _acceptance(run: Run) -> Decision:
         reason="nothing in the run asks for a person",
         token=f"policy:{run.id}",
         versions=run.versions.flat(),
-        extra={"review_threshold": run.settings["review_threshold"], "seed": run.settings["spot_check_seed"]},
+        extra={"review_threshold": run.settings["review_threshold"], "seed": run.settings["spot_check_seed"]}
+        | ({"rule": run.acceptance.rule} if run.acceptance else {}),
     )

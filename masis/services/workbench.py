@@ -12,6 +12,7 @@ from masis.services.drafts import DraftService
 from masis.services.exports import ExportService
 from masis.services.health import HealthItem, HealthReport
 from masis.services.metrics import MetricsService
+from masis.services.reassessment import ReassessmentService
 from masis.services.records import Unguarded, Upgrade
 from masis.services.retention import RetentionService
 from masis.services.reviews import ReviewService
@@ -31,6 +32,7 @@ class Workbench:
         self.cases, self.runs, self.audits = CaseService(store), RunService(store), AuditService(store, settings)
         self.reviews, self.drafts, self.exports = ReviewService(store), DraftService(store), ExportService(store)
         self.corpora, self.screenings = CorpusService(store), ScreeningService(store, settings)
+        self.reassessment = ReassessmentService(store, settings)
         self.metrics, self.retention = MetricsService(store), RetentionService(store)
 
     @classmethod
@@ -55,6 +57,11 @@ class Workbench:
 
         """
         return cls(Store.open(database, unguarded=unguarded, on_upgrade=on_upgrade), settings or Settings(), database)
+
+    def use_settings(self, settings: Settings) -> None:
+        """Use these settings for audits from now on, until the workbench is opened again."""
+        self.settings = settings
+        self.audits = AuditService(self.store, settings)
 
     def close(self) -> None:
         """Close all connections; a later use opens new ones."""

@@ -38,7 +38,8 @@ GROUPS = (
                 "REQ-CRITIC-026",
             ),
             "verifier": SettingDoc(
-                "Checks each claim of the answer against the evidence; also a model on this machine, local:FOLDER.",
+                "Checks each claim against the evidence; also a model on this machine, local:FOLDER, or offline,MODEL: "
+                "the model for what the offline checks leave open.",
                 "DRAFT-CRITIQUE-VERIFY",
             ),
             "critic": SettingDoc(

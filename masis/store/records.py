@@ -101,6 +101,21 @@ class Facets(Record):
     reviewers: dict[str, int]
 
 
+class Assessed(NamedTuple):
+    """A case that stands by a finished run and by no person's decision.
+
+    ``accepted``: the policy accepts it by entry ``entry_id``; ``touched``: a person has an entry on it.
+    """
+
+    case_seq: int
+    case_id: str
+    run_id: str
+    version: int
+    accepted: bool
+    entry_id: str | None
+    touched: bool
+
+
 class Added(NamedTuple):
     """What came of adding many cases."""
 

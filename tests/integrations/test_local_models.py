@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +22,7 @@ from masis.integrations.local.verifier import Scored, Thresholds, verdict_of
 from masis.integrations.local.windows import MOST, WINDOW_WORDS, Window, choose, words_of
 from masis.schema.case import Case, Evidence
 from masis.schema.run import Run, Versions
+from tests.integrations.tiny_hub import files_of, hub
 from tests.integrations.tiny_models import NLI, save_model
 
 EVIDENCE = [{"id": "1", "text": "The bridge is 120 metres long. It was opened in 1931."}]
@@ -435,64 +432,6 @@ def test_without_the_extra_the_message_names_it_and_the_other_way(nli: Path, mon
 
 
 # the hub
-
-
-@contextmanager
-def hub(files: dict[str, bytes], repo: str = "org/name", refuse: int = 0) -> Iterator[str]:
-    """A hub with one repository, on loopback."""
-    commit = "a" * 40
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:  # the name is http.server's
-            self._answer(body=True)
-
-        def do_HEAD(self) -> None:
-            self._answer(body=False)
-
-        def _answer(self, *, body: bool) -> None:
-            path = self.path.partition("?")[0]
-            name = path.removeprefix(f"/{repo}/resolve/main/")
-            if refuse:
-                self.send_response(refuse)
-                self.send_header("X-Error-Code", "RepoNotFound" if refuse == 401 else "Other")
-                self.send_header("Content-Length", "0")
-                self.end_headers()
-                return
-            if path.startswith(f"/api/models/{repo}"):
-                siblings = [{"rfilename": each, "size": len(content)} for each, content in files.items()]
-                content = json.dumps({"id": repo, "sha": commit, "siblings": siblings}).encode()
-            elif name in files:
-                content = files[name]
-            else:
-                self.send_response(404)
-                self.send_header("X-Error-Code", "RepoNotFound")
-                self.send_header("Content-Length", "0")
-                self.end_headers()
-                return
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(content)))
-            self.send_header("X-Repo-Commit", commit)
-            self.send_header("ETag", f'"{hashlib.sha256(content).hexdigest()}"')
-            self.end_headers()
-            if body:
-                self.wfile.write(content)
-
-        def log_message(self, *args: object) -> None:
-            """Quiet."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
-
-
-def files_of(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def test_a_model_of_the_hub_is_downloaded_once_with_progress(nli: Path) -> None:

@@ -17,6 +17,7 @@ from masis.ui.admin import health_page, health_reports
 from masis.ui.admin.health_reports import HealthReports, look_at
 from masis.ui.shell.serve import health_routes
 from masis.ui.shell.wording import escaped
+from tests.services.test_reassessment import WRONG, judged_before
 from tests.ui.conftest import OpenPage, texts
 from tests.waiting import PATIENCE_S, joined, until
 
@@ -57,6 +58,27 @@ def test_looking_again_looks_again(audited_workbench: Workbench, open_page: Open
     next(button for button in app.button if button.label == "Check again").click()
     app.run()
     assert health_reports.REPORTS.latest() is not before
+
+
+def test_what_an_earlier_acceptance_rule_judged_is_reassessed_after_a_look_at_what_would_change(
+    audited_workbench: Workbench, open_page: OpenPage
+) -> None:
+    assert "judged every audit" in texts(open_page("health"))
+    judged_before(audited_workbench, "old", WRONG, accepted=True)
+    app = open_page("health")
+    assert "An earlier acceptance rule judged 1 audit." in texts(app)
+    assert not [button for button in app.button if button.key == "reassess-do"]
+    app.button(key="reassess-look").click().run()
+    assert "1 auto-accepted answer would now need review." in texts(app).replace("\\", "")
+    assert "fabricated citation 1" in texts(app)
+    assert audited_workbench.cases.summary("old").state == "accepted"
+    assert app.button(key="reassess-do").disabled  # nobody has said who they are
+    app.session_state["reviewer-name"] = "Ada"
+    app.run()
+    app.button(key="reassess-do").click().run()
+    assert not app.exception
+    assert audited_workbench.cases.summary("old").state == "needs_review"
+    assert "1 auto-accepted answer now need review." in texts(app).replace("\\", "")
 
 
 def test_what_is_not_in_order_comes_first_in_its_group_with_what_to_do() -> None:

@@ -150,6 +150,16 @@ def test_a_model_chosen_a_moment_before_is_the_one_for_all(
     assert {draft(workbench)["settings"][role] for role in ("drafter", "verifier", "reviser")} == {"openai:gpt-4o"}
 
 
+def test_each_run_tells_the_browser_which_way_is_chosen_and_none_leaves_the_form_in_place(workbench: Workbench) -> None:
+    app = page().run()  # a run cut short by this one may not have reached the browser
+    way = app.button_group(key="new-audit-way-typed")
+    assert list(way.proto.default) == [0]
+    way.set_value(None)  # what a browser posts that no run has reached
+    app.run()
+    assert "Fill in an example" in labels(app)
+    assert list(page(case="docs-01-clean").button_group(key="new-audit-way-stored").proto.default) == [1]
+
+
 def test_a_stored_case_named_in_the_address_can_be_audited(workbench: Workbench) -> None:
     case_id = next(iter(workbench.store.cases.iterate())).id
     app = page(case=case_id)

@@ -322,7 +322,10 @@ class AuditRun:
         yield from self._warn_of_unscored_claims(checked, number)
         data = step_events.of_claims(checked.checks, checked.missing)
         yield self.reporter.step_finished("claims", number, data)
-        return checked, claims.report(checked.checks, checked.missing, unscored, checked.completeness_unscored)
+        report = claims.report(
+            checked.checks, checked.missing, unscored, checked.completeness_unscored, checked.escalation
+        )
+        return checked, report
 
     def _warn_of_unscored_claims(self, checked: Checked, number: int) -> Events:
         failures = [(check.unscored.code, check.unscored.reason) for check in checked.checks if check.unscored]

@@ -256,6 +256,20 @@ def recorded(found: ModelFolder) -> LocalModel:
     )
 
 
+def described(record: LocalModel, tells: str) -> list[str]:
+    """Say what is known of a model, line by line; ``tells`` is what its outputs tell apart."""
+    languages = ", ".join(record.languages) if record.languages else "not stated, taken to be any"
+    return [
+        f"Model      {record.name}",
+        f"Tells      {tells}",
+        f"Licence    {record.licence or 'not stated in its card: look at its page before you use it'}",
+        f"Languages  {languages}",
+        f"Size       {record.bytes / 1e6:,.0f} MB ({record.format})",
+        f"File       {record.file}",
+        f"SHA-256    {record.sha256}",
+    ]
+
+
 class Step(NamedTuple):
     """How far a download has come, in bytes; ``file`` is the one under way."""
 
@@ -392,6 +406,7 @@ def _bar_class(meter: _Meter) -> type:
 def _hub() -> Any:
     try:
         import huggingface_hub
+        import huggingface_hub.constants
         import huggingface_hub.errors
     except ModuleNotFoundError as error:
         if error.name != "huggingface_hub":
@@ -406,7 +421,7 @@ def downloaded() -> Iterable[ModelFolder]:
     """Yield the models in the hub's cache that have a configuration and weights that can be read."""
     hub = _hub()
     try:
-        repos = hub.scan_cache_dir().repos
+        repos = hub.scan_cache_dir(hub.constants.HF_HUB_CACHE).repos
     except hub.errors.CacheNotFound:
         return
     for repo in sorted(repos, key=lambda each: each.repo_id):

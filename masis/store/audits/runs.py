@@ -16,14 +16,14 @@ from typing import Any, NamedTuple
 from masis.audit.acceptance import disagreement, fault_probability
 from masis.errors import Removed, StoreError, UnknownRecord
 from masis.schema.audit import Draft
-from masis.schema.run import MUST_LOOK, Event, Iteration, ReviewTier, Run, StepsDone
+from masis.schema.run import MUST_LOOK, Event, Iteration, ReviewReason, ReviewTier, Run, StepsDone
 from masis.store.audits import executions, metrics
 from masis.store.audits.cases import case_seq
 from masis.store.core import process_owner
 from masis.store.core.chained_log import canonical_json, sha256
 from masis.store.core.connections import Database
 from masis.store.core.process_owner import Owner
-from masis.store.records import RunProgress, RunState, RunSummary
+from masis.store.records import Assessed, RunProgress, RunState, RunSummary
 from masis.store.reviews.states import refresh
 
 # The figures of a run that lists show, filter and sort by: pure, from the run alone.
@@ -53,9 +53,10 @@ class RunFigures(NamedTuple):
     doubt: float
     tier: ReviewTier | None
     risk: float
+    rule: str | None
 
 
-DERIVED_ANEW = ("tier", "risk")
+DERIVED_ANEW = ("tier", "risk", "rule")
 """Figures that archives leave out, since they follow from the others or from the run."""
 
 TIER_RANK: dict[ReviewTier | None, float] = {"must_look": 2.0, "not_certified": 1.0, None: 0.0}
@@ -98,6 +99,7 @@ def figures(run: Run) -> RunFigures:
         doubt=1.0 if confidence is None else 1.0 - confidence,
         tier=tier,
         risk=TIER_RANK[tier] + likely,
+        rule=run.acceptance.rule if run.acceptance else None,
     )
 
 
@@ -296,6 +298,12 @@ _UNDER_WAY = "runs.state != 'finished' AND runs.state = 'running'"
 """Said twice, since only what an index says of its rows, word for word, has SQLite use it: all runs were read."""
 
 
+_TO_ASSESS = """FROM cases JOIN runs ON runs.seq = cases.run_seq
+    LEFT JOIN decision_log AS standing ON standing.seq = cases.decision_seq
+    WHERE cases.state IN ('accepted', 'needs_review') AND runs.removed_by IS NULL AND cases.redaction_seq IS NULL
+        AND (?1 IS NULL OR runs.rule IS NOT ?1)"""
+
+
 class Runs:
     """The runs of a store."""
 
@@ -431,6 +439,39 @@ class Runs:
             run = row_of(connection, run_id)
             if run["state"] == "running":
                 self._interrupt(connection, run, why)
+
+    def count_to_assess(self, rule: str | None) -> int:
+        """How many cases ``to_assess`` gives in all."""
+        row = self._database.row(f"SELECT count(*) {_TO_ASSESS}", [rule])
+        return int(row[0]) if row else 0
+
+    def to_assess(self, rule: str | None, *, after: int, limit: int) -> tuple[Assessed, ...]:
+        """Cases from number ``after`` on, in order, that stand by a run judged by another rule (any rule for None)."""
+        rows = self._database.execute(
+            f"""SELECT cases.seq, cases.id, runs.id, cases.version, cases.state = 'accepted', standing.id,
+                    EXISTS (SELECT 1 FROM decision_log AS log WHERE log.case_seq = cases.seq AND log.source = 'HUMAN')
+                {_TO_ASSESS} AND cases.seq > ?2 ORDER BY cases.seq LIMIT ?3""",  # noqa: S608
+            [rule, after, limit],
+        )
+        return tuple(
+            Assessed(seq, case, run, version, bool(accepted), entry, bool(touched))
+            for seq, case, run, version, accepted, entry, touched in map(tuple, rows)
+        )
+
+    def note_assessment(self, run_id: str, reasons: Sequence[ReviewReason], rule: str) -> None:
+        """Note what a rule made of a finished run in its derived figures; what the run holds stays as it is.
+
+        Raises UnknownRecord and Removed.
+        """
+        with self._database.transaction() as connection:
+            row = row_of(connection, run_id)
+            assert_not_removed(connection, row)
+            now = figures(read_run(connection, row).model_copy(update={"review_reasons": tuple(reasons)}))
+            connection.execute(
+                "UPDATE runs SET reasons = ?, tier = ?, risk = ?, needs_review = ?, rule = ? WHERE seq = ?",
+                [json.dumps(now.reasons), now.tier, now.risk, bool(reasons), rule, row["seq"]],
+            )
+            refresh(connection, row["case_seq"])
 
     def mark_lost(self) -> tuple[str, ...]:
         """Mark runs whose process is gone as interrupted, and return their ids; a living process keeps its runs."""

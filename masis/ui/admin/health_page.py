@@ -11,6 +11,7 @@ import streamlit as st
 from masis.services import HealthItem, Workbench, health
 from masis.services.health import of_disk
 from masis.settings import ROLES
+from masis.ui.admin.acceptance_panel import show_reassessment
 from masis.ui.admin.health_reports import REPORTS, Checked
 from masis.ui.shell.served_database import command_markdown
 from masis.ui.shell.wording import escaped, spoken
@@ -50,6 +51,7 @@ def show_health(workbench: Workbench) -> None:
     else:
         st.markdown(f":red[**{spoken(sum(not item.ok for item in found), 'check')} failed.**]")
     st.table(health_frame(groups(found)), border="horizontal", alt="Checks")
+    show_reassessment(workbench)
     st.caption(
         f"On the command line: {command_markdown('masis health')}. For monitoring: `/healthz` "
         "(is the server alive?) and `/health.json` (all of this, with status 200 or 503)."

@@ -10,6 +10,7 @@ import streamlit as st
 from masis.services import Workbench
 from masis.settings import GROUPS, Loaded, Origin, Row, load, rows, spelled
 from masis.ui.admin.health_reports import REPORTS
+from masis.ui.admin.verifier_panel import show_verifier
 from masis.ui.queue.overview import state_counts
 from masis.ui.shell.served_database import command_markdown
 from masis.ui.shell.wording import Word, escaped, spoken
@@ -30,6 +31,7 @@ def show_settings(workbench: Workbench) -> None:
     with listed:
         _settings(workbench)
     with state:
+        show_verifier(workbench)
         _health()
         _database(workbench)
 
@@ -46,7 +48,8 @@ def _settings(workbench: Workbench) -> None:
     st.text(f"Configuration file: {loaded.file.resolve() if loaded.file else 'none'}")
     for warning in loaded.warnings:
         st.text(f"Note: {warning}")
-    if loaded.settings != workbench.settings:
+    # The verifier may have been chosen on this page.
+    if loaded.settings.model_copy(update={"verifier": workbench.settings.verifier}) != workbench.settings:
         st.warning(
             "The configuration file or the environment has changed since the server was started. The values shown here "
             "apply until it is started again.",

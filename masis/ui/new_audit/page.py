@@ -10,6 +10,7 @@ import streamlit as st
 from masis.api.roles import asked_model, check_models, offered_models
 from masis.errors import InputError, MasisError, UnknownRecord
 from masis.schema.case import Case
+from masis.schema.wording import counted
 from masis.services import Workbench
 from masis.services.records import CaseFilter, CasePage
 from masis.settings import ROLES, Settings
@@ -40,11 +41,10 @@ from masis.ui.new_audit.form import (
 from masis.ui.new_audit.watch import show_run
 from masis.ui.review.answer_view import state_label
 from masis.ui.shell import address
-from masis.ui.shell.inputs import show_value, take_typed, typing_area
+from masis.ui.shell.inputs import take_typed, typing_area
 from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import served_workbench
 from masis.ui.shell.streamlit_internals import with_selectors
-from masis.ui.shell.wording import spoken
 
 HITS = 8
 PASTE, STORED = "Paste or upload", "Pick a stored case"
@@ -75,21 +75,27 @@ def show_new_audit(workbench: Workbench) -> None:
 
 
 def _way(stored: bool) -> str:
-    if stored or "new-audit-way" not in st.session_state:
-        show_value("new-audit-way", STORED if stored else PASTE)
-    st.segmented_control(
+    """Draw the choice between both ways; with a case in the address it begins with that one.
+
+    It has another key then, and a default under each: a value assigned to the session state reaches the browser with
+    one run only. Where that run was cut short nothing was chosen, and the form left the page while a person typed.
+    """
+    key = f"new-audit-way-{'stored' if stored else 'typed'}"
+    chosen = st.segmented_control(
         "What to audit",
         [PASTE, STORED],
-        key="new-audit-way",
+        default=STORED if stored else PASTE,
+        key=key,
         label_visibility="collapsed",
         required=True,
         on_change=_change_way,
+        args=(key,),
     )
-    return str(st.session_state["new-audit-way"])
+    return STORED if chosen == STORED else PASTE
 
 
-def _change_way() -> None:
-    if st.session_state["new-audit-way"] == PASTE:
+def _change_way(key: str) -> None:
+    if st.session_state[key] == PASTE:
         address.put("case", "")
 
 
@@ -241,7 +247,7 @@ def _found(page: CasePage, text: str, case_id: str) -> None:
         address.put("case", picked)
         st.rerun()
     if (more := page.total - len(rows)) > 0:
-        st.caption(f"{spoken(more, 'more case', 'more cases')}: search to find them.")
+        st.caption(f"{counted(more, 'more case', 'more cases')}: search to find them.")
 
 
 def _chosen(workbench: Workbench, form: AuditForm, case_id: str) -> None:
@@ -308,7 +314,7 @@ def _complete_settings(workbench: Workbench, form: AuditForm) -> Settings:
 def _settings(workbench: Workbench, form: AuditForm) -> None:
     differ = changed(workbench.settings, form.settings)
     settings = settings_of(workbench.settings, form.settings)
-    st.caption(f"{spoken(differ, 'setting')} changed" if differ else "The workbench's own settings apply.")
+    st.caption(f"{counted(differ, 'setting')} changed" if differ else "The workbench's own settings apply.")
     with st.expander("Settings", icon=":material/tune:"):  # another label would be another expander, closed again
         for start in range(0, len(CHOICES), 2):
             for column, choice in zip(st.columns(2, gap="medium"), CHOICES[start : start + 2], strict=False):

@@ -29,7 +29,7 @@ from masis.ui.review.decision import MACHINE_SHOWN, decision_panel
 from masis.ui.review.issue_history import FollowTable, follow_frame, follow_table
 from masis.ui.review.redaction import redact_case_form, show_redacted
 from masis.ui.review.report import report_button
-from masis.ui.review.story import asks_for_a_person, moment, run_name, story
+from masis.ui.review.story import asks_for_a_person, moment, not_confirmed, run_name, story
 from masis.ui.shell import address, keys
 from masis.ui.shell.frame import tab_title
 from masis.ui.shell.reviewer import actor
@@ -57,6 +57,8 @@ def show_case(workbench: Workbench, case_id: str) -> None:
     with st.container():
         show_redacted()
     _head(view, run, running=busy)
+    with st.container():
+        _not_confirmed(run)
     audited = run is not None and bool(run.iterations)
     with st.container():  # always there, so that the decision below stays where it is while somebody types
         if wanted and (run is None or run.id != wanted):
@@ -290,6 +292,15 @@ def _head(view: CaseView, run: Run | None, *, running: bool) -> None:
         "reasons": asks_for_a_person(run) if run else [],
     }
     case_head(data, key="head")
+
+
+def _not_confirmed(run: Run | None) -> None:
+    """Say what the offline checks left open, one click from a verifier that would decide it."""
+    if run is None or not (words := not_confirmed(run)):
+        return
+    with st.container(horizontal=True, vertical_alignment="center", key="not-confirmed"):
+        st.caption(words)
+        st.page_link("pages/settings.py", label="Choose a verifier model", icon=":material/arrow_forward:")
 
 
 def _not_audited(run: Run | None, runs: tuple[RunSummary, ...]) -> None:

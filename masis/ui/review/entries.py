@@ -107,7 +107,7 @@ def entry_row(entry: LogEntry, around: Around) -> EntryRow:
         "label": label(entry_word(entry)),
         "about": _about(decision, around),
         "undone": _undone_words(around.undone_by),
-        "reason": decision.reason if decision and decision.kind != "policy_accept" else "",
+        "reason": _reason(decision),
         "note": decision.note if decision else "",
         "more": _more(decision),
     }
@@ -118,6 +118,13 @@ def entry_row(entry: LogEntry, around: Around) -> EntryRow:
             "href": link("review", case=around.case.id),
         }
     return row
+
+
+def _reason(decision: Decision | None) -> str:
+    if decision is None or decision.kind != "policy_accept":
+        return decision.reason if decision else ""
+    rule = decision.extra.get("rule")
+    return f"by acceptance rule {rule}" if rule else "by an acceptance rule of an earlier version"
 
 
 def entry_word(entry: LogEntry) -> Word:

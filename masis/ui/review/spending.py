@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from masis.llm.prices import dollars
+from masis.schema.audit import Escalation
 from masis.schema.calls import Usage
 from masis.schema.run import Event, Run
 from masis.ui.shell.wording import spoken
@@ -54,6 +55,21 @@ def spent_by_role(run: Run) -> list[str]:
         return []
     roles = [f"{role.capitalize()}: {spent(usage)}" for role, usage in run.usage_by_role().items()]
     return [f"{spent(run.usage)}.", *roles]
+
+
+def escalated(found: Escalation) -> str:
+    """Say what two verifiers in a row did: ``Offline settled 5 of 8 claims; openai:gpt-4o decided 3 (1 call).``"""
+    whole = found.settled + found.escalated
+    words = f"The offline checks settled {found.settled:,} of {spoken(whole, 'claim')}"
+    if not found.escalated:
+        words += f"; {found.second} was not asked."
+    else:
+        calls = f" ({spoken(found.calls, 'call')})" if found.calls else ""
+        words += f"; {found.second} decided the other {found.escalated:,}{calls}."
+    if found.calls_saved:
+        cost = "" if found.cost_saved_usd is None else f", about {dollars(found.cost_saved_usd)}"
+        words += f" Saved: {spoken(found.calls_saved, 'call')}{cost}."
+    return words
 
 
 def _sum(calls: Iterable[Mapping[str, Any]], name: str) -> int:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple, TypedDict
 
+from masis.audit.acceptance import RULE_VERSION
 from masis.schema.run import Iteration, Run
 from masis.services.records import RunSummary
 from masis.settings import OFFLINE
-from masis.ui.review.spending import spent_by_role
+from masis.ui.review.spending import escalated, spent_by_role
 from masis.ui.shell.wording import STOPPED, spoken
 
 OFFLINE_SAYS = "No language model was used: rules and measurements judged this answer."
@@ -35,13 +36,51 @@ def story(run: Run, shown: int) -> Story:
     rows = [
         StoryRow("Chosen", [chosen(run)]),
         StoryRow("Ended", [ended(run)]),
+        StoryRow("Acceptance", [earlier_rule(run)]) if rule_of(run) != RULE_VERSION else None,
         StoryRow("Checks passed", checks_passed(run)) if run.acceptance and not run.needs_review else None,
         StoryRow("Judged by", [judges(run)]),
+        StoryRow("Claims decided", [escalated(run.escalation)]) if run.escalation else None,
+        StoryRow("Verifier file", verifier_files(run)) if run.versions.local_models else None,
         StoryRow("Spent", spent_by_role(run)) if run.calls else None,
         StoryRow(f"The critic on iteration {shown + 1}", [reasoning, *critique.notes]) if reasoning else None,
         StoryRow("Warnings", _warnings(run), "warning") if run.warnings else None,
     ]
     return {"rows": [row for row in rows if row]}
+
+
+def verifier_files(run: Run) -> list[str]:
+    """Say which model files judged on this machine, under which licence, and where they lie."""
+    return [
+        f"{model.file} ({model.licence or 'licence not stated'}, sha256 {model.sha256[:12]})"
+        for model in run.versions.local_models
+    ]
+
+
+def not_confirmed(run: Run) -> str:
+    """Say how many claims the offline checks could not confirm, and what would decide them; "" where there are none."""
+    if not (count := run.unconfirmed_offline):
+        return ""
+    best = run.best_iteration
+    assert best is not None
+    them = "it" if count == 1 else "them"
+    return (
+        f"{count:,} of {spoken(len(best.claims), 'claim')} not confirmed by the offline checks. That is no accusation: "
+        f"a verifier model would decide {them}."
+    )
+
+
+def rule_of(run: Run) -> str:
+    """Return the version of the acceptance rule that judged a run; runs of the first rule recorded none."""
+    return run.acceptance.rule if run.acceptance else "1"
+
+
+def earlier_rule(run: Run) -> str:
+    """Say that an earlier rule judged this run, and how the current one is applied."""
+    judged = "said that it needs review" if run.needs_review else "accepted it"
+    return (
+        f"Acceptance rule {rule_of(run)} {judged}; the current rule is {RULE_VERSION}. Reassess on the page Health, or "
+        "by `masis reassess`, shows what the current rule says of all stored audits."
+    )
 
 
 CHECKS = {

@@ -220,6 +220,7 @@ class Restoring:
         reasons = figures["reasons"]
         derived = {
             "tier": tier_of(reasons),
+            "rule": None,
             "risk": risk_without_content(reasons, figures["disagreement"], figures["doubt"]),
         }
         kept = figures | {name: json.dumps(figures[name]) for name in LISTS} | derived | {"removed_by": purge}

@@ -34,6 +34,7 @@ from masis.store.core.migrations.steps import (
     m013_disagreement,
     m014_redacted_cases,
     m015_risk,
+    m016_rule_of_acceptance,
 )
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     m013_disagreement,
     m014_redacted_cases,
     m015_risk,
+    m016_rule_of_acceptance,
 )
 
 

@@ -365,6 +365,11 @@ def m015_risk(db: Database) -> None:
     _count_by_triggers(db, ("state", "tier", "field", "dataset", "reviewer", "models", "flags", "reasons"))
 
 
+def m016_rule_of_acceptance(db: Database) -> None:
+    """Which acceptance rule a run's reasons follow; of runs stored before it is not known here."""
+    db.execute("ALTER TABLE runs ADD COLUMN rule TEXT")
+
+
 def _count_by_triggers(db: Database, names: tuple[str, ...]) -> None:
     add = "ON CONFLICT (name, value) DO UPDATE SET cases = cases + 1"
 

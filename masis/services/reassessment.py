@@ -1,0 +1,183 @@
+"""Reassessment: what the current acceptance rule makes of stored runs, from their stored iterations.
+
+Nothing is audited again and nothing that was stored is rewritten. A run that the current rule no longer accepts gets an
+entry that undoes its acceptance, one that it accepts now gets an entry of acceptance, both signed by the policy and
+naming the rule and who asked. What a person has decided or undone is left alone.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from masis.audit import acceptance
+from masis.audit.acceptance import RULE_VERSION, Assessment
+from masis.errors import Removed, StaleVersion, StoreError
+from masis.schema.actor import Actor
+from masis.schema.case import Case
+from masis.schema.review import Decision
+from masis.schema.run import ReviewCode, Run
+from masis.schema.wording import counted
+from masis.services.audits import POLICY, acceptance_entry
+from masis.services.reviews import name_of
+from masis.settings import Settings
+from masis.store import Store
+from masis.store.records import Assessed
+
+BATCH = 50
+"""Runs that are read, and with ``apply`` written, in one transaction."""
+
+
+@dataclass
+class Reassessment:
+    """What the current rule changes: counts, and for what it no longer accepts how often each reason is given.
+
+    ``left`` are runs that could not be read or that somebody changed meanwhile; each comes again the next time.
+    """
+
+    total: int
+    rule: str = RULE_VERSION
+    done: int = 0
+    to_review: int = 0
+    to_accepted: int = 0
+    left: int = 0
+    reasons: Counter[ReviewCode] = field(default_factory=Counter)
+    applied: bool = False
+
+    @property
+    def changed(self) -> int:
+        """Return how many cases change their state."""
+        return self.to_review + self.to_accepted
+
+
+class ReassessmentService:
+    """The use cases of recomputing acceptance on one database, by the thresholds of these settings."""
+
+    def __init__(self, store: Store, settings: Settings) -> None:
+        self._store, self._settings = store, settings
+
+    def waiting(self, *, again: bool = False) -> int:
+        """Return how many cases stand by a run that an earlier rule judged, or one without a recorded rule.
+
+        ``again`` counts those that the current rule has judged as well.
+        """
+        return self._store.runs.count_to_assess(None if again else RULE_VERSION)
+
+    def assess(self, run: Run, case: Case) -> Assessment:
+        """Return what the current rule makes of a run, whose chosen answer stays the one it chose."""
+        return acceptance.assess(run.iterations, case, run.termination_reason, self._settings, chosen=run.best)
+
+    def run(
+        self,
+        actor: Actor,
+        *,
+        apply: bool = False,
+        again: bool = False,
+        on_progress: Callable[[Reassessment], None] | None = None,
+        stopped: Callable[[], bool] | None = None,
+    ) -> Reassessment:
+        """Reassess the runs that cases without a person's decision stand by, and say what changes.
+
+        Args:
+            actor: Who asks; named in each entry.
+            apply: Write what changes. Without it nothing is written.
+            again: Also runs that the current rule has judged, for thresholds that were changed since.
+            on_progress: Hears after each batch how far it has come.
+            stopped: Asked between batches; what is written by then stays, and the next call goes on behind it.
+
+        Raises:
+            InputError: The actor has no name and ``apply`` is asked.
+
+        """
+        name = name_of(actor) if apply else actor.name
+        rule = None if again else RULE_VERSION
+        found = Reassessment(self._store.runs.count_to_assess(rule), applied=apply)
+        after = 0
+        while not (stopped is not None and stopped()):
+            batch = self._store.runs.to_assess(rule, after=after, limit=BATCH)
+            if not batch:
+                break
+            after = batch[-1].case_seq
+            if apply:
+                with self._store.transaction():
+                    for each in batch:
+                        self._one(each, found, name, apply=True)
+            else:
+                for each in batch:
+                    self._one(each, found, name, apply=False)
+            if on_progress is not None:
+                on_progress(found)
+        return found
+
+    def _one(self, each: Assessed, found: Reassessment, name: str, *, apply: bool) -> None:
+        found.done += 1
+        try:
+            run, case = self._store.runs.get(each.run_id), self._store.cases.get(each.case_id)
+        except (Removed, StoreError):
+            found.left += 1
+            return
+        assessed = self.assess(run, case)
+        passes = assessed.acceptance.passed and not acceptance.drawn_for_spot_check(case.id, self._settings)
+        entry: Decision | None = None
+        if each.accepted and not assessed.acceptance.passed:
+            entry = _no_longer(each, assessed, name)
+        elif not each.accepted and passes and not each.touched:
+            entry = _accepted_now(each, run, name)
+        if apply:
+            try:
+                if entry is not None:
+                    self._store.decisions.append(entry, seen_version=each.version)
+                self._store.runs.note_assessment(each.run_id, assessed.reasons, RULE_VERSION)
+            except StaleVersion:
+                found.left += 1
+                return
+        if entry is None:
+            return
+        if each.accepted:
+            found.to_review += 1
+            found.reasons.update({reason.code for reason in assessed.reasons})
+        else:
+            found.to_accepted += 1
+
+
+def _no_longer(each: Assessed, assessed: Assessment, name: str) -> Decision:
+    """Return the entry that undoes an acceptance; it names no run, so that retention counts it as nobody's decision."""
+    reasons = " ".join(reason.message for reason in assessed.reasons)
+    return Decision(
+        kind="undo",
+        source="CODE",
+        reviewer=POLICY.name,
+        case_id=each.case_id,
+        run_id=None,
+        undoes=each.entry_id,
+        reason=f"Acceptance rule {RULE_VERSION} does not accept it: {reasons}",
+        token=f"reassess:{each.run_id}:{each.version}",
+        extra={"rule": RULE_VERSION, "by": name, "reasons": sorted({reason.code for reason in assessed.reasons})},
+    )
+
+
+def _accepted_now(each: Assessed, run: Run, name: str) -> Decision:
+    entry = acceptance_entry(run)
+    return entry.model_copy(
+        update={
+            "reason": f"nothing in the run asks for a person by acceptance rule {RULE_VERSION}",
+            "token": f"reassess:{each.run_id}:{each.version}",
+            "extra": entry.extra | {"rule": RULE_VERSION, "by": name},
+        }
+    )
+
+
+def in_words(found: Reassessment) -> list[str]:
+    """Return what a reassessment changed or would change, a line each."""
+    verb = "now" if found.applied else "would now"
+    lines = [
+        f"{counted(found.done, 'case')} of {found.total:,} reassessed by acceptance rule {found.rule}.",
+        f"{counted(found.to_review, 'auto-accepted answer')} {verb} need review.",
+        f"{counted(found.to_accepted, 'answer')} that needed review {verb} be auto-accepted."
+        if not found.applied
+        else f"{counted(found.to_accepted, 'answer')} that needed review {verb} auto-accepted.",
+    ]
+    if found.left:
+        lines.append(f"{counted(found.left, 'case')} left: not readable, or changed meanwhile.")
+    return lines

@@ -1,0 +1,148 @@
+"""Choose the verifier: what decides now, what a model is and where its file lies, its download, and its use."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import streamlit as st
+
+from masis.api.roles import addresses, offered_models, resolve_model
+from masis.errors import MasisError, MissingModel
+from masis.integrations.local import PREFIX, local_names, model_files, scoring
+from masis.services import Workbench
+from masis.settings import OFFLINE, Settings
+from masis.ui.admin.model_downloads import DOWNLOADS
+
+LONGEST_NAME = 300
+OTHER = "Another model"
+
+
+class Look(NamedTuple):
+    """What is known of a verifier: facts, line by line; ``absent`` a model to download; ``error`` what is wrong."""
+
+    facts: tuple[str, ...] = ()
+    absent: str = ""
+    error: str = ""
+
+
+def look_at(verifier: str, settings: Settings) -> Look:
+    """Look at a verifier without using it: what it is, where it lies or where it sends texts. Loads no weights."""
+    try:
+        facts = [line for name in local_names(verifier) for line in _local_facts(name)]
+        resolve_model(verifier, "verifier", settings)
+        alone = settings.model_copy(update=dict.fromkeys(settings.models(), OFFLINE) | {"verifier": verifier})
+        sent = addresses(alone)
+    except MissingModel as error:
+        return Look(absent=local_names(verifier)[-1], error=str(error))
+    except MasisError as error:
+        return Look(error=str(error))
+    where = f"Question, evidence and answer are sent to {', '.join(sent)}." if sent else "Nothing leaves this machine."
+    return Look((*facts, where))
+
+
+def _local_facts(name: str) -> list[str]:
+    labels = scoring.check(name)
+    return model_files.described(model_files.recorded(model_files.find(name)), labels.words)
+
+
+def verifier_of(model: str, *, offline_first: bool) -> str:
+    """Return the model string of the choice: the model alone, or behind the offline checks."""
+    model = model.strip()
+    return f"{OFFLINE},{model}" if offline_first and model and model != OFFLINE and "," not in model else model
+
+
+def permanent(verifier: str) -> str:
+    """Return the line of the configuration file that makes a choice last."""
+    return f'verifier = "{verifier}"'.replace("\\", "\\\\")
+
+
+def show_verifier(workbench: Workbench) -> None:
+    """Draw the choice of the verifier."""
+    st.subheader("Verifier", anchor="verifier")
+    current = workbench.settings.verifier
+    st.caption(_in_words(current))
+    st.text(f"In use: {current}")
+    options = dict.fromkeys((*offered_models(workbench.settings, "verifier"), current))
+    plain = [name for name in options if "," not in name]
+    chosen = st.selectbox("Verifier model", [*plain, OTHER], key="verifier-choice")
+    if chosen == OTHER:
+        chosen = st.text_input(
+            "Name of the model",
+            key="verifier-name",
+            max_chars=LONGEST_NAME,
+            placeholder=f"{PREFIX}:ORG/NAME, {PREFIX}:/folder or PROVIDER:MODEL",
+            help="docs/verifiers.md names some to begin with, with their licences.",
+        ).strip()
+    first = st.checkbox(
+        "Offline checks first: the model decides only what they leave open", value=True, key="verifier-first"
+    )
+    with st.container(key="verifier-look"):
+        if chosen:
+            _look(workbench, chosen, verifier_of(chosen, offline_first=first))
+
+
+def _in_words(verifier: str) -> str:
+    if verifier == OFFLINE:
+        return (
+            "The offline checks confirm only what is safe and leave the rest “not confirmed”. A better verifier is one "
+            "setting away: a model on this machine, or a language model."
+        )
+    if "," in verifier:
+        return "The offline checks judge first; the model decides what they leave open."
+    return "This model judges every claim."
+
+
+def _look(workbench: Workbench, chosen: str, verifier: str) -> None:
+    look = look_at(chosen, workbench.settings)
+    if look.absent:
+        _download(look.absent)
+        return
+    if look.error:
+        st.warning("This model can't be used.", icon=":material/error:")
+        st.text(look.error)
+        return
+    st.text("\n".join(look.facts))
+    if verifier == workbench.settings.verifier:
+        st.caption("It is in use for new audits. To keep it when the server is started again, write into masis.toml:")
+        st.code(permanent(verifier), language="toml")
+        return
+    st.button(
+        f"Use {verifier}"[:120],
+        key="verifier-use",
+        type="primary",
+        icon=":material/check:",
+        on_click=_use,
+        args=(workbench, verifier),
+    )
+
+
+def _use(workbench: Workbench, verifier: str) -> None:
+    workbench.use_settings(workbench.settings.model_copy(update={"verifier": verifier}))
+
+
+def _download(name: str) -> None:
+    """Draw what to do about a model that is not here: download it, how far that has come, why it failed."""
+    state = DOWNLOADS.state(name)
+    if state is not None and not state.finished:
+        _progress(name)
+        return
+    if state is not None and state.error:
+        st.warning("The download did not succeed.", icon=":material/cloud_off:")
+        st.text(state.error)
+    st.caption(
+        "This model is not on this machine yet. It is downloaded once into the cache of the Hugging Face hub; its "
+        "licence is shown then. No code of its repository is run."
+    )
+    st.button("Download", key="verifier-download", icon=":material/download:", on_click=DOWNLOADS.start, args=(name,))
+
+
+@st.fragment(run_every=1.0)
+def _progress(name: str) -> None:
+    """Draw how far a download has come; draws the whole page anew once it is over."""
+    state = DOWNLOADS.state(name)
+    if state is None or state.finished:
+        st.rerun()
+    share = state.done / state.total if state.total else 0.0
+    text = f"{state.done / 1e6:,.0f} of {state.total / 1e6:,.0f} MB: {state.file}" if state.total else "Asking the hub"
+    st.progress(min(1.0, share), text=text)
+    st.button("Stop the download", key="verifier-stop", on_click=DOWNLOADS.stop, args=(name,))

@@ -1,0 +1,253 @@
+"""Two verifiers in a row: the second is asked for what the first left open, and the run says what that saved."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from masis import Settings, run_audit, verify_claims
+from masis.api import roles
+from masis.api.roles import addresses, check_models, estimate, pin_versions, resolve_model, unpriced_models, uses_models
+from masis.audit.escalation import EscalatingVerifier
+from masis.cli.audit import BatchSummary
+from masis.errors import SettingsError
+from masis.offline.roles.verifier import OfflineVerifier
+from masis.schema.audit import Claim, ClaimCheck, ClaimReport, Escalation, JudgedBy
+from masis.schema.base import Unscored
+from masis.schema.case import Case, ClaimVerdict, Evidence
+from masis.schema.providers import Price, ProviderSettings
+from masis.schema.run import Run
+from masis.ui.review.spending import escalated
+from masis.ui.review.story import not_confirmed, story
+from tests.integrations.tiny_models import save_model
+from tests.served_replies import Request
+from tests.serving_models import ModelServer
+
+ANSWER = "The bridge is long [1]. The bridge is old [1]. The bridge is new [1]."
+CASE = Case.model_validate(
+    {
+        "id": "1",
+        "query": "How is the bridge?",
+        "answer": ANSWER,
+        "evidence": [{"id": "1", "text": "The bridge is long."}],
+    }
+)
+BY_WORD: dict[str, ClaimVerdict] = {"long": "supported", "old": "unverifiable", "new": "partial", "lost": "unscored"}
+
+
+class Screen(OfflineVerifier):
+    """An offline verifier whose verdict goes by one word of the claim."""
+
+    def verify(self, claims: Sequence[Claim], evidence: Sequence[Evidence]) -> tuple[ClaimCheck, ...]:
+        return tuple(_check(claim, next(v for word, v in BY_WORD.items() if word in claim.text)) for claim in claims)
+
+
+def _check(claim: Claim, verdict: ClaimVerdict, judged_by: str = "offline") -> ClaimCheck:
+    unscored = Unscored(reason="failed") if verdict == "unscored" else None
+    support = None if unscored else 0.5
+    return ClaimCheck(
+        claim=claim, verdict=verdict, support=support, confidence=None, judged_by=judged_by, unscored=unscored
+    )
+
+
+@dataclass
+class Second(OfflineVerifier):
+    """Decides everything as told, and remembers what it was asked."""
+
+    verdict: ClaimVerdict = "supported"
+    asked: list[str] = field(default_factory=list)
+    judged_by: JudgedBy = field(default_factory=lambda: JudgedBy(model="second", version="1"))
+
+    def verify(self, claims: Sequence[Claim], evidence: Sequence[Evidence]) -> tuple[ClaimCheck, ...]:
+        self.asked += [claim.text for claim in claims]
+        return tuple(_check(claim, self.verdict, "second") for claim in claims)
+
+
+@pytest.fixture
+def screened(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(roles, "OfflineVerifier", Screen)
+
+
+def escalate(*texts: str, second: Second | None = None, evidence: str = "A bridge.") -> tuple[ClaimCheck, ...]:
+    verifier = EscalatingVerifier(Screen(), second or Second(), ("offline", "second"))
+    return verifier.verify([Claim(text=text) for text in texts], [Evidence(id="1", text=evidence)])
+
+
+def test_only_what_the_first_left_open_goes_to_the_second() -> None:
+    second = Second()
+    found = escalate("It is long.", "It is old.", "It is new.", "It is lost.", second=second)
+    assert second.asked == ["It is old.", "It is new.", "It is lost."]
+    assert [check.judged_by for check in found] == ["offline", "second", "second", "second"]
+    assert {check.verdict for check in found} == {"supported"}
+
+
+def test_what_the_second_leaves_open_stays_open_in_its_name() -> None:
+    (check,) = escalate("It is old.", second=Second("unverifiable"))
+    assert (check.verdict, check.judged_by) == ("unverifiable", "second")
+
+
+def test_a_second_that_fails_leaves_the_claim_unscored() -> None:
+    (check,) = escalate("It is old.", second=Second("unscored"))
+    assert check.verdict == "unscored"
+
+
+def test_where_there_is_no_text_nobody_is_asked() -> None:
+    second = Second()
+    assert [check.judged_by for check in escalate("It is old.", second=second, evidence=" ")] == ["offline"]
+    assert not second.asked
+
+
+def test_where_everything_is_settled_nobody_is_asked() -> None:
+    second = Second()
+    escalate("It is long.", second=second)
+    assert not second.asked
+
+
+# with a language model
+
+
+def settings_of(server: ModelServer, **more: object) -> Settings:
+    return Settings.model_validate(
+        {
+            "verifier": "offline,scripted:m",
+            "max_iterations": 1,
+            "evaluate": "never",
+            "providers": {"scripted": ProviderSettings(address=server.address)},
+            "prices": {"scripted:m": Price(input=1.0, output=2.0)},
+            **more,
+        }
+    )
+
+
+@pytest.mark.usefixtures("screened")
+def test_a_language_model_is_called_only_for_what_was_left_open() -> None:
+    seen: list[Request] = []
+
+    def note(request: Request) -> None:
+        seen.append(request)
+
+    with ModelServer(script=note) as server:
+        run = run_audit(CASE, settings_of(server))
+    assert [request.schema_name for request in seen] == ["verdicts_reply"]
+    assert "The bridge is long" not in seen[0].text.partition("<<<CLAIMS")[2]
+    assert [check.judged_by for check in run.iterations[0].claims] == ["offline", "scripted:m", "scripted:m"]
+    found = run.escalation
+    assert found is not None
+    assert (found.settled, found.escalated, found.calls, found.calls_saved) == (1, 2, 1, 2)  # claims, completeness
+    assert found.cost_saved_usd
+    assert run.models["verifier"] == "offline,scripted:m"
+    assert run.versions.offline_weights
+    assert Run.model_validate_json(run.model_dump_json()) == run
+
+
+@pytest.mark.usefixtures("screened")
+def test_the_call_that_finds_claims_is_saved_too() -> None:
+    with ModelServer() as server:
+        settings = settings_of(server)
+        alone = settings.model_copy(update={"verifier": "scripted:m"})
+        assert estimate(CASE, settings).calls == estimate(CASE, alone).calls - 2
+        assert run_audit(CASE, settings).usage.calls == 1
+        assert run_audit(CASE, alone).usage.calls == 3
+
+
+def test_settings_speak_of_the_model_behind_both_stages() -> None:
+    with ModelServer() as server:
+        settings = settings_of(server)
+        assert uses_models(settings)
+        assert addresses(settings) == (server.address,)
+        assert unpriced_models(settings) == ()
+        assert unpriced_models(settings.model_copy(update={"prices": {}})) == ("scripted:m",)
+        assert roles.with_concurrency(settings, 5).providers["scripted"].concurrency == 5
+        assert roles.probe_model(settings.verifier, settings).ok
+    assert resolve_model("offline, ollama:llama3.3", "verifier", Settings()) == "offline,ollama:llama3.3"
+
+
+@pytest.mark.parametrize(
+    "string", ["offline,", "offline,offline", "ollama:a,offline", "offline,ollama:a,ollama:b", ","]
+)
+def test_stages_that_can_not_be_say_how_to_write_them(string: str) -> None:
+    with pytest.raises(SettingsError, match="offline,MODEL"):
+        check_models(Settings(verifier=string))
+
+
+def test_another_role_has_one_stage() -> None:
+    with pytest.raises(SettingsError, match="only the verifier has two stages"):
+        check_models(Settings(critic="offline,ollama:a"))
+
+
+# with a model on this machine
+
+
+@pytest.mark.usefixtures("screened")
+def test_a_model_on_this_machine_can_be_second(tmp_path: Path) -> None:
+    words = {"old": (9.0, 0.0, 0.0), "new": (0.0, 0.0, 9.0)}
+    folder = save_model(tmp_path / "nli", words)
+    settings = Settings(verifier=f"offline,local:{folder}", max_iterations=1)
+    run = run_audit(CASE, settings)
+    assert [check.verdict for check in run.iterations[0].claims] == ["supported", "supported", "contradicted"]
+    assert [check.judged_by for check in run.iterations[0].claims] == ["offline", f"local:{folder}", f"local:{folder}"]
+    assert [model.file for model in run.versions.local_models] == [str(folder / "model.onnx")]
+    assert run.escalation is not None
+    assert (run.escalation.settled, run.escalation.escalated, run.escalation.calls) == (1, 2, 0)
+    assert not uses_models(settings)
+    assert pin_versions(settings).verifier.startswith(f"offline,local:{folder}#")
+    (check,) = verify_claims(["The bridge is old."], ["The bridge."], settings)
+    assert check.verdict == "supported"
+
+
+def test_a_folder_with_a_comma_in_its_name_is_one_model(tmp_path: Path) -> None:
+    check_models(Settings(verifier=f"local:{save_model(tmp_path / 'a,b')}"))
+
+
+# what people read
+
+
+FOUND = Escalation(first="offline", second="m", settled=5, escalated=3, calls=1, calls_saved=3, cost_saved_usd=0.0021)
+
+
+def test_the_case_page_says_who_decided_and_what_that_saved() -> None:
+    assert escalated(FOUND) == (
+        "The offline checks settled 5 of 8 claims; m decided the other 3 (1 call). Saved: 3 calls, about $0.0021."
+    )
+    nobody = FOUND.model_copy(update={"escalated": 0, "calls": 0, "cost_saved_usd": None})
+    assert escalated(nobody) == "The offline checks settled 5 of 5 claims; m was not asked. Saved: 3 calls."
+    on_this_machine = FOUND.model_copy(update={"calls": 0, "calls_saved": 0, "cost_saved_usd": None})
+    assert escalated(on_this_machine) == "The offline checks settled 5 of 8 claims; m decided the other 3."
+
+
+@pytest.mark.usefixtures("screened")
+def test_the_batch_says_it_for_all_runs_together(tmp_path: Path) -> None:
+    folder = save_model(tmp_path / "nli", {"old": (9.0, 0.0, 0.0)})
+    settings = Settings(verifier=f"offline,local:{folder}", max_iterations=1)
+    run, summary = run_audit(CASE, settings), BatchSummary()
+    summary.count(run)
+    summary.count(run)
+    said = " ".join(summary.lines(settings))
+    assert "settled 2 of 6 claims" in said
+    assert "was asked for 4" in said
+    assert ("Claims decided", [escalated(run.escalation)]) in [(row.title, row.lines) for row in story(run, 0)["rows"]]
+
+
+@pytest.mark.usefixtures("screened")
+def test_what_the_offline_checks_left_open_is_counted_with_the_way_on() -> None:
+    run, summary = run_audit(CASE, Settings(max_iterations=1)), BatchSummary()
+    assert run.unconfirmed_offline == 1
+    assert not_confirmed(run).startswith("1 of 3 claims not confirmed by the offline checks.")
+    summary.count(run)
+    (line,) = [line for line in summary.lines(Settings()) if "not confirmed" in line]
+    assert "1 claim of 1 answer" in line
+    assert "verifier=offline,local:ORG/NAME" in line
+
+
+def test_nothing_is_said_where_nothing_was_left_open_or_nothing_could_be_checked() -> None:
+    settled = Case.model_validate({**CASE.model_dump(), "answer": "The bridge is long [1]."})
+    assert not_confirmed(run_audit(settled, Settings(max_iterations=1))) == ""
+    without_text = Case.model_validate({**CASE.model_dump(), "evidence": [{"id": "1", "text": ""}]})
+    assert not_confirmed(run_audit(without_text, Settings(max_iterations=1))) == ""
+
+
+def test_a_report_of_one_verifier_is_stored_as_before() -> None:
+    assert "escalation" not in ClaimReport(confidence=None, facts_checked=0, facts_verified=0).model_dump()

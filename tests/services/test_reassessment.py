@@ -1,0 +1,184 @@
+"""Stored audits are judged by the current acceptance rule: shown first, by further entries, never rewritten."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from masis import run_audit
+from masis.audit.acceptance import RULE_VERSION
+from masis.datasets.archive import read_archive, write_archive
+from masis.errors import InputError
+from masis.schema.actor import Actor
+from masis.schema.case import Case
+from masis.schema.review import Decision
+from masis.schema.run import ReviewReason, Run
+from masis.services import Workbench, reassessment
+from masis.settings import Settings
+from masis.store import Store
+from masis.store.records import CaseFilter
+from tests.reviewing import ADA, submitted, undone
+
+SETTINGS = Settings(spot_check_share=0, max_iterations=1)
+EVIDENCE = [{"id": "1", "text": "The bridge is 120 metres long and made of steel."}]
+RIGHT, WRONG = "The bridge is 120 metres long [1].", "The bridge is 120 metres long [1][7]."
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Workbench]:
+    opened = Workbench.open(tmp_path / "old.db", SETTINGS)
+    yield opened
+    opened.close()
+
+
+def judged_before(bench: Workbench, name: str, answer: str, *, accepted: bool) -> Run:
+    """Store an audit as an earlier rule judged it, which recorded no checks."""
+    case = Case.model_validate({"id": name, "query": "How long is the bridge?", "answer": answer, "evidence": EVIDENCE})
+    reasons = () if accepted else (ReviewReason(code="low_confidence", message="Confidence is low."),)
+    run = run_audit(case, SETTINGS).model_copy(
+        update={"acceptance": None, "needs_review": not accepted, "review_reasons": reasons}
+    )
+    bench.cases.add(ADA, [case])
+    bench.audits.store_run(ADA, run)
+    return run
+
+
+@pytest.fixture
+def old(bench: Workbench) -> Workbench:
+    """Four audits of an earlier rule: rightly and wrongly accepted, rightly and wrongly sent to review."""
+    judged_before(bench, "sound", RIGHT, accepted=True)
+    judged_before(bench, "faulty", WRONG, accepted=True)
+    judged_before(bench, "waits rightly", WRONG, accepted=False)
+    judged_before(bench, "waits for nothing", RIGHT, accepted=False)
+    return bench
+
+
+def states(bench: Workbench) -> dict[str, str]:
+    return {row.id: row.state for row in bench.cases.find(CaseFilter()).rows}
+
+
+BEFORE = {
+    "sound": "accepted",
+    "faulty": "accepted",
+    "waits rightly": "needs_review",
+    "waits for nothing": "needs_review",
+}
+AFTER = BEFORE | {"faulty": "needs_review", "waits for nothing": "accepted"}
+
+
+def test_a_dry_run_counts_what_would_change_with_its_reasons_and_changes_nothing(old: Workbench) -> None:
+    head = old.reviews.head()
+    found = old.reassessment.run(Actor(name=""))
+    assert (found.total, found.done, found.to_review, found.to_accepted, found.left) == (4, 4, 1, 1, 0)
+    assert {"invalid_reference", "hallucination"} <= set(found.reasons)
+    assert (states(old), old.reviews.head(), old.reassessment.waiting()) == (BEFORE, head, 4)
+
+
+def test_applied_it_adds_entries_that_name_rule_and_actor_and_rewrites_nothing(old: Workbench) -> None:
+    entries, runs = list(old.reviews.iterate()), {name: old.runs.for_case(name)[0].id for name in BEFORE}
+    before = {name: old.runs.get(run) for name, run in runs.items()}
+    found = old.reassessment.run(ADA, apply=True)
+    assert (found.to_review, found.to_accepted, found.applied) == (1, 1, True)
+    assert states(old) == AFTER
+    after = list(old.reviews.iterate())
+    assert after[: len(entries)] == entries
+    undo, accepted = (entry.decision for entry in after[len(entries) :])
+    assert undo is not None
+    assert (undo.kind, undo.source, undo.extra["rule"], undo.extra["by"]) == ("undo", "CODE", RULE_VERSION, ADA.name)
+    assert "1 reference cites no evidence" in undo.reason
+    assert accepted is not None
+    assert (accepted.kind, accepted.case_id, accepted.extra["rule"]) == (
+        "policy_accept",
+        "waits for nothing",
+        RULE_VERSION,
+    )
+    assert {name: old.runs.get(run) for name, run in runs.items()} == before
+    assert old.reviews.verify().intact
+    assert old.store.check().ok
+
+
+def test_the_queue_shows_the_reasons_of_the_current_rule_and_a_second_time_there_is_nothing_to_do(
+    old: Workbench,
+) -> None:
+    old.reassessment.run(ADA, apply=True)
+    first = old.cases.find(CaseFilter()).rows[0]
+    assert (first.tier, "invalid_reference" in first.reasons) == ("must_look", True)
+    assert old.cases.find(CaseFilter(tiers=("must_look",))).total == 2
+    assert old.reassessment.waiting() == 0
+    again = old.reassessment.run(ADA, apply=True)
+    assert (again.total, again.changed) == (0, 0)
+    thorough = old.reassessment.run(ADA, apply=True, again=True)
+    assert (thorough.done, thorough.changed) == (4, 0)
+
+
+def test_changed_thresholds_are_applied_again_in_both_directions(old: Workbench) -> None:
+    old.reassessment.run(ADA, apply=True)
+    strict = reassessment.ReassessmentService(old.store, SETTINGS.model_copy(update={"review_threshold": 1.0}))
+    confident = {row.id for row in old.cases.find(CaseFilter(states=("accepted",))).rows if row.confidence == 1.0}
+    assert strict.run(ADA, apply=True, again=True).to_review == 2 - len(confident)
+    assert old.reassessment.run(ADA, apply=True, again=True).to_accepted == 2 - len(confident)
+    assert states(old) == AFTER
+    assert old.reviews.verify().intact
+
+
+def test_what_a_person_decided_or_undid_is_left_alone(old: Workbench) -> None:
+    run = old.runs.for_case("faulty")[0].id
+    submitted(old, Decision(reviewer="Ada", case_id="faulty", run_id=run, verdict="approve"))
+    undone(old, "sound", "Ada")
+    old.reassessment.run(ADA, apply=True)
+    assert states(old) == AFTER | {"faulty": "approved", "sound": "needs_review"}
+
+
+def test_cut_short_it_goes_on_where_it_stopped(old: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reassessment, "BATCH", 1)
+    seen: list[int] = []
+    found = old.reassessment.run(
+        ADA, apply=True, on_progress=lambda so_far: seen.append(so_far.done), stopped=lambda: len(seen) == 2
+    )
+    assert (seen, found.done, found.total) == ([1, 2], 2, 4)
+    assert old.reassessment.waiting() == 2
+    rest = old.reassessment.run(ADA, apply=True)
+    assert (rest.total, rest.done) == (2, 2)
+    assert states(old) == AFTER
+
+
+def test_an_archive_gives_the_same_states_and_log(old: Workbench, tmp_path: Path) -> None:
+    old.reassessment.run(ADA, apply=True)
+    written = io.BytesIO()
+    write_archive(old.store, written)
+    file = tmp_path / "archive.jsonl"
+    file.write_bytes(written.getvalue())
+    store = Store.open(tmp_path / "copy.db")
+    read_archive(file, store)
+    assert {row.id: row.state for row in store.cases.search(CaseFilter()).rows} == AFTER
+    again = io.BytesIO()
+    write_archive(store, again)
+    assert again.getvalue() == written.getvalue()
+    store.close()
+
+
+def test_what_is_drawn_for_a_spot_check_is_not_accepted(old: Workbench) -> None:
+    every = reassessment.ReassessmentService(old.store, SETTINGS.model_copy(update={"spot_check_share": 1.0}))
+    assert every.run(ADA, apply=True).to_accepted == 0
+    assert states(old)["waits for nothing"] == "needs_review"
+
+
+def test_nobody_changes_anything_without_a_name(old: Workbench) -> None:
+    with pytest.raises(InputError, match="name"):
+        old.reassessment.run(Actor(name=" "), apply=True)
+    assert states(old) == BEFORE
+
+
+def test_what_is_audited_now_needs_no_reassessment(bench: Workbench) -> None:
+    case = Case.model_validate({"id": "new", "query": "How long?", "answer": RIGHT, "evidence": EVIDENCE})
+    bench.cases.add(ADA, [case])
+    run = bench.audits.audit(ADA, case)
+    assert bench.reassessment.waiting() == 0
+    entry = bench.reviews.current("new")
+    if not run.needs_review:
+        assert entry is not None
+        assert entry.decision is not None
+        assert entry.decision.extra["rule"] == RULE_VERSION

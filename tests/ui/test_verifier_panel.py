@@ -1,0 +1,124 @@
+"""The choice of the verifier: what a model is, its download with progress, its use, and errors that say what to do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import huggingface_hub.constants
+import pytest
+
+from masis.services import Workbench
+from masis.settings import Settings
+from masis.ui.admin import verifier_panel
+from masis.ui.admin.model_downloads import ModelDownloads
+from masis.ui.admin.verifier_panel import look_at, permanent, verifier_of
+from masis.ui.queue.overview import not_confirmed
+from tests.integrations.tiny_hub import files_of, hub
+from tests.integrations.tiny_models import save_model
+from tests.ui.conftest import OpenPage, texts
+from tests.waiting import until
+
+CARD = "---\nlicense: mit\nlanguage: en\n---\n"
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+
+
+def test_a_model_is_shown_with_licence_place_and_what_leaves_the_machine(tmp_path: Path) -> None:
+    folder = save_model(tmp_path / "nli", card=CARD)
+    look = look_at(f"local:{folder}", Settings())
+    said = "\n".join(look.facts)
+    assert "mit" in said
+    assert str(folder / "model.onnx") in said
+    assert "Nothing leaves this machine." in said
+    sent = look_at("ollama:llama3.3", Settings())
+    assert "sent to http://127.0.0.1:11434" in " ".join(sent.facts)
+
+
+def test_a_model_that_is_not_here_is_offered_for_download_and_a_wrong_one_named() -> None:
+    assert look_at("local:org/name", Settings()).absent == "org/name"
+    assert "no such folder" in look_at("local:./nowhere", Settings()).error
+    assert "key" in look_at("openai:gpt-4o", Settings()).error
+
+
+@pytest.mark.parametrize(
+    ("model", "first", "expected"),
+    [
+        ("local:a/b", True, "offline,local:a/b"),
+        ("local:a/b", False, "local:a/b"),
+        ("offline", True, "offline"),
+        (" openai:m ", True, "offline,openai:m"),
+        ("offline,openai:m", True, "offline,openai:m"),
+    ],
+)
+def test_the_offline_checks_come_first_where_wanted(model: str, first: bool, expected: str) -> None:
+    assert verifier_of(model, offline_first=first) == expected
+
+
+def test_the_line_for_the_file_is_read_back_as_it_was() -> None:
+    import tomllib
+
+    assert tomllib.loads(permanent("offline,local:C:\\m"))["verifier"] == "offline,local:C:\\m"
+
+
+def test_a_download_tells_its_progress_and_its_end(tmp_path: Path) -> None:
+    folder = save_model(tmp_path / "nli", card=CARD)
+    with hub(files_of(folder)) as endpoint:
+        downloads = ModelDownloads(endpoint)
+        downloads.start("org/name")
+        until(lambda: (state := downloads.state("org/name")) is not None and state.finished, "the download")
+    state = downloads.state("org/name")
+    assert state is not None
+    assert not state.error
+    assert look_at("local:org/name", Settings()).facts
+
+
+def test_a_download_that_fails_says_what_to_do() -> None:
+    downloads = ModelDownloads("http://127.0.0.1:9")
+    downloads.start("org/name")
+    until(lambda: (state := downloads.state("org/name")) is not None and state.finished, "the download")
+    state = downloads.state("org/name")
+    assert state is not None
+    assert "copy its folder here" in state.error
+
+
+@pytest.mark.apptest
+def test_a_model_is_chosen_and_used_from_then_on(
+    audited_workbench: Workbench, open_page: OpenPage, tmp_path: Path
+) -> None:
+    folder = save_model(tmp_path / "nli", card=CARD)
+    app = open_page("settings")
+    assert "one setting away" in " ".join(each.value for each in app.caption)
+    app.selectbox(key="verifier-choice").select(verifier_panel.OTHER).run()
+    app.text_input(key="verifier-name").input(f"local:{folder}").run()
+    assert str(folder / "model.onnx") in texts(app)
+    app.button(key="verifier-use").click().run()
+    assert not app.exception
+    assert f"In use: offline,local:{folder}" in texts(app)
+    assert any(f'verifier = "offline,local:{folder}"' in code.value for code in app.code)
+
+
+@pytest.mark.apptest
+def test_the_page_downloads_a_model(
+    audited_workbench: Workbench, open_page: OpenPage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with hub(files_of(save_model(tmp_path / "nli", card=CARD))) as endpoint:
+        downloads = ModelDownloads(endpoint)
+        monkeypatch.setattr(verifier_panel, "DOWNLOADS", downloads)
+        app = open_page("settings")
+        app.selectbox(key="verifier-choice").select(verifier_panel.OTHER).run()
+        app.text_input(key="verifier-name").input("local:org/name").run()
+        app.button(key="verifier-download").click().run()
+        until(lambda: (state := downloads.state("org/name")) is not None and state.finished, "the download")
+    app.run()
+    assert not app.exception
+    assert "Licence    mit" in texts(app)
+
+
+def test_settings_chosen_on_the_page_hold_for_new_audits(audited_workbench: Workbench, tmp_path: Path) -> None:
+    chosen = Settings(verifier=f"local:{save_model(tmp_path / 'nli')}")
+    audited_workbench.use_settings(chosen)
+    assert audited_workbench.settings == chosen
+    assert not_confirmed(audited_workbench) == ""
