@@ -20,7 +20,7 @@ from masis.errors import InputError
 from masis.offline.inference.support_classifier import load_classifier
 from masis.schema.run import Run
 
-__all__ = ["BenchReport", "render", "run_bench"]
+__all__ = ["BenchReport", "read_rows", "render", "run_bench"]
 
 ALTERED = frozenset({"altered_number", "altered_date", "swapped_name", "negation"})
 """What counts as an altered fact in the demo cases (`data/README.md`)."""
@@ -224,6 +224,15 @@ def _rows(task: Task, file: str, line: int, row: Mapping[str, Any]) -> list[Benc
     except (KeyError, TypeError, AttributeError) as error:
         problem = f"lacks what a row of {task.name} has ({type(error).__name__}: {error})"
         raise InputError(problem, cure="Leave the row out, or complete it.", file=file, line=line) from error
+
+
+def read_rows(path: Path, half: Half) -> tuple[Task, list[tuple[BenchRow, str]]]:
+    """Read the labelled claims of a file or folder, those of the half, each with its group. Raises InputError."""
+    raw = list(_read(path))
+    if not raw:
+        raise InputError("holds no rows", cure=f"Give a file of {_SETS}.", file=path.name)
+    task = _task(raw[0][2], raw[0][0])
+    return task, in_half([row for place in raw for row in _rows(task, *place)], half)
 
 
 def _cases(task: Task, rows: Sequence[Mapping[str, Any]], half: Half) -> list[Mapping[str, Any]]:

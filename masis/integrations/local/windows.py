@@ -100,9 +100,10 @@ def choose(claim: str, evidence: Sequence[Evidence], cited: Sequence[str] = ()) 
     scored = [each.window._replace(shared=sum(weight[word] for word in each.words & wanted) / whole) for each in every]
     ranked = sorted(range(len(scored)), key=lambda at: (-scored[at].shared, at))
     chosen = ranked[:1]
-    for chunk in cited:
-        best = next((at for at in ranked if scored[at].evidence_id == chunk), None)
-        if best is not None and best not in chosen and len(chosen) < MOST:
-            chosen.append(best)
+    best_of: dict[str, int] = {}
+    for at in ranked:
+        best_of.setdefault(scored[at].evidence_id, at)
+    own = sorted((best_of[chunk] for chunk in dict.fromkeys(cited) if chunk in best_of), key=ranked.index)
+    chosen += [at for at in own if at not in chosen][: MOST - len(chosen)]
     chosen += [at for at in ranked if at not in chosen][: MOST - len(chosen)]
     return tuple(scored[at] for at in chosen)

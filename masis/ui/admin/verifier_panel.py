@@ -10,7 +10,7 @@ from masis.api.roles import addresses, offered_models, resolve_model
 from masis.errors import MasisError, MissingModel
 from masis.integrations.local import PREFIX, local_names, model_files, scoring
 from masis.services import Workbench
-from masis.settings import OFFLINE, Settings
+from masis.settings import OFFLINE, Settings, load
 from masis.ui.admin.model_downloads import DOWNLOADS
 
 LONGEST_NAME = 300
@@ -73,7 +73,7 @@ def show_verifier(workbench: Workbench) -> None:
             placeholder=f"{PREFIX}:ORG/NAME, {PREFIX}:/folder or PROVIDER:MODEL",
             help="docs/verifiers.md names some to begin with, with their licences.",
         ).strip()
-    first = st.checkbox(
+    first = chosen != OFFLINE and st.checkbox(
         "Offline checks first: the model decides only what they leave open", value=True, key="verifier-first"
     )
     with st.container(key="verifier-look"):
@@ -103,8 +103,10 @@ def _look(workbench: Workbench, chosen: str, verifier: str) -> None:
         return
     st.text("\n".join(look.facts))
     if verifier == workbench.settings.verifier:
-        st.caption("It is in use for new audits. To keep it when the server is started again, write into masis.toml:")
-        st.code(permanent(verifier), language="toml")
+        st.caption("It is in use for new audits.")
+        if load().settings.verifier != verifier:
+            st.caption("To keep it when the server is started again, write into masis.toml:")
+            st.code(permanent(verifier), language="toml")
         return
     st.button(
         f"Use {verifier}"[:120],

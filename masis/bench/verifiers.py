@@ -1,0 +1,277 @@
+"""Several verifiers on the same labelled claims, side by side: what each lets through, accuses, confirms, leaves open.
+
+The verifiers are those of audits, with the same settings, so that what is measured is what an audit gets. Intervals
+come from resampling the groups of rows (questions, documents); the same resamples serve every verifier.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from masis.api.roles import build_roles, resolve_model
+from masis.audit.claims import one_check_each
+from masis.audit.statistics import interval
+from masis.bench import read_rows
+from masis.bench.metrics import Estimate
+from masis.bench.rows import BenchRow, Half
+from masis.schema.audit import Claim, ClaimCheck
+from masis.schema.calls import Usage
+from masis.schema.case import Evidence
+from masis.settings import OFFLINE, ROLES, Settings
+
+CURVE = (0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.99)
+"""Thresholds of support at which the curve is drawn."""
+EXACT_TAIL = 0.025
+"""What a 95% interval leaves out at either end."""
+ACCUSED = frozenset({"contradicted", "unsupported"})
+
+OnProgress = Callable[[int, int], None]
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+class Share(NamedTuple):
+    """A share with its interval and its base: ``of`` rows or answers."""
+
+    name: str
+    estimate: Estimate
+    of: int
+
+
+class Point(NamedTuple):
+    """What accepting every claim from this support on would let through and confirm."""
+
+    threshold: float
+    faulty_accepted: Estimate
+    true_confirmed: Estimate
+
+
+@dataclass(frozen=True, slots=True)
+class VerifierReport:
+    """What one verifier reached: shares, the curve over thresholds, and what it took."""
+
+    verifier: str
+    shares: tuple[Share, ...]
+    curve: tuple[Point, ...]
+    usage: Usage
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as plain values."""
+        plain = asdict(self) | {"usage": self.usage.model_dump()}
+        plain["shares"] = {share.name: {**share.estimate._asdict(), "of": share.of} for share in self.shares}
+        plain["curve"] = [
+            {
+                "threshold": point.threshold,
+                "faulty_accepted": point.faulty_accepted._asdict(),
+                "true_confirmed": point.true_confirmed._asdict(),
+            }
+            for point in self.curve
+        ]
+        return plain
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Several verifiers on the same rows of one file."""
+
+    task: str
+    half: Half
+    rows: int
+    faulty: int
+    groups: int
+    bootstrap: int
+    seed: int
+    verifiers: tuple[VerifierReport, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the comparison as plain values."""
+        head = {name: getattr(self, name) for name in ("task", "half", "rows", "faulty", "groups", "bootstrap", "seed")}
+        return head | {"verifiers": [each.to_dict() for each in self.verifiers]}
+
+
+def compare_verifiers(
+    path: Path,
+    verifiers: Sequence[str],
+    settings: Settings,
+    *,
+    half: Half = "report",
+    limit: int | None = None,
+    bootstrap: int = 1000,
+    seed: int = 20250101,
+    on_progress: OnProgress = lambda done, total: None,
+) -> Comparison:
+    """Measure verifiers on the same labelled claims.
+
+    Args:
+        path: A file of labelled claims, or a folder of ``.jsonl`` files.
+        verifiers: Model strings as the setting ``verifier`` takes them.
+        settings: Thresholds, providers and prices; its roles are not used.
+        half: The half of the groups to measure on.
+        limit: At most so many claims, whole groups of them drawn in an order that depends on nothing but their text.
+        bootstrap: How many resamples of the groups the 95% intervals come from.
+        seed: Seeds the resampling.
+        on_progress: Told how many claims of how many have been judged, over all verifiers.
+
+    Raises:
+        InputError: The file is of no known set.
+        SettingsError: A verifier can't be used; MissingExtra where a package is missing.
+
+    """
+    task, rows = read_rows(path, half)
+    rows = _limited(rows, limit)
+    named = [resolve_model(verifier, "verifier", settings) for verifier in verifiers]
+    resamples = _Resamples([group for _, group in rows], bootstrap, seed)
+    reports = []
+    for number, verifier in enumerate(named):
+        done = number * len(rows)
+        checks, usage = _judged([row for row, _ in rows], verifier, settings, done, len(named) * len(rows), on_progress)
+        reports.append(_report(verifier, [row for row, _ in rows], checks, usage, resamples))
+    faulty = sum(row.positive for row, _ in rows)
+    groups = len({group for _, group in rows})
+    return Comparison(task.name, half, len(rows), faulty, groups, bootstrap, seed, tuple(reports))
+
+
+def _limited(rows: list[tuple[BenchRow, str]], limit: int | None) -> list[tuple[BenchRow, str]]:
+    if limit is None or len(rows) <= limit:
+        return rows
+    order = sorted({group for _, group in rows}, key=lambda group: hashlib.sha256(group.encode()).hexdigest())
+    sizes: dict[str, int] = {}
+    for _, group in rows:
+        sizes[group] = sizes.get(group, 0) + 1
+    kept: set[str] = set()
+    total = 0
+    for group in order:
+        if total + sizes[group] <= limit or not kept:
+            kept.add(group)
+            total += sizes[group]
+    return [(row, group) for row, group in rows if group in kept]
+
+
+def _judged(
+    rows: Sequence[BenchRow], verifier: str, settings: Settings, done: int, total: int, on_progress: OnProgress
+) -> tuple[list[ClaimCheck], Usage]:
+    """Judge every row as an audit would; rows that follow each other and share their evidence are judged together."""
+    roles = build_roles(settings.model_copy(update=dict.fromkeys(ROLES, OFFLINE) | {"verifier": verifier}))
+    checks: list[ClaimCheck] = []
+    at = 0
+    while at < len(rows):
+        end = at + 1
+        while end < len(rows) and rows[end].evidence == rows[at].evidence:
+            end += 1
+        claims = [Claim(text=row.claim) for row in rows[at:end]]
+        evidence = [Evidence(id=name, text=text) for name, text in rows[at].evidence]
+        checks += one_check_each(claims, roles.verifier.verify(claims, evidence))
+        at = end
+        on_progress(done + at, total)
+    return checks, Usage.of(roles.control.calls.since())
+
+
+class _Resamples:
+    """The same draws of groups for everything that is measured on the same rows."""
+
+    def __init__(self, groups: Sequence[str], bootstrap: int, seed: int) -> None:
+        names, self._member = np.unique(np.array(groups), return_inverse=True)
+        draws = np.random.default_rng(seed)
+        self._weights = [
+            np.bincount(draws.integers(0, len(names), len(names)), minlength=len(names)) for _ in range(bootstrap)
+        ]
+        self._number = len(names)
+
+    def share(self, part: Array, whole: Array) -> Estimate:
+        """Return the share of ``part`` in ``whole``, both true or false for each row, with its interval."""
+        parts = np.bincount(self._member, part & whole, minlength=self._number)
+        wholes = np.bincount(self._member, whole, minlength=self._number)
+        if not wholes.sum():
+            return Estimate(None, None, None)
+        value = round(float(parts.sum() / wholes.sum()), 4)
+        if value in (0.0, 1.0):
+            # Resamples of nothing are nothing; what can't be excluded follows from the number of independent groups.
+            reach = round(EXACT_TAIL ** (1 / int((wholes > 0).sum())), 4)
+            return Estimate(value, 0.0, round(1 - reach, 4)) if value == 0 else Estimate(value, reach, 1.0)
+        found = [float(parts @ drawn / (wholes @ drawn)) for drawn in self._weights if wholes @ drawn]
+        if not found:
+            return Estimate(value, None, None)
+        low, high = interval(found)
+        return Estimate(value, round(low, 4), round(high, 4))
+
+
+def _report(
+    verifier: str, rows: Sequence[BenchRow], checks: Sequence[ClaimCheck], usage: Usage, resamples: _Resamples
+) -> VerifierReport:
+    faulty = np.array([row.positive for row in rows], dtype=bool)
+    confirmed = np.array([check.verdict == "supported" for check in checks], dtype=bool)
+    accused = np.array([check.verdict in ACCUSED for check in checks], dtype=bool)
+    undecided = np.array([check.verdict in ("unverifiable", "partial") for check in checks], dtype=bool)
+    failed = np.array([check.verdict == "unscored" for check in checks], dtype=bool)
+    support = np.array([0.0 if check.support is None else check.support for check in checks])
+    answer_faulty, answer_accepted, first = _answers(rows, faulty, confirmed)
+    every = np.ones(len(rows), dtype=bool)
+
+    def share(name: str, part: Array, whole: Array) -> Share:
+        return Share(name, resamples.share(part, whole), int(whole.sum()))
+
+    shares = (
+        share("faulty accepted", confirmed, faulty),
+        share("accusations right", faulty, accused),
+        share("true accused", accused, ~faulty),
+        share("true confirmed", confirmed, ~faulty),
+        share("left open", undecided, every),
+        share("unscored", failed, every),
+        share("faulty answers accepted", answer_accepted, first & answer_faulty),
+        share("true answers accepted", answer_accepted, first & ~answer_faulty),
+    )
+    curve = tuple(
+        Point(cut, resamples.share(support >= cut, faulty), resamples.share(support >= cut, ~faulty)) for cut in CURVE
+    )
+    return VerifierReport(verifier, shares, curve, usage)
+
+
+def _answers(rows: Sequence[BenchRow], faulty: Array, confirmed: Array) -> tuple[Array, Array, Array]:
+    """Return for each row whether its answer has a faulty claim, has only confirmed ones, and whether it is its first.
+
+    The claims of one answer share what stands before ``#`` in their ids; a row without is an answer of its own.
+    """
+    members: dict[str, list[int]] = {}
+    for at, row in enumerate(rows):
+        answer, mark, _ = row.id.rpartition("#")
+        members.setdefault(answer if mark else f"row {at}", []).append(at)
+    any_faulty, all_confirmed, first = (np.zeros(len(rows), dtype=bool) for _ in range(3))
+    for where in members.values():
+        any_faulty[where], all_confirmed[where] = faulty[where].any(), confirmed[where].all()
+        first[where[0]] = True
+    return any_faulty, all_confirmed, first
+
+
+def render_comparison(found: Comparison) -> str:
+    """Return the comparison as plain tables, intervals in brackets."""
+    return "\n".join(_lines(found)) + "\n"
+
+
+def _lines(found: Comparison) -> Iterator[str]:
+    yield (
+        f"{found.task}: {found.half} half, {found.rows} claims, {found.faulty} of them faulty, {found.groups} groups, "
+        f"{found.bootstrap} resamples, seed {found.seed}"
+    )
+    for report in found.verifiers:
+        yield from ("", f"  {report.verifier}")
+        for share in report.shares:
+            yield f"    {share.name:<26}{_cell(share.estimate):>24}   of {share.of}"
+        if report.usage.calls:
+            cost = "cost unknown" if report.usage.cost_usd is None else f"${report.usage.cost_usd:.4f}"
+            yield f"    calls to models {report.usage.calls}, {cost}"
+        yield f"    {'if accepted from support':<26}{'faulty accepted':>24}{'true confirmed':>24}"
+        for point in report.curve:
+            yield f"    {point.threshold:<26.2f}{_cell(point.faulty_accepted):>24}{_cell(point.true_confirmed):>24}"
+
+
+def _cell(estimate: Estimate) -> str:
+    if estimate.value is None:
+        return "-"
+    if estimate.low is None or estimate.high is None:
+        return f"{estimate.value:.3f}"
+    return f"{estimate.value:.3f} [{estimate.low:.2f},{estimate.high:.2f}]"
