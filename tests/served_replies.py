@@ -34,11 +34,12 @@ class Request:
 
     @property
     def mode(self) -> str:
-        """``json_schema``, ``json_object`` (or a forced tool) or ``prompt``."""
+        """``json_schema``, ``json_object_schema``, ``json_object`` (or a forced tool) or ``prompt``."""
         if self.wire == "anthropic":
             typed = "format" in self.body.get("output_config", {})
             return "json_schema" if typed else "json_object" if "tools" in self.body else "prompt"
-        return str(self.body.get("response_format", {}).get("type", "prompt"))
+        asked = self.body.get("response_format", {})
+        return "json_object_schema" if "schema" in asked else str(asked.get("type", "prompt"))
 
     @property
     def messages(self) -> list[str]:
@@ -106,6 +107,8 @@ class Behaviour:
     hang_s: float = 0.0
     reset: Literal["before", "middle"] | None = None
     drip_s: float = 0.0
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
 
 
 Script = Callable[[Request], Behaviour | None]

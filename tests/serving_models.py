@@ -35,9 +35,9 @@ class ModelServer:
     """The server, in a thread of its own while the ``with`` lasts.
 
     ``script`` says what is done with a request (None: a sensible reply), or lists behaviours to be used up in order.
-    ``refuses`` names what is answered with 400: ``json_schema``, ``json_object``, ``temperature``, ``max_tokens``,
-    ``max_completion_tokens``, ``system``, ``cache_control``, ``effort``. ``at_most`` calls at once, or 429; ``thinks``
-    tokens go to each reply before its first word.
+    ``refuses`` names what is answered with 400: ``json_schema``, ``json_object`` (also with a schema beside it),
+    ``temperature``, ``max_tokens``, ``max_completion_tokens``, ``system``, ``cache_control``, ``effort``. ``at_most``
+    calls at once, or 429; ``thinks`` tokens go to each reply before its first word.
     """
 
     def __init__(
@@ -189,7 +189,8 @@ class ModelServer:
             return status(404, f"model: {request.model}", code_name="not_found_error model_not_found")
         if self.at_most is not None and request.under_way > self.at_most:
             return status(429, "Rate limit reached", code_name="rate_limit_exceeded", retry_after="0.05")
-        if request.mode in self.refuses:
+        json_mode = "json_object" if request.mode == "json_object_schema" else request.mode
+        if request.mode in self.refuses or json_mode in self.refuses:
             named = "response_format" if wire == "openai" else "output_config.format"
             return status(400, f"'{named}' of type '{request.mode}' is not supported with this model.", code_name="x")
         for name in ("temperature", "max_tokens", "max_completion_tokens"):
@@ -203,7 +204,7 @@ class ModelServer:
             return status(400, "System role not supported", code_name="x")
         if "cache_control" in self.refuses and "cache_control" in json.dumps(body["messages"]):
             return status(400, "cache_control: Extra inputs are not permitted", code_name="x")
-        if request.mode == "json_object" and wire == "openai" and "json" not in request.text.lower():
+        if json_mode == "json_object" and wire == "openai" and "json" not in request.text.lower():
             return status(400, "'messages' must contain the word 'json' in some form", code_name="x")
         if request.mode == "json_schema" and (wrong := broken_rules(request)):
             return status(400, f"Invalid schema for response_format: {wrong[0]}", code_name="invalid_json_schema")
@@ -229,6 +230,10 @@ class ModelServer:
 
     def _openai(self, request: Request, behaviour: Behaviour, text: str) -> Json:
         prompt, completion = len(request.text) // 4, len(text) // 4
+        if behaviour.finish == "length" and behaviour.completion_tokens is None:
+            completion = request.body.get("max_tokens") or request.body.get("max_completion_tokens") or completion
+        prompt = prompt if behaviour.prompt_tokens is None else behaviour.prompt_tokens
+        completion = completion if behaviour.completion_tokens is None else behaviour.completion_tokens
         # The schema stands before the system message, and is part of what must be the same to be found in the cache.
         schema = json.dumps(request.body.get("response_format"))
         cached = self._cached_blocks(f"{request.model}\0{schema}", request.text) * BLOCK // 4

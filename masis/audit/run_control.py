@@ -87,11 +87,21 @@ class RunBudget:
 
     def left_s(self) -> float:
         """Return the seconds that a call starting now may take; 0 or less once a deadline has passed."""
-        now = self.worked_s()
-        left = [self.call_s]
+        return min(self._left().values())
+
+    def limit(self) -> str:
+        """Return the setting whose deadline a call starting now would reach first, with its value, in words."""
+        left = self._left()
+        name = min(left, key=left.__getitem__)
+        seconds = {"call": self.call_s, "iteration": self.iteration_s, "loop": self.loop_s}[name]
+        return f"{name}_deadline_s = {seconds:g}"
+
+    def _left(self) -> dict[str, float]:
+        """Return what each deadline leaves, in seconds."""
+        left = {"call": self.call_s, "loop": self.loop_left_s()}
         if self._iteration_began is not None:
-            left.append(self._iteration_began + self.iteration_s - now)
-        return min(*left, self.loop_left_s())
+            left["iteration"] = self._iteration_began + self.iteration_s - self.worked_s()
+        return left
 
     @contextmanager
     def queued(self) -> Iterator[None]:

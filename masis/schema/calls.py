@@ -10,8 +10,9 @@ from masis.schema.base import Record
 Step = Literal["drafting", "citations", "claims", "critique", "evaluation", "revision"]
 
 CallOutcome = Literal["answered", "refused", "cut_off", "empty", "malformed", "failed", "out_of_time", "stopped"]
-ReplyMode = Literal["json_schema", "json_object", "prompt", "text"]
-"""How a typed reply was asked for: by strict schema, by JSON mode, by a schema in the prompt; or plain text."""
+ReplyMode = Literal["json_schema", "json_object_schema", "json_object", "prompt", "text"]
+"""How a typed reply was asked for: by strict schema, by JSON mode with the schema beside it, by JSON mode, by a schema
+in the prompt; or plain text."""
 
 
 class ModelCall(Record):
@@ -20,7 +21,8 @@ class ModelCall(Record):
     ``model`` is the model string of the settings, ``answered_by`` what the provider says answered; ``prompt`` names the
     prompt file and its version. Tokens are summed over the tries; ``cached_tokens`` are those of ``prompt_tokens`` that
     the provider had in its cache. ``cost_usd`` is None where no price is known. ``ms`` includes the waits. ``repaired``
-    names what had to be repaired before the reply could be read; empty where it came in form.
+    names what had to be repaired before the reply could be read; empty where it came in form. ``error`` says why there
+    is no reply, or of one that came what a reader must know.
     """
 
     role: str

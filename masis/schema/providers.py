@@ -11,7 +11,7 @@ from masis.schema.base import Record
 Wire = Literal["openai", "anthropic"]
 """How a server is spoken to: OpenAI's Chat Completions, which most servers speak, or Anthropic's Messages."""
 
-TypedMode = Literal["json_schema", "json_object", "prompt"]
+TypedMode = Literal["json_schema", "json_object_schema", "json_object", "prompt"]
 """How a typed reply may be asked for (``masis.schema.calls.ReplyMode`` without plain text)."""
 
 Money = Annotated[float, Field(ge=0, allow_inf_nan=False)]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from masis.audit import acceptance, loop
+from masis.audit import acceptance, claims, loop
 from masis.audit.critique import CritiqueJudgement, Objection
 from masis.audit.evaluation import EvaluationJudgement
 from masis.errors import CriticFailed, StepError
@@ -89,6 +89,13 @@ def test_sufficient_evidence_of_a_screening_passes_and_too_little_of_it_must_be_
     assert codes(screening={"id": "s1", "outcome": "sufficient"}) == []
     (reason,) = assessed(screening={"id": "s1", "outcome": "cancelled"}).reasons
     assert (reason.code, reason.tier) == ("insufficient_evidence", "must_look")
+
+
+def test_claims_that_could_not_be_found_are_unscored_and_do_not_count_as_an_answer_without_claims() -> None:
+    failed = claims.report((), unscored=Unscored(reason="the server timed out", code="CRITIC-ERR-003"))
+    found = assessed(claims=(), claim_report=failed)
+    assert "unscored" in {reason.code for reason in found.reasons}
+    assert not any("makes no claim" in reason.message for reason in found.reasons)
 
 
 def test_a_threshold_that_is_reached_is_reached() -> None:

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from masis.audit.run_control import RunControl
+from masis.audit.run_control import RunBudget, RunControl
 from masis.errors import BadReply, ProviderFailed
 from masis.llm import registry
-from masis.schema.providers import Wire
+from masis.schema.providers import ProviderSettings, Wire
 from masis.settings import Settings
 from tests.llm.asking import KEY, PROMPT, WIRES, Judged, model_at
-from tests.serving_models import Behaviour, ModelServer, Request, says
+from tests.serving_models import Behaviour, ModelServer, Request, says, status
 
 pytest.importorskip("anthropic")
 both_wires = pytest.mark.parametrize("wire", WIRES)
@@ -70,7 +70,7 @@ def test_a_question_in_anthropics_form() -> None:
 @pytest.mark.parametrize(
     ("refuses", "mode"),
     [
-        (("json_schema",), "json_object"),
+        (("json_schema", "json_object_schema"), "json_object"),
         (("json_object",), "json_schema"),
         (("json_schema", "json_object"), "prompt"),
     ],
@@ -81,12 +81,100 @@ def test_a_server_that_refuses_a_form_is_asked_in_the_next_plainer_one_from_then
     with ModelServer(refuses=refuses) as server:
         control = asked(server, wire, times=3)
         modes = [request.mode for request in server.requests]
-    ladder = ["json_schema", "json_object", "prompt"]
+    ladder = ["json_schema", "json_object_schema", "json_object", "prompt"]
+    if wire == "anthropic":
+        ladder.remove("json_object_schema")
     assert modes == [*ladder[: ladder.index(mode)], *[mode] * 3]
     calls = control.calls.since()
     assert [call.mode for call in calls] == [mode] * 3
     assert [call.tries for call in calls] == [ladder.index(mode) + 1, 1, 1]
     assert len(retold(control)) == ladder.index(mode)
+
+
+def test_a_server_that_fails_over_a_form_it_does_not_know_is_asked_in_another() -> None:
+    """llama-cpp-python's server answers ``json_schema`` with 500, and takes a schema in JSON mode."""
+    message = (
+        "[{'type': 'literal_error', 'loc': ('body', 'response_format', 'type'), "
+        "'msg': \"Input should be 'text' or 'json_object'\"}]"
+    )
+
+    def script(request: Request) -> Behaviour | None:
+        if request.mode == "json_schema":
+            return status(500, message, code_name="internal_server_error")
+        return None
+
+    with ModelServer(script) as server:
+        control = asked(server, times=2)
+        modes = [request.mode for request in server.requests]
+        (schema,) = {json.dumps(request.body["response_format"].get("schema")) for request in server.requests[1:]}
+    assert modes == ["json_schema", "json_object_schema", "json_object_schema"]
+    assert "confidence" in schema
+    assert [(call.outcome, call.mode) for call in control.calls.since()] == [("answered", "json_object_schema")] * 2
+    assert not any("overloaded" in message for message in retold(control))
+
+
+def test_openai_itself_is_never_asked_for_what_only_others_know() -> None:
+    table = {"openai": ProviderSettings(key_env="SCRIPTED_KEY")}
+    provider = registry.asker("openai:gpt-4o", "critic", RunControl(), Settings(providers=table)).provider
+    assert provider.modes == ("json_schema", "json_object", "prompt")
+
+
+def failure(behaviour: Behaviour, control: RunControl | None = None, **changes: Any) -> str:
+    with ModelServer([behaviour] * 5) as server, pytest.raises((BadReply, ProviderFailed)) as raised:
+        model_at(server, control=control, **changes).ask(PROMPT, Judged, max_tokens=2_000)
+    return str(raised.value)
+
+
+def test_a_context_that_is_full_is_told_from_a_reply_that_is_too_long_with_its_cure() -> None:
+    full = failure(Behaviour(finish="length", prompt_tokens=2_084, completion_tokens=11))
+    assert "the model's context is full: 2,084 tokens of question and evidence left room for 11 of the 2,000" in full
+    assert "llama-server -c 32768" in full
+    assert "OLLAMA_CONTEXT_LENGTH" in full
+    assert "cut off at 2000 tokens" in failure(Behaviour(finish="length", completion_tokens=2_000))
+    too_long = failure(status(400, "the request exceeds the available context size", code_name="x"))
+    assert "llama-server -c 32768" in too_long
+
+
+def test_a_prompt_that_the_server_seems_to_have_cut_is_reported_with_its_cure(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    long = PROMPT._replace(shared="EVIDENCE of many words. " * 2_000)
+    cut = Behaviour(text=json.dumps(GOOD), prompt_tokens=2_048)
+    control = RunControl()
+    with ModelServer([cut, cut, says(GOOD)]) as server:
+        for _ in range(3):
+            model_at(server, control=control).ask(long, Judged, max_tokens=100)
+    first, second, third = control.calls.since()
+    assert "the server read 2,048 tokens of a question of 48," in first.error
+    assert "OLLAMA_CONTEXT_LENGTH" in first.error
+    assert (second.error, third.error) == (first.error, "")
+    assert sum("seems to have cut" in record.getMessage() for record in caplog.records) == 1
+
+
+def test_a_key_that_a_proxy_does_not_know_is_an_authentication_problem() -> None:
+    message = failure(status(400, "No connected db.", code_name="no_db_connection"))
+    assert "the key was not accepted (400). Check SCRIPTED_KEY." in message
+
+
+def test_a_missing_key_names_where_it_belongs() -> None:
+    with ModelServer(keys=["right"]) as server:
+        table = {"own": ProviderSettings(kind="openai", address=server.address)}
+        model = registry.asker("own:m", "critic", RunControl(), Settings(providers=table))
+        with pytest.raises(ProviderFailed) as raised:
+            model.ask(PROMPT, Judged, max_tokens=10)
+    cure = "Name the variable that holds it: key_env in [providers.own] of masis.toml."
+    assert f"a key is needed (401). {cure}" in str(raised.value)
+
+
+@pytest.mark.parametrize("name", ["call", "iteration", "loop"])
+def test_a_timeout_names_the_limit_that_was_hit_its_value_and_its_setting(name: str) -> None:
+    control = RunControl(RunBudget(**{f"{name}_s": 0.2}))
+    if name == "iteration":
+        control.budget.begin_iteration()
+    message = failure(Behaviour(hang_s=5), control)
+    assert (
+        f"The limit was {name}_deadline_s = 0.2 s: raise it in masis.toml or with --set {name}_deadline_s=" in message
+    )
 
 
 def test_a_form_learned_by_many_at_once_is_reported_once() -> None:
@@ -104,7 +192,7 @@ def test_forms_are_learned_for_each_model_apart() -> None:
         asked(server)
         server.refuses.clear()
         asked(server, model="judge-2")
-        assert [request.mode for request in server.requests] == ["json_schema", "json_object", "json_schema"]
+        assert [request.mode for request in server.requests] == ["json_schema", "json_object_schema", "json_schema"]
 
 
 def test_a_server_that_takes_a_schema_and_ignores_it_is_asked_otherwise_after_some_doubt() -> None:
@@ -114,7 +202,7 @@ def test_a_server_that_takes_a_schema_and_ignores_it_is_asked_otherwise_after_so
     with ModelServer(script) as server:
         control = asked(server, times=4)
         modes = [request.mode for request in server.requests]
-    assert modes == ["json_schema", "json_object", "json_schema", "json_object", "json_object", "json_object"]
+    assert modes == ["json_schema", "json_object_schema", "json_schema", *["json_object_schema"] * 3]
     assert [call.outcome for call in control.calls.since()] == ["answered"] * 4
 
 

@@ -120,6 +120,6 @@ def test_a_server_without_schemas_is_asked_for_the_reply_alone() -> None:
     with ModelServer(script) as server:
         model = model_at(server)
         assert not isinstance(ModelCritic(model).critique(audited(80_000)), Unscored)
-        assert [request.mode for request in server.requests] == ["json_schema", "json_object"]
+        assert [request.mode for request in server.requests] == ["json_schema", "json_object_schema"]
         assert "critique_reply" in server.requests[-1].text
         assert "all others are null" not in server.requests[-1].text

@@ -23,6 +23,7 @@ from masis.llm.client.retry import Again, NoTimeToRetry, RetryCancelled, RetryPo
 from masis.llm.client.server_capabilities import ServerCapabilities
 from masis.llm.prices import cost
 from masis.llm.providers.base import Call, Provider, Reply, Tokens, Trouble, TryFailed, whole_characters
+from masis.llm.providers.provider_errors import LARGER_CONTEXT
 from masis.llm.roles.prompting import Prompt
 from masis.observers import observation
 from masis.schema.calls import CallOutcome, ModelCall, ReplyMode
@@ -35,6 +36,9 @@ log = logging.getLogger(__name__)
 
 RAW_KEPT = 20_000
 """Characters of an unreadable reply that are kept with the record."""
+
+CHARACTERS_A_TOKEN = 12
+"""No tokenizer takes so many characters of text for one token: a prompt that counts fewer tokens was cut."""
 
 AGAIN: frozenset[Trouble] = frozenset({"rate", "server", "unreachable", "reset"})
 """What may be over when the same is asked once more."""
@@ -108,6 +112,8 @@ class _Asking(Generic[R]):
         self.max_tokens, self.temperature = max_tokens, temperature
         self.began = self.control.budget.seconds()
         self.until: float | None = None
+        self.limit = ""
+        self.note = ""
         self.tries = 0
         self.tokens = Tokens()
         self.mode: ReplyMode = model.capabilities.mode
@@ -158,8 +164,11 @@ class _Asking(Generic[R]):
         except RetryCancelled:
             outcome, why = "stopped", f"stopped while it waited to try again: {self.failed}"
         else:
-            self._record("answered", "")
+            self._record("answered", self.note)
             return answer
+        if outcome == "out_of_time":
+            limit = self.limit or self.control.budget.limit()
+            why = f"{why}. The limit was {limit} s: raise it in masis.toml or with --set {limit.partition(' ')[0]}=..."
         why = why if self.tries < 2 else f"{why} (after {self.tries} tries)"
         self._record(outcome, why)
         raise self._error(outcome, f"{self.model.name}: {why}") from self.failed
@@ -223,6 +232,7 @@ class _Asking(Generic[R]):
         try:
             self._may_go_on()
             if self.until is None:
+                self.limit = self.control.budget.limit()
                 self.until = self.control.budget.seconds() + self.control.budget.left_s()
             self.tries += 1
             if self.model.log_texts:
@@ -231,10 +241,23 @@ class _Asking(Generic[R]):
         finally:
             self.model.limiter.give()
         self._spend(reply.answered_by, reply.tokens)
+        self._check_prompt(call, reply.tokens)
         self.under_way.emit(observation.Replied(reply.text))
         if self.model.log_texts:
             log.debug("%s replies: %s", self.model.name, reply.text[:RAW_KEPT])
         return reply
+
+    def _check_prompt(self, call: Call, tokens: Tokens) -> None:
+        """Warn where the server counted far fewer tokens than were sent: some cut a long prompt and say nothing."""
+        sent = len(call.prompt.frame) + len(call.prompt.shared) + len(call.task())
+        if not 0 < tokens.prompt < sent / CHARACTERS_A_TOKEN:
+            return
+        self.note = (
+            f"the server read {tokens.prompt:,} tokens of a question of {sent:,} characters: it seems to have cut "
+            f"question and evidence to its context. {LARGER_CONTEXT}"
+        )
+        if self.model.capabilities.first_cut_prompt():
+            log.warning("%s %s: %s", self.model.role, self.model.name, self.note)
 
     def _wait_for_turn(self) -> None:
         """Time spent in the queue is taken from no deadline."""

@@ -19,6 +19,7 @@ DOUBTS = 2
 """Unreadable replies after which a mode that never gave a readable one is left for a plainer one that did."""
 MODES_IN_WORDS: dict[ReplyMode, str] = {
     "json_schema": "a strict schema",
+    "json_object_schema": "JSON mode with the schema beside it",
     "json_object": "JSON mode (of Anthropic's models: a tool to call)",
     "prompt": "the schema in the prompt alone",
     "text": "plain text",
@@ -36,6 +37,7 @@ class ServerCapabilities:
         self._room = 1
         self._proven: set[ReplyMode] = set()
         self._doubts: Counter[ReplyMode] = Counter()
+        self._cuts_prompts = False
 
     @property
     def mode(self) -> ReplyMode:
@@ -51,6 +53,12 @@ class ServerCapabilities:
     def room(self) -> int:
         """By how much the limit of tokens is multiplied: a model that thinks first takes its thoughts from it."""
         return self._room
+
+    def first_cut_prompt(self) -> bool:
+        """Note that the server cut a prompt; whether that was not known before."""
+        with self._lock:
+            known, self._cuts_prompts = self._cuts_prompts, True
+            return not known
 
     def learn(self, failed: TryFailed, call: Call) -> str | None:
         """Heed a refusal of how ``call`` asked; what is done from now on, in words, or None if nothing can be.

@@ -14,9 +14,12 @@ import openai
 
 from masis.llm.endpoints import Endpoint
 from masis.llm.providers.base import Call, Reply, Tokens, Trouble, TryFailed, count, whole_characters
+from masis.llm.providers.provider_errors import LARGER_CONTEXT
 from masis.llm.providers.sdk_provider import SdkProvider
 
 OPENAI_HOST = "api.openai.com"
+FULL_BELOW = 0.9
+"""A reply cut off below this share of its limit ended with the model's context, not with the limit."""
 
 
 class OpenAICompatible(SdkProvider):
@@ -25,6 +28,8 @@ class OpenAICompatible(SdkProvider):
     def __init__(self, endpoint: Endpoint) -> None:
         super().__init__(openai, openai.OpenAIError, openai.OpenAI, endpoint.address, endpoint)
         self._is_openai = urlsplit(endpoint.address).hostname == OPENAI_HOST
+        if not self._is_openai:  # llama-cpp-python and others take a schema in JSON mode only
+            self.modes = ("json_schema", "json_object_schema", "json_object", "prompt")
         if not endpoint.of_vendor:  # what the SDK took from OPENAI_ORG_ID and the like is for OpenAI alone
             self._client.organization = self._client.project = self._client.admin_api_key = None
 
@@ -34,7 +39,7 @@ class OpenAICompatible(SdkProvider):
 
     def _request(self, call: Call) -> dict[str, Any]:
         prompt, task = call.prompt, call.task()
-        if call.mode in ("json_object", "prompt"):
+        if call.mode in ("json_object_schema", "json_object", "prompt"):
             task = call.task_with_schema()
         if "system" in call.without:
             messages = [{"role": "user", "content": f"{prompt.frame}\n\n{prompt.shared}\n\n{task}"}]
@@ -56,6 +61,8 @@ class OpenAICompatible(SdkProvider):
         if call.mode == "json_schema":
             given = {"name": call.schema.name, "strict": True, "schema": call.schema.schema}
             more["response_format"] = {"type": "json_schema", "json_schema": given}
+        elif call.mode == "json_object_schema":
+            more["response_format"] = {"type": "json_object", "schema": call.schema.schema}
         elif call.mode == "json_object":
             more["response_format"] = {"type": "json_object"}
         if self._is_openai and "prompt_cache_key" not in call.without:
@@ -91,10 +98,20 @@ class OpenAICompatible(SdkProvider):
         if choice.get("finish_reason") == "content_filter":
             raise failed("refused", "a content filter stopped the reply", text)
         if choice.get("finish_reason") == "length":
+            if 0 < tokens.completion < FULL_BELOW * call.max_tokens * call.room:
+                raise failed("too_long", context_full(tokens, call.max_tokens * call.room), text)
             raise failed("cut_off", f"the reply was cut off at {call.max_tokens * call.room} tokens", text)
         if not text.strip():
             raise failed("empty", "the reply is empty", text)
         return Reply(text, answered_by, tokens)
+
+
+def context_full(tokens: Tokens, limit: int) -> str:
+    """Say that question and evidence left too little room for the reply, and what to do."""
+    return (
+        f"the model's context is full: {tokens.prompt:,} tokens of question and evidence left room for "
+        f"{tokens.completion:,} of the {limit:,} that the reply may take. {LARGER_CONTEXT}"
+    )
 
 
 def _first(choices: Any) -> dict[str, Any] | None:

@@ -14,12 +14,20 @@ from masis.llm.client.retry import retry_after
 from masis.llm.providers.base import Trouble, TryFailed
 
 LONGEST_MESSAGE = 300
+LARGER_CONTEXT = (
+    "Start the server with a larger context (llama-server -c 32768, OLLAMA_CONTEXT_LENGTH=32768, Context Length in LM "
+    "Studio), or choose a model that has one."
+)
 _KEY = re.compile(r"\b(?:sk|key|pk|gsk|xai|hf|AIza)[-_][\w*.\-]{6,400}", re.IGNORECASE)
 _FORMAT = re.compile(
     r"response[_ ]?format|json[_ ]?(?:schema|object|mode)|output[_ ](?:config|format)|structured[_ ]output"
     r"|guided[_ ](?:json|decoding)|grammar|tool_choice|\btools?\b.{0,40}support",
     re.IGNORECASE,
 )
+_NAMES_FORMAT = re.compile(r"response[_ ]?format|json[_ ]?schema", re.IGNORECASE)
+"""What a failing server names that can't do as it was asked, and says so with a status of 500 (llama-cpp-python)."""
+_NO_KEY_STORE = re.compile(r"no connected db|no_db_connection", re.IGNORECASE)
+"""What LiteLLM's proxy says of a key that is not its master key, where it has no database of further keys."""
 _TOO_LONG = re.compile(
     r"context[_ ](?:length|window|size)|maximum context|prompt is too long|too many (?:input )?tokens"
     r"|exceeds? the (?:available )?context",
@@ -51,7 +59,14 @@ class Refusal(NamedTuple):
 
 
 def from_status(
-    status: int, headers: Mapping[str, str], body: Any, *, key_name: str, model: str, key: str = ""
+    status: int,
+    headers: Mapping[str, str],
+    body: Any,
+    *,
+    key_name: str,
+    model: str,
+    key: str = "",
+    provider: str = "NAME",
 ) -> TryFailed:
     """The failure behind a status of 300 or more, with a message that says what to do."""
     said = refusal(body)
@@ -59,7 +74,7 @@ def from_status(
     parameter = _parameter(said) if trouble == "parameter" else None
     return TryFailed(
         trouble,
-        _message(trouble, status, scrubbed(said.message, key), key_name=key_name, model=model),
+        _message(trouble, status, scrubbed(said.message, key), key_name=key_name, model=model, provider=provider),
         status=status,
         retry_after_s=retry_after(headers),
         parameter=parameter,
@@ -128,6 +143,12 @@ def _trouble(status: int, said: Refusal) -> Trouble:
         return "refused"
     if status == 429:
         return "quota" if "insufficient_quota" in words or "credit balance" in words else "rate"
+    if _NO_KEY_STORE.search(words):
+        return "key"
+    if status >= 500 and (_NAMES_FORMAT.search(said.parameter) or _NAMES_FORMAT.search(said.message)):
+        return "format"
+    if status >= 500 and _TOO_LONG.search(said.message):
+        return "too_long"
     if status in (408, 409) or (status >= 500 and status != 501):
         return "server"
     if status == 401:
@@ -166,12 +187,15 @@ def _parameter(said: Refusal) -> str | None:
     return named or ("system" if _SYSTEM.search(said.message) else None)
 
 
-def _message(trouble: Trouble, status: int, said: str, *, key_name: str, model: str) -> str:
+def _message(trouble: Trouble, status: int, said: str, *, key_name: str, model: str, provider: str) -> str:
     quoted = f": {said}" if said else ""
     match trouble:
         case "key":  # the server's words may show parts of the key
+            if key_name:
+                return f"the key was not accepted ({status}). Check {key_name}."
             return (
-                f"the key was not accepted ({status}). Check {key_name}." if key_name else f"a key is needed ({status})"
+                f"a key is needed ({status}). Name the variable that holds it: key_env in [providers.{provider}] of "
+                "masis.toml."
             )
         case "forbidden":
             return f"the key may not do this ({status}){quoted}"
@@ -182,7 +206,7 @@ def _message(trouble: Trouble, status: int, said: str, *, key_name: str, model: 
         case "format":
             return f"this form of structured output is not supported ({status}){quoted}"
         case "too_long":
-            return f"question and evidence do not fit the model ({status}){quoted}"
+            return f"question and evidence do not fit the model's context ({status}){quoted}. {LARGER_CONTEXT}"
         case "quota":
             return f"the account is out of credit or over its quota ({status}){quoted}"
         case "rate":

@@ -64,7 +64,13 @@ class SdkProvider(ABC):
     def _refused(self, status: int, headers: Any, body: Any, call: Call) -> TryFailed:
         """Return the failure behind a status of 300 or more."""
         return provider_errors.from_status(
-            status, headers, body, key_name=self._endpoint.key_name, model=call.model, key=self._key
+            status,
+            headers,
+            body,
+            key_name=self._endpoint.key_name,
+            model=call.model,
+            key=self._key,
+            provider=self._endpoint.name,
         )
 
 
