@@ -156,7 +156,8 @@ def _judged(
     rows: Sequence[BenchRow], verifier: str, settings: Settings, done: int, total: int, on_progress: OnProgress
 ) -> tuple[list[ClaimCheck], Usage]:
     """Judge every row as an audit would; rows that follow each other and share their evidence are judged together."""
-    roles = build_roles(settings.model_copy(update=dict.fromkeys(ROLES, OFFLINE) | {"verifier": verifier}))
+    alone: dict[str, str] = dict.fromkeys(ROLES, OFFLINE)
+    roles = build_roles(settings.model_copy(update=alone | {"verifier": verifier}))
     checks: list[ClaimCheck] = []
     at = 0
     while at < len(rows):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ from click.testing import CliRunner
 from masis import Settings, run_audit, verify_claims
 from masis.api.roles import addresses, check_models, estimate, pin_versions, probe_model, uses_models
 from masis.cli import main
-from masis.errors import MissingModel, SettingsError, StepError
+from masis.errors import MissingExtra, MissingModel, SettingsError, StepError
 from masis.integrations.local import local_names, model_files, plugin, scoring, verifier
 from masis.integrations.local.label_mapping import labels_of
 from masis.integrations.local.scoring import PairScore, ScoreCache
@@ -420,11 +422,15 @@ def test_a_verifier_names_the_languages_of_its_model(nli: Path) -> None:
     assert role.languages == {"en", "de"}
 
 
+def test_looking_at_a_model_does_not_load_pytorch(nli: Path) -> None:
+    code = (
+        "import sys; from masis.integrations.local import scoring; "
+        f"scoring.check({str(nli)!r}); assert not {{'torch', 'transformers', 'onnxruntime'}} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def test_without_the_extra_the_message_names_it_and_the_other_way(nli: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import sys
-
-    from masis.errors import MissingExtra
-
     (nli / "model.onnx").rename(nli / "model.safetensors")
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(MissingExtra, match=r"pip install '\.\[local\]'.*ONNX"):

@@ -12,7 +12,7 @@ from masis.settings import Settings
 from masis.ui.admin import verifier_panel
 from masis.ui.admin.model_downloads import ModelDownloads
 from masis.ui.admin.verifier_panel import look_at, permanent, verifier_of
-from masis.ui.queue.overview import not_confirmed
+from masis.ui.queue.case_list import not_confirmed
 from tests.integrations.tiny_hub import files_of, hub
 from tests.integrations.tiny_models import save_model
 from tests.ui.conftest import OpenPage, texts

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+import importlib.util
 import pickle
 import threading
 from collections import OrderedDict
@@ -196,10 +197,9 @@ def _loaded(name: str, digests: tuple[str, ...], threads: int) -> LocalScorer:
 def check(text: str) -> Labels:
     """Read what a model is, without loading its weights. Raises as ``load`` does."""
     found = find(text)
-    if found.format != "onnx":
-        _transformers()
-    else:
-        _onnxruntime()
+    needed = ("onnxruntime",) if found.format == "onnx" else ("torch", "transformers")
+    if not all(map(importlib.util.find_spec, needed)):  # found, not imported: PyTorch takes seconds and much memory
+        raise MissingExtra(_needs_extra() if found.format != "onnx" else _NEEDS_ONNXRUNTIME)
     return labels_of(found.config, found.name, str(found.folder / "config.json"))
 
 
@@ -426,11 +426,14 @@ class _TorchEngine:
         return found
 
 
+_NEEDS_ONNXRUNTIME = f"ONNX models need the package onnxruntime, which is not installed: {INSTALL}"
+
+
 def _onnxruntime() -> Any:
     try:
         import onnxruntime
     except ModuleNotFoundError:
-        raise MissingExtra(f"ONNX models need the package onnxruntime, which is not installed: {INSTALL}") from None
+        raise MissingExtra(_NEEDS_ONNXRUNTIME) from None
     return onnxruntime
 
 

@@ -9,6 +9,7 @@ import streamlit as st
 
 from masis.services import Workbench
 from masis.services.records import CaseFilter, CasePage, CaseSummary, Facets, QueueOrder
+from masis.settings import OFFLINE
 from masis.ui.components.linked_table import Cell, Column, Row, column, linked_table, row
 from masis.ui.review.answer_view import label, state_label
 from masis.ui.shell import address
@@ -52,10 +53,32 @@ def show_cases(workbench: Workbench) -> None:
         st.button("Clear search and filters", on_click=_clear)
         return
     st.caption(f"**{_counted(page, wanted.page, wanted.size)}**  ·  {ORDER_SAYS[wanted.order]}")
+    show_not_confirmed(workbench)
     opened = linked_table(CASES, [case_row(summary) for summary in page.rows], description="Cases", key="case-list")
     if opened:
         address.open_case(opened)
     _paging(pages, wanted, page.total)
+
+
+def not_confirmed(workbench: Workbench) -> str:
+    """Say how many answers the offline checks left open and what would decide them; "" where a model verifies."""
+    if workbench.settings.verifier != OFFLINE:
+        return ""
+    open_ones = CaseFilter(states=("needs_review",), reasons=("unconfirmed_claim",), size=1)
+    if not (count := workbench.cases.find(open_ones).total):
+        return ""
+    return (
+        f"{spoken(count, 'answer has', 'answers have')} claims that the offline checks could not confirm. A verifier "
+        "model, on this machine or by an API, would decide these."
+    )
+
+
+def show_not_confirmed(workbench: Workbench) -> None:
+    """Draw that, with the way to a verifier model; nothing where nothing was left open."""
+    if words := not_confirmed(workbench):
+        with st.container(horizontal=True, vertical_alignment="center", key="not-confirmed"):
+            st.caption(words)
+            st.page_link("pages/settings.py", label="Choose a verifier model", icon=":material/arrow_forward:")
 
 
 def _controls(facets: Facets) -> None:

@@ -12,12 +12,11 @@ from masis.llm.estimates import Estimate
 from masis.llm.prices import dollars
 from masis.services import Workbench, demo_cases
 from masis.services.records import CaseFilter, CaseSummary, DecisionFilter, Facets
-from masis.settings import OFFLINE
 from masis.ui.components.linked_table import linked_table
 from masis.ui.jobs.audit_jobs import UNAUDITED, Batch
 from masis.ui.jobs.served_jobs import audit_jobs
 from masis.ui.new_audit.form import where_it_runs
-from masis.ui.queue.case_list import CASES_IN_BRIEF, case_row, show_nothing_yet
+from masis.ui.queue.case_list import CASES_IN_BRIEF, case_row, show_not_confirmed, show_nothing_yet
 from masis.ui.review.decisions import around
 from masis.ui.review.entries import decision_log, entry_row
 from masis.ui.shell.reviewer import actor
@@ -103,10 +102,7 @@ def _waiting(workbench: Workbench, facets: Facets) -> None:
         st.page_link("pages/queue.py", label="All cases", icon=":material/checklist:")
         return
     st.caption("What must be looked at comes first, the answers most likely to be faulty before the others.")
-    if words := not_confirmed(workbench):
-        with st.container(horizontal=True, vertical_alignment="center", key="not-confirmed"):
-            st.caption(words)
-            st.page_link("pages/settings.py", label="Choose a verifier model", icon=":material/arrow_forward:")
+    show_not_confirmed(workbench)
     page = workbench.cases.find(CaseFilter(states=("needs_review",), size=WAITING_SHOWN))
     rows = [case_row(summary, WAITING, brief=True) for summary in page.rows]
     if opened := linked_table(CASES_IN_BRIEF, rows, description="Cases that need review", key="waiting"):
@@ -119,19 +115,6 @@ def _waiting(workbench: Workbench, facets: Facets) -> None:
             icon_position="right",
             query_params=WAITING,
         )
-
-
-def not_confirmed(workbench: Workbench) -> str:
-    """Say how many answers the offline checks left open and what would decide them; "" where a model verifies."""
-    if workbench.settings.verifier != OFFLINE:
-        return ""
-    open_ones = CaseFilter(states=("needs_review",), reasons=("unconfirmed_claim",), size=1)
-    if not (count := workbench.cases.find(open_ones).total):
-        return ""
-    return (
-        f"{spoken(count, 'answer has', 'answers have')} claims that the offline checks could not confirm. A verifier "
-        "model, on this machine or by an API, would decide these."
-    )
 
 
 def _first_steps(workbench: Workbench) -> None:
