@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field
@@ -147,6 +148,8 @@ def audit(
     if not finished:
         say("Interrupted. What is finished is stored; the same command goes on from here (without --again).")
         context.exit(INTERRUPTED)
+    if job.summary.audited and job.summary.useless == job.summary.audited:
+        raise JobFailed("Every audit failed: none has a score. What failed, and what to do, is named above.")
     if job.errors.count:
         raise JobFailed(f"{counted(job.errors.count, 'error')}, named above. Everything else is stored.")
 
@@ -269,6 +272,7 @@ class _AuditJob:
         else:
             if outcome is None:
                 self.summary.skipped += 1
+                self.summary.skipped_incomplete += self.workbench.audits.failed_before(done.job.case, self.settings)
             else:
                 self.summary.count(outcome)
                 self.spending.ended(outcome.usage)
@@ -358,6 +362,11 @@ class Spending:
         self._spent += (usage.cost_usd if usage else None) or 0.0
 
 
+FAILURES_SHOWN = 3
+"""Kinds of failed calls that are named after a batch, the commonest."""
+_FIGURES = re.compile(r"\d[\d,.]*")
+
+
 @dataclass
 class BatchSummary:
     """What became of the cases of one file, what it cost, and how long the steps took against their limits."""
@@ -368,6 +377,10 @@ class BatchSummary:
     flagged: int = 0
     needs_review: int = 0
     incomplete: int = 0
+    useless: int = 0
+    skipped_incomplete: int = 0
+    failures: Counter[str] = field(default_factory=Counter)
+    examples: dict[str, str] = field(default_factory=dict)
     calls: int = 0
     tokens: int = 0
     cached: int = 0
@@ -384,6 +397,12 @@ class BatchSummary:
         self.flagged += bool(run.iterations and accusations(run.iterations[0]))
         self.needs_review += run.needs_review
         self.incomplete += run.incomplete
+        self.useless += run.incomplete and run.final_quality_score is None
+        for call in run.calls:
+            if call.error:
+                alike = _FIGURES.sub("#", call.error)
+                self.failures[alike] += 1
+                self.examples.setdefault(alike, f"{call.model}: {call.error.removeprefix(f'{call.model}: ')}")
         self.unconfirmed += run.unconfirmed_offline
         self.unconfirmed_answers += bool(run.unconfirmed_offline)
         if run.escalation is not None:
@@ -413,6 +432,15 @@ class BatchSummary:
             f"{'answer' if self.flagged == 1 else 'answers'} flagged, {self.needs_review:,} still to be reviewed after "
             "revision."
         )
+        if self.skipped_incomplete:
+            yield (
+                f"{counted(self.skipped_incomplete, 'skipped case')} had something left unscored by a failure. "
+                "--retry-errors audits what failed again."
+            )
+        for alike, count in self.failures.most_common(FAILURES_SHOWN):
+            yield f"{counted(count, 'call')}: {self.examples[alike]}"
+        if len(self.failures) > FAILURES_SHOWN:
+            yield f"{len(self.failures) - FAILURES_SHOWN} further kinds of failures: the pages of the cases name them."
         if self.incomplete:
             yield (
                 f"{counted(self.incomplete, 'audit')} left something unscored by a failure, each with its reason, and "

@@ -256,3 +256,20 @@ def test_a_retry_is_reported_in_one_line(masis: Masis, tmp_path: Path, monkeypat
     assert [line.partition(" ")[2] for line in result.stderr.splitlines() if " try " in line or "again" in line] == [
         "WARNING verifier here:m: try 1: server"
     ]
+
+
+def test_where_every_audit_fails_the_commonest_reasons_are_named_with_their_cure_and_the_exit_code_is_1(
+    masis: Masis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    full = Behaviour(finish="length", prompt_tokens=4_000, completion_tokens=11)
+    with ModelServer(lambda request: full, keys=[KEY]) as server:
+        configure(tmp_path, monkeypatch, server)
+        arguments = ("audit", cases(tmp_path, 3), "--db", tmp_path / "m.db", "--model", "here:m", "--no-ask")
+        result = masis(*arguments)
+        assert result.exit_code == 1
+        assert "Every audit failed" in result.stderr
+        assert "calls: here:m: the model's context is full: 4,000 tokens" in result.stderr
+        assert "llama-server -c 32768" in result.stderr
+        again = masis(*arguments)
+    assert again.exit_code == 0
+    assert "3 skipped cases had something left unscored by a failure. --retry-errors" in again.stderr
