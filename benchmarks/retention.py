@@ -71,7 +71,7 @@ def main() -> None:
             done = store.retention.remove(RULE, by="benchmark", how="command")
         show("removed and recorded")
         shrunk = store.shrink()
-        show(f"file written anew: {shrunk.before / 1e6:.1f} MB before, {shrunk.after / 1e6:.1f} MB after")
+        show(f"file rewritten: {shrunk.before / 1e6:.1f} MB before, {shrunk.after / 1e6:.1f} MB after")
         check = store.check()
         show(f"checked: chain of {check.log.length:,} entries {'intact' if check.log.intact else 'BROKEN'}")
         undecided = {f"run-{number}" for number in range(1, runs, 2)}

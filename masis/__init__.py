@@ -4,8 +4,8 @@ The way of the data:
 
     Case (question, evidence, draft answer)
       -> citations   which markers point at real evidence, which sentences carry none   (code, no model)
-      -> claims      what the answer asserts, and which evidence bears each assertion
-      -> critique    what a demanding reader objects to; a confidence, tempered by the citations
+      -> claims      what the answer asserts, and which evidence supports each assertion
+      -> critique    what a demanding reader objects to; a confidence, lowered by the citations' penalties
       -> revision    a better answer, re-audited from the start            } repeated until it converges
       -> evaluation  four scores, clamped by what the citations prove
     Run (every iteration, kept) -> queue -> decision of a person -> dataset

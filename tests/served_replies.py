@@ -249,7 +249,7 @@ def _verdict(row: Json, chunks: list[tuple[str, str]]) -> Json:
         "verdict": "supported" if bearing else "unsupported",
         "support": 0.95 if bearing else 0.0,
         "confidence": 0.9,
-        "issue": None if bearing else "Nothing bears it.",
+        "issue": None if bearing else "Nothing supports it.",
     }
 
 

@@ -38,7 +38,7 @@ def test_every_code_has_its_status_over_http() -> None:
     }
 
 
-def test_what_a_caller_can_put_right_is_reported_from_what_they_can_not() -> None:
+def test_what_a_caller_can_put_right_is_distinguished_from_what_they_can_not() -> None:
     assert InputError("is empty", cure="Fill it in.").about == {"kind": "InputError", "http_status": 400}
     assert [UnknownRecord.http_status, StaleVersion.http_status, StoreError.http_status] == [404, 409, 500]
 

@@ -48,7 +48,7 @@ MADE = 0.5
 """What a made row weighs, against one of HAGRID that is not supported."""
 FOLDS = 5
 CUTS = 3
-"""How often the groups are dealt into folds anew; what is left out is predicted each time, and averaged."""
+"""How often the groups are dealt into folds again; what is left out is predicted each time, and averaged."""
 DRAWS = 3
 DEPTH = 3
 HOLD = 0.001

@@ -44,7 +44,7 @@ def table() -> str:
 
 
 def page(now: str) -> str:
-    """The page with its table made anew. Raises ValueError where it has lost the marks around it."""
+    """The page with its table regenerated. Raises ValueError where it has lost the marks around it."""
     before, _, rest = now.partition(BEGIN)
     _, mark, after = rest.partition(END)
     if not mark:

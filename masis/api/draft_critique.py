@@ -4,7 +4,7 @@
     found = critique_draft("What is the timeout?", "It is 30 seconds.", [{"id": "1", "content": "Timeout: 60 seconds"}])
     found.is_valid, found.issues, found.model_dump(by_alias=True)      # as the spec writes it: isValid, relatedSource
 
-A draft is audited by the loop with the roles of the settings, and each revision is audited anew. What differs from an
+A draft is audited by the loop with the roles of the settings, and each revision is audited again. What differs from an
 audit is what becomes of the issues: a draft need not cite, any issue is worth a revision, and the result uses the
 names of draft critique. No judge is asked.
 """
@@ -220,7 +220,7 @@ def _options(given: Options, settings: Settings) -> CritiqueOptions:
 
 
 def _loop_settings(options: CritiqueOptions) -> dict[str, Any]:
-    """The loop as this spec wants it: a revision for any issue, audited anew, and no judge.
+    """The loop as this spec wants it: a revision for any issue, audited again, and no judge.
 
     A claim that fails one of the two checks of claims may fail the other: the report keeps them apart.
     """

@@ -52,7 +52,7 @@ def audit_once(
     if text is None or not text.strip():
         raise InputError("is empty", cure="Write a draft before it is audited.", field="answer")
     if known:
-        known = (*known[:-1], known[-1].model_copy(update={"revision": _written_anew(text)}))
+        known = (*known[:-1], known[-1].model_copy(update={"revision": _rewritten(text)}))
     number = len(known) + 1
     steps = StepsDone(iteration_number=number, critique=critique) if critique else None
     one_pass = settings.model_copy(update={"max_iterations": number, "evaluate": "never"})
@@ -154,10 +154,10 @@ def _iterations(case: Case, run: Run | None) -> tuple[Iteration, ...]:
     return run.iterations
 
 
-def _written_anew(answer: str) -> Revision:
+def _rewritten(answer: str) -> Revision:
     return Revision(
         revised_answer=answer,
-        changes_explanation="Written anew outside of the audit.",
+        changes_explanation="Rewritten outside of the audit.",
         updated_confidence=None,
         judged_by=HOST,
     )

@@ -105,7 +105,7 @@ def _kind_of(line: str) -> BlockKind:
 
 
 def _continues(line: str, previous: str, kind: BlockKind, found: BlockKind) -> bool:
-    """Whether a line belongs to the block before it: its writer did not mean to begin anew."""
+    """Whether a line belongs to the block before it: its writer did not mean to begin another."""
     stripped = line.strip()
     if not stripped or found != "prose" or kind in ("heading", "rule", "row"):
         return False

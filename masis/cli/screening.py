@@ -122,7 +122,7 @@ def screen(
     if found.outcome == "error":
         raise JobFailed(" ".join(found.reasons))
     if errors.count:
-        raise JobFailed(f"{counted(errors.count, 'record')} could not be read, named above. The rest is screened.")
+        raise JobFailed(f"{counted(errors.count, 'error')}, named above. The rest is screened.")
 
 
 def _settings(graders: Iterable[str], retrieve: int | None, assignments: Iterable[str]) -> Settings:

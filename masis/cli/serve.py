@@ -17,7 +17,7 @@ _port = click.option("--port", type=click.IntRange(1, 65535), help="Default: 850
 
 
 @click.command()
-@click.option("--reset", is_flag=True, help="Start anew: forget every run and decision of the demo.")
+@click.option("--reset", is_flag=True, help="Start over: forget every run and decision of the demo.")
 @_port
 @click.option("--no-browser", is_flag=True, help="Don't open a browser.")
 @click.option(

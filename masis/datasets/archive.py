@@ -50,7 +50,7 @@ READ = (1, 2, 3)
 MAX_LINE_BYTES = 1 << 30
 """A run over a very large case takes one long line."""
 
-_ANEW = "Export it anew from the database it came from."
+_EXPORT_AGAIN = "Export it again from the database it came from."
 _RECORDS: dict[str, type[StoreRecord]] = {
     "case": CaseRecord,
     "run": RunRecord,
@@ -125,7 +125,7 @@ def _read(stream: BinaryIO, target: Restoring) -> None:
             if number == 1:
                 _check_header(content)
             elif ended:
-                raise InputError("stands behind the end of the archive", cure=_ANEW)
+                raise InputError("stands behind the end of the archive", cure=_EXPORT_AGAIN)
             elif content.get("record") == "end":
                 _check_end(content, target.counts)
                 ended = True
@@ -134,22 +134,22 @@ def _read(stream: BinaryIO, target: Restoring) -> None:
         except InputError as error:
             raise error.at(line=number) from error
     if not ended:
-        raise InputError("ends before its last line: it was cut off", cure=_ANEW, line=number)
+        raise InputError("ends before its last line: it was cut off", cure=_EXPORT_AGAIN, line=number)
 
 
 def _content(line: Line) -> dict[str, Any]:
     if line.content is None:
-        raise InputError("is longer than 1 GiB", cure=_ANEW)
+        raise InputError("is longer than 1 GiB", cure=_EXPORT_AGAIN)
     try:
         content = json.loads(line.content, parse_constant=_refuse)
     except UnicodeDecodeError as error:
-        raise InputError(f"is not UTF-8 (byte {error.start + 1})", cure=_ANEW) from error
+        raise InputError(f"is not UTF-8 (byte {error.start + 1})", cure=_EXPORT_AGAIN) from error
     except json.JSONDecodeError as error:
-        raise InputError(f"is no JSON ({error.msg}, column {error.colno})", cure=_ANEW) from error
+        raise InputError(f"is no JSON ({error.msg}, column {error.colno})", cure=_EXPORT_AGAIN) from error
     except (RecursionError, ValueError) as error:
-        raise InputError(f"is no JSON that can be kept ({error})", cure=_ANEW) from error
+        raise InputError(f"is no JSON that can be kept ({error})", cure=_EXPORT_AGAIN) from error
     if not isinstance(content, dict):
-        raise InputError("is not an object", cure=_ANEW)
+        raise InputError("is not an object", cure=_EXPORT_AGAIN)
     return content
 
 
@@ -171,15 +171,15 @@ def _check_header(content: dict[str, Any]) -> None:
 def _check_end(content: dict[str, Any], counts: Counts) -> None:
     said = Counts(*(content.get(kind, 0) for kind in KINDS))
     if said != counts:
-        raise InputError(f"counts {said}, but before it stand {counts}: lines are missing or added", cure=_ANEW)
+        raise InputError(f"counts {said}, but before it stand {counts}: lines are missing or added", cure=_EXPORT_AGAIN)
 
 
 def _put(target: Restoring, content: dict[str, Any]) -> None:
     kind = content.get("record")
     if kind not in _RECORDS:
-        raise InputError(f"is a record of unknown kind {kind!r}", cure=_ANEW, field="record")
+        raise InputError(f"is a record of unknown kind {kind!r}", cure=_EXPORT_AGAIN, field="record")
     try:
         target.put(_RECORDS[kind].model_validate(content))
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        raise InputError(f"does not fit: {first['msg']}", cure=_ANEW, field=path_of(first["loc"])) from error
+        raise InputError(f"does not fit: {first['msg']}", cure=_EXPORT_AGAIN, field=path_of(first["loc"])) from error

@@ -36,7 +36,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make the marker known; begin the report anew, once, also where tests run in several processes."""
+    """Make the marker known; begin a new report, once, also where tests run in several processes."""
     config.addinivalue_line("markers", MARK)
     report = config.getoption("--masis-report")
     if report and not hasattr(config, "workerinput"):

@@ -312,7 +312,7 @@ class JudgedBy(Record):
 class Critique(Record):
     """The critic's verdict after the rules in code (MASIS-CRITIC-P2, CRITIC-LOOP-CRITIC-OUTPUT).
 
-    ``confidence`` is confidence in the answer, tempered by the citations; ``critique_confidence`` in the critique
+    ``confidence`` is confidence in the answer, lowered by the citations; ``critique_confidence`` in the critique
     itself; ``overall_quality_score`` is the critic's own, before the penalty factor. Where the critic was asked several
     times, ``hallucination_votes`` says how many of how many found a hallucination.
     """

@@ -97,7 +97,7 @@ def output_validator(settings: Settings) -> HealthItem:
     return HealthItem("output validator", True, f"starts: {name}")
 
 
-_REINSTALL = "Install the workbench anew, or report this as a bug."
+_REINSTALL = "Reinstall the workbench, or report this as a bug."
 _ABSTRACT = Abstract(
     id="health",
     title="Aspirin in acute headache: a randomised trial",

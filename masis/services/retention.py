@@ -23,7 +23,7 @@ AUTOMATIC = Actor(name="retention")
 """Who removes what automatic retention removes."""
 
 QUIETLY_SHRUNK = 200_000_000
-"""Bytes up to which automatic retention writes the file anew: others wait meanwhile (some 3 s for so many), and nobody
+"""Bytes up to which automatic retention rewrites the file: others wait meanwhile (some 3 s for so many), and nobody
 chose the moment. In a larger file the room is used again; `masis purge` gives it back."""
 
 

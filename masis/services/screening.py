@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import BinaryIO, NamedTuple
 
-from masis.audit.run_control import RunBudget, RunControl
+from masis.audit.run_control import CancelToken, RunBudget, RunControl
 from masis.datasets.writers.screenings import write_screening_csv, write_screening_ris
 from masis.errors import InputError, Removed
 from masis.observers.observation import ScreeningStart, run_to_completion
@@ -149,20 +149,22 @@ class ScreeningService:
 
     # screening
 
-    def sources(self, names: Sequence[str], settings: Settings | None = None) -> tuple[Retriever, ...]:
-        """Return the sources of these names: ``corpus:NAME``, ``pubmed``.
+    def sources(
+        self, names: Sequence[str], settings: Settings | None = None, cancellation: CancelToken | None = None
+    ) -> tuple[Retriever, ...]:
+        """Return the sources of these names: ``corpus:NAME``, ``pubmed``; ``cancellation`` ends their waits.
 
         Raises UnknownRecord, SettingsError and InputError.
         """
         if not names:
             raise InputError("there is no source to search", cure="Choose a corpus, or PubMed.", field="sources")
-        return tuple(self._source(name, settings or self._settings) for name in dict.fromkeys(names))
+        return tuple(self._source(name, settings or self._settings, cancellation) for name in dict.fromkeys(names))
 
-    def _source(self, name: str, settings: Settings) -> Retriever:
+    def _source(self, name: str, settings: Settings, cancellation: CancelToken | None) -> Retriever:
         if name.startswith(CORPUS):
             return self._store.corpora.retriever(name.removeprefix(CORPUS))
         if name == PUBMED:
-            return pubmed_of(settings)
+            return pubmed_of(settings, cancellation)
         raise InputError(f"{name!r} is no source", cure=f"Use {CORPUS}NAME or {PUBMED}.", field="sources")
 
     def screen(
@@ -190,8 +192,8 @@ class ScreeningService:
         if interrupted:
             begun = self._store.screenings.progress(screening_id)
             question, sources, settings = begun.question, begun.sources, settings.as_told(begun.settings)
-        retrievers = self.sources(sources, settings)
         control = RunControl(RunBudget(call_s=settings.call_deadline_s))
+        retrievers = self.sources(sources, settings, control.cancellation)
         grader = CachingGrader(self._graders(settings, control), self._store.remembered_grades)
         thresholds = adapted(settings, self._store.acceptances.accepted())
         progress = None
@@ -224,7 +226,8 @@ class ScreeningService:
             progress=progress,
             keep=lambda finished: self._store.screenings.keep(screening_id, finished),
         )
-        with _watching(stop) if grader_names(settings) != (OFFLINE,) else nullcontext():
+        waits = PUBMED in sources or grader_names(settings) != (OFFLINE,)
+        with _watching(stop) if waits else nullcontext():
             return self._stored(work, screening_id, on_event)
 
     def _stored(
@@ -307,8 +310,8 @@ class ScreeningService:
     ) -> OpenedScreening:
         """Record an override of a field of a grade (None undoes the last one); returns the screening as it is then.
 
-        What was accepted is remembered anew. Raises InputError (no such value, no reason, no name), StaleVersion,
-        UnknownRecord.
+        What is kept then replaces what the acceptance memory held of the screening. Raises InputError (no such value,
+        no reason, no name), StaleVersion, UnknownRecord.
         """
         if value is not None and not reason.strip():
             raise InputError("the reason is missing", cure="Say why the grade should be another.", field="reason")
@@ -362,7 +365,7 @@ class ScreeningService:
         return MemoryView(entries, shift(entries, chosen.screening_memory_bound), chosen.screening_memory)
 
     def reset_memory(self, actor: Actor, *, reason: str, token: str | None = None) -> ScreeningEntry:
-        """Begin the acceptance memory anew; an entry of the screening log says who did so, when and why."""
+        """Reset the acceptance memory; an entry of the screening log says who did so, when and why."""
         if not reason.strip():
             raise InputError("the reason is missing", cure="Say why the memory is reset.", field="reason")
         return self._store.acceptances.reset(by=name_of(actor), reason=reason, token=token)
@@ -430,7 +433,7 @@ class ScreeningService:
 
 @contextmanager
 def _watching(stop: Callable[[], bool]) -> Iterator[None]:
-    """Ask ``stop`` again and again while entered, so that calls to models end soon after a person asks for it."""
+    """Ask ``stop`` again and again while entered, so that calls and waits end soon after a person stops them."""
     over = threading.Event()
 
     def watch() -> None:

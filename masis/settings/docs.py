@@ -175,7 +175,7 @@ GROUPS = (
                 "DRAFT-CRITIQUE-CONFIG",
             ),
             "draft_max_revisions": SettingDoc(
-                "How many revisions of one draft are made at most; each is checked anew.",
+                "How many revisions of one draft are made at most; each is checked again.",
                 "DRAFT-CRITIQUE-CONFIG",
             ),
             "draft_min_length": SettingDoc(

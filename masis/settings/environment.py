@@ -116,5 +116,5 @@ def database_path(named: str | Path | None = None, environment: Mapping[str, str
 
 
 def demo_database_path() -> Path:
-    """The demo's own database, which ``masis demo --reset`` starts anew."""
+    """The demo's own database, which ``masis demo --reset`` empties."""
     return data_folder() / "demo.db"

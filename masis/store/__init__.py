@@ -144,7 +144,7 @@ class Store:
     def shrink(self, stopped: Callable[[], bool] | None = None, *, freed: int | None = None) -> Shrunk:
         """Give the free space in the file back to the disk, or say why that can't be.
 
-        ``freed`` says how many bytes were just removed: for hardly any the file is not written anew.
+        ``freed`` says how many bytes were just removed: for hardly any the file is not rewritten.
         """
         return shrinking.shrink(self.database, stopped, freed=freed)
 

@@ -153,14 +153,14 @@ def test_what_is_no_source_is_named_with_its_place(sources: Any, told: str) -> N
         ({"maxRevisions": 9, "x": 1}, "maxRevisions: input should be less than or equal to 4; there is no option x."),
     ],
 )
-def test_a_wrong_option_is_reported_the_nearest_right_one(options: dict[str, Any], told: str) -> None:
+def test_the_error_for_a_wrong_option_names_the_nearest_right_one(options: dict[str, Any], told: str) -> None:
     with pytest.raises(InputError, match=re.escape(told)):
         critique_draft(QUERY, RIGHT, SOURCES, options)
     with pytest.raises(InputError, match="critiqueOptions"):
         query_with_critique(QUERY, lambda query: SOURCES, {"critiqueOptions": options})
 
 
-def test_a_wrong_option_of_the_pipeline_is_reported_the_nearest_right_one() -> None:
+def test_the_error_for_a_wrong_option_of_the_pipeline_names_the_nearest_right_one() -> None:
     with pytest.raises(InputError, match=r"no option enablecritique \(did you mean enableCritique\?\)"):
         query_with_critique(QUERY, lambda query: SOURCES, {"enablecritique": True})
     with pytest.raises(InputError, match=r"no option critiqueOptions.autorevise \(did you mean autoRevise\?\)"):

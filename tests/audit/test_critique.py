@@ -62,7 +62,7 @@ def test_major_issues_are_critical_or_high(severity: str, major: bool) -> None:
 
 
 @pytest.mark.spec("REQ-CRITIC-021")
-def test_the_quality_score_is_tempered_so_that_style_cannot_outweigh_fabricated_citations() -> None:
+def test_citations_lower_the_quality_score_so_that_style_cannot_outweigh_fabricated_ones() -> None:
     audit = citations(invalid=1)
     assert critique.quality_score(verdict(audit, overall_quality_score=0.9), audit) == pytest.approx(0.45)
 

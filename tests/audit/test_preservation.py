@@ -77,7 +77,7 @@ def test_what_was_lost_two_revisions_ago_is_still_lost_and_named_once() -> None:
     assert lost(LENGTH, audited(), audited(), audited(LENGTH)) == [YEAR]
 
 
-def test_claims_in_scripts_without_blanks_are_reported_apart() -> None:
+def test_claims_in_scripts_without_blanks_are_separated() -> None:
     first, second = "大桥全长一百二十米。", "市长于去年主持通车。"
     assert lost(first, audited(first + second)) == [second]
 

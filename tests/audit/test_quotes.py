@@ -51,7 +51,7 @@ def test_what_the_text_does_not_say_is_not_found(quote: str) -> None:
     assert located(quote, TEXT) is None
 
 
-def test_a_quote_may_leave_out_the_markers_it_is_reported_of_and_no_others() -> None:
+def test_a_quote_may_leave_out_the_markers_that_are_named_and_no_others() -> None:
     quote = "in 2020. It’s said"
     assert located(quote, TEXT) is None
     place = located(quote, TEXT, [MARKER])

@@ -90,7 +90,7 @@ def test_a_fabricated_citation_is_struck_through_and_explained(demo: str, open_t
     expect(tab.page.get_by_text("No language model was used", exact=False).first).to_be_visible()
 
 
-def test_clicking_a_claim_lights_the_evidence_that_bears_on_it(demo: str, open_tab: OpenTab) -> None:
+def test_clicking_a_claim_lights_the_evidence_for_it(demo: str, open_tab: OpenTab) -> None:
     tab = open_tab(demo)
     audited(tab, FABRICATED)
     tab.page.locator(".text .mark", has_text="41.2%").first.click(delay=40)

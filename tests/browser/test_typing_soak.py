@@ -233,7 +233,7 @@ def test_a_field_keeps_what_is_typed_while_a_notice_above_it_comes_and_goes(demo
     question.press_sequentially(" that goes on", delay=30)
     expect(page.get_by_text("Your draft of")).to_be_hidden()
     expect(question).to_have_value("A draft that goes on")
-    assert question.get_attribute("data-drawn-once") == "yes", "the field was built anew"
+    assert question.get_attribute("data-drawn-once") == "yes", "the field was rebuilt"
 
 
 def test_text_that_no_server_confirmed_is_there_after_a_reload(demo: str, open_tab: OpenTab) -> None:

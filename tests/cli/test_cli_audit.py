@@ -80,7 +80,7 @@ def test_running_again_skips_what_is_done_and_still_writes_every_run(masis: Masi
     assert (tmp_path / "runs.jsonl").read_bytes() == first
 
 
-def test_other_settings_or_again_audit_anew(masis: Masis, three: Path, tmp_path: Path) -> None:
+def test_other_settings_or_the_flag_again_audit_once_more(masis: Masis, three: Path, tmp_path: Path) -> None:
     masis("audit", three, "--db", tmp_path / "new.db")
     result = masis("audit", three, "--db", tmp_path / "new.db", "--set", "max_iterations=1")
     assert "3 cases audited:" in result.stderr

@@ -55,7 +55,7 @@ def test_what_can_not_be_read_is_named_and_the_rest_is_kept(masis: Masis, tmp_pa
     assert masis("corpus", "mine", "-", "--db", database, stdin=RIS.encode()).exit_code == 0
 
 
-def test_a_corpus_leaves_when_it_is_reported_to(masis: Masis, tmp_path: Path, database: Path) -> None:
+def test_a_corpus_is_removed_on_request(masis: Masis, tmp_path: Path, database: Path) -> None:
     (tmp_path / "a.ris").write_text(RIS, encoding="utf-8")
     masis("corpus", "mine", tmp_path / "a.ris", "--db", database)
     assert "'mine' with 1 abstract is removed" in masis("corpus", "mine", "--remove", "--db", database).stderr

@@ -89,7 +89,7 @@ def test_the_age_is_the_setting_unless_it_is_given(
     assert masis("purge", "--db", audited).exit_code == 2
 
 
-def test_more_or_less_goes_only_when_reported(masis: Masis, audited: Path) -> None:
+def test_more_or_less_is_removed_only_on_request(masis: Masis, audited: Path) -> None:
     asked = ("purge", "--dry-run", "--json", "--db", audited)
     less = read(masis(*asked, "--keep-waiting"))["plan"]
     assert (less["runs"], less["waiting"], less["kept"]["waiting"]) == (2, 0, 1)

@@ -18,7 +18,7 @@ def audited(masis: Masis, tmp_path: Path) -> Path:
     return database
 
 
-def test_a_case_is_reported_to_a_file(masis: Masis, audited: Path, tmp_path: Path) -> None:
+def test_the_report_of_a_case_is_written_to_a_file(masis: Masis, audited: Path, tmp_path: Path) -> None:
     out = tmp_path / "audit.html"
     result = masis("report", "ä", "--out", out, "--db", audited)
     assert (result.exit_code, result.stdout) == (0, "")

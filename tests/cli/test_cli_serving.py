@@ -68,7 +68,7 @@ def test_a_reset_never_touches_a_database_that_was_named(
     assert mine.stat().st_size == before
 
 
-def test_serve_listens_on_this_machine_only_unless_reported_otherwise(
+def test_serve_listens_on_this_machine_only_unless_configured_otherwise(
     masis: Masis, tmp_path: Path, launched: list[dict[str, Any]]
 ) -> None:
     assert masis("serve", "--db", tmp_path / "mine.db").exit_code == 0

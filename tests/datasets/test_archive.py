@@ -201,7 +201,7 @@ def test_a_line_that_is_no_record_is_named(full: Store, tmp_path: Path, line: by
         read_archive(archive, Store.open(tmp_path / "copy.db"))
 
 
-def test_other_files_are_reported_from_archives(tmp_path: Path) -> None:
+def test_other_files_are_distinguished_from_archives(tmp_path: Path) -> None:
     other = tmp_path / "cases.jsonl"
     other.write_text('{"id": "1", "query": "?", "evidence": []}\n')
     assert not is_archive(other)

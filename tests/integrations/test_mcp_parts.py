@@ -253,7 +253,7 @@ def test_a_pool_takes_so_many_calls_and_refuses_the_next_in_words(monkeypatch: p
     asyncio.run(fill())
 
 
-def test_work_whose_caller_has_gone_is_reported_and_what_waited_is_never_begun() -> None:
+def test_work_learns_that_its_caller_has_gone_and_what_waited_is_never_begun() -> None:
     begun: list[str] = []
     noticed = threading.Event()
 
@@ -323,6 +323,6 @@ def test_a_prompt_quotes_what_was_given_and_names_tools_that_are_there() -> None
         ("explain_run", {"run_id": "x" * 100_001}, "'run_id' has more than 100,000 characters"),
     ],
 )
-def test_a_wrong_prompt_is_reported_what_is_wrong(name: str, given: dict[str, str] | None, told: str) -> None:
+def test_the_error_for_a_wrong_prompt_says_what_is_wrong(name: str, given: dict[str, str] | None, told: str) -> None:
     with pytest.raises(InputError, match=told):
         prompts.prompt_named(name).message(given)

@@ -1,4 +1,4 @@
-"""Replies that a well-behaved model could give, one for each prompt file; made anew for each test that alters one."""
+"""Replies that a well-behaved model could give, one for each prompt file; made afresh for each test that alters one."""
 
 from __future__ import annotations
 

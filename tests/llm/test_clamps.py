@@ -78,7 +78,7 @@ def test_a_critic_that_says_hallucination_where_the_citations_are_clean_bounds_f
 
 
 @pytest.mark.spec("MASIS-EVAL-P4")
-def test_the_judge_is_reported_the_findings_on_citations_as_hard_constraints(tmp_path: Path) -> None:
+def test_the_judge_receives_the_citation_issues_as_hard_constraints(tmp_path: Path) -> None:
     seen: list[str] = []
 
     def script(request: Request) -> Behaviour | None:
@@ -96,7 +96,7 @@ def test_the_judge_is_reported_the_findings_on_citations_as_hard_constraints(tmp
 
 
 @pytest.mark.spec("MASIS-CRITIC-P1", "MASIS-CRITIC-P6")
-def test_the_critic_is_an_auditor_of_its_own_who_is_reported_neither_the_right_answer_nor_the_citation_findings(
+def test_the_critic_judges_on_its_own_and_sees_neither_the_right_answer_nor_the_citation_issues(
     tmp_path: Path,
 ) -> None:
     seen: list[Request] = []

@@ -74,7 +74,7 @@ def test_an_omission_needs_no_quote() -> None:
     assert issues.raised(found.objections, ANSWER, ()).notes == ()
 
 
-def test_chunks_are_known_by_what_the_model_calls_them_and_unknown_ones_are_reported_of() -> None:
+def test_chunks_are_known_by_what_the_model_calls_them_and_unknown_ones_are_reported() -> None:
     found = judgement(reply(issues=[raised(evidence_ids=["[chunk_1]", "CHUNK 2", "chunk_77"])]))
     assert found.objections[0].evidence_ids == ("chunk_1", "chunk_2")
     (note,) = found.notes

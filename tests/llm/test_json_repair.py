@@ -63,7 +63,7 @@ def test_the_same_word_in_quotes_stays_a_text() -> None:
 
 
 @pytest.mark.parametrize("cut", range(1, len(TEXT) - 1))
-def test_a_text_that_is_cut_off_bears_nothing_out(cut: int) -> None:
+def test_a_text_that_is_cut_off_verifies_no_repair(cut: int) -> None:
     with pytest.raises(RepairRefused):
         told(TEXT[:cut])
 
@@ -157,7 +157,7 @@ json_values = st.recursive(
 
 
 @given(st.dictionaries(st.text(max_size=8), json_values, max_size=4), st.booleans())
-def test_every_json_object_bears_itself_out(value: dict[str, Any], plain: bool) -> None:
+def test_every_json_object_is_verified_by_its_own_text(value: dict[str, Any], plain: bool) -> None:
     text = json.dumps(value, ensure_ascii=plain)
     assert verify_repair(value, text, 0).value == value
 
@@ -166,7 +166,7 @@ def test_every_json_object_bears_itself_out(value: dict[str, Any], plain: bool) 
     st.dictionaries(st.sampled_from("abc"), json_values, min_size=1),
     st.dictionaries(st.sampled_from("abc"), json_values, min_size=1),
 )
-def test_no_object_bears_another_out(value: dict[str, Any], other: dict[str, Any]) -> None:
+def test_no_object_is_verified_by_the_text_of_another(value: dict[str, Any], other: dict[str, Any]) -> None:
     try:
         found = verify_repair(other, json.dumps(value), 0).value
     except RepairRefused:

@@ -75,14 +75,14 @@ def test_the_critic_is_an_auditor_who_goes_by_the_evidence_alone() -> None:
 
 
 @pytest.mark.spec("MASIS-CRITIC-P1", "MASIS-CRITIC-P6")
-def test_the_critic_is_not_reported_what_code_and_verifier_found() -> None:
+def test_the_critic_is_not_shown_what_code_and_verifier_found() -> None:
     bare = context(claims=(), citation_audit=citations(), issues=(), missing=())
     found = context(claims=(check("contradicted", 0.0),), citation_audit=citations(3, 4), issues=(issue(),))
     assert critic_prompt(bare, MARK) == critic_prompt(found, MARK)
 
 
 @pytest.mark.spec("REQ-CRITIC-003")
-def test_the_critic_is_reported_every_type_of_issue() -> None:
+def test_the_critic_is_given_every_type_of_issue() -> None:
     told = set(re.findall(r"^- (\w+): ", load("critic").before.partition("Severity:")[0], re.MULTILINE))
     assert told == set(IssueType.__args__)  # type: ignore[attr-defined]
 
@@ -130,7 +130,7 @@ def test_the_constraints_are_those_that_the_clamps_go_by() -> None:
     assert "uncited_sentences >= 3, Faithfulness MUST be <= 0.45" in sent
 
 
-def test_a_hallucination_that_only_the_critic_found_is_reported_to_the_judge() -> None:
+def test_a_hallucination_that_only_the_critic_found_is_passed_on_to_the_judge() -> None:
     sent = evaluator_prompt(context(), verdict(hallucination_detected=True), Settings(), MARK).task
     assert '"hallucination_detected": true' in sent
 

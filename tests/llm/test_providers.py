@@ -348,7 +348,7 @@ def test_a_vendors_key_does_not_follow_an_address_in_the_configuration_file(monk
     "body",
     [b"", b"{", b"[]", b"null", b'{"choices": []}', b'{"choices": [null]}', b'{"object": "list"}', b"<html>"],
 )
-def test_a_server_that_answers_with_something_else_is_reported_so(body: bytes) -> None:
+def test_a_server_that_answers_with_something_else_is_reported_as_such(body: bytes) -> None:
     with (
         ModelServer(lambda request: Behaviour(body=body)) as server,
         pytest.raises(BadReply, match="no chat completion"),

@@ -68,7 +68,7 @@ def test_a_chunk_that_no_claim_of_the_sentence_needs_is_redundant() -> None:
     assert references(first, second)[0] == [("a", "supports", None), ("c", "redundant", None)]
 
 
-def test_another_chunk_is_better_only_where_nothing_cited_bears_the_claim() -> None:
+def test_another_chunk_is_better_only_where_nothing_cited_supports_the_claim() -> None:
     first = judged("a b", a="silent", b="supports", c="supports")
     second = judged("a b", "unsupported", a="silent", b="silent")
     assert references(first, second) == [[("a", "unsupported", None), ("b", "supports", None)], []]

@@ -70,7 +70,7 @@ def test_a_model_string_in_full(string: str, role: str, full: str, monkeypatch: 
         ("anthropic", "Set ANTHROPIC_API_KEY"),
     ],
 )
-def test_a_wrong_model_string_is_reported_the_nearest_right_one(string: str, told: str) -> None:
+def test_the_error_for_a_wrong_model_string_names_the_nearest_right_one(string: str, told: str) -> None:
     with pytest.raises(SettingsError, match=told):
         resolve(string, "critic")
 
@@ -225,7 +225,7 @@ def test_a_connection_that_works_says_so(wire: Any, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("wire", WIRES)
-def test_a_server_without_structured_output_is_reported_apart(wire: Any) -> None:
+def test_a_server_without_structured_output_is_reported_separately(wire: Any) -> None:
     with ModelServer(refuses=("json_schema", "json_object")) as server:
         found = probe("scripted:m", provider(server.address, kind=wire))
     assert (found.ok, found.mode) == (True, "prompt")

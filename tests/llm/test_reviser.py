@@ -50,7 +50,7 @@ def test_only_what_both_answers_say_counts_as_preserved() -> None:
     assert revised(reply(NEW, preserved_content=kept)).preserved_content == ("It opened in 1931 [chunk_2].",)
 
 
-def test_a_change_that_the_texts_do_not_show_is_left_out_and_reported_of() -> None:
+def test_a_change_that_the_texts_do_not_show_is_left_out_and_reported() -> None:
     found = revised(
         reply(
             NEW,

@@ -106,7 +106,7 @@ def test_a_brought_critic_judges_with_a_model_of_ours(settings: Settings) -> Non
     assert run.usage.cost_usd
 
 
-def test_what_it_costs_and_where_it_goes_is_reported_of_the_model_behind_it(settings: Settings) -> None:
+def test_its_cost_and_its_address_are_those_of_the_model_behind_it(settings: Settings) -> None:
     assert addresses(settings) == (settings.providers["scripted"].address,)
     assert unpriced_models(settings) == ()
     plain = estimate(CASE, settings.model_copy(update={"critic": "scripted:m"}))

@@ -102,7 +102,7 @@ def test_credit_to_evidence_that_does_not_bear_the_claim_is_no_verdict(word: str
     assert (check.verdict, check.support) == ("unscored", None)
 
 
-def test_a_quote_that_the_chunk_does_not_have_is_reported_of_and_is_no_quote() -> None:
+def test_a_quote_that_the_chunk_does_not_have_is_reported_and_does_not_count() -> None:
     (check,) = checks([verdict(evidence=[supporting(quote="300 metres long")])])
     assert (check.verdict, check.quotes) == ("supported", ())
     assert check.issue == "The words quoted from chunk_1 are not there."

@@ -142,9 +142,7 @@ def test_the_same_question_gets_the_same_answer(index: EvidenceIndex) -> None:
         ("Is it 21%?", False),
     ],
 )
-def test_a_plain_denial_is_reported_without_the_verdict_and_never_otherwise_than_by_it(
-    claim: str, denied: bool
-) -> None:
+def test_a_plain_denial_is_found_without_the_verdict_and_never_disagrees_with_it(claim: str, denied: bool) -> None:
     index = EvidenceIndex([("chunk_1", FIRM), *OTHERS])
     assert index.plainly_contradicted(claim) is denied
     assert not denied or index.assess(claim).verdict == "contradicted"

@@ -62,7 +62,7 @@ def test_a_fabricated_reference_gives_way_to_the_chunk_that_says_it() -> None:
 
 
 @pytest.mark.spec("DRAFT-CRITIQUE-REVISE")
-def test_a_sentence_that_nothing_bears_is_dropped() -> None:
+def test_a_sentence_that_nothing_supports_is_dropped() -> None:
     found = revised(f"{LENGTH} The mayor collects antique spoons from Portugal [chunk_77].")
     assert found.revised_answer == LENGTH
     assert kinds(found)[0] == "dropped"
@@ -93,7 +93,7 @@ def test_a_misattributed_reference_is_moved() -> None:
     assert "[chunk_3]" not in found.revised_answer
 
 
-def test_an_uncited_sentence_that_the_evidence_bears_gets_its_citation() -> None:
+def test_an_uncited_sentence_that_the_evidence_supports_gets_its_citation() -> None:
     found = revised("The Halden suspension bridge is 410 metres long. It was opened to traffic in 1931 [chunk_98].")
     assert found.revised_answer == f"{LENGTH} It was opened to traffic in 1931 [chunk_1]."
 

@@ -148,7 +148,7 @@ def test_any_retriever_is_asked_from_a_coroutine(retriever: Any) -> None:
     assert found.search_results[0].content == "How long?"
 
 
-def test_what_is_no_retriever_is_reported_what_would_be() -> None:
+def test_the_error_for_what_is_no_retriever_says_what_would_be_one() -> None:
     with pytest.raises(InputError, match=r"'invoke' .LangChain. or 'retrieve' .LlamaIndex."):
         query_with_critique("How long?", object())
     with pytest.raises(InputError, match="query_with_critique_async"):

@@ -106,7 +106,7 @@ def abstract(title: str, text: str) -> Abstract:
 
 
 @pytest.mark.parametrize(("study_type", "title", "text"), OURS, ids=[row[0] for row in OURS])
-def test_a_plain_abstract_of_each_kind_is_reported(study_type: StudyType, title: str, text: str) -> None:
+def test_a_plain_abstract_of_each_design_is_recognised(study_type: StudyType, title: str, text: str) -> None:
     found = recognise(abstract(title, text))
     assert found.study_type == study_type
     assert found.confidence == max(found.shares.values()) > 1 / len(STUDY_TYPES)
@@ -184,7 +184,7 @@ def test_the_weights_are_small_and_need_no_heavy_library() -> None:
 
 
 @pytest.mark.real_data
-def test_study_types_are_reported_as_well_as_the_page_says(shared_data: Path) -> None:
+def test_study_types_are_recognised_as_well_as_the_page_says(shared_data: Path) -> None:
     rows = [json.loads(line) for line in (shared_data / "study_types_val.jsonl").read_text("utf-8").splitlines()]
     labels = [row["accepted_label"].lower().replace("-", "_") for row in rows]
     guesses = [load_classifier().recognise(row["title"], row["abstract"]).study_type for row in rows]

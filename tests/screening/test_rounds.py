@@ -118,7 +118,7 @@ def test_what_was_found_before_votes_again_in_the_round_that_finds_it_again() ->
     assert found.kept == ("a", "b", "f")
 
 
-def test_a_round_takes_no_more_than_it_was_reported_to_from_each_source_and_takes_them_in_turn() -> None:
+def test_a_round_takes_no_more_than_its_limit_from_each_source_and_takes_them_in_turn() -> None:
     one, two = ScriptedSource(abstracts(*ONE)), ScriptedSource(abstracts("v", "w", "x", "y", "z"))
     found, _ = screened(ScriptedGrader({}), one, two, settings=Settings(screening_retrieve=3))
     assert found.rounds[0].retrieved == ("a", "v", "b", "w", "c", "x")

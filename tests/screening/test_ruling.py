@@ -66,7 +66,7 @@ def test_the_required_average_falls_round_by_round_and_stays_at_the_last() -> No
 
 
 @pytest.mark.spec("AESOP-CONSENSUS", "AESOP-DECAY", "AESOP-ROUNDS")
-def test_the_settings_are_the_specifications_unless_reported_otherwise() -> None:
+def test_the_settings_are_the_specifications_unless_set_otherwise() -> None:
     found = ruling.thresholds_of(Settings())
     assert found == ruling.DEFAULT
     assert (found.keep_share, found.discard_share, Settings().screening_max_rounds) == (0.60, 0.50, 4)

@@ -77,7 +77,7 @@ def test_where_they_say_so_what_is_past_its_time_goes_at_once_and_again_and_agai
 
 
 @pytest.mark.parametrize(("most", "shrinks"), [(10**9, True), (0, False)])
-def test_by_itself_only_a_small_file_is_written_anew_since_others_wait_meanwhile(
+def test_by_itself_only_a_small_file_is_rewritten_since_others_wait_meanwhile(
     bench: Workbench, monkeypatch: pytest.MonkeyPatch, most: int, shrinks: bool
 ) -> None:
     old(bench)

@@ -166,7 +166,7 @@ def test_a_word_that_can_t_stand_is_refused_and_nothing_is_kept(
     assert desk.log(found.id) == ()
 
 
-def test_who_looked_at_an_older_state_is_reported_before_deciding(tmp_path: Path) -> None:
+def test_a_decision_on_an_older_state_is_refused(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
     found = desk.screen(ADA, QUESTION, ["corpus:headache"])
     seen = desk.open(found.id).summary.version

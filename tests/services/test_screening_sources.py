@@ -59,7 +59,7 @@ def test_a_record_that_both_report_is_screened_once_and_counted_as_found_again(
     assert server.asked[0].parameters["term"] == "aspirin AND relieve AND headache"
 
 
-def test_a_source_that_fails_is_reported_of_and_the_other_goes_on(desk: ScreeningService, server: Server) -> None:
+def test_a_source_that_fails_is_reported_and_the_other_goes_on(desk: ScreeningService, server: Server) -> None:
     server.faults = [Reply(404)] * 4
     found = desk.screen(ADA, QUESTION, ["corpus:mine", "pubmed"])
     assert found.outcome == "sufficient"
@@ -76,3 +76,12 @@ def test_where_no_source_can_be_asked_the_screening_says_so_and_keeps_nothing(
     found = desk.screen(ADA, QUESTION, ["pubmed"])
     assert (found.outcome, found.kept, found.flow.screened) == ("error", (), 0)
     assert any("answered 404" in reason for reason in found.reasons)
+
+
+def test_a_person_who_stops_a_screening_does_not_wait_for_a_pubmed_that_asks_for_patience(
+    desk: ScreeningService, server: Server
+) -> None:
+    server.faults = [Reply(503, headers=(("Retry-After", "50"),))] * 4
+    found = desk.screen(ADA, QUESTION, ["pubmed"], cancelled=lambda: len(server.asked) > 0)
+    assert (found.outcome, found.reasons) == ("cancelled", ("Stopped by a person.",))
+    assert len(server.asked) == 1, "nothing was asked again after the wait was ended"

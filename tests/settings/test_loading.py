@@ -264,7 +264,7 @@ def test_a_value_inside_of_a_table_may_come_from_elsewhere_than_its_neighbours(t
         ("MASIS_CHECK_FACTUAL", "perhaps", "'perhaps' is not true or false."),
     ],
 )
-def test_a_wrong_variable_is_reported_the_nearest_right_one(variable: str, value: str, told: str) -> None:
+def test_the_error_for_a_wrong_variable_names_the_nearest_right_one(variable: str, value: str, told: str) -> None:
     [line] = refused(environment={variable: value})
     assert line.startswith(f"{variable}: ")
     assert told in line
@@ -297,7 +297,7 @@ def test_weights_that_are_not_those_of_a_mean_are_refused(tmp_path: Path) -> Non
         ({"max_iterations": 2, "zzz": 1}, "there is no setting 'zzz'."),
     ],
 )
-def test_in_python_too_a_wrong_name_is_reported_the_nearest_right_one(given: dict[str, Any], told: str) -> None:
+def test_in_python_too_the_error_for_a_wrong_name_names_the_nearest_right_one(given: dict[str, Any], told: str) -> None:
     with pytest.raises(ValidationError, match=re.escape(told)):
         Settings(**given)
 
@@ -334,7 +334,7 @@ def test_a_file_that_is_no_toml_is_named_with_its_line(content: bytes, told: str
     assert str(raised.value).startswith(f"{tmp_path}/{told}")
 
 
-def test_a_file_in_yaml_is_reported_that_settings_are_toml(tmp_path: Path) -> None:
+def test_the_error_for_a_yaml_file_says_that_settings_are_toml(tmp_path: Path) -> None:
     file = tmp_path / "ctx-sys.yaml"
     file.write_text("retrieval:\n  critique:\n    enabled: true\n", encoding="utf-8")
     with pytest.raises(SettingsError, match=r"This is a YAML file; settings are TOML: .*\[retrieval\.critique\]"):

@@ -72,7 +72,7 @@ def test_readers_do_not_wait_for_each_other_or_for_a_writer(store: Store) -> Non
     assert store.cases.count() == 2
 
 
-def test_who_waits_for_a_connection_in_vain_is_reported(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waiting_for_a_connection_in_vain_is_an_error(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "BUSY_TIMEOUT_S", 0.05)
     held, done = threading.Barrier(POOL_SIZE + 1, timeout=10), threading.Event()
 
@@ -103,7 +103,7 @@ def test_closing_closes_what_is_idle_now_and_what_is_lent_on_its_return(store: S
     assert store.cases.count() == 0
 
 
-def test_a_file_that_was_replaced_is_opened_anew(store: Store, path: Path, tmp_path: Path) -> None:
+def test_a_file_that_was_replaced_is_reopened(store: Store, path: Path, tmp_path: Path) -> None:
     store.cases.add(a_case())
     with Store.open(tmp_path / "other.db") as other:
         other.cases.add(a_case("other"))

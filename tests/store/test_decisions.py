@@ -59,7 +59,7 @@ def test_each_verdict_gives_its_state(store: Store, case: Case, verdict: str, ex
     assert state(store, case) == expected
 
 
-def test_the_digests_can_be_computed_anew_from_what_is_documented(store: Store, case: Case) -> None:
+def test_the_digests_can_be_recomputed_from_what_is_documented(store: Store, case: Case) -> None:
     first = store.decisions.append(a_decision(case))
     second = store.decisions.append(a_decision(case, verdict="reject", reason="r"))
     assert first.decision is not None

@@ -117,18 +117,18 @@ def test_figures_are_added_up_by_day_week_and_month(store: Store) -> None:
         kept(store, number, at=f"{day}T23:59:59.000Z")
 
     def by(period: Any) -> list[tuple[str | None, int]]:
-        return [(each.name, each.runs) for each in store.measures.by_period(MeasureFilter(), period)]
+        return [(each.name, each.runs) for each in store.measures.added_up(MeasureFilter(), period).periods]
 
     assert by("day") == [("2026-01-04", 1), ("2026-01-05", 1), ("2026-01-11", 1), ("2026-02-01", 1)]
     assert by("week") == [("2025-12-29", 1), ("2026-01-05", 2), ("2026-01-26", 1)]  # from Monday to Sunday
     assert by("month") == [("2026-01-01", 3), ("2026-02-01", 1)]
 
 
-def test_figures_are_reported_apart_by_model_time_and_data_set(store: Store) -> None:
+def test_rates_are_reported_by_model_period_and_data_set(store: Store) -> None:
     kept(store, 1)
     kept(store, 2, model="openai:gpt-4o", at="2026-03-01T00:00:00.000Z")
     measures = store.measures
-    assert [(each.name, each.runs) for each in measures.by_model(MeasureFilter())] == [
+    assert [(each.name, each.runs) for each in measures.added_up(MeasureFilter(), "month").models] == [
         ("offline", 1),
         ("openai:gpt-4o", 1),
     ]
@@ -138,7 +138,7 @@ def test_figures_are_reported_apart_by_model_time_and_data_set(store: Store) -> 
     assert measures.total(MeasureFilter(datasets=("made for tests",))).runs == 2
     assert measures.total(MeasureFilter(datasets=("another",))).runs == 0
     assert measures.names("critic") == {"offline": 1, "openai:gpt-4o": 1}
-    assert [each.name for each in measures.by_model(MeasureFilter(role="evaluator"))] == [None]
+    assert [each.name for each in measures.added_up(MeasureFilter(role="evaluator"), "month").models] == [None]
 
 
 def test_percentiles_are_values_that_occurred(store: Store) -> None:

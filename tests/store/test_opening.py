@@ -158,7 +158,9 @@ def test_an_upgrade_that_is_broken_off_leaves_the_database_as_it_was(path: Path)
         assert store.check().counts["runs"] == 1
 
 
-def test_a_database_that_another_brings_up_to_date_is_reported_so(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_for_a_busy_database_says_that_another_program_may_be_migrating_it(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     old_database(path, 11)
     monkeypatch.setattr(connections, "BUSY_TIMEOUT_S", 0.05)
     other = connect(path)

@@ -113,7 +113,7 @@ def test_what_is_old_goes_but_for_what_a_person_decided_on_and_what_waits_where_
         (ALL, {"run-waits", "run-decided", "run-undone", "run-unnamed"}),
     ],
 )
-def test_more_goes_only_where_it_is_reported_to(mixed: Store, rule: RetentionRule, more: set[str]) -> None:
+def test_more_is_removed_only_on_request(mixed: Store, rule: RetentionRule, more: set[str]) -> None:
     # an undone decision leaves its case waiting: its run is kept as the decision's, which it rested on
     assert purge(mixed, rule) == {"run-accepted", "superseded", "cut"} | more
     check = mixed.check()
@@ -144,7 +144,7 @@ def test_a_time_with_another_offset_is_the_time_it_says(store: Store) -> None:
     assert purge(store, ALL) == {"run-before"}
 
 
-def test_what_is_left_of_a_run_are_its_figures_and_who_asks_for_more_is_reported(mixed: Store) -> None:
+def test_of_a_removed_run_the_metrics_are_left_and_asking_for_more_is_an_error(mixed: Store) -> None:
     before = mixed.runs.summary("run-accepted")
     purge(mixed)
     after = mixed.runs.summary("run-accepted")
@@ -399,7 +399,7 @@ def test_an_archive_holds_a_screening_that_was_removed(screenings: Store, tmp_pa
     assert again.getvalue() == first.read_bytes()
 
 
-def test_a_search_finds_what_it_found_after_the_file_was_written_anew(mixed: Store) -> None:
+def test_a_search_finds_the_same_after_the_file_was_rewritten(mixed: Store) -> None:
     before = mixed.cases.search(CaseFilter(text="bridge"))
     assert before.total
     purge(mixed, ALL)

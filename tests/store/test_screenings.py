@@ -389,7 +389,8 @@ def test_the_memory_survives_a_restart_and_a_reset_forgets_without_deleting(path
         screened(store, abstracts(2, 0))
         screened(store, abstracts(2, 0), "s2")
         memory = store.acceptances
-        memory.remember([accepted("s1"), accepted("s1", 0.9), accepted("s2")])
+        memory.replace("s1", [accepted("s1"), accepted("s1", 0.9)])
+        memory.replace("s2", [accepted("s2")])
     with Store.open(path) as store:
         assert [each.quality for each in store.acceptances.accepted()] == [0.8, 0.9, 0.8]
         entry = store.acceptances.reset(by="Ada", reason="The rubric has changed.")
@@ -398,15 +399,15 @@ def test_the_memory_survives_a_restart_and_a_reset_forgets_without_deleting(path
         assert store.acceptances.accepted() == ()
         assert len(store.acceptances.history()) == 3
         screened(store, abstracts(2, 0), "s3")
-        store.acceptances.remember([accepted("s3")])
-        store.acceptances.remember([accepted("s1")])
+        store.acceptances.replace("s3", [accepted("s3")])
+        store.acceptances.replace("s1", [accepted("s1")])
         assert [each.screening_id for each in store.acceptances.accepted()] == ["s3"]
         assert store.screening_log.verify().intact
 
 
-def test_what_an_override_changes_in_what_was_kept_is_learned_anew_not_twice(store: Store) -> None:
+def test_what_an_override_changes_in_what_was_kept_replaces_what_was_learned(store: Store) -> None:
     result = screened(store, abstracts(2, 0))
-    store.acceptances.remember(acceptances(result))
+    store.acceptances.replace("s1", acceptances(result))
     assert len(store.acceptances.accepted()) == 2
     store.screening_log.append(says("discard"))
     again = apply_review(result, store.screening_log.overrides("s1"))
@@ -415,7 +416,7 @@ def test_what_an_override_changes_in_what_was_kept_is_learned_anew_not_twice(sto
     store.acceptances.replace("s1", ())
     assert store.acceptances.accepted() == ()
     with pytest.raises(UnknownRecord):
-        store.acceptances.remember([accepted("nothing")])
+        store.acceptances.replace("nothing", [accepted("nothing")])
 
 
 def test_grades_are_remembered_across_restarts(path: Path) -> None:

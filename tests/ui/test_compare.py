@@ -28,7 +28,7 @@ def two(audited_workbench: Workbench) -> tuple[Run, Run]:
     return first, audited_workbench.audits.audit(ADA, audited_workbench.store.cases.get(CASE), settings=told)
 
 
-def test_only_the_settings_that_differ_are_reported(two: tuple[Run, Run]) -> None:
+def test_only_the_settings_that_differ_are_shown(two: tuple[Run, Run]) -> None:
     found = {each["name"]: (each["left"], each["right"]) for each in compare(*two, "first")["differing"]}
     assert found == {
         "citation mode": ("standard", "literal"),
@@ -66,7 +66,7 @@ def test_scores_are_reported_for_every_iteration_and_the_chosen_ones_are_subtrac
     assert quality["delta"] == pytest.approx(right.final_quality_score - left.final_quality_score)
 
 
-def test_the_answers_are_reported_as_edits_from_left_to_right(two: tuple[Run, Run]) -> None:
+def test_the_answers_are_shown_as_edits_from_left_to_right(two: tuple[Run, Run]) -> None:
     pieces = compare(*two, "chosen")["answer"]
     assert "".join(piece["text"] for piece in pieces if piece["kind"] != "in") == two[0].final_answer
     assert "".join(piece["text"] for piece in pieces if piece["kind"] != "out") == two[1].final_answer

@@ -158,7 +158,7 @@ def entry(seq: int, decision: Decision | None) -> LogEntry:
     return LogEntry.model_validate({"seq": seq, "id": f"e{seq}", "decision": decision, **place})
 
 
-def test_the_log_is_reported_in_words_and_an_undo_says_what_it_took_back() -> None:
+def test_log_entries_are_worded_and_an_undo_names_the_decision_it_cancels() -> None:
     rejected = Decision(reviewer="Ada", case_id="c", run_id=None, verdict="reject", reason="why", note="note")
     undo = Decision(kind="undo", reviewer="Bo", case_id="c", run_id=None, undoes="e1")
     rows = forms.history([entry(3, None), entry(2, undo), entry(1, rejected)])

@@ -31,7 +31,7 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(health_reports.REPORTS, "_last", None)
 
 
-def test_the_page_says_what_is_in_order_and_asks_the_models_only_when_reported(
+def test_the_page_says_what_is_in_order_and_calls_the_models_only_when_asked(
     audited_workbench: Workbench, open_page: OpenPage
 ) -> None:
     app = open_page("health")

@@ -10,9 +10,10 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
+from masis.schema.wording import counted
 from masis.services import Workbench, app_root
 from masis.ui.shell import served_database
-from masis.ui.shell.wording import FLAG, RULE, STATE, STATES, spoken
+from masis.ui.shell.wording import FLAG, RULE, STATE, STATES
 from tests.reviewing import ADA
 
 
@@ -80,9 +81,9 @@ def test_every_state_flag_and_rule_has_words() -> None:
 
 
 def test_counts_are_spoken() -> None:
-    assert spoken(1, "case") == "1 case"
-    assert spoken(1204, "case") == "1,204 cases"
-    assert spoken(2, "chunk of evidence", "chunks of evidence") == "2 chunks of evidence"
+    assert counted(1, "case") == "1 case"
+    assert counted(1204, "case") == "1,204 cases"
+    assert counted(2, "chunk of evidence", "chunks of evidence") == "2 chunks of evidence"
 
 
 def test_a_page_that_fails_says_so_in_words_and_the_log_says_why(

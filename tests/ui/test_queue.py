@@ -158,7 +158,7 @@ def test_a_page_behind_the_last_one_is_the_last_one(audited_workbench: Workbench
     assert "7 cases" in texts(open_page("queue", page="900"))
 
 
-def test_the_random_order_is_kept_by_the_address_and_drawn_anew_on_demand(
+def test_the_address_keeps_the_random_order_and_shuffles_again_on_demand(
     audited_workbench: Workbench, open_page: OpenPage
 ) -> None:
     app = open_page("queue", order="random", seed="5")

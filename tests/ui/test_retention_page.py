@@ -87,7 +87,7 @@ def test_what_would_go_is_looked_for_once_not_at_every_key(
     app.checkbox(key="retention-decided").check().run()
     assert [rule.decided for rule in looked] == [False, True]
     press(app, name="Grace", word="remove")
-    assert len(looked) == 3, "after a removal it is looked for anew"
+    assert len(looked) == 3, "after a removal it is looked for again"
 
 
 def test_the_age_in_the_address_is_the_rule(old: Workbench, open_page: OpenPage) -> None:

@@ -88,7 +88,29 @@ def test_a_file_that_breaks_in_an_unforeseen_way_is_reported_and_the_others_are_
     )
     upload.wait(30)
     assert [each.source for each in upload.done] == ["b.jsonl"]
-    assert "bad.ris could not be imported (RuntimeError)" in str(upload.errors[0])
+    assert "bad.ris could not be imported (RuntimeError)" in str(upload.refused[0])
+    assert not upload.errors
+
+
+def test_a_file_that_is_refused_as_a_whole_counts_as_a_file_and_not_as_a_record(workbench: Workbench) -> None:
+    upload = CorpusUpload(
+        workbench,
+        ADA,
+        "mine",
+        [
+            NamedFile("none.bib", io.BytesIO(b"@comment{nothing}")),
+            NamedFile("photo.png", io.BytesIO(b"\x89PNG\r\n\x1a\n" + bytes(64))),
+            NamedFile("b.jsonl", io.BytesIO(lines(1) + b"{broken\n")),
+        ],
+    )
+    upload.wait(30)
+    app = AppTest.from_file(str(app_root() / "app.py"), default_timeout=30)
+    app.session_state[import_files._UNDER_WAY] = upload
+    app.switch_page("pages/screening.py").run()
+    app.run()
+    assert [each.value for each in app.warning] == ["2 files could not be imported.", "1 record could not be imported."]
+    assert "b.jsonl: 2 records, 1 added, 0 duplicates, 1 unreadable" in texts(app)
+    assert "none.bib:" not in texts(app).replace("none.bib: holds no abstract", "")
 
 
 def test_the_page_shows_an_import_under_way_and_takes_what_it_brought(workbench: Workbench, reader: Stalled) -> None:

@@ -82,7 +82,7 @@ def test_an_interrupted_run_says_where_it_was_cut_short_and_why() -> None:
     assert found["end"] == {"text": "Interrupted", "tone": "warn", "details": ["The process ended."]}
 
 
-def test_a_run_taken_up_again_draws_the_cut_iteration_anew() -> None:
+def test_a_resumed_run_draws_the_interrupted_iteration_again() -> None:
     whole = events_of()
     again = [event.model_copy(update={"seq": event.seq + 4}) for event in whole]
     found = drawn([*whole[:4], *again])

@@ -43,7 +43,7 @@ CALIBRATION_SHARES = {"HAGRID": 1.0, "WiCE": 1.0, "SummEdits": 1.0, "ExpertQA": 
 """How much each set weighs in the calibration: claims in other words count as much as the rest."""
 FOLDS = 5
 REPEATS = 2
-"""How often the groups are divided into folds anew; predictions are averaged."""
+"""How often the groups are divided into folds again; predictions are averaged."""
 DEPTH = 3
 REGULARISATION = 0.002
 """`C` of the linear model: small, so that no single weight dominates."""

@@ -38,7 +38,7 @@ class Sample:
     """The rows of a half as arrays, without those that have nothing to compare."""
 
     def __init__(self, data: Path, half: Half, encoder: Path = ENCODER) -> None:
-        """Read the rows, and their features from the cache or anew.
+        """Read the rows, and their features from the cache, or compute them.
 
         Args:
             data: The folder with the labelled sets.

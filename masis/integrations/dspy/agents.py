@@ -1,7 +1,7 @@
 """``CriticAgent`` and ``RevisionAgent`` (REQ-CRITIC-001 and -008) as modules that DSPy can optimise.
 
 A model judges or writes; what it hands in goes through the rules in code that every audit's goes through: numbers
-clamped, what is none left unscored, confidence tempered by the citations, ``has_major_issues`` read from the issues,
+clamped, what is none left unscored, confidence lowered by the citations, ``has_major_issues`` read from the issues,
 nothing recorded of a revision that its texts don't confirm.
 """
 

@@ -14,7 +14,7 @@ from masis.integrations.langgraph.reading import plain_evidence
 Json = dict[str, Any]
 
 REPLACED = ("last_citation_audit", "evaluation", "run")
-"""Entries of ``metrics`` that a node writes anew each time; other mappings are merged."""
+"""Entries of ``metrics`` that a node overwrites each time; other mappings are merged."""
 
 
 def merged_metrics(before: Json | None, new: Json | None) -> Json:

@@ -144,7 +144,7 @@ class Provider(Protocol):
 def body_of(chunks: Iterable[bytes], timeout_s: float) -> bytes:
     """A server's reply as a whole, within the time and the size that it may have.
 
-    A client's own timeout counts anew with every byte that comes; this one does not, so that a server which keeps a
+    A client's own timeout restarts with every byte that comes; this one does not, so that a server which keeps a
     connection open with blanks can't hold a call past its deadline. Raises TryFailed.
     """
     until = time.monotonic() + timeout_s

@@ -3,7 +3,7 @@
 The first ``BASELINE`` judgements are the baseline: their mean and standard deviation. After them each judgement's
 distance from that mean, in standard deviations, less an allowance, is added up in both directions; a sum that passes
 the limit is drift (Page 1954, Biometrika 41:100; allowance 0.5 and limit 5 as in Montgomery, Introduction to
-Statistical Quality Control, 7th ed., section 9.1). After an alarm the sums start anew, so that a lasting shift is
+Statistical Quality Control, 7th ed., section 9.1). After an alarm the sums restart, so that a lasting shift is
 reported again and again. Measured with a baseline of 30 (``tests/screening/test_drift.py``): a shift of one standard
 deviation is found after some 11 judgements, one of two after 4, and without any an alarm comes once in some 330.
 

@@ -77,8 +77,8 @@ def apply_overrides(
 ) -> Grade:
     """Return the grade with a person's overrides applied. Without any it is returned as it is.
 
-    A study type places the abstract anew in the hierarchy (by the words of ``abstract`` where given); a methodology
-    that a person sets is taken as it is, above or below the prior.
+    A study type gives the abstract another place in the hierarchy (by the words of ``abstract`` where given); a
+    methodology that a person sets is taken as it is, above or below the prior.
     """
     if not overrides:
         return grade

@@ -222,6 +222,7 @@ class _ScreeningRun:
         yield self._event("round_started", round=number, data={"queries": [query.text for query in asked]})
         seen_before = set(self.pool.by_id)
         found = search(asked, self.retrievers, self.limit, self.pool, before_search=self._stop_if_cancelled)
+        self._stop_if_cancelled()  # a search that was stopped is no source that failed
         for warning in found.warnings:
             self.warnings.append(warning)
             yield self._event("warning", round=number, message=warning)

@@ -22,6 +22,7 @@ from defusedxml import ElementTree as SafeElementTree
 from pydantic import SecretStr
 
 from masis import version
+from masis.audit.run_control import CancelToken
 from masis.errors import InputError, RetrievalFailed, SettingsError
 from masis.llm.client.retry import Again, NoTimeToRetry, RetryCancelled, RetryPolicy, retry_after
 from masis.schema.screening import Abstract
@@ -287,8 +288,11 @@ class PubMed:
         return found
 
 
-def pubmed_of(settings: Settings) -> PubMed:
-    """PubMed as the settings say. The key ``NCBI_API_KEY`` goes to NCBI's own address only. Raises SettingsError."""
+def pubmed_of(settings: Settings, cancellation: CancelToken | None = None) -> PubMed:
+    """PubMed as the settings say; ``cancellation`` ends its waits.
+
+    The key ``NCBI_API_KEY`` goes to NCBI's own address only. Raises SettingsError.
+    """
     email = settings.screening_pubmed_email.strip()
     if "@" not in email or len(email.split()) != 1:
         raise SettingsError(
@@ -296,7 +300,7 @@ def pubmed_of(settings: Settings) -> PubMed:
         )
     address = checked_address(settings.screening_pubmed_address)
     key = secret("NCBI_API_KEY") if address == ADDRESS else None
-    return PubMed(Eutils(email=email, address=address, key=key))
+    return PubMed(Eutils(email=email, address=address, key=key, pause=(cancellation or CancelToken()).pause))
 
 
 def checked_address(address: str) -> str:

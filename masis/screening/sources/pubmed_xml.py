@@ -19,7 +19,7 @@ from masis.schema.screening import Abstract
 from masis.screening.sources.records import abstract_of, collapse_blanks
 
 _RECORDS = ("PubmedArticle", "PubmedBookArticle")
-_CURE = "Export it from PubMed anew, or remove what stands behind the last good record."
+_CURE = "Export it from PubMed again, or remove what stands behind the last good record."
 
 
 class ReadArticle(NamedTuple):
@@ -49,10 +49,8 @@ def read_articles(stream: IO[bytes], *, source: str) -> Iterator[ReadArticle]:
         found = InputError(problem, cure=_CURE, line=error.position[0], field=f"after record {number}")
         yield ReadArticle(number + 1, found)
     except DefusedXmlException as error:
-        refused = InputError("declares entities of its own, which is refused", cure="Export it from PubMed anew.")
+        refused = InputError("declares entities of its own, which is refused", cure="Export it from PubMed again.")
         raise refused from error
-    if root is not None and not number:
-        yield ReadArticle(1, InputError("holds no record", cure="Export the records from PubMed as XML."))
 
 
 def _refuse_other_documents(root: ElementTree.Element) -> None:

@@ -236,14 +236,6 @@ class Measures:
         """All runs that match, added up."""
         return self.added_up(wanted, "month").total
 
-    def by_period(self, wanted: MeasureFilter, period: Period) -> tuple[Rates, ...]:
-        """Added up by day, week or month, the oldest first; a period without a run is left out."""
-        return self.added_up(wanted, period).periods
-
-    def by_model(self, wanted: MeasureFilter) -> tuple[Rates, ...]:
-        """Added up by the model of the filter's role, the most used first."""
-        return self.added_up(wanted, "month").models
-
     def added_up(self, wanted: MeasureFilter, period: Period) -> AddedUp:
         """The runs that match, read once: added up in SQL by day and model, then to whatever is asked for."""
         where, values = _where(wanted)

@@ -151,8 +151,8 @@ def assert_not_removed(connection: sqlite3.Connection, run: sqlite3.Row) -> None
         if how == "redaction":
             raise Removed(f"the content of run {run['id']!r} was removed on {at[:10]}: its case was redacted.")
         raise Removed(
-            f"the content of run {run['id']!r} was removed on {at[:10]} by retention. Audit the case again to have "
-            "it anew; `masis purge --history` says what was removed, and by whom."
+            f"the content of run {run['id']!r} was removed on {at[:10]} by retention. Audit the case again to "
+            "replace it; `masis purge --history` says what was removed, and by whom."
         )
 
 

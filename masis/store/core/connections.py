@@ -123,7 +123,7 @@ class _Pool:
                 self._discard(self._idle.pop())
 
     def forget(self) -> None:
-        """Start anew in a forked child, leaving the parent's connections alone: closing one there drops its locks."""
+        """Forget all connections in a forked child without closing them: closing one there drops the parent's locks."""
         _INHERITED.extend(self._all)
         self.__init__(self.path, self.size)  # type: ignore[misc]
 

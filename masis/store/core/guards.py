@@ -59,7 +59,7 @@ GUARDS: dict[str, dict[str, str]] = {
 
 
 def arm(connection: sqlite3.Connection) -> None:
-    """Create every guard anew, whatever was in its place. Call it inside a transaction.
+    """Create every guard, replacing whatever was in its place. Call it inside a transaction.
 
     A log that a later migration makes is guarded from then on.
     """

@@ -1,6 +1,6 @@
 """Giving free space back to the disk: SQLite keeps the room of what was deleted, in whole pages and in parts of pages.
 
-The file is written anew without them (VACUUM). That needs as much room as what is left, twice: for the copy, and for
+The file is rewritten without them (VACUUM). That needs as much room as what is left, twice: for the copy, and for
 the log it comes in through; it needs the write lock while it lasts, so that others wait; and the file itself gets
 shorter once nobody reads its old state any more.
 """
@@ -18,7 +18,7 @@ from masis.schema.retention import Shrunk
 from masis.store.core.connections import Database, connect
 
 WORTHWHILE = 0.02
-"""The share of the file that must have become free for writing it anew to be worth the while."""
+"""The share of the file that must have become free before it is rewritten."""
 
 SETTLED_WITHIN_MS = 2_000
 """How long to wait for readers of an old state to end: pages read for some milliseconds, an archive for minutes."""

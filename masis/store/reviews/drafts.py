@@ -37,7 +37,7 @@ class Drafts:
         self.save_all(reviewer, subject, {field: value})
 
     def save_all(self, reviewer: str, subject: str, values: Mapping[str, JsonValue]) -> None:
-        """Store several fields at once; a field not named keeps what it held. What is the same is not written anew."""
+        """Store several fields at once; a field not named keeps what it held. What is the same is not rewritten."""
         # ASCII escapes carry what UTF-8 can't: half a surrogate pair, pasted from a broken page
         dumped = {field: json.dumps(value) for field, value in values.items()}
         with self._database.transaction(durable=False) as connection:

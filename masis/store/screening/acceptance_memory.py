@@ -30,20 +30,11 @@ class Acceptances:
         """All entries, forgotten ones too, oldest first."""
         return self._read("")
 
-    def remember(self, acceptances: Iterable[Acceptance]) -> None:
-        """Add entries, in place of what the same screening had left before (a person's override changes what it kept).
-
-        Entries that a reset has forgotten stay so. Raises UnknownRecord where one names no screening of this store.
-        """
-        by_screening: dict[str, list[Acceptance]] = {}
-        for each in acceptances:
-            by_screening.setdefault(each.screening_id, []).append(each)
-        with self._database.transaction(durable=False):
-            for screening_id, entries in by_screening.items():
-                self.replace(screening_id, entries)
-
     def replace(self, screening_id: str, acceptances: Iterable[Acceptance]) -> None:
-        """What one screening leaves to remember, none included, in place of what it left before."""
+        """Store what one screening leaves to remember, none included, in place of what it left before.
+
+        Entries that a reset has forgotten stay so. Raises UnknownRecord for a screening that is not in this store.
+        """
         with self._database.transaction(durable=False) as connection:
             seq = row_of(connection, screening_id)["seq"]
             connection.execute("DELETE FROM acceptances WHERE screening_seq = ? AND forgotten_by IS NULL", [seq])

@@ -99,7 +99,7 @@ def assert_not_removed(connection: sqlite3.Connection, row: sqlite3.Row) -> None
         at = connection.execute("SELECT at FROM purges WHERE seq = ?", [row["removed_by"]]).fetchone()[0]
         raise Removed(
             f"the content of screening {row['id']!r} was removed on {at[:10]} by retention. Screen the question "
-            "again to have it anew."
+            "again to replace it."
         )
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import streamlit as st
 
 from masis.audit.acceptance import RULE_VERSION
+from masis.schema.wording import counted
 from masis.services import Workbench
 from masis.services.reassessment import Reassessment, in_words
 from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import command_markdown
-from masis.ui.shell.wording import REASON, escaped, spoken
+from masis.ui.shell.wording import REASON, escaped
 
 MOST_HERE = 2_000
 """Cases reassessed on the page, some ten seconds; for more there is the command, which can be interrupted."""
@@ -27,8 +28,9 @@ def show_reassessment(workbench: Workbench) -> None:
         return
     if waiting:
         st.markdown(
-            f"An earlier acceptance rule judged {spoken(waiting, 'audit')}. Their decisions stand. Reassessing applies "
-            f"rule {RULE_VERSION} to the stored iterations; nothing is audited again, and what people decided stays."
+            f"An earlier acceptance rule judged {counted(waiting, 'audit')}. Their decisions stand. Reassessing "
+            f"applies rule {RULE_VERSION} to the stored iterations; nothing is audited again, and what "
+            "people decided stays."
         )
     if waiting > MOST_HERE:
         st.markdown(f"For so many use the command line: {command_markdown('masis reassess')}.")
@@ -41,7 +43,7 @@ def show_reassessment(workbench: Workbench) -> None:
         st.button("Show what would change", key="reassess-look", on_click=_reassess, args=(workbench, False))
         if found is not None and not found.applied:
             st.button(
-                f"Reassess {spoken(waiting, 'audit')}",
+                f"Reassess {counted(waiting, 'audit')}",
                 key="reassess-do",
                 type="primary",
                 disabled=not actor().name.strip(),

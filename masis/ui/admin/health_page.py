@@ -8,13 +8,14 @@ from datetime import datetime
 import pandas as pd
 import streamlit as st
 
+from masis.schema.wording import counted
 from masis.services import HealthItem, Workbench, health
 from masis.services.health import of_disk
 from masis.settings import ROLES
 from masis.ui.admin.acceptance_panel import show_reassessment
 from masis.ui.admin.health_reports import REPORTS, Checked
 from masis.ui.shell.served_database import command_markdown
-from masis.ui.shell.wording import escaped, spoken
+from masis.ui.shell.wording import escaped
 
 GROUPS: dict[str, tuple[str, ...]] = {
     "Storage": ("settings", "database", "schema", "writing", "decision log", "screening log", "disk"),
@@ -49,7 +50,7 @@ def show_health(workbench: Workbench) -> None:
     if all(item.ok for item in found):
         st.markdown(":green[**All checks passed.**]")
     else:
-        st.markdown(f":red[**{spoken(sum(not item.ok for item in found), 'check')} failed.**]")
+        st.markdown(f":red[**{counted(sum(not item.ok for item in found), 'check')} failed.**]")
     st.table(health_frame(groups(found)), border="horizontal", alt="Checks")
     show_reassessment(workbench)
     st.caption(

@@ -11,6 +11,7 @@ import streamlit as st
 
 from masis.errors import StoreError
 from masis.schema.retention import Candidate, Execution, Purge, PurgePlan, RetentionRule
+from masis.schema.wording import counted
 from masis.services import Actor, Workbench
 from masis.services.retention import Purged, rule_of
 from masis.ui.components.linked_table import Cell, Row, column, linked_table, row
@@ -18,7 +19,7 @@ from masis.ui.shell import address
 from masis.ui.shell.inputs import show_value
 from masis.ui.shell.reviewer import actor, name_reviewer, reviewer
 from masis.ui.shell.served_database import command_markdown
-from masis.ui.shell.wording import STOPPED, escaped, spoken
+from masis.ui.shell.wording import STOPPED, escaped
 
 _SHOWN, _DONE, _LOOKED = "retention-plan", "retention-done", "retention-looked"
 LOOKED_FOR_S = 60.0
@@ -35,7 +36,7 @@ def show_retention(workbench: Workbench) -> None:
     """Draw the page of retention."""
     st.title("Retention")
     days = workbench.settings.retention_days
-    held = f"for {spoken(days, 'day')}" if days else "without a limit"
+    held = f"for {counted(days, 'day')}" if days else "without a limit"
     own = " They are removed automatically once a day." if workbench.settings.retention_auto and days else ""
     st.markdown(
         f"Audits and screenings are stored {held} (`retention_days`).{own} Those that people decided on are never "
@@ -149,8 +150,8 @@ def plan_words(plan: PurgePlan) -> str:
 
 def plan_parts(plan: PurgePlan) -> list[str]:
     """Say what would be removed with the records, part by part."""
-    parts = [spoken(count, name[:-1]) for name, count in plan.parts.model_dump().items() if count]
-    return [f"{spoken(plan.waiting, 'audit')} that needs review", *parts] if plan.waiting else parts
+    parts = [counted(count, name[:-1]) for name, count in plan.parts.model_dump().items() if count]
+    return [f"{counted(plan.waiting, 'audit')} that needs review", *parts] if plan.waiting else parts
 
 
 PLAN_COLUMNS = [
@@ -178,7 +179,7 @@ KEPT = {"decided": "because people decided on them", "waiting": "because they ne
 
 
 def _both(runs: int, screenings: int) -> str:
-    return f"{spoken(runs, 'audit')} and {spoken(screenings, 'screening')}" if screenings else spoken(runs, "audit")
+    return f"{counted(runs, 'audit')} and {counted(screenings, 'screening')}" if screenings else counted(runs, "audit")
 
 
 def size_words(size: int) -> str:
@@ -282,7 +283,7 @@ def removals_frame(purges: Iterable[Purge]) -> pd.DataFrame:
 
 
 def _parts(each: Purge) -> str:
-    return ", ".join(spoken(count, name[:-1]) for name, count in each.parts.model_dump().items() if count)
+    return ", ".join(counted(count, name[:-1]) for name, count in each.parts.model_dump().items() if count)
 
 
 def _executions(workbench: Workbench) -> None:
@@ -298,7 +299,7 @@ def _executions(workbench: Workbench) -> None:
         address.put("page", str(pages) if pages > 1 else "")
         st.rerun()
     every = command_markdown("masis export --format executions")
-    st.caption(f"{spoken(page.total, 'execution')}, newest first; {every} exports all.")
+    st.caption(f"{counted(page.total, 'execution')}, newest first; {every} exports all.")
     rows = [execution_row(each) for each in page.rows]
     if case := linked_table(EXECUTION_COLUMNS, rows, description="Execution log", key="executions"):
         st.switch_page("pages/review.py", query_params={"case": case})

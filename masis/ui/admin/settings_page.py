@@ -7,13 +7,14 @@ from pathlib import Path
 import pandas as pd
 import streamlit as st
 
+from masis.schema.wording import counted
 from masis.services import Workbench
 from masis.settings import GROUPS, Loaded, Origin, Row, load, rows, spelled
 from masis.ui.admin.health_reports import REPORTS
 from masis.ui.admin.verifier_panel import show_verifier
 from masis.ui.queue.overview import state_counts
 from masis.ui.shell.served_database import command_markdown
-from masis.ui.shell.wording import Word, escaped, spoken
+from masis.ui.shell.wording import Word, escaped
 from masis.version import APP, RUBRIC
 
 ORIGIN: dict[str, Word] = {
@@ -100,7 +101,7 @@ def _database(workbench: Workbench) -> None:
     st.caption("Cases, audits, decisions and drafts are stored in this one file:")
     st.text(str(workbench.database))
     states = workbench.cases.facets().states
-    st.caption(f"{_size(workbench.database)} on disk, {spoken(sum(states.values()), 'case')}")
+    st.caption(f"{_size(workbench.database)} on disk, {counted(sum(states.values()), 'case')}")
     state_counts(states)
     st.caption(f"MASIS Workbench {APP}, rubric {RUBRIC}")
     st.caption(f"To copy it while it is in use: {command_markdown('masis export --out archive.jsonl')}")

@@ -140,7 +140,7 @@ def _download(name: str) -> None:
 
 @st.fragment(run_every=1.0)
 def _progress(name: str) -> None:
-    """Draw how far a download has come; draws the whole page anew once it is over."""
+    """Draw how far a download has come; redraws the whole page once it is over."""
     state = DOWNLOADS.state(name)
     if state is None or state.finished:
         st.rerun()

@@ -142,7 +142,7 @@ class Panel {
     this.expectAnswer()
   }
 
-  // A server that was started anew knows nothing of this panel and ignores what it posts until the whole page has been
+  // A server that was restarted knows nothing of this panel and ignores what it posts until the whole page has been
   // run once: the frame (reviewer.js) is asked to do that.
   expectAnswer() {
     clearTimeout(this.unanswered)
@@ -377,9 +377,9 @@ class Panel {
     el.standing.append(back)
     if (!this.open()) {
       el.standing.append(make("p", "dim small", "To decide again, choose a verdict: "))
-      const anew = make("div", "row anew")
-      for (const each of data.verdicts) anew.append(button("quiet", each.text, LETTER[each.code], () => this.choose(each.code)))
-      el.standing.append(anew)
+      const choices = make("div", "row again")
+      for (const each of data.verdicts) choices.append(button("quiet", each.text, LETTER[each.code], () => this.choose(each.code)))
+      el.standing.append(choices)
     }
   }
 

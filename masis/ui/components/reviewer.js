@@ -1,5 +1,5 @@
 // The frame's part in the page: it remembers who sits before it, and has the whole page run when a part of it asks for
-// that ("masis-wake": a server started anew ignores what parts of a page post until the page has run once).
+// that ("masis-wake": a restarted server ignores what parts of a page post until the page has run once).
 const PLACE = "masis-reviewer"
 let wake = null
 window.addEventListener("masis-wake", () => wake?.())

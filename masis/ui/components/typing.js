@@ -1,6 +1,6 @@
 // A field whose text belongs to the person. Text that the server has not confirmed as stored is remembered in this tab,
 // posted again until it is, and never replaced: neither a page that rebuilds the field, nor a post lost on its way, nor
-// a server that was started anew loses it.
+// a server that was restarted loses it.
 const RESTED_MS = 800
 const UNANSWERED_MS = 3000
 const fields = new WeakMap()
@@ -98,7 +98,7 @@ class Field {
     this.late = setTimeout(() => this.unanswered(), UNANSWERED_MS * Math.min(1 + this.tries, 5))
   }
 
-  // A server that was started anew ignores what is posted until the whole page has run once: the frame is asked for that.
+  // A server that was restarted ignores what is posted until the whole page has run once: the frame is asked for that.
   unanswered() {
     if (!this.root.isConnected || this.stored >= this.posted) return
     this.tries += 1

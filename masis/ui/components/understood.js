@@ -29,7 +29,7 @@ export default function ({ data, parentElement }) {
   if (data.chunks.length) {
     const list = make("ul", "chunks")
     list.tabIndex = 0
-    list.setAttribute("aria-label", "Chunks of evidence")
+    list.setAttribute("aria-label", data.chunks_label)
     for (const chunk of data.chunks) {
       const item = make("li", "chunk")
       const name = make("span", "chunk-id", chunk.id)

@@ -10,12 +10,12 @@ import streamlit as st
 
 from masis.datasets.readers.pasted import Pasted, read_pasted, text_of
 from masis.errors import InputError
+from masis.schema.wording import counted
 from masis.services import Actor, Workbench
 from masis.ui.new_audit.form import LONGEST
 from masis.ui.shell.inputs import take_typed
 from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import served_workbench
-from masis.ui.shell.wording import spoken
 
 # The example that fills the form of a new audit: short, and wrong in the ways an audit is for.
 
@@ -55,7 +55,7 @@ class AuditForm:
         owner: The name its draft is stored under.
         large: Name of an uploaded file that is too long for a field: its text is in the store only.
         version: Changes when the fields are to show other text than was typed. It is stored with the draft, so that a
-            server started anew does not mistake its own text for newer than what is typed in the browser.
+            restarted server does not mistake its own text for newer than what is typed in the browser.
         uploads: Rises when an uploader is to be empty again.
         restored: When the draft that was found was saved; None once it has been changed.
         refused: Why the last start or upload was refused.
@@ -159,7 +159,7 @@ def take_upload(name: str, key: str) -> None:
         save(form, large={"name": shown, "text": text})
     else:
         form.refused = InputError(
-            f"The file {shown} holds {spoken(len(text), 'character')}", cure=f"This field takes {LONGEST[name]:,}."
+            f"The file {shown} holds {counted(len(text), 'character')}", cure=f"This field takes {LONGEST[name]:,}."
         )
 
 

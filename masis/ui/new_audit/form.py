@@ -21,8 +21,8 @@ from masis.datasets.readers.explain import explain
 from masis.datasets.readers.pasted import Form, Pasted
 from masis.errors import InputError
 from masis.schema.case import Case, Evidence
+from masis.schema.wording import counted
 from masis.settings import ROLES, Settings
-from masis.ui.shell.wording import spoken
 
 LONGEST: dict[str, int] = {"question": 20_000, "evidence": 200_000, "answer": 150_000}
 """Characters a field takes; an upload of evidence may be longer. A text area gets slow past 200,000."""
@@ -122,6 +122,7 @@ class Understood(TypedDict):
     lines: list[Line]
     notes: list[str]
     errors: list[Wrong]
+    chunks_label: str
     chunks: list[Chunk]
     more: str
 
@@ -201,6 +202,7 @@ def understood(question: str, pasted: Pasted, answer: str, refused: InputError |
         "lines": lines,
         "notes": list(pasted.notes),
         "errors": errors,
+        "chunks_label": "Chunks of evidence",
         "chunks": _preview(pasted.chunks),
         "more": _more(pasted.chunks),
     }
@@ -212,11 +214,12 @@ def understood_case(case: Case, notes: Sequence[str]) -> Understood:
         "title": "The case",
         "question": case.query[:600],
         "lines": [
-            {"head": spoken(len(case.evidence), "chunk", "chunks"), "rest": "of evidence"},
+            {"head": counted(len(case.evidence), "chunk", "chunks"), "rest": "of evidence"},
             _answer_line(case.answer or "", Pasted(case.evidence, "blocks")),
         ],
         "notes": list(notes),
         "errors": [],
+        "chunks_label": "Chunks of evidence",
         "chunks": _preview(case.evidence),
         "more": _more(case.evidence),
     }
@@ -228,7 +231,7 @@ def _preview(chunks: Sequence[Evidence]) -> list[Chunk]:
 
 def _more(chunks: Sequence[Evidence]) -> str:
     more = len(chunks) - CHUNKS_SHOWN
-    return f"and {spoken(more, 'more chunk', 'more chunks')}" if more > 0 else ""
+    return f"and {counted(more, 'more chunk', 'more chunks')}" if more > 0 else ""
 
 
 def _evidence_line(pasted: Pasted) -> Line:
@@ -237,25 +240,25 @@ def _evidence_line(pasted: Pasted) -> Line:
     ids = [chunk.id if len(chunk.id) <= 24 else chunk.id[:23] + "…" for chunk in pasted.chunks[:IDS_NAMED]]
     named = ", ".join(ids) + (", …" if len(pasted.chunks) > IDS_NAMED else "")
     form = _FORMS[pasted.form] if pasted.form else ""
-    return {"head": f"{spoken(len(pasted.chunks), 'chunk')}:", "rest": f"{named} ({form})"}
+    return {"head": f"{counted(len(pasted.chunks), 'chunk')}:", "rest": f"{named} ({form})"}
 
 
 def _answer_line(answer: str, pasted: Pasted) -> Line:
     if not answer.strip():
         return {"head": "No answer:", "rest": "one is drafted from the evidence first."}
     if not pasted.chunks or len(answer) > LONGEST_CHECKED:
-        return {"head": f"An answer of {spoken(len(answer.strip()), 'character')}.", "rest": ""}
+        return {"head": f"An answer of {counted(len(answer.strip()), 'character')}.", "rest": ""}
     found = audit_citations(answer, pasted.chunks).citations
     if not found:
         return {"head": "An answer without citations.", "rest": "Its sentences will count as uncited."}
     lost = list(dict.fromkeys(each.reference[:24] for each in found if each.status == "invalid"))
     if not lost:
-        return {"head": f"An answer with {spoken(len(found), 'citation')};", "rest": "each names a chunk."}
+        return {"head": f"An answer with {counted(len(found), 'citation')};", "rest": "each names a chunk."}
     if len(lost) == len({each.reference for each in found}):
         rest = "none names a chunk. Are the ids the same in answer and evidence?"
     else:
         rest = f"no chunk is named {', '.join(lost[:IDS_NAMED])}{', …' if len(lost) > IDS_NAMED else ''}."
-    return {"head": f"An answer with {spoken(len(found), 'citation')};", "rest": rest}
+    return {"head": f"An answer with {counted(len(found), 'citation')};", "rest": rest}
 
 
 def _wrong(error: InputError) -> Wrong:

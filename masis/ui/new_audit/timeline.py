@@ -7,10 +7,11 @@ from datetime import datetime
 from typing import Any, Literal, TypedDict
 
 from masis.schema.run import Event
+from masis.schema.wording import counted
 from masis.services.records import RunState
 from masis.ui.components import registered
 from masis.ui.review.spending import spent_so_far
-from masis.ui.shell.wording import SCORE, STOPPED, VERDICT, Tone, Word, spoken
+from masis.ui.shell.wording import SCORE, STOPPED, VERDICT, Tone, Word
 
 _TIMELINE = registered("timeline")
 
@@ -207,7 +208,7 @@ def _conclude(groups: dict[int | None, Group], event: Event) -> None:
     group["issues"] = (
         "Nothing found"
         if not issues
-        else spoken(issues, "issue") + (f", {major} of them serious" if major else ", none of them serious")
+        else counted(issues, "issue") + (f", {major} of them serious" if major else ", none of them serious")
     )
 
 
@@ -222,10 +223,10 @@ def _words(event: Event) -> str:
 
 def _citations(data: Mapping[str, Any]) -> str:
     references, invalid, uncited = (data.get(k, 0) for k in ("references", "invalid_citations", "uncited_claims"))
-    words = [spoken(references, "citation") if references else "No citations"]
+    words = [counted(references, "citation") if references else "No citations"]
     if invalid:
         words.append(f"{invalid} fabricated")
-    words.append(f"{spoken(uncited, 'sentence')} uncited" if uncited else "no sentence left uncited")
+    words.append(f"{counted(uncited, 'sentence')} uncited" if uncited else "no sentence left uncited")
     if (factor := data.get("penalty_factor", 1.0)) < 1.0:
         words.append(f"confidence × {factor:g}")
     return ", ".join(words)
@@ -234,17 +235,17 @@ def _citations(data: Mapping[str, Any]) -> str:
 def _claims(data: Mapping[str, Any]) -> str:
     verdicts: Mapping[str, int] = data.get("verdicts", {})
     counts = [f"{verdicts[name]} {word.text}" for name, word in VERDICT.items() if verdicts.get(name)]
-    words = spoken(data.get("claims", 0), "claim") + (f": {', '.join(counts)}" if counts else "")
+    words = counted(data.get("claims", 0), "claim") + (f": {', '.join(counts)}" if counts else "")
     missing = data.get("missing", 0)
-    return f"{words}; {spoken(missing, 'point')} of the evidence missing" if missing else words
+    return f"{words}; {counted(missing, 'point')} of the evidence missing" if missing else words
 
 
 def _critique(data: Mapping[str, Any]) -> str:
-    words = [spoken(data.get("issues", 0), "issue")]
+    words = [counted(data.get("issues", 0), "issue")]
     if data.get("hallucination"):
         words.append("hallucination")
     if conflicts := data.get("conflicts"):
-        words.append(spoken(conflicts, "conflict") + " between sources")
+        words.append(counted(conflicts, "conflict") + " between sources")
     confidence = data.get("confidence")
     words.append("unscored" if confidence is None else f"confidence {confidence:.2f}")
     return ", ".join(words)
@@ -258,11 +259,11 @@ def _evaluation(data: Mapping[str, Any]) -> str:
 
 def _revision(data: Mapping[str, Any]) -> str:
     changes, issues = data.get("changes", 0), data.get("issues_addressed", 0)
-    return f"{spoken(changes, 'change')} for {spoken(issues, 'issue')}" if changes else "nothing could be fixed"
+    return f"{counted(changes, 'change')} for {counted(issues, 'issue')}" if changes else "nothing could be fixed"
 
 
 def _drafting(data: Mapping[str, Any]) -> str:
-    return f"an answer of {spoken(data.get('characters', 0), 'character')}"
+    return f"an answer of {counted(data.get('characters', 0), 'character')}"
 
 
 _SAY: dict[str, Callable[[Mapping[str, Any]], str]] = {

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import streamlit as st
 
+from masis.schema.wording import counted
 from masis.services import Workbench
 from masis.services.records import CaseFilter, CasePage, CaseSummary, Facets, QueueOrder
 from masis.settings import OFFLINE
@@ -16,7 +17,7 @@ from masis.ui.shell import address
 from masis.ui.shell.inputs import show_value
 from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import command
-from masis.ui.shell.wording import FLAG, REASON, STATE, STATES, TIER, LabelData, escaped, spoken
+from masis.ui.shell.wording import FLAG, REASON, STATE, STATES, TIER, LabelData, escaped
 
 FLAGS_SHOWN = 4
 REASONS_SHOWN = 3
@@ -68,7 +69,7 @@ def not_confirmed(workbench: Workbench) -> str:
     if not (count := workbench.cases.find(open_ones).total):
         return ""
     return (
-        f"{spoken(count, 'answer has', 'answers have')} claims that the offline checks could not confirm. A verifier "
+        f"{counted(count, 'answer has', 'answers have')} claims that the offline checks could not confirm. A verifier "
         "model, on this machine or by an API, would decide these."
     )
 
@@ -306,7 +307,7 @@ def link_row(summary: CaseSummary, href: str, flags: list[LabelData], *, brief: 
 def _counted(page: CasePage, number: int, size: int) -> str:
     first = (number - 1) * size + 1
     shown = f"{first:,} to {first + len(page.rows) - 1:,} of " if page.total > len(page.rows) else ""
-    return shown + spoken(page.total, "case")
+    return shown + counted(page.total, "case")
 
 
 def _search() -> None:

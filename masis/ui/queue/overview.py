@@ -10,6 +10,7 @@ from masis.api.roles import estimate, uses_models
 from masis.errors import MasisError, UnknownRecord
 from masis.llm.estimates import Estimate
 from masis.llm.prices import dollars
+from masis.schema.wording import counted
 from masis.services import Workbench, demo_cases
 from masis.services.records import CaseFilter, CaseSummary, DecisionFilter, Facets
 from masis.ui.components.linked_table import linked_table
@@ -20,7 +21,7 @@ from masis.ui.queue.case_list import CASES_IN_BRIEF, case_row, show_not_confirme
 from masis.ui.review.decisions import around
 from masis.ui.review.entries import decision_log, entry_row
 from masis.ui.shell.reviewer import actor
-from masis.ui.shell.wording import STATE, STATES, TONE_COLOUR, spoken
+from masis.ui.shell.wording import STATE, STATES, TONE_COLOUR
 
 WAITING_SHOWN = 6
 DECISIONS_SHOWN = 5
@@ -54,15 +55,15 @@ def headline(states: dict[str, int]) -> str:
     """Return the sentence that says what there is to do."""
     waiting = states.get("needs_review", 0)
     if waiting:
-        return f"{spoken(waiting, 'case needs', 'cases need')} review"
+        return f"{counted(waiting, 'case needs', 'cases need')} review"
     if unaudited := sum(states.get(state, 0) for state in UNAUDITED):
-        return f"{spoken(unaudited, 'case has', 'cases have')} not been audited"
+        return f"{counted(unaudited, 'case has', 'cases have')} not been audited"
     return "No case needs review"
 
 
 def _head(facets: Facets, total: int) -> None:
     decided = sum(facets.states.get(state, 0) for state in ("approved", "overridden", "rejected"))
-    parts = [f"{spoken(total, 'case')} in all"]
+    parts = [f"{counted(total, 'case')} in all"]
     if decided:
         parts.append(f"{decided:,} decided by people")
     if accepted := facets.states.get("accepted", 0):
@@ -162,7 +163,7 @@ def _unaudited(workbench: Workbench, facets: Facets) -> None:
     if not unaudited:
         return
     with st.container(border=True):
-        st.markdown(f"**{spoken(unaudited, 'case has', 'cases have')} not been audited**")
+        st.markdown(f"**{counted(unaudited, 'case has', 'cases have')} not been audited**")
         st.caption("The audits run in the background, one after the other. You can leave this page meanwhile.")
         if costs := batch_costs(workbench, unaudited):
             st.text(costs)
@@ -196,7 +197,7 @@ def batch_costs(workbench: Workbench, unaudited: int) -> str:
 
 @st.fragment(run_every=1.0)
 def _batch_under_way() -> None:
-    """Draw how far "audit everything" has come; draws the whole page anew once it is over."""
+    """Draw how far "audit everything" has come; redraws the whole page once it is over."""
     batch = audit_jobs().batch()
     if batch is None or not batch.under_way:
         st.rerun()
@@ -209,12 +210,12 @@ def _batch_under_way() -> None:
 
 
 def _ended(batch: Batch) -> str:
-    ended = f"In the last batch, {spoken(batch.done, 'case was', 'cases were')} audited."
+    ended = f"In the last batch, {counted(batch.done, 'case was', 'cases were')} audited."
     return f"{ended} {_failures(batch)}" if batch.failed else ended
 
 
 def _failures(batch: Batch) -> str:
-    return f"{spoken(batch.failed, 'case', 'cases')} could not be audited; the page of each says why."
+    return f"{counted(batch.failed, 'case', 'cases')} could not be audited; the page of each says why."
 
 
 def _recent(workbench: Workbench) -> None:

@@ -8,6 +8,7 @@ import streamlit as st
 
 from masis.errors import UnknownRecord
 from masis.schema.run import Run
+from masis.schema.wording import counted
 from masis.services import CaseView, Workbench
 from masis.services.cases import waiting_in
 from masis.services.records import CaseFilter, RunSummary
@@ -35,7 +36,7 @@ from masis.ui.shell.frame import tab_title
 from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import served_workbench
 from masis.ui.shell.streamlit_internals import with_selectors
-from masis.ui.shell.wording import FLAG, spoken
+from masis.ui.shell.wording import FLAG
 
 _ANSWER_VIEW = registered("answer_view")
 _LAYOUT = f"<style>{with_selectors((HERE / 'review.css').read_text(encoding='utf-8'))}</style>"
@@ -102,7 +103,7 @@ def show_no_case(workbench: Workbench) -> None:
     first = next(iter(found.rows), None)
     with st.container(horizontal=True):
         if first and st.button(
-            f"Open the first of {spoken(found.total, 'case')} that wait"
+            f"Open the first of {counted(found.total, 'case')} that wait"
             if found.total > 1
             else "Open the one that waits",
             type="primary",
@@ -283,7 +284,7 @@ def _head(view: CaseView, run: Run | None, *, running: bool) -> None:
     summary = next((each for each in view.runs if run and each.id == run.id), None)
     flags = [label(word) for flag, word in FLAG.items() if summary and flag in summary.flags]
     facts = [str(case.metadata["field"])] if case.metadata.get("field") else []
-    facts += [case.id, spoken(len(case.evidence), "chunk of evidence", "chunks of evidence")]
+    facts += [case.id, counted(len(case.evidence), "chunk of evidence", "chunks of evidence")]
     data: CaseHead = {
         "question": case.query,
         "state": state_label("running" if running else view.state),
@@ -369,12 +370,12 @@ def _issues_followed(table: FollowTable) -> None:
         return
     st.table(follow_frame(table), border="horizontal", alt="Issues across iterations")
     if table["left_out"]:
-        st.caption(f"and {spoken(table['left_out'], 'more issue')}")
+        st.caption(f"and {counted(table['left_out'], 'more issue')}")
 
 
 @st.fragment(run_every=1.0)
 def _progress(case_id: str) -> None:
-    """Draw what the running audit has done so far; draws the whole page anew once it is over."""
+    """Draw what the running audit has done so far; redraws the whole page once it is over."""
     workbench, jobs = served_workbench(), audit_jobs()
     running: RunSummary | None = next((run for run in workbench.runs.for_case(case_id) if run.state == "running"), None)
     if running is None and not jobs.under_way(case_id):

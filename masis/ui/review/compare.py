@@ -6,6 +6,7 @@ import pandas as pd
 import streamlit as st
 
 from masis.errors import UnknownRecord
+from masis.schema.wording import counted
 from masis.services import Workbench
 from masis.services.records import CaseSummary, RunSummary
 from masis.ui.components import registered
@@ -17,7 +18,7 @@ from masis.ui.review.comparison import RUN_COLUMNS, Comparison, Of, ScoreRow, co
 from masis.ui.review.scores import SMALLEST_DELTA
 from masis.ui.shell import address
 from masis.ui.shell.frame import tab_title
-from masis.ui.shell.wording import FLAG, TONE_COLOUR, LabelData, escaped, label, spoken
+from masis.ui.shell.wording import FLAG, TONE_COLOUR, LabelData, escaped, label
 
 OF: dict[Of, str] = {"first": "In the original answer", "chosen": "In the answer each run chose"}
 
@@ -72,7 +73,7 @@ def chosen_runs(finished: list[RunSummary]) -> tuple[RunSummary | None, RunSumma
 
 def _head(summary: CaseSummary, runs: int) -> None:
     st.set_page_config(page_title=tab_title("Compare", summary.query))
-    facts = [summary.id, spoken(runs, "audit")]
+    facts = [summary.id, counted(runs, "audit")]
     case_head(
         {
             "question": summary.query,

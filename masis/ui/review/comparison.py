@@ -6,6 +6,7 @@ from typing import Any, Literal, TypedDict
 
 from masis.schema.audit import Issue
 from masis.schema.run import Iteration, Run
+from masis.schema.wording import counted
 from masis.services.records import RunSummary
 from masis.settings import Settings
 from masis.ui.components.linked_table import Row, column, row
@@ -14,7 +15,7 @@ from masis.ui.review.answer_view import LabelData, label
 from masis.ui.review.diff import word_changes
 from masis.ui.review.story import moment
 from masis.ui.shell.address import link
-from masis.ui.shell.wording import SCORE, STOPPED, Word, rule_word, spoken
+from masis.ui.shell.wording import SCORE, STOPPED, Word, rule_word
 
 Side = Literal["left", "right", "both"]
 Of = Literal["first", "chosen"]
@@ -246,4 +247,4 @@ def run_name(run: RunSummary) -> str:
     parts = [f"{run.started_at[:10]} {run.started_at[11:19]} UTC", models_words(run.models)]
     if (changed := settings_words(run.settings)) != "as by default":
         parts.append(changed)
-    return " · ".join([*parts, spoken(run.iterations or 0, "iteration"), quality])
+    return " · ".join([*parts, counted(run.iterations or 0, "iteration"), quality])

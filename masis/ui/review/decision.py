@@ -1,7 +1,7 @@
 """The decision on one case: the form, the current decision, the log of the case, and the way to the next one.
 
 The form lives in a component of our own, so that keys act at once and what is typed is kept as it rests, not only when
-a field is left. It runs as a fragment: typing draws nothing else anew. Rules of the form are in ``decision_form.py``.
+a field is left. It runs as a fragment: typing redraws nothing else. Rules of the form are in ``decision_form.py``.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import streamlit as st
 from masis.errors import MasisError, StaleVersion, StoreError
 from masis.schema.review import Decision
 from masis.schema.run import Run
+from masis.schema.wording import counted
 from masis.services import CaseView, Workbench
 from masis.services.records import CaseFilter, explained_errors
 from masis.services.reviews import OTHER, reasons_for
@@ -27,7 +28,6 @@ from masis.ui.shell import address, keys
 from masis.ui.shell.drafts import clear_form, store_form, stored_form
 from masis.ui.shell.reviewer import actor, name_reviewer, reviewer
 from masis.ui.shell.served_database import served_database
-from masis.ui.shell.wording import spoken
 
 MACHINE_SHOWN = ("marks", "findings", "verdicts", "scores")
 """What of the machine's verdict the page shows by default; stored with every decision, so the words never change."""
@@ -306,7 +306,7 @@ def _next_waiting(context: _PanelContext, form: _Form, *, skip: bool) -> None:
         skipped.append(context.case_id)
     found = context.workbench.cases.next_waiting(context.case_id, context.place.wanted, skipped)
     if found is None and skipped:
-        nothing = f"Only the cases you skipped are left in this queue ({spoken(len(skipped), 'case')})."
+        nothing = f"Only the cases you skipped are left in this queue ({counted(len(skipped), 'case')})."
         skipped.clear()
         _open(form, None, f"{nothing} N goes through them again.")
         return

@@ -12,6 +12,7 @@ import streamlit as st
 from masis.datasets.writers import DECIDED
 from masis.errors import StoreError, UnknownRecord
 from masis.schema.review import CaseState, EntryKind, EntrySource, LogCheck, LogEntry, Verdict
+from masis.schema.wording import counted
 from masis.services import Workbench
 from masis.services.records import CaseSummary, DecisionFilter
 from masis.ui.review.diff import word_changes
@@ -29,7 +30,6 @@ from masis.ui.review.redaction import redact_entry_form, show_redacted
 from masis.ui.shell import address
 from masis.ui.shell.inputs import show_value
 from masis.ui.shell.served_database import command_markdown
-from masis.ui.shell.wording import spoken
 
 CHECKED_AT_ONCE = 2_000
 """Entries that are checked whenever the page opens; a longer log is checked when asked."""
@@ -160,7 +160,7 @@ def _counted(total: int, *, narrowed: bool) -> None:
     left, right = st.columns([4, 1], vertical_alignment="center")
     newest = address.value("order") != "oldest"
     order = "newest first" if newest else "oldest first"
-    left.caption(f"**{spoken(total, 'entry', 'entries')}**{' match' if narrowed else ''}, {order}")
+    left.caption(f"**{counted(total, 'entry', 'entries')}**{' match' if narrowed else ''}, {order}")
     with right.container(horizontal=True, horizontal_alignment="right"):
         if narrowed:
             st.button("Clear", type="tertiary", key="clear-log", help="Clear all filters", on_click=_clear)
@@ -219,7 +219,7 @@ def _chain(workbench: Workbench, length: int, head: str) -> None:
     asked = st.session_state.get("log-checked") == head
     if length > CHECKED_AT_ONCE and not asked:
         line, button = st.columns([5, 1], vertical_alignment="center")
-        line.markdown(f":material/link: {spoken(length, 'entry', 'entries')}, head `{head[:12]}…`: not verified yet.")
+        line.markdown(f":material/link: {counted(length, 'entry', 'entries')}, head `{head[:12]}…`: not verified yet.")
         button.button("Verify the log", on_click=_remember_check, args=(head,), width="stretch")
         return
     check = workbench.reviews.verify()
@@ -236,7 +236,7 @@ def chain_words(check: LogCheck) -> str:
     redacted = f", {check.redacted} of them redacted" if check.redacted else ""
     return (
         ":green[:material/verified:] The decision log is intact: "
-        f"{spoken(check.length, 'entry', 'entries')}{redacted}, "
+        f"{counted(check.length, 'entry', 'entries')}{redacted}, "
         f"head `{check.head[:12]}…`. Every entry fits the one before it."
     )
 
@@ -247,7 +247,7 @@ def _exports(workbench: Workbench) -> None:
     states: tuple[CaseState, ...] = (*DECIDED, "accepted") if too else DECIDED
     number = sum(counts.get(state, 0) for state in states)
     st.download_button(
-        f"{spoken(number, 'decided case')}, JSON Lines",
+        f"{counted(number, 'decided case')}, JSON Lines",
         lambda: _written(lambda out: workbench.exports.write_decided(out, states)),
         file_name="decided-cases.jsonl",
         mime="application/jsonl",

@@ -15,7 +15,8 @@ import pandas as pd
 
 from masis.schema.audit import Issue
 from masis.schema.run import Iteration, Run
-from masis.ui.shell.wording import COURSE, TONE_COLOUR, LabelData, escaped, label, rule_word, spoken
+from masis.schema.wording import counted
+from masis.ui.shell.wording import COURSE, TONE_COLOUR, LabelData, escaped, label, rule_word
 
 Course = Literal["new", "persisting", "fixed", "regressed", "absent"]
 """``regressed``: it had been fixed and is back. ``absent``: not there yet, or fixed for longer than one iteration."""
@@ -153,7 +154,7 @@ def follow_table(run: Run, shown: int) -> FollowTable:
 
 def _counts(followed: Sequence[Followed], index: int) -> list[str]:
     if index == 0:
-        return [spoken(sum(each.issues[0] is not None for each in followed), "issue")]
+        return [counted(sum(each.issues[0] is not None for each in followed), "issue")]
     courses: Counter[str] = Counter(each.courses[index] for each in followed)
     return [f"{courses[course]} {COURSE[course].text}" for course in COURSE if courses[course]] or ["none"]
 

@@ -180,11 +180,11 @@ def evidence_pieces(
     cuts = sorted(
         {0, len(text)} | {edge for bearing in bearings for edge in bearing.span} | {e for s in instructions for e in s}
     )
-    bears = _Cover((bearing.span, bearing.claim) for bearing in bearings if not bearing.against)
+    supported = _Cover((bearing.span, bearing.claim) for bearing in bearings if not bearing.against)
     refutes = _Cover((bearing.span, bearing.claim) for bearing in bearings if bearing.against)
     for start, end in pairwise(cuts):
         piece: EvidencePiece = {"text": text[start:end]}
-        if claims := bears.at(start):
+        if claims := supported.at(start):
             piece["claims"] = sorted(set(claims))
         if against := refutes.at(start):
             piece["against"] = sorted(set(against))

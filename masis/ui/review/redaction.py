@@ -8,10 +8,10 @@ import streamlit as st
 
 from masis.errors import MasisError
 from masis.schema.review import LogEntry
+from masis.schema.wording import counted
 from masis.services import Workbench
 from masis.ui.review.decision_form import LONGEST_NAME
 from masis.ui.shell.reviewer import actor, name_reviewer, reviewer
-from masis.ui.shell.wording import spoken
 
 CONFIRMED_BY = "redact"
 LONGEST_REASON = 500
@@ -29,8 +29,8 @@ def redact_case_form(workbench: Workbench, case_id: str) -> None:
     def redact(reason: str) -> str:
         done = workbench.reviews.redact_case(actor(), case_id, reason)
         return (
-            f"The case is redacted, with {spoken(done.entries, 'decision')}, {spoken(done.runs, 'audit')} and "
-            f"{spoken(done.drafts, 'field')} of drafts."
+            f"The case is redacted, with {counted(done.entries, 'decision')}, {counted(done.runs, 'audit')} and "
+            f"{counted(done.drafts, 'field')} of drafts."
         )
 
     _form(

@@ -13,13 +13,14 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from masis.schema.review import LogEntry
 from masis.schema.run import Run
+from masis.schema.wording import counted
 from masis.services import CaseView
 from masis.services.records import LogHead
 from masis.settings import Settings
 from masis.ui.review import scores
 from masis.ui.review.answer_view import EVIDENCE_SHOWN, answer_view, unaudited_answer_view
 from masis.ui.shell.served_database import served_workbench
-from masis.ui.shell.wording import FLAG, STATE, STOPPED, spoken
+from masis.ui.shell.wording import FLAG, STATE, STOPPED
 
 VERDICT_SAYS = {"approve": "Approved", "override": "Overridden", "reject": "Rejected", "escalate": "Escalated"}
 
@@ -53,7 +54,7 @@ def case_report(view: CaseView, head: LogHead, run: Run | None = None) -> str:
         history=[_entry(entry) for entry in reversed(view.history)],
         head=head,
         evidence_left_out=max(0, len(view.case.evidence) - EVIDENCE_SHOWN),
-        spoken=spoken,
+        counted=counted,
         at=_at,
     )
 

@@ -10,8 +10,9 @@ import pandas as pd
 
 from masis.schema.audit import FiredRule, Score
 from masis.schema.run import Iteration, Run
+from masis.schema.wording import counted
 from masis.ui.components.charts import ROWS, share_axis
-from masis.ui.shell.wording import SCORE, LabelData, escaped, label, spoken
+from masis.ui.shell.wording import SCORE, LabelData, escaped, label
 
 JUDGED = ("faithfulness", "relevance", "completeness", "reasoning_quality", "overall_score")
 SMALLEST_DELTA = 0.005
@@ -228,8 +229,8 @@ def _penalty_for(iteration: Iteration) -> str:
     audit = iteration.citation_audit
     invalid, uncited = len(audit.invalid_citations), len(audit.uncited_claims)
     causes = [
-        *([spoken(invalid, "fabricated reference")] if invalid else []),
-        *([spoken(uncited, "uncited sentence")] if uncited else []),
+        *([counted(invalid, "fabricated reference")] if invalid else []),
+        *([counted(uncited, "uncited sentence")] if uncited else []),
     ]
     return f"for {' and '.join(causes)}" if causes else "by the citation penalty"
 

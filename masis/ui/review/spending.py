@@ -9,16 +9,16 @@ from masis.llm.prices import dollars
 from masis.schema.audit import Escalation
 from masis.schema.calls import Usage
 from masis.schema.run import Event, Run
-from masis.ui.shell.wording import spoken
+from masis.schema.wording import counted
 
 
 def spent(usage: Usage) -> str:
     """Say what calls took, as in ``12 calls, 34,120 tokens (40% from a cache), $0.1200``."""
-    words = [spoken(usage.calls, "call"), _tokens(usage)]
+    words = [counted(usage.calls, "call"), _tokens(usage)]
     if usage.tries > usage.calls:
-        words.insert(1, spoken(usage.tries - usage.calls, "retry", "retries"))
+        words.insert(1, counted(usage.tries - usage.calls, "retry", "retries"))
     if usage.repaired:
-        words.append(f"{spoken(usage.repaired, 'reply', 'replies')} repaired")
+        words.append(f"{counted(usage.repaired, 'reply', 'replies')} repaired")
     words.append("cost unknown" if usage.cost_usd is None else dollars(usage.cost_usd))
     return ", ".join(words)
 
@@ -60,15 +60,15 @@ def spent_by_role(run: Run) -> list[str]:
 def escalated(found: Escalation) -> str:
     """Say what two verifiers in a row did: ``Offline settled 5 of 8 claims; openai:gpt-4o decided 3 (1 call).``"""
     whole = found.settled + found.escalated
-    words = f"The offline checks settled {found.settled:,} of {spoken(whole, 'claim')}"
+    words = f"The offline checks settled {found.settled:,} of {counted(whole, 'claim')}"
     if not found.escalated:
         words += f"; {found.second} was not asked."
     else:
-        calls = f" ({spoken(found.calls, 'call')})" if found.calls else ""
+        calls = f" ({counted(found.calls, 'call')})" if found.calls else ""
         words += f"; {found.second} decided the other {found.escalated:,}{calls}."
     if found.calls_saved:
         cost = "" if found.cost_saved_usd is None else f", about {dollars(found.cost_saved_usd)}"
-        words += f" Saved: {spoken(found.calls_saved, 'call')}{cost}."
+        words += f" Saved: {counted(found.calls_saved, 'call')}{cost}."
     return words
 
 

@@ -6,10 +6,11 @@ from typing import NamedTuple, TypedDict
 
 from masis.audit.acceptance import RULE_VERSION
 from masis.schema.run import Iteration, Run
+from masis.schema.wording import counted
 from masis.services.records import RunSummary
 from masis.settings import OFFLINE
 from masis.ui.review.spending import escalated, spent_by_role
-from masis.ui.shell.wording import STOPPED, spoken
+from masis.ui.shell.wording import STOPPED
 
 OFFLINE_SAYS = "No language model was used: rules and measurements judged this answer."
 MOST_WARNINGS = 12
@@ -64,8 +65,8 @@ def not_confirmed(run: Run) -> str:
     assert best is not None
     them = "it" if count == 1 else "them"
     return (
-        f"{count:,} of {spoken(len(best.claims), 'claim')} not confirmed by the offline checks. That is no accusation: "
-        f"a verifier model would decide {them}."
+        f"{count:,} of {counted(len(best.claims), 'claim')} not confirmed by the offline checks. That is no "
+        f"accusation: a verifier model would decide {them}."
     )
 
 
@@ -126,7 +127,7 @@ def nothing_found(iteration: Iteration) -> str:
         return "No issues were found, because no claim of the answer could be checked against the evidence."
     checks = "offline checks" if iteration.critique.judged_by.model == OFFLINE else "checks"
     if undecided := sum(check.verdict in ("unverifiable", "unscored") for check in iteration.claims):
-        claims = f"{undecided} of {spoken(len(iteration.claims), 'claim')}"
+        claims = f"{undecided} of {counted(len(iteration.claims), 'claim')}"
         return f"No issues found by the {checks}, which could not confirm {claims}."
     return f"No issues found by the {checks}: every checked sentence is cited, and its evidence supports it."
 
@@ -157,7 +158,7 @@ def chosen(run: Run) -> str:
 
 def ended(run: Run) -> str:
     """Say why the loop went no further."""
-    return f"After {spoken(len(run.iterations), 'iteration')}, because {STOPPED[run.termination_reason]}."
+    return f"After {counted(len(run.iterations), 'iteration')}, because {STOPPED[run.termination_reason]}."
 
 
 def judges(run: Run) -> str:
@@ -173,7 +174,7 @@ def judges(run: Run) -> str:
 def run_name(run: RunSummary) -> str:
     """Name a run in a list, as in ``12 Nov 14:02, offline, 3 iterations``."""
     models = sorted({model for model in run.models.values() if model != OFFLINE}) or [OFFLINE]
-    facts = [spoken(run.iterations, "iteration")] if run.iterations else []
+    facts = [counted(run.iterations, "iteration")] if run.iterations else []
     return ", ".join([moment(run.started_at), *models, *facts])
 
 

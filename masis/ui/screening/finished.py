@@ -10,6 +10,7 @@ import streamlit as st
 
 from masis.errors import MasisError
 from masis.schema.screening import DESIGNS, STUDY_TYPES, Grade, GradeField, Override
+from masis.schema.wording import counted
 from masis.screening.grading.ensemble import agreement_of
 from masis.screening.rounds.overrides import effective_overrides
 from masis.services import Actor, Workbench
@@ -20,7 +21,6 @@ from masis.ui.screening.result import abstracts, head, opened_abstract, rounds
 from masis.ui.screening.wording import FIELD, OUTCOME, RECOMMENDATION, RECOMMENDATIONS, SUFFICIENCY, value_words
 from masis.ui.shell.reviewer import actor, name_reviewer, reviewer
 from masis.ui.shell.served_database import served_workbench
-from masis.ui.shell.wording import spoken
 
 # A person's override of one grade: set a field with a reason, see its effect at once, undo it.
 
@@ -150,7 +150,7 @@ def _what_follows(opened: OpenedScreening) -> None:
     """Say what the screening comes to now, and what the critic's own result was where that differs."""
     now, machine = opened.screening, opened.machine
     last = now.rounds[-1].ruling if now.rounds else None
-    result = f"The result is now **{OUTCOME[now.outcome].text.lower()}**, {spoken(len(now.kept), 'abstract')} kept"
+    result = f"The result is now **{OUTCOME[now.outcome].text.lower()}**, {counted(len(now.kept), 'abstract')} kept"
     if last is not None:
         result += f", last round: {SUFFICIENCY[last.decision].text}"
     if now.outcome != machine.outcome:
@@ -209,7 +209,7 @@ def agreement_words(grades: tuple[Grade, ...]) -> str:
     if found.same is None:
         return ""
     alpha = f", Krippendorff's alpha {found.alpha:.2f}" if found.alpha is not None else ""
-    return f"{found.graders} graders agree on {found.same:.0%} of {spoken(found.compared, 'abstract')}{alpha}"
+    return f"{found.graders} graders agree on {found.same:.0%} of {counted(found.compared, 'abstract')}{alpha}"
 
 
 def _hand_over(opened: OpenedScreening) -> None:
@@ -257,7 +257,7 @@ def _exports(workbench: Workbench, opened: OpenedScreening) -> None:
     screening = opened.screening
     kept = len(screening.kept)
     st.download_button(
-        f"The screening log, CSV ({spoken(len(screening.grades), 'abstract')})",
+        f"The screening log, CSV ({counted(len(screening.grades), 'abstract')})",
         lambda: _written(lambda out: workbench.screenings.write_csv(screening.id, out)),
         file_name=f"screening-{screening.id[:8]}.csv",
         mime="text/csv",

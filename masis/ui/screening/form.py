@@ -13,6 +13,7 @@ from masis.errors import InputError
 from masis.llm.available_models import endpoint_of
 from masis.llm.registry import resolve
 from masis.schema.screening import Abstract
+from masis.schema.wording import counted
 from masis.screening.critic import ROLE, grader_names
 from masis.screening.demo import CORPUS
 from masis.services import Actor, Workbench
@@ -23,7 +24,6 @@ from masis.settings import OFFLINE, Settings
 from masis.ui.new_audit.form import Understood, Wrong
 from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import served_workbench
-from masis.ui.shell.wording import spoken
 
 SUBJECT = "new-screening"
 LONGEST_QUESTION = 2_000
@@ -56,11 +56,12 @@ class ScreeningForm:
     Attributes:
         owner: The name its draft is stored under.
         version: Changes when the fields are to show other text than was typed; stored with the draft, so that a server
-            started anew does not mistake its own text for newer than what is typed in the browser.
+            that was restarted does not mistake its own text for newer than what is typed in the browser.
         uploads: Rises when an uploader is to be empty again.
         refused: Why the last start was refused.
         imported: What the last files brought.
-        errors: What could not be read of them.
+        errors: Their records that could not be imported.
+        refused_files: Files that could not be imported, or not to their end.
 
     """
 
@@ -73,6 +74,7 @@ class ScreeningForm:
     refused: InputError | None = None
     imported: tuple[CorpusImport, ...] = ()
     errors: tuple[InputError, ...] = ()
+    refused_files: tuple[InputError, ...] = ()
 
     def widget_key(self, name: str) -> str:
         """Return the key of a widget, another one for each version of the form, so that it starts with its default."""
@@ -132,7 +134,7 @@ def source_words(source: str, corpora: tuple[CorpusSummary, ...]) -> str:
     name = source.removeprefix(CORPUS_PREFIX)
     count = next((each.abstracts for each in corpora if each.name == name), 0)
     shown = "Demo abstracts" if name == CORPUS else name
-    return f"{shown} ({spoken(count, 'abstract')})"
+    return f"{shown} ({counted(count, 'abstract')})"
 
 
 def settings_of(base: Settings, changes: Mapping[str, Any]) -> Settings:
@@ -170,13 +172,14 @@ def understood(form: ScreeningForm, first: tuple[Abstract, ...] | None) -> Under
     elif not first:
         lines.append({"head": "Nothing matches yet.", "rest": "Use words that abstracts would use, or other sources."})
     else:
-        lines.append({"head": "The first search brings", "rest": f"{spoken(len(first), 'abstract')}:"})
+        lines.append({"head": "The first search brings", "rest": f"{counted(len(first), 'abstract')}:"})
     return {
         "title": "What will be screened",
         "question": form.question.strip()[:600],
         "lines": lines,  # type: ignore[typeddict-item]  # built of literals above
         "notes": [],
         "errors": errors,
+        "chunks_label": "Abstracts of the first search",
         "chunks": [{"id": each.id, "text": (each.title or each.text)[:EXCERPT]} for each in first or ()],
         "more": "",
     }
@@ -186,10 +189,16 @@ def _wrong(error: InputError) -> Wrong:
     return {"place": "", "problem": error.problem.rstrip("."), "cure": error.cure}
 
 
+def import_errors(form: ScreeningForm) -> list[tuple[str, tuple[InputError, ...]]]:
+    """Return what could not be imported: a sentence with the errors it counts, files before records."""
+    counts = ((form.refused_files, "file"), (form.errors, "record"))
+    return [(f"{counted(len(errors), what)} could not be imported.", errors) for errors, what in counts if errors]
+
+
 def import_words(form: ScreeningForm) -> list[str]:
     """What the last files brought, a line each."""
     return [
-        f"{each.source}: {spoken(each.identified, 'record')}, {each.added:,} added, "
-        f"{spoken(each.duplicates, 'duplicate')}, {each.faulty:,} unreadable"
+        f"{each.source}: {counted(each.identified, 'record')}, {each.added:,} added, "
+        f"{counted(each.duplicates, 'duplicate')}, {each.faulty:,} unreadable"
         for each in form.imported
     ]

@@ -11,11 +11,11 @@ import streamlit as st
 
 from masis.datasets.readers.abstracts import read_abstracts
 from masis.errors import InputError, MasisError
+from masis.schema.wording import counted
 from masis.services import Actor, Workbench
 from masis.services.records import CorpusImport
 from masis.ui.screening.form import ScreeningForm, corpus_source, save
 from masis.ui.shell.reviewer import actor
-from masis.ui.shell.wording import spoken
 
 log = logging.getLogger(__name__)
 SOON_S = 0.4
@@ -34,13 +34,17 @@ class NamedFile(NamedTuple):
 
 
 class CorpusUpload:
-    """One import: what it has come to so far, readable while it goes on."""
+    """One import: what it has come to so far, readable while it goes on.
+
+    ``errors`` are of single records, ``refused`` of files that could not be imported, or not to their end.
+    """
 
     def __init__(self, workbench: Workbench, actor: Actor, corpus: str, files: Sequence[NamedFile]) -> None:
         self._actor = actor
         self._workbench, self.corpus, self._files = workbench, corpus.strip(), tuple(files)
         self.done: list[CorpusImport] = []
         self.errors: list[InputError] = []
+        self.refused: list[InputError] = []
         self._records, self._at = 0, 0
         self._thread = threading.Thread(target=self._work, daemon=True, name="corpus-import")
         self._thread.start()
@@ -58,7 +62,7 @@ class CorpusUpload:
         """Say how far the import has come: ``Importing b.ris (file 2 of 3): 1,500 records so far.``"""
         of_files = f" (file {self._at + 1} of {len(self._files)})" if len(self._files) > 1 else ""
         name = self._files[self._at].name[:LONGEST_NAME]
-        return f"Importing {name}{of_files}: {spoken(self._records, 'record')} so far."
+        return f"Importing {name}{of_files}: {counted(self._records, 'record')} so far."
 
     def _work(self) -> None:
         for at, file in enumerate(self._files):
@@ -73,13 +77,13 @@ class CorpusUpload:
             )
             self.done.append(kept)
         except InputError as error:
-            self.errors.append(error)
+            self.refused.append(error)
         except MasisError as error:
-            self.errors.append(InputError(str(error), cure="The files before it are stored."))
+            self.refused.append(InputError(str(error), cure="The files before it are stored."))
         except Exception as error:
             log.exception("A file of abstracts could not be imported")
             why = f"{name} could not be imported ({type(error).__name__})"
-            self.errors.append(InputError(why, cure="The server's log has the details."))
+            self.refused.append(InputError(why, cure="The server's log has the details."))
 
     def _dealt_with(self, records: int) -> None:
         self._records += records
@@ -104,14 +108,14 @@ def take_finished(form: ScreeningForm) -> None:
     if upload is None or not upload.over:
         return
     del st.session_state[_UNDER_WAY]
-    form.imported, form.errors = tuple(upload.done), tuple(upload.errors)
+    form.imported, form.errors, form.refused_files = tuple(upload.done), tuple(upload.errors), tuple(upload.refused)
     if any(each.added or each.duplicates for each in upload.done):
         save(form, replaced=True, sources=tuple(dict.fromkeys((*form.sources, corpus_source(upload.corpus)))))
 
 
 @st.fragment(run_every=LOOK_EVERY_S)
 def show_import() -> None:
-    """Draw how far the import has come; draws the whole page anew once it is over."""
+    """Draw how far the import has come; redraws the whole page once it is over."""
     upload: CorpusUpload | None = st.session_state.get(_UNDER_WAY)
     if upload is None or upload.over:
         st.rerun()

@@ -12,6 +12,7 @@ import streamlit as st
 
 from masis.errors import MasisError
 from masis.schema.screening import Acceptance
+from masis.schema.wording import counted
 from masis.screening.rounds.drift import Drift
 from masis.screening.rounds.memory import adapted, by_design
 from masis.screening.rounds.ruling import thresholds_of
@@ -22,7 +23,6 @@ from masis.ui.screening.charts import show_drift
 from masis.ui.screening.wording import DESIGN
 from masis.ui.shell.reviewer import actor, name_reviewer, reviewer
 from masis.ui.shell.served_database import served_workbench
-from masis.ui.shell.wording import spoken
 
 
 class MemoryRow(NamedTuple):
@@ -131,4 +131,4 @@ def _drift(series: Sequence[DriftSeries]) -> None:
 
 def drift_words(found: Drift) -> str:
     """Say what the drift test found, and which test it is."""
-    return f"{found.why} A two-sided cumulative sum over {spoken(len(found.points), 'judgement')}, in their order."
+    return f"{found.why} A two-sided cumulative sum over {counted(len(found.points), 'judgement')}, in their order."

@@ -9,6 +9,7 @@ import streamlit as st
 from masis.api.roles import offered_models
 from masis.errors import InputError, MasisError
 from masis.schema.screening import Abstract
+from masis.schema.wording import counted
 from masis.screening.demo import CORPUS, demo_questions
 from masis.services import Workbench
 from masis.services.records import CorpusSummary
@@ -27,6 +28,7 @@ from masis.ui.screening.form import (
     chosen_sources,
     corpus_source,
     current_form,
+    import_errors,
     import_words,
     save,
     settings_of,
@@ -40,7 +42,6 @@ from masis.ui.shell.inputs import take_typed, typing_area
 from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import command_markdown, served_workbench
 from masis.ui.shell.streamlit_internals import with_selectors
-from masis.ui.shell.wording import spoken
 
 FIRST_SHOWN = 10
 LONGEST_GRADERS = 500
@@ -169,9 +170,9 @@ def _sources(form: ScreeningForm, corpora: tuple[CorpusSummary, ...], sources: t
             show_import()
         for line in import_words(form):
             st.text(line)
-        if form.errors:
-            st.warning(f"{spoken(len(form.errors), 'record')} could not be imported.", icon=":material/error:")
-            st.text("\n".join(str(error) for error in form.errors[:MOST_ERRORS]))
+        for sentence, errors in import_errors(form):
+            st.warning(sentence, icon=":material/error:")
+            st.text("\n".join(str(error) for error in errors[:MOST_ERRORS]))
 
 
 def _import(form: ScreeningForm, corpora: tuple[CorpusSummary, ...]) -> None:
@@ -195,7 +196,7 @@ def _import(form: ScreeningForm, corpora: tuple[CorpusSummary, ...]) -> None:
 def _settings(workbench: Workbench, form: ScreeningForm) -> None:
     settings = settings_of(workbench.settings, form.settings)
     changed = sum(getattr(settings, name) != getattr(workbench.settings, name) for name in form.settings)
-    st.caption(f"{spoken(changed, 'setting')} changed" if changed else "The workbench's own settings apply.")
+    st.caption(f"{counted(changed, 'setting')} changed" if changed else "The workbench's own settings apply.")
     with st.expander("Settings", icon=":material/tune:"):  # another label would be another expander, closed again
         for column, each in zip(st.columns(len(TUNABLE), gap="medium"), TUNABLE, strict=True):
             with column, st.container(gap="xxsmall"):
@@ -309,7 +310,7 @@ def _import_chosen(key: str) -> None:
     form = current_form(workbench)
     files = st.session_state.get(key) or []
     if not files:
-        form.errors = (InputError("There is no file", cure="Choose one first."),)
+        form.refused = InputError("There is no file to import", cure="Choose one first.")
         return
     import_files(
         workbench, form, st.session_state["screening-corpus-name"], [NamedFile(file.name, file) for file in files]

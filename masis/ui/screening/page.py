@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
+from masis.schema.wording import counted
 from masis.services import Workbench
 from masis.services.records import ScreeningSummary
 from masis.ui.components.linked_table import linked_table
@@ -14,7 +15,6 @@ from masis.ui.screening.new import show_form
 from masis.ui.screening.view import SUMMARY_COLUMNS, summary_row
 from masis.ui.screening.watch import show_interrupted, show_live, show_never_began, show_removed, summary_of, under_way
 from masis.ui.shell import address
-from masis.ui.shell.wording import spoken
 
 LISTED = 20
 OF_ONE = ("abstract", "show", "order", "page")
@@ -79,7 +79,7 @@ def _earlier(workbench: Workbench) -> None:
         address.put("screening", opened)
         st.rerun()
     if len(found) == LISTED:
-        st.caption(f"The newest {spoken(LISTED, 'screening')}.")
+        st.caption(f"The newest {counted(LISTED, 'screening')}.")
 
 
 def _leave() -> None:

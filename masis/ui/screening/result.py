@@ -8,6 +8,7 @@ import pandas as pd
 import streamlit as st
 
 from masis.schema.screening import Abstract, Grade, Recommendation, Screening
+from masis.schema.wording import counted
 from masis.screening.rounds.overrides import effective_overrides
 from masis.services.screening import OpenedScreening
 from masis.ui.components import registered
@@ -30,7 +31,7 @@ from masis.ui.screening.view import (
 from masis.ui.screening.wording import OUTCOME, RECOMMENDATION, RECOMMENDATIONS
 from masis.ui.shell import address
 from masis.ui.shell.frame import tab_title
-from masis.ui.shell.wording import TONE_COLOUR, LabelData, escaped, label, spoken
+from masis.ui.shell.wording import TONE_COLOUR, LabelData, escaped, label
 
 PAGE_SIZE = 15
 _ABSTRACT = registered("screening_abstract")
@@ -39,8 +40,8 @@ _ABSTRACT = registered("screening_abstract")
 def head(screening: Screening, *, outcome: LabelData | None = None) -> None:
     """Draw the question, the outcome and the reasons for it."""
     facts = [
-        spoken(len(screening.rounds), "round"),
-        f"{len(screening.kept)} of {spoken(len(screening.grades), 'abstract')} kept",
+        counted(len(screening.rounds), "round"),
+        f"{len(screening.kept)} of {counted(len(screening.grades), 'abstract')} kept",
         ", ".join(source.removeprefix("corpus:") for source in screening.retrievers),
         f"graded by {', '.join(screening.graders)}",
         screening.started_at[:16].replace("T", " ") + " UTC",

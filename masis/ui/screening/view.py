@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple, TypedDict
 
 from masis.schema.screening import Abstract, Flow, Grade, Recommendation, Round, Screening
+from masis.schema.wording import counted
 from masis.services.records import ScreeningSummary
 from masis.ui.components.linked_table import Row, column, row
 from masis.ui.screening.abstract import facts
@@ -23,7 +24,7 @@ from masis.ui.screening.wording import (
     size_words,
 )
 from masis.ui.shell.address import link
-from masis.ui.shell.wording import LabelData, label, spoken
+from masis.ui.shell.wording import LabelData, label
 
 Order = Literal["quality", "relevance", "found", "size"]
 ORDERS: dict[Order, str] = {
@@ -148,7 +149,7 @@ def summary_row(summary: ScreeningSummary) -> Row:
         word = REMOVED
     searched = ", ".join(source.removeprefix("corpus:") for source in summary.sources)
     if summary.overrides:
-        searched += f" · {spoken(summary.overrides, 'override')}"
+        searched += f" · {counted(summary.overrides, 'override')}"
     href = link("screening", screening=summary.id)
     return row(
         {"text": summary.question, "href": href, "open": summary.id},

@@ -8,6 +8,7 @@ import streamlit as st
 
 from masis.errors import UnknownRecord
 from masis.schema.screening import ScreeningEvent
+from masis.schema.wording import counted
 from masis.services import Workbench
 from masis.services.records import ScreeningProgress, ScreeningSummary
 from masis.ui.components.case_head import case_head
@@ -19,7 +20,7 @@ from masis.ui.screening.wording import INTERRUPTED, REMOVED, UNDER_WAY
 from masis.ui.shell.frame import tab_title
 from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import served_workbench
-from masis.ui.shell.wording import Word, label, spoken
+from masis.ui.shell.wording import Word, label
 
 LOOK_EVERY_S = 0.5
 
@@ -38,7 +39,7 @@ def under_way(jobs: ScreeningJobs, summary: ScreeningSummary | None, screening_i
 
 
 def show_live(question: str, screening_id: str) -> None:
-    """Draw a screening under way, drawn anew until it is over."""
+    """Draw a screening under way, again and again until it is over."""
     _head(question, UNDER_WAY, [])
     _live(screening_id)
 
@@ -90,7 +91,7 @@ def _head(question: str, state: Word, reasons: list[str]) -> None:
 
 @st.fragment(run_every=LOOK_EVERY_S)
 def _live(screening_id: str) -> None:
-    """Draw what has happened so far; draws the whole page anew once the screening is over."""
+    """Draw what has happened so far; redraws the whole page once the screening is over."""
     workbench, jobs = served_workbench(), screening_jobs()
     here, summary = jobs.job(screening_id), summary_of(workbench, screening_id)
     if here is None and summary is not None and summary.state == "running":
@@ -116,7 +117,7 @@ def _live(screening_id: str) -> None:
     )
     ahead = jobs.ahead(screening_id)
     if ahead:
-        st.text(f"{spoken(ahead, 'screening is', 'screenings are')} ahead of this one in the queue.")
+        st.text(f"{counted(ahead, 'screening is', 'screenings are')} ahead of this one in the queue.")
     elif summary is None:
         st.text("Waiting for a worker to start it.")
     else:
@@ -137,7 +138,7 @@ def now_words(events: Sequence[ScreeningEvent]) -> str:
     number = f"Round {last.round}" if last.round is not None else "It"
     if last.kind == "round_started":
         queries = last.data.get("queries")
-        return f"{number}: searching ({spoken(len(queries) if isinstance(queries, list) else 1, 'query', 'queries')})."
+        return f"{number}: searching ({counted(len(queries) if isinstance(queries, list) else 1, 'query', 'queries')})."
     if last.kind == "searched":
         return f"{number}: {last.data.get('retrieved')} found, {last.data.get('new')} to grade."
     if last.kind == "graded":

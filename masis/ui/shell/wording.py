@@ -7,7 +7,6 @@ from typing import Literal, NamedTuple, TypedDict, get_args
 
 from masis.schema.review import CaseState
 from masis.schema.run import ReviewCode, ReviewTier, TerminationReason
-from masis.schema.wording import counted
 
 Tone = Literal["bad", "warn", "good", "calm", "busy"]
 """How a label should feel; the style sheets give each tone its colour, in light and in dark."""
@@ -179,6 +178,3 @@ def escaped(text: str) -> str:
     """
     broken = text.replace("://", ":\u200b//").replace("www.", "www\u200b.").replace("@", "@\u200b")
     return " ".join(broken.split()).translate(_MARKDOWN)
-
-
-spoken = counted

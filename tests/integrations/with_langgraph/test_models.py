@@ -36,7 +36,7 @@ def told(**changes: Any) -> Any:
 
 
 @pytest.mark.spec("MASIS-CRITIC-P5", "MASIS-CRITIC-P6", "MASIS-CRITIC-STATE")
-def test_a_model_s_confidence_is_normalised_and_tempered_in_code() -> None:
+def test_a_model_s_confidence_is_normalised_and_multiplied_by_the_penalty_in_code() -> None:
     script = told(confidence=90, hallucination_detected=False, needs_retry=False)
     with ModelServer(script, issues="none") as server:
         update = critic_node(settings_at(server)).invoke(asked(WRONG))
@@ -126,7 +126,7 @@ def test_models_of_several_threads_are_asked_side_by_side() -> None:
     assert len(updates) == 6
 
 
-def test_the_judge_is_reported_what_the_critic_found() -> None:
+def test_the_judge_receives_what_the_critic_found() -> None:
     with ModelServer(told()) as server:
         settings = settings_at(server)
         state = audited(settings).invoke(asked(WRONG))

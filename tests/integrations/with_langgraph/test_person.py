@@ -163,7 +163,7 @@ def test_keeping_again_changes_nothing_and_another_way_from_a_checkpoint_is_anot
     assert len(bench.cases.open(case_id).runs) == 1
     before_critic = next(snapshot for snapshot in history if snapshot.next == ("critic",))
     graph.invoke(None, before_critic.config)
-    assert len(bench.cases.open(case_id).runs) == 2  # audited anew: other times, so another run of the same case
+    assert len(bench.cases.open(case_id).runs) == 2  # audited again: other times, so another run of the same case
 
 
 def test_cases_of_threads_with_other_content_stand_beside_each_other(bench: Workbench) -> None:
@@ -175,7 +175,7 @@ def test_cases_of_threads_with_other_content_stand_beside_each_other(bench: Work
     assert bench.cases.overview().states["needs_review"] == len(names)
 
 
-def test_a_graph_without_critic_or_keep_is_reported_what_is_missing(bench: Workbench) -> None:
+def test_the_error_for_a_graph_without_critic_or_keep_names_what_is_missing(bench: Workbench) -> None:
     with pytest.raises(InputError, match=r"metrics\.run: holds no audit"):
         keep_node(bench).invoke(asked(WRONG))
     with pytest.raises(InputError, match="review: is empty"):
@@ -252,7 +252,9 @@ def test_a_person_inside_a_subgraph_is_waited_for_by_the_graph_around_it(bench: 
     assert (after["review"]["verdict"], after["final_answer"]) == ("reject", None)
 
 
-def test_an_answer_judged_anew_from_an_earlier_checkpoint_is_kept_beside_what_was_kept_before(bench: Workbench) -> None:
+def test_an_answer_judged_again_from_an_earlier_checkpoint_is_kept_beside_what_was_kept_before(
+    bench: Workbench,
+) -> None:
     graph = StateGraph(MasisState)
     graph.add_node("critic", critic_node())
     graph.add_node("evaluator", evaluator_node())

@@ -31,7 +31,7 @@ def opened(transport: str, database: Path, server: ModelServer) -> Door:
 
 
 @pytest.mark.parametrize("transport", ["stdio", "http"])
-def test_who_judges_is_chosen_by_who_starts_the_server_and_clients_are_reported_that_data_leave(
+def test_whoever_starts_the_server_chooses_the_models_and_clients_read_that_data_leave(
     transport: str, database: Path, served: ModelServer
 ) -> None:
     with opened(transport, database, served) as door:

@@ -162,7 +162,7 @@ def test_a_collector_that_is_down_fails_no_audit_and_is_reported_once(
     assert "not delivered" in told[0].getMessage()
 
 
-def test_a_collector_that_does_not_answer_delays_the_end_no_more_than_reported(
+def test_a_collector_that_does_not_answer_delays_the_end_no_longer_than_allowed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     slow = Collector(answer_s=30.0)

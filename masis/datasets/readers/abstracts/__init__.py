@@ -54,7 +54,7 @@ def read_abstracts(
         form: The format; recognised by the first lines where None.
 
     Raises:
-        InputError: The file can't be opened (at once) or is in none of the formats (on reading).
+        InputError: The file can't be opened (at once), is in none of the formats or holds no abstract (on reading).
 
     """
     if isinstance(source, Path):
@@ -81,7 +81,7 @@ def _read(
         if close:
             stream.close()
     if not found:
-        yield InputError("holds no abstract", cure=_CURE, file=name)
+        raise InputError("holds no abstract", cure=_CURE, file=name)
 
 
 def _records(stream: BinaryIO, form: AbstractFormat, source: str) -> Iterator[Abstract | InputError]:

@@ -1,6 +1,6 @@
 """The records an archive is made of: JSON-ready and complete, so that they make the same database again.
 
-What is derived (states, figures, words to search) is left out. Remembered grades are left out too: they are asked anew
+What is derived (states, figures, words to search) is left out. Remembered grades are left out too: they are asked again
 where they are missed. The words in these records never change: archives written before hold them.
 """
 
@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 from masis.schema.base import OpenRecord, Record
 from masis.store.core.process_owner import Owner
 
-ALTERED = "The archive was altered or put together by hand: export it anew from the database."
+ALTERED = "The archive was altered or put together by hand: export it again from the database."
 UNDER_WAY = "It was under way when the archive was written."
 NOBODY = Owner("", 0, "")
 """Whose runs and screenings those of an archive are: nobody will finish them there."""
@@ -45,8 +45,8 @@ class RedactedCaseRecord(Record):
 class RunRecord(Record):
     """A run, finished (then ``run`` is its result, without the iterations, which are here) or interrupted.
 
-    Of one that retention has removed there are only its ``figures`` and ``measures``, which are otherwise derived anew,
-    and the number of the purge that removed it.
+    Of one that retention has removed there are only its ``figures`` and ``measures``, which are otherwise
+    derived again, and the number of the purge that removed it.
     """
 
     record: Literal["run"] = "run"

@@ -85,7 +85,7 @@ def migrate(
     """Run what is pending, each migration in a transaction of its own with its record; returns the names it ran.
 
     The write lock is taken before looking what is pending, so that two processes opening a new file at once don't
-    both create it. The guards of the log are armed anew in the same transaction. ``on_upgrade`` hears how far the
+    both create it. The guards of the log are armed again in the same transaction. ``on_upgrade`` hears how far the
     upgrade of an older database has come; making a new one is not worth telling.
     """
     done: list[str] = []

@@ -225,7 +225,7 @@ def m004_drafts(db: Database) -> None:
 
 
 def m005_case_counts(db: Database) -> None:
-    """How many cases have which value, kept up by triggers: counting them anew takes 40 ms at 100,000 cases.
+    """How many cases have which value, kept up by triggers: counting them each time takes 40 ms at 100,000 cases.
 
     ``flags``, ``reasons`` and ``models`` are counted by whole list, of which there are few.
     """
@@ -509,7 +509,7 @@ def m008_screenings(db: Database) -> None:
             PRIMARY KEY (screening_seq, seq)
         ) STRICT, WITHOUT ROWID
         """,
-        # what graders said, by what it depends on: may be emptied at any time, and is then asked anew
+        # what graders said, by what it depends on: may be emptied at any time, and is then asked again
         """
         CREATE TABLE remembered_grades (
             key TEXT PRIMARY KEY,
