@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import huggingface_hub.constants
 import pytest
 
+from masis.api import roles
+from masis.offline.roles.verifier import OfflineVerifier
+from masis.schema.audit import Claim, ClaimCheck
+from masis.schema.case import Evidence
 from masis.services import Workbench
 from masis.settings import Settings
 from masis.ui.admin import verifier_panel
@@ -15,6 +20,7 @@ from masis.ui.admin.verifier_panel import look_at, permanent, verifier_of
 from masis.ui.queue.case_list import not_confirmed
 from tests.integrations.tiny_hub import files_of, hub
 from tests.integrations.tiny_models import save_model
+from tests.reviewing import ADA
 from tests.ui.conftest import OpenPage, texts
 from tests.waiting import until
 
@@ -115,6 +121,35 @@ def test_the_page_downloads_a_model(
     app.run()
     assert not app.exception
     assert "Licence    mit" in texts(app)
+
+
+class Abstaining(OfflineVerifier):
+    """An offline verifier that can't decide anything."""
+
+    def verify(self, claims: Sequence[Claim], evidence: Sequence[Evidence]) -> tuple[ClaimCheck, ...]:
+        return tuple(ClaimCheck(claim=claim, verdict="unverifiable", support=0.5, confidence=None) for claim in claims)
+
+
+@pytest.mark.apptest
+def test_case_overview_and_queue_say_what_was_left_open_one_click_from_a_verifier(
+    audited_workbench: Workbench, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(roles, "OfflineVerifier", Abstaining)
+    case = audited_workbench.cases.get("law-01-clean")
+    run = audited_workbench.audits.audit(ADA, case, settings=Settings(max_iterations=1))
+    assert run.unconfirmed_offline == len(run.iterations[0].claims) > 0
+    for page, address, says in (
+        (
+            "review",
+            {"case": case.id},
+            f"{run.unconfirmed_offline} of {run.unconfirmed_offline} claims not confirmed by",
+        ),
+        ("overview", {}, "claims that the offline checks could not confirm"),
+        ("queue", {}, "claims that the offline checks could not confirm"),
+    ):
+        app = open_page(page, **address)
+        assert says in texts(app)
+        assert "settings" in {link.proto.page for link in app.get("page_link")}
 
 
 def test_settings_chosen_on_the_page_hold_for_new_audits(audited_workbench: Workbench, tmp_path: Path) -> None:
