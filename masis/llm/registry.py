@@ -155,14 +155,22 @@ def probe(string: str, settings: Settings | None = None, role: str = "critic") -
         return Probed(False, _unfit(model.name, error))
     except ProviderFailed as error:
         return Probed(False, str(error))
-    mode = control.calls.since()[-1].mode
+    last = control.calls.since()[-1]
+    mode, who = last.mode, _who_answered(model.model, last.answered_by)
     if mode == model.provider.modes[0]:
-        return Probed(True, f"{model.name} answers, in the form asked for.", mode)
+        return Probed(True, f"{model.name} answers, in the form asked for.{who}", mode)
     return Probed(
         True,
-        f"{model.name} answers, but takes no strict schema: replies are asked for by {MODES_IN_WORDS[mode]}.",
+        f"{model.name} answers, but takes no strict schema: replies are asked for by {MODES_IN_WORDS[mode]}.{who}",
         mode,
     )
+
+
+def _who_answered(asked: str, answered: str | None) -> str:
+    """Say who answered where that is not the model asked for: llama.cpp's server has one model and ignores the name."""
+    if not answered or asked.casefold() in answered.casefold() or answered.casefold() in asked.casefold():
+        return ""
+    return f" The server says that {answered!r} answered, not {asked!r}: check that it serves the model you mean."
 
 
 def _unfit(name: str, error: BadReply) -> str:

@@ -290,7 +290,8 @@ def models_configured(settings: Settings) -> Iterator[HealthItem]:
 
 def models_asked(settings: Settings) -> tuple[HealthItem, ...]:
     """Return what each role's model answers to a word; offline roles audit a small case."""
-    items = []
+    items: list[HealthItem] = []
+    failed: dict[str, str] = {}
     for string, roles in _by_model(settings).items():
         if string == OFFLINE:
             here = of_auditor(settings)
@@ -298,8 +299,13 @@ def models_asked(settings: Settings) -> tuple[HealthItem, ...]:
             continue
         for full in dict.fromkeys(_resolved_each(string, roles, settings)):
             probed = probe_model(full, settings)
-            cure = "" if probed.ok else "Fix what it says, or name another model (docs/models.md)."
-            items.append(HealthItem("models", probed.ok, f"{probed.message} ({', '.join(roles)})", cure))
+            cure, message = "", probed.message
+            if not probed.ok:
+                cure = "Fix what it says, or name another model (docs/models.md)."
+                first = failed.setdefault(message.replace(full, ""), full)
+                if first != full:
+                    cure, message = "", f"{full} fails as {first} does."
+            items.append(HealthItem("models", probed.ok, f"{message} ({', '.join(roles)})", cure))
     return tuple(items)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import sys
 from pathlib import Path
@@ -222,6 +223,17 @@ def test_a_connection_that_works_says_so(wire: Any, monkeypatch: pytest.MonkeyPa
     assert not gone.ok
     assert f"{address} can't be reached" in gone.message
     assert "Is the server running?" in gone.message
+
+
+def test_a_server_that_ignores_the_name_of_the_model_shows_who_answered() -> None:
+    body = {
+        "model": "tiny-llama.gguf",
+        "choices": [{"finish_reason": "stop", "message": {"content": json.dumps({"ready": True})}}],
+    }
+    with ModelServer(lambda request: Behaviour(body=json.dumps(body).encode())) as server:
+        found = probe("scripted:gpt-5", provider(server.address))
+    assert found.ok
+    assert "The server says that 'tiny-llama.gguf' answered, not 'gpt-5'" in found.message
 
 
 @pytest.mark.parametrize("wire", WIRES)

@@ -94,6 +94,7 @@ def test_a_reply_in_the_common_form_is_looked_for_in_its_field_first() -> None:
     prompt = Prompt(PROMPT.frame, "x" * shared_schema.COMMON_FROM, PROMPT.task, PROMPT.version)
     with ModelServer([says("{'evaluator': ...}")]) as server:
         model, asked = mending(model_at(server), {"evaluator": canned.evaluation()})
+        model.provider.schema_in_cache = True
         found = model.ask(prompt, EvaluationReply, max_tokens=100)
     assert found == EvaluationReply.model_validate(canned.evaluation())
     assert [shape for _, shape in asked] == [shared_schema.holding(EvaluationReply)]

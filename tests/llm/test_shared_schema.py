@@ -40,6 +40,7 @@ def audited(characters: int) -> AuditContext:
 def calls_at(server: ModelServer, wire: Wire, seen: AuditContext, **changes: Any) -> tuple[ModelCall, ...]:
     """What every judge of a run takes, one after the other, with one model."""
     model = model_at(server, wire, **changes)
+    model.provider.schema_in_cache = True  # as OpenAI's and Anthropic's own servers have it
     assert not isinstance(ModelCritic(model).critique(seen), Unscored)
     assert not isinstance(ModelEvaluator(model, Settings()).evaluate(seen, verdict()), Unscored)
     ModelReviser(model).revise(seen, verdict(), (issue(),))
@@ -65,6 +66,13 @@ def test_long_evidence_is_served_from_the_cache_to_every_judge_after_the_first(w
     for call in others:
         assert (call.mode, call.outcome, call.tries) == ("json_schema", "answered", 1)
         assert call.cached_tokens > 0.85 * call.prompt_tokens
+
+
+def test_a_server_whose_cache_does_not_begin_with_the_schema_is_asked_for_each_reply_alone() -> None:
+    with ModelServer() as server:
+        model = model_at(server)
+        assert not isinstance(ModelCritic(model).critique(audited(80_000)), Unscored)
+        assert {request.schema_name for request in server.requests} == {"critique_reply"}
 
 
 @pytest.mark.parametrize("wire", WIRES)

@@ -26,6 +26,7 @@ from masis.store.core import connections
 from masis.store.core.health import try_writing
 from masis.ui.admin.health_reports import look_at
 from tests.reviewing import ADA
+from tests.serving_models import ModelServer
 
 
 @pytest.fixture
@@ -74,6 +75,21 @@ def test_a_model_that_can_t_be_asked_is_the_fault_of_its_role_alone() -> None:
     found = {each.name: each for each in health.role_health(Settings(critic="nobody:x"))}
     assert [name for name, each in found.items() if not each.ok] == ["critic"]
     assert "nobody" in found["critic"].message
+
+
+def test_an_error_that_several_models_share_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HERE_KEY", "wrong")
+    with ModelServer(keys=["right"]) as server:
+        table = {"here": {"kind": "openai", "address": server.address, "key_env": "HERE_KEY"}}
+        models = {"drafter": "here:a", "verifier": "here:b", "critic": "here:c", "reviser": "here:a"}
+        found = health.models_asked(Settings.model_validate({"providers": table, "max_retries": 0, **models}))
+    failed = [item for item in found if not item.ok]
+    assert len(failed) == 3
+    assert sum("the key was not accepted (401)" in item.message for item in failed) == 1
+    assert [item.message for item in failed[1:]] == [
+        "here:b fails as here:a does. (verifier)",
+        "here:c fails as here:a does. (critic)",
+    ]
 
 
 def test_an_output_validator_that_is_not_there_is_reported_once_and_under_its_own_name(tmp_path: Path) -> None:

@@ -212,7 +212,11 @@ class _Asking(Generic[R]):
         if self.unread:
             self.mode = capabilities.plainer_if_unproven(self.mode)
             correction = f"A reply before this one could not be read: {self.unread}. Keep to the form asked for."
-        common = self.mode == "json_schema" and shared_schema.worthwhile(self.prompt, self.shape)
+        common = (
+            self.mode == "json_schema"
+            and self.model.provider.schema_in_cache
+            and shared_schema.worthwhile(self.prompt, self.shape)
+        )
         return Call(
             self.model.model,
             shared_schema.asked_in(self.prompt, self.shape) if common else self.prompt,

@@ -1,9 +1,10 @@
 """One form for all replies of a run, where question and evidence are so long that the provider's cache must serve them.
 
-Providers that enforce a schema put it before the messages, so that calls with different schemas share no prefix: the
+OpenAI and Anthropic put a schema before the messages, so that calls with different schemas share no prefix: the
 judge's call could not be served what the critic's had put into the cache. Above ``COMMON_FROM`` characters the calls of
-a run therefore ask for the same form, with a field for each kind of reply of which one is filled. It is some 1,100
-tokens longer than a form of one's own, which pays from about 5,500 tokens of evidence where cached tokens cost half.
+a run to them therefore ask for the same form, with a field for each kind of reply of which one is filled. It is some
+1,100 tokens longer than a form of one's own, which pays from about 5,500 tokens of evidence where cached tokens cost
+half. Other servers keep the schema out of their caches (``Provider.schema_in_cache``): there it would only cost.
 
 In the other modes the schema stands behind the messages, or nowhere, and prefixes are shared as they are.
 """

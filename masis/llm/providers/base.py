@@ -136,6 +136,9 @@ class Provider(Protocol):
     modes: tuple[ReplyMode, ...]
     """How it may be asked for a typed reply, the strictest first."""
 
+    schema_in_cache: bool
+    """Whether its cache of prompts begins with the schema, so that calls with different schemas share nothing."""
+
     def answer(self, call: Call) -> Reply:
         """One try. Raises TryFailed."""
         ...

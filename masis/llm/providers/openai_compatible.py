@@ -18,6 +18,7 @@ from masis.llm.providers.provider_errors import LARGER_CONTEXT
 from masis.llm.providers.sdk_provider import SdkProvider
 
 OPENAI_HOST = "api.openai.com"
+AZURE_HOSTS = ".openai.azure.com"
 FULL_BELOW = 0.9
 """A reply cut off below this share of its limit ended with the model's context, not with the limit."""
 
@@ -27,7 +28,9 @@ class OpenAICompatible(SdkProvider):
 
     def __init__(self, endpoint: Endpoint) -> None:
         super().__init__(openai, openai.OpenAIError, openai.OpenAI, endpoint.address, endpoint)
-        self._is_openai = urlsplit(endpoint.address).hostname == OPENAI_HOST
+        host = urlsplit(endpoint.address).hostname or ""
+        self._is_openai = host == OPENAI_HOST
+        self.schema_in_cache = self._is_openai or host.endswith(AZURE_HOSTS)
         if not self._is_openai:  # llama-cpp-python and others take a schema in JSON mode only
             self.modes = ("json_schema", "json_object_schema", "json_object", "prompt")
         if not endpoint.of_vendor:  # what the SDK took from OPENAI_ORG_ID and the like is for OpenAI alone

@@ -17,6 +17,7 @@ class SdkProvider(ABC):
     """One server. The client and its connections are shared by all calls to it."""
 
     modes: tuple[ReplyMode, ...] = ("json_schema", "json_object", "prompt")
+    schema_in_cache = True
 
     def __init__(self, sdk: ModuleType, sdk_error: type[Exception], client: type, base_url: str, endpoint: Endpoint):
         quiet(sdk.__name__)
