@@ -8,6 +8,7 @@ from typing import Any
 from masis.audit import loop, output_validation
 from masis.audit.claims import RunsLocally
 from masis.audit.escalation import EscalatingVerifier, LocalEscalation
+from masis.audit.language import innermost, within_languages
 from masis.audit.run_control import RunControl
 from masis.audit.sampling import SampledCritic, SampledEvaluator
 from masis.errors import MissingExtra, SettingsError
@@ -58,7 +59,7 @@ def build_roles(settings: Settings) -> loop.Roles:
     critic = own("critic") or (ModelCritic(model, heat) if (model := asked("critic")) else OfflineCritic())
     evaluator = ModelEvaluator(model, settings, heat) if (model := asked("evaluator")) else OfflineEvaluator()
     sampled = settings.judge_samples > 1  # what is deterministic gives the same every time
-    by_role = (drafter, verifier, critic, reviser, evaluator)
+    by_role = (drafter, innermost(verifier), critic, reviser, evaluator)
     return loop.Roles(
         drafter=drafter,
         verifier=verifier,
@@ -95,11 +96,13 @@ def _verifier(string: str, control: RunControl, settings: Settings) -> Any:
             return LocalEscalation(first, second, staged)
         return EscalatingVerifier(first, second, staged, partial(estimates.spared, settings=settings))
     if string == OFFLINE:
-        return OfflineVerifier()
+        return within_languages(OfflineVerifier())
     found = role_plugins.brought(string, "verifier", settings)
     if found is None:
         return ModelVerifier(registry.asker(string, "verifier", control, settings), settings)
-    return found.filled(registry.asker(found.asks, "verifier", control, settings) if found.asks else None, settings)
+    return within_languages(
+        found.filled(registry.asker(found.asks, "verifier", control, settings) if found.asks else None, settings)
+    )
 
 
 def resolve_model(string: str, role: str, settings: Settings) -> str:

@@ -26,7 +26,7 @@ from masis.schema.run import (
 from masis.schema.wording import counted
 from masis.settings import Settings
 
-RULE_VERSION = "4"
+RULE_VERSION = "5"
 """Raised with every change of what is checked; stored with each run. docs/acceptance.md lists what changed."""
 
 ACCUSATIONS: tuple[tuple[ClaimVerdict, ReviewCode, str], ...] = (
@@ -381,13 +381,17 @@ def _scored(best: Iteration) -> _Check:
 
 def _checkable(best: Iteration, evidence: Sequence[Evidence]) -> _Check:
     chunks = sum(bool(chunk.text.strip()) for chunk in evidence)
-    message = ""
-    if not chunks:
-        message = "No evidence has text to check against."
-    elif not best.claims and best.claim_report.unscored is None:
-        message = "The answer makes no claim that could be checked."
     detail = f"{counted(len(best.claims), 'claim')} against {counted(chunks, 'chunk')} with text"
-    return _Check("checkable", detail, (ReviewReason(code="nothing_checked", message=message),) if message else ())
+    if not chunks:
+        reason = ReviewReason(code="nothing_checked", message="No evidence has text to check against.")
+    elif not best.claims and best.claim_report.unscored is None:
+        reason = ReviewReason(code="nothing_checked", message="The answer makes no claim that could be checked.")
+    elif foreign := [check for check in best.claims if check.abstained == "language"]:
+        message = f"{counted(len(foreign), 'claim')} could not be checked for the language. {foreign[0].issue or ''}"
+        reason = ReviewReason(code="language", message=message.strip())
+    else:
+        return _Check("checkable", detail)
+    return _Check("checkable", detail, (reason,))
 
 
 def _cites(best: Iteration, evidence: Sequence[Evidence], settings: Settings) -> _Check:

@@ -36,7 +36,11 @@ class Checked(NamedTuple):
 
 
 class Verifier(Protocol):
-    """Finds the claims of an answer and judges each against the evidence."""
+    """Finds the claims of an answer and judges each against the evidence.
+
+    One that supports only some languages names them in an attribute ``languages``, a frozenset of two-letter codes; it
+    is then held to them (``masis/audit/language.py``). None, or no such attribute, means any.
+    """
 
     def extract(self, answer: str, audit: CitationAudit, query: str) -> tuple[Claim, ...]:
         """What the answer asserts, in its order."""

@@ -102,7 +102,14 @@ def _uncertified(
     if not is_order and (quotes or (named and not check.quotes) or not any(s in by_chunk for s in check.sources)):
         return check
     return check.model_copy(
-        update={"verdict": "unverifiable", "support": None, "confidence": None, "sources": (), "issue": REASON}
+        update={
+            "verdict": "unverifiable",
+            "support": None,
+            "confidence": None,
+            "sources": (),
+            "issue": REASON,
+            "abstained": "instruction",
+        }
     )
 
 

@@ -132,7 +132,8 @@ class ClaimCheck(Record):
 
     ``support`` is how far the evidence supports it (None where there is nothing to check against), ``confidence`` how
     sure the verifier is of the verdict, ``sources`` the evidence ids that support or contradict it, ``uncovered`` the
-    parts of the claim's text that no evidence covers.
+    parts of the claim's text that no evidence covers. ``abstained`` says why a verdict was withheld, where that was not
+    the verifier's own doing: claim or evidence is in a language it does not support, or instructs its reader.
     """
 
     claim: Claim
@@ -147,6 +148,7 @@ class ClaimCheck(Record):
     issue: str | None = None
     judged_by: str = "offline"
     unscored: Unscored | None = None
+    abstained: Literal["language", "instruction"] | None = None
 
     @property
     def verified(self) -> bool:

@@ -54,6 +54,7 @@ ReviewCode = Literal[
     "judges_disagree",
     "unscored",
     "nothing_checked",
+    "language",
     "error",
     "limit",
     "cancelled",

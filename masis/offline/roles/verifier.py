@@ -41,6 +41,8 @@ BETTER_BY = 0.15
 class OfflineVerifier:
     """Judges by alignment and facts; see docs/offline.md."""
 
+    languages: frozenset[str] | None = frozenset({"en"})
+
     def extract(self, answer: str, audit: CitationAudit, query: str) -> tuple[Claim, ...]:
         """Return a claim for each sentence that asserts something."""
         inside = citations_by_sentence(audit)
