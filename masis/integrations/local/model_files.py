@@ -170,7 +170,7 @@ def _in_cache(name: ModelName) -> ModelFolder:
     config = hub.try_to_load_from_cache(name.repo, "config.json", revision=name.revision)
     full = f"{PREFIX}:{name.text}"
     if not isinstance(config, str):
-        raise MissingModel(f"{full}: is not on this machine yet. {_get(full)}")
+        raise MissingModel(f"{full}: is not on this machine yet, neither as a folder nor downloaded. {_get(full)}")
     folder = Path(config).parent
     return _in_folder(full, folder, name.file, folder.name)
 
@@ -317,9 +317,14 @@ def download(
             meter.finish()
     except _Cancelled:
         raise SettingsError(f"{full}: the download was stopped. The same command goes on with it.") from None
-    except (OSError, hub.errors.HTTPError, hub.errors.HFValidationError) as error:
+    except (OSError, _http_error(hub), hub.errors.HFValidationError) as error:
         raise SettingsError(_failed(full, name, error, hub)) from error
     return find(text)
+
+
+def _http_error(hub: Any) -> type[Exception]:
+    """The error of the HTTP library that this version of the hub's client stands on (httpx or httpx2)."""
+    return next(base for base in hub.errors.HfHubHTTPError.__mro__ if base.__name__ == "HTTPError")
 
 
 def _wanted(full: str, sizes: dict[str, int], file: str) -> Sequence[str]:
