@@ -324,7 +324,8 @@ def download(
 
 def _http_error(hub: Any) -> type[Exception]:
     """The error of the HTTP library that this version of the hub's client stands on (httpx or httpx2)."""
-    return next(base for base in hub.errors.HfHubHTTPError.__mro__ if base.__name__ == "HTTPError")
+    found: type[Exception] = next(base for base in hub.errors.HfHubHTTPError.__mro__ if base.__name__ == "HTTPError")
+    return found
 
 
 def _wanted(full: str, sizes: dict[str, int], file: str) -> Sequence[str]:
