@@ -65,6 +65,10 @@ KNOWN = {
 }
 
 
+LOCAL_SERVERS = frozenset({"ollama", "lmstudio", "llamacpp"})
+"""Servers that have few slots, often one, and let further calls wait; vLLM batches what comes."""
+
+
 @dataclass(frozen=True)
 class Endpoint:
     """Where a provider is reached. ``of_vendor``: what else the environment says about the vendor holds here too."""
@@ -78,6 +82,8 @@ class Endpoint:
     mode: ReplyMode | None = None
     effort: str | None = None
     of_vendor: bool = False
+    adapts: bool = False
+    """Whether it serves few calls side by side, how many is found out: a local server on its own address."""
 
 
 class ModelName(NamedTuple):
@@ -143,6 +149,7 @@ def endpoint(provider: str, settings: Settings, environment: Mapping[str, str] |
         mode=own.mode,
         effort=own.effort,
         of_vendor=known is not None and bool(known.key_env) and own.address is None,
+        adapts=provider in LOCAL_SERVERS,
     )
     if key_name and key is None and (own.key_env or (known and address == known.address)):
         where = f" You get one at {known.get_a_key}." if known and known.get_a_key else ""

@@ -131,7 +131,7 @@ def asker(string: str, role: str, control: RunControl, settings: Settings) -> Mo
         role=role,
         control=control,
         provider=provider,
-        limiter=limiter(reached.address, reached.concurrency),
+        limiter=limiter(reached.address, reached.concurrency, adapts=reached.adapts),
         capabilities=capabilities_of(reached.address, named.model, provider.modes, reached.mode),
         retry=RetryPolicy(settings.max_retries, settings.retry_base_s, settings.retry_cap_s),
         price=prices.price(str(named), settings.prices),

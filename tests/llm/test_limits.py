@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
+import pytest
+
+from masis.audit.run_control import RunBudget, RunControl
 from masis.llm.client.limits import LONGEST_HOLD_S, Limiter, limiter
+from masis.llm.registry import asker
+from masis.schema.providers import ProviderSettings
+from masis.settings import Settings
+from tests.llm.asking import PROMPT, Judged
+from tests.serving_models import Behaviour, ModelServer
 from tests.waiting import PATIENCE_S, joined, until
+
+GOOD = json.dumps({"reasons": [], "sound": True, "confidence": 0.8})
 
 
 def test_first_come_first_served() -> None:
@@ -101,3 +113,58 @@ def test_the_limit_holds_under_many_threads() -> None:
     joined(threads)
     assert most[0] <= 4
     assert gate.take_at_once()
+
+
+def served(limiter: Limiter, slots: int, calls: int) -> list[int]:
+    """The limit after each of so many replies of a server that serves ``slots`` calls at once, a second each."""
+    seen = []
+    for _ in range(calls):
+        limiter.answered(max(1.0, limiter.now / slots))
+        seen.append(limiter.now)
+    return seen
+
+
+@pytest.mark.parametrize("slots", [1, 2, 4])
+def test_a_limit_that_adapts_finds_how_many_calls_a_server_serves_side_by_side(slots: int) -> None:
+    limiter = Limiter(16, adapts=True)
+    assert limiter.now == 1
+    seen = served(limiter, slots, 120)
+    assert all(slots <= now <= 2 * slots for now in seen[60:])
+
+
+def test_a_limit_that_adapts_reaches_the_most_that_is_allowed_and_no_more() -> None:
+    limiter = Limiter(4, adapts=True)
+    assert max(served(limiter, 100, 200)) == limiter.now == 4
+
+
+def test_a_timeout_halves_any_limit_and_replies_in_time_let_it_grow_back() -> None:
+    limiter = Limiter(8)
+    limiter.timed_out()
+    assert limiter.now == 4
+    limiter.timed_out()
+    limiter.timed_out()
+    limiter.timed_out()
+    assert limiter.now == 1
+    assert served(limiter, 100, 400)[-1] == 8
+
+
+def test_a_lower_most_holds_at_once_and_a_higher_one_does_not_undo_what_was_found_out() -> None:
+    limiter = Limiter(8)
+    limiter.timed_out()
+    limiter.most = 2
+    assert limiter.now == 2
+    fixed = Limiter(2)
+    fixed.most = 5
+    assert fixed.now == 5
+
+
+def test_a_local_server_with_one_slot_is_not_given_more_calls_than_it_can_answer_in_time() -> None:
+    """Four audits at once at a server that answers one call after the other, each in a third of the deadline."""
+    with ModelServer(lambda request: Behaviour(text=GOOD, hang_s=0.25 * request.under_way)) as server:
+        table = ProviderSettings(address=server.address, concurrency=4)
+        settings = Settings(providers={"llamacpp": table}, max_retries=0)
+        control = RunControl(RunBudget(call_s=0.75))
+        model = asker("llamacpp:tiny", "critic", control, settings)
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(lambda _: model.ask(PROMPT, Judged, max_tokens=100), range(12)))
+    assert [call.outcome for call in control.calls.since()] == ["answered"] * 12

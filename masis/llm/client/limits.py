@@ -13,13 +13,32 @@ LONGEST_HOLD_S = 10.0
 """For how long a server that has too many calls may keep all others waiting, whatever it asks for."""
 
 
-class Limiter:
-    """A limit on calls under way. Safe to use from several threads; ``most`` may be changed while in use."""
+SLOWER = 1.5
+"""A server whose replies take so many times as long as one call alone took has no room for another call at once."""
+SAMPLES_LEAST = 3
+"""Replies at one limit that are timed before the limit moves; twice the limit where that is more."""
+REMEMBERED = 50
+"""Replies after which a limit that was too high is tried again."""
 
-    def __init__(self, most: int) -> None:
+
+class Limiter:
+    """A limit on calls under way. Safe to use from several threads; ``most`` may be changed while in use.
+
+    With ``adapts`` it begins with one call at a time and finds out how many the server serves side by side: it grows
+    by one while replies take no longer than alone, shrinks where they do, and halves after a timeout; ``most`` is
+    never passed. Every limiter halves after a timeout and grows back, since a server that queues calls lets them
+    all run out of time.
+    """
+
+    def __init__(self, most: int, *, adapts: bool = False) -> None:
         self._lock = threading.Lock()
         self._waiting: collections.deque[threading.Event] = collections.deque()
         self._most = most
+        self._adapts = adapts
+        self._now = 1 if adapts else most
+        self._alone_s: float | None = None
+        self._took_s: list[float] = []
+        self._ceiling, self._until_next_try = most, 0
         self._under_way = 0
         self._held_until = 0.0
 
@@ -32,8 +51,47 @@ class Limiter:
     def most(self, most: int) -> None:
         """Let so many be under way from now on; those that are go on."""
         with self._lock:
-            self._most = most
+            self._now = min(self._now, most) if self._adapts or self._now != self._most else most
+            self._most = self._ceiling = most
             self._wake()
+
+    @property
+    def now(self) -> int:
+        """How many calls may be under way at the moment."""
+        return self._now
+
+    def answered(self, seconds: float) -> None:
+        """Note how long a reply took that came."""
+        with self._lock:
+            self._until_next_try -= 1
+            if self._until_next_try <= 0:
+                self._ceiling = self._most
+            if self._now == self._most and not self._adapts:
+                return
+            self._took_s.append(seconds)
+            if len(self._took_s) >= max(SAMPLES_LEAST, 2 * self._now):
+                self._move(sum(self._took_s) / len(self._took_s))
+                self._wake()
+
+    def timed_out(self) -> None:
+        """Note that no reply came in time: half as many calls at once from now on."""
+        with self._lock:
+            self._set(max(1, self._now // 2), too_high=True)
+
+    def _move(self, took_s: float) -> None:
+        """Set the limit by how long replies took at the one so far."""
+        if self._alone_s is None or (self._now == 1 and took_s < self._alone_s):
+            self._alone_s = took_s
+        if self._now > 1 and took_s > SLOWER * self._alone_s:
+            self._set(self._now - 1, too_high=True)
+        else:
+            self._set(min(self._now + 1, self._ceiling))
+
+    def _set(self, now: int, *, too_high: bool = False) -> None:
+        self._now = now
+        self._took_s.clear()
+        if too_high:
+            self._ceiling, self._until_next_try = now, REMEMBERED
 
     def take_at_once(self) -> bool:
         """A place, if one is free (which it is not while somebody waits); to be handed back with ``give``."""
@@ -81,7 +139,7 @@ class Limiter:
         return time.monotonic() < self._held_until
 
     def _free(self) -> bool:
-        return self._under_way < self._most and not self.held
+        return self._under_way < self._now and not self.held
 
     def _wake(self) -> None:
         while self._waiting and self._free():
@@ -93,12 +151,12 @@ _lock = threading.Lock()
 _limiters: dict[str, Limiter] = {}
 
 
-def limiter(address: str, most: int) -> Limiter:
+def limiter(address: str, most: int, *, adapts: bool = False) -> Limiter:
     """The limiter of an address, the same for all that call it; the last ``most`` asked for holds."""
     with _lock:
         found = _limiters.get(address)
         if found is None:
-            found = _limiters[address] = Limiter(most)
+            found = _limiters[address] = Limiter(most, adapts=adapts)
     if found.most != most:
         found.most = most
     return found

@@ -241,7 +241,13 @@ class _Asking(Generic[R]):
             self.tries += 1
             if self.model.log_texts:
                 log.debug("%s is asked: %s", self.model.name, "\n\n".join((*self.prompt[:2], call.task())))
+            began = self.control.budget.seconds()
             reply = self.model.provider.answer(call._replace(timeout_s=self._left_s()))
+            self.model.limiter.answered(self.control.budget.seconds() - began)
+        except TryFailed as failed:
+            if failed.trouble == "timeout":
+                self.model.limiter.timed_out()
+            raise
         finally:
             self.model.limiter.give()
         self._spend(reply.answered_by, reply.tokens)
