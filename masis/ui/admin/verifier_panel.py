@@ -84,8 +84,8 @@ def show_verifier(workbench: Workbench) -> None:
 def _in_words(verifier: str) -> str:
     if verifier == OFFLINE:
         return (
-            "The offline checks confirm only what is safe and leave the rest “not confirmed”. A better verifier is one "
-            "setting away: a model on this machine, or a language model."
+            "The offline checks read English. They confirm only what is safe and leave the rest, and other languages, "
+            "“not confirmed”. A better verifier is one setting away: a model on this machine, or a language model."
         )
     if "," in verifier:
         return "The offline checks judge first; the model decides what they leave open."

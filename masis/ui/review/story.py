@@ -12,7 +12,7 @@ from masis.settings import OFFLINE
 from masis.ui.review.spending import escalated, spent_by_role
 from masis.ui.shell.wording import STOPPED
 
-OFFLINE_SAYS = "No language model was used: rules and measurements judged this answer."
+OFFLINE_SAYS = "No language model was used: rules and measurements judged this answer. They support English."
 MOST_WARNINGS = 12
 
 
