@@ -198,6 +198,19 @@ def test_a_model_on_this_machine_can_be_second(tmp_path: Path) -> None:
     assert check.verdict == "supported"
 
 
+def test_a_language_that_the_offline_checks_do_not_read_goes_to_the_model(tmp_path: Path) -> None:
+    folder = save_model(tmp_path / "nli", {"eröffnet": (9.0, 0.0, 0.0)}, vocabulary="die brücke wurde im jahr")
+    claim = "Die lange Brücke über den Fluss wurde im vergangenen Jahr feierlich eröffnet."
+    evidence = ["Der Bürgermeister hat die neue Brücke über den Fluss im letzten Jahr eingeweiht."]
+    (alone,) = verify_claims([claim], evidence)
+    assert (alone.verdict, alone.abstained, alone.judged_by) == ("unverifiable", "language", "offline")
+    (decided,) = verify_claims([claim], evidence, Settings(verifier=f"offline,local:{folder}"))
+    assert (decided.verdict, decided.judged_by) == ("supported", f"local:{folder}")
+    (folder / "README.md").write_text("---\nlanguage: en\n---\n")
+    (open_still,) = verify_claims([claim], evidence, Settings(verifier=f"offline,local:{folder}"))
+    assert (open_still.verdict, open_still.abstained) == ("unverifiable", "language")
+
+
 def test_a_folder_with_a_comma_in_its_name_is_one_model(tmp_path: Path) -> None:
     check_models(Settings(verifier=f"local:{save_model(tmp_path / 'a,b')}"))
 

@@ -181,7 +181,7 @@ def load(text: str, threads: int = 1) -> LocalScorer:
 
 
 _loading = threading.Lock()
-_READ_BESIDE = ("config.json", "tokenizer.json", "tokenizer_config.json")
+_READ_BESIDE = ("config.json", "tokenizer.json", "tokenizer_config.json", "README.md")
 
 
 @lru_cache(maxsize=2)

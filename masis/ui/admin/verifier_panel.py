@@ -74,7 +74,10 @@ def show_verifier(workbench: Workbench) -> None:
             help="docs/verifiers.md names some to begin with, with their licences.",
         ).strip()
     first = chosen != OFFLINE and st.checkbox(
-        "Offline checks first: the model decides only what they leave open", value=True, key="verifier-first"
+        "Offline checks first",
+        value=True,
+        key="verifier-first",
+        help="The model decides only what the offline checks leave open: fewer calls, less time.",
     )
     with st.container(key="verifier-look"):
         if chosen:
