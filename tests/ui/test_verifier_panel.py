@@ -103,6 +103,7 @@ def test_a_model_is_chosen_and_used_from_then_on(
     app.button(key="verifier-use").click().run()
     assert not app.exception
     assert f"In use: offline,local:{folder}" in texts(app)
+    assert "chosen on this page" in texts(app.run())
     assert any(f'verifier = "offline,local:{folder}"' in code.value for code in app.code)
 
 
@@ -120,7 +121,7 @@ def test_the_page_downloads_a_model(
         until(lambda: (state := downloads.state("org/name")) is not None and state.finished, "the download")
     app.run()
     assert not app.exception
-    assert "Licence    mit" in texts(app)
+    assert "Licence: mit" in texts(app)
 
 
 class Abstaining(OfflineVerifier):

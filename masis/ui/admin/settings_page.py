@@ -56,6 +56,8 @@ def _settings(workbench: Workbench) -> None:
             "apply until it is started again.",
             icon=":material/restart_alt:",
         )
+    if loaded.settings.verifier != workbench.settings.verifier:
+        st.text("The verifier was chosen on this page and applies until the server stops.")
     shown = loaded._replace(settings=workbench.settings)
     st.table(settings_frame(shown), border="horizontal", alt="Settings")
 

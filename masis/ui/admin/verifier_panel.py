@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 import streamlit as st
@@ -42,7 +43,8 @@ def look_at(verifier: str, settings: Settings) -> Look:
 
 def _local_facts(name: str) -> list[str]:
     labels = scoring.check(name)
-    return model_files.described(model_files.recorded(model_files.find(name)), labels.words)
+    lines = model_files.described(model_files.recorded(model_files.find(name)), labels.words)
+    return [re.sub(r" {2,}", ": ", line, count=1) for line in lines]  # columns need a font of one width
 
 
 def verifier_of(model: str, *, offline_first: bool) -> str:
@@ -112,7 +114,7 @@ def _look(workbench: Workbench, chosen: str, verifier: str) -> None:
             st.code(permanent(verifier), language="toml")
         return
     st.button(
-        f"Use {verifier}"[:120],
+        "Use it for new audits",
         key="verifier-use",
         type="primary",
         icon=":material/check:",
