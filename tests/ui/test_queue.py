@@ -94,7 +94,7 @@ def test_what_is_put_into_the_address_comes_out_again(query: dict[str, str]) -> 
 
 def test_the_way_to_a_case_keeps_the_list_it_stands_in(query: dict[str, str], audited_workbench: Workbench) -> None:
     query |= {"q": "a&b=c", "state": "needs_review", "seed": "3", "case": "another", "iteration": "2"}
-    row: Any = case_row(audited_workbench.store.cases.summary("docs-02-altered"))
+    row: Any = case_row(audited_workbench.store.cases.summary("docs-02-altered"), address.list_parameters())
     assert row["cells"][0]["href"] == "review?q=a%26b%3Dc&state=needs_review&seed=3&case=docs-02-altered"
 
 
@@ -176,5 +176,5 @@ def test_a_row_of_the_second_page_leads_to_its_case_and_back(
     audited_workbench: Workbench, query: dict[str, str]
 ) -> None:
     query |= {"page": "2", "order": "oldest"}
-    row: Any = case_row(audited_workbench.store.cases.summary("home-01-unsafe"))
+    row: Any = case_row(audited_workbench.store.cases.summary("home-01-unsafe"), address.list_parameters())
     assert row["cells"][0]["href"] == "review?order=oldest&page=2&case=home-01-unsafe"

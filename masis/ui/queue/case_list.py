@@ -55,7 +55,10 @@ def show_cases(workbench: Workbench) -> None:
         return
     st.caption(f"**{_counted(page, wanted.page, wanted.size)}**  ·  {ORDER_SAYS[wanted.order]}")
     show_not_confirmed(workbench)
-    opened = linked_table(CASES, [case_row(summary) for summary in page.rows], description="Cases", key="case-list")
+    way = address.list_parameters()  # once: reading the address for each row took a quarter of the page's time
+    opened = linked_table(
+        CASES, [case_row(summary, way) for summary in page.rows], description="Cases", key="case-list"
+    )
     if opened:
         address.open_case(opened)
     _paging(pages, wanted, page.total)
@@ -267,18 +270,17 @@ CASES_IN_BRIEF: list[Column] = [_QUESTION, _REASONS, _ISSUES, _QUALITY]
 """For cases that all have the same state, which is said above the list."""
 
 
-def case_row(summary: CaseSummary, parameters: dict[str, str] | None = None, *, brief: bool = False) -> Row:
+def case_row(summary: CaseSummary, parameters: dict[str, str], *, brief: bool = False) -> Row:
     """Return a case as a row of ``CASES`` or ``CASES_IN_BRIEF``.
 
     Args:
         summary: the case.
-        parameters: describe the list the case is in; those of the address unless given.
+        parameters: describe the list the case is in (``address.list_parameters``).
         brief: whether the row is one of ``CASES_IN_BRIEF``.
 
     """
     flags = _first([label(word) for flag, word in FLAG.items() if flag in summary.flags], FLAGS_SHOWN)
-    way = address.list_parameters() if parameters is None else parameters
-    return link_row(summary, address.link("review", **way, case=summary.id), flags, brief=brief)
+    return link_row(summary, address.link("review", **parameters, case=summary.id), flags, brief=brief)
 
 
 def _first(labels: list[LabelData], most: int) -> list[LabelData]:
