@@ -19,6 +19,7 @@ from masis.schema.audit import Citation, CitationAudit, Claim
 from masis.schema.case import Evidence
 from masis.settings import Settings
 from tests.audit.factories import check, citations, issue, verdict
+from tests.audit.test_instructions import texts as development_texts
 from tests.llm.scripted_asker import MARK
 
 
@@ -149,6 +150,11 @@ OURS = [ours(prompt) for prompt in prompts(HARMLESS)]
 @settings(max_examples=80)
 def test_our_words_are_byte_for_byte_the_same_whatever_the_texts_say(texts: Texts) -> None:
     assert [ours(prompt) for prompt in prompts(texts)] == OURS
+
+
+def test_no_injection_of_the_development_material_reaches_our_words() -> None:
+    for _, text in development_texts("injections"):
+        assert [ours(prompt) for prompt in prompts(Texts(*[text] * 11))] == OURS, text
 
 
 @given(hostile_texts)
