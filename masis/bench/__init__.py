@@ -130,7 +130,8 @@ class _Benchmark:
             seed=self.seed,
             weights=load_classifier().version,
             readings=tuple(self._readings()),
-            counts=exemptions(self.cases) if self.task.name == "ExpertQA" else {},
+            counts=tasks.decisions([row for row, _ in self.rows], self.assessed)
+            | (exemptions(self.cases) if self.task.name == "ExpertQA" else {}),
             notes=(_UNCITED_RULE,) if any(row.cites_nothing for row, _ in self.rows) else (),
             outcomes=self._outcomes(),
         )
@@ -196,19 +197,22 @@ class _Benchmark:
         rows: Sequence[tuple[BenchRow, str]],
         judgements: Sequence[tasks.Judgement],
     ) -> Reading:
-        cut = tasks.overlap_threshold(self.fit, positive)
-        shares = [tasks.overlap(row) for row, _ in rows]
         predicted = tasks.predictions(rows, judgements, positive)
         measured = (
             self._measured("auditor", predicted),
             self._measured(
                 "always positive", tasks.predictions(rows, [tasks.always(row) for row, _ in rows], positive)
             ),
-            self._measured(
-                "word overlap", tasks.predictions(rows, [(share >= cut, share) for share in shares], positive)
-            ),
+            *(self._baseline(baseline, share, positive, rows) for baseline, share in tasks.OVERLAPS.items()),
         )
         return _reading(name, meaning, predicted, measured)
+
+    def _baseline(
+        self, name: str, share: tasks.Overlap, positive: Positive, rows: Sequence[tuple[BenchRow, str]]
+    ) -> Measured:
+        cut = tasks.overlap_threshold(self.fit, positive, share)
+        shares = [share(row) for row, _ in rows]
+        return self._measured(name, tasks.predictions(rows, [(value >= cut, value) for value in shares], positive))
 
     def _measured(self, judge: str, rows: Sequence[Prediction]) -> Measured:
         return Measured(judge, compute_metrics(rows, self.bootstrap, self.seed))

@@ -14,10 +14,10 @@ from pydantic import ValidationError
 
 from masis.api.audits import run_audit
 from masis.audit.citations import audit_citations
+from masis.audit.sentences import split_sentences
 from masis.bench.metrics import Prediction
 from masis.bench.rows import BenchRow
 from masis.errors import InputError
-from masis.offline.inference.support_classifier import contradiction_strength
 from masis.offline.matching.evidence_index import Assessment, EvidenceIndex
 from masis.schema.audit import Sentence
 from masis.schema.case import Case, Evidence
@@ -107,7 +107,7 @@ def _status(answer: str, claim: str, sentences: Sequence[Sentence]) -> str | Non
     return holder.status
 
 
-# Who is measured: the offline auditor, and two baselines that every auditor must beat.
+# Who is measured: the offline auditor, and three baselines that every auditor must beat.
 
 Judgement = tuple[bool | None, float]
 """What was said (not supported? None: abstained) and how strongly (0..1)."""
@@ -125,15 +125,29 @@ def assessed(rows: Sequence[BenchRow]) -> list[Assessment]:
 
 
 def auditor(row: BenchRow, assessment: Assessment, *, rule: bool = True) -> Judgement:
-    """Not supported unless the verdict is "supported".
+    """Not supported where the probability of support is below one half, which leaves its abstentions out of account.
 
-    What cites nothing is attributed to nothing: with `rule` that is a decision.
+    What cites nothing is attributed to nothing: with `rule` that is a decision. What the verdicts decide is counted by
+    `decisions`.
     """
     if row.cites_nothing and rule:
         return True, 1.0
     if assessment.support is None:
         return None, 0.5
-    return assessment.verdict != "supported", 1.0 - assessment.support
+    return assessment.support < 0.5, 1.0 - assessment.support
+
+
+def decisions(rows: Sequence[BenchRow], assessments: Sequence[Assessment]) -> dict[str, int]:
+    """Count what the verdicts decide: claims confirmed, accused and left open, of the true and the faulty ones."""
+    counts = dict.fromkeys((f"{truth} claims {what}" for truth in ("true", "faulty") for what in _DECISIONS), 0)
+    for row, assessment in zip(rows, assessments, strict=True):
+        what = _DECIDED.get(assessment.verdict, "not confirmed")
+        counts[f"{'faulty' if row.positive else 'true'} claims {what}"] += 1
+    return counts
+
+
+_DECISIONS = ("confirmed", "accused", "not confirmed")
+_DECIDED = {"supported": "confirmed", "contradicted": "accused", "unsupported": "accused"}
 
 
 def contradictions(_: BenchRow, assessment: Assessment) -> Judgement:
@@ -142,9 +156,8 @@ def contradictions(_: BenchRow, assessment: Assessment) -> Judgement:
     """
     if assessment.support is None:
         return None, 0.5
-    return assessment.verdict == "contradicted", 0.9 * contradiction_strength(assessment.features) + 0.1 * (
-        1 - assessment.support
-    )
+    strongest = assessment.signals[0].strength if assessment.signals else 0.0
+    return assessment.verdict == "contradicted", 0.9 * strongest + 0.1 * (1 - assessment.support)
 
 
 def always(_: BenchRow) -> Judgement:
@@ -154,16 +167,38 @@ def always(_: BenchRow) -> Judgement:
 
 def overlap(row: BenchRow) -> float:
     """Return the share of the claim's words that are nowhere in the evidence, 0..1."""
-    words = set(_WORD.findall(row.claim.lower()))
-    evidence = set(_WORD.findall(" ".join(text for _, text in row.evidence).lower()))
+    words = _words(row.claim)
+    evidence = _words(" ".join(text for _, text in row.evidence))
     return len(words - evidence) / len(words) if words else 1.0
 
 
-def overlap_threshold(rows: Sequence[BenchRow], positive: Callable[[BenchRow], bool]) -> float:
+def overlap_in_window(row: BenchRow) -> float:
+    """Return the share of the claim's words that the nearest three neighbouring sentences lack, 0..1."""
+    words, least = _words(row.claim), 1.0
+    for _, text in row.evidence:
+        sentences = [_words(text[span.start : span.end]) for span in split_sentences(text)]
+        for at in range(len(sentences)):
+            near: set[str] = set().union(*sentences[at : at + _WINDOW])
+            least = min(least, len(words - near) / len(words) if words else 1.0)
+    return least
+
+
+def _words(text: str) -> set[str]:
+    return set(_WORD.findall(text.lower()))
+
+
+_WINDOW = 3
+Overlap = Callable[[BenchRow], float]
+OVERLAPS: dict[str, Overlap] = {"word overlap": overlap, "word overlap in a window": overlap_in_window}
+
+
+def overlap_threshold(
+    rows: Sequence[BenchRow], positive: Callable[[BenchRow], bool], share: Overlap = overlap
+) -> float:
     """Return the share from which word overlap says "not supported", where it does best (balanced accuracy) on these
     rows: the baseline is fitted to each set by itself, which the auditor is not.
     """
-    scored = [(overlap(row), positive(row)) for row in rows]
+    scored = [(share(row), positive(row)) for row in rows]
     positives = sum(truth for _, truth in scored) or 1
     negatives = len(scored) - positives or 1
 

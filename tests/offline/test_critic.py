@@ -20,10 +20,10 @@ def test_a_clean_answer_draws_no_major_issue() -> None:
     assert critique.confidence > 0.9
 
 
-def test_unsafe_advice_without_evidence_is_critical() -> None:
+def test_unsafe_advice_that_the_evidence_is_not_found_to_give_is_serious() -> None:
     answer = f"{CLEAN} Drivers can ignore the weight warnings without asking an engineer."
     found = [i for i in audited(answer, iterations=1).iterations[0].issues if i.rule == "unsafe_advice"]
-    assert [(issue.type, issue.severity) for issue in found] == [("safety", "critical")]
+    assert [(issue.type, issue.severity) for issue in found] == [("safety", "high")]
     assert answer[found[0].start : found[0].end] == found[0].quote
 
 

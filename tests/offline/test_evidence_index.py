@@ -20,7 +20,7 @@ def index() -> EvidenceIndex:
 
 
 @pytest.mark.parametrize(
-    "claim", ["The firm grew by 12% in 2021.", "The capital of France is Paris.", "The dose is 0.002 mg a day."]
+    "claim", ["The firm grew by 12% in 2021.", "It had 67 million users.", "The dose is 0.002 mg a day."]
 )
 def test_what_the_evidence_says_is_supported(index: EvidenceIndex, claim: str) -> None:
     assessment = index.assess(claim)
@@ -37,9 +37,6 @@ def test_what_the_evidence_says_is_supported(index: EvidenceIndex, claim: str) -
         ("It had 999 million users.", "number", "999 million", "67 million"),
         ("The dose is 0.02 mg a day.", "number", "0.02 mg", "0.002 mg"),
         ("The firm grew by 12% in 2012.", "date", "2012", "2021"),
-        ("Paris is the capital of Italy.", "name", "Italy", "France"),
-        ("The firm shrank by 12% in 2021.", "direction", "shrank", "grew"),
-        ("Permission is granted to trap mink from 30 April to 1 September.", "date", "30 April", "1 September"),
     ],
 )
 def test_an_altered_fact_is_contradicted_and_the_right_one_named(
@@ -54,20 +51,43 @@ def test_an_altered_fact_is_contradicted_and_the_right_one_named(
     assert texts[signal.evidence_id][signal.evidence_start : signal.evidence_end] == right
 
 
-@pytest.mark.parametrize("claim", ["The firm did not grow by 12% in 2021.", "The brands will be merged before 2026."])
-def test_a_negation_on_one_side_only_is_a_contradiction(index: EvidenceIndex, claim: str) -> None:
+@pytest.mark.parametrize(
+    ("claim", "veto"),
+    [
+        ("The firm did not grow by 12% in 2021.", "negation"),
+        ("The brands will be merged before 2026.", "negation"),
+        ("The firm shrank by 12% in 2021.", "antonym"),
+        ("Paris is the capital of Italy.", "name_absent"),
+        ("France is the capital of Paris.", "order"),
+        ("The firm grew by at least 12% in 2021.", "strength"),
+    ],
+)
+def test_a_difference_that_may_turn_the_meaning_round_is_not_confirmed_and_named(
+    index: EvidenceIndex, claim: str, veto: str
+) -> None:
     assessment = index.assess(claim)
-    assert assessment.verdict == "contradicted"
-    assert assessment.signals[0].kind == "negation"
+    assert assessment.verdict == "unverifiable"
+    assert veto in assessment.vetoes
+    assert assessment.signals == ()
 
 
 def test_a_negation_on_both_sides_is_none(index: EvidenceIndex) -> None:
     assert index.assess("The brands will not be merged before 2026.").verdict == "supported"
 
 
-def test_an_unrelated_sentence_is_no_support() -> None:
-    assessment = EvidenceIndex([("1", "It was a great day in Paris.")]).assess("The capital of France is Paris.")
-    assert assessment.verdict == "unsupported"
+def test_a_sentence_of_the_evidence_is_supported_word_for_word() -> None:
+    index = EvidenceIndex([("1", "Nur zwei Pumpen liefen. Sie liefen nicht lange!")])
+    assert index.assess("Sie liefen nicht lange.").verdict == "supported"
+    assert index.assess("Nur drei Pumpen liefen.").verdict != "supported"
+
+
+def test_a_claim_about_something_else_is_unsupported(index: EvidenceIndex) -> None:
+    assert index.assess("Zebras migrate across dusty plains in great herds.").verdict == "unsupported"
+
+
+def test_words_that_mean_the_same_come_nearer_than_words_that_do_not(index: EvidenceIndex) -> None:
+    near, far = (index.assess(claim).features for claim in ("The company expanded quickly.", "The choir sang loudly."))
+    assert near["cos_window"] > far["cos_window"] + 0.1
 
 
 def test_words_that_no_evidence_covers_are_named(index: EvidenceIndex) -> None:
@@ -84,6 +104,7 @@ def test_words_that_no_evidence_covers_are_named(index: EvidenceIndex) -> None:
         "I'm sorry, I cannot help with that.",
         "What did the firm do?",
         "The sources do not mention it.",
+        "The sources do not mention the zeppelin fleet of the firm.",
         "",
         "...",
     ],
@@ -91,14 +112,6 @@ def test_words_that_no_evidence_covers_are_named(index: EvidenceIndex) -> None:
 def test_what_asserts_nothing_is_unverifiable(index: EvidenceIndex, claim: str) -> None:
     assessment = index.assess(claim)
     assert (assessment.support, assessment.verdict) == (None, "unverifiable")
-
-
-def test_saying_that_the_evidence_is_silent_of_something_named_is_supported_by_nothing(
-    index: EvidenceIndex,
-) -> None:
-    assessment = index.assess("The sources do not mention the zeppelin fleet of the firm.")
-    assert assessment.verdict == "unsupported"
-    assert not assessment.signals
 
 
 def test_a_title_that_ends_in_a_question_mark_is_no_question() -> None:
@@ -129,24 +142,6 @@ def test_the_same_question_gets_the_same_answer(index: EvidenceIndex) -> None:
     again = EvidenceIndex([("chunk_1", FIRM), *OTHERS])
     assert index.assess(claim) is index.assess(claim)
     assert again.assess(claim) == index.assess(claim)
-
-
-@pytest.mark.parametrize(
-    ("claim", "denied"),
-    [
-        ("The firm grew by 21% in 2021.", True),
-        ("It had 67 million users. The firm grew by 12% in 2020.", True),
-        ("The firm grew by 12% in 2021.", False),
-        ("The brands will be merged before 2026.", False),
-        ("The evidence does not say whether the firm grew by 21%.", False),
-        ("Is it 21%?", False),
-    ],
-)
-def test_a_plain_denial_is_found_without_the_verdict_and_never_disagrees_with_it(claim: str, denied: bool) -> None:
-    index = EvidenceIndex([("chunk_1", FIRM), *OTHERS])
-    assert index.plainly_contradicted(claim) is denied
-    assert not denied or index.assess(claim).verdict == "contradicted"
-    assert not index.plainly_contradicted(claim, only=("3",))
 
 
 def test_evidence_far_into_a_long_text_still_counts() -> None:

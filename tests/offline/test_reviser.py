@@ -46,7 +46,7 @@ def test_a_wrong_number_is_corrected_to_what_the_evidence_has() -> None:
         ),
         (
             "The breakwater at Orsund was finished in 1889.",
-            "The breakwater at Orsund was finished on 31 March 1887 [1].",
+            "The breakwater at Orsund was finished in 1887 [1].",
             "The breakwater at Orsund was finished in 1889 [1].",
         ),
     ],
@@ -94,8 +94,8 @@ def test_a_misattributed_reference_is_moved() -> None:
 
 
 def test_an_uncited_sentence_that_the_evidence_supports_gets_its_citation() -> None:
-    found = revised("The Halden suspension bridge is 410 metres long. It was opened to traffic in 1931 [chunk_98].")
-    assert found.revised_answer == f"{LENGTH} It was opened to traffic in 1931 [chunk_1]."
+    found = revised("The toll is 3 euros for a car. The Halden suspension bridge is 410 metres long [chunk_98].")
+    assert found.revised_answer == f"The toll is 3 euros for a car [chunk_2]. {LENGTH}"
 
 
 def test_citations_are_written_as_the_answer_writes_them() -> None:

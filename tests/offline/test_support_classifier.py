@@ -1,4 +1,4 @@
-"""The fitted model: trees and line averaged, measurements held within reach, contradictions taking support."""
+"""The fitted model: trees and a line averaged, measurements held within reach."""
 
 import json
 import math
@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from masis.offline.inference.features import NAMES
-from masis.offline.inference.support_classifier import DENIED, REACH, WEIGHTS, load_classifier
+from masis.offline.inference.support_classifier import REACH, WEIGHTS, load_classifier
 
-SIGNALS = ("s_number", "s_date", "s_name", "s_negation", "s_direction")
+SIGNALS = ("s_number", "s_date", "s_direction")
 
 
 def written(path: Path) -> Path:
@@ -24,7 +24,7 @@ def written(path: Path) -> Path:
         "leaves": [[-1.0, 3.0]],
         "linear": {"centre": plain, "spread": [1.0] * len(plain), "weights": [1.0, *plain[1:]], "base": 0.0},
         "calibration": {"slope": 1.0, "intercept": 0.0},
-        "thresholds": {"supported": 0.5, "partial": 0.3, "contradicted": 0.7},
+        "thresholds": {"confirm": 0.8, "accuse": 0.1},
     }
     path.write_text(json.dumps(weights), encoding="utf-8")
     return path
@@ -39,15 +39,8 @@ def test_support_averages_trees_and_line(tmp_path: Path, cover: float, odds: flo
     assert support == pytest.approx(1 / (1 + math.exp(-odds)))
 
 
-def test_a_strong_contradiction_takes_support_and_a_weak_one_does_not(tmp_path: Path) -> None:
-    model = load_classifier(written(tmp_path / "w.json"))
-    plain = model.support({"cover": 0.8, **dict.fromkeys(SIGNALS, 0.0)})
-    assert model.support({"cover": 0.8, **dict.fromkeys(SIGNALS, 0.5)}) == plain
-    assert model.support({"cover": 0.8, **dict.fromkeys(SIGNALS, 1.0)}) == pytest.approx(plain * (1 - DENIED))
-
-
 def test_the_weights_in_use_know_the_measurements_in_use() -> None:
     model = load_classifier(WEIGHTS)
     assert model.names == NAMES
     assert model.linear.shape == model.centre.shape == model.spread.shape == (len(NAMES),)
-    assert 0 < model.partial < model.supported < model.contradicted < 1
+    assert 0 < model.accuse < 0.5 < model.confirm < 1

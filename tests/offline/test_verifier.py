@@ -26,7 +26,8 @@ def test_one_check_for_each_claim_in_order() -> None:
         ("The Halden suspension bridge is 410 metres long.", "supported"),
         ("The Halden suspension bridge is 510 metres long.", "contradicted"),
         ("The Halden suspension bridge was opened to traffic in 1941.", "contradicted"),
-        ("The bridge is painted green every spring by volunteers from the village school.", "unsupported"),
+        ("The bridge is painted green every spring by volunteers from the village school.", "unverifiable"),
+        ("Zebras migrate across dusty plains in great herds.", "unsupported"),
     ],
 )
 def test_verdicts(claim: str, verdict: str) -> None:

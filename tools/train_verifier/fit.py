@@ -1,11 +1,11 @@
-"""Fit the offline verifier's weights on the development halves and write ``weights.json``.
+"""Fit the offline verifier's weights on the development halves: `masis/offline/inference/weights.json`.
 
     python -m tools.train_verifier.fit --data ../shared/data            # cross-validate, fit, write the weights
     python -m tools.train_verifier.fit --data ../shared/data --ablate   # each group of features off in turn
 
-A linear model averaged with boosted trees over the features of ``features.py``; every set, and each class of it, has
-a fixed share of the weight. Calibration and thresholds come from predictions for groups left out (five folds by
-question or document). Needs scikit-learn; the weights are evaluated with numpy alone. Deterministic.
+A linear model averaged with boosted trees over the features of `masis.offline.inference.features`; every set, and each
+class of it, has a fixed share of the weight. Calibration and thresholds come from predictions for groups left out (five
+folds by question or document). Deterministic.
 """
 
 from __future__ import annotations
@@ -22,21 +22,29 @@ from sklearn.ensemble import GradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
+from masis.offline.inference.features import NAMES
+from masis.offline.inference.support_classifier import REACH, WEIGHTS
 from tools.train_verifier.data import EVALUATED, FILES, PAIRS, PAIRS_FILE
-from tools.train_verifier.encoder import Array
-from tools.train_verifier.features import FEATURE_GROUPS, FEATURE_NAMES
-from tools.train_verifier.samples import (
-    ENCODER,
-    FEATURE_CODE,
-    HERE,
-    SHARES,
-    TRAINING_ONLY_SHARES,
-    WORK,
-    Sample,
-)
-from tools.train_verifier.text import WORD_LISTS
-from tools.train_verifier.verifier import CLIP, WEIGHTS, decide
+from tools.train_verifier.samples import SHARES, TRAINING_ONLY_SHARES, WORK, Array, Sample, code_digests
 
+FEATURE_GROUPS: dict[str, tuple[str, ...]] = {
+    "overlap in a window": ("cover_one", "cover_window", "cover_three", "exact_one", "exact_window", "idf_window",
+                            "cover_window_low", "top_margin", "clause_min", "clause_min_low"),
+    "overlap with everything": ("cover_all", "exact_all", "cover_all_low", "exact_all_low", "displaced"),
+    "runs of words": ("run_share", "in_two", "in_three", "in_two_low", "pairs", "triples", "inverted", "substituted"),
+    "absent words": ("absent", "absent_plain", "absent_specific", "absent_words", "absent_rare", "absent_named",
+                     "absent_numeric", "absent_verbal", "absent_plain_words", "absent_polar"),
+    "synonyms and prefixes": ("kin", "synonyms", "polar"),
+    "names": ("names_window", "names_all", "names_missing", "names_displaced", "elsewhere_named"),
+    "numbers": ("numbers_window", "numbers_all", "numbers_missing"),
+    "antonyms and negation words": ("opposed", "denied", "undenied", "universal", "cues"),
+    "conflicts of numbers and dates": ("s_number", "s_date"),
+    "conflicts of direction": ("s_direction",),
+    "cosine": ("cos_window", "cos_sentence", "cos_top", "cos_window_low"),
+    "soft alignment": ("soft_mean", "soft_low", "soft_absent", "soft_mean_low", "soft_low_low"),
+    "sizes": ("claim_words", "sentences", "passages", "documents"),
+}  # fmt: skip
+"""The features by what they come from: what the ablation switches off in turn."""
 LEFT_OUT = WORK / "left_out.npy"
 """Where the probabilities of the development half by models that have not seen a row's group are stored."""
 CALIBRATION_SHARES = {"HAGRID": 1.0, "WiCE": 1.0, "SummEdits": 1.0, "ExpertQA": 1.0, "Triples": 1.0, "PubMedQA": 0.5}
@@ -61,7 +69,7 @@ class LinearModel:
         self.weights, self.base = np.round(model.coef_[0], 6), round(float(model.intercept_[0]), 6)
 
     def _scaled(self, features: Array) -> Array:
-        return np.clip((features - self.centre) / self.spread, -CLIP, CLIP)
+        return np.clip((features - self.centre) / self.spread, -REACH, REACH)
 
     def log_odds(self, features: Array) -> Array:
         """Return the log odds of support for each row."""
@@ -145,9 +153,17 @@ def auroc_by_set(sample: Sample, scores: Array) -> dict[str, float]:
     return result
 
 
+def bands_of(sample: Sample, support: Array, confirm: float, accuse: float) -> Array:
+    """Return `confirmed`, `accused` or `abstained` for each row, as the product decides."""
+    vetoed = np.array([bool(codes) for codes in sample.vetoes])
+    accused = sample.accused | (support <= accuse)
+    confirmed = (support >= confirm) & ~vetoed & ~accused
+    return np.where(accused, "accused", np.where(confirmed, "confirmed", "abstained"))
+
+
 def bands_by_set(sample: Sample, support: Array, confirm: float, accuse: float) -> dict[str, dict[str, float | None]]:
     """Return for each set the shares of true and bad claims confirmed and accused, and of accusations right."""
-    bands = np.array([decide(p, claim, confirm, accuse)[0] for p, claim in zip(support, sample.claims, strict=True)])
+    bands = bands_of(sample, support, confirm, accuse)
     result: dict[str, dict[str, float | None]] = {}
     for name in (*EVALUATED, *sorted(set(sample.sets[sample.training_only]))):
         for training_only in (False, True):
@@ -204,7 +220,7 @@ def ablate(sample: Sample) -> None:
     print(f"{'linear model only':36s}", auroc_by_set(sample, left_out_log_odds(sample, trees=False)))
     print(f"{'trees only':36s}", auroc_by_set(sample, left_out_log_odds(sample, linear=False)), flush=True)
     for name, members in FEATURE_GROUPS.items():
-        columns = np.array([number for number, feature in enumerate(FEATURE_NAMES) if feature not in members])
+        columns = np.array([number for number, feature in enumerate(NAMES) if feature not in members])
         scores = auroc_by_set(sample, left_out_log_odds(sample, columns))
         changes = {set_name: round(score - everything[set_name], 4) for set_name, score in scores.items()}
         print(f"{'without ' + name:36s}", changes, flush=True)
@@ -219,10 +235,11 @@ def fit(sample: Sample, confirm: float, accuse: float) -> dict[str, Any]:
     np.save(LEFT_OUT, support)
     training = sample.features, sample.supported, sample.weights
     linear, trees = LinearModel(*training), boosted_trees(*training)
+    arrays = tree_arrays(trees)
     return {
         "version": "4",
         "provenance": {
-            "split": "half_of in masis/bench/rows.py: rows whose group hashes to an even number",
+            "split": "masis.bench.rows.half_of, fit half",
             "rows": len(sample.rows),
             "shares": SHARES,
             "made": TRAINING_ONLY_SHARES,
@@ -232,50 +249,42 @@ def fit(sample: Sample, confirm: float, accuse: float) -> dict[str, Any]:
                 "bands": bands_by_set(sample, support, confirm, accuse),
             },
         },
-        "features": list(FEATURE_NAMES),
+        "features": list(NAMES),
+        "calibration": {"slope": round(slope, 5), "intercept": round(intercept, 5)},
+        "thresholds": {"confirm": confirm, "accuse": accuse},
         "linear": {
             "centre": linear.centre.tolist(),
             "spread": linear.spread.tolist(),
             "weights": linear.weights.tolist(),
             "base": linear.base,
         },
-        "trees": tree_arrays(trees),
-        "calibration": {"slope": round(slope, 5), "intercept": round(intercept, 5)},
-        "thresholds": {"confirm": confirm, "accuse": accuse},
+        **arrays,
     }
 
 
-def input_digests(data: Path, encoder: Path) -> dict[str, dict[str, str]]:
+def input_digests(data: Path) -> dict[str, dict[str, str]]:
     """Return the sha256 of everything the weights depend on."""
-    inputs = {name: data / name for name in (*FILES, PAIRS_FILE)}
-    code = {name: HERE / name for name in FEATURE_CODE}
-    code |= {f"encoder/{name}": encoder / name for name in ("model.onnx", "tokenizer.json")}
-    code |= {name: WORD_LISTS / name for name in ("synonyms.txt", "antonyms.txt")}
-    return {"inputs_sha256": _digests(inputs), "code_sha256": _digests(code)}
-
-
-def _digests(paths: dict[str, Path]) -> dict[str, str]:
-    return {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in paths.items()}
+    inputs = {name: hashlib.sha256((data / name).read_bytes()).hexdigest() for name in (*FILES, PAIRS_FILE)}
+    return {"inputs_sha256": inputs, "code_sha256": code_digests()}
 
 
 def main() -> None:
     """Fit, print the cross-validated figures, write the weights."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="the folder with the labelled sets")
-    parser.add_argument("--encoder", type=Path, default=ENCODER, help=f"default: {ENCODER}")
-    parser.add_argument("--out", type=Path, default=WEIGHTS, help="default: weights.json beside this file")
-    parser.add_argument("--confirm", type=float, default=0.75, help="probability from which a claim is confirmed")
-    parser.add_argument("--accuse", type=float, default=0.1, help="probability up to which a claim is accused")
+    parser.add_argument("--out", type=Path, default=WEIGHTS, help=f"default: {WEIGHTS}")
+    parser.add_argument("--confirm", type=float, default=0.8, help="probability from which a claim is confirmed")
+    parser.add_argument("--accuse", type=float, default=0.12, help="probability up to which a claim is accused")
     parser.add_argument("--ablate", action="store_true", help="print the ablation and write nothing")
     options = parser.parse_args()
     # scikit-learn warns of its own coming changes.
     warnings.filterwarnings("ignore", category=FutureWarning)
-    sample = Sample(options.data, "fit", options.encoder)
+    sample = Sample(options.data, "fit")
     if options.ablate:
         ablate(sample)
         return
     weights = fit(sample, options.confirm, options.accuse)
-    weights["provenance"] |= input_digests(options.data, options.encoder)
+    weights["provenance"] |= input_digests(options.data)
     options.out.write_text(json.dumps(weights, separators=(",", ":")) + "\n", encoding="utf-8")
     figures = weights["provenance"]["cross_validated"]
     print(figures["auroc"], weights["calibration"])

@@ -7,33 +7,38 @@
     python -m tools.train_verifier.report speed --data ../shared/data           # CPU seconds
 
 On the development half (`fit`) the probabilities are those of models that have not seen a row's group, as `fit.py`
-stores them; `thresholds` and `vetoes` read that half only.
+stores them; `thresholds` and `vetoes` read that half only. With `--before FILE` (JSON lines of `set`, `id` and
+`support`) another verifier is compared on the same rows.
 """
 
 from __future__ import annotations
 
 import argparse
 import random
+import re
 import time
 from collections import Counter
 from pathlib import Path
 
 import numpy as np
 
-from masis.bench.rows import BenchRow
-from masis.bench.tasks import assessed
+from masis.api.audits import run_audit
+from masis.audit.sentences import split_sentences
+from masis.offline.inference.encoder import load_encoder
+from masis.offline.inference.features import NAMES
+from masis.offline.inference.support_classifier import SupportClassifier, load_classifier
+from masis.offline.matching.evidence_index import EvidenceIndex
+from masis.schema.case import Case
+from masis.settings import Settings
 from tools.train_verifier.alterations import alterations
 from tools.train_verifier.data import EVALUATED, Half, read, read_lines
-from tools.train_verifier.encoder import Array
-from tools.train_verifier.features import FEATURE_NAMES
-from tools.train_verifier.fit import LEFT_OUT
-from tools.train_verifier.samples import ENCODER, Sample
-from tools.train_verifier.text import sentences
-from tools.train_verifier.verifier import WEIGHTS, Model, Verifier, decide
+from tools.train_verifier.fit import LEFT_OUT, bands_of
+from tools.train_verifier.samples import Array, Sample
 
 RESAMPLES = 1000
 SENTENCES_OF_EACH_KIND = 60
 ALTERED_SETS = ("SummEdits", "HAGRID", "PubMedQA", "Triples")
+_WORD = re.compile(r"\w{3,}")
 
 
 def main() -> None:
@@ -43,67 +48,65 @@ def main() -> None:
     for name in ("ranking", "thresholds", "vetoes", "alterations", "speed"):
         options = reports.add_parser(name)
         options.add_argument("--data", type=Path, required=True, help="the folder with the labelled sets")
-        options.add_argument("--encoder", type=Path, default=ENCODER, help=f"default: {ENCODER}")
-        options.add_argument("--weights", type=Path, default=WEIGHTS, help="default: weights.json beside this file")
         if name == "ranking":
             options.add_argument("half", choices=("fit", "report"))
+            options.add_argument("--before", type=Path, help="scores of another verifier to compare with")
     chosen = parser.parse_args()
+    model = load_classifier()
     if chosen.report == "ranking":
-        report_ranking(chosen.data, chosen.half, chosen.encoder, Model.read(chosen.weights))
+        report_ranking(chosen.data, chosen.half, model, chosen.before)
     elif chosen.report == "thresholds":
-        report_thresholds(Sample(chosen.data, "fit", chosen.encoder), np.load(LEFT_OUT))
+        report_thresholds(Sample(chosen.data, "fit"), np.load(LEFT_OUT))
     elif chosen.report == "vetoes":
-        report_vetoes(Sample(chosen.data, "fit", chosen.encoder), np.load(LEFT_OUT), Model.read(chosen.weights).confirm)
+        report_vetoes(Sample(chosen.data, "fit"), np.load(LEFT_OUT), model)
     elif chosen.report == "alterations":
-        report_alterations(chosen.data, Verifier.load(chosen.encoder, chosen.weights))
+        report_alterations(chosen.data)
     else:
-        report_speed(chosen.data, chosen.encoder, chosen.weights)
+        report_speed(chosen.data)
 
 
-def report_ranking(data: Path, half: Half, encoder: Path, model: Model) -> None:
-    """Print AUROC and bands of one half, beside the offline auditor and simple baselines.
+def report_ranking(data: Path, half: Half, model: SupportClassifier, before: Path | None) -> None:
+    """Print AUROC and bands of one half, beside simple baselines.
 
     Intervals are of 95%, from resamples of groups; differences are paired.
     """
-    sample = Sample(data, half, encoder)
+    sample = Sample(data, half)
     if half == "fit":
         support = np.load(LEFT_OUT)
     else:
-        support = 1 / (1 + np.exp(-(model.slope * model.log_odds(sample.features) + model.intercept)))
-    auditor_support, auditor_verdicts = _auditor(sample)
-    column = {name: sample.features[:, number] for number, name in enumerate(FEATURE_NAMES)}
+        support = np.array([model.support(dict(zip(NAMES, row, strict=True))) for row in sample.features])
+    column = {name: sample.features[:, number] for number, name in enumerate(NAMES)}
     scores = {
-        "auditor": auditor_support,
-        "overlap": column["plain"],
+        "overlap": np.array([_overlap(row.claim, row.evidence) for row in sample.rows]),
         "overlap in a window": column["exact_window"],
         "cosine": column["cos_window"],
-        "new": support,
     }
+    if before is not None:
+        known = {(row["set"], row["id"]): row["support"] for row in read_lines(before)}
+        scores["before"] = np.array([known.get((row.set, row.id), 0.5) for row in sample.rows])
+    scores["new"] = support
     draw = np.random.default_rng(5)
     for name in EVALUATED:
         rows = np.flatnonzero((sample.sets == name) & ~sample.training_only)
         if len(set(sample.supported[rows])) == 2:
             print(f"{name}: {len(rows)} claims, {len(rows) - sample.supported[rows].sum()} bad")
             _print_auroc(sample, rows, scores, draw)
-    bands = np.array(
-        [decide(p, claim, model.confirm, model.accuse)[0] for p, claim in zip(support, sample.claims, strict=True)]
-    )
-    _print_bands(sample, "new", bands == "confirmed", bands == "accused")
-    _print_bands(
-        sample, "auditor", auditor_verdicts == "supported", np.isin(auditor_verdicts, ("unsupported", "contradicted"))
-    )
+    bands = bands_of(sample, support, model.confirm, model.accuse)
+    print("% of true / of bad claims confirmed, of true / of bad claims accused, accusations right")
+    evaluated = ~sample.training_only
+    for name, members in [*((name, evaluated & (sample.sets == name)) for name in EVALUATED), ("pooled", evaluated)]:
+        good, bad = members & (sample.supported == 1), members & (sample.supported == 0)
+        confirmed, accused = bands == "confirmed", bands == "accused"
+        print(
+            f"    {name:10s} {_percent(confirmed[good])} / {_percent(confirmed[bad])}, "
+            f"{_percent(accused[good])} / {_percent(accused[bad])}, "
+            f"{(accused & bad).sum()} of {(accused & members).sum()}"
+        )
 
 
-def _auditor(sample: Sample) -> tuple[Array, Array]:
-    """Return support and verdict of the product's offline auditor; rows it does not assess count as 0.5."""
-    rows = [row for row in sample.rows if not row.training_only]
-    support, verdicts = np.full(len(sample.rows), 0.5), np.full(len(sample.rows), "", dtype=object)
-    numbers = np.flatnonzero(~sample.training_only)
-    bench_rows = [BenchRow(row.id, row.claim, row.evidence, not row.supported, row.keys) for row in rows]
-    for number, assessment in zip(numbers, assessed(bench_rows), strict=True):
-        if assessment.support is not None:
-            support[number], verdicts[number] = assessment.support, assessment.verdict
-    return support, verdicts
+def _overlap(claim: str, evidence: tuple[tuple[str, str], ...]) -> float:
+    words = set(_WORD.findall(claim.lower()))
+    return len(words & set(_WORD.findall(" ".join(text for _, text in evidence).lower()))) / max(1, len(words))
 
 
 def _auroc(supported: Array, scores: Array) -> float:
@@ -138,18 +141,6 @@ def _print_auroc(sample: Sample, rows: Array, scores: dict[str, Array], draw: np
         print(line)
 
 
-def _print_bands(sample: Sample, title: str, confirmed: Array, accused: Array) -> None:
-    print(f"{title}: % of true / of bad claims confirmed, of true / of bad claims accused, accusations right")
-    evaluated = ~sample.training_only
-    for name, members in [*((name, evaluated & (sample.sets == name)) for name in EVALUATED), ("pooled", evaluated)]:
-        good, bad = members & (sample.supported == 1), members & (sample.supported == 0)
-        print(
-            f"    {name:10s} {_percent(confirmed[good])} / {_percent(confirmed[bad])}, "
-            f"{_percent(accused[good])} / {_percent(accused[bad])}, "
-            f"{(accused & bad).sum()} of {(accused & members).sum()}"
-        )
-
-
 def _percent(members: Array) -> str:
     return f"{100 * members.mean():5.1f}" if len(members) else "    -"
 
@@ -162,19 +153,17 @@ def _set_members(sample: Sample) -> dict[str, Array]:
 
 def report_thresholds(sample: Sample, support: Array) -> None:
     """Print what each threshold confirms and accuses on the development half."""
-    accused = np.array([bool(claim.accusations) for claim in sample.claims])
-    vetoed = np.array([bool(claim.vetoes) for claim in sample.claims])
     good, sets = sample.supported == 1, _set_members(sample)
     print("confirm from: % of true / of bad claims confirmed")
     print("     ", *(f"{name:>13s}" for name in sets))
-    for threshold in (0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85):
-        confirmed = (support >= threshold) & ~vetoed & ~accused
+    for threshold in (0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9):
+        confirmed = bands_of(sample, support, threshold, 0.0) == "confirmed"
         shares = (f"{_percent(confirmed[rows & good])} / {_percent(confirmed[rows & ~good])}" for rows in sets.values())
         print(f"{threshold:.2f} ", *shares)
     print("accuse to: accusations right of all, and % of true claims accused")
     evaluated = ~sample.training_only
-    for threshold in (0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3):
-        below = (support <= threshold) | accused
+    for threshold in (0.0, 0.03, 0.05, 0.075, 0.1, 0.125, 0.15, 0.2, 0.25, 0.3):
+        below = bands_of(sample, support, 1.0, threshold) == "accused"
         counts = (
             f"{name} {(below & rows & ~good).sum()} of {(below & rows).sum()} ({_percent(below[rows & good]).strip()})"
             for name, rows in [*sets.items(), ("pooled", evaluated)]
@@ -182,15 +171,15 @@ def report_thresholds(sample: Sample, support: Array) -> None:
         print(f"{threshold:.2f} ", "; ".join(counts))
 
 
-def report_vetoes(sample: Sample, support: Array, confirm: float) -> None:
+def report_vetoes(sample: Sample, support: Array, model: SupportClassifier) -> None:
     """Print what is confirmed with each veto off in turn, on the development half."""
     good, sets = sample.supported == 1, _set_members(sample)
-    codes = sorted({code for claim in sample.claims for code in claim.vetoes})
+    codes = sorted({code for claim in sample.vetoes for code in claim})
     for title, off in [("all vetoes", set()), *((f"without {code}", {code}) for code in codes), ("none", set(codes))]:
         confirmed = np.array(
             [
-                p >= confirm and not claim.accusations and not set(claim.vetoes) - off
-                for p, claim in zip(support, sample.claims, strict=True)
+                p >= model.confirm and not accused and not set(vetoes) - off
+                for p, vetoes, accused in zip(support, sample.vetoes, sample.accused, strict=True)
             ]
         )
         shares = (
@@ -200,59 +189,56 @@ def report_vetoes(sample: Sample, support: Array, confirm: float) -> None:
         print(f"{title:24s}", *shares)
 
 
-def report_alterations(data: Path, verifier: Verifier) -> None:
+def report_alterations(data: Path) -> None:
     """Print how sentences of development evidence are judged, copied and altered in one respect."""
     draw = random.Random(7)
     rows = [row for row, _ in read(data, "fit") if not row.training_only]
     documents = list(dict.fromkeys(row.evidence for row in rows if row.set in ALTERED_SETS))
     draw.shuffle(documents)
     kinds = alterations(draw)
-    bands: dict[str, Counter[str]] = {kind: Counter() for kind in kinds}
+    verdicts: dict[str, Counter[str]] = {kind: Counter() for kind in kinds}
     wrong: dict[str, list[str]] = {kind: [] for kind in kinds}
     for evidence in documents[:220]:
-        texts = [text[start:end] for _, text in evidence for start, end in sentences(text)]
+        index = EvidenceIndex(evidence)
+        texts = [text[span.start : span.end] for _, text in evidence for span in split_sentences(text)]
         texts = [text for text in texts if 8 <= len(text.split()) <= 35 and "\n" not in text]
         draw.shuffle(texts)
         for kind, alter in kinds.items():
-            if bands[kind].total() >= SENTENCES_OF_EACH_KIND:
+            if verdicts[kind].total() >= SENTENCES_OF_EACH_KIND:
                 continue
             altered = next((claim for text in texts[:4] if (claim := alter(text))), None)
             if altered is None:
                 continue
-            judgement = verifier.verify([altered], evidence)[0]
-            bands[kind][judgement.band] += 1
-            if judgement.band == ("accused" if kind == "copied" else "confirmed"):
-                wrong[kind].append(f"{judgement.support} {altered}")
-    for kind, counts in bands.items():
+            found = index.assess(altered)
+            verdicts[kind][found.verdict] += 1
+            if (found.verdict == "supported") != (kind == "copied"):
+                wrong[kind].append(f"{found.verdict} {found.support} {altered}")
+    for kind, counts in verdicts.items():
         print(f"{kind:16s}", dict(counts))
-        for line in wrong[kind][:4]:
+        for line in wrong[kind][:4] if kind == "copied" else [w for w in wrong[kind] if w.startswith("supported")][:4]:
             print("    wrong:", line)
 
 
-def report_speed(data: Path, encoder: Path, weights: Path) -> None:
-    """Print CPU seconds for loading, for whole ExpertQA answers, and for 100 sentences with 100 chunks."""
+def report_speed(data: Path) -> None:
+    """Print CPU seconds for loading, for whole audits of ExpertQA, and for 100 sentences with 100 chunks."""
     start = time.process_time()
-    verifier = Verifier.load(encoder, weights)
+    load_encoder()
     print(f"load: {time.process_time() - start:.2f} s")
     cases = [case for case in read_lines(data / "expertqa_cases.jsonl") if any(e.get("text") for e in case["evidence"])]
-    answers = [[case["answer"][start:end] for start, end in sentences(case["answer"])] for case in cases]
-    evidence = [[(chunk["id"], chunk.get("text") or "") for chunk in case["evidence"]] for case in cases]
+    settings = Settings()
     begin = time.process_time()
-    for claims, chunks in zip(answers[::2], evidence[::2], strict=True):
-        verifier.verify(claims, chunks)
-    seconds, count = time.process_time() - begin, len(answers[::2])
-    print(
-        f"{count} ExpertQA cases, {sum(map(len, answers[::2]))} claims: {seconds:.2f} s, {count / seconds:.2f} cases/s"
-    )
-    chunks = [(str(number), text) for number, text in enumerate(t for case in evidence for _, t in case if t)][:100]
-    claims = [claim for answer in answers for claim in answer][:100]
-    verifier = Verifier.load(encoder, weights)
-    for title in (
-        f"100 sentences, 100 chunks of {sum(len(text.split()) for _, text in chunks)} words",
-        "from the cache",
-    ):
+    for case in cases[::2]:
+        run_audit(Case.model_validate(case), settings)
+    seconds, count = time.process_time() - begin, len(cases[::2])
+    print(f"{count} whole ExpertQA audits: {seconds:.2f} s, {count / seconds:.2f} a second")
+    texts = [e["text"] for case in cases for e in case["evidence"] if e.get("text")][:100]
+    index = EvidenceIndex([(str(number), text) for number, text in enumerate(texts)])
+    claims = [case["answer"][s.start : s.end] for case in cases for s in split_sentences(case["answer"])][:100]
+    words = sum(len(text.split()) for text in texts)
+    for title in (f"100 sentences, 100 chunks of {words} words", "from the cache"):
         begin = time.process_time()
-        verifier.verify(claims, chunks)
+        for claim in claims:
+            index.assess(claim)
         print(f"{title}: {time.process_time() - begin:.4f} s")
 
 

@@ -12,46 +12,57 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
+import masis.offline
+from masis.offline.inference.encoder import load_encoder
+from masis.offline.inference.features import NAMES
+from masis.offline.inference.support_classifier import unfitted
+from masis.offline.matching.evidence_index import EvidenceIndex
 from tools.train_verifier.data import Half, Row, read
-from tools.train_verifier.encoder import Encoder
-from tools.train_verifier.features import ClaimFeatures, EvidenceIndex, FeatureExtractor, Window
-from tools.train_verifier.text import WORD_LISTS, Lexicon
 
-HERE = Path(__file__).parent
+Array = np.ndarray[Any, np.dtype[Any]]
 WORK = Path(".run") / "train_verifier"
-"""What is made and not committed: the encoder, extracted features, predictions."""
-ENCODER = WORK / "encoder"
+"""What is made and not committed: extracted features, predictions."""
 SHARES = {"HAGRID": 2.0, "WiCE": 1.0, "SummEdits": 1.8, "ExpertQA": 1.2, "Triples": 0.2, "PubMedQA": 0.05}
 """How much each set weighs in training; half of it for each class."""
 TRAINING_ONLY_SHARES = {
     "HAGRID": 0.3, "WiCE": 0.2, "altered": 0.08, "copied": 0.05, "removed": 0.05, "FEVER": 0.1, "BEGIN": 0.1,
 }  # fmt: skip
 """How much the rows for training only of a set weigh together."""
-FEATURE_CODE = ("text.py", "facts.py", "encoder.py", "features.py")
+OFFLINE = Path(masis.offline.__file__).parent
+MEASURING = ("contradictions", "inference", "matching", "parsing", "text")
+"""The packages of `masis.offline` that features come from."""
+
+
+class Measured(NamedTuple):
+    """A claim as the product measures it before weights decide: features, codes of vetoes, whether a check accuses."""
+
+    features: tuple[float, ...]
+    vetoes: tuple[str, ...]
+    accused: bool
 
 
 class Sample:
     """The rows of a half as arrays, without those that have nothing to compare."""
 
-    def __init__(self, data: Path, half: Half, encoder: Path = ENCODER) -> None:
-        """Read the rows, and their features from the cache, or compute them.
+    def __init__(self, data: Path, half: Half) -> None:
+        """Read the rows, and their features from the cache or by measuring them again.
 
         Args:
             data: The folder with the labelled sets.
             half: Which half to read.
-            encoder: The folder of the exported encoder.
 
         """
         rows = read(data, half)
-        features = extract(rows, encoder, WORK / f"features_{half}.json")
-        kept = [(row, group, claim) for (row, group), claim in zip(rows, features, strict=True) if claim is not None]
+        claims = measure(rows, WORK / f"features_{half}.json")
+        kept = [(row, group, claim) for (row, group), claim in zip(rows, claims, strict=True) if claim is not None]
         self.rows = [row for row, _, _ in kept]
-        self.claims = [claim for _, _, claim in kept]
-        self.features = np.array([claim.features for claim in self.claims])
+        self.features = np.array([claim.features for _, _, claim in kept])
+        self.vetoes = [claim.vetoes for _, _, claim in kept]
+        self.accused = np.array([claim.accused for _, _, claim in kept])
         self.supported = np.array([row.supported for row in self.rows]).astype(int)
         self.sets = np.array([row.set for row in self.rows])
         self.training_only = np.array([row.training_only for row in self.rows])
@@ -67,60 +78,53 @@ class Sample:
         self.weights *= len(self.weights) / self.weights.sum()
 
 
-def extract(rows: Sequence[tuple[Row, str]], encoder: Path, cache: Path) -> list[ClaimFeatures | None]:
-    """Return the features of each row; from the cache while code, encoder, word lists and rows stay the same."""
-    key = _key(rows, encoder)
+def measure(rows: Sequence[tuple[Row, str]], cache: Path) -> list[Measured | None]:
+    """Return what is measured of each row; from the cache while code, encoder and rows stay the same."""
+    key = _key(rows)
     if cache.exists():
         stored = json.loads(cache.read_text(encoding="utf-8"))
         if stored["key"] == key:
-            return [_from_json(claim) for claim in stored["claims"]]
-    lexicon, model = Lexicon.load(), Encoder.load(encoder, cache_size=4000)
-    claims: list[ClaimFeatures | None] = []
-    evidence, extractor, start = None, None, time.monotonic()
+            return [claim and Measured(tuple(claim[0]), tuple(claim[1]), claim[2]) for claim in stored["claims"]]
+    # A model that confirms everything without an objection and accuses nothing: what is left is what the checks say.
+    model = unfitted(NAMES, confirm=0.0, accuse=-1.0)
+    claims: list[Measured | None] = []
+    evidence, index, start = None, None, time.monotonic()
     for number, (row, _) in enumerate(rows):
-        if extractor is None or row.evidence != evidence:
-            evidence, extractor = row.evidence, FeatureExtractor(EvidenceIndex(row.evidence, lexicon), model)
-        claims.append(extractor.extract(row.claim))
+        if index is None or row.evidence != evidence:
+            evidence, index = row.evidence, EvidenceIndex(row.evidence, model)
+        found = index.assess(row.claim)
+        features = tuple(round(found.features[name], 6) for name in NAMES) if found.features else ()
+        claims.append(Measured(features, found.vetoes, found.verdict == "contradicted") if features else None)
         if number % 1000 == 0:
             print(f"{number} of {len(rows)} claims, {time.monotonic() - start:.0f} s", file=sys.stderr, flush=True)
     cache.parent.mkdir(parents=True, exist_ok=True)
-    stored = {"key": key, "claims": [claim and [claim.features.tolist(), *claim[1:]] for claim in claims]}
-    cache.write_text(json.dumps(stored), encoding="utf-8")
+    cache.write_text(json.dumps({"key": key, "claims": claims}), encoding="utf-8")
     return claims
 
 
-def _from_json(claim: list[Any] | None) -> ClaimFeatures | None:
-    if claim is None:
-        return None
-    features, windows, vetoes, accusations = claim
-    spans = tuple(Window(*window) for window in windows)
-    return ClaimFeatures(np.array(features), spans, tuple(vetoes), tuple(accusations))
+def code_digests() -> dict[str, str]:
+    """Return the sha256 of every file of the product that features depend on."""
+    files = [
+        path for name in MEASURING for path in sorted((OFFLINE / name).rglob("*")) if path.suffix in (".py", ".txt")
+    ]
+    digests = {str(path.relative_to(OFFLINE)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+    return digests | {"inference/minilm/model.onnx": load_encoder().digest}
 
 
-def _key(rows: Sequence[tuple[Row, str]], encoder: Path) -> str:
-    digest = hashlib.sha256()
-    for path in (
-        *(HERE / name for name in FEATURE_CODE),
-        WORD_LISTS / "synonyms.txt",
-        WORD_LISTS / "antonyms.txt",
-        encoder / "model.onnx",
-        encoder / "tokenizer.json",
-    ):
-        digest.update(path.read_bytes())
+def _key(rows: Sequence[tuple[Row, str]]) -> str:
+    digest = hashlib.sha256(json.dumps(code_digests()).encode())
     digest.update(repr([(row.claim, row.evidence) for row, _ in rows]).encode())
     return digest.hexdigest()
 
 
 def main() -> None:
-    """Extract the features of the halves that are named."""
+    """Measure the halves that are named."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("halves", nargs="+", choices=get_args(Half))
     parser.add_argument("--data", type=Path, required=True, help="the folder with the labelled sets")
-    parser.add_argument("--encoder", type=Path, default=ENCODER, help=f"default: {ENCODER}")
     options = parser.parse_args()
     for half in options.halves:
-        sample = Sample(options.data, half, options.encoder)
-        print(f"{half}: {len(sample.rows)} claims")
+        print(f"{half}: {len(Sample(options.data, half).rows)} claims")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Numbers, dates and names that the evidence has otherwise.
+"""Numbers and dates that the evidence has otherwise.
 
 The rule: a passage covers the words around the claim's fact and has a comparable fact of its own in its place, while no
 passage covers them as well that has the claim's. A number or date that stands nowhere in the evidence needs less
@@ -8,10 +8,8 @@ less still.
 """
 
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 
 from masis.offline.contradictions.derivations import follows
-from masis.offline.contradictions.name_conflicts import name_signal
 from masis.offline.contradictions.signals import signal
 from masis.offline.matching.assessment import Signal
 from masis.offline.matching.fact_table import FactTable
@@ -50,7 +48,7 @@ def absent_signal(found: Match, fact: Fact, facts: Sequence[Fact]) -> Signal | N
             continue
         if not comparable(fact, other) and not counts and not (sole and slot >= 0.5):
             continue
-        if _may_count(fact) and not counts and slot < 0.6:
+        if may_count(fact) and not counts and slot < 0.6:
             continue
         strength = 0.4 + 0.3 * covered + 0.25 * slot + 0.35 * alike + (0.08 if sole else 0.0) + (0.08 if counts else 0)
         strength += 0.15 if alone else 0.0
@@ -66,7 +64,7 @@ def absent_signal(found: Match, fact: Fact, facts: Sequence[Fact]) -> Signal | N
 def holds(passage: Passage, fact: Fact) -> bool:
     """Whether the passage has a fact saying the same, and in earnest: "three roads" doesn't hold "3%"."""
     return any(
-        agree(fact, other) and not (fact.dimension and not other.dimension and _may_count(other))
+        agree(fact, other) and not (fact.dimension and not other.dimension and may_count(other))
         for other in passage.facts
         if other.kind == fact.kind
     )
@@ -83,7 +81,8 @@ def _rivals(found: Match, fact: Fact, facts: Sequence[Fact], i: int) -> list[Fac
     ]
 
 
-def _may_count(fact: Fact) -> bool:
+def may_count(fact: Fact) -> bool:
+    """Return whether a number may merely count what the evidence lists."""
     return fact.kind == "number" and not fact.dimension and not fact.digits and float(fact.value) <= _COUNTED  # type: ignore[arg-type]
 
 
@@ -111,7 +110,6 @@ def _counts_the_same(sentence: ParsedSentence, fact: Fact, passage: Passage, oth
 _SAME_THING = 0.5
 _SAME_THING_ABSENT = 0.34
 _MARGIN = 0.1
-_ELSEWHERE = 0.75
 _FACT_CONFLICTS_NEAR, _LEAD = 4, 3
 _PREPOSITIONS = frozenset(
     "from to until till between and before after than by over under above below versus against".split()
@@ -119,23 +117,19 @@ _PREPOSITIONS = frozenset(
 
 
 def fact_signals(found: Match, table: FactTable) -> Iterator[Signal]:
-    """A signal for each fact of the claim that the evidence has otherwise."""
+    """Yield a signal for each number and date of the claim that the evidence has otherwise."""
     facts, clauses = found.sentence.facts, found.sentence.clause_masks
     for fact in facts:
-        bits = found.mask(fact.start, fact.end)
-        contexts = _contexts(found, bits, clauses)
         if fact.kind == "name":
-            holders = _named(found, fact, bits) if contexts else []
-            signals = [_conflict(found, fact, mask, facts, holders) for mask in contexts]
-            signals.append(name_signal(found, fact, table))
-        else:
-            holders = table.holders(fact, found.allowed)
-            nowhere = not any(holds(found.passages[i], fact) for i in holders)
-            derived = nowhere and follows(found, fact)
-            compared_with = contexts if holders or not derived else []
-            signals = [_conflict(found, fact, mask, facts, holders) for mask in compared_with]
-            signals.append(absent_signal(found, fact, facts) if nowhere and not derived else None)
-            signals += [_exchanged(found, fact, facts), _swapped(found, fact, facts)]
+            continue
+        contexts = _contexts(found, found.mask(fact.start, fact.end), clauses)
+        holders = table.holders(fact, found.allowed)
+        nowhere = not any(holds(found.passages[i], fact) for i in holders)
+        derived = nowhere and follows(found, fact)
+        compared_with = contexts if holders or not derived else []
+        signals = [_conflict(found, fact, mask, facts, holders) for mask in compared_with]
+        signals.append(absent_signal(found, fact, facts) if nowhere and not derived else None)
+        signals += [_exchanged(found, fact, facts), _swapped(found, fact, facts)]
         strongest = max((s for s in signals if s is not None), key=lambda s: s.strength, default=None)
         if strongest is not None:
             yield strongest
@@ -156,29 +150,20 @@ def _contexts(found: Match, bits: int, clauses: Sequence[int]) -> list[int]:
 
 def _conflict(found: Match, fact: Fact, context: int, facts: Sequence[Fact], holders: Sequence[int]) -> Signal | None:
     held = max((found.share(i, context) for i in holders), default=0.0)
-    absent = not holders and fact.kind != "name"
+    absent = not holders
     best: tuple[float, Passage, Fact] | None = None
     for covered, i in found.best_passages(context):
         if i in holders or covered < (_SAME_THING_ABSENT if absent else _SAME_THING) or covered < held + _MARGIN:
             continue
         passage = found.passages[i]
         for other in passage.facts:
-            if other.kind != fact.kind or compared(passage.text, other) or (fact.kind == "name" and _same(fact, other)):
+            if other.kind != fact.kind or compared(passage.text, other):
                 continue
             if not comparable(fact, other) and not (absent and _counts_alike(found.sentence, fact, passage, other)):
                 continue
+            if any(mate is not fact and agree(mate, other) for mate in facts):
+                continue
             slot, alike = _slot(found.sentence, fact, passage, other), likeness(fact, other)
-            mates = [mate for mate in facts if mate is not fact and _same(mate, other)]
-            if any(fact.kind != "name" or found.mask(mate.start, mate.end) & context for mate in mates):
-                continue
-            if mates and not (_alike_in_form(fact, other) and _both_lead(found, fact, context, passage, other)):
-                continue
-            if mates:
-                slot = max(slot, 0.7)  # two names of the claim in each other's place
-            elif fact.kind == "name" and not alike and not _may_replace(found.sentence, fact, passage, other):
-                if covered < _ELSEWHERE or held > covered - 0.4 or not _stands_for(found, fact, other, i, holders):
-                    continue
-                slot = max(slot, 0.5)
             score = _strength(covered, slot, alike, held, absent)
             if best is None or score > best[0]:
                 best = (score, passage, other)
@@ -205,28 +190,6 @@ def _strength(covered: float, slot: float, alike: float, held: float, absent: bo
     return 0.6 * covered + 0.4 * slot + 0.2 * alike - 0.3 * held
 
 
-def _named(found: Match, fact: Fact, bits: int) -> list[int]:
-    """The passages that have the claim's name."""
-    holders = []
-    for i, mask in found.exact.items():
-        if mask & bits and (mask & bits == bits or any(_same(fact, other) for other in found.passages[i].facts)):
-            holders.append(i)
-    if holders or len(fact.text) > 6 or not fact.text.isupper():
-        return holders
-    return [i for i in found.top if any(_same(fact, other) for other in found.passages[i].facts)]
-
-
-def _same(fact: Fact, other: Fact) -> bool:
-    if fact.kind == "name" and _joined(fact.text).startswith(_joined(other.text)):
-        return True  # "Greyfriars", "Grey friars"; "US Navy", "U.S. Navy"
-    return agree(fact, other) and not (fact.kind == "name" and likeness(fact, other))
-
-
-@lru_cache(maxsize=8192)
-def _joined(text: str) -> str:
-    return text.replace(" ", "").replace(".", "").casefold()
-
-
 def _slot(
     sentence: ParsedSentence, fact: Fact, passage: Passage, other: Fact, near: int = _FACT_CONFLICTS_NEAR
 ) -> float:
@@ -237,45 +200,6 @@ def _slot(
     theirs = {word.stem for word in (*passage.before(other.start, near), *passage.after(other.end, near))}
     weight = sum(max(word.weight, 0.2) for word in mine)
     return sum(max(word.weight, 0.2) for word in mine if word.stem in theirs) / weight if weight else 0.0
-
-
-def _may_replace(sentence: ParsedSentence, fact: Fact, passage: Passage, other: Fact) -> bool:
-    # A name replaces another only between the same neighbours, if both are written alike, and if the claim doesn't
-    # speak of it.
-    if not isinstance(other.value, tuple) or any(part in sentence.positions for part in other.value):
-        return False
-    if _shape(fact.text) != _shape(other.text) or len(other.text) == 1:
-        return False
-    return _slot(sentence, fact, passage, other, near=2) >= 0.5
-
-
-def _stands_for(found: Match, fact: Fact, other: Fact, i: int, holders: Sequence[int]) -> bool:
-    """Whether the passage tells what the claim tells, of somebody else: the claim's name is neither in it nor next to
-    it.
-    """
-    if not isinstance(other.value, tuple) or any(part in found.sentence.positions for part in other.value):
-        return False
-    near = any(
-        abs(i - holder) <= 1 and found.passages[holder].document == found.passages[i].document for holder in holders
-    )
-    return not near and _alike_in_form(fact, other)
-
-
-def _shape(text: str) -> bool:
-    letters = [character for character in text if character.isalpha()]
-    return all(character.isupper() for character in letters)
-
-
-def _alike_in_form(fact: Fact, other: Fact) -> bool:
-    return _shape(fact.text) == _shape(other.text) and len(fact.text.split()) == len(other.text.split()) >= 2
-
-
-def _both_lead(found: Match, fact: Fact, context: int, passage: Passage, other: Fact) -> bool:
-    """Whether both names open what they are said in, as subjects do."""
-    first = next((found.words[i] for b, i in enumerate(found.bits) if context >> b & 1), None)
-    if first is None or first.start < fact.start:
-        return False
-    return not any(word.weight >= 1.0 and word.end <= other.start for word in passage.words)
 
 
 def _exchanged(found: Match, fact: Fact, facts: Sequence[Fact]) -> Signal | None:

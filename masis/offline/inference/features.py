@@ -6,8 +6,9 @@ covered.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from masis.offline.inference.semantic_features import NAMES as SEMANTIC
 from masis.offline.matching.assessment import Signal
 from masis.offline.matching.overlap import Match, inversions, neighbourhoods, runs
 from masis.offline.matching.passages import Passage
@@ -38,8 +39,18 @@ AVERAGED = (
     "triples",
     "absent_plain",
     "absent_specific",
+    *SEMANTIC,
 )
-WORST_LOW = ("cover_window", "cover_all", "exact_all", "clause_min", "in_two")
+WORST_LOW = (
+    "cover_window",
+    "cover_all",
+    "exact_all",
+    "clause_min",
+    "in_two",
+    "cos_window",
+    "soft_mean",
+    "soft_low",
+)
 LARGEST = (
     "absent_words",
     "absent_rare",
@@ -53,10 +64,7 @@ LARGEST = (
     "universal",
     "s_number",
     "s_date",
-    "s_name",
-    "s_negation",
     "s_direction",
-    "s_quantifier",
 )
 SUMMED = (
     "kin",
@@ -86,11 +94,12 @@ _VERBAL = ("ing", "ed", "ly", "es", "ize", "ise", "ate", "ify")
 
 
 def sentence_features(
-    match: Match, signals: Sequence[Signal], idf: dict[str, float], unseen: float
+    match: Match, signals: Sequence[Signal], semantic: Mapping[str, float], idf: dict[str, float], unseen: float
 ) -> dict[str, float]:
     """Return the measurements of one sentence of a claim.
 
-    `idf` weighs stems by rarity in the evidence, `unseen` those it lacks.
+    `signals` are what the evidence seems to have otherwise (`masis.offline.contradictions`), `semantic` what the
+    encoder measures; `idf` weighs stems by rarity in the evidence, `unseen` those it lacks.
     """
     all_exact, all_loose = match.covered(list(match.score))
     window_exact, window_loose = match.covered(match.window)
@@ -156,8 +165,9 @@ def sentence_features(
         "top_margin": best - (match.coverage(match.top[1:2]) if len(match.top) > 1 else 0.0),
     }
     values |= _kinds(match, all_exact, all_loose, window_exact | window_loose)
+    values |= semantic
     values["cues"] = float(len(cues))
-    for kind in ("number", "date", "name", "negation", "direction", "quantifier"):
+    for kind in ("number", "date", "direction"):
         values[f"s_{kind}"] = strength.get(kind, 0.0)
     return values
 

@@ -1,4 +1,4 @@
-"""From features to a probability of support: boosted trees and a linear model, fitted by `tools/fit_offline.py`.
+"""From features to a probability of support: boosted trees and a linear model, fitted by `tools/train_verifier`.
 
 The weights are plain JSON beside this file, with what they were fitted on; evaluating them takes some thirty
 microseconds with numpy, where a loop in Python takes a millisecond.
@@ -14,23 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from masis.offline.inference.contradiction_calibration import ContradictionCalibration
-
 WEIGHTS = Path(__file__).parent / "weights.json"
 
 Array = np.ndarray[Any, np.dtype[Any]]
-DENIED = 0.6
-"""How much of the support a contradiction of full strength takes away."""
 REACH = 4.0
 """How many standard deviations from the mean a measurement counts in the linear model."""
-_SIGNALS = ("s_number", "s_date", "s_name", "s_negation", "s_direction")
-
-
-def contradiction_strength(features: Mapping[str, float]) -> float:
-    """Return the strength of the strongest contradiction among the measurements, 0..1 (overstated quantifiers don't
-    count).
-    """
-    return max(features[name] for name in _SIGNALS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +29,9 @@ class SupportClassifier:
     The trees are complete and of one depth, laid out as arrays of one row a tree: node `k` asks whether
     `values[feature[k]]` is above `threshold[k]` and goes on to node `2k + 1` or `2k + 2`; what follows the last
     question is an index into `leaves`. The linear model sees each measurement as `(value - centre) / spread`, held
-    within `REACH`: it is steady where the trees follow the few claims they were fitted on. `sureness` judges the rules'
-    signals before they are measured; None leaves them unchanged.
+    within `REACH`: it is steady where the trees follow the few claims they were fitted on. From the probability
+    `confirm` on a claim is supported unless a check objects, up to `accuse` it is unsupported, between them the
+    verifier abstains.
     """
 
     version: str
@@ -57,18 +46,14 @@ class SupportClassifier:
     linear_base: float
     slope: float
     intercept: float
-    supported: float
-    partial: float
-    contradicted: float
-    calibration: ContradictionCalibration | None = None
+    confirm: float
+    accuse: float
 
     def support(self, features: Mapping[str, float]) -> float:
         """Return the calibrated probability, 0..1, that the evidence supports the claim."""
         values = np.array([features[name] for name in self.names])
         odds = (self.base + self._leaves(values) + self._linear(values)) / 2
-        plain = 1.0 / (1.0 + math.exp(-max(-30.0, min(30.0, self.slope * odds + self.intercept))))
-        denied = contradiction_strength(features)
-        return plain * (1.0 - DENIED * denied) if denied >= self.contradicted else plain
+        return 1.0 / (1.0 + math.exp(-max(-30.0, min(30.0, self.slope * odds + self.intercept))))
 
     def _linear(self, values: Array) -> float:
         scaled = np.clip((values - self.centre) / self.spread, -REACH, REACH)
@@ -88,7 +73,7 @@ class SupportClassifier:
 
 @cache
 def load_classifier(path: Path = WEIGHTS) -> SupportClassifier:
-    """Return the weights in the file; raises KeyError or ValueError where it isn't one of `tools/fit_offline.py`."""
+    """Return the weights in the file; raises KeyError or ValueError where it isn't one of `tools/train_verifier`."""
     raw = json.loads(path.read_text(encoding="utf-8"))
     return SupportClassifier(
         version=raw["version"],
@@ -104,14 +89,11 @@ def load_classifier(path: Path = WEIGHTS) -> SupportClassifier:
         slope=raw["calibration"]["slope"],
         intercept=raw["calibration"]["intercept"],
         **raw["thresholds"],
-        calibration=ContradictionCalibration.read(raw["sureness"]) if "sureness" in raw else None,
     )
 
 
-def unfitted(
-    names: tuple[str, ...], contradicted: float, calibration: ContradictionCalibration | None = None
-) -> SupportClassifier:
+def unfitted(names: tuple[str, ...], confirm: float = 1.0, accuse: float = 0.0) -> SupportClassifier:
     """Return a model without trees, for measuring before there are weights."""
     nothing, flat = np.zeros((0, 0)), np.zeros(len(names))
     trees, line = (0.0, nothing.astype(np.int64), nothing, nothing), (flat, flat + 1, flat, 0.0)
-    return SupportClassifier("unfitted", names, *trees, *line, 1.0, 0.0, 0.5, 0.3, contradicted, calibration)
+    return SupportClassifier("unfitted", names, *trees, *line, 1.0, 0.0, confirm, accuse)

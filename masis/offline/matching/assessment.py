@@ -1,10 +1,10 @@
 """The result of assessing a claim against evidence: values only, nothing that computes them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Literal
 
-Verdict = Literal["supported", "partial", "contradicted", "unsupported", "unverifiable"]
+Verdict = Literal["supported", "contradicted", "unsupported", "unverifiable"]
 SignalKind = Literal["number", "unit", "date", "name", "negation", "direction", "quantifier"]
 
 
@@ -27,10 +27,6 @@ class Signal:
     reason: str
     strength: float
 
-    def with_strength(self, strength: float) -> "Signal":
-        """Return the same signal with another strength."""
-        return replace(self, strength=strength)
-
 
 @dataclass(frozen=True, slots=True)
 class SupportingPassage:
@@ -49,14 +45,17 @@ class Assessment:
     """How far the evidence supports one claim.
 
     `support` is the calibrated probability that it does, None where there is nothing to check against. `confidence` is
-    how sure the verdict is, 0..1. `supporting` holds at most three passages, the best first. `uncovered` are the spans
-    of the claim that no evidence covers. `features` are the measurements the probability came from.
+    how sure the verdict is, 0..1. `signals` accuse: there are some only where the verdict is contradicted. `vetoes` are
+    codes of what kept a likely claim from being confirmed. `supporting` holds at most three passages, the best first.
+    `uncovered` are the spans of the claim that no evidence covers. `features` are the measurements the probability came
+    from.
     """
 
     support: float | None
     verdict: Verdict
     confidence: float
     signals: tuple[Signal, ...] = ()
+    vetoes: tuple[str, ...] = ()
     supporting: tuple[SupportingPassage, ...] = ()
     uncovered: tuple[tuple[int, int], ...] = ()
     features: Mapping[str, float] = field(default_factory=dict)

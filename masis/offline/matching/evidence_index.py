@@ -3,35 +3,32 @@
     index = EvidenceIndex([("chunk_1", "The firm grew by 12% in 2021.")])
     index.assess("The firm grew by 21% in 2021.").verdict      # "contradicted"
 
-docs/offline.md explains how it judges. Deterministic, without a network, in pure Python.
+docs/offline.md explains how it judges. The same input gives the same answer, without a network; scores of the encoder
+differ in the third digit between kinds of CPU.
 """
 
 import math
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
-from itertools import islice
-from typing import NamedTuple
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from masis.audit.sentences import split_sentences
-from masis.offline.contradictions.collect import signals as find_signals
-from masis.offline.contradictions.collect import value_denied
-from masis.offline.contradictions.variants import MOST_UNITS, Unit, units
+from masis.offline.contradictions.direction_conflicts import direction_signals
+from masis.offline.contradictions.fact_conflicts import fact_signals
+from masis.offline.inference.checks import accusations, vetoes
+from masis.offline.inference.encoder import Encoder, load_encoder
 from masis.offline.inference.features import combine_features, sentence_features
-from masis.offline.inference.support_classifier import SupportClassifier, contradiction_strength, load_classifier
+from masis.offline.inference.semantic_features import semantic_features
+from masis.offline.inference.support_classifier import SupportClassifier, load_classifier
 from masis.offline.matching.assessment import Assessment, Signal, SignalKind, SupportingPassage, Verdict
 from masis.offline.matching.fact_table import FactTable
 from masis.offline.matching.overlap import Match, match_sentence, restrict
 from masis.offline.matching.passages import LONGEST_PASSAGE, Passage, names_in, passages, postings
-from masis.offline.parsing.facts import Fact
 from masis.offline.parsing.parsed_sentence import ParsedSentence
-from masis.offline.text.tokens import Token, stem, tokens
+from masis.offline.text.tokens import Token, tokens
 
 __all__ = ["Assessment", "EvidenceIndex", "Signal", "SignalKind", "SupportingPassage", "Verdict"]
 
-_META_WORDS = """context contexts source sources evidence passage document text reference information excerpt article
-provide provided contain mention mentioned specify say state address give given include available found determine
-determined answer answered insufficient enough question direct possible""".split()
 _INNER_STOP = re.compile(r"[.!?][\"”’)]?\s|\n")
 _REFUSES = re.compile(
     r"\b(?:i (?:don['’]?t|do not) know|idk|no idea|as an ai"
@@ -55,24 +52,17 @@ _ASKS = re.compile(
     re.IGNORECASE,
 )
 """How a question begins; what only ends in a question mark may be the name of a song."""
-_META = frozenset(map(stem, _META_WORDS))
-_SILENCE_WORTH = 0.5
-"""What is left of the support of a sentence that says the evidence is silent: no passage can support it."""
-_LEAST_COVERAGE = 0.15
-"""Below this share of the claim's words found anywhere, no probability makes it supported."""
-_PARTIAL_COVERAGE = 0.5
+_COPY_SUPPORT = 0.97
+"""The least support of a claim that is a sentence of the evidence, word for word."""
+_UNRELATED_COVERAGE, _UNRELATED_COSINE = 0.15, 0.2
+"""A claim is about something else where the evidence has fewer of its words and nothing nearer in meaning."""
+_COPY_WORDS = 4
+"""Words that such a sentence needs: a shorter one may answer a question that the evidence asks."""
 _NOTHING_ASSERTED = Assessment(None, "unverifiable", 0.8)
 Part = tuple[int, Match]
 """A sentence of a claim, or a piece of one: where it begins, and its overlap with the evidence."""
 LONGEST_PART = 2000
 """Characters weighed as one part: work grows with the square of its words, and no sentence people write is as long."""
-
-
-class _MatchedClaim(NamedTuple):
-    """A claim matched with all evidence; `silent` where it only says that the evidence is silent."""
-
-    parts: list[Part]
-    silent: bool
 
 
 class EvidenceIndex:
@@ -81,9 +71,22 @@ class EvidenceIndex:
     Assessments are cached, so a repeated question costs nothing.
     """
 
-    def __init__(self, evidence: Iterable[tuple[str, str]], model: SupportClassifier | None = None) -> None:
-        """`evidence` are pairs of id and text, in the order of the case; texts may be empty."""
+    def __init__(
+        self,
+        evidence: Iterable[tuple[str, str]],
+        model: SupportClassifier | None = None,
+        encoder: Encoder | None = None,
+    ) -> None:
+        """Index the evidence.
+
+        Args:
+            evidence: Pairs of id and text, in the order of the case; texts may be empty.
+            model: The weights to judge by; those that ship where None.
+            encoder: The sentence encoder; the one that ships where None, opened when the first claim is judged.
+
+        """
         self.model = model or load_classifier()
+        self._encoder = encoder
         self.passages: list[Passage] = []
         self._documents: dict[str, list[int]] = {}
         for document, (evidence_id, text) in enumerate(evidence):
@@ -99,17 +102,11 @@ class EvidenceIndex:
         self._idf = {root: math.log((count + 1) / (len(where) + 0.5)) + 0.3 for root, where in self._exact.items()}
         self._unseen = math.log((count + 1) / 0.5) + 0.3
         self._sizes = Counter(passage.document for passage in self.passages)
-        self._units: dict[Fact, tuple[Unit, ...]] = {}
-        self._matched_claims: dict[str, _MatchedClaim] = {}
+        self._copies: dict[str, set[int]] = {}
+        for passage in self.passages:
+            self._copies.setdefault(_plain(passage.text), set()).add(passage.document)
+        self._matched_claims: dict[str, list[Part]] = {}
         self._assessments: dict[tuple[str, frozenset[int] | None], Assessment] = {}
-
-    def units(self, fact: Fact) -> tuple[Unit, ...]:
-        """Return the parts of the evidence that give a value of this kind, the first `MOST_UNITS`."""
-        key = fact._replace(start=0, end=0)
-        cached = self._units.get(key)
-        if cached is None:
-            cached = self._units[key] = tuple(islice(units(fact, self.passages), MOST_UNITS))
-        return cached
 
     def assess(self, claim: str, only: Collection[str] | None = None) -> Assessment:
         """Judge a claim against the evidence; repeated calls are answered from a cache.
@@ -129,22 +126,6 @@ class EvidenceIndex:
             cached = self._assessments[claim, allowed] = self._assess(claim, allowed)
         return cached
 
-    def plainly_contradicted(self, claim: str, only: Collection[str] | None = None) -> bool:
-        """Return whether a single value or name of the claim already makes it "contradicted".
-
-        This is much cheaper than the whole assessment. False leaves the verdict open.
-        """
-        allowed = self._allowed(only)
-        cached = self._assessments.get((claim, allowed))
-        if cached is not None:
-            return cached.verdict == "contradicted"
-        matched = self._matched(claim)
-        least = self.model.contradicted
-        return not matched.silent and any(
-            value_denied(found, self._facts, least, self.model.calibration)
-            for _, found in _parts_within(matched, allowed)
-        )
-
     def _allowed(self, only: Collection[str] | None) -> frozenset[int] | None:
         """Return the documents under these ids; None where they are all."""
         if only is None:
@@ -152,97 +133,92 @@ class EvidenceIndex:
         allowed = frozenset(d for name in only for d in self._documents.get(name, ()) if d in self._sizes)
         return None if len(allowed) == len(self._sizes) else allowed
 
-    def _matched(self, claim: str) -> _MatchedClaim:
+    def _matched(self, claim: str) -> list[Part]:
         matched = self._matched_claims.get(claim)
         if matched is None:
-            matched = self._matched_claims[claim] = self._match(claim)
+            matched = self._matched_claims[claim] = self._parts(claim)
         return matched
 
     def _assess(self, claim: str, allowed: frozenset[int] | None) -> Assessment:
         documents = self._sizes if allowed is None else allowed
         if not documents:
             return Assessment(None, "unverifiable", 1.0)
-        matched = self._matched(claim)
-        if not matched.parts:
+        parts = _parts_within(self._matched(claim), allowed)
+        if not parts:
             return _NOTHING_ASSERTED
-        parts = _parts_within(matched, allowed)
-        measured, signals = [], []
-        for offset, found in parts:
-            here = [] if matched.silent else find_signals(found, self._facts, self.model.calibration)
-            measured.append((found.total, sentence_features(found, here, self._idf, self._unseen)))
-            signals += [_shifted(signal, offset) for signal in here]
-        words = sum(len(found.bits) for _, found in parts)
-        features = combine_features(measured, words, sum(self._sizes[d] for d in documents), len(documents))
+        encoder = self._encoder or load_encoder()
+        measured: list[tuple[float, dict[str, float]]] = []
+        signals: list[Signal] = []
+        objections: list[str] = []
+        for offset, match in parts:
+            conflicts = [*fact_signals(match, self._facts), *direction_signals(match)] if match.top else []
+            features = sentence_features(match, conflicts, semantic_features(match, encoder), self._idf, self._unseen)
+            measured.append((match.total, features))
+            signals += [_shifted(signal, offset) for signal in accusations(match, self._facts)]
+            objections += vetoes(match, self._facts, features)
+        words = sum(len(match.bits) for _, match in parts)
+        combined = combine_features(measured, words, sum(self._sizes[d] for d in documents), len(documents))
         signals.sort(key=lambda signal: -signal.strength)
-        return self._judged(parts, features, signals, _SILENCE_WORTH if matched.silent else 1.0)
-
-    def all_signals(self, claim: str) -> Iterator[tuple[int, Match, Signal]]:
-        """Yield every signal that the rules raise on a claim, however unsure, for fitting the calibration.
-
-        Each comes with where its part of the claim begins, the part, and the signal with offsets into the part.
-        """
-        matched = self._match(claim)
-        for offset, found in () if matched.silent else matched.parts:
-            yield from ((offset, found, signal) for signal in find_signals(found, self._facts))
-
-    def _match(self, claim: str) -> _MatchedClaim:
-        """Match what the claim asserts with all evidence; if it asserts nothing, what it calls the evidence silent
-        about.
-        """
-        parts = self._parts(claim)
-        return (
-            _MatchedClaim(parts, silent=False) if parts else _MatchedClaim(self._parts(claim, silent=True), silent=True)
+        support = self.model.support(combined)
+        if self._copied(claim, documents):
+            support, signals, objections = max(support, _COPY_SUPPORT), [], []
+        unrelated = combined["cover_all"] < _UNRELATED_COVERAGE and combined["cos_window"] < _UNRELATED_COSINE
+        verdict = self._verdict(0.0 if unrelated else support, signals, objections)
+        return Assessment(
+            support=round(support, 4),
+            verdict=verdict,
+            confidence=round(_confidence(verdict, support, signals), 4),
+            signals=tuple(signals) if verdict == "contradicted" else (),
+            vetoes=tuple(dict.fromkeys(objections)) if verdict == "unverifiable" else (),
+            supporting=_supporting(parts),
+            uncovered=_uncovered(parts),
+            features=combined,
         )
 
-    def _parts(self, claim: str, *, silent: bool = False) -> list[Part]:
-        """Return the sentences to weigh; with `silent` only those that say the evidence is silent, as far as they name
-        what about.
-        """
+    def _copied(self, claim: str, documents: Collection[int]) -> bool:
+        """Return whether the claim is a sentence of these documents, word for word."""
+        plain = _plain(claim)
+        return plain.count(" ") >= _COPY_WORDS - 1 and not self._copies.get(plain, set()).isdisjoint(documents)
+
+    def _verdict(self, support: float, signals: Collection[Signal], objections: Collection[str]) -> Verdict:
+        if signals:
+            return "contradicted"
+        if support <= self.model.accuse:
+            return "unsupported"
+        return "supported" if support >= self.model.confirm and not objections else "unverifiable"
+
+    def _parts(self, claim: str) -> list[Part]:
+        """Return the sentences that assert something: no question, no refusal, nothing on what the evidence lacks."""
         spans = [(0, claim)]
         if _INNER_STOP.search(claim):
             spans = [(span.start, claim[span.start : span.end]) for span in split_sentences(claim)]
         spans = [(offset + at, piece) for offset, text in spans for at, piece in _pieces(text)]
         found = []
         for start, sentence in spans:
-            if _asks(sentence) or _REFUSES.search(sentence) or bool(_SILENT.search(sentence)) != silent:
+            if _asks(sentence) or _REFUSES.search(sentence) or _SILENT.search(sentence):
                 continue
             for offset, text, words in _bounded_parts(start, sentence):
-                weighed = [w._replace(weight=0.0) if w.stem in _META else w for w in words] if silent else words
-                part = match_sentence(
-                    ParsedSentence(text, weighed, self._names), self.passages, self._exact, self._loose
-                )
+                part = match_sentence(ParsedSentence(text, words, self._names), self.passages, self._exact, self._loose)
                 if part.total >= 1.0:
                     found.append((offset, part))
         return found
 
-    def _judged(self, parts: list[Part], features: dict[str, float], found: list[Signal], worth: float) -> Assessment:
-        support = worth * self.model.support(features)
-        verdict = self._verdict(support, features)
-        strongest = found[0].strength if found else 0.0
-        sure = max(strongest, 1 - support) if verdict == "contradicted" else abs(support - 0.5) * 2
-        return Assessment(
-            support=round(support, 4),
-            verdict=verdict,
-            confidence=round(0.5 + 0.5 * min(1.0, sure), 4),
-            signals=tuple(found),
-            supporting=_supporting(parts),
-            uncovered=_uncovered(parts),
-            features=features,
-        )
 
-    def _verdict(self, support: float, features: dict[str, float]) -> Verdict:
-        if contradiction_strength(features) >= self.model.contradicted:
-            return "contradicted"
-        if features["cover_all"] < _LEAST_COVERAGE:
-            return "unsupported"
-        if support >= self.model.supported:
-            return "supported"
-        is_partial = support >= self.model.partial and features["cover_window"] >= _PARTIAL_COVERAGE
-        return "partial" if is_partial else "unsupported"
+def _confidence(verdict: Verdict, support: float, signals: Sequence[Signal]) -> float:
+    """Return how sure a verdict is, 0.5 to 1; an abstention is sure of nothing."""
+    if verdict == "unverifiable":
+        return 0.5
+    strongest = signals[0].strength if signals else 0.0
+    return 0.5 + 0.5 * min(1.0, max(strongest, abs(support - 0.5) * 2))
 
 
-def _parts_within(matched: _MatchedClaim, allowed: frozenset[int] | None) -> list[Part]:
-    return matched.parts if allowed is None else [(at, restrict(whole, allowed)) for at, whole in matched.parts]
+def _plain(text: str) -> str:
+    """Return the words of a text alone: in lower case, without the marks at its end."""
+    return " ".join(text.casefold().split()).rstrip(" .!;:")
+
+
+def _parts_within(parts: list[Part], allowed: frozenset[int] | None) -> list[Part]:
+    return parts if allowed is None else [(at, restrict(whole, allowed)) for at, whole in parts]
 
 
 def _asks(sentence: str) -> bool:

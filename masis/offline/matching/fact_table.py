@@ -1,4 +1,4 @@
-"""The numbers, dates and names of all evidence, each value once with the passages that have it."""
+"""The numbers and dates of all evidence, each value once with the passages that have it."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Hashable, Iterable, Sequence
@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from masis.offline.matching.passages import Passage
-from masis.offline.parsing.facts import OPENING, Day, Fact, agree, initials, number, reach, unpointed
+from masis.offline.parsing.facts import Day, Fact, agree, number, reach
 
 
 class _Occurrences(NamedTuple):
@@ -26,7 +26,6 @@ class FactTable:
         """`found` are the passages in order; the table refers to them by index."""
         self._passages = found
         self._same: dict[Hashable, list[int]] = {}
-        self._named: dict[Hashable, frozenset[int]] = {}
 
     def holders(self, fact: Fact, allowed: frozenset[int] | None) -> list[int]:
         """Return the passages (of the allowed documents) that have an agreeing number or date."""
@@ -37,18 +36,6 @@ class FactTable:
             same = self._same[key] = sorted(_agreeing(fact, near))
         return same if allowed is None else [i for i in same if self._passages[i].document in allowed]
 
-    def named(self, fact: Fact) -> frozenset[int]:
-        """Return the passages that have the name, be it written together or apart."""
-        key = _key_fields(fact)
-        same = self._named.get(key)
-        if same is None:
-            entry = _agreeing(fact, self._near_name(fact))
-            joined = fact.text.replace(" ", "").casefold()
-            if len(joined) > 5:
-                entry.update(i for i, passage in enumerate(self._passages) if joined in passage.joined)
-            same = self._named[key] = frozenset(entry)
-        return same
-
     @cached_property
     def _values(self) -> dict[str, list[_Occurrences]]:
         by_key_fields: dict[Hashable, _Occurrences] = {}
@@ -56,8 +43,7 @@ class FactTable:
             for fact in passage.facts:
                 by_key_fields.setdefault(_key_fields(fact), _Occurrences(fact, [])).where.append(i)
         return {
-            kind: [entry for entry in by_key_fields.values() if entry.fact.kind == kind]
-            for kind in ("number", "date", "name")
+            kind: [entry for entry in by_key_fields.values() if entry.fact.kind == kind] for kind in ("number", "date")
         }
 
     @cached_property
@@ -81,19 +67,6 @@ class FactTable:
         year = _year(fact)
         return [*self._dates.get(year, ()), *self._dates.get(0, ())] if year else self._values["date"]
 
-    @cached_property
-    def _names(self) -> dict[Hashable, list[_Occurrences]]:
-        by_key: dict[Hashable, list[_Occurrences]] = {}
-        for entry in self._values["name"]:
-            text = entry.fact.text
-            for key in (*_openings(entry.fact), ("written", unpointed(text)), ("short", initials(text))):
-                by_key.setdefault(key, []).append(entry)
-        return by_key
-
-    def _near_name(self, fact: Fact) -> Iterable[_Occurrences]:
-        keys = (*_openings(fact), ("written", initials(fact.text)), ("short", unpointed(fact.text)))
-        return [entry for key in keys for entry in self._names.get(key, ())]
-
 
 def _agreeing(fact: Fact, near: Iterable[_Occurrences]) -> set[int]:
     return {i for other, where in near if agree(fact, other) for i in where}
@@ -107,9 +80,3 @@ def _key_fields(fact: Fact) -> Hashable:
 def _year(fact: Fact) -> int:
     assert isinstance(fact.value, Day)
     return fact.value.year
-
-
-def _openings(fact: Fact) -> set[tuple[str, str]]:
-    """Return the first letters of each part of a name: names that agree by a part share one of these."""
-    assert isinstance(fact.value, tuple)
-    return {("begins", str(part)[:OPENING]) for part in fact.value}

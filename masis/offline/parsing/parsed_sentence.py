@@ -7,12 +7,10 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Sequence
 from functools import cached_property
 from operator import attrgetter
-from typing import NamedTuple
 
 from masis.offline.parsing.facts import Fact, extract
-from masis.offline.parsing.modality import Modal, modes
-from masis.offline.parsing.polarity import limited, negated, negation_cues, universal
-from masis.offline.parsing.predicates import Clause, Predicate, attach_phrases, predicates, segments, split_clauses
+from masis.offline.parsing.polarity import negated, negation_cues, universal
+from masis.offline.parsing.predicates import Clause, split_clauses
 from masis.offline.text.lexicon import antonyms, loose_keys, phrases
 from masis.offline.text.tokens import Token
 
@@ -52,17 +50,6 @@ def _breaks(text: str, words: Sequence[Token], left: int, right: int) -> bool:
 
 
 _START, _END = attrgetter("start"), attrgetter("end")
-
-
-class Segment(NamedTuple):
-    """Part of a sentence between two clause marks: its words, the names in it, its content stems and their
-    looser keys.
-    """
-
-    words: Sequence[Token]
-    names: Sequence[Fact]
-    stems: frozenset[str]
-    keys: frozenset[str]
 
 
 class ParsedSentence:
@@ -118,11 +105,6 @@ class ParsedSentence:
         """Word indices of what leaves no exception."""
         return universal(self.words)
 
-    @cached_property
-    def limited(self) -> list[int]:
-        """Word indices of what leaves exceptions."""
-        return limited(self.words)
-
     def before(self, start: int, near: int) -> Sequence[Token]:
         """Return the last words that end before the offset, at most `near`."""
         i = bisect_right(self.words, start, key=_END)
@@ -132,10 +114,6 @@ class ParsedSentence:
         """Return the first words that begin at the offset or behind it, at most `near`."""
         i = bisect_left(self.words, end, key=_START)
         return self.words[i : i + near]
-
-    def within(self, start: int, end: int) -> range:
-        """Return the indices of the words that begin between the offsets."""
-        return range(bisect_left(self.words, start, key=_START), bisect_left(self.words, end, key=_START))
 
     @cached_property
     def content_words(self) -> list[Token]:
@@ -163,45 +141,6 @@ class ParsedSentence:
         return split_clauses(self.text, self.words)
 
     @cached_property
-    def predicates(self) -> tuple[Predicate, ...]:
-        """Its predicates: each clause with what it says of its actor."""
-        return predicates(self.words, self.clauses)
-
-    @cached_property
-    def predicate_facts(self) -> list[tuple[Predicate, Fact]]:
-        """Its facts, each with the predicate it belongs to."""
-        pieces = predicates(self.words, attach_phrases(self.words, self.clauses)) if self.facts else ()
-        return [
-            (piece, fact)
-            for piece in pieces
-            for fact in self.facts
-            if any(self.words[i].start == fact.start for i in piece.clause.words)
-        ]
-
-    @cached_property
-    def segments(self) -> list[int]:
-        """The number of the segment of each word."""
-        return segments(self.text, self.words)
-
-    @cached_property
-    def beside(self) -> dict[tuple[int, int], frozenset[str]]:
-        """A cache of `swapped_facts`: the stems of the content words beside a span."""
-        return {}
-
-    @cached_property
-    def by_segment(self) -> list[Segment]:
-        """Its segments with their names and stems."""
-        result: list[Segment] = []
-        inside: list[list[Token]] = [[] for _ in range(self.segments[-1] + 1)] if self.segments else []
-        for word, number in zip(self.words, self.segments, strict=True):
-            inside[number].append(word)
-        for words in inside:
-            names = [name for name in self.names if words[0].start <= name.start < words[-1].end]
-            stems = frozenset(word.stem for word in words if word.weight > 0)
-            result.append(Segment(words, names, stems, frozenset(key for root in stems for key in loose_keys(root))))
-        return result
-
-    @cached_property
     def phrases(self) -> dict[int, str]:
         """Verbs with a particle, as indices of the verb, and the stem of the word they stand for."""
         return phrases(self.words)
@@ -211,8 +150,3 @@ class ParsedSentence:
         """The stems in it that have an opposite."""
         opposed = antonyms()
         return frozenset(root for root in (*self.positions, *self.phrases.values()) if root in opposed)
-
-    @cached_property
-    def modes(self) -> tuple[Modal, ...]:
-        """What it permits, forbids, demands or waives."""
-        return modes(self.text, self.words, self.clauses)

@@ -179,34 +179,6 @@ def _of_subject(words: Sequence[Token], cue: int) -> bool:
     return cue <= 1 and (lower in ("no", "nobody") or following in ("all", "every", "everyone"))
 
 
-def heads(scope: dict[int, int]) -> dict[int, int]:
-    """Return the first word each cue negates, with the cue: the verb of "not merge the brands"."""
-    found: dict[int, int] = {}
-    for word, cue in scope.items():
-        found[cue] = min(word, found.get(cue, word))
-    return {word: cue for cue, word in found.items()}
-
-
-def topics(scope: dict[int, int], words: Sequence[Token]) -> dict[int, int]:
-    """Return what a negated light noun is about, with the cue: the deaths of "no effect on deaths"."""
-    found = {}
-    for head, cue in heads(scope).items():
-        rest = sorted(word for word, own in scope.items() if own == cue and word > head)
-        if rest and words[head].text.lower() in _LIGHT:
-            found[rest[0]] = cue
-            for i in range(rest[-1] + 1, min(rest[-1] + 6, len(words))):  # "no difference in growth or bone density"
-                if words[i].weight == 0.0 and words[i].text.lower() not in ("or", "and", "in", "the"):
-                    break
-                if words[i].weight > 0:
-                    found[i] = cue
-    return found
-
-
 def universal(words: Sequence[Token]) -> list[int]:
     """Return the indices of the words that leave no exception ("all", "always", "must")."""
     return [i for i, word in enumerate(words) if word.text.lower() in _UNIVERSAL]
-
-
-def limited(words: Sequence[Token]) -> list[int]:
-    """Return the indices of the words that leave exceptions ("some", "often", "may")."""
-    return [i for i, word in enumerate(words) if word.text.lower() in _LIMITED]

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from masis.offline.text.lexicon import loose_keys
 from masis.offline.text.tokens import IRREGULAR, Token
 
 _OPENERS = frozenset(
@@ -35,14 +34,11 @@ _AUXILIARIES = frozenset(
     "is are was were be been has have had will would can could may might shall should must does do did".split()
 )
 _NO_SUBJECT = frozenset("in on at by from to of with for under since until during within into".split())
-_PARTICIPLES = ("ed", "ilt", "ade", "wn", "en")
-_TRAILING = _NO_SUBJECT | {"than", "as", "until", "because"}
 _LONGEST_ACTOR = 5
 _INSERTED = 5
 _SOON = 6
 """Words between an actor and its verb, at most: "the tunnel at the upper end of the valley is"."""
 _MARKS = frozenset(",;:()–—")
-_SEGMENT_WORDS = frozenset("but which who while whereas because although though whom whose when before after".split())
 _SUBJECTS = frozenset("the a an this that these those its his her their our it he she they we i in on at by".split())
 _SAYING = frozenset("says said according wrote writes argued argues told reports reported".split())
 
@@ -57,72 +53,6 @@ class Clause(NamedTuple):
     actor: tuple[int, ...]
     own: bool
     acts: bool
-
-
-class Predicate(NamedTuple):
-    """A clause with the stems of what it says and of its actor; `keys` are the looser ones of what it says, `all_keys`
-    of its actor, too.
-    """
-
-    clause: Clause
-    stems: frozenset[str]
-    actor: frozenset[str]
-    keys: frozenset[str]
-    all_keys: frozenset[str]
-
-
-RELATIVES = frozenset("which who whose whom".split())
-
-
-def predicates(words: Sequence[Token], pieces: Sequence[Clause]) -> tuple[Predicate, ...]:
-    """Return the predicates of the clauses; one without a verb takes the verb of the clause before it, and one that
-    "which" opens takes all of it.
-    """
-    predicates_so_far: list[Predicate] = []
-    verbs_carried: frozenset[str] = frozenset()
-    for clause in pieces:
-        stems = frozenset(words[i].stem for i in (*clause.actor, *predicate_words(words, clause)))
-        verbs = frozenset(words[i].stem for i in clause.words if is_verb(words[i]))
-        if predicates_so_far and words[clause.words[0]].text.lower() in RELATIVES:
-            stems |= predicates_so_far[-1].stems
-        verbs_carried = verbs or verbs_carried
-        actor = frozenset(words[i].stem for i in clause.actor if is_meaningful(words, i))
-        keys = frozenset(key for root in stems | verbs_carried for key in loose_keys(root))
-        all_keys = keys.union(*(loose_keys(root) for root in actor))
-        predicates_so_far.append(Predicate(clause, stems | verbs_carried, actor, keys, all_keys))
-    return tuple(predicates_so_far)
-
-
-def attach_phrases(words: Sequence[Token], pieces: Sequence[Clause]) -> tuple[Clause, ...]:
-    """Return the clauses, where one without a subject of its own that a participle or a preposition opens goes with the
-    one before: "open to cyclists | since 1995", "the regulator | built by Corvane".
-    """
-    found: list[Clause] = []
-    for piece in pieces:
-        first = words[piece.words[0]]
-        participle = first.text.endswith(_PARTICIPLES) and is_verb(first)
-        if found and (participle or first.text.lower() in _TRAILING):
-            before = found.pop()
-            found.append(before._replace(words=(*before.words, *piece.words)))
-        else:
-            found.append(piece)
-    return tuple(found)
-
-
-def predicate_words(words: Sequence[Token], clause: Clause) -> list[int]:
-    """Return the content words of what is said of the actor, as far as a comparison goes: "more active [than 4a]"."""
-    result: list[int] = []
-    for i in clause.words:
-        if words[i].text.lower() == "than" and result:
-            break
-        if i not in clause.actor and words[i].weight > 0:
-            result.append(i)
-    return result
-
-
-def is_meaningful(words: Sequence[Token], i: int) -> bool:
-    """Return whether the word carries meaning: the "A" of "class A" is no article."""
-    return words[i].weight > 0 or (words[i].text == "A" and i > 0 and words[i - 1].weight > 0)
 
 
 def split_clauses(text: str, words: Sequence[Token]) -> tuple[Clause, ...]:
@@ -298,30 +228,6 @@ def _named(words: Sequence[Token], piece: Sequence[int]) -> tuple[int, ...]:
                 name.append(k)
             return tuple(name)
     return ()
-
-
-def segments(text: str, words: Sequence[Token]) -> list[int]:
-    """Return for each word the number of its segment: up to a mark, a word that opens a clause, or an "and" with a
-    subject of its own. What names the one just spoken of (", Corin Abt,") or the one who speaks (", says Ines Falk") is
-    no segment of its own.
-    """
-    number, found = 0, []
-    for i, word in enumerate(words):
-        gap = text[words[i - 1].end : word.start] if i else ""
-        lower = word.text.lower()
-        if i and (
-            (gap != " " and any(mark in _MARKS for mark in gap) and not (gap == ", " and _apposed(text, words, i)))
-            or lower in _SEGMENT_WORDS
-            or (lower == "and" and i + 1 < len(words) and _new_subject(words, i))
-        ):
-            number += 1
-        found.append(number)
-    return found
-
-
-def _new_subject(words: Sequence[Token], i: int) -> bool:
-    before, after = words[i - 1].text, words[i + 1].text
-    return after.lower() in _SUBJECTS or (after[0].isupper() and not before[0].isupper())
 
 
 def _apposed(text: str, words: Sequence[Token], i: int) -> bool:

@@ -17,7 +17,10 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from masis.audit.context import AuditContext
-from masis.offline.contradictions.variants import (
+from masis.offline.matching.evidence_index import EvidenceIndex
+from masis.offline.matching.key_points import index_of, plain_text, stems
+from masis.offline.parsing.facts import Day, Fact, extract, number, reach
+from masis.offline.roles.variants import (
     LABEL,
     OPENERS,
     PRONOUNS,
@@ -27,10 +30,8 @@ from masis.offline.contradictions.variants import (
     letters,
     met,
     says,
+    units,
 )
-from masis.offline.matching.evidence_index import EvidenceIndex
-from masis.offline.matching.key_points import index_of, plain_text, stems
-from masis.offline.parsing.facts import Day, Fact, extract, number, reach
 from masis.offline.text.tokens import Token
 from masis.schema.audit import ClaimCheck
 from masis.schema.case import Evidence
@@ -129,9 +130,9 @@ def under_other_conditions(evidence: Sequence[Evidence], claim: str, supporting:
     """
     index, stated_stems = index_of(evidence), stems(claim) | letters(claim)
     for fact in _values(claim):
-        units = index.units(fact)
-        mine = [unit for unit in units if unit.passage.evidence_id == supporting and says(unit.value, fact)]
-        theirs = [unit for unit in units if unit.passage.evidence_id == contradicting and not says(unit.value, fact)]
+        found = units(fact, index)
+        mine = [unit for unit in found if unit.passage.evidence_id == supporting and says(unit.value, fact)]
+        theirs = [unit for unit in found if unit.passage.evidence_id == contradicting and not says(unit.value, fact)]
         if any(_parted(one, other, stated_stems) for one in mine for other in theirs):
             return True
     return False
@@ -188,12 +189,12 @@ def _assumed(
     fact: Fact, stated: _StatedValues, stated_stems: frozenset[str], index: EvidenceIndex, now: bool
 ) -> tuple[Unit, list[Unit]] | None:
     """Return the clause whose value the claim gives, and those with other values, if only a condition differs."""
-    units = index.units(fact)
-    giving = [unit for unit in units if says(unit.value, fact)]
-    if not giving or len(giving) == len(units):
+    found = units(fact, index)
+    giving = [unit for unit in found if says(unit.value, fact)]
+    if not giving or len(giving) == len(found):
         return None
     chosen = min(giving, key=lambda unit: (-len(met(unit.keys.values(), stated_stems)), len(unit.keys)))
-    others = [unit for unit in units if not stated.has(unit.value) and _apart(chosen, unit, stated_stems, now)]
+    others = [unit for unit in found if not stated.has(unit.value) and _apart(chosen, unit, stated_stems, now)]
     if any(_covers(unit, stated_stems) for unit in giving) or not others:
         return None
     return chosen, others

@@ -191,19 +191,15 @@ def source_conflicts(context: AuditContext, conditional: Collection[str] = ()) -
 def _opposed(index: EvidenceIndex, text: str, chunks: Sequence[str]) -> tuple[str, str, Signal] | None:
     """Return the first chunk that supports the claim and the first that contradicts it, with the signal; None where one
     of the two is missing.
-
-    Signals are computed only where another chunk supports the claim, which is rare.
     """
     if len(chunks) < 2:
         return None
-    denied = {chunk for chunk in chunks if index.plainly_contradicted(text, only=(chunk,))}
-    found = {chunk: index.assess(text, only=(chunk,)) for chunk in chunks if chunk not in denied}
+    found = {chunk: index.assess(text, only=(chunk,)) for chunk in chunks}
     supporting = next((chunk for chunk, alone in found.items() if alone.verdict == "supported"), None)
-    contradicting = next((chunk for chunk in chunks if chunk in denied or found[chunk].verdict == "contradicted"), None)
+    contradicting = next((chunk for chunk, alone in found.items() if alone.verdict == "contradicted"), None)
     if supporting is None or contradicting is None:
         return None
-    signals = index.assess(text, only=(contradicting,)).signals
-    return (supporting, contradicting, signals[0]) if signals else None
+    return supporting, contradicting, found[contradicting].signals[0]
 
 
 def assumed_conditions(assumed: Iterable[Assumption]) -> Iterator[Objection]:

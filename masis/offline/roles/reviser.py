@@ -270,16 +270,19 @@ class _RevisionBuilder:
         sentence = self.context.citation_audit.sentences[number]
         check = self.checks.get(number)
         verdict = check.verdict if check is not None else "unverifiable"
-        if any(issue.rule == "unsafe_advice" and issue.severity == "critical" for issue in self.issues_at[number]):
+        if any(issue.rule == "unsafe_advice" and issue.major for issue in self.issues_at[number]):
             self._drop(
-                number, sentence, "The evidence does not give this advice, and it can do harm.", ("unsafe_advice",)
+                number,
+                sentence,
+                "The evidence is not found to give this advice, and it can do harm.",
+                ("unsafe_advice",),
             )
         elif any(issue.rule.startswith(INSTRUCTION) for issue in self.issues_at[number]):
             self._drop(number, sentence, "It instructs its reader instead of answering.", ())
+        elif check is not None and (found := self._assumed(number)) is not None:
+            self._name_conditions(number, sentence, found)
         elif check is None or verdict in ("unverifiable", "unscored"):
             self._remove_fabricated(number, sentence)
-        elif (found := self._assumed(number)) is not None:
-            self._name_conditions(number, sentence, found)
         elif verdict == "contradicted":
             self._correct(number, sentence, check)
         elif verdict == "unsupported" and (grade := severity(check)) != "low":

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from masis.audit.assertions import asserts, citations_by_sentence, sentence_claim
 from masis.audit.claims import Checked, one_check_each
-from masis.offline.contradictions.code_claims import by_identifiers
 from masis.offline.matching.evidence_index import Assessment, EvidenceIndex
 from masis.offline.matching.key_points import (
     OFFLINE,
@@ -39,7 +38,10 @@ BETTER_BY = 0.15
 
 
 class OfflineVerifier:
-    """Judges by alignment and facts; see docs/offline.md."""
+    """An honest screen: it confirms where that is safe, accuses where it is precise, and abstains otherwise.
+
+    See docs/offline.md.
+    """
 
     languages: frozenset[str] | None = frozenset({"en"})
 
@@ -56,7 +58,7 @@ class OfflineVerifier:
         """Return one check for each claim, in order."""
         index = index_of(evidence)
         texts = {chunk.id: chunk.text for chunk in evidence}
-        return tuple(by_identifiers(_check(claim, index, texts), evidence) for claim in claims)
+        return tuple(_check(claim, index, texts) for claim in claims)
 
     def check(
         self, claims: Sequence[Claim], query: str, answer: str, evidence: Sequence[Evidence], *, completeness: bool
@@ -148,7 +150,7 @@ def _check(claim: Claim, index: EvidenceIndex, texts: dict[str, str]) -> ClaimCh
 def _sources(whole: Assessment) -> tuple[str, ...]:
     if whole.verdict == "contradicted":
         return tuple(dict.fromkeys(signal.evidence_id for signal in whole.signals))
-    if whole.verdict in ("supported", "partial"):
+    if whole.verdict == "supported":
         return tuple(dict.fromkeys(bearing.evidence_id for bearing in whole.supporting))
     return ()
 
@@ -158,14 +160,30 @@ def _issue(text: str, whole: Assessment) -> str | None:
         return None
     if whole.verdict == "contradicted":
         return "; ".join(dict.fromkeys(signal.reason for signal in whole.signals[:3]))
-    if whole.verdict == "unverifiable":
-        return "There is nothing to check this against."
     lacking = [text[start:end].strip() for start, end in whole.uncovered[:4]]
-    return (
-        f"Not found in any evidence: {', '.join(lacking)}."
-        if lacking
-        else "No single passage of the evidence supports this."
-    )
+    if whole.verdict == "unsupported":
+        return (
+            f"Not found in any evidence: {', '.join(lacking)}."
+            if lacking
+            else "No single passage of the evidence supports this."
+        )
+    if whole.support is None:
+        return "There is nothing to check this against."
+    reasons = [_VETOES[code] for code in whole.vetoes]
+    return f"Not confirmed by the offline checks: {'; '.join(reasons) or 'the evidence says nothing close enough'}."
+
+
+_VETOES = {
+    "number_absent": "a number that no evidence has",
+    "date_absent": "a date that no evidence has",
+    "name_absent": "a name that no evidence has",
+    "antonym": "the evidence has the opposite of a word",
+    "negation": "the nearest passage has a negation more or less",
+    "strength": "a word that strengthens or weakens the claim is not in the nearest passage",
+    "order": "the nearest passage has the words in another order",
+    "voice": "the nearest passage has another subject or object",
+    "apart": "the nearest passage says the parts of it of different things",
+}
 
 
 def _reference(
@@ -191,15 +209,13 @@ def _reference(
     others = tuple(other for other in all_cited if other != cited)
     if others and index.assess(text, only=others).verdict == "supported":
         return finding("redundant", alone.support, f"{' and '.join(others)} support this without it.")
-    if alone.verdict == "contradicted":
-        return finding(
-            "contradicts", alone.support, alone.signals[0].reason if alone.signals else "It contradicts this."
-        )
     better = _better(alone, text, whole, all_cited, index)
     if better is not None:
-        return finding("misattributed", alone.support, f"{cited} does not support this; {better} does.", better)
-    if alone.verdict == "partial":
-        return finding("partly_supports", alone.support, "It supports part of this.")
+        return finding("misattributed", alone.support, f"{cited} is not found to support this; {better} does.", better)
+    if alone.verdict == "contradicted":
+        return finding("contradicts", alone.support, alone.signals[0].reason)
+    if alone.verdict == "unverifiable":
+        return finding("unchecked", alone.support, "Whether it supports this could not be confirmed.")
     return finding("unsupported", alone.support, "It does not support this.")
 
 

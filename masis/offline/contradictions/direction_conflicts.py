@@ -1,14 +1,12 @@
-"""Negations, directions and quantifiers that the evidence has otherwise.
+"""Directions that the evidence has otherwise: "rose" where a passage about the same thing says "fell".
 
-The rule: a clause of the claim is in a passage, and a word they share is negated in one of them alone, or one of its
-words
-stands in the place of its antonym. A passage that covers the clause as well and agrees takes the signal back.
+The rule: a clause of the claim is in a passage, and one of its words stands in the place of its antonym. A passage that
+covers the clause as well and agrees takes the signal back.
 """
 
 from collections.abc import Sequence
 from functools import cache
 
-from masis.offline.contradictions.negation_conflicts import negation_signals
 from masis.offline.contradictions.signals import signal
 from masis.offline.matching.assessment import Signal
 from masis.offline.matching.overlap import Match
@@ -34,12 +32,8 @@ _NO_DIRECTION = frozenset(
 """Forms that share a stem with a direction and have none, quantifiers, and what mostly tells groups apart."""
 
 
-def sign_signals(found: Match) -> list[Signal]:
-    """The strongest negation, every flipped direction, and an overstated quantifier."""
-    return [*negation_signals(found), *_directions(found), *_quantifiers(found)]
-
-
-def _directions(found: Match) -> list[Signal]:
+def direction_signals(found: Match) -> list[Signal]:
+    """Return a signal for each word of the claim in whose place the evidence has its antonym."""
     opposed, meant, clauses, mine = (
         antonyms(),
         found.sentence.phrases,
@@ -210,18 +204,3 @@ def _content(words: Sequence[Token], i: int) -> list[Token]:
 def _held(near: Sequence[Token], theirs: set[str]) -> float:
     weight = sum(word.weight + 0.1 for word in near)
     return sum(word.weight + 0.1 for word in near if word.stem in theirs) / weight if weight else 0.0
-
-
-def _quantifiers(found: Match) -> list[Signal]:
-    mine = found.sentence.universal
-    if not mine:
-        return []
-    passage = found.passages[found.top[0]]
-    coverage = found.share(found.top[0], (1 << len(found.bits)) - 1)
-    theirs = passage.limited
-    if coverage < _SAME_THING or passage.universal or not theirs:
-        return []
-    word, there = found.words[mine[0]], passage.words[theirs[0]]
-    reason = f"the claim says {word.text!r}, the evidence only {there.text!r}"
-    claim = (word.start, word.end, word.text)
-    return [signal("quantifier", claim, passage, (there.start, there.end), reason, 0.5 * coverage)]

@@ -1,8 +1,7 @@
 """Stretches of evidence that give a value, and the words that part one from another.
 
 "80 km/h by day and 60 km/h at night" is one passage and two stretches: each has a value of the same kind, and "day" and
-"night" part them. What follows from that for an answer that names neither is in ``conditions``; for a claim that names
-one, in ``contradictions``.
+"night" part them. What follows from that for an answer that names neither is in ``conditions``.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
 from itertools import islice, pairwise
 
+from masis.offline.matching.evidence_index import EvidenceIndex
 from masis.offline.matching.passages import Passage
 from masis.offline.parsing.facts import Fact, agree, comparable
 from masis.offline.text.lexicon import loose_keys
@@ -20,11 +20,6 @@ from masis.offline.text.tokens import Token, tokens
 LABEL_WORDS = 6
 MOST_UNITS = 200
 """Stretches with a comparable value that are looked at for one claim."""
-MOSTLY_TOLD, LABELS_TELL = 0.6, 0.5
-"""The share of a claim's words that two stretches must have for a value to count as taken from the wrong one; labels
-say little.
-"""
-
 _COMPARING = frozenset(
     """under over above below more less least most before after until within without outside inside not other others
     otherwise elsewhere first second only except unless each every all any both no between during through""".split()
@@ -89,8 +84,17 @@ class Unit:
         return any(word.text.lower() in PRONOUNS for word in self.passage.words if self.start <= word.start < self.end)
 
 
-def units(fact: Fact, passages: Sequence[Passage]) -> Iterator[Unit]:
-    """The stretches of the evidence that give a value of this kind."""
+def units(fact: Fact, index: EvidenceIndex) -> tuple[Unit, ...]:
+    """Return the stretches of the evidence that give a value of this kind, the first `MOST_UNITS`."""
+    return _units(fact._replace(start=0, end=0), index)
+
+
+@lru_cache(maxsize=256)
+def _units(fact: Fact, index: EvidenceIndex) -> tuple[Unit, ...]:
+    return tuple(islice(_stretches(fact, index.passages), MOST_UNITS))
+
+
+def _stretches(fact: Fact, passages: Sequence[Passage]) -> Iterator[Unit]:
     for passage in passages:
         values = [other for other in passage.facts if other.kind == fact.kind and _alike(fact, other, passage)]
         if not values:
@@ -175,68 +179,3 @@ def _before_shared(one: Unit, other: Unit) -> dict[str, str]:
 def difference(one: Unit, other: Unit) -> list[Token]:
     """The words of one stretch that the other lacks."""
     return [word for root, word in one.keys.items() if root not in other.keys]
-
-
-def misplaced(fact: Fact, words: Sequence[Token], passages: Sequence[Passage]) -> tuple[Unit, Unit] | None:
-    """The stretch that has the claim's value and the one whose condition the claim names, where those are two.
-
-    "The Pro tier has a limit of 10MB" takes its value from the first of "Free tier: 10MB limit", "Pro tier: 100MB
-    limit". ``words`` are the claim's; None where the claim names no condition, or the one its value has.
-    """
-    sentence = {word.stem for word in words if word.weight > 0 or word.text.lower() in _COMPARING}
-    rest_of_claim = {word.stem for word in words if word.weight > 0 and not fact.start <= word.start < fact.end}
-    known = list(islice(units(fact, passages), MOST_UNITS))
-    right = [unit for unit in known if says(unit.value, fact)]
-    for mine in right:
-        for other in known:
-            if other in right or not _side_by_side(mine, other):
-                continue
-            shared_count = sum(root in mine.keys or root in other.keys for root in rest_of_claim)
-            least = LABELS_TELL if mine.labelled and other.labelled else MOSTLY_TOLD
-            if _names_the_other(mine, other, sentence) and shared_count >= least * len(rest_of_claim):
-                return None if _alike_elsewhere(other, right, sentence) else (mine, other)
-    return None
-
-
-def _names_the_other(mine: Unit, other: Unit, sentence: Collection[str]) -> bool:
-    """Whether all that makes the other's condition is said, and nothing of mine."""
-    own = [word for word in difference(mine, other) if word.stem in mine.conditional]
-    rest = [word for word in difference(other, mine) if word.stem in other.conditional]
-    return bool(own) and not met(own, sentence) and 0 < len(rest) == len(met(rest, sentence))
-
-
-def _side_by_side(one: Unit, other: Unit) -> bool:
-    if one.at == other.at or (one.labelled and other.labelled):
-        return True
-    first, second = sorted((one, other), key=lambda unit: unit.at)
-    same = first.passage.document == second.passage.document
-    return same and second.passage.start - first.passage.end <= 2 and second.leans
-
-
-def _alike_elsewhere(other: Unit, right: Sequence[Unit], sentence: Collection[str]) -> bool:
-    """Whether some stretch has the claim's value under all that the claim says."""
-    named = {word.stem for word in met(other.words, sentence)}
-    return any(named <= unit.keys.keys() for unit in right)
-
-
-def told_of_its_own(fact: Fact, sentence: Collection[str], passage: Passage, rival: int) -> bool:
-    """Whether the passage gives the claim's value too, in a stretch that the claim names, and not the rival's.
-
-    "At night it is 60 km/h" is not denied by "80 km/h by day and 60 km/h at night". ``said`` are the stems of the
-    claim, ``rival`` is where the passage has the other value. What parts the claim's stretch must all be said; of what
-    parts the rival's, nothing may be said, but for what the later stretch takes over from an earlier one.
-    """
-    known = list(units(fact, [passage]))
-    theirs = [unit for unit in known if unit.start <= rival < unit.end and not says(unit.value, fact)]
-    for mine in (unit for unit in known if says(unit.value, fact)):
-        for other in theirs:
-            own, rest = difference(mine, other), difference(other, mine)
-            named, strange = met(own, sentence), met(rest, sentence)
-            if (
-                named
-                and len(named) == len(own)
-                and len(strange) < len(rest)
-                and not (strange and other.start > mine.start)
-            ):
-                return True
-    return False

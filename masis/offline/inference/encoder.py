@@ -1,0 +1,101 @@
+"""The sentence encoder: MiniLM-L6 as an int8 ONNX file, which sees likeness of meaning where words differ.
+
+Its files, licence and limits are described in `minilm/MODEL_CARD.md`; `tools/train_verifier/export.py` makes them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from threading import Lock
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from masis.offline.text.tokens import Token
+
+Array = np.ndarray[Any, np.dtype[Any]]
+FILES = Path(__file__).parent / "minilm"
+MAX_PIECES = 256
+"""Word pieces of one text that the encoder reads; passages are far shorter (`LONGEST_PASSAGE`)."""
+MAX_CACHED_TEXTS = 2000
+"""Texts that stay encoded; about 20 KB each."""
+
+
+class Encoded(NamedTuple):
+    """A text as encoded: the sum of its token vectors (384), and a unit vector for each content word (rows)."""
+
+    total: Array
+    words: Array
+
+
+class Encoder:
+    """Encodes texts one by one, on one thread, and caches the results; may be shared by threads.
+
+    Each text is encoded by itself because the scales of dynamic int8 quantisation depend on everything in a batch:
+    batched, the vector of a text would depend on its neighbours.
+    """
+
+    def __init__(self, folder: Path = FILES, max_cached_texts: int = MAX_CACHED_TEXTS) -> None:
+        """Open `model.onnx` and `tokenizer.json` in the folder; raises OSError where one can't be read."""
+        # Half a second and 40 MB: only who encodes pays for them.
+        import onnxruntime
+        from tokenizers import Tokenizer
+
+        model = (folder / "model.onnx").read_bytes()
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
+        options.log_severity_level = 3
+        self.digest = hashlib.sha256(model).hexdigest()
+        self._session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+        self._tokenizer = Tokenizer.from_str((folder / "tokenizer.json").read_text(encoding="utf-8"))
+        self._tokenizer.no_padding()
+        self._tokenizer.enable_truncation(MAX_PIECES)
+        self._cache: OrderedDict[str, Encoded] = OrderedDict()
+        self._max_cached_texts = max_cached_texts
+        self._lock = Lock()
+
+    def encode(self, text: str, words: Sequence[Token]) -> Encoded:
+        """Return the text encoded, from the cache where possible; `words` are its own, with offsets into it."""
+        with self._lock:
+            cached = self._cache.get(text)
+            if cached is not None:
+                self._cache.move_to_end(text)
+                return cached
+        encoded = self._encode(text, [word for word in words if word.weight > 0])
+        with self._lock:
+            self._cache[text] = encoded
+            if len(self._cache) > self._max_cached_texts:
+                self._cache.popitem(last=False)
+        return encoded
+
+    def _encode(self, text: str, words: Sequence[Token]) -> Encoded:
+        pieces = self._tokenizer.encode(text)
+        ids = np.array([pieces.ids], dtype=np.int64)
+        vectors = self._session.run(None, {"input_ids": ids, "attention_mask": np.ones_like(ids)})[0][0]
+        sums = np.zeros((len(words), vectors.shape[1]), dtype=np.float32)
+        # Words and word pieces are both in the order of the text: one pass brings each piece to its word.
+        at = 0
+        for number, (start, end) in enumerate(pieces.offsets):
+            if end <= start:  # a special token
+                continue
+            while at < len(words) and words[at].end <= start:
+                at += 1
+            if at < len(words) and words[at].start < end:
+                sums[at] += vectors[number]
+        return Encoded(vectors.sum(axis=0), _unit_rows(sums).astype(np.float16))
+
+
+def _unit_rows(rows: Array) -> Array:
+    result: Array = rows / (np.linalg.norm(rows, axis=-1, keepdims=True) + 1e-9)
+    return result
+
+
+@cache
+def load_encoder() -> Encoder:
+    """Return the encoder that ships with the package; opened once a process."""
+    return Encoder()
