@@ -1,5 +1,5 @@
-"""Claims altered by hand beside their true twins, in small cases of many fields: an altered one is not confirmed, a true
-one is not accused.
+"""Claims altered by hand beside their true twins, in small cases of many fields: an altered one is not confirmed, a
+true one is not accused.
 
 Names, numbers and firms are invented. The rules of the first version were made looking at some of these cases, the
 weights in use at none of them.
@@ -83,8 +83,8 @@ def verdict(evidence: str, claim: str) -> str:
             "Gentamicin is infused over 60 minutes, and for bowel operations vancomycin is added.",
         ),
         ("Counts rose from 412 in spring to 1,967 in autumn.", "Counts fell from 412 in spring to 1,967 in autumn."),
-        ("The heater goes on heating when the connection is lost.", "The heater stops heating when the connection is lost."),
-        ("Fatigue was ruled out as the cause. They ruled out fatigue in the weld.", "Fatigue in the weld was the cause."),
+        ("The heater goes on heating without a connection.", "The heater stops heating without a connection."),
+        ("Fatigue was ruled out. They ruled out fatigue in the weld.", "Fatigue in the weld was the cause."),
         ("The minister praised the report.", "The report praised the minister."),
         ("All pumps may be used indoors.", "No pumps may be used indoors."),
     ],

@@ -53,7 +53,6 @@ _AUXILIARIES = frozenset(
 _SCOPE_WORDS = 4
 _ENDING = frozenset("stop stops stopped stopping cease ceases ceased avoid avoids avoided".split())
 """Words that deny the activity they are followed by: "stops heating"."""
-_LIGHT = frozenset("effect effects impact influence sign signs evidence association difference change".split())
 _LONGER = frozenset("longer yet more".split())
 """What belongs to the negation itself in "no longer", "not yet", "no more"."""
 _UNIVERSAL = frozenset(
@@ -64,16 +63,6 @@ _UNIVERSAL = frozenset(
     """
         certainly definitely any universally without proven proves eliminates eliminate cures cure wholly solely
         exclusively
-    """.split()
-)
-_LIMITED = frozenset(
-    """
-    some many most often sometimes may might can could few several usually generally typically likely suggests
-    suggest suggested partly
-    """
-    """
-        possibly probably appears appear certain tends tend mainly mostly occasionally about roughly majority
-        subset preliminary
     """.split()
 )
 _TENTATIVE = re.compile(
