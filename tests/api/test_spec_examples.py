@@ -134,7 +134,7 @@ def test_an_upload_size_that_assumes_a_tier_is_incomplete_and_the_revision_names
 
 
 @pytest.mark.spec("DRAFT-CRITIQUE-EXAMPLES", "DRAFT-CRITIQUE-VALID")
-def test_a_right_answer_about_code_is_valid_and_every_fact_verified(judges: Judges) -> None:
+def test_a_right_answer_about_code_is_valid_and_a_model_verifies_every_fact(judges: Judges) -> None:
     parts = (REFRESH, "When the access token expires, it automatically calls `/auth/refresh`", "to get a new one")
     roles = judges(
         claims_extract=[script.claims(*parts)],
@@ -151,8 +151,11 @@ def test_a_right_answer_about_code_is_valid_and_every_fact_verified(judges: Judg
     assert found.is_valid
     assert found.issues == ()
     assert found.revised_draft is None
+    if roles is None:  # code is not a language the offline checks read: they confirm nothing of it
+        assert (found.needs_review, found.metadata.facts_checked, found.metadata.facts_verified) == (True, 2, 0)
+        return
     assert found.confidence == pytest.approx(0.95, abs=0.05)
-    assert found.metadata.facts_checked == found.metadata.facts_verified == (3 if roles else 2)
+    assert found.metadata.facts_checked == found.metadata.facts_verified == 3
     assert found.metadata.sources_used == ("AuthService.ts", "auth-routes.ts")
 
 

@@ -17,7 +17,7 @@ from tests.llm.scripted_asker import ScriptedAsker
 from tests.scripted import MAJOR, ScriptedCritic, roles, said
 
 QUERY = "How long is the bridge?"
-DRAFT = "The bridge is 130 metres long. It is made of steel."
+DRAFT = "The bridge is 130 metres long. The bridge is made of steel."
 SOURCES: list[dict[str, Any]] = [
     {"id": "1", "content": "The bridge is 120 metres long.", "type": "doc"},
     {"id": "2", "content": "The bridge is made of steel.", "type": "code", "path": "a/b.md", "relevanceScore": 0.5},
@@ -64,7 +64,7 @@ def test_a_result() -> None:
 
 @pytest.mark.spec("DRAFT-CRITIQUE-SUGGESTIONS")
 def test_suggestions_are_those_of_the_issues_and_none_where_there_is_none() -> None:
-    without = MAJOR._replace(suggestion="", description="It is unclear.", quote="It is made of steel.")
+    without = MAJOR._replace(suggestion="", description="It is unclear.", quote="The bridge is made of steel.")
     critic = ScriptedCritic((said(0.5, objections=(MAJOR, without)),))
     found = critique_draft(QUERY, DRAFT, SOURCES, roles=roles(critic=critic))
     assert len(found.issues) == 2
@@ -88,7 +88,7 @@ def test_an_issue() -> None:
 
 @pytest.mark.spec("DRAFT-CRITIQUE-CHECK")
 def test_what_is_known_of_a_claim() -> None:
-    answer = "The bridge is 130 metres long. It is made of steel. It is made of steel and glass."
+    answer = "The bridge is 130 metres long. The bridge is made of steel. It is made of steel and glass."
     said_of_claims = script.verdicts(
         script.verdict(1, "contradicted", 0.1, ("1", "contradicts", "120 metres long"), issue="It is 120 metres."),
         script.verdict(2, "supported", 0.95, ("2", "supports", "made of steel")) | {"confidence": 0.7},

@@ -22,7 +22,7 @@ CHUNKS = [
     {"id": "1", "text": "The bridge is 120 metres long and made of steel."},
     {"id": "2", "text": "The bridge was opened in 1931 by the mayor."},
 ]
-RIGHT = "The bridge is 120 metres long [1]. It was opened in 1931 [2]."
+RIGHT = "The bridge is 120 metres long and made of steel [1]. The bridge was opened in 1931 by the mayor [2]."
 
 CONFLICT = Contradiction(
     kind="number",
@@ -53,7 +53,7 @@ def test_an_answer_that_is_supported_passes_and_what_was_found_comes_back() -> N
 
 def test_the_message_shows_sentence_reference_verdict_and_evidence() -> None:
     with pytest.raises(AssertionError) as raised:
-        assert_grounded("The bridge is 180 metres long [1]. It was opened in 1931 [9].", CHUNKS)
+        assert_grounded("The bridge is 180 metres long [1]. The bridge was opened in 1931 by the mayor [9].", CHUNKS)
     text = str(raised.value)
     assert text.startswith("The answer is not grounded in its evidence: 2 issues.")
     assert "invalid reference  cites [9]" in text
@@ -64,18 +64,24 @@ def test_the_message_shows_sentence_reference_verdict_and_evidence() -> None:
 
 
 def test_an_uncited_sentence_passes_unless_it_may_not() -> None:
-    answer = "The bridge is 120 metres long. It was opened in 1931 [2]."
+    answer = "The bridge is 120 metres long and made of steel. The bridge was opened in 1931 by the mayor [2]."
     assert assert_grounded(answer, CHUNKS).grounded
     (issue,) = failed(answer, allow_uncited=False).issues
-    assert (issue.what, issue.sentence) == ("uncited", "The bridge is 120 metres long.")
+    assert (issue.what, issue.sentence) == ("uncited", "The bridge is 120 metres long and made of steel.")
 
 
-def test_support_from_which_a_claim_passes_can_be_set_but_a_contradiction_never_passes() -> None:
-    partly = "The bridge is 120 metres long, and the mayor opened it with a long speech before a cheering crowd."
-    support = failed(partly).issues[0].support
-    assert support is not None
-    assert assert_grounded(partly, CHUNKS, min_support=support).grounded
-    assert not grounding(partly, CHUNKS, bounds=Bounds(min_support=support + 0.01)).grounded
+def test_support_from_which_a_claim_passes_can_be_set_but_a_contradiction_never_passes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Partly(OfflineVerifier):
+        def verify(self, claims: Sequence[Claim], evidence: Sequence[Evidence]) -> tuple[ClaimCheck, ...]:
+            return tuple(ClaimCheck(claim=claim, verdict="partial", support=0.5, confidence=0.9) for claim in claims)
+
+    module = importlib.import_module("masis.pipeline.grounding")
+    with monkeypatch.context() as patched:
+        patched.setattr(module, "build_roles", lambda settings: roles(verifier=Partly()))
+        assert assert_grounded(RIGHT, CHUNKS, min_support=0.5).grounded
+        assert not grounding(RIGHT, CHUNKS, bounds=Bounds(min_support=0.51)).grounded
     assert failed("The bridge is 180 metres long [1].", min_support=0.0).issues[0].what == "contradicted"
 
 

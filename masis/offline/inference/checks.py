@@ -24,7 +24,7 @@ from masis.offline.parsing.facts import agree
 STRONG_RIVAL = 0.6
 """Strength from which the figure that the evidence has in its place counts as its rival."""
 MIN_COVERAGE = 0.5
-"""Share of a sentence that a window must cover before a figure that no evidence has accuses it."""
+"""Share of the rest of a sentence that a window must cover before a figure that no evidence has accuses it."""
 MAX_VALUES = 24
 """Values of the window that are computed with: among many, some sum fits by chance."""
 
@@ -52,7 +52,9 @@ _COMPUTED = re.compile(
     re.IGNORECASE,
 )
 """Words beside a figure that may have been computed from other figures of the evidence."""
+_DECADE = re.compile(r"['’]?s\b")
 _BY = re.compile(r"\bby\b", re.IGNORECASE)
+_BEING = re.compile(r"\b(?:is|are|was|were|be|been|being)\b", re.IGNORECASE)
 _FRACTIONS = re.compile(r"\b(?:half|halves|thirds?|quarters?|fifths?|twice|doubled?|tenfold|halved)\b", re.IGNORECASE)
 
 
@@ -81,7 +83,7 @@ def vetoes(match: Match, table: FactTable, features: dict[str, float]) -> tuple[
             found.append("strength")
         if inversions(match.words, nearest):
             found.append("order")
-        if bool(_BY.search(match.sentence.text)) != bool(_BY.search(nearest.text)):
+        if _turns_voice(match.sentence.text, nearest.text):
             found.append("voice")
         if _joins_what_stands_apart(match, nearest) or _gathered(match, nearest):
             found.append("apart")
@@ -91,13 +93,20 @@ def vetoes(match: Match, table: FactTable, features: dict[str, float]) -> tuple[
 def accusations(match: Match, table: FactTable) -> Iterator[Signal]:
     """Yield a signal for each number or date that no evidence has and that nothing explains, with its rival."""
     facts = match.sentence.facts
-    if not match.top or match.coverage(match.window) < MIN_COVERAGE:
+    if not match.top:
         return
     for fact in facts:
         if fact.kind == "name" or may_count(fact) or not _nowhere(match, fact, table):
             continue
+        if match.coverage(match.window, without=match.mask(fact.start, fact.end)) < MIN_COVERAGE:
+            continue
         around = match.sentence.text[max(0, fact.start - 40) : fact.end + 30]
-        if _COMPUTED.search(around) or follows(match, fact) or _computable(match, fact):
+        if (
+            _DECADE.match(match.sentence.text, fact.end)
+            or _COMPUTED.search(around)
+            or follows(match, fact)
+            or _computable(match, fact)
+        ):
             continue
         rival = absent_signal(match, fact, facts)
         if rival is not None and rival.strength >= STRONG_RIVAL:
@@ -134,6 +143,12 @@ def _joins_what_stands_apart(match: Match, nearest: Passage) -> bool:
     return False
 
 
+def _turns_voice(claim: str, evidence: str) -> bool:
+    """Return whether one of them says by whom and the other says it the other way: who did it may have changed."""
+    mine, theirs = bool(_BY.search(claim)), bool(_BY.search(evidence))
+    return mine != theirs and (mine or not _BEING.search(claim))
+
+
 def _gathered(match: Match, nearest: Passage) -> bool:
     """Return whether a name or figure of the claim stands in another passage than the rest of it."""
     for fact in match.sentence.facts:
@@ -155,15 +170,21 @@ def _computable(match: Match, fact: Fact) -> bool:
         return False
     near = [other for i in match.region for other in match.passages[i].facts if isinstance(other.value, float)]
     if fact.dimension and any(
-        other.dimension == fact.dimension and 0.85 < float(other.value) / (fact.value or 1.0) < 1.18  # type: ignore[arg-type]
+        other.dimension == fact.dimension
+        and _written_unit(other) != _written_unit(fact)
+        and 0.85 < float(other.value) / (fact.value or 1.0) < 1.18  # type: ignore[arg-type]
         for other in near
     ):
-        return True  # rounded, or converted from another unit
+        return True  # converted from another unit, and rounded
     shares = [float(other.value) / 100 for other in near if other.dimension == "percent"]  # type: ignore[arg-type]
     usable = [other for other in near if fact.dimension in ("", "percent") or other.dimension in ("", fact.dimension)]
     values = sorted({float(other.value) for other in usable if other.value})[:MAX_VALUES]  # type: ignore[arg-type]
     fractional = any(_FRACTIONS.search(match.passages[i].text) for i in match.region)
     return _within_slack(fact, values, (*shares, 0.5, 1 / 3, 2 / 3, 0.25, 0.75, 0.2, 2.0) if fractional else shares)
+
+
+def _written_unit(fact: Fact) -> str:
+    return re.sub(r"[\d.,\s]+", "", fact.text).lower()
 
 
 def _within_slack(fact: Fact, values: Sequence[float], shares: Sequence[float]) -> bool:
