@@ -206,7 +206,7 @@ def _conclude(groups: dict[int | None, Group], event: Event) -> None:
         group["scores"].append({"name": word.text, "meaning": word.meaning, "value": value, "delta": delta})
     issues, major = event.data.get("issues", 0), event.data.get("major_issues", 0)
     group["issues"] = (
-        "Nothing found"
+        "No issues found"
         if not issues
         else counted(issues, "issue") + (f", {major} of them serious" if major else ", none of them serious")
     )
