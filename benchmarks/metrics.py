@@ -123,7 +123,6 @@ def main() -> int:
                 timed("the report, all runs, by week", lambda: MetricsService(store).report(all_runs, "week"), 2500),
                 timed("the report, all runs, by day", lambda: MetricsService(store).report(all_runs, "day"), 2500),
                 timed("the report, the last thirty days", lambda: MetricsService(store).report(month, "day"), 500),
-                timed("rates by week alone", lambda: store.measures.by_period(all_runs, "week")),
                 timed("one distribution of a run", lambda: store.measures.distribution(all_runs, "loop_ms")),
                 timed(
                     "one distribution of an iteration",

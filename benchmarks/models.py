@@ -86,6 +86,7 @@ class Instant:
     """A provider without a wire: what is left is our own code."""
 
     modes: tuple[ReplyMode, ...] = ("json_schema",)
+    schema_in_cache = False
 
     def __init__(self) -> None:
         schema = schemas.of(CritiqueReply).schema

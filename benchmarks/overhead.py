@@ -54,6 +54,7 @@ class Instant:
     """A provider that replies in a moment; ``cpu_s`` is what it took itself."""
 
     modes: tuple[ReplyMode, ...] = ("json_schema",)
+    schema_in_cache = False
 
     def __init__(self, latency_s: float) -> None:
         self.latency_s = latency_s

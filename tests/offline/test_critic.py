@@ -17,7 +17,7 @@ def test_a_clean_answer_draws_no_major_issue() -> None:
     assert not critique.has_major_issues
     assert not critique.hallucination_detected
     assert critique.confidence is not None
-    assert critique.confidence > 0.9
+    assert critique.confidence >= 0.75  # one of two claims is confirmed, the other left open
 
 
 def test_unsafe_advice_that_the_evidence_is_not_found_to_give_is_serious() -> None:

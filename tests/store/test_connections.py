@@ -52,7 +52,7 @@ def test_many_threads_that_come_and_go_share_a_few_connections(store: Store) -> 
 
 def test_readers_do_not_wait_for_each_other_or_for_a_writer(store: Store) -> None:
     store.cases.add(a_case())
-    inside = threading.Barrier(4, timeout=10)
+    inside = threading.Barrier(4, timeout=60)
 
     def read() -> None:
         with store.database.reading():

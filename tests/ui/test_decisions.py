@@ -9,6 +9,7 @@ import pytest
 import streamlit as st
 
 from masis.schema.review import Decision, LogEntry, TargetLabel
+from masis.schema.wording import counted
 from masis.services import Workbench
 from masis.store import Store
 from masis.store.records import DecisionFilter
@@ -122,13 +123,14 @@ def test_a_whole_log_says_so_with_its_head(audited_workbench: Workbench, open_pa
     decide(audited_workbench, verdict="approve")
     head = audited_workbench.store.decisions.head()
     said = texts(open_page("decisions"))
-    assert f"The decision log is intact: {head.length} entries" in said
+    assert f"The decision log is intact: {counted(head.length, 'entry')}" in said
     assert head.digest[:12] in said
 
 
 def test_a_long_log_is_checked_when_asked(
     audited_workbench: Workbench, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    decide(audited_workbench, verdict="approve")
     monkeypatch.setattr(decisions, "CHECKED_AT_ONCE", 0)
     app = open_page("decisions")
     assert "not verified yet" in texts(app)
@@ -153,6 +155,7 @@ def test_an_altered_log_is_said_to_be_altered(audited_workbench: Workbench, open
 
 
 def test_filters_that_match_nothing_can_be_cleared(audited_workbench: Workbench, open_page: OpenPage) -> None:
+    decide(audited_workbench, verdict="approve")
     app = open_page("decisions", verdict="escalate", case="nowhere")
     assert "No entry matches." in texts(app)
     next(button for button in app.button if button.label == "Clear filters").click()

@@ -78,7 +78,7 @@ def test_the_report_holds_question_evidence_marks_issues_scores_decisions_and_ve
     for expected in (
         case.query,
         "chunk_99",
-        "2 fabricated",
+        "fabricated citation",
         "Overridden by Ana",
         "wrong figure",
         "checked against the annual report",

@@ -273,7 +273,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="the folder with the labelled sets")
     parser.add_argument("--out", type=Path, default=WEIGHTS, help=f"default: {WEIGHTS}")
-    parser.add_argument("--confirm", type=float, default=0.6, help="probability from which a claim is confirmed")
+    parser.add_argument("--confirm", type=float, default=0.7, help="probability from which a claim is confirmed")
     parser.add_argument("--accuse", type=float, default=0.12, help="probability up to which a claim is accused")
     parser.add_argument("--ablate", action="store_true", help="print the ablation and write nothing")
     options = parser.parse_args()

@@ -49,6 +49,8 @@ _JOINTS = frozenset("and but while whereas or".split())
 _SAID_OF_NOW = re.compile(
     r"(?<![^\W_])(?:now|current|currently|today|latest|newest|present|presently)(?!['’]?[^\W_])", re.IGNORECASE
 )
+_BOUND = re.compile(r"\b(?:under|over|aged|older than|younger than|after|before|until|since)\s*$", re.IGNORECASE)
+"""What makes a value part of a condition ("those under 25"), and not one that depends on it."""
 _SUBJECT = re.compile(r"\s*(?P<subject>[^.!?,;:\n]{2,120}?)\s(?:is|was|costs?|takes?|lasts?|amounts? to|equals?)\s")
 
 
@@ -109,6 +111,8 @@ def _assumed_by(
     made: list[tuple[int, _Found]] = []
     for at, claim in enumerate(claims):
         for fact in _values(claim):
+            if _BOUND.search(claim[: fact.start]):
+                continue
             looks -= len(index.passages)
             if looks < 0:
                 return tuple(made)
@@ -208,6 +212,8 @@ def _covers(unit: Unit, stated_stems: frozenset[str]) -> bool:
 def _apart(chosen: Unit, other: Unit, stated_stems: frozenset[str], now: bool) -> bool:
     """Return whether two clauses differ by their condition alone, which neither question nor answer names."""
     mine, theirs = difference(chosen, other), difference(other, chosen)
+    if any(word.text[0].isdigit() for word in met(mine, stated_stems)):
+        return False  # "71% of those under 25" names its condition
     loose = MOST_LOOSE
     if near := _takes_over(chosen, other):
         # What one of them takes over from the other is said of both; what then parts them must be conditions.

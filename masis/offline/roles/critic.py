@@ -103,7 +103,9 @@ class OfflineCritic:
             measurements={
                 "confidence": (
                     Measurement(
-                        name="score", value=grounded, meaning="mean share of each decided claim that is supported"
+                        name="score",
+                        value=grounded,
+                        meaning="mean support of the claims, a half where it could not be confirmed",
                     ),
                 ),
                 "overall_quality_score": quality,
@@ -261,7 +263,9 @@ def _quality(context: AuditContext, grounded: float, objections: tuple[Objection
     score = max(0.0, 0.7 * grounded + 0.15 * answered + 0.15 * complete - harm - doubts)
     return (
         Measurement(
-            name="grounded claims", value=grounded, meaning="mean share of each decided claim that is supported"
+            name="grounded claims",
+            value=grounded,
+            meaning="mean support of the claims, a half where it could not be confirmed",
         ),
         Measurement(name="relevance", value=answered, meaning="whether the answer is about the question"),
         Measurement(name="completeness", value=complete, meaning="share of the key points covered"),

@@ -23,7 +23,7 @@ from masis.schema.base import Unscored
 
 PARTLY = 0.5
 UNDECIDED = 0.5
-"""How grounded an answer counts of which no claim could be decided."""
+"""How grounded a claim counts that could not be decided: neither confirmed nor wrong."""
 RELEVANT_FROM = 0.5
 """A passage is relevant to a claim from this share of its words on."""
 
@@ -58,24 +58,25 @@ class OfflineEvaluator:
 
 
 def groundedness(checks: tuple[ClaimCheck, ...]) -> float | None:
-    """Return the mean over the claims that could be decided: how far the evidence supports each, 0 if contradicted.
+    """Return the mean over the claims: how far the evidence supports each, a half where that could not be confirmed.
 
-    Claims that the verifier could not confirm count neither for nor against. Where there are only such claims, nothing
-    is known either way: a half. None where no claim could be checked against text at all.
+    A page must not say more than was checked: an answer of which one claim in seven is confirmed is not faithful, and
+    not unfaithful either. None where no claim could be checked against text at all.
     """
     checked = [check for check in checks if check.support is not None]
-    decided = [check for check in checked if check.verdict != "unverifiable"]
-    return mean((claim_support(check) for check in decided), empty=UNDECIDED) if checked else None
+    return mean(claim_support(check) for check in checked) if checked else None
 
 
 def claim_support(check: ClaimCheck) -> float:
-    """Return 1 for a supported claim, at least half for a part, at most half for an unsupported one, 0 if
-    contradicted.
+    """Return 1 for a supported claim, at least half for a part, half for one that could not be decided, at most half
+    for an unsupported one, 0 if contradicted.
     """
     if check.verdict == "supported":
         return 1.0
     if check.verdict == "contradicted":
         return 0.0
+    if check.verdict == "unverifiable":
+        return UNDECIDED
     support = check.support or 0.0
     return max(PARTLY, support) if check.verdict == "partial" else min(PARTLY, support)
 
@@ -93,7 +94,9 @@ def faithfulness(context: AuditContext) -> tuple[Measurement, ...] | None:
     right = mean((r.finding in ("supports", "redundant", "partly_supports") for r in checked), empty=1.0)
     return (
         Measurement(
-            name="grounded claims", value=grounded, meaning="mean share of each decided claim that is supported"
+            name="grounded claims",
+            value=grounded,
+            meaning="mean support of the claims, a half where it could not be confirmed",
         ),
         Measurement(
             name="right references", value=right, meaning="share of references whose chunk supports the sentence"

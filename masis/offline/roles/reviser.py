@@ -363,7 +363,8 @@ class _RevisionBuilder:
                 replace_values(plain_text(check.claim), values),
             )
             why = "; ".join(value.reason for value in values)
-            after = self._with_marker(self._bare(number, whole), self._supporting(number, self._check(claim_text)))
+            chunks = self._supporting(number, self._check(claim_text)) or self._kept_chunks(number, values)
+            after = self._with_marker(self._bare(number, whole), chunks)
             self._replace(number, sentence, after, "corrected", why, _DENIED)
             return
         why = check.issue or "The evidence contradicts this."
@@ -376,14 +377,25 @@ class _RevisionBuilder:
             self._drop(number, sentence, why, _DENIED)
 
     def _correction(self, check: ClaimCheck) -> list[Contradiction]:
-        """Return the fewest values to change so that the evidence supports the claim; empty where that is
-        impossible.
-        """
+        """Return the fewest values to change so that nothing accuses the claim; empty where that is impossible."""
         claim_text = plain_text(check.claim)
         known = {(c.claim_start, c.claim_end): c for c in reversed(check.contradictions) if _replaceable(c)}
         values = sorted(known.values(), key=lambda c: -c.strength)
         tries = [[value] for value in values] + ([values] if len(values) > 1 else [])
-        return next((chosen for chosen in tries if self._is_supported(replace_values(claim_text, chosen))), [])
+        return next((chosen for chosen in tries if self._mends(check, replace_values(claim_text, chosen))), [])
+
+    def _mends(self, check: ClaimCheck, corrected: str) -> bool:
+        """Return whether a corrected claim is supported, or at least nearer to it and no longer accused."""
+        after = self._check(corrected)
+        if after.verdict == "unverifiable":
+            return after.support is not None and after.support > (check.support or 0.0)
+        return after.verdict == "supported"
+
+    def _kept_chunks(self, number: int, values: Sequence[Contradiction]) -> list[str]:
+        """Return the chunks that a corrected sentence cited, and those that its new values are from."""
+        cited = (citation.evidence_id for citation in self.inside[number] if citation.status == "valid")
+        found = [chunk for chunk in cited if chunk is not None]
+        return list(dict.fromkeys(found or [value.evidence_id for value in values]))
 
     def _hedge(self, number: int, sentence: Sentence, check: ClaimCheck) -> None:
         after = lead_of(sentence.text) + hedged(plain_text(check.claim))

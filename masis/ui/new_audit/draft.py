@@ -36,9 +36,9 @@ over 60 it was 9%.
 """
 
 ANSWER = (
-    "In March 2021 the four Ostergaard reading rooms went from 40 to 63 hours a week [1]. Visits rose by 80% until "
-    "2022, while the harbour rooms saw hardly any change [2]. Younger visitors gained most: 71% of those under 25 came "
-    "mostly after 6 pm [4]. The extension cost 1.9 million kroner a year [3]. A later review found that the number of "
+    "In March 2021 the four Ostergaard reading rooms went from 40 to 63 hours a week [1]. Visits to the four "
+    "rooms rose by 86% from 2020 to 2022 [2]. Younger visitors gained most: 71% of those under 25 came mostly after "
+    "6 pm [4]. Staff costs went up by 1.9 million kroner a year [3]. A later review found that the number of "
     "loans doubled [7]. The city created twelve new posts for the evenings."
 )
 
