@@ -305,6 +305,19 @@ def demo_rows(row: Row) -> Iterable[BenchRow]:
         )
 
 
+def labelled_rows(row: Row) -> Iterable[BenchRow]:
+    """Yield the claims of a case whose labels only say whether the evidence supports each; false is positive."""
+    chunks = tuple((evidence["id"], evidence.get("text", "")) for evidence in row["evidence"])
+    for number, claim in enumerate(row["labels"]["claims"]):
+        yield BenchRow(
+            id=f"{row['id']}#{number}",
+            claim=_demo_claim(row, claim["text"]),
+            evidence=chunks,
+            positive=not claim["supported"],
+            keys=(row["id"],),
+        )
+
+
 def _demo_claim(row: Row, text: str) -> str:
     # Markers come in many forms in our cases: the citation engine knows where they are.
     answer = row.get("answer") or ""
@@ -338,6 +351,10 @@ def _is_ours(row: Row) -> bool:
     return "evidence" in row and isinstance(labels, Mapping) and ("clean" in labels or _labelled(row, "verdict"))
 
 
+def _is_labelled(row: Row) -> bool:
+    return _labelled(row, "supported")
+
+
 def _labelled(row: Row, key: str) -> bool:
     labels = row.get("labels")
     claims = labels.get("claims") if isinstance(labels, Mapping) else None
@@ -355,4 +372,5 @@ TASKS: tuple[Task, ...] = (
     Task("SummEdits", _has("doc", "summary", "label"), summedits_rows, "not consistent with the document"),
     Task("ExpertQA", _is_expertqa, expertqa_rows, "support less than complete"),
     Task("Demo gold", _is_ours, demo_rows, "not supported"),
+    Task("Labelled cases", _is_labelled, labelled_rows, "not supported"),
 )

@@ -115,7 +115,7 @@ def compare_verifiers(
         limit: At most so many claims, whole groups of them drawn in an order that depends on nothing but their text.
         bootstrap: How many resamples of the groups the 95% intervals come from.
         seed: Seeds the resampling.
-        on_progress: Told how many claims of how many have been judged, over all verifiers.
+        on_progress: Called with how many claims of how many have been judged, over all verifiers.
 
     Raises:
         InputError: The file is of no known set.

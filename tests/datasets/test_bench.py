@@ -82,6 +82,27 @@ def test_a_file_is_known_by_its_keys_and_measured_beside_the_baselines(tmp_path:
     assert "auditor" in render(report)
 
 
+def test_cases_whose_claims_are_labelled_supported_or_not_are_measured(tmp_path: Path) -> None:
+    rows = [
+        {
+            "id": f"c{k}",
+            "query": "How many bridges?",
+            "evidence": [{"id": "1", "text": f"Town {k} has {k + 12} bridges over the river Lenne."}],
+            "answer": f"Town {k} has {k + 12} bridges over the river Lenne [1]. Zebras cross the dusty plains [1].",
+            "labels": {
+                "claims": [
+                    {"text": f"Town {k} has {k + 12} bridges over the river Lenne [1].", "supported": True},
+                    {"text": "Zebras cross the dusty plains [1].", "supported": False},
+                ]
+            },
+        }
+        for k in range(1, 6)
+    ]
+    report = run_bench(write(tmp_path / "l.jsonl", rows), half="all", bootstrap=0)
+    assert (report.task, report.readings[0].n, report.readings[0].positives) == ("Labelled cases", 10, 5)
+    assert (report.counts["true claims confirmed"], report.counts["faulty claims confirmed"]) == (5, 0)
+
+
 def test_a_claim_that_cites_nothing_is_shown_with_and_without_the_rule(tmp_path: Path) -> None:
     rows = [
         hagrid(1, "It rains (2004).", "not attributable", []),
