@@ -58,9 +58,9 @@ def bench(
 
     Each FILE is recognised by its keys: HAGRID, WiCE, SummEdits, ExpertQA, or cases with labelled claims; the files of
     a folder are measured together. Beside the auditor stand three baselines: one always says "not supported", the
-    others count shared words, in all evidence and in the nearest three sentences. Our own cases are also audited from end to end: which planted issues are found,
-    how often a revision improves an answer, how often the loop converges, how long it takes. A FILE of runs is measured
-    likewise, without the issues.
+    others count shared words, in all evidence and in the nearest three sentences. Our own cases are also audited from
+    end to end: which planted issues are found, how often a revision improves an answer, how often the loop converges,
+    how long it takes. A FILE of runs is measured likewise, without the issues.
 
     \b
       masis bench data/cases

@@ -1,7 +1,7 @@
 """Which of a model's outputs mean that the evidence supports a claim, and which that it contradicts it.
 
 Read from the model's configuration: ``id2label`` names the outputs. Models that are known by their kind and name none
-(MiniCheck, HHEM) are recognised. What can't be recognised is an error that names the field: a guess could turn every verdict
+(MiniCheck, HHEM) are recognised. Anything else is an error that names the field: a guess could turn every verdict
 round.
 """
 
