@@ -114,7 +114,15 @@ def accusations(match: Match, table: FactTable) -> Iterator[Signal]:
 
 
 def _nowhere(match: Match, fact: Fact, table: FactTable) -> bool:
-    return not any(holds(match.passages[i], fact) for i in table.holders(fact, match.allowed))
+    """Return whether no passage has the value; "forty cabins" does not hold "41.2%"."""
+    return not any(
+        holds(match.passages[i], fact) and any(_same(fact, other) for other in match.passages[i].facts)
+        for i in table.holders(fact, match.allowed)
+    )
+
+
+def _same(fact: Fact, other: Fact) -> bool:
+    return agree(fact, other) and not (fact.dimension and not other.dimension and fact.value != other.value)
 
 
 def _nearest(match: Match) -> Passage:
@@ -195,10 +203,7 @@ def _within_slack(fact: Fact, values: Sequence[float], shares: Sequence[float]) 
         computed += [value + step for value in values for step in (-1, 1)]  # "one of 36 failed": 35 did not
     if fact.dimension == "percent":
         computed += [100 - value for value in values]
-    for a, b in combinations(values, 2):
-        computed += [a + b, b - a]
-        if fact.dimension == "percent":
+    if fact.dimension == "percent":
+        for a, b in combinations(values, 2):
             computed += [100 * a / b, 100 * (b - a) / a, 100 * (b - a) / b]
-        elif not fact.dimension:
-            computed += [a * b, b / a]
     return any(abs(value - wanted) <= slack for value in computed)
