@@ -12,10 +12,11 @@ from pathlib import Path
 from playwright.sync_api import expect
 
 from masis.schema.case import Case
+from masis.schema.review import Decision
 from masis.services import Workbench, demo_cases
 from tests.browser.conftest import Tab, serving
 from tests.browser.test_accessibility import AXE, grave
-from tests.reviewing import ADA
+from tests.reviewing import ADA, submitted
 
 OpenTab = Callable[..., Tab]
 HOSTILE = "<img src=x onerror=alert(1)>"
@@ -78,7 +79,12 @@ def asked(address: str) -> tuple[int, str]:
 
 
 def test_a_log_that_was_altered_is_reported_over_http_and_on_every_page(open_tab: OpenTab, tmp_path: Path) -> None:
-    audited_long_ago(tmp_path / "altered.db")
+    case_id, *_ = audited_long_ago(tmp_path / "altered.db")
+    workbench = Workbench.open(tmp_path / "altered.db")
+    run = workbench.cases.open(case_id).runs[-1]
+    reason = "asks for more than the evidence says"
+    submitted(workbench, Decision(reviewer="Ada", case_id=case_id, run_id=run.id, verdict="reject", reason=reason))
+    workbench.store.close()
     with sqlite3.connect(tmp_path / "altered.db") as connection:
         (statement,) = connection.execute(
             "SELECT sql FROM sqlite_master WHERE name = 'decision_payloads_no_update'"

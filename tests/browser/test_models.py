@@ -13,6 +13,7 @@ from tests.browser.conftest import Tab, serving
 from tests.browser.test_new_audit import ANSWER, EVIDENCE, pick, start, typed
 from tests.served_replies import Behaviour, Request, faulty
 from tests.serving_models import ModelServer
+from tools.browser import settle
 
 OpenTab = Callable[..., Tab]
 KEY = "sk-loopback-0123456789abcdef"
@@ -32,6 +33,7 @@ def configured(folder: Path, server: ModelServer, key: str = KEY) -> None:
 def choose(page: Page, model: str) -> None:
     """Name the model of the critic, then use it for all roles."""
     page.locator("[data-testid=stExpander]").get_by_text("Settings", exact=True).click(delay=40)
+    settle(page)  # a list closes when the page is drawn again
     pick(page, "Critic", "Another model")
     page.get_by_label("Model of the critic").fill(model)
     page.get_by_role("button", name="Critic's model for all").click(delay=40)
