@@ -51,6 +51,7 @@ def test_searching_narrows_the_list_and_the_address_keeps_the_search(demo: str, 
     page.get_by_label("Search").press("Enter")
     expect(page.locator("table.list tbody")).to_contain_text("Halvorsen Marine")
     expect(page).to_have_url(re.compile("q=Halvorsen"))
+    tab.settle()
     rows = page.locator("table.list tbody tr").count()
     page.reload()
     tab.settle()
