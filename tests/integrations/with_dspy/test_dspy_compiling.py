@@ -91,7 +91,7 @@ def test_a_reviser_is_compiled_too_and_revises(learning: ModuleType, settings_at
         wrong = [{"text": finding["text"], "verdict": "contradicted"} for finding in each["labels"]["findings"]]
         cases.append(Case.model_validate(each | {"labels": each["labels"] | {"claims": wrong}}))
     parts = labelled.split([case for case in labelled.from_cases(cases) if not case.clean], 0.5, 0)
-    with ModelServer() as served:
+    with ModelServer(issues="always") as served:
         session = compiling.Session(
             compiling.Plan("mender", "reviser", "bootstrap", "scripted:m", accept=0.5), settings_at(served)
         )
