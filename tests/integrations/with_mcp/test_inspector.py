@@ -85,7 +85,7 @@ def test_the_inspector_lists_calls_and_reads_over_stdio(database: Path) -> None:
 @pytest.mark.usefixtures("inspector")
 def test_the_inspector_calls_and_lists_over_http(database: Path) -> None:
     with Door("http", database) as door:
-        draft = "The bridge over the river is 990 metres long, as everybody in the town knows."
+        draft = "The bridge is 990 metres long."
         given = (f"query={BRIDGE['query']}", f"draft={draft}", 'sourceIds=["bridge/1"]', "strictness=strict")
         flags = [flag for each in given for flag in ("--tool-arg", each)]
         call = ("--method", "tools/call", "--tool-name")

@@ -43,7 +43,7 @@ NAMES = [
     "search_evidence",
 ]
 TOLD = ("critique_answer", "audit_citations", "verify_claims", "run_audit", "get_run", "get_case", "list_queue")
-WRONG_DRAFT = "The bridge over the river is 130 metres long, and it was opened in the year 1931."
+WRONG_DRAFT = "The bridge is 990 metres long."
 
 
 @pytest.mark.spec("DRAFT-CRITIQUE-MCP")
