@@ -4,6 +4,7 @@ The weights are plain JSON beside this file, with what they were fitted on; eval
 microseconds with numpy, where a loop in Python takes a millisecond.
 """
 
+import hashlib
 import json
 import math
 from collections.abc import Mapping
@@ -74,9 +75,11 @@ class SupportClassifier:
 @cache
 def load_classifier(path: Path = WEIGHTS) -> SupportClassifier:
     """Return the weights in the file; raises KeyError or ValueError where it isn't one of `tools/train_verifier`."""
-    raw = json.loads(path.read_text(encoding="utf-8"))
+    written = path.read_bytes()
+    raw = json.loads(written)
     return SupportClassifier(
-        version=raw["version"],
+        # The file names the encoder it was fitted with, so that its digest stands for both.
+        version=f"{raw['version']}-{hashlib.sha256(written).hexdigest()[:12]}",
         names=tuple(raw["features"]),
         base=raw["base"],
         feature=np.array(raw["feature"], dtype=np.int64),
