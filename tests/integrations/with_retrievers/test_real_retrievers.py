@@ -30,7 +30,7 @@ TEXTS = {
     "a": "The bridge is 120 metres long and made of steel.",
     "b": "The bridge was opened in 1931 by the mayor.",
 }
-DRAFT = "The bridge is 180 metres long [a]. It was opened in 1931 [b]."
+DRAFT = "The bridge is 180 metres long [a]. The bridge was opened in 1931 by the mayor [b]."
 ONLY_SEARCH = PipelineOptions(generate_answer=False)
 
 
