@@ -28,6 +28,16 @@ def sentence_claim(number: int, sentence: Sentence, inside: Sequence[Citation]) 
     return claim_within(number, sentence.text, sentence.start, inside)
 
 
+def sentence_claims(audit: CitationAudit) -> tuple[Claim, ...]:
+    """Return a claim for each sentence that asserts something, with what it cites."""
+    inside = citations_by_sentence(audit)
+    return tuple(
+        sentence_claim(number, sentence, inside[number])
+        for number, sentence in enumerate(audit.sentences)
+        if asserts(sentence)
+    )
+
+
 def claim_within(number: int, text: str, start: int, inside: Sequence[Citation], statement: str = "") -> Claim:
     """A stretch of sentence ``number`` that begins at ``start`` as a claim.
 

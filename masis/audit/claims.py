@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from statistics import fmean
 from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
-from masis.schema.audit import CitationAudit, Claim, ClaimCheck, ClaimReport, Escalation, MissingPoint
+from masis.schema.audit import CitationAudit, Claim, ClaimCheck, ClaimReport, Escalation, MissingPoint, ReferenceCheck
 from masis.schema.base import Unscored
 from masis.schema.case import Evidence, Severity
 from masis.schema.run import LocalModel
@@ -119,6 +119,28 @@ def report(
         unscored=unscored,
         completeness_unscored=completeness_unscored,
         escalation=escalation,
+    )
+
+
+def withheld(check: ClaimCheck, why: Literal["language", "instruction"], reason: str) -> ClaimCheck:
+    """Return the check without its verdict, and without what would look like one: support, quotes, findings."""
+    references = tuple(
+        ReferenceCheck(evidence_id=each.evidence_id, finding="unchecked", support=None, reason=reason)
+        for each in check.references
+    )
+    return check.model_copy(
+        update={
+            "verdict": "unverifiable",
+            "support": None,
+            "confidence": None,
+            "sources": (),
+            "quotes": (),
+            "contradictions": (),
+            "uncovered": (),
+            "references": references,
+            "issue": reason,
+            "abstained": why,
+        }
     )
 
 

@@ -24,6 +24,7 @@ from functools import cache, lru_cache
 from importlib import resources
 from typing import Any, NamedTuple
 
+from masis.audit.claims import withheld
 from masis.schema.audit import ClaimCheck
 from masis.schema.case import Evidence
 
@@ -101,16 +102,7 @@ def _uncertified(
     named = any(source not in by_chunk for source in check.sources)
     if not is_order and (quotes or (named and not check.quotes) or not any(s in by_chunk for s in check.sources)):
         return check
-    return check.model_copy(
-        update={
-            "verdict": "unverifiable",
-            "support": None,
-            "confidence": None,
-            "sources": (),
-            "issue": REASON,
-            "abstained": "instruction",
-        }
-    )
+    return withheld(check, "instruction", REASON)
 
 
 class _Family(NamedTuple):

@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any
 
-from masis.audit.claims import Checked, Verifier, one_check_each
+from masis.audit.claims import Checked, Verifier, one_check_each, withheld
 from masis.audit.quotes import located
-from masis.schema.audit import CitationAudit, Claim, ClaimCheck, JudgedBy, ReferenceCheck
+from masis.schema.audit import CitationAudit, Claim, ClaimCheck, JudgedBy
 from masis.schema.case import Evidence
 from masis.schema.run import LocalModel
 
@@ -192,23 +192,7 @@ class WithinLanguages:
     def _abstained(self, check: ClaimCheck, code: str) -> ClaimCheck:
         supported = " and ".join(sorted(language_name(each) for each in self.languages))
         reason = f"Claim or evidence is in {language_name(code)}; this verifier supports {supported}."
-        return check.model_copy(
-            update={
-                "verdict": "unverifiable",
-                "support": None,
-                "confidence": None,
-                "sources": (),
-                "quotes": (),
-                "contradictions": (),
-                "uncovered": (),
-                "issue": reason,
-                "abstained": "language",
-                "references": tuple(
-                    ReferenceCheck(evidence_id=each.evidence_id, finding="unchecked", support=None, reason=reason)
-                    for each in check.references
-                ),
-            }
-        )
+        return withheld(check, "language", reason)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from masis.audit.assertions import asserts, citations_by_sentence, sentence_claim
+from masis.audit.assertions import sentence_claims
 from masis.audit.claims import Checked, one_check_each
 from masis.errors import StepError
 from masis.integrations.local.scoring import LocalScorer, PairScore
@@ -92,12 +92,7 @@ class LocalVerifier:
 
     def extract(self, answer: str, audit: CitationAudit, query: str) -> tuple[Claim, ...]:
         """Return a claim for each sentence that asserts something."""
-        inside = citations_by_sentence(audit)
-        return tuple(
-            sentence_claim(number, sentence, inside[number])
-            for number, sentence in enumerate(audit.sentences)
-            if asserts(sentence)
-        )
+        return sentence_claims(audit)
 
     def verify(self, claims: Sequence[Claim], evidence: Sequence[Evidence]) -> tuple[ClaimCheck, ...]:
         """Return one check for each claim, in order; claims that the model fails on are unscored."""

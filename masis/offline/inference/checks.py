@@ -173,7 +173,7 @@ def _has_new_strong_word(claim: str, evidence: str) -> bool:
 
 
 def _computable(match: Match, fact: Fact) -> bool:
-    """Return whether a number follows from two of the figures near: sum, difference, product, share, or conversion."""
+    """Return whether a number is a share, a ratio in percent or a conversion of the figures near."""
     if isinstance(fact.value, Day) or not isinstance(fact.value, float):
         return False
     near = [other for i in match.region for other in match.passages[i].facts if isinstance(other.value, float)]
@@ -203,7 +203,6 @@ def _within_slack(fact: Fact, values: Sequence[float], shares: Sequence[float]) 
         computed += [value + step for value in values for step in (-1, 1)]  # "one of 36 failed": 35 did not
     if fact.dimension == "percent":
         computed += [100 - value for value in values]
-    if fact.dimension == "percent":
         for a, b in combinations(values, 2):
             computed += [100 * a / b, 100 * (b - a) / a, 100 * (b - a) / b]
     return any(abs(value - wanted) <= slack for value in computed)

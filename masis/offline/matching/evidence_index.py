@@ -54,10 +54,10 @@ _ASKS = re.compile(
 """How a question begins; what only ends in a question mark may be the name of a song."""
 _COPY_SUPPORT = 0.97
 """The least support of a claim that is a sentence of the evidence, word for word."""
-_UNRELATED_COVERAGE, _UNRELATED_COSINE = 0.15, 0.2
-"""A claim is about something else where the evidence has fewer of its words and nothing nearer in meaning."""
 _COPY_WORDS = 4
 """Words that such a sentence needs: a shorter one may answer a question that the evidence asks."""
+_UNRELATED_COVERAGE, _UNRELATED_COSINE = 0.15, 0.2
+"""A claim is about something else where the evidence has fewer of its words and nothing nearer in meaning."""
 _NOTHING_ASSERTED = Assessment(None, "unverifiable", 0.8)
 Part = tuple[int, Match]
 """A sentence of a claim, or a piece of one: where it begins, and its overlap with the evidence."""

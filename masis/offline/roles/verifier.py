@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from masis.audit.assertions import asserts, citations_by_sentence, sentence_claim
+from masis.audit.assertions import sentence_claims
 from masis.audit.claims import Checked, one_check_each
 from masis.offline.matching.evidence_index import Assessment, EvidenceIndex
 from masis.offline.matching.key_points import (
@@ -47,12 +47,7 @@ class OfflineVerifier:
 
     def extract(self, answer: str, audit: CitationAudit, query: str) -> tuple[Claim, ...]:
         """Return a claim for each sentence that asserts something."""
-        inside = citations_by_sentence(audit)
-        return tuple(
-            sentence_claim(number, sentence, inside[number])
-            for number, sentence in enumerate(audit.sentences)
-            if asserts(sentence)
-        )
+        return sentence_claims(audit)
 
     def verify(self, claims: Sequence[Claim], evidence: Sequence[Evidence]) -> tuple[ClaimCheck, ...]:
         """Return one check for each claim, in order."""
