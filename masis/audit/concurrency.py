@@ -6,7 +6,7 @@ import contextvars
 import os
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import cache
 from typing import TypeVar
 
@@ -14,6 +14,9 @@ from masis.errors import StepError
 
 T = TypeVar("T")
 MOST_THREADS = 1024
+
+LOOK_AGAIN_S = 0.1
+"""How long the main thread waits without a look at its signals."""
 
 
 def start_in_thread(work: Callable[[], T], name: str, then: Callable[[], None] = lambda: None) -> Future[T]:
@@ -46,7 +49,19 @@ def run_concurrently(tasks: Sequence[Callable[[], T]]) -> list[T | StepError]:
         return [guarded(task) for task in tasks]
     others = [_pool().submit(contextvars.copy_context().run, guarded, task) for task in tasks[1:]]
     first = guarded(tasks[0])
-    return [first, *(future.result() for future in others)]
+    return [first, *(settled(future) for future in others)]
+
+
+def settled(future: Future[T]) -> T:
+    """Return what the future gives, or raise it; Ctrl-C ends the wait at once.
+
+    The main thread waits in short steps: a signal that comes just before a lock is waited for, or reaches another
+    thread, does not wake it, and what Python does about the signal would wait for the future.
+    """
+    if threading.current_thread() is threading.main_thread():
+        while not wait([future], LOOK_AGAIN_S).done:
+            pass
+    return future.result()
 
 
 @cache

@@ -21,6 +21,7 @@ from functools import partial
 from typing import NamedTuple
 
 from masis import run_audit
+from masis.audit.concurrency import settled
 from masis.errors import MasisError
 from masis.schema.case import Case
 from masis.schema.run import Run
@@ -124,7 +125,7 @@ def _submit(pool: Executor, job: Job) -> Future[Run | Failed | None]:
 
 def _done(job: Job, future: Future[Run | Failed | None]) -> Done:
     try:
-        return Done(job, future.result())
+        return Done(job, settled(future))
     except BrokenProcessPool:
         return Done(job, _WORKER_DIED)
 
@@ -192,4 +193,4 @@ def _threads_submit(
 
 
 def _threads_done(job: Job, future: Future[Run | Failed | None]) -> Done:
-    return Done(job, future.result())
+    return Done(job, settled(future))
