@@ -40,8 +40,19 @@ class TargetLabel(Record):
     note: str = ""
 
 
+class SubjectDigests(Record):
+    """SHA-256 digests of what an entry is about, as stored when it was made (docs/store.md says over which texts).
+
+    ``run`` and ``answer`` are None where the entry names no finished run.
+    """
+
+    case: str
+    run: str | None = None
+    answer: str | None = None
+
+
 class Decision(Record):
-    """What someone decided about one run, as given in; the store adds its place in the chain.
+    """What someone decided about one run, as given in; the store adds its place in the chain and ``about``.
 
     ``machine_shown`` names what of the machine's verdict was visible to the person (``scores``, ``marks``, ...);
     ``token`` makes a repeated submit harmless. ``undoes`` names the entry an undo takes back.
@@ -63,6 +74,8 @@ class Decision(Record):
     token: str | None = None
     versions: dict[str, str] = Field(default_factory=dict)
     extra: dict[str, Any] = Field(default_factory=dict)
+    about: SubjectDigests | None = None
+    """Set by the store; None in redactions and in entries made before digests were stored."""
 
     @model_validator(mode="after")
     def _complete(self) -> Decision:
@@ -105,6 +118,24 @@ class LogCheck(Record):
     def intact(self) -> bool:
         """Whether every entry fits the one before it."""
         return not self.broken
+
+
+class SubjectCheck(Record):
+    """What comparing entries with the cases and runs they are about found.
+
+    ``checked`` entries carry digests that fit; ``not_checkable`` counts the others that are no problem, by reason.
+    """
+
+    checked: int
+    not_checkable: dict[str, int]
+    broken: tuple[str, ...]
+
+
+class SignatureCheck(Record):
+    """What checking the signatures of both logs with a key found; ``signed`` counts the valid ones."""
+
+    signed: int
+    broken: tuple[str, ...]
 
 
 # Which answer stands once somebody has decided about a run.

@@ -8,7 +8,15 @@ from typing import NamedTuple
 from masis import version
 from masis.errors import InputError, Removed, StoreError
 from masis.schema.actor import Actor
-from masis.schema.review import Decision, LogCheck, LogEntry, Verdict, settled_answer
+from masis.schema.review import (
+    Decision,
+    LogCheck,
+    LogEntry,
+    SignatureCheck,
+    SubjectCheck,
+    Verdict,
+    settled_answer,
+)
 from masis.schema.run import Run
 from masis.schema.screening import ScreeningEntry
 from masis.services.drafts import case_subject
@@ -119,6 +127,22 @@ class ReviewService:
     def verify(self) -> LogCheck:
         """Check that every entry of the log fits the one before."""
         return self._log.verify()
+
+    def check_subjects(self) -> SubjectCheck:
+        """Compare every entry with its case, run and answer as stored, and the states of cases with runs and log."""
+        return self._log.check_subjects()
+
+    def check_signatures(self, key: bytes) -> SignatureCheck:
+        """Check the signatures of both logs with the key that made them."""
+        return self._store.check_signatures(key)
+
+    def sign(self, actor: Actor, key: bytes) -> int:
+        """Sign every entry of both logs that has no signature; returns how many. What was forged before is signed too.
+
+        Raises InputError where the actor has no name.
+        """
+        name_of(actor)
+        return self._store.sign_logs(key).new
 
     def undone_by(self, entry: LogEntry) -> LogEntry | None:
         """Return the entry that undid this one."""

@@ -17,7 +17,7 @@ from masis.services.records import Unguarded, Upgrade
 from masis.services.retention import RetentionService
 from masis.services.reviews import ReviewService
 from masis.services.screening import CorpusService, ScreeningService
-from masis.settings import Settings
+from masis.settings import Settings, log_key
 from masis.store import Store
 
 
@@ -54,9 +54,11 @@ class Workbench:
 
         Raises:
             StoreError: The file is no database of ours, is newer than this version, or can't be read.
+            SettingsError: ``MASIS_LOG_KEY`` names a file that holds no key.
 
         """
-        return cls(Store.open(database, unguarded=unguarded, on_upgrade=on_upgrade), settings or Settings(), database)
+        store = Store.open(database, unguarded=unguarded, on_upgrade=on_upgrade, log_key=log_key())
+        return cls(store, settings or Settings(), database)
 
     def use_settings(self, settings: Settings) -> None:
         """Use these settings for audits from now on, until the workbench is opened again."""

@@ -46,6 +46,7 @@ OTHER_VARIABLES = {
     "MASIS_CONFIG": "The configuration file.",
     "MASIS_DB": "The database.",
     "MASIS_SECRETS": "The file with the keys of providers.",
+    "MASIS_LOG_KEY": "The file with the key that signs the decision log and the screening log.",
     "MASIS_MCP_TOKEN": "The secret that clients of the MCP server send, over HTTP.",
 }
 """Variables that are no settings: where things lie, and a secret."""

@@ -14,6 +14,9 @@ from pydantic import SecretStr
 
 from masis.errors import SettingsError
 
+SHORTEST_LOG_KEY = 32
+"""Characters that the key of the logs has at least: 128 bits, written in hexadecimal digits."""
+
 
 def environment_or(environment: Mapping[str, str] | None) -> Mapping[str, str]:
     """Return the environment passed, else the one of this process."""
@@ -75,6 +78,23 @@ def secret(name: str, environment: Mapping[str, str] | None = None) -> SecretStr
 def secrets_file(environment: Mapping[str, str] | None = None) -> Path | None:
     """``MASIS_SECRETS``, else ``masis.secrets.toml`` in the working folder, else in the user's configuration folder."""
     return _found("MASIS_SECRETS", "masis.secrets.toml", environment_or(environment))
+
+
+def log_key(named: str | Path | None = None, environment: Mapping[str, str] | None = None) -> bytes | None:
+    """Return the key that signs the logs, from the file named or from ``MASIS_LOG_KEY``; None where neither names one.
+
+    Raises SettingsError where the file can't be read or holds less than 32 characters.
+    """
+    file = str(named) if named is not None else environment_or(environment).get("MASIS_LOG_KEY", "").strip()
+    if not file:
+        return None
+    text = read_file(Path(file).expanduser(), "--key or MASIS_LOG_KEY").strip()
+    if len(text) < SHORTEST_LOG_KEY:
+        raise SettingsError(
+            f"{file}: holds no key of {SHORTEST_LOG_KEY} characters or more. "
+            "`masis verify-log --new-key FILE` makes one."
+        )
+    return text.encode()
 
 
 def config_file(environment: Mapping[str, str] | None = None) -> Path | None:

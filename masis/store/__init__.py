@@ -20,6 +20,7 @@ from typing import Self
 
 from masis.schema.base import utc_now
 from masis.schema.retention import Shrunk
+from masis.schema.review import SignatureCheck
 from masis.store.audits.cases import Cases, EvidenceOfCases
 from masis.store.audits.executions import Executions
 from masis.store.audits.metrics import (
@@ -35,6 +36,7 @@ from masis.store.audits.metrics import (
     Rates,
 )
 from masis.store.audits.runs import Runs
+from masis.store.core import signatures
 from masis.store.core.archive import export, restore
 from masis.store.core.archive.records import StoreRecord
 from masis.store.core.archive.restore import Restoring
@@ -42,6 +44,7 @@ from masis.store.core.connections import Database, Unguarded, explained_errors, 
 from masis.store.core.health import Tried, check, try_writing
 from masis.store.core.migrations import Listener, Upgrade
 from masis.store.core.process_owner import Owner, this_process
+from masis.store.core.signatures import Signed
 from masis.store.records import (
     Added,
     CaseFilter,
@@ -91,15 +94,18 @@ class Store:
         now: Callable[[], str] = utc_now,
         unguarded: Unguarded = "refuse",
         on_upgrade: Listener | None = None,
+        log_key: bytes | None = None,
     ) -> Self:
         """Open a database, creating or migrating it; runs and screenings whose process is gone become
         interrupted.
 
         ``unguarded`` says what to do where the log has lost a guard: refuse (UnguardedLog), open all the same (to look
-        what was altered), or rearm. ``on_upgrade`` hears how far the upgrade of an older database has come. Raises
-        NotADatabase, NewerDatabase and StoreError too.
+        what was altered), or rearm. ``on_upgrade`` hears how far the upgrade of an older database has come. With
+        ``log_key`` entries of the logs are signed as they are appended. Raises NotADatabase, NewerDatabase and
+        StoreError too.
         """
-        store = cls(open_database(Path(path), now=now, unguarded=unguarded, on_upgrade=on_upgrade))
+        opened = open_database(Path(path), now=now, unguarded=unguarded, on_upgrade=on_upgrade, log_key=log_key)
+        store = cls(opened)
         with explained_errors(store.path):
             store.runs.mark_lost()
             store.screenings.mark_lost()
@@ -132,6 +138,16 @@ class Store:
         """Whether file, schema, guards and log are in order. Raises StoreError where the file can't even be read."""
         with explained_errors(self.path):
             return check(self.database)
+
+    def check_signatures(self, key: bytes) -> SignatureCheck:
+        """Check the signatures of both logs with the key that made them."""
+        with self.database.reading() as connection:
+            return signatures.check(connection, key)
+
+    def sign_logs(self, key: bytes) -> Signed:
+        """Sign every entry of both logs that has no signature; what was forged before is signed with it."""
+        with self.database.transaction() as connection:
+            return signatures.sign_unsigned(connection, key)
 
     def settle(self) -> bool:
         """Carry the write-ahead log into the file; False where another program still reads an old state."""
@@ -191,6 +207,7 @@ __all__ = [
     "ScreeningLogPage",
     "ScreeningProgress",
     "ScreeningSummary",
+    "Signed",
     "Store",
     "StoreCheck",
     "Unguarded",

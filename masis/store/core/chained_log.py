@@ -19,8 +19,8 @@ from pydantic import ValidationError
 from masis.errors import InputError, StoreError, UnknownRecord
 from masis.schema.review import Decision, LogCheck, LogEntry
 from masis.schema.screening import ScreeningDecision, ScreeningEntry
-from masis.store.core import guards
-from masis.store.core.connections import Database
+from masis.store.core import guards, signatures
+from masis.store.core.connections import Connection, Database
 from masis.store.records import LogHead
 
 NOTHING_BEFORE = "0" * 64
@@ -201,11 +201,16 @@ class ChainedLog(Generic[D, E]):
         return payload
 
     def append(self, connection: sqlite3.Connection, decision: D, at: str, links: Mapping[str, int | None]) -> E:
-        """Write an entry at the end of the chain; ``links`` are the numbers of the rows it refers to."""
+        """Write an entry at the end of the chain, signed where the database was opened with a key.
+
+        ``links`` are the numbers of the rows it refers to.
+        """
         payload = self.payload_of(decision)
         place = place_after(self.head(connection), at, sha256(payload))
         self.insert(connection, place, self.facts(decision), links)
         self.insert_payload(connection, place.seq, decision.reviewer, payload)
+        if isinstance(connection, Connection) and connection.log_key is not None:
+            signatures.sign(connection, connection.log_key, self.table, place.seq, place.digest)
         return self.entry(decision=decision, **place._asdict())
 
     def insert(

@@ -55,6 +55,9 @@ class Connection(sqlite3.Connection):
     file: tuple[int, int] | None = None
     """Device and inode of the file it has open."""
 
+    log_key: bytes | None = None
+    """The key that signs entries of the logs; None where nobody gave one."""
+
 
 class _Lease:
     """The connection a thread has borrowed, and the transaction in which it uses it."""
@@ -69,8 +72,8 @@ class _Lease:
 class _Pool:
     """At most ``size`` connections, each lent to one thread at a time, the one used last first."""
 
-    def __init__(self, path: Path, size: int) -> None:
-        self.path, self.size, self.era = path, size, 0
+    def __init__(self, path: Path, size: int, log_key: bytes | None = None) -> None:
+        self.path, self.size, self.log_key, self.era = path, size, log_key, 0
         self._free = threading.Condition()
         self._idle: list[Connection] = []
         self._all: dict[Connection, int] = {}
@@ -96,6 +99,7 @@ class _Pool:
             era = self.era
         try:
             connection = connect(self.path, create=False)
+            connection.log_key = self.log_key
         except BaseException:
             with self._free:
                 self._opening -= 1
@@ -125,7 +129,7 @@ class _Pool:
     def forget(self) -> None:
         """Forget all connections in a forked child without closing them: closing one there drops the parent's locks."""
         _INHERITED.extend(self._all)
-        self.__init__(self.path, self.size)  # type: ignore[misc]
+        self.__init__(self.path, self.size, self.log_key)  # type: ignore[misc]
 
     def _can_take(self) -> bool:
         return bool(self._idle) or len(self._all) + self._opening < self.size
@@ -158,9 +162,16 @@ atexit.register(_at_exit)
 class Database:
     """The file and its pool of connections: share the object freely, between threads and across a fork."""
 
-    def __init__(self, path: Path, now: Callable[[], str] = utc_now, *, size: int = POOL_SIZE) -> None:
+    def __init__(
+        self,
+        path: Path,
+        now: Callable[[], str] = utc_now,
+        *,
+        size: int = POOL_SIZE,
+        log_key: bytes | None = None,
+    ) -> None:
         self.path, self.now = path, now
-        self._pool = _Pool(path, size)
+        self._pool = _Pool(path, size, log_key)
         self._local = threading.local()
 
     @property
@@ -337,11 +348,13 @@ def open_database(
     unguarded: Unguarded = "refuse",
     known: Sequence[Migration] = MIGRATIONS,
     on_upgrade: Listener | None = None,
+    log_key: bytes | None = None,
 ) -> Database:
     """Open, creating folders and file, migrating an older one, asserting the guards of the log.
 
     ``unguarded`` says what to do where a guard is gone: refuse, open all the same (to look what was altered), or rearm.
-    ``on_upgrade`` hears how far migrating has come, which takes a minute where there are many runs.
+    ``on_upgrade`` hears how far migrating has come, which takes a minute where there are many runs. With ``log_key``
+    entries of the logs are signed as they are appended.
     Raises NotADatabase (something else is there), NewerDatabase (a later version wrote it), UnguardedLog, StoreError
     (the place can't be used).
     """
@@ -364,7 +377,7 @@ def open_database(
     finally:
         if connection is not None:
             connection.close()
-    return Database(path, now)
+    return Database(path, now, log_key=log_key)
 
 
 class _Trouble(NamedTuple):

@@ -329,7 +329,7 @@ def begin_purge(connection: sqlite3.Connection, rule: RetentionRule, by: str, ho
 
 def _remove(connection: sqlite3.Connection, purge: int, batch: Sequence[_Found]) -> None:
     for found in batch:
-        texts = _run_texts(connection, found.seq) if found.kind == "run" else _screening_texts(connection, found.seq)
+        texts = run_texts(connection, found.seq) if found.kind == "run" else _screening_texts(connection, found.seq)
         size, parts = found.bytes, {"drafts": found.drafts}
         if found.kind == "screening":
             parts["grades"] = _count(
@@ -373,7 +373,7 @@ def _empty(connection: sqlite3.Connection, found: _Found, purge: int) -> None:
         )
 
 
-def _run_texts(connection: sqlite3.Connection, seq: int) -> list[str]:
+def run_texts(connection: sqlite3.Connection, seq: int) -> list[str]:
     """A finished run as the line that ``masis export --format runs`` writes; else its draft and its iterations."""
     payload, draft = connection.execute("SELECT payload, draft FROM runs WHERE seq = ?", [seq]).fetchone()
     rows = connection.execute("SELECT payload FROM run_iterations WHERE run_seq = ? ORDER BY number", [seq])

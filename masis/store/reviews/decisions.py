@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from masis.errors import StaleVersion, StoreError, UnknownRecord
-from masis.schema.review import Decision, LogCheck, LogEntry
+from masis.schema.review import Decision, LogCheck, LogEntry, SubjectCheck
 from masis.store.audits.cases import case_seq
 from masis.store.audits.runs import assert_not_removed
 from masis.store.core.chained_log import ChainedLog
 from masis.store.core.connections import Database
 from masis.store.records import DecisionFilter, DecisionPage, LogHead
 from masis.store.retention.shrinking import settle
+from masis.store.reviews import subjects
 from masis.store.reviews.states import refresh
 
 
@@ -41,9 +42,10 @@ class Decisions:
             undoes = _undone_seq(connection, decision, case)
             if decision.kind == "redaction":
                 raise StoreError("a redaction is made by redact(), which removes the payload too.")
+            about = subjects.digests(connection, case, run, decision.iteration)
             entry = LOG.append(
                 connection,
-                decision,
+                decision.model_copy(update={"about": about}),
                 at or self._database.now(),
                 {"case_seq": case, "run_seq": run, "undoes": undoes},
             )
@@ -108,6 +110,11 @@ class Decisions:
         """Walk the chain and name every entry that doesn't fit, and why; and every guard of the log that is gone."""
         with self._database.reading() as connection:
             return LOG.verify(connection)
+
+    def check_subjects(self) -> SubjectCheck:
+        """Compare every entry with its case, run and answer as stored, and the states of cases with runs and log."""
+        with self._database.reading() as connection:
+            return subjects.check(connection)
 
 
 _SELECT = """

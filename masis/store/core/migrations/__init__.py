@@ -35,6 +35,7 @@ from masis.store.core.migrations.steps import (
     m014_redacted_cases,
     m015_risk,
     m016_rule_of_acceptance,
+    m017_signatures,
 )
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     m014_redacted_cases,
     m015_risk,
     m016_rule_of_acceptance,
+    m017_signatures,
 )
 
 

@@ -370,6 +370,20 @@ def m016_rule_of_acceptance(db: Database) -> None:
     db.execute("ALTER TABLE runs ADD COLUMN rule TEXT")
 
 
+def m017_signatures(db: Database) -> None:
+    """Signatures of entries of the logs, made with a key that lies outside of the database."""
+    db.execute(
+        """
+        CREATE TABLE log_signatures (
+            log TEXT NOT NULL,
+            seq INTEGER NOT NULL,
+            signature TEXT NOT NULL,
+            PRIMARY KEY (log, seq)
+        ) STRICT, WITHOUT ROWID
+        """
+    )
+
+
 def _count_by_triggers(db: Database, names: tuple[str, ...]) -> None:
     add = "ON CONFLICT (name, value) DO UPDATE SET cases = cases + 1"
 

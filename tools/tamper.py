@@ -1,0 +1,408 @@
+"""Alter a database as someone could who can write its file, in 24 ways, and show what detects each.
+
+    python tools/tamper.py            prints the table of docs/security.md
+
+Every attack is made on a copy of a database with three audited and decided cases, and by someone who knows the schema:
+the guards are dropped first and armed again afterwards. The copy is then checked as `masis verify-log` does, without a
+key, with the key, and against a head noted before.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from masis.schema.actor import Actor
+from masis.schema.case import Case
+from masis.schema.review import Decision
+from masis.services import Workbench
+from masis.settings import Settings
+from masis.store import LogHead, Store
+from masis.store.audits.runs import pack, unpack
+from masis.store.core import guards
+from masis.store.core.chained_log import canonical_json, place_after, sha256
+from masis.store.core.signatures import sign
+
+KEY = b"0123456789abcdef0123456789abcdef"
+ADA = Actor(name="Ada Lind")
+
+Change = Callable[[sqlite3.Connection], None]
+
+
+class Attack(NamedTuple):
+    """What is altered, and which check detects it."""
+
+    name: str
+    detected_by: str
+    change: Change
+
+
+class Detection(NamedTuple):
+    """What each check said about an altered database: the problems it named."""
+
+    chain: tuple[str, ...]
+    digests: tuple[str, ...]
+    signatures: tuple[str, ...]
+    note: tuple[str, ...]
+
+    def names(self) -> list[str]:
+        """The checks that found something."""
+        return [name for name in self._fields if getattr(self, name)]
+
+
+def build(path: Path) -> None:
+    """Make the database: three audited cases; one approved, one rejected and undone, one overridden."""
+    store = Store.open(path, log_key=KEY)
+    workbench = Workbench(store, Settings(), path)
+    for number in (1, 2, 3):
+        case = Case.model_validate(
+            {
+                "id": f"bridge-{number}",
+                "query": "How long is the bridge?",
+                "answer": "The bridge is 120 metres long [1]. It was opened in 1931 [9].",
+                "evidence": [{"id": "1", "text": f"Bridge {number} is 120 metres long."}],
+            }
+        )
+        workbench.cases.add_one(ADA, case)
+        run = workbench.audits.audit(ADA, case)
+        verdict, answer = (("approve", None), ("reject", None), ("override", "120 metres [1]."))[number - 1]
+        entry = workbench.reviews.submit(
+            ADA,
+            Decision(
+                reviewer=ADA.name,
+                case_id=case.id,
+                run_id=run.id,
+                verdict=verdict,  # type: ignore[arg-type]
+                reason="checked",
+                corrected_answer=answer,
+            ),
+        )
+        if number == 2:
+            workbench.reviews.undo(ADA, entry.id)
+    workbench.close()
+
+
+def detect(path: Path, noted: LogHead) -> Detection:
+    """Check a database in every way that there is."""
+    with Store.open(path, unguarded="open") as store:
+        check = store.decisions.verify()
+        subjects, signed = store.decisions.check_subjects(), store.check_signatures(KEY)
+        digests = [entry.digest for entry in _entries(store)]
+    cut = len(digests) < noted.length or digests[noted.length - 1] != noted.digest
+    note = ("the log was rewritten or cut off",) if cut else ()
+    return Detection(check.broken, subjects.broken, signed.broken, note)
+
+
+def _entries(store: Store) -> Iterator[Any]:
+    connection = sqlite3.connect(store.path)
+    connection.row_factory = sqlite3.Row
+    for row in connection.execute("SELECT digest FROM decision_log ORDER BY seq"):
+        yield _Digest(row["digest"])
+    connection.close()
+
+
+class _Digest(NamedTuple):
+    digest: str
+
+
+def attack(original: Path, folder: Path, change: Change) -> Path:
+    """Return an altered copy of a database."""
+    copy = folder / "altered.db"
+    for leftover in folder.glob("altered.db*"):
+        leftover.unlink()
+    shutil.copy(original, copy)
+    connection = sqlite3.connect(copy, isolation_level=None)
+    connection.row_factory = sqlite3.Row
+    for name in [
+        name
+        for log in guards.GUARDS.values()
+        for name in log
+        if connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", [name]).fetchone()
+    ]:
+        connection.execute(f"DROP TRIGGER {name}")
+    change(connection)
+    if change is not drop_guards:
+        guards.arm(connection)
+    connection.close()
+    return copy
+
+
+# The attacks.
+
+
+def _case(connection: sqlite3.Connection, alter: Callable[[dict[str, Any]], None], *, digest: bool = False) -> None:
+    [text] = connection.execute("SELECT payload FROM case_payloads WHERE case_seq = 1").fetchone()
+    case = json.loads(text)
+    alter(case)
+    connection.execute(
+        "UPDATE case_payloads SET payload = ? WHERE case_seq = 1", [json.dumps(case, ensure_ascii=False)]
+    )
+    if digest:
+        new = sha256(canonical_json(case))
+        connection.execute("UPDATE cases SET digest = ? WHERE seq = 1", [new])
+        connection.execute("UPDATE runs SET case_digest = ? WHERE case_seq = 1", [new])
+
+
+def _packed(connection: sqlite3.Connection, table: str, where: str, old: str, new: str) -> None:
+    [text] = connection.execute(f"SELECT payload FROM {table} WHERE {where}").fetchone()
+    assert old in unpack(text), (table, old)
+    connection.execute(f"UPDATE {table} SET payload = ? WHERE {where}", [pack(unpack(text).replace(old, new, 1))])
+
+
+def edit_question(connection: sqlite3.Connection) -> None:
+    _case(connection, lambda case: case.update(query="How wide is the bridge?"))
+
+
+def edit_evidence(connection: sqlite3.Connection) -> None:
+    _case(connection, lambda case: case["evidence"][0].update(text="Bridge 1 is 999 metres long."))
+
+
+def edit_answer_of_case(connection: sqlite3.Connection) -> None:
+    _case(connection, lambda case: case.update(answer="The bridge is 999 metres long [1]."))
+
+
+def edit_case_and_its_digests(connection: sqlite3.Connection) -> None:
+    _case(connection, lambda case: case.update(query="How wide is the bridge?"), digest=True)
+
+
+def swap_cases(connection: sqlite3.Connection) -> None:
+    rows = [row[0] for row in connection.execute("SELECT payload FROM case_payloads ORDER BY case_seq LIMIT 2")]
+    connection.execute("UPDATE case_payloads SET payload = ? WHERE case_seq = 1", [rows[1]])
+    connection.execute("UPDATE case_payloads SET payload = ? WHERE case_seq = 2", [rows[0]])
+
+
+def edit_answer_of_iteration(connection: sqlite3.Connection) -> None:
+    _packed(connection, "run_iterations", "run_seq = 1 AND number = 1", "120 metres", "999 metres")
+
+
+def edit_final_answer(connection: sqlite3.Connection) -> None:
+    _packed(connection, "runs", "seq = 1", '"final_answer":"', '"final_answer":"Not ')
+
+
+def edit_result(connection: sqlite3.Connection) -> None:
+    _packed(connection, "runs", "seq = 1", '"needs_review":true', '"needs_review":false')
+
+
+def empty_run(connection: sqlite3.Connection) -> None:
+    connection.execute("DELETE FROM run_iterations WHERE run_seq = 1")
+    connection.execute("UPDATE runs SET payload = NULL WHERE seq = 1")
+
+
+def forge_removal(connection: sqlite3.Connection) -> None:
+    connection.execute("INSERT INTO purges VALUES (1, '2026-01-01T00:00:00.000Z', 'x', 'command', '{}', '0')")
+    connection.execute("INSERT INTO purged VALUES (1, 1, 'run', (SELECT id FROM runs WHERE seq = 1), 'ab', 1, '{}')")
+    connection.execute("UPDATE runs SET payload = NULL, removed_by = 1 WHERE seq = 1")
+
+
+def edit_reason(connection: sqlite3.Connection) -> None:
+    connection.execute("UPDATE decision_payloads SET payload = replace(payload, 'checked', 'guessed')")
+
+
+def edit_reason_and_digest(connection: sqlite3.Connection) -> None:
+    edit_reason(connection)
+    for row in connection.execute("SELECT entry_seq, payload FROM decision_payloads").fetchall():
+        connection.execute(
+            "UPDATE decision_log SET payload_digest = ? WHERE seq = ?", [sha256(row["payload"]), row["entry_seq"]]
+        )
+
+
+def edit_verdict_column(connection: sqlite3.Connection) -> None:
+    connection.execute("UPDATE decision_log SET verdict = 'reject' WHERE seq = 1")
+
+
+def edit_reviewer_column(connection: sqlite3.Connection) -> None:
+    connection.execute("UPDATE decision_payloads SET reviewer = 'Bob' WHERE entry_seq = 1")
+
+
+def edit_time(connection: sqlite3.Connection) -> None:
+    connection.execute("UPDATE decision_log SET at = '2020-01-01T00:00:00.000Z' WHERE seq = 1")
+
+
+def move_entry_to_another_case(connection: sqlite3.Connection) -> None:
+    connection.execute("UPDATE decision_log SET case_seq = 2 WHERE seq = 1")
+
+
+def remove_entry(connection: sqlite3.Connection) -> None:
+    connection.execute("PRAGMA foreign_keys = OFF")
+    connection.execute("DELETE FROM decision_payloads WHERE entry_seq = 2")
+    connection.execute("DELETE FROM decision_log WHERE seq = 2")
+
+
+def remove_payload(connection: sqlite3.Connection) -> None:
+    connection.execute("DELETE FROM decision_payloads WHERE entry_seq = 1")
+
+
+def drop_guards(connection: sqlite3.Connection) -> None:
+    """The guards are dropped for every attack; this one leaves it at that."""
+
+
+def set_state(connection: sqlite3.Connection) -> None:
+    connection.execute("UPDATE cases SET state = 'approved', decision_seq = 1 WHERE seq = 2")
+
+
+def _rewrite(connection: sqlite3.Connection, alter: Callable[[dict[str, Any], dict[str, Any]], None]) -> None:
+    """Alter entries and compute the whole chain anew, as anyone can who has read docs/store.md."""
+    head = LogHead(0, "0" * 64)
+    rows = connection.execute(
+        "SELECT log.*, payload FROM decision_log AS log JOIN decision_payloads ON entry_seq = seq ORDER BY seq"
+    ).fetchall()
+    for row in rows:
+        entry, payload = dict(row), json.loads(row["payload"])
+        alter(entry, payload)
+        text = canonical_json(payload)
+        place = place_after(head, entry["at"], sha256(text))
+        connection.execute(
+            """UPDATE decision_log SET id = ?, at = ?, payload_digest = ?, previous = ?, digest = ?, verdict = ?
+               WHERE seq = ?""",
+            [place.id, place.at, place.payload_digest, place.previous, place.digest, payload["verdict"], place.seq],
+        )
+        if payload["undoes"] is not None:
+            [payload["undoes"]] = connection.execute(
+                "SELECT id FROM decision_log WHERE seq = ?", [row["undoes"]]
+            ).fetchone()
+            text = canonical_json(payload)
+            place = place_after(head, entry["at"], sha256(text))
+            connection.execute(
+                "UPDATE decision_log SET id = ?, payload_digest = ?, digest = ? WHERE seq = ?",
+                [place.id, place.payload_digest, place.digest, place.seq],
+            )
+        connection.execute(
+            "UPDATE decision_payloads SET payload = ?, reviewer = ? WHERE entry_seq = ?",
+            [text, payload["reviewer"], place.seq],
+        )
+        head = LogHead(place.seq, place.digest)
+
+
+def rewrite_reason(connection: sqlite3.Connection) -> None:
+    _rewrite(connection, lambda entry, payload: payload.update(reason="guessed") if entry["seq"] == 1 else None)
+
+
+def rewrite_times(connection: sqlite3.Connection) -> None:
+    _rewrite(connection, lambda entry, _: entry.update(at=f"2020-01-0{entry['seq']}T00:00:00.000Z"))
+
+
+def rewrite_without_digests(connection: sqlite3.Connection) -> None:
+    _case(connection, lambda case: case.update(query="How wide is the bridge?"), digest=True)
+    _rewrite(connection, lambda entry, payload: payload.update(about=None) if entry["case_seq"] == 1 else None)
+
+
+def _append(connection: sqlite3.Connection, key: bytes | None) -> None:
+    last = connection.execute("SELECT * FROM decision_log ORDER BY seq DESC LIMIT 1").fetchone()
+    [text] = connection.execute("SELECT payload FROM decision_payloads WHERE entry_seq = 1").fetchone()
+    payload = json.loads(text) | {"verdict": "reject", "reason": "forged", "reviewer": "Bob"}
+    text = canonical_json(payload)
+    place = place_after(LogHead(last["seq"], last["digest"]), "2027-01-01T00:00:00.000Z", sha256(text))
+    connection.execute(
+        """INSERT INTO decision_log
+               (seq, id, at, payload_digest, previous, digest, case_seq, run_seq, kind, source, verdict)
+           VALUES (?, ?, ?, ?, ?, ?, 1, 1, 'decision', 'HUMAN', 'reject')""",
+        [*place],
+    )
+    connection.execute("INSERT INTO decision_payloads VALUES (?, 'Bob', ?)", [place.seq, text])
+    connection.execute(
+        "UPDATE cases SET state = 'rejected', decision_seq = ?, reviewer = 'Bob' WHERE seq = 1", [place.seq]
+    )
+    if key is not None:
+        sign(connection, key, "decision_log", place.seq, place.digest)
+
+
+def forge_entry(connection: sqlite3.Connection) -> None:
+    _append(connection, None)
+
+
+def forge_entry_with_another_key(connection: sqlite3.Connection) -> None:
+    _append(connection, b"another key, another key, another")
+
+
+def strip_signatures(connection: sqlite3.Connection) -> None:
+    connection.execute("DELETE FROM log_signatures")
+
+
+def cut_tail(connection: sqlite3.Connection) -> None:
+    connection.execute("PRAGMA foreign_keys = OFF")
+    connection.execute("UPDATE cases SET state = 'needs_review', decision_seq = NULL, reviewer = NULL WHERE seq = 3")
+    connection.execute("DELETE FROM decision_payloads WHERE entry_seq = 4")
+    connection.execute("DELETE FROM decision_log WHERE seq = 4")
+    connection.execute("DELETE FROM log_signatures WHERE seq = 4")
+
+
+def edit_import_time(connection: sqlite3.Connection) -> None:
+    connection.execute("UPDATE cases SET imported_at = '2020-01-01T00:00:00.000Z' WHERE seq = 1")
+
+
+ATTACKS = (
+    Attack("edit a case's question", "digests", edit_question),
+    Attack("edit a case's evidence", "digests", edit_evidence),
+    Attack("edit a case's answer", "digests", edit_answer_of_case),
+    Attack("edit a case and the digests beside it", "digests", edit_case_and_its_digests),
+    Attack("swap the texts of two cases", "digests", swap_cases),
+    Attack("edit the answer of an iteration", "digests", edit_answer_of_iteration),
+    Attack("edit the chosen answer of a run", "digests", edit_final_answer),
+    Attack("edit what a run found", "digests", edit_result),
+    Attack("empty a run", "digests", empty_run),
+    Attack("empty a run and forge a record of its removal", "digests", forge_removal),
+    Attack("edit a decision's reason", "chain", edit_reason),
+    Attack("edit it and the digest beside it", "chain", edit_reason_and_digest),
+    Attack("edit the verdict that lists show", "chain", edit_verdict_column),
+    Attack("edit the reviewer that lists show", "chain", edit_reviewer_column),
+    Attack("edit an entry's time", "chain", edit_time),
+    Attack("move an entry to another case", "chain", move_entry_to_another_case),
+    Attack("remove an entry from the middle", "chain", remove_entry),
+    Attack("remove what an entry says, without a redaction", "chain", remove_payload),
+    Attack("drop the guards", "chain", drop_guards),
+    Attack("mark a case as approved", "digests", set_state),
+    Attack("edit a reason and compute the whole chain anew", "signatures", rewrite_reason),
+    Attack("change all times and compute the chain anew", "signatures", rewrite_times),
+    Attack("edit a case, drop an entry's digests, compute the chain anew", "signatures", rewrite_without_digests),
+    Attack("append a forged entry", "signatures", forge_entry),
+    Attack("append a forged entry, signed with another key", "signatures", forge_entry_with_another_key),
+    Attack("remove all signatures", "signatures", strip_signatures),
+    Attack("cut off the newest entry with its signature", "note", cut_tail),
+    Attack("edit the time a case was imported", "", edit_import_time),
+)
+"""Every attack, with the weakest check that detects it; an empty one is detected by none."""
+
+WORDS = {
+    "chain": "`masis verify-log`: chain, columns and guards",
+    "digests": "`masis verify-log`: digests of what was decided about, derived states",
+    "signatures": "`masis verify-log --key`",
+    "note": "`masis verify-log --note`, or `--length` and `--head`",
+    "": "nothing",
+}
+
+
+def table(folder: Path) -> Iterator[tuple[Attack, Detection]]:
+    """Make every attack and yield what detected it."""
+    original = folder / "original.db"
+    build(original)
+    with Store.open(original) as store:
+        noted = store.decisions.head()
+        store.settle()
+    for each in ATTACKS:
+        yield each, detect(attack(original, folder, each.change), noted)
+
+
+def main() -> int:
+    """Print the table; 1 where an attack was not detected by what should detect it."""
+    wrong = 0
+    print("| attack | detected by |")
+    print("|---|---|")
+    with tempfile.TemporaryDirectory() as folder:
+        for each, found in table(Path(folder)):
+            print(f"| {each.name} | {WORDS[each.detected_by]} |")
+            if each.detected_by not in (found.names() or [""]):
+                wrong += 1
+                print(f"NOT SO: {found}", file=sys.stderr)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
