@@ -27,8 +27,13 @@ FLAGS = [
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    "--host-resolver-rules=MAP rebound.example 127.0.0.1",
+    "--disable-features=LocalNetworkAccessChecks",
 ]
-"""What Chromium is started with: it runs in containers, and asks nobody anything by itself."""
+"""What Chromium is started with: it runs in containers, and asks nobody anything by itself.
+
+One foreign name leads to this machine, as after DNS rebinding, and as in most browsers other sites' pages may ask this
+machine, so that it is the server that has to refuse them."""
 REST_MS = 500
 """How long nothing may move: what components restore is posted some hundred milliseconds later and runs it again."""
 RESTS = """([idle, rest]) => {

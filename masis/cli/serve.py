@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,6 +13,9 @@ from masis.cli.output import Progress, say
 from masis.schema.wording import counted
 from masis.services import Workbench, demo_cases
 from masis.settings import database_path, demo_database_path
+
+if TYPE_CHECKING:
+    from masis.ui.shell.reach import Reach
 
 _port = click.option("--port", type=click.IntRange(1, 65535), help="Default: 8501, or the next free one.")
 
@@ -40,7 +44,7 @@ def demo(reset: bool, port: int | None, no_browser: bool, db: Path | None) -> No
     if reset:
         _forget(database)
     _prepare_demo(open_workbench(database))
-    _open(database, port, "127.0.0.1", browser=not no_browser)
+    _open(database, port, browser=not no_browser)
 
 
 @click.command()
@@ -49,29 +53,44 @@ def demo(reset: bool, port: int | None, no_browser: bool, db: Path | None) -> No
     "--address",
     default="127.0.0.1",
     show_default=True,
-    help="Where to listen. Anything but 127.0.0.1 lets others in who can reach this machine: there is no login.",
+    help="Where to listen. Anything but this machine's own address needs --insecure.",
 )
+@click.option(
+    "--allow-host",
+    "allow_hosts",
+    multiple=True,
+    metavar="NAME",
+    help="A host name or address that others use; repeat it. Requests to any other are refused.  [default: only "
+    "127.0.0.1, localhost and ::1]",
+)
+@click.option("--insecure", is_flag=True, help="Let others in without sign-in. Every page says so.")
 @click.option("--browser/--no-browser", default=False, help="Open a browser.  [default: no-browser]")
 @database_option
-def serve(port: int | None, address: str, browser: bool, db: Path | None) -> None:
+def serve(
+    port: int | None, address: str, allow_hosts: tuple[str, ...], insecure: bool, browser: bool, db: Path | None
+) -> None:
     """Open the workbench on your own cases.
 
     \b
       masis serve
       masis serve --db review.db --port 9000
+      masis serve --address 0.0.0.0 --allow-host audits.example.org --insecure
 
     With the setting retention_auto, what is past its time is removed at the start and once a day (docs/retention.md).
-    GET /healthz and /health.json say how the server is (docs/health.md).
+    GET /healthz and /health.json say how the server is (docs/health.md). Who can reach it: docs/access.md.
     """  # noqa: D301 (click reads the backspace)
     from masis.services.retention import AutomaticRetention
+    from masis.ui.shell.reach import Reach
 
+    reach = Reach(address, allow_hosts, insecure)
+    reach.check()
     database = database_path(db)
     workbench = open_workbench(database)
     retention = AutomaticRetention.start(workbench.retention, workbench.settings)
     if retention is not None:
         say(f"Retention works by itself: what ended over {workbench.settings.retention_days} days ago goes.")
     try:
-        _open(database, port, address, browser=browser)
+        _open(database, port, reach, browser=browser)
     finally:
         if retention is not None:
             retention.end()
@@ -95,9 +114,10 @@ def _forget(database: Path) -> None:
         database.with_name(database.name + suffix).unlink(missing_ok=True)
 
 
-def _open(database: Path, port: int | None, address: str, *, browser: bool) -> None:
+def _open(database: Path, port: int | None, reach: Reach | None = None, *, browser: bool) -> None:
+    from masis.ui.shell.reach import ONLY_HERE
     from masis.ui.shell.serve import launch  # Streamlit takes a second to import, and --help must not wait for it
 
-    status = launch(database, port, address, open_browser=browser)
+    status = launch(database, port, reach or ONLY_HERE, open_browser=browser)
     if status:
         click.get_current_context().exit(status)

@@ -97,9 +97,7 @@ def test_a_log_that_was_altered_is_reported_over_http_and_on_every_page(open_tab
     with serving("serve", "--db", str(tmp_path / "altered.db"), folder=tmp_path) as base:
         assert asked(f"{base}/healthz") == (200, "ok")
         status, body = asked(f"{base}/health.json")
-        assert status == 503
-        wrong = [item for item in json.loads(body)["items"] if not item["ok"]]
-        assert [item["name"] for item in wrong] == ["decision log"]
+        assert (status, json.loads(body)) == (503, {"ok": False})
         page = open_tab(base, width=900).open("/queue")
         expect(page.get_by_text("Health checks failed: decision log.")).to_be_visible()
         page.get_by_role("link", name="What to do").click(delay=40)

@@ -9,6 +9,7 @@ import pytest
 
 from masis.schema.review import Decision
 from masis.services import Workbench, demo_cases
+from masis.ui.shell.reach import ONLY_HERE, Reach
 from tests.cli.running import Masis
 from tests.reviewing import submitted
 
@@ -20,8 +21,8 @@ def launched(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     """What the server would have been started with."""
     calls: list[dict[str, Any]] = []
 
-    def launch(db: Path, port: int | None = None, address: str = "127.0.0.1", open_browser: bool = False) -> int:
-        calls.append({"db": db, "port": port, "address": address, "open_browser": open_browser})
+    def launch(db: Path, port: int | None = None, reach: Reach = ONLY_HERE, open_browser: bool = False) -> int:
+        calls.append({"db": db, "port": port, "reach": reach, "open_browser": open_browser})
         return 0
 
     monkeypatch.setattr("masis.ui.shell.serve.launch", launch)
@@ -34,7 +35,7 @@ def test_the_demo_opens_its_own_database_with_every_demo_case_audited(
     database = home / "masis" / "demo.db"
     result = masis("demo", "--port", "9000", "--no-browser")
     assert result.exit_code == 0, result.output
-    assert launched == [{"db": database, "port": 9000, "address": "127.0.0.1", "open_browser": False}]
+    assert launched == [{"db": database, "port": 9000, "reach": ONLY_HERE, "open_browser": False}]
     overview = Workbench.open(database).cases.overview()
     assert overview.cases == len(list(demo_cases()))
     assert not overview.states.get("new")
@@ -72,5 +73,36 @@ def test_serve_listens_on_this_machine_only_unless_configured_otherwise(
     masis: Masis, tmp_path: Path, launched: list[dict[str, Any]]
 ) -> None:
     assert masis("serve", "--db", tmp_path / "mine.db").exit_code == 0
-    assert launched == [{"db": tmp_path / "mine.db", "port": None, "address": "127.0.0.1", "open_browser": False}]
+    assert launched == [{"db": tmp_path / "mine.db", "port": None, "reach": ONLY_HERE, "open_browser": False}]
     assert masis("serve", "--port", "0").exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (("--address", "0.0.0.0"), "--insecure"),
+        (("--address", "::"), "--insecure"),
+        (("--address", "192.0.2.7"), "--insecure"),
+        (("--allow-host", "audits.example.org"), "--insecure"),
+        (("--address", "0.0.0.0", "--insecure"), "--allow-host"),
+        (("--allow-host", "https://audits.example.org/", "--insecure"), "name or address alone"),
+    ],
+)
+def test_who_opens_the_server_to_others_has_to_say_so(
+    options: tuple[str, ...], problem: str, masis: Masis, tmp_path: Path, launched: list[dict[str, Any]]
+) -> None:
+    result = masis("serve", "--db", tmp_path / "mine.db", *options)
+    assert result.exit_code == 2
+    assert problem in result.stderr
+    assert not launched
+    assert not (tmp_path / "mine.db").exists()
+
+
+def test_a_server_is_opened_to_others_by_a_decision(
+    masis: Masis, tmp_path: Path, launched: list[dict[str, Any]]
+) -> None:
+    wide = ("--address", "0.0.0.0", "--allow-host", "audits.example.org", "--insecure")
+    assert masis("serve", "--db", tmp_path / "mine.db", *wide).exit_code == 0
+    (call,) = launched
+    assert call["reach"] == Reach("0.0.0.0", ("audits.example.org",), insecure=True)
+    assert call["reach"].exposed

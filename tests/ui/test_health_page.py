@@ -143,15 +143,28 @@ def served(reports: HealthReports) -> TestClient:
 
 
 @pytest.mark.spec("REQ-CRITIC-OBS-005")
-def test_the_route_answers_200_or_503_with_the_report() -> None:
+def test_the_route_answers_200_or_503_and_says_nothing_else_to_who_has_not_signed_in() -> None:
     sound, broken = served(Looks(SOUND).reports()).get("/health.json"), served(Looks(BROKEN).reports())
-    assert (sound.status_code, sound.json()["ok"]) == (200, True)
-    assert set(sound.json()) == {"ok", "version", "items", "checked_at"}
+    assert (sound.status_code, sound.json()) == (200, {"ok": True})
     assert sound.headers["cache-control"] == "no-store"
-    told = broken.get("/health.json")
-    assert (told.status_code, told.json()["items"][0]["message"]) == (503, "entry 3 was altered")
+    answer = broken.get("/health.json")
+    assert (answer.status_code, answer.json()) == (503, {"ok": False})
     assert broken.get("/healthz").status_code == 200
     assert broken.get("/healthz").text == "ok"
+
+
+def test_a_database_that_was_moved_while_it_was_served_is_a_failed_check(
+    copied: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for kept in ("KEPT_AT_LEAST_S", "KEPT_FOR"):  # no report is young enough
+        monkeypatch.setattr(health_reports, kept, 0)
+    asked = TestClient(Starlette(routes=health_routes(HealthReports(look_at, lambda: copied))))
+    assert asked.get("/health.json").status_code == 200
+    copied.rename(tmp_path / "elsewhere.db")
+    answer = asked.get("/health.json")
+    assert (answer.status_code, answer.json()) == (503, {"ok": False})
+    assert not copied.exists()  # looking made no new one
+    assert "was moved or removed" in str(look_at(copied).items[0].message)
 
 
 def test_liveness_looks_at_nothing() -> None:

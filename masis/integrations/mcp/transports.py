@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hmac
-import ipaddress
 import json
 import logging
 import os
@@ -23,6 +22,7 @@ from mcp.server.transport_security import TransportSecuritySettings
 
 from masis.errors import SettingsError
 from masis.integrations.mcp.server import MasisServer
+from masis.settings.hosts import is_loopback
 
 log = logging.getLogger("masis.integrations.mcp")
 
@@ -149,16 +149,6 @@ def check_address(host: str, allowed: tuple[str, ...], token: str | None) -> Non
             "--allow-host lets others reach the server, so put a secret into the variable MASIS_MCP_TOKEN; clients "
             "send it as 'Authorization: Bearer ...'."
         )
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches an address."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def app(server: MasisServer, allowed: tuple[str, ...], token: str | None) -> Asgi:

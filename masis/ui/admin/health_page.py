@@ -55,7 +55,7 @@ def show_health(workbench: Workbench) -> None:
     show_reassessment(workbench)
     st.caption(
         f"On the command line: {command_markdown('masis health')}. For monitoring: `/healthz` "
-        "(is the server alive?) and `/health.json` (all of this, with status 200 or 503)."
+        "(is the server alive?) and `/health.json` (are all checks passed? Status 200 or 503)."
     )
     st.page_link("pages/retention.py", label="Retention: what is stored for how long", icon=":material/auto_delete:")
 

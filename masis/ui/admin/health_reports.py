@@ -11,12 +11,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from masis.errors import SettingsError, StoreError
+from masis.errors import DatabaseMissing, SettingsError, StoreError
 from masis.schema.base import utc_now
 from masis.services import HealthItem, HealthReport, Workbench
 from masis.services.health import before_the_first_case, unopened
 from masis.settings import Settings, load
-from masis.ui.shell.served_database import served_database
+from masis.ui.shell.served_database import served_database, was_moved
 
 KEPT_AT_LEAST_S = 5.0
 KEPT_FOR = 20
@@ -32,7 +32,7 @@ class Checked(NamedTuple):
     at: str
 
     def to_json(self) -> dict[str, Any]:
-        """As ``/health.json`` gives it."""
+        """As a program reads it."""
         return {**self.report.to_json(), "checked_at": self.at}
 
 
@@ -94,6 +94,9 @@ def look_at(database: Path) -> HealthReport:
 
 
 def _look_at(database: Path, settings: Settings) -> HealthReport:
+    if was_moved(database):
+        error = DatabaseMissing(f"{database}: was moved or removed while it was served. Put it back, and start again.")
+        return unopened(error, database, settings, ask_models=False)
     if not database.exists():
         return before_the_first_case(database, settings, ask_models=False)
     try:

@@ -14,7 +14,7 @@ import time
 import tomllib
 import urllib.request
 import webbrowser
-from collections.abc import Awaitable, Callable, Iterator, MutableMapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,12 +26,14 @@ from masis.errors import MasisError
 from masis.ui.admin.health_reports import REPORTS, HealthReports
 from masis.ui.jobs.worker import show_log
 from masis.ui.shell import served_database
+from masis.ui.shell.host_guard import Asgi, HostGuard, Message, Receive, Scope, Send
+from masis.ui.shell.reach import EXPOSED, ONLY_HERE, Reach, serve_under
 from masis.ui.shell.streamlit_internals import is_no_pages_folder_app
 
 # Health over HTTP, for whoever watches the server: is it there, and is all in order?
 #
 # GET /healthz        200 as long as the process answers; nothing is looked at
-# GET /health.json    200 or 503 with the whole report (docs/health.md); no model is called, no key is shown
+# GET /health.json    200 {"ok": true} or 503 {"ok": false}: no path, no text, since nobody has signed in
 
 _FRESH = {"cache-control": "no-store"}
 
@@ -43,8 +45,8 @@ def health_routes(reports: HealthReports = REPORTS) -> list[Route]:
         return PlainTextResponse("ok", headers=_FRESH)
 
     def report(request: Request) -> JSONResponse:  # not async: Starlette then gives it a thread of its own
-        checked = reports.current()
-        return JSONResponse(checked.to_json(), status_code=200 if checked.report.ok else 503, headers=_FRESH)
+        ok = reports.current().report.ok
+        return JSONResponse({"ok": ok}, status_code=200 if ok else 503, headers=_FRESH)
 
     return [Route("/healthz", alive), Route("/health.json", report)]
 
@@ -74,12 +76,8 @@ SECURITY_HEADERS = {
     ),
     "x-content-type-options": "nosniff",
     "referrer-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
 }
-
-Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
 
 
 class PortTaken(MasisError):
@@ -89,7 +87,7 @@ class PortTaken(MasisError):
 class SecurityHeaders:
     """ASGI middleware that adds ``SECURITY_HEADERS`` to every HTTP response."""
 
-    def __init__(self, app: Callable[[Scope, Receive, Send], Awaitable[None]]) -> None:
+    def __init__(self, app: Asgi) -> None:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -107,7 +105,7 @@ class SecurityHeaders:
         await self.app(scope, receive, send_dressed)
 
 
-def launch(db: Path, port: int | None = None, address: str = "127.0.0.1", open_browser: bool = False) -> int:
+def launch(db: Path, port: int | None = None, reach: Reach = ONLY_HERE, open_browser: bool = False) -> int:
     """Serve the workbench on the database ``db`` until interrupted; returns the exit status.
 
     Without ``port`` the first free one from 8501 on is taken. Raises PortTaken where ``port`` is not free.
@@ -119,20 +117,24 @@ def launch(db: Path, port: int | None = None, address: str = "127.0.0.1", open_b
     from masis.ui.admin.health_reports import REPORTS
 
     root = app_root()
-    port = chosen_port(address, port)
+    port = chosen_port(reach.address, port)
     is_no_pages_folder_app()
     served_database.serve_database(db)
-    url = f"http://{_shown_host(address)}:{port}"
+    serve_under(reach)
+    url = f"http://{_shown_host(reach.address)}:{port}"
     print(f"MASIS Workbench: {url}\nDatabase: {db}\nStop it with Ctrl-C.", flush=True)
+    if reach.exposed:
+        print(EXPOSED, file=sys.stderr, flush=True)
     if open_browser:
         threading.Thread(target=_open_when_up, args=(url,), daemon=True).start()
     # Streamlit takes sys.argv[0] for the script it runs, and its folder for the place of its settings.
     sys.argv = [str(root / "app.py")]
-    app = streamlit.App(root / "app.py", middleware=[Middleware(SecurityHeaders)], routes=health_routes())
+    guards = [Middleware(HostGuard, hosts=reach.hosts()), Middleware(SecurityHeaders)]
+    app = streamlit.App(root / "app.py", middleware=guards, routes=health_routes())
     REPORTS.watch()
     try:
         show_log()
-        app.run(config={**streamlit_settings(root), "server.address": address, "server.port": port})
+        app.run(config={**streamlit_settings(root), "server.address": reach.address, "server.port": port})
     except KeyboardInterrupt:
         return 0
     return 0

@@ -12,11 +12,21 @@ from masis.services import Workbench
 from masis.settings import database_path, load
 
 _served: list[Path] = []
+_found: set[Path] = set()
 
 
 def serve_database(path: Path) -> None:
     """Set which database this process serves; call it before the first page runs."""
     _served[:] = [path]
+    was_moved(path)
+
+
+def was_moved(path: Path) -> bool:
+    """Return whether a database that this process has seen before is not where it was."""
+    if path.exists():
+        _found.add(path)
+        return False
+    return path in _found
 
 
 def served_database() -> Path:
