@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, Literal
 
@@ -15,6 +10,7 @@ import click
 from masis.cli.options import STDIO, database_option, open_existing, out_option
 from masis.cli.output import say
 from masis.datasets.writers import write_case, write_run
+from masis.datasets.writers.files import whole_file
 from masis.datasets.writers.lines import write_line
 from masis.schema.wording import counted
 from masis.services import Workbench
@@ -36,7 +32,8 @@ def export(form: Literal["jsonl", "cases", "runs", "executions"], out: Path, db:
     """Write the database, its cases or its runs as JSON Lines.
 
     The format jsonl is lossless: importing it into an empty database reproduces cases, runs and the decision log, and
-    exporting that again gives the same bytes. A file is replaced only once the new one is complete.
+    exporting that again gives the same bytes. A file is replaced only once the new one is complete; a device, a
+    pipe or a symbolic link is written through.
 
     \b
       masis export --out archive.jsonl
@@ -65,23 +62,3 @@ def _write(form: str, workbench: Workbench, stream: BinaryIO) -> int:
             write_run(run, stream)
             written += 1
     return written
-
-
-@contextmanager
-def whole_file(path: Path) -> Iterator[BinaryIO]:
-    """Give a stream whose content becomes ``path`` once it is complete; until then, and on failure, nothing changes."""
-    if path == STDIO:
-        yield sys.stdout.buffer
-        return
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.")
-    unfinished = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            yield stream
-            stream.flush()
-            os.fsync(stream.fileno())
-        unfinished.chmod(path.stat().st_mode & 0o777 if path.exists() else 0o644)
-        unfinished.replace(path)
-    except BaseException:
-        unfinished.unlink(missing_ok=True)
-        raise

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
-from masis.cli.export_data import whole_file
 from masis.cli.options import STDIO, database_option, open_existing, out_option
 from masis.cli.output import say
+from masis.datasets.writers.files import whole_file
 
 
 @click.command()

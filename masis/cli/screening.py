@@ -10,12 +10,12 @@ from typing import BinaryIO, Literal
 import click
 
 from masis.audit.run_control import RunBudget, RunControl
-from masis.cli.export_data import whole_file
 from masis.cli.group import JobFailed
 from masis.cli.log import measured
 from masis.cli.options import STDIO, chosen_settings, input_argument, open_workbench, operator, out_option
 from masis.cli.output import ErrorReport, Interruption, Progress, say
 from masis.datasets.readers.abstracts import read_abstracts
+from masis.datasets.writers.files import whole_file
 from masis.datasets.writers.screenings import write_screening_csv, write_screening_ris
 from masis.errors import InputError
 from masis.observers.observation import ScreeningStart, run_to_completion

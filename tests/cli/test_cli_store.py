@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from masis.cli.export_data import whole_file
+from masis.datasets.writers.files import whole_file
 from masis.schema.review import Decision
 from masis.schema.run import Run
 from masis.services import Workbench

@@ -1,0 +1,62 @@
+"""Writing a file whole or not at all, and writing through what is no file: a device, a pipe, a symbolic link."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+STDIO = Path("-")
+"""Stands for stdin or stdout."""
+
+_STREAMS = (Path("/dev/fd"), Path("/dev/stdout"), Path("/dev/stderr"), Path("/proc"))
+"""Names of what a process has open."""
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[BinaryIO]:
+    """Give a stream whose content becomes ``path`` once it is complete; until then, and on failure, nothing changes.
+
+    A device or a pipe is written to as the content comes. A symbolic link stays: the file it names is replaced. ``-``
+    is stdout.
+    """
+    if path == STDIO:
+        yield sys.stdout.buffer
+        return
+    if not _replaceable(path):
+        # Renaming a file over /dev/null, as root, would take the device away from every program of the machine.
+        with path.open("wb") as stream:
+            yield stream
+        return
+    target = Path(os.path.realpath(path))
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:100]}.")
+    unfinished = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        unfinished.chmod(target.stat().st_mode & 0o777 if target.exists() else 0o644)
+        unfinished.replace(target)
+    except BaseException:
+        unfinished.unlink(missing_ok=True)
+        raise
+
+
+def _replaceable(path: Path) -> bool:
+    """Return whether a path names a regular file, or none yet, and nothing that a process has open.
+
+    ``/dev/stdout`` may lead to a regular file: the shell has it open, so that another one in its place would be lost.
+    """
+    absolute = path.absolute()
+    if any(each in (absolute, *absolute.parents) for each in _STREAMS):
+        return False
+    try:
+        return stat.S_ISREG(path.stat().st_mode)
+    except FileNotFoundError:
+        return True
