@@ -30,6 +30,8 @@ COMMANDS = {
     "health": Command("masis.cli.health:health", "Check that everything the workbench needs is in order."),
     "reassess": Command("masis.cli.reassess:reassess", "Apply the current acceptance rule to stored audits."),
     "purge": Command("masis.cli.purge:purge", "Remove audits past their time, and record that."),
+    "backup": Command("masis.cli.backup:backup", "Copy the database while it is in use, and verify the copy."),
+    "restore": Command("masis.cli.backup:restore", "Put a backup in the place of the database."),
     "redact": Command("masis.cli.redact:redact", "Remove the texts of a case or a decision, on request."),
     "verify-log": Command("masis.cli.decision_log:verify_log", "Check that no decision was changed or removed."),
 }

@@ -77,8 +77,10 @@ def serve(
       masis serve --address 0.0.0.0 --allow-host audits.example.org --insecure
 
     With the setting retention_auto, what is past its time is removed at the start and once a day (docs/retention.md).
+    With backup_folder, backups are made at the start and every backup_hours (docs/store.md).
     GET /healthz and /health.json say how the server is (docs/health.md). Who can reach it: docs/access.md.
     """  # noqa: D301 (click reads the backspace)
+    from masis.services.backups import AutomaticBackups
     from masis.services.retention import AutomaticRetention
     from masis.ui.shell.reach import Reach
 
@@ -89,11 +91,15 @@ def serve(
     retention = AutomaticRetention.start(workbench.retention, workbench.settings)
     if retention is not None:
         say(f"Retention works by itself: what ended over {workbench.settings.retention_days} days ago goes.")
+    backups = AutomaticBackups.start(workbench.backups, workbench.settings)
+    if backups is not None:
+        say(f"Backups go to {workbench.settings.backup_folder}, every {workbench.settings.backup_hours} hours.")
     try:
         _open(database, port, reach, browser=browser)
     finally:
-        if retention is not None:
-            retention.end()
+        for automatic in (retention, backups):
+            if automatic is not None:
+                automatic.end()
 
 
 def _prepare_demo(workbench: Workbench) -> None:

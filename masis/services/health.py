@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,6 +20,7 @@ from masis.schema.case import Case
 from masis.schema.screening import Abstract
 from masis.schema.wording import counted
 from masis.screening.critic import screen_abstracts
+from masis.services.backups import BackupService
 from masis.settings import OFFLINE, ROLES, Settings
 from masis.store import Store
 from masis.store.core.connections import RESTORE
@@ -274,6 +276,18 @@ def of_disk(database: Path) -> HealthItem:
     free = shutil.disk_usage(folder).free
     enough = free >= LEAST_FREE_BYTES
     return HealthItem("disk", enough, f"{free / 1e9:.1f} GB free", "" if enough else f"Make room in {folder}.")
+
+
+def of_backups(backups: BackupService, settings: Settings, now: datetime | None = None) -> Iterator[HealthItem]:
+    """Check that the newest backup is no older than twice what the settings say; nothing where they name no folder."""
+    if not settings.backup_folder:
+        return
+    newest = backups.newest(Path(settings.backup_folder).expanduser())
+    limit = timedelta(hours=2 * settings.backup_hours)
+    late = newest is None or (now or datetime.now(UTC)) - newest > limit
+    made = f"the newest is of {newest:%Y-%m-%d %H:%M} UTC" if newest else "there is none"
+    cure = f"`masis backup {settings.backup_folder}` says why none is made." if late else ""
+    yield HealthItem("backup", not late, f"{settings.backup_folder}: {made}", cure)
 
 
 def models_configured(settings: Settings) -> Iterator[HealthItem]:

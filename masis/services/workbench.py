@@ -7,6 +7,7 @@ from pathlib import Path
 
 from masis.services import health
 from masis.services.audits import AuditService, RunService
+from masis.services.backups import BackupService
 from masis.services.cases import CaseService
 from masis.services.drafts import DraftService
 from masis.services.exports import ExportService
@@ -34,6 +35,7 @@ class Workbench:
         self.corpora, self.screenings = CorpusService(store), ScreeningService(store, settings)
         self.reassessment = ReassessmentService(store, settings)
         self.metrics, self.retention = MetricsService(store), RetentionService(store)
+        self.backups = BackupService(store)
 
     @classmethod
     def open(
@@ -75,7 +77,8 @@ class Workbench:
         models = self.check_models(settings) if ask_models else health.models_configured(settings)
         started = health.of_modules(settings, try_integrations=ask_models)
         of_auditor, of_disk = health.of_auditor(settings), health.of_disk(self.database)
-        return HealthReport((*health.of_store(self.store), *started, of_auditor, *models, of_disk))
+        of_backups = health.of_backups(self.backups, settings)
+        return HealthReport((*health.of_store(self.store), *started, of_auditor, *models, of_disk, *of_backups))
 
     def check_models(self, settings: Settings | None = None) -> tuple[HealthItem, ...]:
         """Ask each model that fills a role for a word; offline roles audit a small case."""

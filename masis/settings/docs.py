@@ -386,6 +386,26 @@ GROUPS = (
         },
     ),
     Group(
+        "Backups",
+        "backup",
+        "backup_",
+        "Backups that masis serve makes by itself: verified copies, on another disk if you name one.",
+        {
+            "backup_folder": SettingDoc(
+                "The folder in which masis serve makes backups by itself; empty: none.",
+                "a backup that nobody asked for would fill somebody's disk",
+            ),
+            "backup_hours": SettingDoc(
+                "After how many hours the next backup is made.",
+                "what is lost at worst is what was done since",
+            ),
+            "backup_keep": SettingDoc(
+                "How many backups stay in the folder; older ones are removed.",
+                "two weeks of a backup a day",
+            ),
+        },
+    ),
+    Group(
         "Log and telemetry",
         "log",
         "log_",

@@ -114,6 +114,11 @@ class Settings(Record):
     retention_days: Annotated[int, Field(ge=0, le=36_500)] = 30
     retention_auto: bool = False
 
+    # backups that masis serve makes
+    backup_folder: str = ""
+    backup_hours: Annotated[int, Field(ge=1, le=8760)] = 24
+    backup_keep: Annotated[int, Field(ge=1, le=1000)] = 14
+
     @model_validator(mode="before")
     @classmethod
     def _names(cls, data: Any) -> Any:
@@ -153,5 +158,5 @@ NOT_OF_SCREENING = {"screening_pubmed_email", "screening_pubmed_address"}
 NOT_OF_AUDIT = {
     *("providers", "prices", "programs_folder", "max_retries", "retry_base_s", "retry_cap_s", "local_threads"),
     *("log_texts", "log_format", "telemetry", "telemetry_texts"),
-    *("retention_days", "retention_auto"),
+    *("retention_days", "retention_auto", "backup_folder", "backup_hours", "backup_keep"),
 }

@@ -388,7 +388,10 @@ class _Trouble(NamedTuple):
     cure: str
 
 
-RESTORE = "Keep a copy of the file, `masis export` what can be read, and import it into a new database."
+RESTORE = (
+    "Keep a copy of the file; `masis restore BACKUP --replace` puts a backup in its place. Without one, `masis export` "
+    "what can be read and import it into a new database."
+)
 _ELSEWHERE = "Name another file with --db or MASIS_DB."
 _BUSY = _Trouble(DatabaseBusy, "is held by another program", "If one holds it open, close that, or try again later.")
 _DAMAGED = _Trouble(DatabaseDamaged, "is damaged", RESTORE)

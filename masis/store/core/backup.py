@@ -1,0 +1,264 @@
+"""Backups: a copy of a database while it is in use, verified before it counts; and putting one back.
+
+A copy is of one moment: it is read in one transaction, while others read and write. It is a single file, without the
+write-ahead log that a database in use has beside it. It gets its name only when it has been verified and is on the
+disk, so that a file of that name is always a whole backup, whatever cut the making short.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+from pathlib import Path
+
+from masis.errors import DatabaseBusy, InputError, NotADatabase, StoreError
+from masis.schema.base import Record
+from masis.store.core import guards, migrations
+from masis.store.core.connections import Database, connect, explained_errors
+from masis.store.core.health import check
+from masis.store.records import StoreCheck
+from masis.store.reviews import subjects
+
+PART = ".part"
+"""What the name of an unfinished copy ends in."""
+
+BESIDE = ("-wal", "-shm", "-journal")
+"""What SQLite keeps beside a database."""
+
+
+class BackupCheck(Record):
+    """What verifying a backup found: what it holds, and every problem."""
+
+    path: str
+    bytes: int
+    cases: int
+    runs: int
+    length: int
+    head: str
+    problems: tuple[str, ...]
+
+
+def back_up(database: Database, target: Path) -> BackupCheck:
+    """Copy a database that may be in use, verify the copy, and give it its name.
+
+    Args:
+        database: What is copied, as it is when the copying begins.
+        target: The file to make.
+
+    Returns:
+        What the backup holds; it has no problems.
+
+    Raises:
+        InputError: The target exists, or its folder can't be written.
+        StoreError: The copy does not verify, since the database is not in order: nothing is left of it. The other
+            errors of ``explained_errors``, ``DatabaseFull`` among them.
+
+    """
+    if target.exists():
+        raise InputError(f"{target}: is there already", cure="Name another file, or a folder.")
+    part = _part(target)
+    try:
+        _copy(database.path, part)
+        found = verify(part)
+        if found.problems:
+            raise StoreError(
+                f"{database.path}: no backup was made, since the copy is not in order: "
+                f"{'; '.join(found.problems[:5])}. `masis health` says more."
+            )
+        _keep(part, target)
+    except OSError as error:
+        raise StoreError(f"{target}: can't be written ({error.strerror}). Name another place, or make room.") from error
+    finally:
+        remove(part)
+    return found.model_copy(update={"path": str(target)})
+
+
+def verify(path: Path) -> BackupCheck:
+    """Read a whole backup: file, references, guards, both logs, what entries are about, derived states.
+
+    Raises NotADatabase where it is none of ours, and StoreError where it can't be read.
+    """
+    try:
+        _assert_ours(path)
+        with contextlib.closing(Database(path, size=1)) as database:
+            if (migrated := _version(database)) == migrations.names():
+                found = check(database)
+                with database.reading() as connection:
+                    problems = [*_deep_problems(connection), *_log_problems(connection, found)]
+                counts, log = found.counts, found.log
+                problems = [*found.problems, *problems]
+                return _result(path, counts["cases"], counts["runs"], log.length, log.head, problems)
+            with database.reading() as connection:
+                return _older(path, connection, migrated)
+    except sqlite3.DatabaseError as error:
+        raise NotADatabase(f"{path}: is no backup of the workbench, or a damaged one ({error}).") from error
+
+
+def restore(backup: Path, database: Path, *, replace: bool = False, stamp: str = "") -> tuple[BackupCheck, Path | None]:
+    """Verify a backup and put it where the database belongs; the database that was there is kept beside it.
+
+    Args:
+        backup: A file that ``back_up`` made.
+        database: The file to make.
+        replace: Whether a database that is there may be replaced.
+        stamp: What tells the replaced file from others, such as the time.
+
+    Returns:
+        What the backup holds, and where the replaced database lies now; None where there was none.
+
+    Raises:
+        InputError: There is no such backup, or a database is there and ``replace`` is not said.
+        NotADatabase, StoreError: The backup does not verify; nothing was changed.
+        DatabaseBusy: The database that is there is in use.
+
+    """
+    if not backup.is_file():
+        raise InputError(f"{backup}: there is no such file", cure="Name a file that `masis backup` made.")
+    if database.exists() and not replace:
+        raise InputError(
+            f"{database}: a database is there",
+            cure="Say --replace to put the backup in its place (it is kept under another name), or name a new file.",
+        )
+    found = verify(backup)
+    if found.problems:
+        raise StoreError(f"{backup}: is not in order, nothing was restored: {'; '.join(found.problems[:5])}.")
+    part = _part(database)
+    aside: Path | None = None
+    try:
+        database.parent.mkdir(parents=True, exist_ok=True)
+        _copy(backup, part)
+        if database.exists():
+            aside = _set_aside(database, stamp)
+        for suffix in BESIDE:  # of a database that is gone: SQLite would read them as this one's
+            database.with_name(database.name + suffix).unlink(missing_ok=True)
+        _keep(part, database)
+    except OSError as error:
+        raise StoreError(
+            f"{database}: can't be written ({error.strerror}). Make room, or name another file."
+        ) from error
+    finally:
+        remove(part)
+    return found, aside
+
+
+def _copy(source_file: Path, part: Path) -> None:
+    """Copy a database as it is at one moment, into a single file."""
+    with explained_errors(source_file), contextlib.closing(connect(source_file, create=False)) as source:
+        source.execute("BEGIN")  # in a transaction of its own the copy never starts again for what others write
+        source.execute("SELECT 1 FROM sqlite_master").fetchone()
+        try:
+            with contextlib.closing(sqlite3.connect(part, isolation_level=None)) as copy:
+                source.backup(copy)
+                copy.execute("PRAGMA journal_mode = DELETE")
+        except sqlite3.Error as error:
+            if (error.sqlite_errorname or "").startswith(("SQLITE_FULL", "SQLITE_CANTOPEN", "SQLITE_READONLY")):
+                with explained_errors(part):
+                    raise
+            raise
+
+
+def _part(target: Path) -> Path:
+    part = target.with_name(target.name + PART)
+    remove(part)
+    return part
+
+
+def remove(path: Path) -> None:
+    """Remove a file of SQLite with what lies beside it."""
+    for suffix in ("", *BESIDE):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+
+
+def _keep(part: Path, target: Path) -> None:
+    """Have the content on the disk before it gets its name, and the name before it is reported."""
+    _sync(part)
+    os.replace(part, target)
+    _sync(target.parent)
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _assert_ours(path: Path) -> None:
+    with contextlib.closing(connect(path, create=False)) as connection:
+        if connection.execute("PRAGMA application_id").fetchone()[0] != migrations.APPLICATION_ID:
+            raise NotADatabase(f"{path}: is no database of the workbench.")
+
+
+def _version(database: Database) -> tuple[str, ...]:
+    with database.reading() as connection:
+        return migrations.applied(connection)
+
+
+def _deep_problems(connection: sqlite3.Connection) -> list[str]:
+    rows = connection.execute("PRAGMA integrity_check(10)").fetchall()
+    return [f"the file is damaged: {row[0]}" for row in rows if row[0] != "ok"]
+
+
+def _log_problems(connection: sqlite3.Connection, found: StoreCheck) -> list[str]:
+    gone = guards.missing(connection)
+    return [
+        *found.log.broken,
+        *found.screening_log.broken,
+        *subjects.check(connection).broken,
+        *([f"logs have lost their guards: {', '.join(gone)}"] if gone else []),
+    ]
+
+
+def _older(path: Path, connection: sqlite3.Connection, done: tuple[str, ...]) -> BackupCheck:
+    """A backup of another version: its file and references are checked; opening it migrates it, or refuses it."""
+    if unknown := [name for name in done if name not in migrations.names()]:
+        raise StoreError(f"{path}: is of a later version of the workbench ({unknown[-1]}). Update the workbench first.")
+    dangling = connection.execute("PRAGMA foreign_key_check").fetchmany(10)
+    problems = [*_deep_problems(connection), *(f"a row of {row[0]} refers to one that is gone" for row in dangling)]
+    cases, runs, length = (
+        int(connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0])  # noqa: S608 (names of ours)
+        for table in ("cases", "runs", "decision_log")
+    )
+    head = connection.execute("SELECT digest FROM decision_log ORDER BY seq DESC LIMIT 1").fetchone()
+    return _result(path, cases, runs, length, head[0] if head else "0" * 64, problems)
+
+
+def _result(path: Path, cases: int, runs: int, length: int, head: str, problems: list[str]) -> BackupCheck:
+    return BackupCheck(
+        path=str(path),
+        bytes=path.stat().st_size,
+        cases=cases,
+        runs=runs,
+        length=length,
+        head=head,
+        problems=tuple(problems),
+    )
+
+
+def _set_aside(database: Path, stamp: str) -> Path:
+    """Move a database that nobody uses out of the way, as a single file where it can be read."""
+    aside = database.with_name(f"{database.name}.replaced{f'-{stamp}' if stamp else ''}")
+    if aside.exists():
+        raise StoreError(f"{aside}: is there already. Move it away first.")
+    try:
+        with contextlib.closing(connect(database, create=False)) as connection:
+            connection.execute("PRAGMA busy_timeout = 2000")
+            # leaving the write-ahead log behind needs the file for itself: it fails while anybody has it open
+            connection.execute("PRAGMA journal_mode = DELETE").fetchone()
+    except sqlite3.DatabaseError as error:
+        if error.sqlite_errorname.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+            raise DatabaseBusy(
+                f"{database}: is in use, nothing was restored. End `masis serve` and whatever else has it open first."
+            ) from error
+        # else it is damaged, which may be why a backup is restored
+    _move_all(database, aside)
+    return aside
+
+
+def _move_all(database: Path, aside: Path) -> None:
+    for suffix in ("", *BESIDE):
+        file = database.with_name(database.name + suffix)
+        if file.exists():
+            os.replace(file, aside.with_name(aside.name + suffix))
