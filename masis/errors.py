@@ -26,6 +26,7 @@
         ├── CriticFailed       CRITIC-ERR-001
         ├── ReviserFailed      CRITIC-ERR-002
         ├── ProviderFailed     CRITIC-ERR-003
+        │   └── ContextFull    question and evidence don't fit the model's context
         ├── BadReply           a reply refused, cut off, empty or malformed; the roles give it their code
         ├── InvalidCritique    CRITIC-ERR-005
         └── InvalidRevision    CRITIC-ERR-006
@@ -247,6 +248,10 @@ class ProviderFailed(StepError):
     """The language model could not be reached or refused to work."""
 
     code = "CRITIC-ERR-003"
+
+
+class ContextFull(ProviderFailed):
+    """Question and evidence don't fit the model's context, or leave too little of it for the reply."""
 
 
 class InvalidCritique(StepError):

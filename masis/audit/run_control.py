@@ -25,11 +25,13 @@ Seconds = Callable[[], float]
 LOOK_AGAIN_S = 0.1
 """How often a wait in a coroutine looks whether the run was cancelled."""
 
-NoticeKind: TypeAlias = Literal["call_retried", "call_repaired", "call_finished"]
+NoticeKind: TypeAlias = Literal["call_retried", "call_repaired", "call_finished", "warning"]
 
 
 class Notice(NamedTuple):
     """Something about a call that an observer wants to know at once: a retry, a change of mode, a repaired reply.
+
+    A ``warning`` is kept with the run.
 
     ``message`` is written by this program, never the text of a reply.
     """
@@ -132,6 +134,7 @@ class CallLog:
     place: Place = field(default_factory=Place)
     notices: queue.SimpleQueue[Notice] = field(default_factory=queue.SimpleQueue)
     _calls: list[ModelCall] = field(default_factory=list)
+    _warned: set[tuple[Place, str]] = field(default_factory=set)
 
     def at(self, step: Step | None, iteration: int | None) -> None:
         """Set where the run stands: calls and notices from now on are filed there."""
@@ -140,6 +143,12 @@ class CallLog:
     def emit(self, kind: NoticeKind, message: str, **data: object) -> None:
         """Put a notice where the loop picks it up."""
         self.notices.put(Notice(kind, self.place.step, self.place.iteration, message, data))
+
+    def warn(self, what: str, message: str) -> None:
+        """Warn whoever reads the run of ``what``, once a step: several calls of it may meet the same."""
+        if (self.place, what) not in self._warned:
+            self._warned.add((self.place, what))
+            self.emit("warning", message, what=what)
 
     def record(self, call: ModelCall) -> None:
         """Add a call that ended."""
@@ -187,9 +196,11 @@ class RunControl:
     """What a run hands to the roles that fill it.
 
     ``fence`` is the mark that closes texts from outside in prompts: new for each run, so that no text can guess it.
+    ``evidence_room`` holds, by model, the characters of evidence that fit its context, where not all of it did.
     """
 
     budget: RunBudget = field(default_factory=RunBudget)
     calls: CallLog = field(default_factory=CallLog)
     cancellation: CancelToken = field(default_factory=CancelToken)
     fence: str = field(default_factory=lambda: secrets.token_hex(16))
+    evidence_room: dict[str, int] = field(default_factory=dict)

@@ -9,6 +9,7 @@ that stands in the environment beside it; any other address names its key with `
 from __future__ import annotations
 
 import difflib
+import ipaddress
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -65,8 +66,8 @@ KNOWN = {
 }
 
 
-LOCAL_SERVERS = frozenset({"ollama", "lmstudio", "llamacpp"})
-"""Servers that have few slots, often one, and let further calls wait; vLLM batches what comes."""
+BATCHING = frozenset({"vllm"})
+"""Servers that take what comes side by side; others on one's own machine or network have few slots, often one."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ class Endpoint:
     effort: str | None = None
     of_vendor: bool = False
     adapts: bool = False
-    """Whether it serves few calls side by side, how many is found out: a local server on its own address."""
+    """Whether it may serve few calls side by side: how many is found out, from one on."""
 
 
 class ModelName(NamedTuple):
@@ -149,7 +150,9 @@ def endpoint(provider: str, settings: Settings, environment: Mapping[str, str] |
         mode=own.mode,
         effort=own.effort,
         of_vendor=known is not None and bool(known.key_env) and own.address is None,
-        adapts=provider in LOCAL_SERVERS,
+        adapts=own.adapts
+        if own.adapts is not None
+        else provider not in BATCHING and is_local(urlsplit(address).hostname or ""),
     )
     if key_name and key is None and (own.key_env or (known and address == known.address)):
         where = f" You get one at {known.get_a_key}." if known and known.get_a_key else ""
@@ -158,6 +161,23 @@ def endpoint(provider: str, settings: Settings, environment: Mapping[str, str] |
             f"(MASIS_SECRETS names another file).{where}"
         )
     return found
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address is this machine: no proxy stands before it."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+
+
+def is_local(host: str) -> bool:
+    """Whether an address is this machine, its network, or the host of its containers."""
+    try:
+        at = ipaddress.ip_address(host)
+    except ValueError:
+        return is_loopback(host) or "." not in host or host.endswith((".local", ".lan", ".internal", ".home.arpa"))
+    return at.is_loopback or at.is_private or at.is_link_local
 
 
 def _checked(address: str, provider: str) -> str:

@@ -22,13 +22,15 @@ class ProviderSettings(Record):
 
     ``key_env`` names the variable, or the entry of the secrets file, that holds the key, which goes to ``address`` and
     nowhere else. ``mode`` fixes how typed replies are asked for instead of finding out what the server takes.
-    ``effort`` is how long a model that thinks before it replies may do so.
+    ``effort`` is how long a model that thinks before it replies may do so. ``adapts`` says whether it is found out how
+    many calls at once the server serves, up to ``concurrency``: at local addresses it is, unless this says otherwise.
     """
 
     kind: Wire | None = None
     address: str | None = None
     key_env: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,127}$")] | None = None
     concurrency: Annotated[int, Field(ge=1, le=1000)] | None = None
+    adapts: bool | None = None
     mode: TypedMode | None = None
     effort: Literal["low", "medium", "high"] | None = None
 

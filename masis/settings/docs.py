@@ -439,7 +439,9 @@ INSIDE = {
         "kind": "Which API the server has: OpenAI's Chat Completions, as most are, or Anthropic's Messages.",
         "address": "Its address, up to what comes before /chat/completions: http://127.0.0.1:8000/v1.",
         "key_env": "The variable, or the entry of the secrets file, that holds its key. The key goes to it alone.",
-        "concurrency": "How many calls it gets at once; 16 by default.",
+        "concurrency": "How many calls it gets at once, at most; 16 by default.",
+        "adapts": "Whether it gets one call at first, and as many at once as it answers without delay; so at local "
+        "addresses by default.",
         "mode": "How a typed reply is asked for; by default, found out from what the server accepts.",
         "effort": "How long a model that thinks before it replies may do so.",
     },

@@ -11,6 +11,7 @@ import pytest
 
 from masis.audit.run_control import RunBudget, RunControl
 from masis.llm.client.limits import LONGEST_HOLD_S, Limiter, limiter
+from masis.llm.endpoints import endpoint
 from masis.llm.registry import asker
 from masis.schema.providers import ProviderSettings
 from masis.settings import Settings
@@ -168,3 +169,33 @@ def test_a_local_server_with_one_slot_is_not_given_more_calls_than_it_can_answer
         with ThreadPoolExecutor(4) as pool:
             list(pool.map(lambda _: model.ask(PROMPT, Judged, max_tokens=100), range(12)))
     assert [call.outcome for call in control.calls.since()] == ["answered"] * 12
+
+
+@pytest.mark.parametrize(
+    ("table", "adapts"),
+    [
+        ({"address": "http://127.0.0.1:8081/v1"}, True),
+        ({"address": "http://192.168.1.20:8080/v1"}, True),
+        ({"address": "http://workstation:8080/v1"}, True),
+        ({"address": "http://host.docker.internal:8080/v1"}, True),
+        ({"address": "https://llm.example.org/v1"}, False),
+        ({"address": "http://8.8.8.8/v1"}, False),
+        ({"address": "http://127.0.0.1:8081/v1", "adapts": False}, False),
+        ({"address": "https://llm.example.org/v1", "adapts": True}, True),
+    ],
+)
+def test_a_server_of_ones_own_begins_with_one_call_where_it_is_local_or_a_person_says_so(
+    table: dict[str, object], adapts: bool
+) -> None:
+    settings = Settings.model_validate({"providers": {"own": table, "vllm": {}}})
+    assert endpoint("own", settings).adapts is adapts
+    assert not endpoint("vllm", settings).adapts
+
+
+def test_calls_of_different_length_are_held_against_calls_of_their_own_kind() -> None:
+    """A critic's reply takes ten times as long as a list of claims, alone as well as beside others."""
+    limiter = Limiter(16, adapts=True)
+    for _ in range(60):
+        limiter.answered(1.0, "claims")
+        limiter.answered(10.0, "critic")
+    assert limiter.now == 16

@@ -138,7 +138,11 @@ class AuditRun:
     def _notices(self) -> Events:
         with suppress(queue.Empty):
             while True:
-                yield self.reporter.notice(self.control.calls.notices.get_nowait())
+                notice = self.control.calls.notices.get_nowait()
+                if notice.kind == "warning":
+                    yield from self.reporter.warn(None, notice.step, notice.message, notice.iteration)
+                else:
+                    yield self.reporter.notice(notice)
 
     @contextmanager
     def _timed(self, step: Step) -> Iterator[None]:

@@ -6,6 +6,7 @@ import collections
 import threading
 import time
 from collections.abc import Callable
+from statistics import median
 
 LOOK_AGAIN_S = 0.1
 """How often a waiting call asks whether it should still wait."""
@@ -14,7 +15,7 @@ LONGEST_HOLD_S = 10.0
 
 
 SLOWER = 1.5
-"""A server whose replies take so many times as long as one call alone took has no room for another call at once."""
+"""A server has no room for more at once where replies take so many times as long as the same kind of call alone."""
 SAMPLES_LEAST = 3
 """Replies at one limit that are timed before the limit moves; twice the limit where that is more."""
 REMEMBERED = 50
@@ -24,10 +25,10 @@ REMEMBERED = 50
 class Limiter:
     """A limit on calls under way. Safe to use from several threads; ``most`` may be changed while in use.
 
-    With ``adapts`` it begins with one call at a time and finds out how many the server serves side by side: it grows
-    by one while replies take no longer than alone, shrinks where they do, and halves after a timeout; ``most`` is
-    never passed. Every limiter halves after a timeout and grows back, since a server that queues calls lets them
-    all run out of time.
+    With ``adapts`` it begins with one call at a time and finds out how many the server serves side by side: it doubles
+    while replies take no longer than alone, goes back to what it was where they do, from then on grows by one, and
+    halves after a timeout; ``most`` is never passed. Every limiter halves after a timeout and grows back, since a
+    server that queues calls lets them all run out of time.
     """
 
     def __init__(self, most: int, *, adapts: bool = False) -> None:
@@ -36,8 +37,9 @@ class Limiter:
         self._most = most
         self._adapts = adapts
         self._now = 1 if adapts else most
-        self._alone_s: float | None = None
-        self._took_s: list[float] = []
+        self._alone_s: dict[str, float] = {}
+        self._took: list[tuple[str, float]] = []
+        self._doubles, self._before = True, 1
         self._ceiling, self._until_next_try = most, 0
         self._under_way = 0
         self._held_until = 0.0
@@ -60,36 +62,44 @@ class Limiter:
         """How many calls may be under way at the moment."""
         return self._now
 
-    def answered(self, seconds: float) -> None:
-        """Note how long a reply took that came."""
+    def answered(self, seconds: float, kind: str = "") -> None:
+        """Note how long a reply took that came; replies are held against those of the same kind alone."""
         with self._lock:
             self._until_next_try -= 1
             if self._until_next_try <= 0:
                 self._ceiling = self._most
             if self._now == self._most and not self._adapts:
                 return
-            self._took_s.append(seconds)
-            if len(self._took_s) >= max(SAMPLES_LEAST, 2 * self._now):
-                self._move(sum(self._took_s) / len(self._took_s))
+            self._took.append((kind, seconds))
+            if len(self._took) >= max(SAMPLES_LEAST, 2 * self._now):
+                self._move()
                 self._wake()
 
     def timed_out(self) -> None:
         """Note that no reply came in time: half as many calls at once from now on."""
         with self._lock:
+            self._doubles = False
             self._set(max(1, self._now // 2), too_high=True)
 
-    def _move(self, took_s: float) -> None:
+    def _move(self) -> None:
         """Set the limit by how long replies took at the one so far."""
-        if self._alone_s is None or (self._now == 1 and took_s < self._alone_s):
-            self._alone_s = took_s
-        if self._now > 1 and took_s > SLOWER * self._alone_s:
-            self._set(self._now - 1, too_high=True)
+        if self._now == 1:
+            took: dict[str, list[float]] = collections.defaultdict(list)
+            for kind, seconds in self._took:
+                took[kind].append(seconds)
+            self._alone_s |= {kind: median(each) for kind, each in took.items()}
+        slower = [seconds / self._alone_s[kind] for kind, seconds in self._took if self._alone_s.get(kind)]
+        if self._now > 1 and slower and median(slower) > SLOWER:
+            back = self._before if self._doubles else self._now - 1
+            self._doubles = False
+            self._set(back, too_high=True)
         else:
-            self._set(min(self._now + 1, self._ceiling))
+            self._before = self._now
+            self._set(min(2 * self._now if self._doubles else self._now + 1, self._ceiling))
 
     def _set(self, now: int, *, too_high: bool = False) -> None:
         self._now = now
-        self._took_s.clear()
+        self._took.clear()
         if too_high:
             self._ceiling, self._until_next_try = now, REMEMBERED
 

@@ -15,7 +15,7 @@ from pydantic import BaseModel
 
 from masis.audit.output_validation import Rescued
 from masis.audit.run_control import RunControl
-from masis.errors import BadReply, ProviderFailed, StepError
+from masis.errors import BadReply, ContextFull, ProviderFailed, StepError
 from masis.llm.client import schemas, shared_schema
 from masis.llm.client.limits import Limiter
 from masis.llm.client.reply_parsing import Unreadable, read, validated
@@ -36,9 +36,6 @@ log = logging.getLogger(__name__)
 
 RAW_KEPT = 20_000
 """Characters of an unreadable reply that are kept with the record."""
-
-CHARACTERS_A_TOKEN = 12
-"""No tokenizer takes so many characters of text for one token: a prompt that counts fewer tokens was cut."""
 
 AGAIN: frozenset[Trouble] = frozenset({"rate", "server", "unreachable", "reset"})
 """What may be over when the same is asked once more."""
@@ -243,7 +240,7 @@ class _Asking(Generic[R]):
                 log.debug("%s is asked: %s", self.model.name, "\n\n".join((*self.prompt[:2], call.task())))
             began = self.control.budget.seconds()
             reply = self.model.provider.answer(call._replace(timeout_s=self._left_s()))
-            self.model.limiter.answered(self.control.budget.seconds() - began)
+            self.model.limiter.answered(self.control.budget.seconds() - began, self.prompt.version)
         except TryFailed as failed:
             if failed.trouble == "timeout":
                 self.model.limiter.timed_out()
@@ -260,14 +257,13 @@ class _Asking(Generic[R]):
     def _check_prompt(self, call: Call, tokens: Tokens) -> None:
         """Warn where the server counted far fewer tokens than were sent: some cut a long prompt and say nothing."""
         sent = len(call.prompt.frame) + len(call.prompt.shared) + len(call.task())
-        if not 0 < tokens.prompt < sent / CHARACTERS_A_TOKEN:
+        if not self.model.capabilities.cut_the_prompt(sent, tokens.prompt):
             return
         self.note = (
             f"the server read {tokens.prompt:,} tokens of a question of {sent:,} characters: it seems to have cut "
             f"question and evidence to its context. {LARGER_CONTEXT}"
         )
-        if self.model.capabilities.first_cut_prompt():
-            log.warning("%s %s: %s", self.model.role, self.model.name, self.note)
+        self.control.calls.warn("prompt_cut", f"{self.model.role} {self.model.name}: {self.note}")
 
     def _wait_for_turn(self) -> None:
         """Time spent in the queue is taken from no deadline."""
@@ -390,4 +386,5 @@ class _Asking(Generic[R]):
         if outcome in ("refused", "cut_off", "empty", "malformed"):
             raw = self.failed.raw if self.failed else None
             return BadReply(message, kind=outcome, raw=None if raw is None else raw[:RAW_KEPT])
-        return ProviderFailed(message)
+        full = self.failed is not None and self.failed.trouble == "too_long"
+        return ContextFull(message) if outcome == "failed" and full else ProviderFailed(message)

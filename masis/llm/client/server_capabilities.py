@@ -17,6 +17,8 @@ MOST_ROOM = 16
 """How many times the tokens of a reply a model that thinks first may use up for both."""
 DOUBTS = 2
 """Unreadable replies after which a mode that never gave a readable one is left for a plainer one that did."""
+LONG_TOKEN, OUT_OF_LINE = 6.0, 1.35
+"""Characters a token that prose does not reach (4 to 5); a prompt that has so many times the usual was cut."""
 MODES_IN_WORDS: dict[ReplyMode, str] = {
     "json_schema": "a strict schema",
     "json_object_schema": "JSON mode with the schema beside it",
@@ -37,7 +39,7 @@ class ServerCapabilities:
         self._room = 1
         self._proven: set[ReplyMode] = set()
         self._doubts: Counter[ReplyMode] = Counter()
-        self._cuts_prompts = False
+        self._characters_a_token = LONG_TOKEN
 
     @property
     def mode(self) -> ReplyMode:
@@ -54,11 +56,21 @@ class ServerCapabilities:
         """By how much the limit of tokens is multiplied: a model that thinks first takes its thoughts from it."""
         return self._room
 
-    def first_cut_prompt(self) -> bool:
-        """Note that the server cut a prompt; whether that was not known before."""
+    def cut_the_prompt(self, characters: int, tokens: int) -> bool:
+        """Whether the server seems to have read a part of a prompt only, by the tokens that it counted.
+
+        They are held against what a token took at this server before: a prompt that is cut is a long one, and shorter
+        ones came before it.
+        """
+        if tokens <= 0:  # not every server counts
+            return False
+        each = characters / tokens
         with self._lock:
-            known, self._cuts_prompts = self._cuts_prompts, True
-            return not known
+            usual = self._characters_a_token
+            if each > max(LONG_TOKEN, OUT_OF_LINE * usual):
+                return True
+            self._characters_a_token = min(usual, each)
+            return False
 
     def learn(self, failed: TryFailed, call: Call) -> str | None:
         """Heed a refusal of how ``call`` asked; what is done from now on, in words, or None if nothing can be.

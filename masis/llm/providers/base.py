@@ -7,7 +7,6 @@ Everything that is not one try (waiting, trying again, asking in another form, c
 from __future__ import annotations
 
 import importlib
-import ipaddress
 import logging
 import time
 from collections.abc import Iterable, Mapping
@@ -15,6 +14,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 from masis.llm.client.schemas import ReplySchema
+from masis.llm.endpoints import is_loopback
 from masis.llm.roles.prompting import Prompt
 from masis.schema.calls import ReplyMode
 
@@ -191,14 +191,6 @@ def count(usage: Any, *path: str) -> int:
     for name in path:
         usage = usage.get(name) if isinstance(usage, Mapping) else None
     return usage if isinstance(usage, int) and not isinstance(usage, bool) and usage > 0 else 0
-
-
-def is_loopback(host: str) -> bool:
-    """Whether an address is this machine: no proxy stands before it."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")
 
 
 def quiet(logger: str) -> None:

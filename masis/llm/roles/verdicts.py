@@ -63,6 +63,16 @@ def failed(batch: Sequence[Claim], error: StepError, judged_by: str) -> tuple[Ju
     return tuple(unscored(claim, why, judged_by) for claim in batch)
 
 
+def of_passages(found: Judged, share: float) -> Judged:
+    """What holds where the verifier read that share of the evidence: its silence says nothing of the rest."""
+    stances = {chunk: stance for chunk, stance in found.stances.items() if stance != "silent"}
+    check = found.check
+    if check.verdict == "unsupported":
+        issue = f"None of the passages that were read supports this ({share:.0%} of the evidence)."
+        check = check.model_copy(update={"verdict": "unverifiable", "support": None, "issue": issue})
+    return Judged(check, stances)
+
+
 def unverifiable(claims: Sequence[Claim], judged_by: str) -> tuple[Judged, ...]:
     """Claims where no chunk has text: there is nothing to ask a model about."""
     issue = "There is nothing to check this against."

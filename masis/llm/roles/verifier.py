@@ -22,6 +22,7 @@ from masis.audit.concurrency import run_concurrently
 from masis.audit.quotes import Located, located
 from masis.audit.scores import normalised
 from masis.errors import StepError
+from masis.llm.providers.provider_errors import LARGER_CONTEXT
 from masis.llm.roles.prompting import (
     Asker,
     Prompt,
@@ -36,7 +37,8 @@ from masis.llm.roles.prompting import (
 )
 from masis.llm.roles.quotes import Chunks
 from masis.llm.roles.replies import ClaimsReply, CompletenessReply, LeftOut, VerdictsReply
-from masis.llm.roles.verdicts import Judged, failed, judged, unverifiable, with_references
+from masis.llm.roles.verdicts import Judged, failed, judged, of_passages, unverifiable, with_references
+from masis.llm.roles.windows import Fitted, ask_within_context
 from masis.schema.audit import CitationAudit, Claim, ClaimCheck, JudgedBy, MissingPoint, Sentence
 from masis.schema.base import Unscored
 from masis.schema.case import Evidence
@@ -207,7 +209,7 @@ class ModelVerifier:
         known = Chunks(evidence)
         if not known.readable:
             return tuple(each.check for each in unverifiable(claims, self.asker.name))
-        parts = run_concurrently(self._batches(claims, chunks(evidence), known))
+        parts = run_concurrently(self._batches(claims, None, evidence, known))
         return self._checks(claims, parts, known)
 
     def check(
@@ -217,10 +219,9 @@ class ModelVerifier:
         known = Chunks(evidence)
         if not known.readable:
             return Checked(tuple(each.check for each in unverifiable(claims, self.asker.name)))
-        shared = question_and_evidence(query, evidence)
-        tasks = self._batches(claims, shared, known)
+        tasks = self._batches(claims, query, evidence, known)
         if completeness:
-            tasks.append(partial(self._missing, shared, answer, known))
+            tasks.append(partial(self._missing, question_and_evidence(query, evidence), answer, known))
         parts = run_concurrently(tasks)
         checks = self._checks(claims, parts[: len(tasks) - completeness], known)
         if not completeness:
@@ -239,24 +240,43 @@ class ModelVerifier:
         )
         return tuple(Extracted(each.quote, each.claim) for each in reply.claims)
 
-    def _batches(self, claims: Sequence[Claim], shared: Sequence[Section], known: Chunks) -> list[Callable[[], _Part]]:
+    def _batches(
+        self, claims: Sequence[Claim], query: str | None, evidence: Sequence[Evidence], known: Chunks
+    ) -> list[Callable[[], _Part]]:
         size = self.settings.claims_batch
         return [
-            partial(self._verdicts, claims[first : first + size], shared, known)
+            partial(self._verdicts, claims[first : first + size], query, evidence, known)
             for first in range(0, len(claims), size)
         ]
 
-    def _verdicts(self, batch: Sequence[Claim], shared: Sequence[Section], known: Chunks) -> _Part:
-        try:
-            reply = self.asker.ask(
+    def _verdicts(
+        self, batch: Sequence[Claim], query: str | None, evidence: Sequence[Evidence], known: Chunks
+    ) -> _Part:
+        def ask(fitted: Fitted) -> VerdictsReply:
+            sent = fitted.evidence
+            shared = chunks(sent) if query is None else question_and_evidence(query, sent)
+            return self.asker.ask(
                 verify_prompt(batch, shared, self.asker.control.fence),
                 VerdictsReply,
                 max_tokens=VERIFY_TOKENS + VERIFY_TOKENS_A_CLAIM * len(batch),
                 temperature=VERIFY_TEMPERATURE,
             )
+
+        about = [claim.statement or unmarked(claim) for claim in batch]
+        try:
+            reply, fitted = ask_within_context(self.asker, evidence, about, ask)
         except StepError as error:
             return _Part(failed(batch, error, self.asker.name))
-        return _Part(judged(batch, reply.verdicts, known, self.asker.name))
+        found = judged(batch, reply.verdicts, known, self.asker.name)
+        if fitted.whole:
+            return _Part(found)
+        self.asker.control.calls.warn(
+            "evidence_cut",
+            f"The evidence does not fit the context of {self.asker.name}: each claim was judged by the passages that "
+            f"share most words with it, {fitted.share:.0%} of the evidence for the first. What no passage supports is "
+            f"not confirmed rather than unsupported. {LARGER_CONTEXT}",
+        )
+        return _Part(tuple(of_passages(each, fitted.share) for each in found))
 
     def _checks(
         self, claims: Sequence[Claim], parts: Sequence[_Part | StepError], known: Chunks
