@@ -28,22 +28,22 @@ ORIGIN: dict[str, Word] = {
 def show_settings(workbench: Workbench) -> None:
     """Draw the page of settings."""
     st.title("Settings")
-    listed, state = st.columns([62, 38], gap="large")
-    with listed:
-        _settings(workbench)
-    with state:
+    verifier, state = st.columns(2, gap="large")
+    with verifier:
         show_verifier(workbench)
+    with state:
         _health()
         _database(workbench)
+    _settings(workbench)
 
 
 def _settings(workbench: Workbench) -> None:
+    st.subheader("All settings")
     loaded = load()
     st.markdown(
         "These apply to every audit that does not have its own. To change one, write it into `masis.toml` in the "
-        "folder "
-        "the server is started in (`max_iterations = 2`) or into the environment (`MASIS_MAX_ITERATIONS=2`), and start "
-        "the server again. A single audit can have its own: under **New audit**, or with "
+        "folder the server is started in (`max_iterations = 2`) or into the environment (`MASIS_MAX_ITERATIONS=2`), "
+        "and start the server again. A single audit can have its own: under **New audit**, or with "
         "`masis audit --set max_iterations=2`."
     )
     st.text(f"Configuration file: {loaded.file.resolve() if loaded.file else 'none'}")
