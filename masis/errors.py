@@ -18,6 +18,7 @@
     │   ├── CaseConflict       the id is taken by a case with other content
     │   ├── UnknownRecord      no case, run or decision has that id
     │   ├── Removed            retention has removed the content of a run or screening
+    │   ├── CaseHeld           another reviewer has taken the case for decision
     │   └── StaleVersion       what a person looked at has changed since
     ├── RetrievalFailed        a source of abstracts can't be asked, or its reply can't be read
     ├── MissingExtra           an optional package is not installed
@@ -178,6 +179,16 @@ class StaleVersion(StoreError):
     """The record changed between being shown and being acted on."""
 
     http_status = 409
+
+
+class CaseHeld(StoreError):
+    """Another reviewer has taken the case for decision; ``by`` names them, ``until`` is when their lease ends."""
+
+    http_status = 409
+
+    def __init__(self, message: str, *, by: str = "", until: str = "") -> None:
+        self.by, self.until = by, until
+        super().__init__(message)
 
 
 class RetrievalFailed(MasisError):

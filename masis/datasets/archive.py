@@ -1,9 +1,9 @@
 """The lossless archive: a whole store as JSON Lines, and back.
 
 The first line is ``{"record": "masis-archive", "version": 2}``, the last counts what stands between, so that a file cut
-short is seen. Between them come all cases, all runs (iterations and events included), the whole decision log, all
-corpora and screenings, the whole screening log and the acceptance memory, the log of executions and what retention
-removed, each in the order they came into the store
+short is seen. Between them come the team's policies, rubrics and views, all cases, all runs (iterations and events
+included), the whole decision log, all corpora and screenings, the whole screening log and the acceptance memory, the
+log of executions and what retention removed, each in the order they came into the store
 (``masis.store.core.archive`` and its like have the records). Reading an archive into an empty database and
 writing it out again gives the same bytes. Memory holds one record at a time, both ways.
 """
@@ -36,6 +36,7 @@ from masis.store.core.archive.records import (
     ScreeningEntryRecord,
     ScreeningRecord,
     StoreRecord,
+    TeamRecord,
 )
 from masis.store.core.archive.restore import Restoring
 
@@ -46,7 +47,10 @@ VERSION = 2
 WITH_REDACTED_CASES = 3
 """Written only where a case was redacted, so that an archive without one is the same bytes as before."""
 
-READ = (1, 2, 3)
+WITH_TEAM_RECORDS = 4
+"""Written only where the team has set a policy, a rubric or a view."""
+
+READ = (1, 2, 3, 4)
 MAX_LINE_BYTES = 1 << 30
 """A run over a very large case takes one long line."""
 
@@ -63,6 +67,7 @@ _RECORDS: dict[str, type[StoreRecord]] = {
     "purge": PurgeRecord,
     "execution": ExecutionRecord,
     "redacted_case": RedactedCaseRecord,
+    "team": TeamRecord,
 }
 _NOUNS = ("case", "run", "log entry", "corpus", "abstract", "screening", "screening entry", "acceptance", "purge")
 """What is counted for a person; executions follow from the runs."""
@@ -87,9 +92,11 @@ def is_archive(path: Path) -> bool:
 
 def write_archive(store: Store, stream: BinaryIO) -> int:
     """Write everything the store holds; returns the number of lines."""
-    redacted = store.cases.any_redacted()
-    counts = {kind: 0 for kind in _RECORDS if redacted or kind != "redacted_case"}
-    _write(stream, {"record": NAME, "version": WITH_REDACTED_CASES if redacted else VERSION})
+    redacted, team = store.cases.any_redacted(), store.team.any_records()
+    absent = {kind for kind, present in (("redacted_case", redacted), ("team", team)) if not present}
+    counts = {kind: 0 for kind in _RECORDS if kind not in absent}
+    version = WITH_TEAM_RECORDS if team else WITH_REDACTED_CASES if redacted else VERSION
+    _write(stream, {"record": NAME, "version": version})
     for record in store.read_out():
         counts[record.record] += 1
         _write(stream, record.model_dump())

@@ -9,15 +9,31 @@ from pydantic import Field, model_validator
 from masis.schema.base import Record
 from masis.schema.old_words import ReadAsToday
 from masis.schema.run import Run
+from masis.schema.team import CasePolicy
 
 Verdict = Literal["approve", "override", "reject", "escalate"]
-EntryKind = Literal["decision", "undo", "policy_accept", "redaction"]
+EntryKind = Literal[
+    "decision",
+    "undo",
+    "policy_accept",
+    "redaction",
+    "adjudication",
+    "assign",
+    "unassign",
+    "tag",
+    "untag",
+    "skip",
+    "comment",
+]
+"""``adjudication``: the final verdict where reviewers differ. The last six are about the work on a case and decide
+nothing."""
 EntrySource = Literal["HUMAN", "LLM_JUDGE", "CODE"]
 CaseState = Literal[
     "new",
     "running",
     "interrupted",
     "needs_review",
+    "needs_adjudication",
     "accepted",
     "approved",
     "overridden",
@@ -25,8 +41,8 @@ CaseState = Literal[
     "escalated",
     "redacted",
 ]
-"""Where a case stands: ``accepted`` by policy; ``approved`` to ``escalated`` by a person; ``redacted`` where its
-content was removed and no person's decision stands."""
+"""Where a case stands: ``needs_adjudication`` where its reviewers differ; ``accepted`` by policy; ``approved`` to
+``escalated`` by a person; ``redacted`` where its content was removed and no person's decision stands."""
 
 
 class TargetLabel(Record):
@@ -55,7 +71,9 @@ class Decision(Record):
     """What someone decided about one run, as given in; the store adds its place in the chain and ``about``.
 
     ``machine_shown`` names what of the machine's verdict was visible to the person (``scores``, ``marks``, ...);
-    ``token`` makes a repeated submit harmless. ``undoes`` names the entry an undo takes back.
+    ``token`` makes a repeated submit harmless. ``undoes`` names the entry an undo takes back. ``policy`` is set by the
+    store where several reviewers decide the case. ``assignees`` and ``tags`` are what entries of these kinds are about;
+    a comment stands in ``note``; ``rubric_scores`` are the team's own, by version ``versions["team_rubric"]``.
     """
 
     kind: EntryKind = "decision"
@@ -74,13 +92,23 @@ class Decision(Record):
     token: str | None = None
     versions: dict[str, str] = Field(default_factory=dict)
     extra: dict[str, Any] = Field(default_factory=dict)
+    policy: CasePolicy | None = None
+    assignees: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    rubric_scores: dict[str, int | str] = Field(default_factory=dict)
     about: SubjectDigests | None = None
     """Set by the store; None in redactions and in entries made before digests were stored."""
 
     @model_validator(mode="after")
     def _complete(self) -> Decision:
-        if self.kind == "decision" and self.verdict is None:
+        if self.kind in ("decision", "adjudication") and self.verdict is None:
             raise ValueError("a decision needs a verdict: approve, override, reject or escalate")
+        if self.kind in ("assign", "unassign") and not self.assignees:
+            raise ValueError("an assignment names a reviewer")
+        if self.kind in ("tag", "untag") and not self.tags:
+            raise ValueError("name a tag")
+        if self.kind == "comment" and not self.note.strip():
+            raise ValueError("a comment needs words")
         if self.kind == "undo" and self.undoes is None:
             raise ValueError("an undo names the entry it takes back")
         if self.verdict == "override" and not (self.corrected_answer or "").strip():

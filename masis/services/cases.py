@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from masis.schema.actor import Actor
 from masis.schema.case import Case
@@ -18,8 +18,15 @@ WAITING: tuple[CaseState, ...] = ("needs_review", "new", "interrupted")
 """The states that wait for a person. An escalated case waits too, but for somebody or something else."""
 
 
+UNDECIDED: tuple[CaseState, ...] = ("new", "running", "interrupted", "needs_review", "needs_adjudication", "accepted")
+"""The states in which no person's decision stands."""
+
+
 class CaseView(NamedTuple):
-    """One case opened: the case, its summary, its runs (newest first), the newest finished one, its log."""
+    """One case opened: the case, its summary, its runs (newest first), the newest finished one, its log.
+
+    Where ``machine_hidden`` the reviewer may not see the machine's verdict now: runs and figures are left out.
+    """
 
     case: Case
     summary: CaseSummary
@@ -27,6 +34,7 @@ class CaseView(NamedTuple):
     run: Run | None
     decision: LogEntry | None
     history: tuple[LogEntry, ...]
+    machine_hidden: bool = False
 
     @property
     def state(self) -> CaseState:
@@ -46,6 +54,30 @@ def waiting_in(wanted: CaseFilter) -> CaseFilter:
     """Narrow a filter to the cases that wait; one for decided cases only becomes one for all that wait."""
     states = tuple(state for state in WAITING if not wanted.states or state in wanted.states)
     return wanted.model_copy(update={"states": states or WAITING})
+
+
+def machine_hidden(store: Store, actor: Actor, case_id: str) -> bool:
+    """Return whether the policy hides the machine's verdict on a case from this reviewer now. Raises UnknownRecord.
+
+    ``after`` hides it until the reviewer has decided the case, or it is decided by others; ``never`` until it is
+    decided.
+    """
+    shown = store.team.policy().machine
+    if shown == "first" or store.cases.summary(case_id).state not in UNDECIDED:
+        return False
+    return shown == "never" or actor.name not in store.team.work(case_id).decided_by
+
+
+def _without_machine(summary: CaseSummary) -> CaseSummary:
+    """Return a summary that looks the same whatever an audit found: one drawn for a spot check, too."""
+    names = ("run_id", "quality", "confidence", "overall", "invalid", "uncited", "iterations", "tier")
+    hidden = dict.fromkeys(names) | dict.fromkeys(("models", "flags", "reasons"), ())
+    state = "needs_review" if summary.state == "accepted" else summary.state
+    return summary.model_copy(update=hidden | {"state": state})
+
+
+def _by_machine(entry: LogEntry | None) -> bool:
+    return entry is not None and entry.decision is not None and entry.decision.kind == "policy_accept"
 
 
 class CaseService:
@@ -86,6 +118,54 @@ class CaseService:
             decision=self._store.decisions.current(case_id),
             history=self._store.decisions.entries(DecisionFilter(case_id=case_id, size=200)).rows,
         )
+
+    def open_for(self, actor: Actor, case_id: str) -> CaseView:
+        """Return one case as this reviewer may see it now. Raises UnknownRecord.
+
+        Others' decisions and comments are left out while decisions of a shared case are missing; where the policy
+        hides the machine's verdict, runs and figures are, and a case without an answer shows the one drafted for it.
+        """
+        view = self.open(case_id)
+        seen = DecisionFilter(case_id=case_id, size=200, blind_to=actor.name)
+        view = view._replace(history=self._store.decisions.entries(seen).rows)
+        if not machine_hidden(self._store, actor, case_id):
+            return view
+        case = view.case
+        if case.answer is None and view.run is not None and view.run.iterations:
+            case = case.model_copy(update={"answer": view.run.iterations[0].answer})
+        return CaseView(
+            case=case,
+            summary=_without_machine(view.summary),
+            runs=(),
+            run=None,
+            decision=None if _by_machine(view.decision) else view.decision,
+            history=tuple(entry for entry in view.history if not _by_machine(entry)),
+            machine_hidden=True,
+        )
+
+    def find_for(self, actor: Actor, wanted: CaseFilter) -> CasePage:
+        """Return one page of the cases that match, as this reviewer may see them now.
+
+        Where the policy hides the machine's verdict, neither filters nor order go by it.
+        """
+        if self._store.team.policy().machine == "first":
+            return self.find(wanted)
+        page = self.find(self.blinded(wanted))
+        rows = (_without_machine(row) if machine_hidden(self._store, actor, row.id) else row for row in page.rows)
+        return page.model_copy(update={"rows": tuple(rows)})
+
+    def blinded(self, wanted: CaseFilter) -> CaseFilter:
+        """Return the filter without what shows the machine's verdict, where the policy hides that from anybody."""
+        policy = self._store.team.policy()
+        if policy.machine == "first":
+            return wanted
+        update: dict[str, Any] = dict.fromkeys(("flags", "reasons", "tiers", "models"), ())
+        update |= dict.fromkeys(("quality_from", "quality_to", "confidence_from", "confidence_to"))
+        if wanted.order in ("risk", "disagreement", "least_confident"):
+            update |= {"order": "random", "seed": policy.seed + 1}
+        if {"needs_review", "accepted"} & set(wanted.states):
+            update["states"] = tuple(dict.fromkeys((*wanted.states, "needs_review", "accepted")))
+        return wanted.model_copy(update=update)
 
     def find(self, wanted: CaseFilter) -> CasePage:
         """Return one page of the cases that match."""

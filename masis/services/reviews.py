@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from masis import version
 from masis.errors import InputError, Removed, StoreError
@@ -19,9 +19,11 @@ from masis.schema.review import (
 )
 from masis.schema.run import Run
 from masis.schema.screening import ScreeningEntry
+from masis.services.cases import machine_hidden
 from masis.services.drafts import case_subject
 from masis.services.records import CaseRedaction, DecisionFilter, DecisionPage, LogHead
 from masis.store import Store
+from masis.store.reviews.states import WORK
 
 
 class Outcome(NamedTuple):
@@ -56,14 +58,60 @@ class ReviewService:
         Raises:
             InputError: The actor has no name.
             StaleVersion: The case has changed since it was looked at; the draft stays.
+            CaseHeld: Another reviewer has taken the case; the draft stays.
             UnknownRecord: There is no such case, run or iteration.
-            StoreError: The run is of another case.
+            StoreError: The run is of another case, or every decision that the case wants is made.
 
         """
+        signed = _signed(actor, decision)
         with self._store.transaction():
-            entry = self._log.append(_signed(actor, decision), seen_version=seen_version)
+            if signed.kind == "decision" and not self._log.submitted(signed.token):
+                self._store.team.assert_free(signed.case_id, actor.name)
+                signed = signed.model_copy(update=self._as_the_rules_say(actor, signed))
+            entry = self._log.append(signed, seen_version=seen_version)
+            self._store.team.release(signed.case_id, actor.name)
             self._store.drafts.clear(actor.name, case_subject(decision.case_id))
         return entry
+
+    def _as_the_rules_say(self, actor: Actor, decision: Decision) -> dict[str, Any]:
+        """What policy and rubric add to a decision: that nothing of the machine was shown, and the rubric's version.
+
+        Raises InputError where a score is not one of the rubric's.
+        """
+        update: dict[str, Any] = {}
+        if machine_hidden(self._store, actor, decision.case_id):
+            update["machine_shown"] = ()
+        if decision.rubric_scores:
+            rubric = self._store.team.rubric()
+            scores = {score.name: score for score in rubric.scores}
+            for name, value in decision.rubric_scores.items():
+                if name not in scores or not scores[name].accepts(value):
+                    raise InputError(
+                        f"{value!r} is no value of the score {name!r} in version {rubric.version} of the rubric",
+                        cure="Load the page again: the rubric may have changed.",
+                        field="rubric_scores",
+                    )
+            update["versions"] = decision.versions | {"team_rubric": str(rubric.version)}
+        return update
+
+    def adjudicate(self, actor: Actor, decision: Decision, *, seen_version: int | None = None) -> LogEntry:
+        """Append the final verdict on a case of several reviewers; every individual decision stays in the log.
+
+        Raises what ``submit`` does, and StoreError where the case has no decisions to adjudicate or lacks some.
+        """
+        work = self._store.team.work(decision.case_id)
+        if work.policy is None or not work.decided_by:
+            raise StoreError(f"case {decision.case_id!r} has no decisions of several reviewers to adjudicate.")
+        if work.pending:
+            raise StoreError(
+                f"case {decision.case_id!r} still lacks {work.pending} of {work.policy.reviewers} decisions."
+            )
+        final = decision.model_copy(update={"kind": "adjudication"})
+        return self._log.append(_signed(actor, final), seen_version=seen_version)
+
+    def individual(self, case_id: str) -> tuple[LogEntry, ...]:
+        """Return the decisions on a case that count, one a reviewer. Raises UnknownRecord."""
+        return self._log.individual(case_id)
 
     def undo(self, actor: Actor, entry_id: str) -> LogEntry:
         """Undo one entry by a further one; asked again, that one is returned and nothing else is undone.
@@ -74,6 +122,8 @@ class ReviewService:
         entry = self._log.get(entry_id)
         if entry.decision is None:
             raise StoreError(f"what entry {entry_id} decided was redacted, so it can't be undone: decide again.")
+        if entry.decision.kind in WORK:
+            raise StoreError(f"entry {entry_id} decides nothing: add another one in its place.")
         undo = Decision(
             kind="undo",
             reviewer=name_of(actor),

@@ -18,6 +18,7 @@ from masis.services.records import Unguarded, Upgrade
 from masis.services.retention import RetentionService
 from masis.services.reviews import ReviewService
 from masis.services.screening import CorpusService, ScreeningService
+from masis.services.team import TeamService
 from masis.settings import Settings, log_key
 from masis.store import Store
 
@@ -34,7 +35,7 @@ class Workbench:
         self.reviews, self.drafts, self.exports = ReviewService(store), DraftService(store), ExportService(store)
         self.corpora, self.screenings = CorpusService(store), ScreeningService(store, settings)
         self.reassessment = ReassessmentService(store, settings)
-        self.metrics, self.retention = MetricsService(store), RetentionService(store)
+        self.metrics, self.retention, self.team = MetricsService(store), RetentionService(store), TeamService(store)
         self.backups = BackupService(store)
 
     @classmethod

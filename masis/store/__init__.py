@@ -63,6 +63,7 @@ from masis.store.retention.redaction import CaseRedaction, Redactions
 from masis.store.retention.removal import Purges, Retention
 from masis.store.reviews.decisions import Decisions
 from masis.store.reviews.drafts import Drafts
+from masis.store.reviews.team import Team
 from masis.store.screening.acceptance_memory import Acceptances, RememberedGrades
 from masis.store.screening.corpora import Corpora, CorpusImport, CorpusRetriever, CorpusSummary
 from masis.store.screening.log import ScreeningLog, ScreeningLogFilter, ScreeningLogPage
@@ -72,7 +73,7 @@ from masis.store.screening.screenings import ScreeningProgress, Screenings, Scre
 class Store:
     """One database and its parts: ``cases``, ``evidence``, ``runs``, ``executions``, ``decisions``, ``drafts``;
     ``corpora``, ``screenings``, ``screening_log``, ``acceptances``, ``remembered_grades``; ``retention``, ``purges``,
-    ``redactions``.
+    ``redactions``, ``team``.
     """
 
     def __init__(self, database: Database) -> None:
@@ -80,7 +81,7 @@ class Store:
         self.cases, self.runs, self.decisions = Cases(database), Runs(database), Decisions(database)
         self.drafts, self.evidence = Drafts(database), EvidenceOfCases(database)
         self.executions, self.purges, self.retention = Executions(database), Purges(database), Retention(database)
-        self.redactions = Redactions(database)
+        self.redactions, self.team = Redactions(database), Team(database)
         self.measures = Measures(database)
         self.corpora, self.screenings = Corpora(database), Screenings(database)
         self.screening_log = ScreeningLog(database)

@@ -30,7 +30,8 @@ class CaseFilter(Record):
     hold all its words in id, question, answer or evidence; if none does, the last one, from three letters on, is taken
     as the beginning of a word. ``flags`` are
     issues found in the original answer, ``reasons`` why its run needs review, ``tiers`` how pressing the most pressing
-    of these reasons is.
+    of these reasons is. ``open_to`` names a reviewer: cases whose decision they have made or skipped (unless
+    ``skipped_too``), that others have taken, or that are assigned to as many others as are wanted, don't match.
     """
 
     text: str = ""
@@ -42,6 +43,10 @@ class CaseFilter(Record):
     datasets: tuple[str, ...] = ()
     models: tuple[str, ...] = ()
     reviewers: tuple[str, ...] = ()
+    assignees: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    open_to: str | None = None
+    skipped_too: bool = False
     quality_from: Share | None = None
     quality_to: Share | None = None
     confidence_from: Share | None = None
@@ -184,7 +189,10 @@ class RunProgress(Record):
 
 
 class DecisionFilter(Record):
-    """Which entries of the log, newest first by default. Times are ISO 8601; ``until`` is excluded."""
+    """Which entries of the log, newest first by default. Times are ISO 8601; ``until`` is excluded.
+
+    ``blind_to`` names a reviewer: what others wrote about a case whose decisions are not all made does not match.
+    """
 
     case_id: str | None = None
     run_id: str | None = None
@@ -194,6 +202,7 @@ class DecisionFilter(Record):
     verdicts: tuple[Verdict, ...] = ()
     since: str | None = None
     until: str | None = None
+    blind_to: str | None = None
     newest_first: bool = True
     page: int = Field(default=1, ge=1)
     size: PageSize = 50

@@ -131,7 +131,7 @@ def edit_line(kind: str, change: Callable[[dict[str, Any]], Any]) -> Edit:
 @pytest.mark.parametrize(
     ("edit", "said"),
     [
-        (lambda lines: lines[0].update(version=4), r"line 1, version: is an archive of version 4"),
+        (lambda lines: lines[0].update(version=9), r"line 1, version: is an archive of version 9"),
         (lambda lines: lines[0].update(record="case"), r"line 1: is not the first line of an archive"),
         (lambda lines: lines.pop(), r"line 17: ends before its last line: it was cut off"),
         (lambda lines: lines.pop(4), r"line \d+, case_id: names 'case-0', which does not come before it"),

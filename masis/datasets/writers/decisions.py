@@ -26,6 +26,7 @@ _PAGE = 500
 COLUMNS = (
     *("seq", "id", "at", "kind", "source", "reviewer", "verdict", "case_id", "run_id", "iteration", "reason", "note"),
     *("corrected_answer", "labels", "machine_shown", "undoes", "redacted", "digest"),
+    *("assignees", "tags", "rubric_scores"),
 )
 """The columns of the log as CSV."""
 
@@ -33,9 +34,9 @@ COLUMNS = (
 def write_decided(store: Store, out: BinaryIO, states: Sequence[CaseState] = DECIDED) -> int:
     """Write every case in one of these states, a line each, in the order of import; returns how many.
 
-    A line holds the unchanged ``case``, its ``state``, ``decision`` (the entry in force), ``answer`` (what may be used:
-    the corrected answer, else the approved one; null where the case was rejected or escalated) and ``run`` (who judged,
-    with which versions and settings, and the scores).
+    A line holds the unchanged ``case``, its ``state``, ``decision`` (the entry in force), ``decisions`` (every
+    individual one, a reviewer each), ``answer`` (what may be used: the corrected answer, else the approved one; null
+    where the case was rejected or escalated) and ``run`` (who judged, with which versions, settings and scores).
     """
     written, page = 0, 1
     wanted = CaseFilter(states=tuple(states), order="oldest", size=_PAGE)
@@ -56,6 +57,7 @@ def _decided(store: Store, summary: CaseSummary) -> dict[str, Any]:
         "state": summary.state,
         "answer": settled_answer(decision, run) or _original_answer(decision, run, case),
         "decision": entry.model_dump(mode="json") if entry else None,
+        "decisions": [each.model_dump(mode="json") for each in store.decisions.individual(summary.id)],
         "run": _about(run) if run else None,
     }
 
@@ -129,6 +131,8 @@ def _cells(entry: LogEntry) -> list[str]:
     decision = entry.decision
     fields = decision.model_dump(mode="json") if decision else {}
     fields["labels"] = json.dumps(fields["labels"], ensure_ascii=False) if fields.get("labels") else ""
+    for name in ("assignees", "tags", "rubric_scores"):
+        fields[name] = json.dumps(fields[name], ensure_ascii=False) if fields.get(name) else ""
     fields["machine_shown"] = " ".join(fields.get("machine_shown") or ())
     fields |= {"seq": entry.seq, "id": entry.id, "at": entry.at, "digest": entry.digest}
     fields["redacted"] = "yes" if decision is None else ""

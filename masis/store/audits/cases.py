@@ -12,6 +12,7 @@ from pydantic_core import PydanticSerializationError
 
 from masis.errors import CaseConflict, InputError, UnknownRecord
 from masis.schema.case import Case
+from masis.schema.team import QueuePolicy
 from masis.store.audits import queue
 from masis.store.core.connections import Database
 from masis.store.records import Added, CaseFilter, CasePage, CaseSummary, Facets, Found
@@ -190,8 +191,8 @@ def insert_case(connection: sqlite3.Connection, case: Case, payload: str, digest
     """Write a new case and its words; returns its number."""
     cursor = connection.execute(
         """
-        INSERT INTO cases (id, digest, imported_at, updated_at, query_start, field, dataset)
-        VALUES (?, ?, ?, ?, ?, ?, ?)
+        INSERT INTO cases (id, digest, imported_at, updated_at, query_start, field, dataset, wanted)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?)
         """,
         [
             case.id,
@@ -201,12 +202,21 @@ def insert_case(connection: sqlite3.Connection, case: Case, payload: str, digest
             case.query[: queue.QUERY_SHOWN + 1],
             _word(case.metadata.get("field")),
             _word(case.metadata.get("dataset")),
+            _wanted(connection, case.id),
         ],
     )
     seq = int(cursor.lastrowid or 0)
     connection.execute("INSERT INTO case_payloads VALUES (?, ?)", [seq, payload])
     index_words(connection, seq, case)
     return seq
+
+
+def _wanted(connection: sqlite3.Connection, case_id: str) -> int:
+    """How many people decide a new case by the policy in force."""
+    newest = "SELECT payload FROM team_records WHERE kind = 'policy' ORDER BY seq DESC LIMIT 1"
+    row = connection.execute(newest).fetchone()
+    policy = QueuePolicy.model_validate_json(row[0]).for_case(case_id) if row else None
+    return policy.reviewers if policy else 1
 
 
 def index_words(connection: sqlite3.Connection, seq: int, case: Case) -> None:

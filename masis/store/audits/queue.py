@@ -209,6 +209,9 @@ def _filters(wanted: CaseFilter) -> list[Condition]:
         *(_any_of("field", wanted.fields)),
         *(_any_of("dataset", wanted.datasets)),
         *(_any_of("reviewer", wanted.reviewers)),
+        *(_worked_on("assigned", wanted.assignees)),
+        *(_worked_on("tagged", wanted.tags)),
+        *(_open_to(wanted)),
         *(_any_in("flags", wanted.flags)),
         *(_any_in("reasons", wanted.reasons)),
         *(_any_in("models", wanted.models)),
@@ -220,6 +223,42 @@ def _filters(wanted: CaseFilter) -> list[Condition]:
 def _any_of(column: str, values: Sequence[str]) -> list[Condition]:
     marks = ", ".join("?" * len(values))
     return [Condition(f"{column} IN ({marks})", tuple(values))] if values else []
+
+
+def _worked_on(kind: str, names: Sequence[str]) -> list[Condition]:
+    """Cases that are assigned to one of these people, or have one of these tags."""
+    if not names:
+        return []
+    marks = ", ".join("?" * len(names))
+    # no join with cases: SQLite finds the few cases in the index of the work, whatever the order is
+    found = f"cases.seq IN (SELECT case_seq FROM case_work WHERE kind = ? AND who IN ({marks}))"  # noqa: S608
+    return [Condition(found, (kind, *names))]
+
+
+_WORK = "SELECT {what} FROM case_work WHERE case_seq = cases.seq AND kind = '{kind}'"
+_LEASED = (
+    "SELECT leases.reviewer FROM leases WHERE case_seq = cases.seq AND until > strftime('%Y-%m-%dT%H:%M:%fZ', 'now')"
+)
+
+
+def _open_to(wanted: CaseFilter) -> list[Condition]:
+    """Cases that a reviewer may take now."""
+    if wanted.open_to is None:
+        return []
+    me = wanted.open_to
+    mine = "cases.seq NOT IN (SELECT case_seq FROM case_work WHERE kind = ? AND who = ?)"
+    assigned, decided = _WORK.format(what="who", kind="assigned"), _WORK.format(what="who", kind="decided")
+    leased = _LEASED
+    taken = f"SELECT count(*) FROM (SELECT who FROM ({decided}) UNION {leased}) WHERE who != ?"  # noqa: S608 (names of our own columns, as below)
+    return [
+        Condition(mine, ("decided", me)),
+        *([] if wanted.skipped_too else [Condition(mine, ("skipped", me))]),
+        Condition(
+            f"(wanted = 1 AND NOT EXISTS ({leased} AND leases.reviewer != ?) OR wanted > 1 AND ({taken}) < wanted)",
+            (me, me),
+        ),
+        Condition(f"(? IN ({assigned}) OR (SELECT count(*) FROM ({assigned})) < wanted)", (me,)),  # noqa: S608
+    ]
 
 
 def _any_in(column: str, values: Sequence[str]) -> list[Condition]:

@@ -54,6 +54,7 @@ GUARDS: dict[str, dict[str, str]] = {
     "executions": _only_grows("executions", "the log of executions", "run_id = NEW.run_id AND start = NEW.start"),
     "purges": _only_grows("purges", "the record of what retention removed"),
     "purged": _only_grows("purged", "the record of what retention removed"),
+    "team_records": _only_grows("team_records", "the record of policies, rubrics and views"),
 }
 """The guards of each log, by its table."""
 

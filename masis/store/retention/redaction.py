@@ -165,7 +165,7 @@ def _redact_entries(connection: sqlite3.Connection, case_seq: int, *, by: str, r
     """Redact what people wrote about the case; the policy's acceptances and redactions say nothing of its content."""
     rows = LOG.rows(
         connection,
-        "log.case_seq = ? AND log.kind IN ('decision', 'undo') AND written.payload IS NOT NULL",
+        "log.case_seq = ? AND log.kind NOT IN ('policy_accept', 'redaction') AND written.payload IS NOT NULL",
         [case_seq],
     )
     for row in rows:

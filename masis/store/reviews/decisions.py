@@ -15,7 +15,8 @@ from masis.store.core.connections import Database
 from masis.store.records import DecisionFilter, DecisionPage, LogHead
 from masis.store.retention.shrinking import settle
 from masis.store.reviews import subjects
-from masis.store.reviews.states import refresh
+from masis.store.reviews.states import policy_of, refresh
+from masis.store.reviews.team import queue_policy
 
 
 class Decisions:
@@ -39,6 +40,8 @@ class Decisions:
             if seen_version is not None:
                 _check_version(connection, decision.case_id, seen_version)
             run = _run_seq(connection, decision, case)
+            at = at or self._database.now()
+            decision = _under_policy(connection, decision, case, at)
             undoes = _undone_seq(connection, decision, case)
             if decision.kind == "redaction":
                 raise StoreError("a redaction is made by redact(), which removes the payload too.")
@@ -46,11 +49,25 @@ class Decisions:
             entry = LOG.append(
                 connection,
                 decision.model_copy(update={"about": about}),
-                at or self._database.now(),
+                at,
                 {"case_seq": case, "run_seq": run, "undoes": undoes},
             )
             refresh(connection, case)
             return entry
+
+    def submitted(self, token: str | None) -> bool:
+        """Whether a submit with this token made an entry already."""
+        return token is not None and bool(self._database.execute("SELECT 1 FROM decision_log WHERE token = ?", [token]))
+
+    def individual(self, case_id: str) -> tuple[LogEntry, ...]:
+        """The decisions on a case that count, one a reviewer, in the order they were made. Raises UnknownRecord."""
+        with self._database.reading() as connection:
+            rows = LOG.rows(
+                connection,
+                "log.seq IN (SELECT entry_seq FROM case_work WHERE case_seq = ? AND kind = 'decided')",
+                [case_seq(connection, case_id)],
+            )
+        return tuple(map(LOG.read, rows))
 
     def redact(self, entry_id: str, *, by: str, reason: str, at: str | None = None) -> LogEntry:
         """Remove what was written in an entry: verdict and place in the chain stay. This is an entry too; returns it.
@@ -148,6 +165,54 @@ LOG = ChainedLog(
 )
 
 
+def _under_policy(connection: sqlite3.Connection, decision: Decision, case: int, at: str) -> Decision:
+    """Give a person's decision the policy that its case is decided under, and undo the one they made before.
+
+    The first decision of a case settles its policy. Raises StoreError where no further decision is wanted.
+    """
+    if decision.kind != "decision" or decision.source != "HUMAN":
+        return decision
+    row = connection.execute(
+        "SELECT id, policy, pending, decision_seq, state FROM cases WHERE seq = ?", [case]
+    ).fetchone()
+    made = {
+        each["who"]: each["entry_seq"]
+        for each in connection.execute(
+            "SELECT who, entry_seq FROM case_work WHERE case_seq = ? AND kind = 'decided'", [case]
+        )
+    }
+    policy = policy_of(row["policy"]) if made else queue_policy(connection).for_case(row["id"])
+    if policy is not None and made:
+        if not row["pending"]:
+            raise StoreError(
+                f"all {policy.reviewers} decisions on case {row['id']!r} are made, and each reviewer may see the "
+                "others: change its verdict on the page Team, by an adjudication."
+            )
+        if (own := made.get(decision.reviewer)) is not None:
+            _undo_own(connection, decision, case, own, at)
+    # the columns of ``cases`` that a decision settles: derived ones follow in refresh()
+    connection.execute(
+        "UPDATE cases SET policy = ?, wanted = ? WHERE seq = ?",
+        [policy.model_dump_json() if policy else None, policy.reviewers if policy else 1, case],
+    )
+    return decision.model_copy(update={"policy": policy})
+
+
+def _undo_own(connection: sqlite3.Connection, decision: Decision, case: int, seq: int, at: str) -> None:
+    made = LOG.rows(connection, "log.seq = ?", [seq])[0]
+    undo = Decision(
+        kind="undo",
+        reviewer=decision.reviewer,
+        case_id=decision.case_id,
+        run_id=made["run_id"],
+        undoes=made["id"],
+        token=f"undo:{made['id']}",
+        versions=decision.versions,
+        about=subjects.digests(connection, case, made["run_seq"], None),
+    )
+    LOG.append(connection, undo, at, {"case_seq": case, "run_seq": made["run_seq"], "undoes": seq})
+
+
 def _check_version(connection: sqlite3.Connection, case_id: str, seen: int) -> None:
     now = connection.execute("SELECT version FROM cases WHERE id = ?", [case_id]).fetchone()[0]
     if now != seen:
@@ -184,13 +249,28 @@ def _undone_seq(connection: sqlite3.Connection, decision: Decision, case: int) -
             raise StoreError("only an undo takes an entry back.")
         return None
     undone = LOG.row(connection, decision.undoes or "")
-    current = connection.execute("SELECT decision_seq FROM cases WHERE seq = ?", [case]).fetchone()[0]
+    current, shared, pending = connection.execute(
+        "SELECT decision_seq, policy IS NOT NULL, pending FROM cases WHERE seq = ?", [case]
+    ).fetchone()
+    if shared and undone["kind"] == "decision":
+        if pending and _counts(connection, case, undone["seq"], decision.reviewer):
+            return int(undone["seq"])
+        raise StoreError(
+            f"entry {decision.undoes} can't be undone: on a case of several reviewers each undoes their own decision, "
+            "until all are made. An adjudication changes the verdict after that."
+        )
     if undone["seq"] != current:
         raise StoreError(
             f"entry {decision.undoes} does not decide case {decision.case_id!r} now (it was undone or superseded). "
             "Look at the case again."
         )
     return int(undone["seq"])
+
+
+def _counts(connection: sqlite3.Connection, case: int, seq: int, reviewer: str) -> bool:
+    """Whether an entry is the decision of this reviewer that counts."""
+    query = "SELECT 1 FROM case_work WHERE case_seq = ? AND kind = 'decided' AND who = ? AND entry_seq = ?"
+    return connection.execute(query, [case, reviewer, seq]).fetchone() is not None
 
 
 def _where(wanted: DecisionFilter) -> tuple[str, list[Any]]:
@@ -213,6 +293,12 @@ def _where(wanted: DecisionFilter) -> tuple[str, list[Any]]:
         if allowed:
             parts.append(f"{column} IN ({', '.join('?' * len(allowed))})")
             values += allowed
+    if wanted.blind_to is not None:
+        parts.append(
+            "NOT (log.kind IN ('decision', 'undo', 'comment') AND written.reviewer IS NOT ? AND EXISTS "
+            "(SELECT 1 FROM cases AS open WHERE open.seq = log.case_seq AND open.pending > 0))"
+        )
+        values.append(wanted.blind_to)
     return " AND ".join(parts), values
 
 
@@ -221,6 +307,9 @@ def _joins(wanted: DecisionFilter) -> str:
     joins = (
         (wanted.case_id is not None, "LEFT JOIN cases ON cases.seq = log.case_seq"),
         (wanted.run_id is not None, "LEFT JOIN runs ON runs.seq = log.run_seq"),
-        (bool(wanted.reviewers), "LEFT JOIN decision_payloads AS written ON written.entry_seq = log.seq"),
+        (
+            bool(wanted.reviewers) or wanted.blind_to is not None,
+            "LEFT JOIN decision_payloads AS written ON written.entry_seq = log.seq",
+        ),
     )
     return " ".join(join for needed, join in joins if needed)

@@ -1,22 +1,27 @@
 r"""Where a case stands: derived from its runs and its entries in the log, never set by hand.
 
     new -> running -> needs_review | accepted (by policy) -> approved, overridden, rejected, escalated
-              \-> interrupted                    any of them -> redacted, unless a person's decision stands
+              \-> interrupted     \-> needs_adjudication -> (where several reviewers decide, and differ)
+                                                  any of them -> redacted, unless a person's decision stands
 
 A person's decision stands, whatever runs follow, until it is undone or another one is made. Without one, a run under
 way shows; then the newest finished run counts: accepted where the log holds the policy's acceptance of that run, else
-waiting for review. Undoing an entry gives the state the case had without it. A run whose content retention has removed
-counts only where an entry that stands is about it.
+waiting for review. Where several reviewers decide a case (``CasePolicy``) it needs review until all their decisions
+are in, and no state before that says that any is; then the policy says which stands, and where none does, the case
+needs an adjudication, which stands before all of them. Undoing an entry gives the state the case had without it. A run
+whose content retention has removed counts only where an entry that stands is about it.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sqlite3
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 from masis.schema.review import CaseState
+from masis.schema.team import CasePolicy
 
 STATE_OF_VERDICT: dict[str, CaseState] = {
     "approve": "approved",
@@ -42,6 +47,8 @@ class EntryFact(NamedTuple):
     verdict: str | None
     run_seq: int | None
     undoes: int | None
+    answer: str | None = None
+    """What tells the answer that it lets stand from others; None where that is not known, as after a redaction."""
 
 
 class Standing(NamedTuple):
@@ -52,7 +59,13 @@ class Standing(NamedTuple):
     entry_seq: int | None
 
 
-def standing(runs: Sequence[RunFact], entries: Sequence[EntryFact], *, redacted: bool = False) -> Standing:
+def standing(
+    runs: Sequence[RunFact],
+    entries: Sequence[EntryFact],
+    *,
+    policy: CasePolicy | None = None,
+    redacted: bool = False,
+) -> Standing:
     """Derive the state from all runs and entries of one case, each in order of their sequence numbers.
 
     A redacted case on which no person's decision stands is ``redacted``: nobody can audit or review it any more.
@@ -61,26 +74,86 @@ def standing(runs: Sequence[RunFact], entries: Sequence[EntryFact], *, redacted:
     about = {entry.run_seq for entry in entries if entry.kind != "undo" and entry.seq not in undone}
     runs = [run for run in runs if not run.removed or run.seq in about]
     finished = next((run.seq for run in reversed(runs) if run.state == "finished"), None)
-    entry = current_entry(entries, finished)
+    entry = current_entry(entries, finished, policy)
     entry_seq = entry.seq if entry else None
-    if entry is not None and entry.kind == "decision":
+    if entry is not None and entry.kind in ("decision", "adjudication"):
         return Standing(STATE_OF_VERDICT[entry.verdict or ""], finished, entry_seq)
     if redacted:
         return Standing("redacted", finished, entry_seq)
+    made = len(decisions_that_count(entries)) if policy else 0
+    if policy is not None and made >= policy.reviewers:
+        return Standing("needs_adjudication", finished, None)
     if any(run.state == "running" for run in runs):
         return Standing("running", finished, entry_seq)
+    if made:
+        return Standing("needs_review", finished, None)
     if finished is not None:
         return Standing("accepted" if entry else "needs_review", finished, entry_seq)
     return Standing("interrupted" if runs else "new", None, entry_seq)
 
 
-def current_entry(entries: Sequence[EntryFact], finished_run: int | None) -> EntryFact | None:
-    """The entry that stands: the last decision not undone, else the policy's acceptance of the newest finished run."""
+def decisions_that_count(entries: Sequence[EntryFact]) -> list[EntryFact]:
+    """The decisions that nobody has undone. A reviewer who decides a shared case anew undoes the earlier one."""
+    undone = {entry.undoes for entry in entries if entry.kind == "undo"}
+    return [entry for entry in entries if entry.kind == "decision" and entry.seq not in undone]
+
+
+def current_entry(
+    entries: Sequence[EntryFact], finished_run: int | None, policy: CasePolicy | None = None
+) -> EntryFact | None:
+    """The entry that stands: the last adjudication, else what the policy says of the decisions.
+
+    Without a policy that is the last decision. Without any decision it is the acceptance of the newest finished run.
+    """
     undone = {entry.undoes for entry in entries if entry.kind == "undo"}
     alive = [entry for entry in entries if entry.seq not in undone]
-    decisions = [entry for entry in alive if entry.kind == "decision"]
+    if adjudications := [entry for entry in alive if entry.kind == "adjudication"]:
+        return adjudications[-1]
+    decisions = decisions_that_count(entries)
+    if policy is not None and decisions:
+        return _agreed(decisions, policy)
     accepted = [entry for entry in alive if entry.kind == "policy_accept" and entry.run_seq == finished_run]
     return next(reversed(decisions or accepted), None)
+
+
+def _agreed(decisions: Sequence[EntryFact], policy: CasePolicy) -> EntryFact | None:
+    """The decision that stands by the policy; None while one is missing, or where too few agree."""
+    if len(decisions) < policy.reviewers:
+        return None
+    if policy.rule == "first":
+        return decisions[0]
+    groups: list[list[EntryFact]] = []
+    for decision in decisions:
+        group = next((each for each in groups if all(_same(one, decision) for one in each)), None)
+        if group is None:
+            groups.append([decision])
+        else:
+            group.append(decision)
+    # two of four against two of four: neither stands
+    enough = [group for group in groups if len(group) >= policy.agree]
+    return enough[0][-1] if len(enough) == 1 else None
+
+
+def _same(one: EntryFact, other: EntryFact) -> bool:
+    """Whether two decisions say the same about the same answer; an unknown answer is taken for the same."""
+    return one.verdict == other.verdict and (None in (one.answer, other.answer) or one.answer == other.answer)
+
+
+def answer_decided(payload: str | None) -> str | None:
+    """What tells the answer that a decision lets stand from others, from its stored text; None where redacted."""
+    if payload is None:
+        return None
+    decision: dict[str, Any] = json.loads(payload)
+    if decision.get("verdict") in ("reject", "escalate"):
+        return "none"
+    if (corrected := decision.get("corrected_answer")) is not None:
+        return hashlib.sha256(" ".join(corrected.split()).encode()).hexdigest()
+    return (decision.get("about") or {}).get("answer") or f"{decision.get('run_id')}:{decision.get('iteration')}"
+
+
+def policy_of(stored: str | None) -> CasePolicy | None:
+    """The policy of a case as its row keeps it."""
+    return None if stored is None else CasePolicy.model_validate_json(stored)
 
 
 _FIGURES = (
@@ -97,30 +170,95 @@ def refresh(connection: sqlite3.Connection, case_seq: int) -> None:
         [case_seq],
     ).fetchall()
     entries = connection.execute(
-        "SELECT seq, kind, verdict, run_seq, undoes, at FROM decision_log WHERE case_seq = ? ORDER BY seq", [case_seq]
+        "SELECT seq, kind, verdict, run_seq, undoes, at, payload, reviewer FROM decision_log "
+        "LEFT JOIN decision_payloads ON entry_seq = seq WHERE case_seq = ? ORDER BY seq",
+        [case_seq],
     ).fetchall()
+    case = connection.execute("SELECT id, redaction_seq, policy FROM cases WHERE seq = ?", [case_seq]).fetchone()
+    policy = policy_of(case["policy"])
+    facts = [_fact(entry, policy) for entry in entries]
     now = standing(
         [RunFact(run["seq"], run["state"], run["removed_by"] is not None) for run in runs],
-        [EntryFact(*tuple(entry)[:5]) for entry in entries],
-        redacted=connection.execute("SELECT redaction_seq FROM cases WHERE seq = ?", [case_seq]).fetchone()[0]
-        is not None,
+        facts,
+        policy=policy,
+        redacted=case["redaction_seq"] is not None,
     )
+    pending = _pending(facts, policy)
     times = [time for run in runs for time in (run["started_at"], run["ended_at"]) if time]
     times += [entry["at"] for entry in entries]
-    # a start counts one, its end another, its removal a third: whatever happens to a case, the number rises
-    version = 1 + len(entries)
+    # a start counts one, its end another, its removal a third: whatever happens to a case, the number rises. Entries
+    # about the work on a case change nothing that is decided about, and one reviewer's decision on a case of several
+    # must neither turn the others away nor show.
+    version = 1 + sum(entry["kind"] not in (*WORK, *(("decision", "undo") if pending else ())) for entry in entries)
     version += sum(2 * run["starts"] - (run["state"] == "running") + (run["removed_by"] is not None) for run in runs)
     figures = _figures(connection, now.run_seq)
     connection.execute(
         f"""
-        UPDATE cases SET state = ?, run_seq = ?, decision_seq = ?, version = ?,
+        UPDATE cases SET state = ?, run_seq = ?, decision_seq = ?, version = ?, pending = ?,
             updated_at = max(imported_at, ?),
             reviewer = (SELECT reviewer FROM decision_payloads JOIN decision_log ON seq = entry_seq
-                        WHERE seq = ? AND kind = 'decision'),
+                        WHERE seq = ? AND kind IN ('decision', 'adjudication')),
             models = ?, {", ".join(f"{name} = ?" for name in _FIGURES)}
         WHERE seq = ?
         """,  # noqa: S608 (names of our own columns)
-        [now.state, now.run_seq, now.entry_seq, version, max(times, default=""), now.entry_seq, *figures, case_seq],
+        [
+            *(now.state, now.run_seq, now.entry_seq, version, pending),
+            *(max(times, default=""), now.entry_seq, *figures, case_seq),
+        ],
+    )
+    if entries:
+        _refresh_work(connection, case_seq, entries, now, policy)
+
+
+WORK = ("assign", "unassign", "tag", "untag", "skip", "comment")
+"""Kinds of entries that decide nothing."""
+
+
+def _fact(entry: sqlite3.Row, policy: CasePolicy | None) -> EntryFact:
+    shared = policy is not None and entry["kind"] == "decision"
+    answer = answer_decided(entry["payload"]) if shared else None
+    seq, kind, verdict, run_seq, undoes = tuple(entry)[:5]
+    return EntryFact(seq, kind, verdict, run_seq, undoes, answer)
+
+
+def _pending(facts: Sequence[EntryFact], policy: CasePolicy | None) -> int:
+    """How many decisions are still wanted after the first; none where the case is adjudicated."""
+    made = len(decisions_that_count(facts))
+    undone = {fact.undoes for fact in facts if fact.kind == "undo"}
+    if policy is None or not made or any(each.kind == "adjudication" and each.seq not in undone for each in facts):
+        return 0
+    return max(0, policy.reviewers - made)
+
+
+def _refresh_work(
+    connection: sqlite3.Connection,
+    case_seq: int,
+    entries: Sequence[sqlite3.Row],
+    now: Standing,
+    policy: CasePolicy | None,
+) -> None:
+    """Write anew who has decided, is assigned and has skipped, and the tags. A decision ends its reviewer's skip."""
+    undone = {entry["undoes"] for entry in entries if entry["kind"] == "undo"}
+    found: dict[tuple[str, str], int] = {}
+    for entry in entries:
+        kind, reviewer = entry["kind"], entry["reviewer"]
+        if kind == "decision" and entry["seq"] not in undone and (policy is not None or entry["seq"] == now.entry_seq):
+            # of a redacted decision the name is gone, not that somebody made it
+            found["decided", reviewer or f"(redacted entry {entry['seq']})"] = entry["seq"]
+            found.pop(("skipped", reviewer), None)
+        elif kind == "skip" and reviewer:
+            found["skipped", reviewer] = entry["seq"]
+        elif kind in ("assign", "unassign", "tag", "untag") and entry["payload"]:
+            content = json.loads(entry["payload"])
+            names: Iterable[str] = content["assignees"] if kind in ("assign", "unassign") else content["tags"]
+            for name in names:
+                key = ("assigned" if kind in ("assign", "unassign") else "tagged", name)
+                found.pop(key, None)
+                if not kind.startswith("un"):
+                    found[key] = entry["seq"]
+    connection.execute("DELETE FROM case_work WHERE case_seq = ?", [case_seq])
+    connection.executemany(
+        "INSERT INTO case_work VALUES (?, ?, ?, ?)", [[case_seq, *key, seq] for key, seq in found.items()]
     )
 
 
@@ -143,15 +281,19 @@ def mismatches(connection: sqlite3.Connection) -> list[tuple[str, str, str]]:
     ):
         runs.setdefault(case, []).append(RunFact(*facts))
     entries: dict[int, list[EntryFact]] = {}
-    for case, *facts in connection.execute(
-        "SELECT case_seq, seq, kind, verdict, run_seq, undoes FROM decision_log ORDER BY seq"
+    for case, stored, payload, seq, kind, verdict, run_seq, undoes in connection.execute(
+        """SELECT case_seq, policy, iif(kind = 'decision' AND policy IS NOT NULL, payload, NULL),
+               log.seq, kind, verdict, log.run_seq, undoes
+           FROM decision_log AS log LEFT JOIN decision_payloads ON entry_seq = log.seq
+           LEFT JOIN cases ON cases.seq = case_seq ORDER BY log.seq"""
     ):
-        entries.setdefault(case, []).append(EntryFact(*facts))
+        answer = answer_decided(payload) if stored is not None else None
+        entries.setdefault(case, []).append(EntryFact(seq, kind, verdict, run_seq, undoes, answer))
     found: list[tuple[str, str, str]] = []
-    for case, case_id, redacted, *kept in connection.execute(
-        "SELECT seq, id, redaction_seq IS NOT NULL, state, run_seq, decision_seq FROM cases"
+    for case, case_id, redacted, policy, *kept in connection.execute(
+        "SELECT seq, id, redaction_seq IS NOT NULL, policy, state, run_seq, decision_seq FROM cases"
     ):
-        derived = standing(runs.get(case, ()), entries.get(case, ()), redacted=bool(redacted))
+        derived = standing(runs.get(case, ()), entries.get(case, ()), policy=policy_of(policy), redacted=bool(redacted))
         if Standing(*kept) != derived:
             found.append((case_id, kept[0], derived.state))
     return found

@@ -19,6 +19,7 @@ from masis.schema.run import Iteration, Run
 from masis.services.reviews import OTHER, reason_text, reasons_for, suggested
 from masis.settings import Settings
 from masis.ui.review.answer_view import LabelData, label
+from masis.ui.review.entries import KIND_WORD
 from masis.ui.review.marks import reference_marks
 from masis.ui.shell.wording import REFERENCE, VERDICT, Word
 
@@ -313,7 +314,7 @@ def _history_row(entry: LogEntry, what: Word, undone: bool) -> HistoryRow:
         "who": decision.reviewer if decision else "",
         "what": what.text,
         "tone": what.tone,
-        "why": decision.reason if decision else "",
+        "why": (decision.reason or ", ".join((*decision.assignees, *decision.tags))) if decision else "",
         "note": decision.note if decision else "",
         "undone": undone,
         "corrected": bool(decision and decision.corrected_answer),
@@ -332,6 +333,10 @@ def _what(entry: LogEntry, words: dict[str, Word]) -> Word:
         return Word("Auto-accepted", "good")
     if decision.kind == "redaction":
         return Word("Redacted an entry", "calm")
+    if decision.kind == "adjudication":
+        return DECIDED[decision.verdict]._replace(text=f"{DECIDED[decision.verdict].text} by adjudication")
+    if decision.kind not in DECIDED and decision.verdict is None:
+        return KIND_WORD[decision.kind]
     return DECIDED[decision.verdict]
 
 

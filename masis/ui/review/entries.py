@@ -26,6 +26,13 @@ KIND_WORD: dict[str, Word] = {
     "decision": Word("Decision", "calm", "A verdict on a case"),
     "undo": Word("Undone", "calm", "Cancels an earlier entry"),
     "policy_accept": Word("Auto-accepted", "calm", "The acceptance rule found no reason for a review"),
+    "adjudication": Word("Adjudication", "calm", "The final verdict on a case whose reviewers differ"),
+    "assign": Word("Assigned", "calm", "Gives a case to a reviewer"),
+    "unassign": Word("Unassigned", "calm", "Takes a case from a reviewer"),
+    "tag": Word("Tagged", "calm", "Gives a case a tag"),
+    "untag": Word("Tag removed", "calm", "Takes a tag from a case"),
+    "skip": Word("Skipped", "calm", "Leaves a case undecided"),
+    "comment": Word("Comment", "calm", "What somebody wrote about a case"),
     "redaction": Word("Redaction", "warn", "Removes what was written in an earlier entry"),
 }
 SOURCE_WORD: dict[str, Word] = {
@@ -132,6 +139,9 @@ def entry_word(entry: LogEntry) -> Word:
     decision = entry.decision
     if decision is None:
         return REMOVED
+    if decision.kind == "adjudication":
+        word = VERDICT_WORD[decision.verdict or ""]
+        return word._replace(text=f"{word.text} by adjudication")
     return VERDICT_WORD[decision.verdict or ""] if decision.kind == "decision" else KIND_WORD[decision.kind]
 
 
@@ -140,6 +150,8 @@ def _about(decision: Decision | None, around: Around) -> str:
         return "what was written here was removed"
     if decision.kind == "redaction":
         return f"the text of entry {around.undone.seq}" if around.undone else ""
+    if decision.assignees or decision.tags:
+        return ", ".join((*decision.assignees, *decision.tags))
     undone = around.undone
     if undone is None:
         return ""

@@ -19,6 +19,7 @@ from masis.services.records import LogHead
 from masis.settings import Settings
 from masis.ui.review import scores
 from masis.ui.review.answer_view import EVIDENCE_SHOWN, answer_view, unaudited_answer_view
+from masis.ui.review.entries import KIND_WORD
 from masis.ui.shell.served_database import served_workbench
 from masis.ui.shell.wording import FLAG, STATE, STOPPED
 
@@ -94,8 +95,10 @@ def _entry(entry: LogEntry) -> dict[str, Any]:
         words = f"Undid entry {decision.undoes}"
     elif decision.kind == "redaction":
         words = f"Redacted entry {decision.extra.get('redacts', '')}"
+    elif decision.verdict is None:
+        words = KIND_WORD[decision.kind].text
     else:
-        words = VERDICT_SAYS[decision.verdict or ""]
+        words = VERDICT_SAYS[decision.verdict]
     return {"entry": entry, "decision": decision, "words": words, "at": _at(entry.at)}
 
 

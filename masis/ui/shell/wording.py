@@ -43,6 +43,9 @@ STATE: dict[str, Word] = {
     "running": Word("Auditing", "busy", "An audit is running."),
     "interrupted": Word("Interrupted", "warn", "An audit stopped in the middle and can be resumed."),
     "needs_review": Word("Needs review", "bad", "The audit raised something that a person should look at."),
+    "needs_adjudication": Word(
+        "Needs adjudication", "warn", "Its reviewers differ: somebody has to decide between them."
+    ),
     "accepted": Word("Auto-accepted", "good", "The acceptance rule found no reason for a review."),
     "approved": Word("Approved", "good", "A person approved it."),
     "overridden": Word("Overridden", "good", "A person corrected the answer."),

@@ -28,6 +28,7 @@ from masis.store.core.archive.records import (
     ScreeningEntryRecord,
     ScreeningRecord,
     StoreRecord,
+    TeamRecord,
 )
 from masis.store.core.chained_log import PLACE, ChainedLog
 from masis.store.core.connections import Database
@@ -46,6 +47,10 @@ def read_out(database: Database) -> Iterator[StoreRecord]:
     connection = connections.connect(database.path)
     try:
         connection.execute("BEGIN")
+        for row in connection.execute("SELECT * FROM team_records ORDER BY seq"):
+            yield TeamRecord(
+                at=row["at"], by=row["by"], kind=row["kind"], name=row["name"], content=json.loads(row["payload"])
+            )
         yield from _cases(connection)
         yield from _purges(connection)
         for row in connection.execute(f"{RUNS} ORDER BY runs.seq"):

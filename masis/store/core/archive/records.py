@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, Literal, NamedTuple
 
 from masis.schema.base import OpenRecord, Record
+from masis.schema.review import EntryKind
 from masis.store.core.process_owner import Owner
 
 ALTERED = "The archive was altered or put together by hand: export it again from the database."
@@ -94,7 +95,7 @@ class RedactedEntry(OpenRecord):
 
     case_id: str
     run_id: str | None
-    kind: Literal["decision", "undo", "policy_accept"]
+    kind: EntryKind
     source: Literal["HUMAN", "LLM_JUDGE", "CODE"]
     verdict: str | None
     token: str | None
@@ -186,6 +187,17 @@ class ExecutionRecord(Record):
     execution: dict[str, Any]
 
 
+class TeamRecord(Record):
+    """A policy, a rubric or a saved view of the team."""
+
+    record: Literal["team"] = "team"
+    at: str
+    by: str
+    kind: Literal["policy", "rubric", "view"]
+    name: str
+    content: dict[str, Any]
+
+
 StoreRecord = (
     CaseRecord
     | RedactedCaseRecord
@@ -198,6 +210,7 @@ StoreRecord = (
     | AcceptanceRecord
     | PurgeRecord
     | ExecutionRecord
+    | TeamRecord
 )
 
 
@@ -215,6 +228,7 @@ class Counts(NamedTuple):
     purges: int = 0
     executions: int = 0
     redacted_cases: int = 0
+    team_records: int = 0
 
 
 KINDS = (
@@ -229,5 +243,6 @@ KINDS = (
     "purge",
     "execution",
     "redacted_case",
+    "team",
 )
 """The names of the records, as they name themselves."""

@@ -15,7 +15,7 @@ from pydantic_core import to_json
 
 from masis.errors import InputError, StoreError
 from masis.schema.audit import Draft
-from masis.schema.base import OpenRecord
+from masis.schema.base import OpenRecord, Record
 from masis.schema.case import Case
 from masis.schema.retention import Execution, Purge, Removal
 from masis.schema.review import Decision
@@ -30,6 +30,7 @@ from masis.schema.screening import (
     ScreeningEvent,
     Thresholds,
 )
+from masis.schema.team import QueuePolicy, Rubric, SavedView
 from masis.store.audits import executions
 from masis.store.audits.cases import insert_case
 from masis.store.audits.runs import (
@@ -65,11 +66,12 @@ from masis.store.core.archive.records import (
     ScreeningEntryRecord,
     ScreeningRecord,
     StoreRecord,
+    TeamRecord,
 )
 from masis.store.core.chained_log import PLACE, ChainedLog, Place, canonical_json, place_after, sha256
 from masis.store.core.connections import Database
 from masis.store.retention.removal import insert_purge, insert_removal
-from masis.store.reviews import decisions
+from masis.store.reviews import decisions, team
 from masis.store.reviews.states import refresh
 from masis.store.screening import corpora, corpus_search
 from masis.store.screening import log as screening_log
@@ -111,6 +113,9 @@ class Restoring:
                 self._put_run(record)
             case EntryRecord():
                 self._log.put(record, self._decision_links)
+                self._settle_policy(record)
+            case TeamRecord():
+                self._put_team_record(record)
             case ScreeningEntryRecord():
                 self._screening_log.put(record, self._screening_links)
             case CorpusRecord():
@@ -139,6 +144,7 @@ class Restoring:
         self._mark_redacted()
         for (seq,) in self._connection.execute("SELECT seq FROM cases").fetchall():
             refresh(self._connection, seq)
+        team.redraw(self._connection, team.queue_policy(self._connection))
 
     def _mark_redacted(self) -> None:
         """Raises InputError where no entry of the log redacts a case that comes as a redacted one."""
@@ -248,6 +254,21 @@ class Restoring:
                 executions.log_end(self._connection, result, row["starts"])
             else:
                 executions.write(self._connection, abandoned(self._connection, row, row["ended_at"]))
+
+    def _settle_policy(self, record: EntryRecord) -> None:
+        """Give a case the policy that its decisions record."""
+        decision = record.decision or {}
+        if decision.get("kind") == "decision" and decision.get("source") == "HUMAN":
+            policy = Decision.model_validate(decision).policy
+            self._connection.execute(
+                "UPDATE cases SET policy = ?, wanted = ? WHERE id = ?",
+                [policy.model_dump_json() if policy else None, policy.reviewers if policy else 1, decision["case_id"]],
+            )
+
+    def _put_team_record(self, record: TeamRecord) -> None:
+        kinds: dict[str, type[Record]] = {"policy": QueuePolicy, "rubric": Rubric, "view": SavedView}
+        kinds[record.kind].model_validate(record.content)
+        team.append_record(self._connection, record.at, record.by, record.kind, record.name, _text(record.content))
 
     def _decision_links(self, about: Decision | RedactedEntry) -> dict[str, int | None]:
         return {
@@ -413,7 +434,7 @@ def _number(
 
 def assert_empty(connection: sqlite3.Connection, database: Database) -> None:
     """Raise StoreError where the database holds anything: two decision logs can't be one chain."""
-    held = ("cases", "decision_log", "corpora", "screenings", "screening_log")
+    held = ("cases", "team_records", "decision_log", "corpora", "screenings", "screening_log")
     if connection.execute(" UNION ALL ".join(f"SELECT 1 FROM {table}" for table in held) + " LIMIT 1").fetchone():  # noqa: S608
         raise StoreError(
             f"{database.path}: holds cases already. An archive goes into an empty database, since its decision log "

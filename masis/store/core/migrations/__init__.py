@@ -36,6 +36,7 @@ from masis.store.core.migrations.steps import (
     m015_risk,
     m016_rule_of_acceptance,
     m017_signatures,
+    m018_team,
 )
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     m015_risk,
     m016_rule_of_acceptance,
     m017_signatures,
+    m018_team,
 )
 
 

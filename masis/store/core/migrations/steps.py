@@ -883,3 +883,56 @@ def _unpacked_json(payload: bytes | None) -> dict[str, Any]:
     except (zlib.error, ValueError):  # damaged: its figures stand beside it, and `masis health` says what is wrong
         return {}
     return found if isinstance(found, dict) else {}
+
+
+# Reviewing as a team.
+
+
+def m018_team(db: Database) -> None:
+    """Leases, who works on what, policies, rubrics and views; every decision so far is one reviewer's."""
+    for statement in (
+        # how many people decide a case, how many decisions are still wanted after the first, and the policy these
+        # decisions record: a case decided before has none, so that its last decision stands as it did
+        "ALTER TABLE cases ADD COLUMN wanted INTEGER NOT NULL DEFAULT 1",
+        "ALTER TABLE cases ADD COLUMN pending INTEGER NOT NULL DEFAULT 0",
+        "ALTER TABLE cases ADD COLUMN policy TEXT",
+        """
+        CREATE TABLE leases (
+            case_seq INTEGER NOT NULL REFERENCES cases (seq),
+            reviewer TEXT NOT NULL,
+            taken_at TEXT NOT NULL,
+            until TEXT NOT NULL,
+            PRIMARY KEY (case_seq, reviewer)
+        ) STRICT, WITHOUT ROWID
+        """,
+        # derived from the decision log: kind is decided, assigned, skipped (who: a reviewer) or tagged (who: the tag)
+        """
+        CREATE TABLE case_work (
+            case_seq INTEGER NOT NULL REFERENCES cases (seq),
+            kind TEXT NOT NULL,
+            who TEXT NOT NULL,
+            entry_seq INTEGER NOT NULL REFERENCES decision_log (seq),
+            PRIMARY KEY (case_seq, kind, who)
+        ) STRICT, WITHOUT ROWID
+        """,
+        "CREATE INDEX work_of ON case_work (kind, who, case_seq)",
+        # only grows (guards.py): the newest row of a kind and name counts
+        """
+        CREATE TABLE team_records (
+            seq INTEGER PRIMARY KEY,
+            at TEXT NOT NULL,
+            by TEXT NOT NULL,
+            kind TEXT NOT NULL,
+            name TEXT NOT NULL,
+            payload TEXT NOT NULL
+        ) STRICT
+        """,
+        "CREATE INDEX team_records_named ON team_records (kind, name, seq)",
+        # each case so far has at most one decision that counts: that of its reviewer
+        """
+        INSERT INTO case_work SELECT cases.seq, 'decided', written.reviewer, cases.decision_seq
+        FROM cases JOIN decision_log AS log ON log.seq = cases.decision_seq AND log.kind = 'decision'
+        JOIN decision_payloads AS written ON written.entry_seq = log.seq
+        """,
+    ):
+        db.execute(statement)

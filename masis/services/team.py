@@ -1,0 +1,298 @@
+"""Reviewing as a team: leases, assignments, tags, skips and comments, policies, rubrics, views and progress."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from masis import version
+from masis.errors import CaseHeld, InputError
+from masis.schema.actor import Actor
+from masis.schema.review import Decision, EntryKind, LogEntry
+from masis.schema.team import CaseWork, Lease, QueuePolicy, Rubric, SavedView
+from masis.services.cases import WAITING, CaseService, machine_hidden, waiting_in
+from masis.services.records import CaseFilter, DecisionFilter
+from masis.services.reviews import name_of
+from masis.store import Store
+from masis.store.reviews.team import Progress
+
+LONGEST_TAG = 60
+LONGEST_COMMENT = 10_000
+MOST_AT_ONCE = 1_000
+"""Cases that one bulk action takes: it is one transaction, and others wait meanwhile."""
+
+
+class Comment(NamedTuple):
+    """What somebody wrote about a case; ``entry_id`` names it in the decision log."""
+
+    entry_id: str
+    at: str
+    by: str
+    text: str
+
+
+class EmptyQueue(NamedTuple):
+    """Why a reviewer finds no case to decide in a queue: how many there are of each kind.
+
+    ``waiting`` cases of the queue wait for somebody. Of these the reviewer has decided ``decided`` and skipped
+    ``skipped``; ``held`` are leased to others, who are named with the leases that end first, ``assigned`` to others.
+    ``elsewhere`` cases wait that the filter leaves out.
+    """
+
+    waiting: int
+    decided: int
+    skipped: int
+    held: tuple[Lease, ...]
+    assigned: dict[str, int]
+    elsewhere: int
+
+
+class TeamService:
+    """The use cases of several people who share one queue. Who acts is an ``Actor``; a name is all that is asked."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    # taking cases
+
+    def claim(self, actor: Actor, case_id: str) -> Lease:
+        """Take a case for decision, or extend the lease on it. Raises CaseHeld, InputError, UnknownRecord."""
+        return self._store.team.claim(case_id, name_of(actor), self._store.team.policy().lease_minutes)
+
+    def claim_next(self, actor: Actor, wanted: CaseFilter, after: str | None = None) -> Lease | None:
+        """Take the next case of a queue that this reviewer may decide; None where there is none.
+
+        What another person takes in the meantime is passed over.
+        """
+        lost: list[str] = []
+        while (case_id := self.next_open(actor, wanted, after, lost)) is not None:
+            lost.append(case_id)
+            try:
+                lease = self.claim(actor, case_id)
+            except CaseHeld:
+                continue
+            if self._store.cases.summary(case_id).state in WAITING:
+                return lease
+            self.release(actor, case_id)  # decided while it was being taken
+        return None
+
+    def release(self, actor: Actor, case_id: str) -> None:
+        """Give a case back that was taken for decision. Raises UnknownRecord."""
+        self._store.team.release(case_id, name_of(actor))
+
+    def leases(self) -> tuple[Lease, ...]:
+        """Return all leases that run."""
+        return self._store.team.leases()
+
+    def work(self, actor: Actor, case_id: str) -> CaseWork:
+        """Return what the team knows about one case. Raises UnknownRecord.
+
+        While decisions of a shared case are missing, who else has decided it is not said.
+        """
+        work = self._store.team.work(case_id)
+        if not work.pending:
+            return work
+        mine = tuple(name for name in work.decided_by if name == actor.name)
+        return work.model_copy(update={"decided_by": mine})
+
+    def next_open(
+        self, actor: Actor, wanted: CaseFilter, after: str | None = None, without: Iterable[str] = ()
+    ) -> str | None:
+        """Return the next case of a queue that this reviewer may decide, behind ``after`` or from the start.
+
+        Cases that they skipped come last, the one skipped longest ago first. None where there is none.
+        """
+        open_ones = self.open_to(actor, wanted)
+        left_out = {*without, *([after] if after else [])}
+        found = self._following(open_ones, after, left_out)
+        if found is not None:
+            return found
+        again = open_ones.model_copy(update={"skipped_too": True, "page": 1, "size": 1000})
+        skipped = [row.id for row in self._store.cases.search(again).rows if row.id not in left_out]
+        return self._store.team.oldest_skipped(actor.name, skipped)
+
+    def _following(self, wanted: CaseFilter, after: str | None, without: set[str]) -> str | None:
+        if after is not None:
+            return self._store.cases.following(after, wanted, without=without)
+        first = self._store.cases.search(wanted.model_copy(update={"page": 1, "size": len(without) + 1})).rows
+        return next((row.id for row in first if row.id not in without), None)
+
+    def open_to(self, actor: Actor, wanted: CaseFilter) -> CaseFilter:
+        """Return the filter of the cases of a queue that wait and that this reviewer may take now."""
+        wanted = CaseService(self._store).blinded(wanted.model_copy(update={"states": ()}))
+        return waiting_in(wanted).model_copy(update={"open_to": actor.name})
+
+    def count_open(self, actor: Actor, wanted: CaseFilter) -> int:
+        """Count the cases of a queue that this reviewer may decide now."""
+        return self._store.cases.count_matching(self.open_to(actor, wanted))
+
+    def why_empty(self, actor: Actor, wanted: CaseFilter) -> EmptyQueue:
+        """Return why a queue has no case for this reviewer."""
+        waiting = waiting_in(wanted)
+        rows = self._store.cases.search(waiting.model_copy(update={"page": 1, "size": 1000})).rows
+        total = self._store.cases.count_matching(waiting)
+        everywhere = self._store.cases.count_matching(waiting_in(CaseFilter()))
+        works = [self._store.team.work(row.id) for row in rows]
+        leases = [lease for work in works for lease in work.leases if lease.reviewer != actor.name]
+        assigned: dict[str, int] = {}
+        for work in works:
+            for name in work.assignees if actor.name not in work.assignees else ():
+                assigned[name] = assigned.get(name, 0) + 1
+        return EmptyQueue(
+            waiting=total,
+            decided=sum(actor.name in work.decided_by for work in works),
+            skipped=sum(actor.name in work.skipped_by for work in works),
+            held=tuple(sorted(leases, key=lambda lease: lease.until)),
+            assigned=assigned,
+            elsewhere=max(0, everywhere - total),
+        )
+
+    # entries about the work on cases: one transaction, all of them or none
+
+    def assign(self, actor: Actor, case_ids: Sequence[str], reviewers: Sequence[str]) -> int:
+        """Assign cases to reviewers; returns how many. Raises InputError, UnknownRecord."""
+        return self._enter(actor, case_ids, "assign", assignees=_names(reviewers, "a reviewer", 200))
+
+    def unassign(self, actor: Actor, case_ids: Sequence[str], reviewers: Sequence[str]) -> int:
+        """Take assignments back; returns how many cases. Raises InputError, UnknownRecord."""
+        return self._enter(actor, case_ids, "unassign", assignees=_names(reviewers, "a reviewer", 200))
+
+    def tag(self, actor: Actor, case_ids: Sequence[str], tags: Sequence[str]) -> int:
+        """Give cases tags; returns how many cases. Raises InputError, UnknownRecord."""
+        return self._enter(actor, case_ids, "tag", tags=_names(tags, "a tag", LONGEST_TAG))
+
+    def untag(self, actor: Actor, case_ids: Sequence[str], tags: Sequence[str]) -> int:
+        """Take tags from cases; returns how many cases. Raises InputError, UnknownRecord."""
+        return self._enter(actor, case_ids, "untag", tags=_names(tags, "a tag", LONGEST_TAG))
+
+    def skip(self, actor: Actor, case_ids: Sequence[str]) -> int:
+        """Leave cases undecided and give them back; they come last for this reviewer, and others see nothing of it."""
+        with self._store.transaction():
+            done = self._enter(actor, case_ids, "skip")
+            for case_id in case_ids:
+                self._store.team.release(case_id, actor.name)
+        return done
+
+    def comment(self, actor: Actor, case_id: str, text: str) -> LogEntry:
+        """Write a comment on a case. Raises InputError where it has no words, UnknownRecord."""
+        text = text.strip()
+        if not text or len(text) > LONGEST_COMMENT:
+            raise InputError(
+                f"a comment has 1 to {LONGEST_COMMENT:,} characters", cure="Shorten it, or write one.", field="comment"
+            )
+        return self._append(actor, case_id, "comment", note=text)
+
+    def comments(self, actor: Actor, case_id: str) -> tuple[Comment, ...]:
+        """Return the comments on a case, oldest first; others' only once all decisions of a shared case are made."""
+        wanted = DecisionFilter(case_id=case_id, kinds=("comment",), newest_first=False, size=1000, blind_to=actor.name)
+        return tuple(
+            Comment(entry.id, entry.at, entry.decision.reviewer, entry.decision.note)
+            for entry in self._store.decisions.entries(wanted).rows
+            if entry.decision is not None
+        )
+
+    def _enter(
+        self,
+        actor: Actor,
+        case_ids: Sequence[str],
+        kind: EntryKind,
+        *,
+        assignees: tuple[str, ...] = (),
+        tags: tuple[str, ...] = (),
+    ) -> int:
+        named = list(dict.fromkeys(case_ids))
+        if len(named) > MOST_AT_ONCE:
+            raise InputError(f"{len(named):,} cases are too many for once", cure=f"Choose up to {MOST_AT_ONCE:,}.")
+        with self._store.transaction():
+            for case_id in named:
+                self._append(actor, case_id, kind, assignees=assignees, tags=tags)
+        return len(named)
+
+    def _append(
+        self,
+        actor: Actor,
+        case_id: str,
+        kind: EntryKind,
+        *,
+        note: str = "",
+        assignees: tuple[str, ...] = (),
+        tags: tuple[str, ...] = (),
+    ) -> LogEntry:
+        entry = Decision(
+            kind=kind,
+            reviewer=name_of(actor),
+            case_id=case_id,
+            run_id=None,
+            note=note,
+            assignees=assignees,
+            tags=tags,
+            versions={"app": version.APP},
+        )
+        return self._store.decisions.append(entry)
+
+    # policies, rubrics, views
+
+    def policy(self) -> QueuePolicy:
+        """Return the queue's policy in force."""
+        return self._store.team.policy()
+
+    def set_policy(self, actor: Actor, policy: QueuePolicy) -> QueuePolicy:
+        """Set the policy from now on; a case that has a decision keeps the policy it was begun under."""
+        return self._store.team.set_policy(name_of(actor), policy)
+
+    def machine_hidden(self, actor: Actor, case_id: str) -> bool:
+        """Return whether the machine's verdict on a case is hidden from this reviewer now. Raises UnknownRecord."""
+        return machine_hidden(self._store, actor, case_id)
+
+    def rubric(self, number: int | None = None) -> Rubric:
+        """Return the rubric in force, or one of its earlier versions. Raises StoreError."""
+        return self._store.team.rubric(number)
+
+    def set_rubric(self, actor: Actor, rubric: Rubric) -> Rubric:
+        """Set guidelines and scores from now on; decisions made before keep theirs."""
+        return self._store.team.set_rubric(name_of(actor), rubric)
+
+    def views(self, actor: Actor) -> tuple[SavedView, ...]:
+        """Return the team's saved views and the actor's own."""
+        return self._store.team.views(actor.name)
+
+    def save_view(self, actor: Actor, name: str, parameters: dict[str, str], *, shared: bool = False) -> None:
+        """Save a filter of the queue under a name, for oneself or for the whole team. Raises InputError."""
+        (title,) = _names([name], "a view", LONGEST_TAG)
+        owner = "" if shared else name_of(actor)
+        self._store.team.save_view(name_of(actor), SavedView(name=title, owner=owner, parameters=parameters))
+
+    def remove_view(self, actor: Actor, view: SavedView) -> None:
+        """Take a saved view away."""
+        self._store.team.save_view(name_of(actor), view.model_copy(update={"removed": True}))
+
+    # how far the work has come
+
+    def progress(self, wanted: CaseFilter) -> Progress:
+        """Return how far the work on the cases that match has come; their states don't narrow it."""
+        return self._store.team.progress(wanted.model_copy(update={"states": ()}))
+
+    def reviewers(self) -> tuple[str, ...]:
+        """Return everybody who has decided, skipped or been assigned a case, by name."""
+        names = {name for kind in ("decided", "assigned", "skipped") for name in self._store.team.counted(kind)}
+        return tuple(sorted((name for name in names if not name.startswith("(")), key=str.casefold))
+
+    def tags(self) -> dict[str, int]:
+        """Return how many cases have each tag."""
+        return self._store.team.counted("tagged")
+
+    def assigned(self) -> dict[str, int]:
+        """Return how many cases are assigned to each reviewer."""
+        return self._store.team.counted("assigned")
+
+
+def _names(given: Sequence[str], noun: str, longest: int) -> tuple[str, ...]:
+    names = tuple(dict.fromkeys(" ".join(name.split()) for name in given if name.strip()))
+    if not names:
+        raise InputError(f"{noun} is missing", cure=f"Name {noun}.")
+    for name in names:
+        if len(name) > longest or "\x00" in name:
+            raise InputError(
+                f"the name of {noun} is too long or can't be stored", cure=f"Use up to {longest} characters."
+            )
+    return names

@@ -1,0 +1,285 @@
+"""The work of a team: leases on cases, policies, rubrics and saved views, and who has done what.
+
+A lease is taken inside a transaction that holds the write lock, so that of two people who ask at once one gets it. It
+runs out by itself: an absent reviewer blocks nobody. Leases and what follows from the log are no records: an archive
+holds the log, from which the rest is made again.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import Any
+
+from masis.errors import CaseHeld, StoreError
+from masis.schema.base import Record
+from masis.schema.team import CaseWork, Lease, QueuePolicy, Rubric, SavedView
+from masis.store.audits import queue
+from masis.store.audits.cases import case_seq
+from masis.store.core.connections import Database
+from masis.store.records import CaseFilter
+from masis.store.reviews.states import policy_of
+
+_CASES_AT_ONCE = 2_000
+
+
+class Progress(Record):
+    """How far the work on some cases has come: decisions by reviewer, cases done, and cases that wait."""
+
+    cases: int
+    done: int
+    by_reviewer: dict[str, int]
+
+
+class Team:
+    """Leases, policies, rubrics, views and the work on cases, in a store."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    # leases
+
+    def claim(self, case_id: str, reviewer: str, minutes: int) -> Lease:
+        """Take a case for decision, or extend the lease on it that the reviewer has.
+
+        Raises UnknownRecord, and CaseHeld where as many others have it, or have decided it, as are wanted.
+        """
+        with self._database.transaction(durable=False) as connection:
+            seq, now = case_seq(connection, case_id), self._database.now()
+            connection.execute("DELETE FROM leases WHERE case_seq = ? AND until <= ?", [seq, now])
+            check_free(connection, seq, reviewer, now)
+            until = later(now, minutes)
+            connection.execute(
+                """INSERT INTO leases VALUES (?, ?, ?, ?)
+                   ON CONFLICT (case_seq, reviewer) DO UPDATE SET until = max(until, excluded.until)""",
+                [seq, reviewer, now, until],
+            )
+            return next(lease for lease in _leases(connection, seq, now) if lease.reviewer == reviewer)
+
+    def release(self, case_id: str, reviewer: str) -> None:
+        """Give a case back; nothing happens where the reviewer has no lease on it. Raises UnknownRecord."""
+        with self._database.transaction(durable=False) as connection:
+            release(connection, case_seq(connection, case_id), reviewer)
+
+    def leases(self) -> tuple[Lease, ...]:
+        """All leases that run, the one that ends first at the front."""
+        with self._database.reading() as connection:
+            return tuple(_leases(connection, None, self._database.now()))
+
+    def assert_free(self, case_id: str, reviewer: str) -> None:
+        """Raise CaseHeld where others have taken the case. Call it in the transaction that decides."""
+        with self._database.transaction() as connection:
+            check_free(connection, case_seq(connection, case_id), reviewer, self._database.now())
+
+    # who has done what
+
+    def work(self, case_id: str) -> CaseWork:
+        """What the team knows about one case. Raises UnknownRecord."""
+        with self._database.reading() as connection:
+            row = connection.execute("SELECT * FROM cases WHERE id = ?", [case_id]).fetchone()
+            if row is None:
+                case_seq(connection, case_id)
+            who: dict[str, list[str]] = {}
+            for kind, name in connection.execute(
+                "SELECT kind, who FROM case_work WHERE case_seq = ? ORDER BY entry_seq, who", [row["seq"]]
+            ):
+                who.setdefault(kind, []).append(name)
+            policy = policy_of(row["policy"]) if row["policy"] else queue_policy(connection).for_case(case_id)
+            return CaseWork(
+                case_id=case_id,
+                wanted=row["wanted"],
+                pending=row["pending"],
+                policy=policy if row["policy"] or not who.get("decided") else None,
+                decided_by=tuple(who.get("decided", ())),
+                assignees=tuple(who.get("assigned", ())),
+                tags=tuple(who.get("tagged", ())),
+                leases=tuple(_leases(connection, row["seq"], self._database.now())),
+                skipped_by=tuple(who.get("skipped", ())),
+            )
+
+    def counted(self, kind: str) -> dict[str, int]:
+        """How many cases each name has: kind is ``decided``, ``assigned``, ``skipped`` or ``tagged``."""
+        rows = self._database.execute("SELECT who, count(*) FROM case_work WHERE kind = ? GROUP BY who", [kind])
+        return {row[0]: row[1] for row in rows}
+
+    def oldest_skipped(self, reviewer: str, among: Iterable[str]) -> str | None:
+        """Of these cases the one that the reviewer skipped longest ago; None where they skipped none of them."""
+        row = self._database.row(
+            """SELECT id FROM case_work JOIN cases ON seq = case_seq WHERE kind = 'skipped' AND who = ?
+               AND id IN (SELECT value FROM json_each(?)) ORDER BY entry_seq LIMIT 1""",
+            [reviewer, json.dumps(list(among))],
+        )
+        return None if row is None else str(row[0])
+
+    # policies, rubrics, views: the newest record counts
+
+    def policy(self) -> QueuePolicy:
+        """The policy in force; one reviewer a case and the machine shown first where none was set."""
+        with self._database.reading() as connection:
+            return queue_policy(connection)
+
+    def policies(self) -> tuple[QueuePolicy, ...]:
+        """Every policy that was set, oldest first."""
+        return tuple(QueuePolicy.model_validate_json(text) for text in self._payloads("policy"))
+
+    def set_policy(self, by: str, policy: QueuePolicy) -> QueuePolicy:
+        """Set the policy from now on; cases with a decision keep the one that they were begun under."""
+        with self._database.transaction() as connection:
+            policy = policy.model_copy(update={"version": queue_policy(connection).version + 1})
+            self._append(connection, by, "policy", "", policy)
+            redraw(connection, policy)
+        return policy
+
+    def rubric(self, version: int | None = None) -> Rubric:
+        """The rubric in force, or an earlier version of it; an empty one where none was set. Raises StoreError."""
+        with self._database.reading() as connection:
+            if version is None:
+                return _rubric(connection)
+        found = [each for each in map(Rubric.model_validate_json, self._payloads("rubric")) if each.version == version]
+        if not found:
+            raise StoreError(f"there is no version {version} of the rubric.")
+        return found[0]
+
+    def set_rubric(self, by: str, rubric: Rubric) -> Rubric:
+        """Set guidelines and scores from now on; decisions made before keep theirs."""
+        with self._database.transaction() as connection:
+            rubric = rubric.model_copy(update={"version": _rubric(connection).version + 1})
+            self._append(connection, by, "rubric", "", rubric)
+        return rubric
+
+    def save_view(self, by: str, view: SavedView) -> None:
+        """Save a view under its name, in place of one of the same name and owner; ``removed`` takes it away."""
+        with self._database.transaction() as connection:
+            self._append(connection, by, "view", f"{view.owner}\n{view.name}", view)
+
+    def views(self, reviewer: str) -> tuple[SavedView, ...]:
+        """The views of the whole team and of one reviewer, by name."""
+        rows = self._database.execute(
+            "SELECT payload FROM team_records WHERE kind = 'view' AND seq IN "
+            "(SELECT max(seq) FROM team_records WHERE kind = 'view' GROUP BY name)"
+        )
+        views = [SavedView.model_validate_json(row[0]) for row in rows]
+        shown = [view for view in views if not view.removed and view.owner in ("", reviewer)]
+        return tuple(sorted(shown, key=lambda view: (view.name.casefold(), view.owner)))
+
+    def any_records(self) -> bool:
+        """Whether a policy, a rubric or a view was ever set."""
+        return bool(self._database.execute("SELECT 1 FROM team_records LIMIT 1"))
+
+    def progress(self, wanted: CaseFilter) -> Progress:
+        """How far the work on the cases that match has come."""
+        with self._database.reading() as connection:
+            filters, words, _ = queue.matching(connection, wanted)
+            return progress(connection, *queue.conditions(filters, words))
+
+    def _payloads(self, kind: str) -> list[str]:
+        rows = self._database.execute("SELECT payload FROM team_records WHERE kind = ? ORDER BY seq", [kind])
+        return [row[0] for row in rows]
+
+    def _append(self, connection: sqlite3.Connection, by: str, kind: str, name: str, record: Record) -> None:
+        append_record(connection, self._database.now(), by, kind, name, record.model_dump_json())
+
+
+def append_record(connection: sqlite3.Connection, at: str, by: str, kind: str, name: str, payload: str) -> None:
+    """Write a record of the team behind the others."""
+    connection.execute(
+        "INSERT INTO team_records SELECT coalesce(max(seq), 0) + 1, ?, ?, ?, ?, ? FROM team_records",
+        [at, by, kind, name, payload],
+    )
+
+
+def redraw(connection: sqlite3.Connection, policy: QueuePolicy) -> None:
+    """Write how many decisions each case wants that nobody has decided yet."""
+    rows = connection.execute(
+        "SELECT seq, id, wanted FROM cases WHERE NOT EXISTS "
+        "(SELECT 1 FROM case_work WHERE case_seq = seq AND kind = 'decided')"
+    )
+    changed: list[tuple[int, int]] = []
+    for seq, case_id, wanted in rows:
+        drawn = policy.for_case(case_id)
+        if (now := drawn.reviewers if drawn else 1) != wanted:
+            changed.append((now, seq))
+    for start in range(0, len(changed), _CASES_AT_ONCE):
+        connection.executemany("UPDATE cases SET wanted = ? WHERE seq = ?", changed[start : start + _CASES_AT_ONCE])
+
+
+def check_free(connection: sqlite3.Connection, seq: int, reviewer: str, now: str) -> None:
+    """Raise CaseHeld where so many others have the case that no decision is left for this reviewer.
+
+    Who has decided a shared case may correct that while others' decisions are missing.
+    """
+    leases = _leases(connection, seq, now)
+    if any(lease.reviewer == reviewer for lease in leases):
+        return
+    decided = {
+        row[0] for row in connection.execute("SELECT who FROM case_work WHERE case_seq = ? AND kind = 'decided'", [seq])
+    }
+    wanted, shared = connection.execute("SELECT wanted, policy IS NOT NULL FROM cases WHERE seq = ?", [seq]).fetchone()
+    if shared and reviewer in decided:
+        return
+    if shared and len(decided) >= wanted:
+        raise CaseHeld(f"all {wanted} decisions that this case wants are made: take another one.")
+    taken = len(decided | {lease.reviewer for lease in leases}) if shared else len(leases)
+    if leases and taken >= wanted:
+        first = leases[0]
+        raise CaseHeld(
+            f"{first.reviewer} has taken case {first.case_id!r} for decision until {first.until[11:16]} UTC. "
+            "Take another one, or come back then.",
+            by=first.reviewer,
+            until=first.until,
+        )
+
+
+def release(connection: sqlite3.Connection, seq: int, reviewer: str) -> None:
+    """End a reviewer's lease on a case."""
+    connection.execute("DELETE FROM leases WHERE case_seq = ? AND reviewer = ?", [seq, reviewer])
+
+
+def later(at: str, minutes: int) -> str:
+    """The time some minutes after one, as records keep times."""
+    moment = datetime.fromisoformat(at) + timedelta(minutes=minutes)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _leases(connection: sqlite3.Connection, seq: int | None, now: str) -> list[Lease]:
+    rows = connection.execute(
+        "SELECT cases.id, leases.reviewer, taken_at, until FROM leases JOIN cases ON cases.seq = case_seq "
+        "WHERE until > ?1 AND (?2 IS NULL OR case_seq = ?2) ORDER BY until, leases.reviewer",
+        [now, seq],
+    )
+    return [Lease(case_id=row[0], reviewer=row[1], taken_at=row[2], until=row[3]) for row in rows]
+
+
+def queue_policy(connection: sqlite3.Connection) -> QueuePolicy:
+    """The policy in force."""
+    text = _newest(connection, "policy")
+    return QueuePolicy() if text is None else QueuePolicy.model_validate_json(text)
+
+
+def _rubric(connection: sqlite3.Connection) -> Rubric:
+    text = _newest(connection, "rubric")
+    return Rubric() if text is None else Rubric.model_validate_json(text)
+
+
+def _newest(connection: sqlite3.Connection, kind: str) -> str | None:
+    row = connection.execute(
+        "SELECT payload FROM team_records WHERE kind = ? ORDER BY seq DESC LIMIT 1", [kind]
+    ).fetchone()
+    return None if row is None else str(row[0])
+
+
+def progress(connection: sqlite3.Connection, where: str, values: list[Any]) -> Progress:
+    """How far the work has come on the cases that a condition of ours names."""
+    done = "state IN ('approved', 'overridden', 'rejected', 'escalated')"
+    cases, finished = connection.execute(
+        f"SELECT count(*), coalesce(sum({done}), 0) FROM cases WHERE {where}",  # noqa: S608 (names of our own columns)
+        values,
+    ).fetchone()
+    rows = connection.execute(
+        "SELECT who, count(*) FROM case_work JOIN cases ON seq = case_seq "  # noqa: S608
+        f"WHERE kind = 'decided' AND {where} GROUP BY 1",
+        values,
+    )
+    return Progress(cases=cases, done=finished, by_reviewer={row[0]: row[1] for row in rows})

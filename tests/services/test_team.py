@@ -1,0 +1,532 @@
+"""Several people on one queue: leases, overlap, blindness, adjudication, and what is recorded of all of it."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import random
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from masis.datasets.archive import read_archive, write_archive
+from masis.datasets.writers.decisions import write_decided
+from masis.errors import CaseHeld, InputError, StaleVersion, StoreError, UnknownRecord
+from masis.schema.actor import ANONYMOUS, Actor
+from masis.schema.base import utc_now
+from masis.schema.review import Decision, LogEntry
+from masis.schema.team import QueuePolicy, Rubric, RubricScore
+from masis.services import Workbench
+from masis.services.records import CaseFilter, DecisionFilter
+from masis.store.reviews.team import later
+from tests.store.factories import a_case, a_run
+
+ADA, BEN, CLEO = Actor(name="Ada"), Actor(name="Ben"), Actor(name="Cleo")
+ALL = CaseFilter(order="oldest")
+
+
+@pytest.fixture
+def workbench(tmp_path: Path) -> Iterator[Workbench]:
+    """Five cases that need review."""
+    opened = Workbench.open(tmp_path / "team.db")
+    fill(opened, 5)
+    yield opened
+    opened.close()
+
+
+def fill(workbench: Workbench, cases: int) -> None:
+    for number in range(cases):
+        case = a_case(f"case-{number}")
+        workbench.store.cases.add(case)
+        workbench.store.runs.finish(a_run(case, f"run-{number}", needs_review=True))
+
+
+def decide(
+    workbench: Workbench, actor: Actor, case_id: str = "case-1", verdict: str = "approve", **keys: object
+) -> LogEntry:
+    content = {"reviewer": actor.name, "case_id": case_id, "run_id": f"run-{case_id[5:]}", "iteration": 1}
+    decision = Decision.model_validate(
+        content | {"verdict": verdict, "reason": "why", "machine_shown": ("scores",)} | keys
+    )
+    seen = workbench.cases.summary(case_id).version
+    return workbench.reviews.submit(actor, decision, seen_version=seen)
+
+
+def state(workbench: Workbench, case_id: str = "case-1") -> str:
+    return workbench.cases.summary(case_id).state
+
+
+def expire(workbench: Workbench, case_id: str) -> None:
+    """Let every lease on a case run out, as if its reviewers had left."""
+    with workbench.store.database.transaction() as connection:
+        connection.execute(
+            "UPDATE leases SET until = ? WHERE case_seq = (SELECT seq FROM cases WHERE id = ?)",
+            [later(utc_now(), -1), case_id],
+        )
+
+
+# leases
+
+
+def test_a_case_taken_by_one_reviewer_is_refused_to_another_with_name_and_time(workbench: Workbench) -> None:
+    lease = workbench.team.claim(ADA, "case-1")
+    with pytest.raises(CaseHeld, match="Ada has taken case 'case-1' for decision until") as held:
+        workbench.team.claim(BEN, "case-1")
+    assert (held.value.by, held.value.until) == ("Ada", lease.until)
+    with pytest.raises(CaseHeld):
+        decide(workbench, BEN)
+    assert workbench.reviews.head().length == 0
+    decide(workbench, ADA)
+    assert workbench.team.leases() == ()
+
+
+def test_an_extended_lease_ends_later_and_keeps_its_begin(workbench: Workbench) -> None:
+    first = workbench.team.claim(ADA, "case-1")
+    with workbench.store.database.transaction() as connection:
+        connection.execute("UPDATE leases SET until = ?", [later(first.taken_at, 1)])
+    second = workbench.team.claim(ADA, "case-1")
+    assert second.taken_at == first.taken_at
+    assert second.until > later(first.taken_at, 1)
+
+
+def test_of_many_who_take_an_expired_lease_at_once_one_gets_it(workbench: Workbench) -> None:
+    workbench.team.claim(ADA, "case-1")
+    expire(workbench, "case-1")
+    start, won = threading.Barrier(8), list[str]()
+
+    def take(number: int) -> None:
+        start.wait()
+        with contextlib.suppress(CaseHeld):
+            won.append(workbench.team.claim(Actor(name=f"reviewer {number}"), "case-1").reviewer)
+
+    threads = [threading.Thread(target=take, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(won) == 1
+    with pytest.raises(CaseHeld, match=won[0]):
+        decide(workbench, ADA)
+
+
+def test_an_expired_lease_that_nobody_took_over_still_lets_its_reviewer_decide(workbench: Workbench) -> None:
+    workbench.team.claim(ADA, "case-1")
+    expire(workbench, "case-1")
+    decide(workbench, ADA)
+    assert state(workbench) == "approved"
+
+
+def test_a_released_case_is_free_for_others(workbench: Workbench) -> None:
+    workbench.team.claim(ADA, "case-1")
+    workbench.team.release(ADA, "case-1")
+    assert workbench.team.claim(BEN, "case-1").reviewer == "Ben"
+
+
+def test_nobody_takes_a_case_without_a_name_or_one_that_is_not_there(workbench: Workbench) -> None:
+    with pytest.raises(InputError, match="name is missing"):
+        workbench.team.claim(ANONYMOUS, "case-1")
+    with pytest.raises(UnknownRecord):
+        workbench.team.claim(ADA, "nowhere")
+
+
+def test_what_others_have_taken_is_passed_over_and_an_empty_queue_says_who_has_it(workbench: Workbench) -> None:
+    for number in range(4):
+        workbench.team.claim(ADA, f"case-{number}")
+    assert workbench.team.count_open(BEN, ALL) == 1
+    lease = workbench.team.claim_next(BEN, ALL)
+    assert lease is not None
+    assert lease.case_id == "case-4"
+    assert workbench.team.next_open(CLEO, ALL) is None
+    why = workbench.team.why_empty(CLEO, ALL)
+    assert Counter(lease.reviewer for lease in why.held) == {"Ada": 4, "Ben": 1}
+    assert (why.waiting, why.decided, why.skipped, why.elsewhere) == (5, 0, 0, 0)
+    assert workbench.team.why_empty(CLEO, CaseFilter(text="nothing has this")).elsewhere == 5
+
+
+# skips, assignments, tags, comments
+
+
+def test_a_skipped_case_comes_last_for_who_skipped_it_and_as_before_for_others(workbench: Workbench) -> None:
+    workbench.team.claim(ADA, "case-0")
+    workbench.team.skip(ADA, ["case-0"])
+    assert workbench.team.leases() == ()
+    assert workbench.team.next_open(ADA, ALL) == "case-1"
+    assert workbench.team.next_open(BEN, ALL) == "case-0"
+    workbench.team.skip(ADA, [f"case-{number}" for number in range(1, 5)])
+    assert workbench.team.count_open(ADA, ALL) == 0
+    assert workbench.team.next_open(ADA, ALL) == "case-0"
+    workbench.team.skip(ADA, ["case-0"])
+    assert workbench.team.next_open(ADA, ALL) == "case-1"
+    assert state(workbench, "case-0") == "needs_review"
+
+
+def test_entries_about_the_work_on_a_case_turn_nobody_away_who_is_deciding_it(workbench: Workbench) -> None:
+    seen = workbench.cases.summary("case-1").version
+    workbench.team.assign(BEN, ["case-1"], ["Ada"])
+    workbench.team.tag(BEN, ["case-1"], ["urgent"])
+    workbench.team.comment(BEN, "case-1", "Look at the second sentence.")
+    workbench.team.skip(BEN, ["case-1"])
+    decision = Decision(reviewer="Ada", case_id="case-1", run_id="run-1", verdict="approve")
+    assert workbench.reviews.submit(ADA, decision, seen_version=seen).seq == 5
+    assert workbench.reviews.verify().intact
+    assert workbench.store.check().ok
+
+
+def test_an_assigned_case_is_offered_to_its_reviewer_and_found_by_name_and_tag(workbench: Workbench) -> None:
+    assert workbench.team.assign(ADA, ["case-0", "case-1", "case-0"], [" Ben "]) == 2
+    workbench.team.tag(ADA, ["case-1", "case-2"], ["dosage"])
+    assert workbench.team.count_open(ADA, ALL) == 3
+    assert workbench.team.count_open(BEN, ALL) == 5
+    mine = workbench.cases.find(CaseFilter(assignees=("Ben",), order="oldest"))
+    assert [row.id for row in mine.rows] == ["case-0", "case-1"]
+    assert [row.id for row in workbench.cases.find(CaseFilter(tags=("dosage",), order="oldest")).rows] == [
+        "case-1",
+        "case-2",
+    ]
+    assert workbench.team.why_empty(ADA, CaseFilter(assignees=("Ben",))).assigned == {"Ben": 2}
+    workbench.team.unassign(ADA, ["case-0"], ["Ben"])
+    workbench.team.untag(BEN, ["case-1"], ["dosage"])
+    assert workbench.team.count_open(ADA, ALL) == 4
+    assert workbench.team.tags() == {"dosage": 1}
+    assert workbench.team.assigned() == {"Ben": 1}
+
+
+def test_a_bulk_action_on_a_case_that_is_not_there_does_nothing_at_all(workbench: Workbench) -> None:
+    with pytest.raises(UnknownRecord):
+        workbench.team.assign(ADA, ["case-0", "nowhere"], ["Ben"])
+    assert workbench.team.assigned() == {}
+    with pytest.raises(InputError):
+        workbench.team.tag(ADA, ["case-0"], ["  "])
+
+
+def test_comments_have_author_and_time_and_go_with_a_redaction(workbench: Workbench) -> None:
+    workbench.team.comment(ADA, "case-1", "<b>Which bridge?</b>")
+    (comment,) = workbench.team.comments(BEN, "case-1")
+    assert (comment.by, comment.text) == ("Ada", "<b>Which bridge?</b>")
+    assert comment.at
+    workbench.reviews.redact_case(ADA, "case-1", "asked for")
+    assert workbench.team.comments(BEN, "case-1") == ()
+    assert workbench.store.check().ok
+
+
+# several reviewers on one case
+
+
+def share(workbench: Workbench, **keys: object) -> None:
+    workbench.team.set_policy(CLEO, QueuePolicy.model_validate({"reviewers": 2} | keys))
+
+
+def test_two_reviewers_decide_a_shared_case_and_neither_sees_the_other_before_both_have(workbench: Workbench) -> None:
+    share(workbench)
+    before = workbench.cases.summary("case-1")
+    decide(workbench, ADA, verdict="reject")
+    between = workbench.cases.open_for(BEN, "case-1")
+    assert (between.state, between.history, between.decision) == ("needs_review", (), None)
+    assert (between.summary.version, between.summary.reviewer) == (before.version, None)
+    assert workbench.reviews.entries(DecisionFilter(blind_to="Ben")).total == 0
+    assert workbench.team.work(BEN, "case-1").decided_by == ()
+    assert [entry.seq for entry in workbench.cases.open_for(ADA, "case-1").history] == [1]
+    assert workbench.team.count_open(ADA, ALL) == 4
+    assert workbench.team.count_open(BEN, ALL) == 5
+    decide(workbench, BEN, verdict="reject")
+    assert state(workbench) == "rejected"
+    assert len(workbench.cases.open_for(BEN, "case-1").history) == 2
+
+
+def test_a_third_reviewer_is_not_asked_and_not_let_in(workbench: Workbench) -> None:
+    share(workbench)
+    workbench.team.claim(ADA, "case-1")
+    workbench.team.claim(BEN, "case-1")
+    with pytest.raises(CaseHeld):
+        workbench.team.claim(CLEO, "case-1")
+    decide(workbench, ADA)
+    with pytest.raises(CaseHeld):
+        decide(workbench, CLEO)
+    decide(workbench, BEN)
+    with pytest.raises(StoreError, match="all 2 decisions"):
+        decide(workbench, CLEO)
+
+
+def test_who_corrects_a_decision_on_a_shared_case_still_counts_once(workbench: Workbench) -> None:
+    share(workbench)
+    decide(workbench, ADA, verdict="reject")
+    decide(workbench, ADA, verdict="approve")
+    assert workbench.team.work(ADA, "case-1").pending == 1
+    decide(workbench, BEN, verdict="approve")
+    assert state(workbench) == "approved"
+    assert [entry.decision and entry.decision.reviewer for entry in workbench.reviews.individual("case-1")] == [
+        "Ada",
+        "Ben",
+    ]
+    with pytest.raises(StoreError, match="all 2 decisions"):
+        decide(workbench, ADA, verdict="reject")
+
+
+def test_nobody_undoes_the_decision_of_another_on_a_shared_case(workbench: Workbench) -> None:
+    share(workbench)
+    entry = decide(workbench, ADA)
+    with pytest.raises(StoreError, match="each undoes their own"):
+        workbench.reviews.undo(BEN, entry.id)
+    workbench.reviews.undo(ADA, entry.id)
+    assert workbench.team.work(ADA, "case-1").pending == 0
+    assert workbench.team.count_open(ADA, ALL) == 5
+
+
+def test_reviewers_who_differ_leave_the_case_to_an_adjudication_that_keeps_both(workbench: Workbench) -> None:
+    share(workbench)
+    decide(workbench, ADA, verdict="approve")
+    with pytest.raises(StoreError, match="still lacks 1 of 2"):
+        adjudicate(workbench)
+    decide(workbench, BEN, verdict="reject")
+    assert state(workbench) == "needs_adjudication"
+    assert [row.id for row in workbench.cases.find(CaseFilter(states=("needs_adjudication",))).rows] == ["case-1"]
+    final = adjudicate(workbench)
+    assert state(workbench) == "rejected"
+    assert len(workbench.reviews.individual("case-1")) == 2
+    workbench.reviews.undo(CLEO, final.id)
+    assert state(workbench) == "needs_adjudication"
+    assert workbench.store.check().ok
+    assert workbench.reviews.verify().intact
+
+
+def adjudicate(workbench: Workbench, verdict: str = "reject") -> LogEntry:
+    decision = Decision.model_validate(
+        {"reviewer": "Cleo", "case_id": "case-1", "run_id": "run-1", "verdict": verdict, "reason": "Ben is right"}
+    )
+    return workbench.reviews.adjudicate(CLEO, decision)
+
+
+def test_a_case_of_one_reviewer_has_nothing_to_adjudicate(workbench: Workbench) -> None:
+    decide(workbench, ADA)
+    with pytest.raises(StoreError, match="no decisions of several"):
+        adjudicate(workbench)
+
+
+@pytest.mark.parametrize(
+    ("rule", "verdicts", "stands"),
+    [
+        ({"rule": "first", "reviewers": 2}, ["reject", "approve"], "rejected"),
+        ({"rule": "agree", "agree": 2, "reviewers": 3}, ["approve", "reject", "approve"], "approved"),
+        ({"rule": "agree", "agree": 2, "reviewers": 3}, ["approve", "reject", "escalate"], "needs_adjudication"),
+        (
+            {"rule": "agree", "agree": 2, "reviewers": 4},
+            ["approve", "reject", "approve", "reject"],
+            "needs_adjudication",
+        ),
+        ({"rule": "adjudicated", "reviewers": 3}, ["approve", "approve", "approve"], "approved"),
+        ({"rule": "adjudicated", "reviewers": 3}, ["approve", "approve", "reject"], "needs_adjudication"),
+    ],
+)
+def test_the_state_of_a_shared_case_follows_its_policy(
+    workbench: Workbench, rule: dict[str, object], verdicts: list[str], stands: str
+) -> None:
+    share(workbench, **rule)
+    for number, verdict in enumerate(verdicts):
+        assert state(workbench) == "needs_review"
+        decide(workbench, Actor(name=f"reviewer {number}"), verdict=verdict)
+    assert state(workbench) == stands
+    assert workbench.store.check().ok
+
+
+def test_two_overrides_with_other_words_are_no_agreement(workbench: Workbench) -> None:
+    share(workbench)
+    decide(workbench, ADA, verdict="override", corrected_answer="In 1932 [1].")
+    decide(workbench, BEN, verdict="override", corrected_answer="In March 1932 [1].")
+    assert state(workbench) == "needs_adjudication"
+
+
+def test_a_new_policy_leaves_cases_that_were_begun_under_their_own(workbench: Workbench) -> None:
+    decide(workbench, ADA, "case-0")
+    share(workbench, rule="first")
+    decide(workbench, ADA, "case-1", "reject")
+    share(workbench, reviewers=3)
+    decide(workbench, BEN, "case-1", "approve")
+    assert (state(workbench, "case-0"), state(workbench, "case-1")) == ("approved", "rejected")
+    decide(workbench, BEN, "case-0", "reject")
+    assert state(workbench, "case-0") == "rejected"
+    assert workbench.team.work(ADA, "case-2").wanted == 3
+    assert workbench.team.policy().version == 2
+
+
+def test_a_share_of_the_cases_is_drawn_the_same_for_everybody(workbench: Workbench) -> None:
+    policy = QueuePolicy(reviewers=2, share=0.3)
+    drawn = [case for case in range(2000) if policy.for_case(f"case-{case}")]
+    assert 500 < len(drawn) < 700
+    assert QueuePolicy(reviewers=2, share=0.0).for_case("case-1") is None
+    workbench.team.set_policy(CLEO, policy)
+    fill_more = a_case("case-77")
+    workbench.store.cases.add(fill_more)
+    assert workbench.team.work(ADA, "case-77").wanted == (2 if policy.for_case("case-77") else 1)
+
+
+def test_the_export_of_a_shared_case_carries_every_individual_label(workbench: Workbench) -> None:
+    share(workbench)
+    decide(workbench, ADA, verdict="approve")
+    decide(workbench, BEN, verdict="reject")
+    adjudicate(workbench)
+    out = io.BytesIO()
+    assert write_decided(workbench.store, out) == 1
+    line = json.loads(out.getvalue())
+    assert [(each["decision"]["reviewer"], each["decision"]["verdict"]) for each in line["decisions"]] == [
+        ("Ada", "approve"),
+        ("Ben", "reject"),
+    ]
+    assert line["decision"]["decision"]["kind"] == "adjudication"
+
+
+def test_an_archive_brings_policies_assignments_and_shared_cases_back(workbench: Workbench, tmp_path: Path) -> None:
+    share(workbench)
+    workbench.team.set_rubric(CLEO, Rubric(guidelines="Read all of it."))
+    decide(workbench, ADA, "case-1", "approve")
+    decide(workbench, BEN, "case-1", "reject")
+    decide(workbench, ADA, "case-2")
+    workbench.team.assign(CLEO, ["case-3"], ["Ben"])
+    workbench.team.skip(ADA, ["case-4"])
+    written = io.BytesIO()
+    write_archive(workbench.store, written)
+    (file := tmp_path / "archive.jsonl").write_bytes(written.getvalue())
+    copy = Workbench.open(tmp_path / "copy.db")
+    read_archive(file, copy.store)
+    again = io.BytesIO()
+    write_archive(copy.store, again)
+    assert again.getvalue() == written.getvalue()
+    assert copy.store.check().ok
+    for number in range(5):
+        for actor in (ADA, BEN):
+            assert copy.team.work(actor, f"case-{number}") == workbench.team.work(actor, f"case-{number}")
+    assert copy.cases.find(ALL).rows == workbench.cases.find(ALL).rows
+    assert copy.team.policy() == workbench.team.policy()
+    assert copy.team.rubric().guidelines == "Read all of it."
+    copy.close()
+
+
+# blindness to the machine
+
+
+def test_a_hidden_machine_is_recorded_as_not_shown_and_its_verdict_stays_out_of_the_view(workbench: Workbench) -> None:
+    share(workbench, machine="after")
+    view = workbench.cases.open_for(ADA, "case-1")
+    assert (view.machine_hidden, view.run, view.runs) == (True, None, ())
+    hidden = view.summary
+    assert (hidden.quality, hidden.flags, hidden.reasons, hidden.tier, hidden.run_id) == (None, (), (), None, None)
+    entry = decide(workbench, ADA)
+    assert entry.decision is not None
+    assert entry.decision.machine_shown == ()
+    assert workbench.cases.open_for(ADA, "case-1").run is not None
+    assert workbench.cases.open_for(BEN, "case-1").run is None
+
+
+def test_where_the_machine_is_never_shown_it_stays_hidden_until_the_case_is_decided(workbench: Workbench) -> None:
+    share(workbench, machine="never")
+    decide(workbench, ADA)
+    assert workbench.cases.open_for(ADA, "case-1").machine_hidden
+    decide(workbench, BEN)
+    assert not workbench.cases.open_for(ADA, "case-1").machine_hidden
+
+
+def test_a_list_for_a_blind_reviewer_has_no_verdicts_and_no_order_or_filter_by_them(workbench: Workbench) -> None:
+    share(workbench, machine="after")
+    page = workbench.cases.find_for(ADA, CaseFilter(order="disagreement", flags=("contradicted",), quality_from=0.9))
+    assert page.total == 5
+    assert {(row.quality, row.flags, row.reasons, row.tier) for row in page.rows} == {(None, (), (), None)}
+    by_import = workbench.cases.find(CaseFilter(order="oldest"))
+    assert [row.id for row in page.rows] != [row.id for row in by_import.rows]
+
+
+# the rubric
+
+
+def test_scores_of_the_rubric_are_checked_and_keep_the_version_they_were_given_under(workbench: Workbench) -> None:
+    tone = RubricScore(name="Tone", categories=("plain", "stilted"))
+    workbench.team.set_rubric(CLEO, Rubric(scores=(RubricScore(name="Clarity", low=1, high=5), tone)))
+    entry = decide(workbench, ADA, rubric_scores={"Clarity": 4, "Tone": "plain"})
+    workbench.team.set_rubric(CLEO, Rubric(scores=(tone,)))
+    kept = workbench.reviews.get(entry.id).decision
+    assert kept is not None
+    assert (kept.rubric_scores, kept.versions["team_rubric"]) == ({"Clarity": 4, "Tone": "plain"}, "1")
+    assert [score.name for score in workbench.team.rubric(1).scores] == ["Clarity", "Tone"]
+    for wrong in ({"Clarity": 4}, {"Tone": "loud"}):
+        with pytest.raises(InputError, match="version 2 of the rubric"):
+            decide(workbench, BEN, "case-2", rubric_scores=wrong)
+
+
+def test_a_score_needs_a_scale_or_categories() -> None:
+    for keys in ({}, {"low": 5, "high": 1}, {"low": 1, "high": 5, "categories": ("a",)}, {"low": 1}):
+        with pytest.raises(ValueError, match="needs a scale"):
+            RubricScore.model_validate({"name": "Clarity", **keys})
+
+
+def test_views_are_saved_for_oneself_or_the_team_and_removed(workbench: Workbench) -> None:
+    workbench.team.save_view(ADA, "Contradicted", {"flag": "contradicted"}, shared=True)
+    workbench.team.save_view(ADA, "Mine", {"assignee": "Ada"})
+    assert [view.name for view in workbench.team.views(ADA)] == ["Contradicted", "Mine"]
+    assert [view.name for view in workbench.team.views(BEN)] == ["Contradicted"]
+    workbench.team.remove_view(ADA, workbench.team.views(ADA)[0])
+    assert [view.name for view in workbench.team.views(ADA)] == ["Mine"]
+
+
+# twenty reviewers at once
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.soak(smoke=4, full=20)
+def test_many_reviewers_on_shared_cases_lose_double_and_unblind_nothing(tmp_path: Path, rounds: int) -> None:
+    """As many reviewers as rounds, each with their own workbench; every tenth lease runs out before its decision."""
+    cases = 2 * rounds
+    path = tmp_path / "soak.db"
+    opened = Workbench.open(path)
+    fill(opened, cases)
+    share(opened)
+    made: list[tuple[str, str]] = []
+    problems: list[str] = []
+    saw: list[tuple[str, str]] = []
+    lock = threading.Lock()
+
+    def review(number: int) -> None:
+        me, draw = Actor(name=f"reviewer {number}"), random.Random(number)
+        with_own = Workbench.open(path)
+        try:
+            while True:
+                lease = with_own.team.claim_next(me, CaseFilter(order="random", seed=number))
+                if lease is None:
+                    return
+                if draw.random() < 0.1:
+                    expire(with_own, lease.case_id)
+                view = with_own.cases.open_for(me, lease.case_id)
+                if any(entry.decision and entry.decision.reviewer != me.name for entry in view.history):
+                    saw.append((me.name, lease.case_id))
+                verdict = draw.choice(("approve", "reject"))
+                try:
+                    decide(with_own, me, lease.case_id, verdict)
+                except (CaseHeld, StaleVersion):
+                    continue  # it ran out and was taken over
+                with lock:
+                    made.append((me.name, lease.case_id))
+        except BaseException as error:
+            problems.append(repr(error))
+            raise
+        finally:
+            with_own.close()
+
+    threads = [threading.Thread(target=review, args=(number,)) for number in range(rounds)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert problems == []
+    assert not set(saw) & set(made), "somebody decided a case after seeing what others had decided about it"
+    counts = Counter(case_id for _, case_id in made)
+    assert counts == {f"case-{number}": 2 for number in range(cases)}
+    assert len(set(made)) == len(made)
+    entries = [each.decision for each in opened.reviews.iterate()]
+    in_log = [(each.reviewer, each.case_id) for each in entries if each and each.kind == "decision"]
+    assert sorted(in_log) == sorted(made)
+    states = Counter(row.state for row in opened.cases.find(CaseFilter(size=1000)).rows)
+    assert set(states) <= {"approved", "rejected", "needs_adjudication"}
+    assert opened.store.check().ok
+    assert opened.team.leases() == ()
+    opened.close()
