@@ -15,6 +15,7 @@
     │   ├── DatabaseReadOnly   file or folder can't be written
     │   ├── DatabaseMissing    the file was moved, removed or replaced while in use
     │   ├── DiskFailed         its disk could not be read or written
+    │   ├── RecordDamaged      what is stored of one run or screening can't be read
     │   ├── CaseConflict       the id is taken by a case with other content
     │   ├── UnknownRecord      no case, run or decision has that id
     │   ├── Removed            retention has removed the content of a run or screening
@@ -155,6 +156,10 @@ class DatabaseMissing(StoreError):
 
 class DiskFailed(StoreError):
     """The disk that the database is stored on could not be read or written."""
+
+
+class RecordDamaged(StoreError):
+    """What is stored of one run or screening is damaged or was altered; the rest of the database can be read."""
 
 
 class CaseConflict(StoreError):

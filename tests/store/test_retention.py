@@ -299,7 +299,7 @@ def test_a_disk_without_room_is_reported_in_words_and_what_is_recorded_went(
             store.database.execute(f"PRAGMA max_page_count = {pages}")
             store.database.execute("INSERT INTO store_info VALUES ('filler', hex(zeroblob(1000000)))")
 
-        with pytest.raises(StoreError, match=r"no room left \(database or disk is full\). Make some"):
+        with pytest.raises(StoreError, match=r"no room left \(database or disk is full\). Free some space"):
             store.retention.remove(ALL, by="Ada", how="command", on_batch=fill_up)
         (done,) = store.purges.history()
         assert done.runs == sum(not each.readable for n in range(20) for each in store.runs.for_case(f"case-{n}")) == 5

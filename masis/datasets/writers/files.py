@@ -43,8 +43,10 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
             os.fsync(stream.fileno())
         unfinished.chmod(target.stat().st_mode & 0o777 if target.exists() else 0o644)
         unfinished.replace(target)
-    except BaseException:
+    except BaseException as error:
         unfinished.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.filename is None:  # as a full disk has it, which names no file
+            raise OSError(error.errno, error.strerror, str(path)) from error
         raise
 
 

@@ -107,6 +107,9 @@ def _counts_the_same(sentence: ParsedSentence, fact: Fact, passage: Passage, oth
     )
 
 
+MOST_FACTS = 60
+"""Facts of one sentence up to which it is asked whether two of them have changed places. One with more is a table or an
+attack; comparing each with each took 7 s for 100,000 characters (benchmarks/slow_strings.py)."""
 _SAME_THING = 0.5
 _SAME_THING_ABSENT = 0.34
 _MARGIN = 0.1
@@ -129,7 +132,8 @@ def fact_signals(found: Match, table: FactTable) -> Iterator[Signal]:
         compared_with = contexts if holders or not derived else []
         signals = [_conflict(found, fact, mask, facts, holders) for mask in compared_with]
         signals.append(absent_signal(found, fact, facts) if nowhere and not derived else None)
-        signals += [_exchanged(found, fact, facts), _swapped(found, fact, facts)]
+        if len(facts) <= MOST_FACTS:
+            signals += [_exchanged(found, fact, facts), _swapped(found, fact, facts)]
         strongest = max((s for s in signals if s is not None), key=lambda s: s.strength, default=None)
         if strongest is not None:
             yield strongest
@@ -149,7 +153,11 @@ def _contexts(found: Match, bits: int, clauses: Sequence[int]) -> list[int]:
 
 
 def _conflict(found: Match, fact: Fact, context: int, facts: Sequence[Fact], holders: Sequence[int]) -> Signal | None:
-    held = max((found.share(i, context) for i in holders), default=0.0)
+    held = 0.0
+    for i in holders:
+        held = max(held, found.share(i, context))
+        if held >= 1.0:  # nothing is more; of thousands of passages alike, each was looked at for each number
+            break
     absent = not holders
     best: tuple[float, Passage, Fact] | None = None
     for covered, i in found.best_passages(context):
@@ -281,19 +289,16 @@ def _swapped(found: Match, fact: Fact, facts: Sequence[Fact]) -> Signal | None:
         own = next((other for other in passage.facts if agree(fact, other)), None)
         if own is None or covered < 0.5:
             continue
-        mine = _preposition(found.sentence, fact.start)
+        mine, lead_of_own = _preposition(found.sentence, fact.start), _preposition(passage, own.start)
+        if not mine or not lead_of_own or mine == lead_of_own:
+            continue  # before the other facts are looked at: thousands of numbers in one sentence took 7 s
         for mate in facts:
+            if mate is fact or mate.kind != fact.kind or _preposition(found.sentence, mate.start) != lead_of_own:
+                continue
             place = next((other for other in passage.facts if agree(mate, other)), None)
-            if mate is fact or place is None or place == own or mate.kind != fact.kind:
+            if place is None or place == own or fact.dimension != place.dimension:
                 continue
-            if fact.dimension != place.dimension:
-                continue
-            leads = (
-                _preposition(found.sentence, mate.start),
-                _preposition(passage, own.start),
-                _preposition(passage, place.start),
-            )
-            if mine and leads[0] and mine != leads[0] and leads == (leads[0], leads[0], mine):
+            if _preposition(passage, place.start) == mine:
                 reason = f"the evidence has {place.text!r} and {own.text!r} the other way round"
                 span = (fact.start, fact.end, fact.text)
                 return signal(fact.kind, span, passage, (place.start, place.end), reason, 0.5 + 0.5 * covered)

@@ -5,16 +5,17 @@ A run is ``running`` (its owner lives), ``interrupted`` (cut short, resumable) o
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sqlite3
 import zlib
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import datetime
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from masis.audit.acceptance import disagreement, fault_probability
-from masis.errors import Removed, StoreError, UnknownRecord
+from masis.errors import RecordDamaged, Removed, StoreError, UnknownRecord
 from masis.schema.audit import Draft
 from masis.schema.run import MUST_LOOK, Event, Iteration, ReviewReason, ReviewTier, Run, StepsDone
 from masis.store.audits import executions, metrics
@@ -243,13 +244,15 @@ def save_iteration(connection: sqlite3.Connection, run_seq: int, iteration: Iter
 def read_iterations(connection: sqlite3.Connection, run_seq: int) -> tuple[Iteration, ...]:
     """The iterations of a run, in order."""
     rows = connection.execute("SELECT payload FROM run_iterations WHERE run_seq = ? ORDER BY number", [run_seq])
-    return tuple(Iteration.model_validate_json(unpack(row[0])) for row in rows)
+    with readable(connection, "run", run_seq):
+        return tuple(Iteration.model_validate_json(unpack(row[0])) for row in rows)
 
 
 def read_steps(connection: sqlite3.Connection, run_seq: int) -> StepsDone | None:
     """What the iteration under way has finished, put together from what each step left."""
     rows = connection.execute("SELECT payload FROM run_steps WHERE run_seq = ? ORDER BY seq", [run_seq])
-    parts = [StepsDone.model_validate_json(unpack(row[0])) for row in rows]
+    with readable(connection, "run", run_seq):
+        parts = [StepsDone.model_validate_json(unpack(row[0])) for row in rows]
     whole: StepsDone | None = None
     for part in parts:
         whole = part if whole is None else whole.with_more(part)
@@ -258,8 +261,28 @@ def read_steps(connection: sqlite3.Connection, run_seq: int) -> StepsDone | None
 
 def read_run(connection: sqlite3.Connection, row: sqlite3.Row) -> Run:
     """Return the complete result of a finished run."""
-    run = Run.model_validate_json(unpack(row["payload"]))
+    with readable(connection, "run", row["seq"]):
+        run = Run.model_validate_json(unpack(row["payload"]))
     return run.model_copy(update={"iterations": read_iterations(connection, row["seq"])})
+
+
+_CURE = {
+    "run": "Audit its case again, or restore a backup (`masis restore`).",
+    "screening": "Screen its question again, or restore a backup (`masis restore`).",
+}
+
+
+@contextlib.contextmanager
+def readable(connection: sqlite3.Connection, kind: Literal["run", "screening"], seq: int) -> Iterator[None]:
+    """Raise RecordDamaged, naming the run or the screening, where what is stored of it can't be read."""
+    try:
+        yield
+    except (zlib.error, ValueError, TypeError) as error:
+        [name] = connection.execute(f"SELECT id FROM {kind}s WHERE seq = ?", [seq]).fetchone() or [f"number {seq}"]  # noqa: S608
+        raise RecordDamaged(
+            f"{kind} {name!r} can't be read: what is stored of it is damaged or was altered ({type(error).__name__}). "
+            f"{_CURE[kind]}"
+        ) from error
 
 
 def pack(text: str, level: int = 6) -> bytes:
@@ -605,6 +628,9 @@ class Runs:
         connection.execute(
             "UPDATE runs SET state = 'interrupted', ended_at = ?, why = ? WHERE seq = ?", [at, why, run["seq"]]
         )
-        done = read_iterations(connection, run["seq"])
+        try:
+            done = read_iterations(connection, run["seq"])
+        except RecordDamaged:  # a database must open although one of its runs is damaged
+            done = ()
         executions.log_cut_short(connection, run, case_id_of(connection, run), done, at)
         refresh(connection, run["case_seq"])

@@ -404,7 +404,11 @@ _TROUBLE = {
     "SQLITE_LOCKED": _BUSY,
     "SQLITE_CORRUPT": _DAMAGED,
     "SQLITE_NOTADB": _DAMAGED,
-    "SQLITE_FULL": _Trouble(DatabaseFull, "its disk has no room left", "Make some: removing needs a little, too."),
+    "SQLITE_FULL": _Trouble(
+        DatabaseFull,
+        "its disk has no room left",
+        "Free some space there and do it again; what was stored before is kept.",
+    ),
     "SQLITE_READONLY": _READONLY,
     "SQLITE_PERM": _READONLY,
     "SQLITE_CANTOPEN": _GONE,
@@ -450,8 +454,9 @@ def _not_opened(path: Path, error: sqlite3.DatabaseError) -> StoreError:
         return DatabaseBusy(
             f"{path}: is held by another program, which may be bringing it up to date ({error}). Try again later."
         )
-    raises = StoreError if trouble is None or trouble is _GONE else trouble.raises
-    return raises(f"{path}: can't be opened ({error}). Check that the folder can be written to.")
+    if trouble is not None and trouble is not _GONE:
+        return trouble.raises(f"{path}: {trouble.what} ({error}). {trouble.cure}")
+    return StoreError(f"{path}: can't be opened ({error}). Check that the folder can be written to.")
 
 
 def _use_write_ahead_log(connection: sqlite3.Connection) -> None:

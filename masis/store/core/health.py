@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import zlib
 from typing import NamedTuple
 
 from masis.store.audits import queue
@@ -86,11 +87,27 @@ def _keeping_problems(connection: sqlite3.Connection) -> list[str]:
     )
     left = _count(connection, "run_iterations JOIN runs ON runs.seq = run_seq WHERE removed_by IS NOT NULL")
     gone = [name for log in ("executions", "purges", "purged") for name in guards.missing(connection, log)]
+    damaged = [f"run {name!r}" for name in _damaged(connection)]
     return [
+        *([f"{', '.join(damaged[:10])} can't be read ({len(damaged)} in all)"] if damaged else []),
         *([f"{unlogged} runs are not in the log of executions"] if unlogged else []),
         *([f"{left} iterations are left of runs that retention removed"] if left else []),
         *([f"logs have lost their guards: {', '.join(gone)}"] if gone else []),
     ]
+
+
+def _damaged(connection: sqlite3.Connection) -> list[str]:
+    """The ids of runs of which something that is stored can't be unpacked."""
+    found: dict[str, None] = {}
+    for name, packed in connection.execute(
+        """SELECT id, payload FROM runs WHERE payload IS NOT NULL
+           UNION ALL SELECT id, run_iterations.payload FROM run_iterations JOIN runs ON runs.seq = run_seq"""
+    ):
+        try:
+            zlib.decompress(packed)
+        except (zlib.error, TypeError):
+            found[name] = None
+    return list(found)
 
 
 def _state_problems(connection: sqlite3.Connection) -> list[str]:

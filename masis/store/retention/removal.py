@@ -12,6 +12,7 @@ import hashlib
 import json
 import sqlite3
 import time
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
@@ -377,11 +378,11 @@ def run_texts(connection: sqlite3.Connection, seq: int) -> list[str]:
     """A finished run as the line that ``masis export --format runs`` writes; else its draft and its iterations."""
     payload, draft = connection.execute("SELECT payload, draft FROM runs WHERE seq = ?", [seq]).fetchone()
     rows = connection.execute("SELECT payload FROM run_iterations WHERE run_seq = ? ORDER BY number", [seq])
-    iterations = [unpack(row[0]) for row in rows]
+    iterations = [_unpacked(row[0]) for row in rows]
     if payload is None:
         return [*([draft] if draft else []), *iterations]
     # the result is kept with an empty list where the iterations belong; in no text do quotes stand without a backslash
-    return [unpack(payload).replace('"iterations":[]', f'"iterations":[{",".join(iterations)}]', 1)]
+    return [_unpacked(payload).replace('"iterations":[]', f'"iterations":[{",".join(iterations)}]', 1)]
 
 
 def _screening_texts(connection: sqlite3.Connection, seq: int) -> Iterator[str]:
@@ -393,7 +394,15 @@ def _screening_texts(connection: sqlite3.Connection, seq: int) -> Iterator[str]:
         "SELECT grade FROM screening_abstracts WHERE screening_seq = ? AND grade IS NOT NULL ORDER BY seq",
     ):
         for row in connection.execute(sql, [seq]):
-            yield unpack(row[0])
+            yield _unpacked(row[0])
+
+
+def _unpacked(packed: bytes) -> str:
+    """A text as it was packed; where it is damaged, which must be removable too, its bytes in hexadecimal digits."""
+    try:
+        return unpack(packed)
+    except (zlib.error, ValueError):
+        return packed.hex()
 
 
 def digest_of(texts: Iterable[str]) -> str:

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 
 from masis.errors import Removed, UnknownRecord
 from masis.schema.screening import Grade, Round
-from masis.store.audits.runs import pack, unpack
+from masis.store.audits.runs import pack, readable, unpack
 
 if TYPE_CHECKING:
     from masis.screening.rounds.round_loop import FinishedRound
@@ -186,20 +186,23 @@ def write_result(connection: sqlite3.Connection, seq: int, screening: Screening,
 
 def _rounds(connection: sqlite3.Connection, seq: int) -> tuple[Round, ...]:
     rows = connection.execute("SELECT payload FROM screening_rounds WHERE screening_seq = ? ORDER BY number", [seq])
-    return tuple(Round.model_validate_json(unpack(row[0])) for row in rows)
+    with readable(connection, "screening", seq):
+        return tuple(Round.model_validate_json(unpack(row[0])) for row in rows)
 
 
 def read_abstracts(connection: sqlite3.Connection, seq: int) -> list[Abstract]:
     """The abstracts of a screening, in the order they came."""
     rows = connection.execute("SELECT abstract FROM screening_abstracts WHERE screening_seq = ? ORDER BY seq", [seq])
-    return [Abstract.model_validate_json(unpack(row[0])) for row in rows]
+    with readable(connection, "screening", seq):
+        return [Abstract.model_validate_json(unpack(row[0])) for row in rows]
 
 
 def _grades(connection: sqlite3.Connection, seq: int) -> dict[str, Grade]:
     rows = connection.execute(
         "SELECT grade FROM screening_abstracts WHERE screening_seq = ? AND grade IS NOT NULL ORDER BY seq", [seq]
     )
-    return {grade.abstract_id: grade for row in rows for grade in [Grade.model_validate_json(unpack(row[0]))]}
+    with readable(connection, "screening", seq):
+        return {grade.abstract_id: grade for row in rows for grade in [Grade.model_validate_json(unpack(row[0]))]}
 
 
 def finished_rounds(connection: sqlite3.Connection, seq: int) -> tuple[FinishedRound, ...]:
@@ -213,8 +216,9 @@ def finished_rounds(connection: sqlite3.Connection, seq: int) -> tuple[FinishedR
         "SELECT abstract_id, round, abstract FROM screening_abstracts WHERE screening_seq = ? ORDER BY seq", [seq]
     ).fetchall()
     brought: dict[int, list[Abstract]] = {}
-    for row in rows:
-        brought.setdefault(row["round"], []).append(Abstract.model_validate_json(unpack(row["abstract"])))
+    with readable(connection, "screening", seq):
+        for row in rows:
+            brought.setdefault(row["round"], []).append(Abstract.model_validate_json(unpack(row["abstract"])))
     return tuple(
         FinishedRound(
             each, tuple(brought.get(each.number, ())), tuple(grades[new] for new in each.new if new in grades)
@@ -225,7 +229,8 @@ def finished_rounds(connection: sqlite3.Connection, seq: int) -> tuple[FinishedR
 
 def read_result(connection: sqlite3.Connection, row: sqlite3.Row) -> Screening:
     """Return the complete result of a finished screening."""
-    order, _, bare = unpack(row["payload"]).partition("\n")
+    with readable(connection, "screening", row["seq"]):
+        order, _, bare = unpack(row["payload"]).partition("\n")
     grades = _grades(connection, row["seq"])
     return Screening.model_validate_json(bare).model_copy(
         update={

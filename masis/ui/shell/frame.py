@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 import streamlit as st
 
-from masis.errors import SettingsError, StoreError
+from masis.errors import RecordDamaged, SettingsError, StoreError
 from masis.services import Workbench
 from masis.services.records import explained_errors
 from masis.ui.components import HERE
@@ -83,6 +83,11 @@ def database_errors() -> Iterator[Workbench]:
         st.title("A setting can't be used")
         st.text(str(error))
         st.markdown("Fix it and load this page again.")
+        st.stop()
+    except RecordDamaged as error:
+        st.title("A stored result can't be read")
+        st.text(str(error))
+        st.page_link("pages/health.py", label="Health", icon=":material/health_and_safety:")
         st.stop()
     except StoreError as error:
         st.title("The database can't be used")

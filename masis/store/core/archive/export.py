@@ -9,7 +9,7 @@ from typing import Any
 
 from masis.schema.retention import Execution
 from masis.store.audits import executions
-from masis.store.audits.runs import DERIVED_ANEW, RunFigures, read_iterations, unpack
+from masis.store.audits.runs import DERIVED_ANEW, RunFigures, read_iterations, readable, unpack
 from masis.store.core import connections
 from masis.store.core.archive.records import (
     AS_ARCHIVED,
@@ -92,6 +92,11 @@ def _purges(connection: sqlite3.Connection) -> Iterator[StoreRecord]:
 
 
 def _run(connection: sqlite3.Connection, row: sqlite3.Row) -> RunRecord:
+    with readable(connection, "run", row["seq"]):
+        return _readable_run(connection, row)
+
+
+def _readable_run(connection: sqlite3.Connection, row: sqlite3.Row) -> RunRecord:
     iterations = connection.execute(
         "SELECT payload FROM run_iterations WHERE run_seq = ? ORDER BY number", [row["seq"]]
     ).fetchall()
@@ -173,6 +178,11 @@ def _corpus(connection: sqlite3.Connection, row: sqlite3.Row) -> Iterator[StoreR
 
 
 def _screening(connection: sqlite3.Connection, row: sqlite3.Row) -> ScreeningRecord:
+    with readable(connection, "screening", row["seq"]):
+        return _readable_screening(connection, row)
+
+
+def _readable_screening(connection: sqlite3.Connection, row: sqlite3.Row) -> ScreeningRecord:
     seq = row["seq"]
     rounds = connection.execute(
         "SELECT payload FROM screening_rounds WHERE screening_seq = ? ORDER BY number", [seq]
