@@ -4,8 +4,8 @@ python tools/every_test.py [--venv .venv] [--extra mcp ...] [--without-core] [--
 
 An integration's environment holds the project with that one extra, in the versions of ``constraints/EXTRA.txt``, and
 pytest; it lies beside the main one (``.venv-extras/EXTRA``) and is made again when those versions or pyproject.toml
-change. The environments are made, and their tests run, one after the other once the project's own tests are over.
-Everything runs, whatever fails; the exit code is 1 if anything did.
+change. Once the project's own tests are over, the environments are made, two at a time, and then their tests run, one
+environment after the other. Everything runs, whatever fails; the exit code is 1 if anything did.
 
 The last line is the count over all environments, ``N passed, N failed, N skipped``: an error counts as failed, and an
 expected failure as skipped, since neither shows that anything works. With ``--summary`` it goes into a file instead.
@@ -22,6 +22,7 @@ import sys
 import tempfile
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO, NamedTuple
 from xml.etree import ElementTree
@@ -30,6 +31,9 @@ ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "tests" / "integrations"
 INPUTS = (ROOT / "pyproject.toml", ROOT / "tools" / "environment.sh")
 BESIDE = ("pytest", "pytest-timeout", "pytest-xdist", "hypothesis")
+NOT_COMPILED = "--no-compile"
+"""An integration's tests import little of what is installed: Python compiles that little itself."""
+ENVIRONMENTS_AT_ONCE = 2
 SHARED_OUT = ("--dist", "loadfile", "--no-loadscope-reorder")
 """A file's tests stay together, as they share servers; files go out in the order that tests/conftest.py put them."""
 ON_REQUEST = frozenset({"local"})
@@ -98,7 +102,7 @@ def environment(extra: str, venv: Path, python: str, output: IO[str] | None) -> 
     if not stamp.exists() or any(path.stat().st_mtime > stamp.stat().st_mtime for path in (*INPUTS, versions)):
         home.parent.mkdir(parents=True, exist_ok=True)
         command = ["sh", "tools/environment.sh", str(home), f".[{extra}]", python, str(versions.relative_to(ROOT))]
-        if run([*command, *BESIDE], output):
+        if run([*command, *BESIDE, NOT_COMPILED], output):
             return None
         stamp.touch()
     return home / "bin" / "python"
@@ -131,31 +135,47 @@ def tested(interpreter: Path, own: list[str], flags: list[str], output: IO[str] 
         return counted(report, code, chosen=bool(flags))
 
 
-def integration(extra: str, venv: Path, python: str, flags: list[str], output: IO[str] | None) -> Count:
-    """Make the environment of an integration and run its tests there."""
+class Made(NamedTuple):
+    """An integration's environment: its interpreter, None where it could not be made, and the seconds that took."""
+
+    interpreter: Path | None
+    seconds: float
+
+
+def made(extra: str, venv: Path, python: str, output: IO[str] | None) -> Made:
+    """Make the environment of an integration; an error here is this integration's failure, not the end."""
     began = time.monotonic()
-    print(f"== {extra}", file=output, flush=True)
-    interpreter = environment(extra, venv, python, output)
+    interpreter = None
+    try:
+        interpreter = environment(extra, venv, python, output)
+    except OSError as error:
+        print(f"{extra}: {error}", file=output, flush=True)
     if interpreter is None:
         print(f"The environment of {extra} could not be made.", file=output, flush=True)
+    return Made(interpreter, time.monotonic() - began)
+
+
+def integration(extra: str, home: Made, flags: list[str], output: IO[str] | None) -> Count:
+    """Run the tests of an integration in its environment."""
+    if home.interpreter is None:
         return Count(failed=1)
-    made = time.monotonic()
+    print(f"== {extra}", file=output, flush=True)
+    began = time.monotonic()
     own = ["-o", f"cache_dir=.pytest_cache/{extra}", f"tests/integrations/with_{extra}"]
-    count = tested(interpreter, own, flags, output)
-    took = f"environment {made - began:.0f} s, tests {time.monotonic() - made:.0f} s"
+    count = tested(home.interpreter, own, flags, output)
+    took = f"environment {home.seconds:.0f} s, tests {time.monotonic() - began:.0f} s"
     print(f"   {extra}: {count} ({took})", file=output, flush=True)
     return count
 
 
 def integrations(names: list[str], venv: Path, python: str, flags: list[str], output: IO[str] | None) -> Count:
-    """Run the tests of these integrations, one after the other; an error here is a failure, not the end."""
+    """Make the environments of these integrations, then run their tests one after the other."""
+    with ThreadPoolExecutor(ENVIRONMENTS_AT_ONCE) as pool:
+        homes = pool.map(lambda extra: made(extra, venv, python, output), names)
+        found = dict(zip(names, homes, strict=True))
     total = Count()
-    for extra in names:
-        try:
-            total = total.plus(integration(extra, venv, python, flags, output))
-        except OSError as error:
-            print(f"{extra}: {error}", file=output, flush=True)
-            total = total.plus(Count(failed=1))
+    for extra, home in found.items():
+        total = total.plus(integration(extra, home, flags, output))
     return total
 
 

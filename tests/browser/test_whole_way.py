@@ -12,6 +12,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.browser.conftest import Tab, serving
+from tools.browser import settle
 
 OpenTab = Callable[..., Tab]
 QUESTION = "How long is the Sonder bridge, and when was it opened?"
@@ -54,6 +55,7 @@ def a_fabricated_citation_is_found_and_struck_through(tab: Tab) -> None:
     page = tab.open("/queue")
     page.get_by_label("Search").fill("Halvorsen Marine slump")
     page.get_by_label("Search").press("Enter")
+    settle(page)  # a person sees the list that was asked for before opening a case of it
     page.locator("table.list tbody a", has_text="Halvorsen Marine").first.click(delay=40)
     expect(page.locator(".evidence article.card").first).to_be_visible()
     audit = page.get_by_role("button", name=re.compile("Audit (now|again)"))
