@@ -95,6 +95,7 @@ def test_what_is_not_installed_is_neither_in_order_nor_wrong() -> None:
     found = [HealthItem("MCP", True, "not installed", absent=True), HealthItem("DSPy", True, "installed")]
     drawn = health_page.health_frame(health_page.groups(found))
     assert list(drawn["Result"]) == [":gray[– not installed]", ":green[✓ passed]"]
+    assert list(drawn["Check"]) == ["MCP", "DSPy"]
 
 
 def in_the_frame() -> AppTest:

@@ -22,15 +22,6 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "Auditing": ("auditor", "models", *ROLES, "output validator", "evidence critic"),
     "Integrations": tuple(each.name for each in health.INTEGRATIONS),
 }
-NAMES = {
-    "auditor": "Small audit",
-    "mcp": "MCP",
-    "dspy": "DSPy",
-    "langgraph": "LangGraph",
-    "baml": "BAML",
-    "opentelemetry": "OpenTelemetry",
-}
-
 _TESTED = "models-tested"
 
 
@@ -79,7 +70,7 @@ def health_frame(grouped: Iterable[tuple[str, list[HealthItem]]]) -> pd.DataFram
     rows = [
         [
             title if place == 0 else "",
-            NAMES.get(item.name, item.name.capitalize()),
+            "Small audit" if item.name == "auditor" else item.name[:1].upper() + item.name[1:],
             _result(item),
             escaped(item.message) + (f" **{escaped(item.cure)}**" if item.cure else ""),
         ]
