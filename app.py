@@ -9,7 +9,7 @@ import streamlit as st
 from masis.ui.admin.health_page import health_notice
 from masis.ui.shell.frame import crash_page, database_errors, page_icon, styles, tab_title
 from masis.ui.shell.reach import reach_notice
-from masis.ui.shell.reviewer import reviewer_badge
+from masis.ui.shell.reviewer import reviewer_badge, signed_in_or_stop
 
 PAGES = Path(__file__).resolve().parent / "pages"
 
@@ -34,6 +34,7 @@ page = st.navigation(
 )
 st.set_page_config(page_title=tab_title(page.title))
 reach_notice()
+signed_in_or_stop()
 with database_errors() as workbench:
     reviewer_badge(workbench)
     health_notice(workbench)

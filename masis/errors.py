@@ -21,6 +21,7 @@
     │   ├── Removed            retention has removed the content of a run or screening
     │   ├── CaseHeld           another reviewer has taken the case for decision
     │   └── StaleVersion       what a person looked at has changed since
+    ├── NotAllowed             whoever asks has not signed in, or has no role that grants it
     ├── RetrievalFailed        a source of abstracts can't be asked, or its reply can't be read
     ├── MissingExtra           an optional package is not installed
     ├── AnswerRejected         an audited answer was flagged, and whoever asked for it wants none such
@@ -194,6 +195,12 @@ class CaseHeld(StoreError):
     def __init__(self, message: str, *, by: str = "", until: str = "") -> None:
         self.by, self.until = by, until
         super().__init__(message)
+
+
+class NotAllowed(MasisError):
+    """Whoever asks has not signed in, or holds no role that grants what was asked."""
+
+    http_status = 403
 
 
 class RetrievalFailed(MasisError):

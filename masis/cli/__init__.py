@@ -15,6 +15,7 @@ from masis.version import APP
 COMMANDS = {
     "demo": Command("masis.cli.serve:demo", "Open the workbench on cases written to show it."),
     "serve": Command("masis.cli.serve:serve", "Open the workbench on your own cases."),
+    "person": Command("masis.cli.person:person", "Print a person's entry for the sign-in file, with a new secret."),
     "audit": Command("masis.cli.audit:audit", "Audit every case of a file, and store the runs."),
     "screen": Command("masis.cli.screening:screen", "Screen abstracts for a question: is the evidence sufficient?"),
     "corpus": Command("masis.cli.corpus:corpus", "Store abstracts in the database, to be searched and screened."),

@@ -7,7 +7,7 @@ from typing import BinaryIO, Literal
 
 import click
 
-from masis.cli.options import STDIO, database_option, open_existing, out_option
+from masis.cli.options import STDIO, database_option, open_existing, operator, out_option
 from masis.cli.output import say
 from masis.datasets.writers import write_case, write_run
 from masis.datasets.writers.files import whole_file
@@ -48,7 +48,7 @@ def export(form: Literal["jsonl", "cases", "runs", "executions"], out: Path, db:
 
 def _write(form: str, workbench: Workbench, stream: BinaryIO) -> int:
     if form == "jsonl":
-        return workbench.exports.write_archive(stream)
+        return workbench.exports.write_archive(operator(), stream)
     written = 0
     if form == "executions":
         for written, execution in enumerate(workbench.runs.iterate_executions(), 1):  # noqa: B007 (counts)

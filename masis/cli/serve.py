@@ -63,18 +63,31 @@ def demo(reset: bool, port: int | None, no_browser: bool, db: Path | None) -> No
     help="A host name or address that others use; repeat it. Requests to any other are refused.  [default: only "
     "127.0.0.1, localhost and ::1]",
 )
+@click.option(
+    "--sign-in",
+    "sign_in",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Let in only who signs in, by this file: people with their roles, or an OpenID Connect provider.",
+)
 @click.option("--insecure", is_flag=True, help="Let others in without sign-in. Every page says so.")
 @click.option("--browser/--no-browser", default=False, help="Open a browser.  [default: no-browser]")
 @database_option
 def serve(
-    port: int | None, address: str, allow_hosts: tuple[str, ...], insecure: bool, browser: bool, db: Path | None
+    port: int | None,
+    address: str,
+    allow_hosts: tuple[str, ...],
+    sign_in: Path | None,
+    insecure: bool,
+    browser: bool,
+    db: Path | None,
 ) -> None:
     """Open the workbench on your own cases.
 
     \b
       masis serve
       masis serve --db review.db --port 9000
-      masis serve --address 0.0.0.0 --allow-host audits.example.org --insecure
+      masis serve --address 0.0.0.0 --allow-host audits.example.org --sign-in people.toml
 
     With the setting retention_auto, what is past its time is removed at the start and once a day (docs/retention.md).
     With backup_folder, backups are made at the start and every backup_hours (docs/store.md).
@@ -82,9 +95,10 @@ def serve(
     """  # noqa: D301 (click reads the backspace)
     from masis.services.backups import AutomaticBackups
     from masis.services.retention import AutomaticRetention
+    from masis.settings.sign_in import SignIn
     from masis.ui.shell.reach import Reach
 
-    reach = Reach(address, allow_hosts, insecure)
+    reach = Reach(address, allow_hosts, insecure, SignIn(sign_in) if sign_in else None)
     reach.check()
     database = database_path(db)
     workbench = open_workbench(database)

@@ -6,6 +6,7 @@ The values that go in and out are in ``records``.
 """
 
 from masis.schema.actor import ANONYMOUS, Actor
+from masis.services.access import OPEN, SIGN_IN_REQUIRED, Access
 from masis.services.audits import POLICY
 from masis.services.cases import CaseView, Overview
 from masis.services.demo import app_root, demo_case_files, demo_cases
@@ -14,7 +15,10 @@ from masis.services.workbench import Workbench
 
 __all__ = [
     "ANONYMOUS",
+    "OPEN",
     "POLICY",
+    "SIGN_IN_REQUIRED",
+    "Access",
     "Actor",
     "CaseView",
     "HealthItem",

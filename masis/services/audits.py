@@ -15,6 +15,7 @@ from masis.schema.case import Case
 from masis.schema.retention import Execution, ExecutionPage
 from masis.schema.review import Decision
 from masis.schema.run import Event, Iteration, Run, RunWarning, StepsDone
+from masis.services.access import OPEN, Access
 from masis.services.records import RunProgress, RunSummary
 from masis.settings import Settings
 from masis.store import Store
@@ -65,8 +66,8 @@ class _EventLog:
 class RunService:
     """The use cases of runs as they are stored, whoever makes them."""
 
-    def __init__(self, store: Store) -> None:
-        self._store, self._runs = store, store.runs
+    def __init__(self, store: Store, access: Access = OPEN) -> None:
+        self._store, self._runs, self._access = store, store.runs, access
 
     def get(self, run_id: str) -> Run:
         """Return a finished run. Raises UnknownRecord, Removed, and StoreError where it is not finished."""
@@ -113,7 +114,8 @@ class RunService:
         return self._runs.mark_lost()
 
     def cancel(self, actor: Actor, run_id: str) -> None:
-        """Ask whoever makes a run to stop after its current step. Raises UnknownRecord."""
+        """Ask whoever makes a run to stop after its current step. Raises UnknownRecord and NotAllowed."""
+        self._access.require(actor, "audit")
         self._runs.request_cancel(run_id)
 
     def cancel_requested(self, run_id: str) -> bool:
@@ -124,8 +126,8 @@ class RunService:
 class AuditService:
     """The use cases of auditing the cases of one database."""
 
-    def __init__(self, store: Store, settings: Settings) -> None:
-        self._store, self._settings = store, settings
+    def __init__(self, store: Store, settings: Settings, access: Access = OPEN) -> None:
+        self._store, self._settings, self._access = store, settings, access
 
     def needed(self, case: Case, settings: Settings | None = None) -> bool:
         """Return whether no finished run has audited this content with these settings."""
@@ -178,8 +180,10 @@ class AuditService:
 
         Raises:
             UnknownRecord: The case is not stored.
+            NotAllowed: The actor's role does not grant audits.
 
         """
+        self._access.require(actor, "audit")
         settings = pin_versions(settings or self._settings)
         roles = build_roles(settings)
         progress = self._interrupted(case, settings)
@@ -193,6 +197,7 @@ class AuditService:
 
     def store_run(self, actor: Actor, run: Run) -> None:
         """Store a run that was made elsewhere, such as in a worker process; one that needs no person is accepted."""
+        self._access.require(actor, "audit")
         self._finish(run)
 
     def _finish(self, run: Run, stored: Collection[int] = ()) -> None:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from masis.errors import InputError, MasisError, StoreError
 from masis.schema.actor import Actor
 from masis.schema.wording import counted
+from masis.services.access import OPEN, Access
 from masis.settings import Settings
 from masis.store import Store
 from masis.store.core import backup
@@ -37,8 +38,8 @@ class BackupMade(NamedTuple):
 class BackupService:
     """The use cases of backing up one database."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, store: Store, access: Access = OPEN) -> None:
+        self._store, self._access = store, access
 
     def make(self, actor: Actor, target: Path, *, keep: int = 0, now: datetime | None = None) -> BackupMade:
         """Copy the database while it is in use, and verify the copy.
@@ -51,9 +52,11 @@ class BackupService:
 
         Raises:
             InputError: The file exists.
+            NotAllowed: The actor's role does not grant exports.
             StoreError: There is no room, or the database is not in order; nothing is left of the copy.
 
         """
+        self._access.require(actor, "export")
         if not target.is_dir():
             return BackupMade(backup.back_up(self._store.database, target), ())
         made = (now or datetime.now(UTC)).strftime(_STAMP)

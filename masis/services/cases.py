@@ -10,6 +10,7 @@ from masis.schema.actor import Actor
 from masis.schema.case import Case
 from masis.schema.review import CaseState, LogEntry
 from masis.schema.run import Run
+from masis.services.access import OPEN, Access
 from masis.services.demo import demo_cases
 from masis.services.records import Added, CaseFilter, CasePage, CaseSummary, DecisionFilter, Facets, Found, RunSummary
 from masis.store import Store
@@ -83,15 +84,17 @@ def _by_machine(entry: LogEntry | None) -> bool:
 class CaseService:
     """The use cases of cases and of the evidence they hold."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, store: Store, access: Access = OPEN) -> None:
+        self._store, self._access = store, access
 
     def add(self, actor: Actor, cases: Iterable[Case], on_batch: Callable[[int], None] | None = None) -> Added:
         """Store cases; one that is stored with other content is a conflict, and the others are stored all the same."""
+        self._access.require(actor, "audit")
         return self._store.cases.add_many(cases, on_batch=on_batch)
 
     def add_one(self, actor: Actor, case: Case) -> Literal["added", "unchanged"]:
-        """Store one case. Raises CaseConflict where another one has its id."""
+        """Store one case. Raises CaseConflict where another one has its id, and NotAllowed."""
+        self._access.require(actor, "audit")
         return self._store.cases.add(case)
 
     def add_demo(self, actor: Actor) -> Added:

@@ -23,6 +23,7 @@ from masis.schema.case import Case, Evidence
 from masis.schema.review import Decision
 from masis.schema.run import Iteration, ReviewCode, Run
 from masis.schema.wording import counted
+from masis.services.access import OPEN, Access
 from masis.services.audits import POLICY, acceptance_entry
 from masis.services.reviews import name_of
 from masis.settings import OFFLINE, Settings
@@ -58,8 +59,9 @@ class Reassessment:
 class ReassessmentService:
     """The use cases of recomputing acceptance on one database, by the thresholds of these settings."""
 
-    def __init__(self, store: Store, settings: Settings) -> None:
+    def __init__(self, store: Store, settings: Settings, access: Access = OPEN) -> None:
         self._store, self._settings = store, settings
+        self._access = access
 
     def waiting(self, *, again: bool = False) -> int:
         """Return how many cases stand by a run that an earlier rule judged, or one without a recorded rule.
@@ -97,8 +99,10 @@ class ReassessmentService:
 
         Raises:
             InputError: The actor has no name and ``apply`` is asked.
+            NotAllowed: The actor's role does not grant reassessing.
 
         """
+        self._access.require(actor, "oversee")
         name = name_of(actor) if apply else actor.name
         rule = None if again else RULE_VERSION
         found = Reassessment(self._store.runs.count_to_assess(rule), applied=apply)

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from masis.errors import MasisError
 from masis.schema.actor import Actor
 from masis.schema.retention import Purge, PurgePlan, Removal, RetentionRule, Shrunk, Trigger
+from masis.services.access import OPEN, Access
 from masis.settings import Settings
 from masis.store import Store
 
@@ -51,8 +52,8 @@ def rule_of(days: int, *, decided: bool = False, waiting: bool = True, now: str 
 class RetentionService:
     """The use cases of retention on one database."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, store: Store, access: Access = OPEN) -> None:
+        self._store, self._access = store, access
 
     def plan(self, rule: RetentionRule) -> PurgePlan:
         """Return what a purge by this rule would do; changes nothing."""
@@ -82,9 +83,10 @@ class RetentionService:
     ) -> Purged:
         """Remove what the rule says, record it under the actor's name, and give the room back to the disk.
 
-        Where ``stopped`` says so it ends early; what is removed by then is recorded. Raises StoreError where another
-        program holds the database for too long.
+        Where ``stopped`` says so it ends early; what is removed by then is recorded. Raises NotAllowed, and
+        StoreError where another program holds the database for too long.
         """
+        self._access.require(actor, "purge")
         done = self._store.retention.remove(rule, by=actor.name, how=how, on_batch=on_batch, stopped=stopped)
         if done is None:
             return Purged(None, None)

@@ -19,6 +19,7 @@ from masis.schema.review import (
 )
 from masis.schema.run import Run
 from masis.schema.screening import ScreeningEntry
+from masis.services.access import OPEN, Access
 from masis.services.cases import machine_hidden
 from masis.services.drafts import case_subject
 from masis.services.records import CaseRedaction, DecisionFilter, DecisionPage, LogHead
@@ -39,11 +40,15 @@ class Outcome(NamedTuple):
     answer: str | None
 
 
+SIGNED_IN_BY = "signed_in_by"
+"""In an entry's ``extra``: who vouched for the reviewer's name. Without it the name is what a person typed."""
+
+
 class ReviewService:
     """The use cases of the decision log."""
 
-    def __init__(self, store: Store) -> None:
-        self._store, self._log = store, store.decisions
+    def __init__(self, store: Store, access: Access = OPEN) -> None:
+        self._store, self._log, self._access = store, store.decisions, access
 
     def submit(self, actor: Actor, decision: Decision, *, seen_version: int | None = None) -> LogEntry:
         """Append a decision under the actor's name and remove its draft, both or neither.
@@ -57,12 +62,14 @@ class ReviewService:
 
         Raises:
             InputError: The actor has no name.
+            NotAllowed: The actor's role does not grant deciding.
             StaleVersion: The case has changed since it was looked at; the draft stays.
             CaseHeld: Another reviewer has taken the case; the draft stays.
             UnknownRecord: There is no such case, run or iteration.
             StoreError: The run is of another case, or every decision that the case wants is made.
 
         """
+        self._access.require(actor, "decide" if decision.kind == "decision" else "oversee")
         signed = _signed(actor, decision)
         with self._store.transaction():
             if signed.kind == "decision" and not self._log.submitted(signed.token):
@@ -99,6 +106,7 @@ class ReviewService:
 
         Raises what ``submit`` does, and StoreError where the case has no decisions to adjudicate or lacks some.
         """
+        self._access.require(actor, "oversee")
         work = self._store.team.work(decision.case_id)
         if work.policy is None or not work.decided_by:
             raise StoreError(f"case {decision.case_id!r} has no decisions of several reviewers to adjudicate.")
@@ -117,9 +125,12 @@ class ReviewService:
         """Undo one entry by a further one; asked again, that one is returned and nothing else is undone.
 
         The entry is named because a second press on "undo the current decision" would undo the one before it, too.
-        Raises UnknownRecord, and StoreError where the entry does not decide its case any more.
+        Raises UnknownRecord, StoreError where the entry does not decide its case any more, and NotAllowed where it is
+        another person's and the actor's role grants undoing only one's own.
         """
         entry = self._log.get(entry_id)
+        own = entry.decision is None or entry.decision.reviewer == actor.name or entry.decision.source == "CODE"
+        self._access.require(actor, "decide" if own else "oversee")
         if entry.decision is None:
             raise StoreError(f"what entry {entry_id} decided was redacted, so it can't be undone: decide again.")
         if entry.decision.kind in WORK:
@@ -137,17 +148,19 @@ class ReviewService:
     def redact_entry(self, actor: Actor, entry_id: str, reason: str) -> LogEntry | ScreeningEntry:
         """Remove what was written in an entry of the decision log or the screening log, for good; returns its record.
 
-        Verdict and place in the chain stay. Raises InputError where name or reason is missing, UnknownRecord, and
-        StoreError where the entry is redacted already or is a redaction itself.
+        Verdict and place in the chain stay. Raises InputError where name or reason is missing, NotAllowed,
+        UnknownRecord, and StoreError where the entry is redacted already or is a redaction itself.
         """
+        self._access.require(actor, "redact")
         return self._store.redactions.redact_entry(entry_id, by=name_of(actor), reason=reason)
 
     def redact_case(self, actor: Actor, case_id: str, reason: str) -> CaseRedaction:
         """Remove every text of a case, of its runs, drafts and decisions, for good; id, verdicts and figures stay.
 
-        Raises InputError where name or reason is missing, UnknownRecord, and StoreError where the case is redacted
-        already or is being audited.
+        Raises InputError where name or reason is missing, NotAllowed, UnknownRecord, and StoreError where the case is
+        redacted already or is being audited.
         """
+        self._access.require(actor, "redact")
         return self._store.redactions.redact_case(case_id, by=name_of(actor), reason=reason)
 
     def get(self, entry_id: str) -> LogEntry:
@@ -189,8 +202,9 @@ class ReviewService:
     def sign(self, actor: Actor, key: bytes) -> int:
         """Sign every entry of both logs that has no signature; returns how many. What was forged before is signed too.
 
-        Raises InputError where the actor has no name.
+        Raises NotAllowed, and InputError where the actor has no name.
         """
+        self._access.require(actor, "configure")
         name_of(actor)
         return self._store.sign_logs(key).new
 
@@ -226,9 +240,12 @@ class ReviewService:
 
 
 def _signed(actor: Actor, decision: Decision) -> Decision:
-    """Return the decision under the actor's name, with the versions that it was made with."""
+    """Return the decision under the actor's name, with who vouches for it and the versions that it was made with."""
     versions = decision.versions or {"app": version.APP, "rubric": version.RUBRIC}
-    return decision.model_copy(update={"reviewer": name_of(actor), "versions": versions})
+    extra = {key: value for key, value in decision.extra.items() if key != SIGNED_IN_BY}
+    if actor.authenticated:
+        extra[SIGNED_IN_BY] = actor.signed_in_by
+    return decision.model_copy(update={"reviewer": name_of(actor), "versions": versions, "extra": extra})
 
 
 def name_of(actor: Actor) -> str:

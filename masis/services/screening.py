@@ -41,6 +41,7 @@ from masis.screening.rounds.memory import Shift, acceptances, adapted, shift
 from masis.screening.rounds.overrides import apply_review, validate_override
 from masis.screening.sources.pubmed import pubmed_of
 from masis.screening.sources.retrievers import Retriever
+from masis.services.access import OPEN, Access
 from masis.services.records import (
     CorpusImport,
     CorpusRetriever,
@@ -90,8 +91,9 @@ class DriftSeries(NamedTuple):
 class CorpusService:
     """The use cases of corpora."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, access: Access = OPEN) -> None:
         self._corpora = store.corpora
+        self._access = access
 
     def add(
         self,
@@ -103,11 +105,16 @@ class CorpusService:
         on_batch: Callable[[int], None] | None = None,
         on_error: Callable[[InputError], None] | None = None,
     ) -> CorpusImport:
-        """Add abstracts to a corpus, which is made where there is none; returns the counts. Raises InputError."""
+        """Add abstracts to a corpus, which is made where there is none; returns the counts.
+
+        Raises InputError and NotAllowed.
+        """
+        self._access.require(actor, "audit")
         return self._corpora.add_many(corpus, abstracts, source=source, on_batch=on_batch, on_error=on_error)
 
     def add_demo(self, actor: Actor) -> CorpusSummary:
         """Store the abstracts written for the demo in a corpus of their own, unless they are there."""
+        self._access.require(actor, "audit")
         abstracts = tuple(demo_abstracts())
         held = next((each for each in self._corpora.list_all() if each.name == DEMO_CORPUS), None)
         if held is None or held.abstracts < len(abstracts):
@@ -115,7 +122,8 @@ class CorpusService:
         return self._corpora.summary(DEMO_CORPUS)
 
     def remove(self, actor: Actor, corpus: str) -> None:
-        """Remove a corpus; screenings keep copies of what they graded. Raises UnknownRecord."""
+        """Remove a corpus; screenings keep copies of what they graded. Raises UnknownRecord and NotAllowed."""
+        self._access.require(actor, "oversee")
         self._corpora.remove(corpus)
 
     def list_all(self) -> tuple[CorpusSummary, ...]:
@@ -143,9 +151,14 @@ class ScreeningService:
     """The use cases of screening on one database; ``graders`` makes the grader of a screening from its settings."""
 
     def __init__(
-        self, store: Store, settings: Settings, graders: Callable[[Settings, RunControl], Grader] = grader_for
+        self,
+        store: Store,
+        settings: Settings,
+        graders: Callable[[Settings, RunControl], Grader] = grader_for,
+        *,
+        access: Access = OPEN,
     ) -> None:
-        self._store, self._settings, self._graders = store, settings, graders
+        self._store, self._settings, self._graders, self._access = store, settings, graders, access
 
     # screening
 
@@ -181,9 +194,10 @@ class ScreeningService:
         """Screen a question on these sources, storing every round as it goes; returns the machine's result.
 
         A screening of this id that was interrupted is resumed after its last finished round, with the question, sources
-        and settings that it began with. Raises InputError, UnknownRecord, SettingsError and MissingExtra before
-        anything is searched.
+        and settings that it began with. Raises InputError, UnknownRecord, SettingsError, MissingExtra and NotAllowed
+        before anything is searched.
         """
+        self._access.require(actor, "audit")
         if not question.strip():
             raise InputError("the question is empty", cure="Ask what the evidence is to answer.", field="question")
         settings = settings or self._settings
@@ -251,6 +265,7 @@ class ScreeningService:
 
     def store_screening(self, actor: Actor, screening: Screening, abstracts: Iterable[Abstract]) -> None:
         """Store a screening that was made elsewhere, with the abstracts it graded."""
+        self._access.require(actor, "audit")
         self._store.screenings.finish(screening, abstracts)
 
     def summary(self, screening_id: str) -> ScreeningSummary:
@@ -274,7 +289,8 @@ class ScreeningService:
         return self._store.screenings.mark_lost()
 
     def cancel(self, actor: Actor, screening_id: str) -> None:
-        """Ask whoever makes a screening to stop after its current step. Raises UnknownRecord."""
+        """Ask whoever makes a screening to stop after its current step. Raises UnknownRecord and NotAllowed."""
+        self._access.require(actor, "audit")
         self._store.screenings.request_cancel(screening_id)
 
     def cancel_requested(self, screening_id: str) -> bool:
@@ -311,8 +327,9 @@ class ScreeningService:
         """Record an override of a field of a grade (None undoes the last one); returns the screening as it is then.
 
         What is kept then replaces what the acceptance memory held of the screening. Raises InputError (no such value,
-        no reason, no name), StaleVersion, UnknownRecord.
+        no reason, no name), NotAllowed, StaleVersion, UnknownRecord.
         """
+        self._access.require(actor, "decide")
         if value is not None and not reason.strip():
             raise InputError("the reason is missing", cure="Say why the grade should be another.", field="reason")
         reviewer = name_of(actor)
@@ -338,8 +355,9 @@ class ScreeningService:
     def hand_over(self, actor: Actor, screening_id: str, *, token: str | None = None) -> Case:
         """Store a case whose evidence is the kept abstracts, and return it; the same abstracts give the same case.
 
-        Raises InputError where no abstract is kept or the actor has no name.
+        Raises NotAllowed, and InputError where no abstract is kept or the actor has no name.
         """
+        self._access.require(actor, "audit")
         opened = self.open(screening_id)
         case = case_from_screening(opened.screening, opened.abstracts)
         decision = ScreeningDecision(
@@ -366,6 +384,7 @@ class ScreeningService:
 
     def reset_memory(self, actor: Actor, *, reason: str, token: str | None = None) -> ScreeningEntry:
         """Reset the acceptance memory; an entry of the screening log says who did so, when and why."""
+        self._access.require(actor, "oversee")
         if not reason.strip():
             raise InputError("the reason is missing", cure="Say why the memory is reset.", field="reason")
         return self._store.acceptances.reset(by=name_of(actor), reason=reason, token=token)
@@ -412,13 +431,17 @@ class ScreeningService:
 
     # exports
 
-    def write_csv(self, screening_id: str, out: BinaryIO) -> int:
+    def write_csv(self, actor: Actor, screening_id: str, out: BinaryIO) -> int:
         """Write the graded abstracts as CSV, with people's overrides; returns how many abstracts."""
+        self._access.require(actor, "export")
         opened = self.open(screening_id)
         return write_screening_csv(opened.screening, opened.abstracts, out)
 
-    def write_ris(self, screening_id: str, out: BinaryIO, which: Sequence[Recommendation] = ("keep",)) -> int:
+    def write_ris(
+        self, actor: Actor, screening_id: str, out: BinaryIO, which: Sequence[Recommendation] = ("keep",)
+    ) -> int:
         """Write the abstracts with these recommendations as RIS; returns how many."""
+        self._access.require(actor, "export")
         opened = self.open(screening_id)
         return write_screening_ris(opened.screening, opened.abstracts, out, which)
 

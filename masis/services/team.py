@@ -10,6 +10,7 @@ from masis.errors import CaseHeld, InputError
 from masis.schema.actor import Actor
 from masis.schema.review import Decision, EntryKind, LogEntry
 from masis.schema.team import CaseWork, Lease, QueuePolicy, Rubric, SavedView
+from masis.services.access import OPEN, Access
 from masis.services.cases import WAITING, CaseService, machine_hidden, waiting_in
 from masis.services.records import CaseFilter, DecisionFilter
 from masis.services.reviews import name_of
@@ -48,15 +49,16 @@ class EmptyQueue(NamedTuple):
 
 
 class TeamService:
-    """The use cases of several people who share one queue. Who acts is an ``Actor``; a name is all that is asked."""
+    """The use cases of several people who share one queue, each under the name of an ``Actor``."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, store: Store, access: Access = OPEN) -> None:
+        self._store, self._access = store, access
 
     # taking cases
 
     def claim(self, actor: Actor, case_id: str) -> Lease:
-        """Take a case for decision, or extend the lease on it. Raises CaseHeld, InputError, UnknownRecord."""
+        """Take a case for decision, or extend the lease on it. Raises CaseHeld and NotAllowed."""
+        self._access.require(actor, "decide")
         return self._store.team.claim(case_id, name_of(actor), self._store.team.policy().lease_minutes)
 
     def claim_next(self, actor: Actor, wanted: CaseFilter, after: str | None = None) -> Lease | None:
@@ -77,7 +79,8 @@ class TeamService:
         return None
 
     def release(self, actor: Actor, case_id: str) -> None:
-        """Give a case back that was taken for decision. Raises UnknownRecord."""
+        """Give a case back that was taken for decision. Raises UnknownRecord and NotAllowed."""
+        self._access.require(actor, "decide")
         self._store.team.release(case_id, name_of(actor))
 
     def leases(self) -> tuple[Lease, ...]:
@@ -150,12 +153,18 @@ class TeamService:
     # entries about the work on cases: one transaction, all of them or none
 
     def assign(self, actor: Actor, case_ids: Sequence[str], reviewers: Sequence[str]) -> int:
-        """Assign cases to reviewers; returns how many. Raises InputError, UnknownRecord."""
+        """Assign cases to reviewers; returns how many. Raises InputError, UnknownRecord and NotAllowed."""
+        self._require_over(actor, reviewers)
         return self._enter(actor, case_ids, "assign", assignees=_names(reviewers, "a reviewer", 200))
 
     def unassign(self, actor: Actor, case_ids: Sequence[str], reviewers: Sequence[str]) -> int:
-        """Take assignments back; returns how many cases. Raises InputError, UnknownRecord."""
+        """Take assignments back; returns how many cases. Raises InputError, UnknownRecord and NotAllowed."""
+        self._require_over(actor, reviewers)
         return self._enter(actor, case_ids, "unassign", assignees=_names(reviewers, "a reviewer", 200))
+
+    def _require_over(self, actor: Actor, reviewers: Sequence[str]) -> None:
+        """Require the role that assigns work to these people: whoever decides may take work on themselves."""
+        self._access.require(actor, "decide" if set(reviewers) == {actor.name} else "oversee")
 
     def tag(self, actor: Actor, case_ids: Sequence[str], tags: Sequence[str]) -> int:
         """Give cases tags; returns how many cases. Raises InputError, UnknownRecord."""
@@ -175,6 +184,7 @@ class TeamService:
 
     def comment(self, actor: Actor, case_id: str, text: str) -> LogEntry:
         """Write a comment on a case. Raises InputError where it has no words, UnknownRecord."""
+        self._access.require(actor, "decide")
         text = text.strip()
         if not text or len(text) > LONGEST_COMMENT:
             raise InputError(
@@ -200,6 +210,7 @@ class TeamService:
         assignees: tuple[str, ...] = (),
         tags: tuple[str, ...] = (),
     ) -> int:
+        self._access.require(actor, "decide")
         named = list(dict.fromkeys(case_ids))
         if len(named) > MOST_AT_ONCE:
             raise InputError(f"{len(named):,} cases are too many for once", cure=f"Choose up to {MOST_AT_ONCE:,}.")
@@ -238,6 +249,7 @@ class TeamService:
 
     def set_policy(self, actor: Actor, policy: QueuePolicy) -> QueuePolicy:
         """Set the policy from now on; a case that has a decision keeps the policy it was begun under."""
+        self._access.require(actor, "oversee")
         return self._store.team.set_policy(name_of(actor), policy)
 
     def machine_hidden(self, actor: Actor, case_id: str) -> bool:
@@ -250,6 +262,7 @@ class TeamService:
 
     def set_rubric(self, actor: Actor, rubric: Rubric) -> Rubric:
         """Set guidelines and scores from now on; decisions made before keep theirs."""
+        self._access.require(actor, "oversee")
         return self._store.team.set_rubric(name_of(actor), rubric)
 
     def views(self, actor: Actor) -> tuple[SavedView, ...]:
@@ -257,13 +270,15 @@ class TeamService:
         return self._store.team.views(actor.name)
 
     def save_view(self, actor: Actor, name: str, parameters: dict[str, str], *, shared: bool = False) -> None:
-        """Save a filter of the queue under a name, for oneself or for the whole team. Raises InputError."""
+        """Save a filter of the queue under a name, for oneself or the whole team. Raises InputError, NotAllowed."""
+        self._access.require(actor, "decide")
         (title,) = _names([name], "a view", LONGEST_TAG)
         owner = "" if shared else name_of(actor)
         self._store.team.save_view(name_of(actor), SavedView(name=title, owner=owner, parameters=parameters))
 
     def remove_view(self, actor: Actor, view: SavedView) -> None:
-        """Take a saved view away."""
+        """Take a saved view away. Raises NotAllowed."""
+        self._access.require(actor, "decide")
         self._store.team.save_view(name_of(actor), view.model_copy(update={"removed": True}))
 
     # how far the work has come

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from masis.schema.actor import Actor
 from masis.services import health
+from masis.services.access import OPEN, Access
 from masis.services.audits import AuditService, RunService
 from masis.services.backups import BackupService
 from masis.services.cases import CaseService
@@ -29,14 +31,16 @@ class Workbench:
     Pages, commands and integrations use the services only; ``store`` is for them and for tests.
     """
 
-    def __init__(self, store: Store, settings: Settings, database: Path) -> None:
-        self.store, self.settings, self.database = store, settings, database
-        self.cases, self.runs, self.audits = CaseService(store), RunService(store), AuditService(store, settings)
-        self.reviews, self.drafts, self.exports = ReviewService(store), DraftService(store), ExportService(store)
-        self.corpora, self.screenings = CorpusService(store), ScreeningService(store, settings)
-        self.reassessment = ReassessmentService(store, settings)
-        self.metrics, self.retention, self.team = MetricsService(store), RetentionService(store), TeamService(store)
-        self.backups = BackupService(store)
+    def __init__(self, store: Store, settings: Settings, database: Path, access: Access = OPEN) -> None:
+        self.store, self.settings, self.database, self.access = store, settings, database, access
+        self.cases, self.runs = CaseService(store, access), RunService(store, access)
+        self.audits = AuditService(store, settings, access)
+        self.reviews, self.drafts = ReviewService(store, access), DraftService(store, access)
+        self.exports, self.corpora = ExportService(store, access), CorpusService(store, access)
+        self.screenings = ScreeningService(store, settings, access=access)
+        self.reassessment = ReassessmentService(store, settings, access)
+        self.metrics, self.retention = MetricsService(store), RetentionService(store, access)
+        self.team, self.backups = TeamService(store, access), BackupService(store, access)
 
     @classmethod
     def open(
@@ -46,6 +50,7 @@ class Workbench:
         *,
         unguarded: Unguarded = "refuse",
         on_upgrade: Callable[[Upgrade], None] | None = None,
+        access: Access = OPEN,
     ) -> Workbench:
         """Open the workbench on the database at this path, which is made or migrated where need be.
 
@@ -54,6 +59,7 @@ class Workbench:
             settings: Those of audits and screenings; the defaults where none are given.
             unguarded: What to do where a log has lost its guards: refuse, open all the same, or rearm it.
             on_upgrade: Receives how far a migration has come.
+            access: Whether people have to sign in, with a role that grants what they do.
 
         Raises:
             StoreError: The file is no database of ours, is newer than this version, or can't be read.
@@ -61,12 +67,13 @@ class Workbench:
 
         """
         store = Store.open(database, unguarded=unguarded, on_upgrade=on_upgrade, log_key=log_key())
-        return cls(store, settings or Settings(), database)
+        return cls(store, settings or Settings(), database, access)
 
-    def use_settings(self, settings: Settings) -> None:
-        """Use these settings for audits from now on, until the workbench is opened again."""
+    def use_settings(self, actor: Actor, settings: Settings) -> None:
+        """Use these settings for audits from now on, until the workbench is opened again. Raises NotAllowed."""
+        self.access.require(actor, "configure")
         self.settings = settings
-        self.audits = AuditService(self.store, settings)
+        self.audits = AuditService(self.store, settings, self.access)
 
     def close(self) -> None:
         """Close all connections; a later use opens new ones."""

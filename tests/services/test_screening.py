@@ -295,12 +295,12 @@ def test_the_log_is_exported_as_csv_that_no_spreadsheet_runs(tmp_path: Path) -> 
     desk.store.corpora.add_many("hostile", [hostile], source="the test")
     found = desk.screen(ADA, QUESTION, ["corpus:hostile"])
     out = io.BytesIO()
-    assert desk.write_csv(found.id, out) == 1
+    assert desk.write_csv(ADA, found.id, out) == 1
     (row,) = csv.DictReader(io.StringIO(out.getvalue().decode()))
     assert row["title"] == '\'=HYPERLINK("http://example.org")'
     assert (row["abstract_id"], row["recommendation"], row["relevance_score"]) == ("'=x", "keep", "0.9000")
     ris = io.BytesIO()
-    assert desk.write_ris(found.id, ris) == 1
+    assert desk.write_ris(ADA, found.id, ris) == 1
     assert ris.getvalue().decode().count("\r\nTY  - ") == 0
     assert ris.getvalue().decode().startswith("TY  - JOUR\r\nID  - =x\r\n")
 
@@ -311,7 +311,7 @@ def test_ris_goes_out_and_comes_in_as_the_same_records(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
     found = desk.screen(ADA, QUESTION, ["corpus:headache"])
     out = io.BytesIO()
-    assert desk.write_ris(found.id, out, ("keep", "discard", "needs_more")) == len(found.grades)
+    assert desk.write_ris(ADA, found.id, out, ("keep", "discard", "needs_more")) == len(found.grades)
     back = list(read_abstracts(io.BytesIO(out.getvalue()), name="back.ris"))
     ours = desk.open(found.id).abstracts.values()
     assert [(each.title, each.text) for each in back if isinstance(each, Abstract)] == [

@@ -183,7 +183,7 @@ def test_a_batch_stops_when_asked_to_and_leaves_the_rest(workbench: Workbench) -
     try:
         workbench.cases.add(ADA, [long_case().model_copy(update={"id": f"long-{n}"}) for n in range(3)])
         jobs.audit_all_new(ADA)
-        jobs.cancel_batch()
+        jobs.cancel_batch(ADA)
         until(lambda: not (batch := jobs.batch()) or not batch.under_way, "the batch")
         assert workbench.store.cases.facets().states["new"] >= 3
     finally:

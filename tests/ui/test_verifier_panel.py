@@ -155,6 +155,6 @@ def test_case_overview_and_queue_say_what_was_left_open_one_click_from_a_verifie
 
 def test_settings_chosen_on_the_page_hold_for_new_audits(audited_workbench: Workbench, tmp_path: Path) -> None:
     chosen = Settings(verifier=f"local:{save_model(tmp_path / 'nli')}")
-    audited_workbench.use_settings(chosen)
+    audited_workbench.use_settings(ADA, chosen)
     assert audited_workbench.settings == chosen
     assert not_confirmed(audited_workbench) == ""

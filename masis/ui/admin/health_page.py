@@ -14,6 +14,7 @@ from masis.services.health import of_disk
 from masis.settings import ROLES
 from masis.ui.admin.acceptance_panel import show_reassessment
 from masis.ui.admin.health_reports import REPORTS, Checked
+from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import command_markdown
 from masis.ui.shell.wording import escaped
 
@@ -102,6 +103,7 @@ def _look() -> None:
 
 
 def _ask(workbench: Workbench) -> None:
+    workbench.access.require(actor(), "audit")
     with st.spinner("Calling each model"):
         st.session_state[_TESTED] = workbench.check_models()
 

@@ -13,6 +13,7 @@ from masis.integrations.local import PREFIX, local_names, model_files, scoring
 from masis.services import Workbench
 from masis.settings import OFFLINE, Settings, load
 from masis.ui.admin.model_downloads import DOWNLOADS
+from masis.ui.shell.reviewer import actor
 
 LONGEST_NAME = 300
 OTHER = "Another model"
@@ -100,7 +101,7 @@ def _in_words(verifier: str) -> str:
 def _look(workbench: Workbench, chosen: str, verifier: str) -> None:
     look = look_at(chosen, workbench.settings)
     if look.absent:
-        _download(look.absent)
+        _download(workbench, look.absent)
         return
     if look.error:
         st.warning("This model can't be used.", icon=":material/error:")
@@ -124,14 +125,24 @@ def _look(workbench: Workbench, chosen: str, verifier: str) -> None:
 
 
 def _use(workbench: Workbench, verifier: str) -> None:
-    workbench.use_settings(workbench.settings.model_copy(update={"verifier": verifier}))
+    workbench.use_settings(actor(), workbench.settings.model_copy(update={"verifier": verifier}))
 
 
-def _download(name: str) -> None:
+def _start(workbench: Workbench, name: str) -> None:
+    workbench.access.require(actor(), "configure")
+    DOWNLOADS.start(name)
+
+
+def _stop(workbench: Workbench, name: str) -> None:
+    workbench.access.require(actor(), "configure")
+    DOWNLOADS.stop(name)
+
+
+def _download(workbench: Workbench, name: str) -> None:
     """Draw what to do about a model that is not here: download it, how far that has come, why it failed."""
     state = DOWNLOADS.state(name)
     if state is not None and not state.finished:
-        _progress(name)
+        _progress(workbench, name)
         return
     if state is not None and state.error:
         st.warning("The download did not succeed.", icon=":material/cloud_off:")
@@ -140,11 +151,11 @@ def _download(name: str) -> None:
         "This model is not on this machine yet. It is downloaded once into the cache of the Hugging Face hub; its "
         "licence is shown then. No code of its repository is run."
     )
-    st.button("Download", key="verifier-download", icon=":material/download:", on_click=DOWNLOADS.start, args=(name,))
+    st.button("Download", key="verifier-download", icon=":material/download:", on_click=_start, args=(workbench, name))
 
 
 @st.fragment(run_every=1.0)
-def _progress(name: str) -> None:
+def _progress(workbench: Workbench, name: str) -> None:
     """Draw how far a download has come; redraws the whole page once it is over."""
     state = DOWNLOADS.state(name)
     if state is None or state.finished:
@@ -152,4 +163,4 @@ def _progress(name: str) -> None:
     share = state.done / state.total if state.total else 0.0
     text = f"{state.done / 1e6:,.0f} of {state.total / 1e6:,.0f} MB: {state.file}" if state.total else "Asking the hub"
     st.progress(min(1.0, share), text=text)
-    st.button("Stop the download", key="verifier-stop", on_click=DOWNLOADS.stop, args=(name,))
+    st.button("Stop the download", key="verifier-stop", on_click=_stop, args=(workbench, name))

@@ -86,7 +86,11 @@ class AuditJobs:
         return self.start(actor, progress.case_id, self._workbench.settings.as_told(progress.settings))
 
     def audit_all_new(self, actor: Actor) -> None:
-        """Audit every case without a finished audit, one after the other, unless that is under way."""
+        """Audit every case without a finished audit, one after the other, unless that is under way.
+
+        Raises NotAllowed.
+        """
+        self._workbench.access.require(actor, "audit")
         states = self._workbench.cases.facets().states
         with self._queue.changed:
             if self._batch is not None and self._batch.under_way:
@@ -107,8 +111,9 @@ class AuditJobs:
             total = batch.done if whole else max(batch.total, batch.done + batch.running)
             return Batch(total, batch.done, batch.failed, batch.stopping and batch.under_way, batch.under_way)
 
-    def cancel_batch(self) -> None:
-        """Let the batch end with what is under way; the cases left stay as they are."""
+    def cancel_batch(self, actor: Actor) -> None:
+        """Let the batch end with what is under way; the cases left stay as they are. Raises NotAllowed."""
+        self._workbench.access.require(actor, "audit")
         with self._queue.changed:
             if self._batch is not None:
                 self._batch.stopping = True
@@ -126,7 +131,11 @@ class AuditJobs:
         return self._queue.ahead("audit", case_id)
 
     def cancel(self, actor: Actor, case_id: str) -> None:
-        """Remove the waiting audit of a case, or ask one under way, here or in another process, to stop."""
+        """Remove the waiting audit of a case, or ask one under way, here or in another process, to stop.
+
+        Raises NotAllowed.
+        """
+        self._workbench.access.require(actor, "audit")
         if (job := self._queue.get("audit", case_id)) is not None:
             self._queue.cancel(job)
         elif run_id := self._workbench.runs.under_way(case_id):

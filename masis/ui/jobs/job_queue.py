@@ -65,7 +65,11 @@ class JobQueue:
             threading.Thread(target=self._serve, args=(name,), daemon=True, name=f"{name}-{number}").start()
 
     def add(self, job: Job) -> Job:
-        """Add a job at the end; returns the one that waits or runs under its key where there is one."""
+        """Add a job at the end; returns the one that waits or runs under its key where there is one.
+
+        Raises NotAllowed where the role of the job's actor does not grant audits.
+        """
+        self.workbench.access.require(job.actor, "audit")
         with self.changed:
             if (held := self._jobs.get(job.key)) is not None:
                 return held

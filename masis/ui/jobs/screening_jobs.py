@@ -38,7 +38,11 @@ class ScreeningJobs:
         return self._queue.ahead("screening", screening_id)
 
     def cancel(self, actor: Actor, screening_id: str) -> None:
-        """Remove a waiting screening, or ask one under way, here or in another process, to stop after its step."""
+        """Remove a waiting screening, or ask one under way, here or in another process, to stop after its step.
+
+        Raises NotAllowed.
+        """
+        self._workbench.access.require(actor, "audit")
         job = self.job(screening_id)
         if job is None:
             self._workbench.screenings.cancel(actor, screening_id)

@@ -342,6 +342,7 @@ def _models(workbench: Workbench, form: AuditForm, settings: Settings) -> None:
         st.button("Critic's model for all", key="one-model", type="tertiary", on_click=_one_model)
         wanted = st.button("Test these models", icon=":material/bolt:", key="test-these")
     if wanted:  # here and not in a callback: what was chosen a moment before counts
+        workbench.access.require(actor(), "audit")
         with st.spinner("Asking each model for a word"):
             st.session_state["these-models-tested"] = (settings.models(), workbench.check_models(settings))
     if (tested := st.session_state.get("these-models-tested")) is not None and tested[0] == settings.models():

@@ -206,7 +206,13 @@ def _batch_under_way() -> None:
         st.progress(min(1.0, batch.done / max(1, batch.total)), text=f"{batch.done:,} of {batch.total:,}")
         if batch.failed:
             st.caption(_failures(batch))
-        st.button("Stop auditing", key="stop-batch", disabled=batch.stopping, on_click=audit_jobs().cancel_batch)
+        st.button(
+            "Stop auditing",
+            key="stop-batch",
+            disabled=batch.stopping,
+            on_click=audit_jobs().cancel_batch,
+            args=(actor(),),
+        )
 
 
 def _ended(batch: Batch) -> str:

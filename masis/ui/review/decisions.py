@@ -29,6 +29,7 @@ from masis.ui.review.entries import (
 from masis.ui.review.redaction import redact_entry_form, show_redacted
 from masis.ui.shell import address
 from masis.ui.shell.inputs import show_value
+from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import command_markdown
 
 CHECKED_AT_ONCE = 2_000
@@ -242,13 +243,17 @@ def chain_words(check: LogCheck) -> str:
 
 
 def _exports(workbench: Workbench) -> None:
+    who = actor()
+    if not workbench.access.allows(who, "export"):
+        st.caption("Exports take the role lead.")
+        return
     counts = workbench.cases.facets().states
     too = st.checkbox("Include auto-accepted cases", key="export-accepted", persist_state="session")
     states: tuple[CaseState, ...] = (*DECIDED, "accepted") if too else DECIDED
     number = sum(counts.get(state, 0) for state in states)
     st.download_button(
         f"{counted(number, 'decided case')}, JSON Lines",
-        lambda: _written(lambda out: workbench.exports.write_decided(out, states)),
+        lambda: _written(lambda out: workbench.exports.write_decided(who, out, states)),
         file_name="decided-cases.jsonl",
         mime="application/jsonl",
         icon=":material/data_object:",
@@ -260,7 +265,7 @@ def _exports(workbench: Workbench) -> None:
     wanted = log_filter()
     st.download_button(
         "The entries listed here, CSV",
-        lambda: _written(lambda out: workbench.exports.write_log_csv(out, wanted)),
+        lambda: _written(lambda out: workbench.exports.write_log_csv(who, out, wanted)),
         file_name="decision-log.csv",
         mime="text/csv",
         icon=":material/table:",

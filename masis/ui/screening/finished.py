@@ -254,11 +254,15 @@ def _go_on(screening_id: str) -> None:
 
 
 def _exports(workbench: Workbench, opened: OpenedScreening) -> None:
+    who = actor()
+    if not workbench.access.allows(who, "export"):
+        st.caption("Exports take the role lead.")
+        return
     screening = opened.screening
     kept = len(screening.kept)
     st.download_button(
         f"The screening log, CSV ({counted(len(screening.grades), 'abstract')})",
-        lambda: _written(lambda out: workbench.screenings.write_csv(screening.id, out)),
+        lambda: _written(lambda out: workbench.screenings.write_csv(who, screening.id, out)),
         file_name=f"screening-{screening.id[:8]}.csv",
         mime="text/csv",
         icon=":material/table:",
@@ -268,7 +272,7 @@ def _exports(workbench: Workbench, opened: OpenedScreening) -> None:
     )
     st.download_button(
         f"The kept abstracts, RIS ({kept})",
-        lambda: _written(lambda out: workbench.screenings.write_ris(screening.id, out)),
+        lambda: _written(lambda out: workbench.screenings.write_ris(who, screening.id, out)),
         file_name=f"screening-{screening.id[:8]}.ris",
         mime="application/x-research-info-systems",
         icon=":material/library_books:",

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 import streamlit as st
 
-from masis.errors import RecordDamaged, SettingsError, StoreError
+from masis.errors import NotAllowed, RecordDamaged, SettingsError, StoreError
 from masis.services import Workbench
 from masis.services.records import explained_errors
 from masis.ui.components import HERE
@@ -59,6 +59,8 @@ def crash_page() -> Iterator[None]:
     """Show what to do where a page fails in an unforeseen way; the details go to the log."""
     try:
         yield
+    except NotAllowed as error:
+        say_refusal(error)
     except Exception as error:
         log.exception("A page could not be drawn")
         with st.container(key="page-failed"):
@@ -71,6 +73,15 @@ def crash_page() -> Iterator[None]:
             with st.container(horizontal=True):
                 st.button("Load it again", type="primary", icon=":material/refresh:", key="load-again")
                 st.page_link("pages/health.py", label="Health", icon=":material/health_and_safety:")
+
+
+def say_refusal(error: Exception) -> bool:
+    """Say what the person's role does not grant, where that is the error; returns whether it was."""
+    if not isinstance(error, NotAllowed):
+        return False
+    st.error("Nothing was done.", icon=":material/block:")
+    st.text(str(error))
+    return True
 
 
 @contextmanager

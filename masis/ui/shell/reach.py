@@ -7,7 +7,9 @@ from typing import NamedTuple
 import streamlit as st
 
 from masis.errors import SettingsError
+from masis.services import OPEN, SIGN_IN_REQUIRED, Access
 from masis.settings.hosts import AllowedHosts, is_every_address, is_loopback
+from masis.settings.sign_in import SignIn
 
 EXPOSED = (
     "Anyone who reaches this server can read and decide under any name: it is open to the network without sign-in "
@@ -21,11 +23,22 @@ class Reach(NamedTuple):
     address: str = "127.0.0.1"
     allow_hosts: tuple[str, ...] = ()
     insecure: bool = False
+    sign_in: SignIn | None = None
 
     @property
     def exposed(self) -> bool:
         """Whether others than this machine's users reach the server without signing in."""
+        return self.opened and self.sign_in is None
+
+    @property
+    def opened(self) -> bool:
+        """Whether others than this machine's users reach the server."""
         return not is_loopback(self.address) or bool(self.allow_hosts)
+
+    @property
+    def access(self) -> Access:
+        """Return what the services ask who may do what."""
+        return OPEN if self.sign_in is None else SIGN_IN_REQUIRED
 
     def hosts(self) -> AllowedHosts:
         """Return the names the server answers to: loopback names, those allowed, and an address it listens on."""
@@ -38,8 +51,11 @@ class Reach(NamedTuple):
         if self.exposed and not self.insecure:
             raise SettingsError(
                 f"{self._opened_by()}: others could read every case and decide under any name, since there is no "
-                "sign-in. If that is meant, say --insecure; every page then says so."
+                "sign-in. Name a sign-in file (--sign-in FILE, docs/access.md), or say --insecure if that is "
+                "meant; every page then says so."
             )
+        if self.insecure and self.sign_in is not None:
+            raise SettingsError("--insecure and --sign-in exclude each other.")
         if is_every_address(self.address) and not self.allow_hosts:
             raise SettingsError(
                 f"--address {self.address}: name the host names that others will use, or they are refused: "
@@ -61,6 +77,11 @@ _served: list[Reach] = [ONLY_HERE]
 def serve_under(reach: Reach) -> None:
     """Set how this process is reached; call it before the first page runs."""
     _served[:] = [reach]
+
+
+def served_reach() -> Reach:
+    """Return how this process is reached."""
+    return _served[0]
 
 
 def reach_notice() -> None:

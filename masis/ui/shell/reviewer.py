@@ -12,6 +12,7 @@ from masis.services import ANONYMOUS, POLICY, Actor, Workbench
 from masis.ui.components import registered
 from masis.ui.review.decision_form import LONGEST_NAME, clean
 from masis.ui.shell.inputs import show_value
+from masis.ui.shell.reach import served_reach
 from masis.ui.shell.streamlit_internals import with_selectors
 
 _KEY = "reviewer-name"
@@ -28,20 +29,40 @@ _STYLE = """<style>
 
 def reviewer() -> str | None:
     """Return the name of the person in this session, None until it is known."""
+    if served_reach().sign_in is not None:
+        return actor().name or None
     return st.session_state.get(_KEY)
 
 
 def actor() -> Actor:
-    """Return who the pages of this session act for: the reviewer, once their name is known."""
+    """Return who the pages of this session act for: who has signed in, else the reviewer, once their name is known.
+
+    The one place where pages learn who is at work. With sign-in it is asked on every use: a session that is over, or a
+    person who was removed, is nobody.
+    """
+    if (sign_in := served_reach().sign_in) is not None:
+        return sign_in.actor(st.user.to_dict()) or ANONYMOUS
     name = reviewer()
     return Actor(name=name) if name else ANONYMOUS
+
+
+def signed_in_or_stop() -> None:
+    """End the page where sign-in is needed and the session is over."""
+    if served_reach().sign_in is None or actor().may("read"):
+        return
+    st.title("Your session is over")
+    st.markdown("Sign in again; what you had entered is still there.")
+    st.link_button("Sign in", "/auth/logout", type="primary")
+    st.stop()
 
 
 def name_reviewer(workbench: Workbench, typed: object) -> str | None:
     """Set the name of this session and hand earlier drafts to it. Returns the name as set, None if it is no name.
 
-    The name that the acceptance policy signs with is refused.
+    The name that the acceptance policy signs with is refused. Who has signed in has that name, whatever is typed.
     """
+    if served_reach().sign_in is not None:
+        return reviewer()
     name = " ".join(clean(typed, LONGEST_NAME).split())
     if not name or name.casefold() == POLICY.name.casefold():
         return None
@@ -52,6 +73,9 @@ def name_reviewer(workbench: Workbench, typed: object) -> str | None:
 
 def reviewer_badge(workbench: Workbench) -> None:
     """Show the reviewer's name at the right of the frame, with a way to change it; once a page, before the page."""
+    if served_reach().sign_in is not None:
+        _signed_in_badge()
+        return
     name = reviewer()
     with st.container(key="reviewer-badge"):  # all of it out of the flow: the page begins where it would without
         st.html(with_selectors(_STYLE))
@@ -67,6 +91,17 @@ def reviewer_badge(workbench: Workbench) -> None:
             on_change=_rename,
             args=(workbench,),
         )
+
+
+def _signed_in_badge() -> None:
+    who = actor()
+    with st.container(key="reviewer-badge"):
+        st.html(with_selectors(_STYLE))
+        popover = st.popover(_escaped(who.name), icon=":material/person:", type="tertiary")
+    with popover:
+        st.markdown(f"Signed in as **{_escaped(who.name)}**, {', '.join(who.roles)}.")
+        st.markdown("Decisions are recorded under this name.")
+        st.button("Sign out", icon=":material/logout:", key="sign-out", on_click=st.logout)
 
 
 def _rename(workbench: Workbench) -> None:

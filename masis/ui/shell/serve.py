@@ -23,30 +23,35 @@ from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.routing import Route
 
 from masis.errors import MasisError
+from masis.schema.actor import Actor
 from masis.ui.admin.health_reports import REPORTS, HealthReports
 from masis.ui.jobs.worker import show_log
 from masis.ui.shell import served_database
+from masis.ui.shell.frame import say_refusal
 from masis.ui.shell.host_guard import Asgi, HostGuard, Message, Receive, Scope, Send
 from masis.ui.shell.reach import EXPOSED, ONLY_HERE, Reach, serve_under
+from masis.ui.shell.sign_in import ACTOR, SignInGate, sign_in_routes
 from masis.ui.shell.streamlit_internals import is_no_pages_folder_app
 
 # Health over HTTP, for whoever watches the server: is it there, and is all in order?
 #
 # GET /healthz        200 as long as the process answers; nothing is looked at
-# GET /health.json    200 {"ok": true} or 503 {"ok": false}: no path, no text, since nobody has signed in
+# GET /health.json    200 {"ok": true} or 503 {"ok": false}: no path, no text but for who has signed in
 
 _FRESH = {"cache-control": "no-store"}
 
 
 def health_routes(reports: HealthReports = REPORTS) -> list[Route]:
-    """The routes, to be served beside the pages."""
+    """The routes, to be served beside the pages; who has signed in gets the whole report."""
 
     async def alive(request: Request) -> PlainTextResponse:
         return PlainTextResponse("ok", headers=_FRESH)
 
     def report(request: Request) -> JSONResponse:  # not async: Starlette then gives it a thread of its own
-        ok = reports.current().report.ok
-        return JSONResponse({"ok": ok}, status_code=200 if ok else 503, headers=_FRESH)
+        checked = reports.current()
+        actor: Actor | None = request.scope.get(ACTOR)
+        content = checked.to_json() if actor is not None and actor.may("read") else {"ok": checked.report.ok}
+        return JSONResponse(content, status_code=200 if checked.report.ok else 503, headers=_FRESH)
 
     return [Route("/healthz", alive), Route("/health.json", report)]
 
@@ -130,7 +135,14 @@ def launch(db: Path, port: int | None = None, reach: Reach = ONLY_HERE, open_bro
     # Streamlit takes sys.argv[0] for the script it runs, and its folder for the place of its settings.
     sys.argv = [str(root / "app.py")]
     guards = [Middleware(HostGuard, hosts=reach.hosts()), Middleware(SecurityHeaders)]
-    app = streamlit.App(root / "app.py", middleware=guards, routes=health_routes())
+    routes, kept = health_routes(), {}
+    if (sign_in := reach.sign_in) is not None:
+        guards.append(Middleware(SignInGate, sign_in=sign_in))
+        routes += sign_in_routes(sign_in)
+        kept = sign_in.streamlit_secrets()
+    app = streamlit.App(
+        root / "app.py", middleware=guards, routes=routes, secrets=kept or None, on_script_error=say_refusal
+    )
     REPORTS.watch()
     try:
         show_log()

@@ -10,6 +10,7 @@ import streamlit as st
 
 from masis.services import Workbench
 from masis.settings import database_path, load
+from masis.ui.shell.reach import served_reach
 
 _served: list[Path] = []
 _found: set[Path] = set()
@@ -49,7 +50,7 @@ def command_markdown(words: str) -> str:
 
 @st.cache_resource(show_spinner=False)
 def _opened(path: str) -> Workbench:
-    return Workbench.open(Path(path), load().settings)
+    return Workbench.open(Path(path), load().settings, access=served_reach().access)
 
 
 def served_workbench() -> Workbench:

@@ -8,6 +8,8 @@ the bound in pyproject.toml, run that test, and change what it names here.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 TESTED = "1.67"
 """The last minor version of Streamlit that everything here was tested with."""
@@ -64,3 +66,45 @@ def is_no_pages_folder_app() -> None:
     from streamlit.runtime.pages_manager import PagesManager
 
     PagesManager.uses_pages_directory = False
+
+
+def signed_in_claims(cookies: Mapping[str, str]) -> dict[str, Any]:
+    """Return the claims in the session cookie that ``st.login`` sets; empty where there is none, or it is not ours."""
+    from streamlit.auth_util import get_cookie_with_chunks
+    from streamlit.web.server.server_util import get_cookie_secret
+    from streamlit.web.server.starlette.starlette_app_utils import decode_signed_value
+    from streamlit.web.server.starlette.starlette_server_config import USER_COOKIE_NAME
+
+    def signed(name: str) -> bytes | None:
+        value = cookies.get(name)
+        return None if value is None else decode_signed_value(get_cookie_secret(), name, value.encode("latin-1"))
+
+    try:
+        claims = json.loads(get_cookie_with_chunks(signed, USER_COOKIE_NAME) or b"{}")
+    except ValueError:
+        return {}
+    return claims if isinstance(claims, dict) and claims.get("is_logged_in") is True else {}
+
+
+class SessionCookie(NamedTuple):
+    """A cookie by its name and its signed value."""
+
+    name: str
+    value: str
+
+
+def session_cookie(claims: Mapping[str, Any], origin: str) -> SessionCookie:
+    """Return the cookie by which ``st.user`` knows who has signed in; it counts for pages of this origin."""
+    from streamlit.web.server.server_util import get_cookie_secret
+    from streamlit.web.server.starlette.starlette_app_utils import create_signed_value
+    from streamlit.web.server.starlette.starlette_server_config import USER_COOKIE_NAME
+
+    content = json.dumps({**claims, "origin": origin, "is_logged_in": True})
+    return SessionCookie(USER_COOKIE_NAME, create_signed_value(get_cookie_secret(), USER_COOKIE_NAME, content).decode())
+
+
+def login_address() -> str:
+    """Return the address that ``st.login()`` sends the browser to; it is good for two minutes."""
+    from streamlit.user_info import generate_login_redirect_url
+
+    return generate_login_redirect_url("default")

@@ -1,0 +1,238 @@
+"""The sign-in file: who may sign in, how, and with which role.
+
+Either people with a secret each, of which the file holds the digest, or an OpenID Connect provider, whose claims (or
+the same list of people) give the roles. The file is read again when it has changed, so that who is removed is out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from masis.errors import SettingsError
+from masis.schema.actor import Actor, Role
+from masis.settings.environment import read_file, secret, toml
+from masis.settings.hosts import is_loopback
+
+OIDC_SECRET = "MASIS_OIDC_CLIENT_SECRET"  # noqa: S105 (a name)
+COOKIE_SECRET = "MASIS_COOKIE_SECRET"  # noqa: S105 (a name)
+
+RESERVED = frozenset({"acceptance policy", "retention", "backup", "mcp", "langgraph", "masis.audited"})
+"""Names that programs sign with; nobody signs in under one."""
+
+LONGEST_NAME = 80
+TEAM = "team"
+"""The provider that the session of a person with a secret names."""
+
+_DIGEST = r"sha256:[0-9a-f]{64}"
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Person(_Part):
+    """A person who may sign in: the role, and the digest of the secret where there is no provider."""
+
+    role: Role
+    secret: str | None = Field(default=None, pattern=f"^{_DIGEST}$")
+
+
+class Oidc(_Part):
+    """An OpenID Connect provider. The client's secret comes from ``MASIS_OIDC_CLIENT_SECRET``.
+
+    ``name_claim`` must be a claim that is unique and that people can't choose for themselves: it is their name in the
+    decision log. ``roles_claim`` may lead into objects (``realm_access.roles``).
+    """
+
+    server_metadata_url: str
+    client_id: str
+    redirect_uri: str = Field(pattern=r"^https?://[^/]+/oauth2callback$")
+    name_claim: str = "preferred_username"
+    roles_claim: str = ""
+    roles: dict[str, Role] = Field(default_factory=dict)
+    label: str = "your organisation"
+    scope: str = "openid email profile"
+    prompt: str = "select_account"
+
+
+class SignInFile(_Part):
+    """What the file holds."""
+
+    session_hours: float = Field(default=12.0, gt=0, le=720)
+    people: dict[str, Person] = Field(default_factory=dict)
+    oidc: Oidc | None = None
+
+    @model_validator(mode="after")
+    def _usable(self) -> SignInFile:
+        for name in self.people:
+            if (problem := name_problem(name)) is not None:
+                raise ValueError(f"people.{name!r}: {problem}")
+        if len({name.casefold() for name in self.people}) < len(self.people):
+            raise ValueError("people: two names differ only in capitals")
+        if self.oidc is None and not any(person.secret for person in self.people.values()):
+            raise ValueError("there is neither a provider (oidc) nor a person with a secret: `masis person` makes one")
+        if self.oidc is not None and not (self.oidc.roles_claim and self.oidc.roles) and not self.people:
+            raise ValueError("oidc: nobody would have a role: set roles_claim and roles, or list people")
+        return self
+
+
+def name_problem(name: str) -> str | None:
+    """Return why nobody can sign in under a name; None where somebody can."""
+    if not name or len(name) > LONGEST_NAME or " ".join(name.split()) != name or not name.isprintable():
+        return f"a name has 1 to {LONGEST_NAME} printable characters, without blanks at its ends"
+    return "a program signs with this name" if name.casefold() in RESERVED else None
+
+
+class NewSecret(NamedTuple):
+    """A secret for a person, and its digest for the file."""
+
+    text: str
+    digest: str
+
+
+def new_secret() -> NewSecret:
+    """Return a secret of 192 random bits; against so many a plain digest is enough, and checking costs nothing."""
+    text = secrets.token_urlsafe(24)
+    return NewSecret(text, digest_of(text))
+
+
+def digest_of(text: str) -> str:
+    """Return what the file holds of a secret."""
+    return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
+
+
+class SignIn:
+    """The sign-in of one server, by its file."""
+
+    def __init__(self, file: Path) -> None:
+        """Read the file. Raises SettingsError where it can't be used."""
+        self._file, self._lock = file, threading.Lock()
+        self._content = _read(file)
+        self._seen = _stamp(file)
+        given = secret(COOKIE_SECRET)
+        self.cookie_secret = given.get_secret_value() if given else secrets.token_hex(32)
+        if len(self.cookie_secret) < 32:
+            raise SettingsError(f"{COOKIE_SECRET}: has fewer than 32 characters. Leave it out, or take a random one.")
+        self._oidc_secret = secret(OIDC_SECRET)
+        if self._content.oidc is not None and self._oidc_secret is None:
+            raise SettingsError(f"{file}, oidc: put the client's secret into the variable {OIDC_SECRET}.")
+
+    @property
+    def kind(self) -> Literal["oidc", "team"]:
+        """How people sign in."""
+        return "oidc" if self._content.oidc is not None else "team"
+
+    @property
+    def oidc(self) -> Oidc | None:
+        """The provider, where there is one."""
+        return self._content.oidc
+
+    @property
+    def session_s(self) -> float:
+        """Seconds that a session lasts."""
+        return self._now().session_hours * 3600
+
+    def streamlit_secrets(self) -> dict[str, Any]:
+        """Return what ``st.login`` reads as its secrets."""
+        section: dict[str, Any] = {"cookie_secret": self.cookie_secret}
+        if (oidc := self._content.oidc) is not None and self._oidc_secret is not None:
+            section |= {
+                "redirect_uri": oidc.redirect_uri,
+                "client_id": oidc.client_id,
+                "client_secret": self._oidc_secret.get_secret_value(),
+                "server_metadata_url": oidc.server_metadata_url,
+                "client_kwargs": {"scope": oidc.scope, "prompt": oidc.prompt},
+            }
+        return {"auth": section}
+
+    def knows(self, name: str, typed: str) -> bool:
+        """Return whether this is the secret of the person of this name; takes as long for a name that nobody has."""
+        person = self._now().people.get(name)
+        expected = person.secret if person is not None and person.secret else digest_of(self.cookie_secret)
+        same = hmac.compare_digest(digest_of(typed), expected)
+        return same and person is not None and person.secret is not None
+
+    def claims_of(self, name: str) -> dict[str, Any]:
+        """Return the claims of a person who has given the right secret, as of now."""
+        return {"provider": TEAM, "preferred_username": name, "iat": int(time.time())}
+
+    def actor(self, claims: Mapping[str, Any], now: float | None = None) -> Actor | None:
+        """Return who has signed in with these claims; None where nobody has, or the session is over.
+
+        Somebody without a role is returned without one: they have signed in and may do nothing.
+        """
+        content = self._now()
+        begun = claims.get("iat")
+        if isinstance(begun, bool) or not isinstance(begun, int | float):
+            return None
+        age = (time.time() if now is None else now) - begun
+        if not -300 <= age <= content.session_hours * 3600:  # clocks of provider and server differ by minutes at most
+            return None
+        oidc = content.oidc
+        if (claims.get("provider") == TEAM) is (oidc is not None):  # signed in before the file was changed
+            return None
+        name = claims.get(oidc.name_claim if oidc else "preferred_username")
+        if not isinstance(name, str) or name_problem(name) is not None:
+            return None
+        person = content.people.get(name)
+        if oidc is None:
+            if person is None or person.secret is None:
+                return None
+            return Actor(name=name, roles=(person.role,), authenticated=True, signed_in_by=TEAM)
+        roles = {oidc.roles[value] for value in _values(claims, oidc.roles_claim) if value in oidc.roles}
+        if person is not None:
+            roles.add(person.role)
+        by = f"{claims.get('iss', '')}#{claims.get('sub', '')}"
+        return Actor(name=name, roles=tuple(sorted(roles)), authenticated=True, signed_in_by=by)
+
+    def _now(self) -> SignInFile:
+        """Return the file's content, read again where it has changed; one that can't be read lets nobody in."""
+        with self._lock:
+            if (stamp := _stamp(self._file)) != self._seen:
+                try:
+                    self._content = _read(self._file)
+                except SettingsError:
+                    self._content = self._content.model_copy(update={"people": {}, "session_hours": 1e-9})
+                self._seen = stamp
+            return self._content
+
+
+def _values(claims: Mapping[str, Any], path: str) -> list[str]:
+    found: Any = claims
+    for name in path.split(".") if path else ():
+        found = found.get(name) if isinstance(found, Mapping) else None
+    each = found if isinstance(found, list | tuple) else [found]
+    return [value for value in each if isinstance(value, str)] if path else []
+
+
+def _stamp(file: Path) -> tuple[int, int] | None:
+    try:
+        status = file.stat()
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size
+
+
+def _read(file: Path) -> SignInFile:
+    table = toml(read_file(file, "--sign-in"), file)
+    try:
+        content = SignInFile.model_validate(table)
+    except ValidationError as error:
+        lines = [f"{'.'.join(map(str, each['loc'])) or 'the file'}: {each['msg']}" for each in error.errors()]
+        raise SettingsError(f"{file}: " + "; ".join(lines)) from None
+    oidc = content.oidc
+    for address in (oidc.server_metadata_url, oidc.redirect_uri) if oidc else ():
+        parts = urlsplit(address)
+        if parts.scheme != "https" and not (parts.scheme == "http" and is_loopback(parts.hostname or "")):
+            raise SettingsError(f"{file}, oidc: {address} must be an https address, or one of this machine.")
+    return content

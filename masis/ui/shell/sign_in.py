@@ -1,0 +1,194 @@
+"""Signing in: the page for it, and the gate that lets nobody else through to pages, websocket, uploads and media.
+
+Both ways end in the session cookie of ``st.login``: with a provider Streamlit (Authlib) sets it after the code flow,
+with a secret this page does. What a person may do is decided by the services, on every call, from the claims in it.
+"""
+
+from __future__ import annotations
+
+import html
+import logging
+from http.cookies import CookieError, SimpleCookie
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from masis.schema.actor import Actor
+from masis.settings.sign_in import SignIn
+from masis.ui.shell.host_guard import Asgi, Receive, Scope, Send, header, refuse
+from masis.ui.shell.streamlit_internals import login_address, session_cookie, signed_in_claims
+
+log = logging.getLogger(__name__)
+
+PAGE = "/sign-in"
+SIGN_OUT = "/auth/logout"
+"""Where ``st.logout()`` sends the browser."""
+
+OPEN_PATHS = frozenset({PAGE, "/healthz", "/health.json", "/_stcore/health"})
+OIDC_PATHS = frozenset({"/auth/login", SIGN_OUT, "/oauth2callback"})
+ACTOR = "masis.actor"
+"""Where the scope of a request says who has signed in."""
+
+LONGEST_FORM = 8192
+"""Bytes of a name, a secret and an address."""
+
+
+class SignInGate:
+    """ASGI middleware: who has not signed in gets the page for it, and nothing else."""
+
+    def __init__(self, app: Asgi, sign_in: SignIn) -> None:
+        self._app, self._sign_in = app, sign_in
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on with who has signed in, or send the browser to the page for it."""
+        if scope["type"] not in ("http", "websocket"):
+            await self._app(scope, receive, send)
+            return
+        actor = self._sign_in.actor(signed_in_claims(_cookies(scope)))
+        scope[ACTOR] = actor
+        path = scope["path"]
+        if path == SIGN_OUT and self._sign_in.kind == "team":
+            await _signed_out(scope)(scope, receive, send)
+        elif path in OPEN_PATHS or (self._sign_in.kind == "oidc" and path in OIDC_PATHS):
+            await self._app(scope, receive, send)
+        elif actor is None and scope["type"] == "http" and scope["method"] == "GET" and _wants_page(scope):
+            target = f"{PAGE}?{urlencode({'next': _address(scope)})}"
+            await RedirectResponse(target, status_code=303, headers=_FRESH)(scope, receive, send)
+        elif actor is None:
+            await refuse(scope, send, 401, "Sign in first.")
+        elif not actor.may("read") and _wants_page(scope) and scope["type"] == "http":
+            await _page(_no_role(actor), status=403)(scope, receive, send)
+        elif not actor.may("read"):
+            await refuse(scope, send, 403, "You have no role here.")
+        else:
+            await self._app(scope, receive, send)
+
+
+def sign_in_routes(sign_in: SignIn) -> list[Route]:
+    """Return the routes of the page to sign in on."""
+
+    async def show(request: Request) -> Response:
+        return _page(_form(sign_in, request.query_params.get("next", "/"), ""))
+
+    async def check(request: Request) -> Response:
+        if sign_in.kind != "team":
+            return _page(_form(sign_in, "/", ""), status=400)
+        fields = await _fields(request)
+        if fields is None:
+            return _page(_form(sign_in, "/", "That was too long."), status=413)
+        name, target = " ".join(fields.get("name", "").split()), _local(fields.get("next", "/"))
+        if not await run_in_threadpool(sign_in.knows, name, fields.get("secret", "").strip()):
+            log.warning("Somebody failed to sign in.")
+            return _page(_form(sign_in, target, "Name and secret don't match. Type both again."), status=401)
+        origin = (request.headers.getlist("origin") or [f"{request.url.scheme}://{request.headers['host']}"])[0]
+        cookie = session_cookie(sign_in.claims_of(name), origin)
+        response = RedirectResponse(target, status_code=303, headers=_FRESH)
+        response.set_cookie(
+            cookie.name,
+            cookie.value,
+            max_age=int(sign_in.session_s),
+            httponly=True,
+            samesite="lax",
+            secure=urlsplit(origin).scheme == "https",
+        )
+        return response
+
+    return [Route(PAGE, show, methods=["GET"]), Route(PAGE, check, methods=["POST"])]
+
+
+_FRESH = {"cache-control": "no-store"}
+
+
+def _signed_out(scope: Scope) -> Response:
+    response = RedirectResponse(PAGE, status_code=303, headers=_FRESH)
+    response.delete_cookie(session_cookie({}, "").name)
+    return response
+
+
+def _cookies(scope: Scope) -> dict[str, str]:
+    found: SimpleCookie = SimpleCookie()
+    for line in header(scope, b"cookie"):
+        try:
+            found.load(line)
+        except CookieError:
+            return {}
+    return {name: morsel.value for name, morsel in found.items()}
+
+
+def _wants_page(scope: Scope) -> bool:
+    return any("text/html" in value for value in header(scope, b"accept"))
+
+
+def _address(scope: Scope) -> str:
+    query = scope.get("query_string", b"").decode("latin-1")
+    return _local(scope["path"] + (f"?{query}" if query else ""))
+
+
+def _local(address: str) -> str:
+    """Return an address if it is a path of this server, else its start."""
+    safe = address.startswith("/") and not address.startswith("//") and "\\" not in address and address.isprintable()
+    return address if safe and len(address) <= 2000 else "/"
+
+
+async def _fields(request: Request) -> dict[str, str] | None:
+    """Return the fields of a posted form; None where there is more than a form can hold."""
+    body = b""
+    try:
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > LONGEST_FORM:
+                return None
+    except ClientDisconnect:
+        return None
+    return {name: values[0] for name, values in parse_qs(body.decode("utf-8", "replace"), max_num_fields=10).items()}
+
+
+def _page(content: str, status: int = 200) -> HTMLResponse:
+    return HTMLResponse(_HTML.replace("@content", content), status_code=status, headers=_FRESH)
+
+
+def _form(sign_in: SignIn, target: str, problem: str) -> str:
+    said = f'<p role="alert" class="problem">{html.escape(problem)}</p>' if problem else ""
+    if (oidc := sign_in.oidc) is not None:
+        button = f"Sign in with {html.escape(oidc.label)}"
+        return (
+            f'<h1>MASIS Workbench</h1>{said}<p><a class="button" href="{html.escape(login_address())}">{button}</a></p>'
+        )
+    return f"""<h1>MASIS Workbench</h1>{said}
+<form method="post" action="{PAGE}">
+<input type="hidden" name="next" value="{html.escape(_local(target))}">
+<label for="name">Your name</label>
+<input id="name" name="name" required autofocus autocomplete="username" maxlength="80">
+<label for="secret">Your secret</label>
+<input id="secret" name="secret" type="password" required autocomplete="current-password" maxlength="200">
+<button class="button">Sign in</button>
+</form>"""
+
+
+def _no_role(actor: Actor) -> str:
+    return (
+        f"<h1>No role</h1><p>You are signed in as {html.escape(actor.name)}, and have no role here. Ask whoever runs "
+        f'this workbench.</p><p><a class="button" href="{SIGN_OUT}">Sign out</a></p>'
+    )
+
+
+_HTML = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>Sign in · MASIS Workbench</title>
+<style>
+:root { color-scheme: light dark }
+body { margin: 0; min-height: 100vh; display: grid; place-items: center; font: 16px/1.5 system-ui, sans-serif;
+  background: light-dark(#fbfaf7, #14181c); color: light-dark(#1d2329, #e6e4de) }
+main { width: min(22rem, 90vw) }
+h1 { font-size: 1.5rem }
+label { display: block; margin: 1rem 0 .25rem }
+input { box-sizing: border-box; width: 100%; padding: .5rem; font: inherit; border-radius: 6px;
+  border: 1px solid light-dark(#6f757b, #8b949c); background: light-dark(#fff, #1e242a); color: inherit }
+.button { display: inline-block; margin-top: 1.25rem; padding: .5rem 1rem; border: 0; border-radius: 6px; font: inherit;
+  cursor: pointer; text-decoration: none; background: light-dark(#0b5c6b, #5cc2d4); color: light-dark(#fff, #101417) }
+.problem { color: light-dark(#b3261e, #ff8a80) }
+:focus-visible { outline: 3px solid light-dark(#1f5fa8, #8cbcf5); outline-offset: 2px }
+</style></head><body><main>@content</main></body></html>"""

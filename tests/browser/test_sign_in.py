@@ -1,0 +1,270 @@
+"""Signing in with a secret: who has not gets nothing, who has decides under that name, and roles hold everywhere."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+from collections.abc import Callable, Iterator
+from http.cookies import SimpleCookie
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import Browser, Page, WebSocketRoute, expect
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from websockets.exceptions import InvalidStatus
+from websockets.sync.client import connect
+from websockets.typing import Origin, Subprotocol
+
+from masis.schema.case import Case
+from masis.schema.review import LogEntry
+from masis.services import Workbench
+from masis.services.reviews import SIGNED_IN_BY
+from masis.settings.sign_in import new_secret
+from tests.browser.conftest import serving
+from tests.browser.test_decision import until
+from tests.reviewing import ADA
+from tools.browser import settle
+
+PEOPLE = {"Vi": "viewer", "Ro": "reviewer", "Le": "lead"}
+SECRETS = {name: new_secret() for name in PEOPLE}
+PAGES = (
+    "",
+    "queue",
+    "review",
+    "new",
+    "screening",
+    "compare",
+    "decisions",
+    "metrics",
+    "settings",
+    "health",
+    "retention",
+)
+
+
+class Served(NamedTuple):
+    """A workbench with sign-in: its address, and its database as the machine's owner sees it."""
+
+    base: str
+    workbench: Workbench
+
+    @property
+    def port(self) -> int:
+        return urlsplit(self.base).port or 0
+
+    def entries(self, case_id: str) -> list[LogEntry]:
+        return [each for each in self.workbench.reviews.iterate() if each.decision and each.decision.case_id == case_id]
+
+
+def bridge(number: int) -> Case:
+    text = f"Bridge {number} is {100 + number} metres long"
+    return Case.model_validate(
+        {
+            "id": f"bridge-{number}",
+            "query": f"How long is bridge {number}?",
+            "answer": f"{text} [chunk_1]. It was opened in 1950 [chunk_9].",
+            "evidence": [{"id": "chunk_1", "text": f"{text}."}],
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def served(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    folder = tmp_path_factory.mktemp("signed")
+    entries = [f'[people.{name}]\nrole = "{role}"\nsecret = "{SECRETS[name].digest}"' for name, role in PEOPLE.items()]
+    (folder / "people.toml").write_text("\n".join(entries), encoding="utf-8")
+    workbench = Workbench.open(folder / "signed.db")
+    for number in range(3):
+        workbench.cases.add(ADA, [bridge(number)])
+        workbench.audits.audit(ADA, bridge(number))
+    options = ("--db", str(folder / "signed.db"), "--sign-in", str(folder / "people.toml"))
+    with serving("serve", *options, folder=folder) as base:
+        yield Served(base, workbench)
+    workbench.close()
+
+
+@pytest.fixture
+def enter(browser: Browser, served: Served) -> Iterator[Callable[[str], Page]]:
+    """Signs a person in, in a browser of their own."""
+    with contextlib.ExitStack() as contexts:
+
+        def entered(name: str) -> Page:
+            context = browser.new_context()
+            contexts.callback(context.close)
+            page = context.new_page()
+            page.goto(f"{served.base}/review?case=bridge-0")
+            expect(page).to_have_title("Sign in · MASIS Workbench")
+            page.get_by_label("Your name").fill(name)
+            page.get_by_label("Your secret").fill(SECRETS[name].text)
+            page.get_by_role("button", name="Sign in").click(delay=40)
+            settle(page)
+            return page
+
+        yield entered
+
+
+def asked(served: Served, path: str, method: str = "GET", body: bytes | None = None, **headers: str) -> tuple[int, str]:
+    connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=30)
+    connection.request(
+        method, path, body=body, headers={name.replace("_", "-"): text for name, text in headers.items()}
+    )
+    reply = connection.getresponse()
+    text = reply.read().decode("utf-8", "replace")
+    location = reply.headers.get("location", "")
+    connection.close()
+    return reply.status, location or text
+
+
+@pytest.mark.parametrize("cookie", ["", "_streamlit_user=x", "_streamlit_user=eyJhIjoxfQ.aa.bb"])
+def test_who_has_not_signed_in_gets_the_page_for_it_and_nothing_else(served: Served, cookie: str) -> None:
+    for page in PAGES:
+        status, location = asked(served, f"/{page}?case=bridge-0", Accept="text/html", Cookie=cookie)
+        assert (status, location.partition("?")[0]) == (303, "/sign-in")
+    for method, path in (
+        *(("GET", "/media/a.png"), ("PUT", "/_stcore/upload_file/s/f"), ("DELETE", "/_stcore/upload_file/s/f")),
+        *(("GET", "/_stcore/host-config"), ("GET", "/static/index.html"), ("POST", "/_stcore/agent/interact")),
+        *(("GET", "/_stcore/metrics"), ("POST", "/anything"), ("GET", "/oauth2callback"), ("GET", "/auth/login")),
+    ):
+        status, text = asked(served, path, method, b"{}" if method in ("PUT", "POST") else None, Cookie=cookie)
+        assert (status, json.loads(text)) == (401, {"error": "Sign in first."})
+    assert asked(served, "/healthz", Cookie=cookie) == (200, "ok")
+    assert json.loads(asked(served, "/health.json", Cookie=cookie)[1]) == {"ok": True}
+    address, origin = f"ws://127.0.0.1:{served.port}/_stcore/stream", Origin(served.base)
+    with (
+        pytest.raises(InvalidStatus) as refused,
+        connect(address, origin=origin, additional_headers={"Cookie": cookie}),
+    ):
+        pytest.fail("the websocket was opened")
+    assert refused.value.response.status_code == 401
+
+
+def test_a_wrong_secret_signs_nobody_in_and_the_way_on_stays_on_this_server(served: Served) -> None:
+    form = {"Content_Type": "application/x-www-form-urlencoded", "Origin": served.base}
+    for name, secret in (("Ro", SECRETS["Le"].text), ("Ro", ""), ("ro", SECRETS["Ro"].text), ("<b>", "x")):
+        status, text = asked(served, "/sign-in", "POST", f"name={name}&secret={secret}".encode(), **form)
+        assert status == 401
+        assert "don't match" in text.replace("&#x27;", "'")
+        assert "<b>" not in text
+    assert asked(served, "/sign-in", "POST", b"name=" + b"x" * 9000, **form)[0] == 413
+    for target in ("//evil.example", "https://evil.example", "/\\evil.example", "evil"):
+        body = f"name=Ro&secret={SECRETS['Ro'].text}&next={target}".encode()
+        assert asked(served, "/sign-in", "POST", body, **form) == (303, "/")
+    other = {**form, "Origin": "http://evil.example"}
+    assert asked(served, "/sign-in", "POST", f"name=Ro&secret={SECRETS['Ro'].text}".encode(), **other)[0] == 403
+
+
+def decided(page: Page) -> None:
+    panel = page.get_by_role("region", name="Decision")
+    expect(panel.get_by_role("navigation")).to_be_visible()
+    expect(panel.get_by_label("Your name")).to_be_hidden()
+    panel.get_by_text("Escalate", exact=True).click(delay=40)
+    panel.get_by_text("Needs more evidence").click(delay=40)
+    panel.get_by_role("button", name="Submit").click(delay=40)
+
+
+def test_a_decision_carries_the_name_that_was_signed_in_under(served: Served, enter: Callable[[str], Page]) -> None:
+    page = enter("Ro")
+    assert "case=bridge-0" in page.url
+    page.get_by_role("button", name="Ro", exact=True).click(delay=40)
+    expect(page.get_by_text("Signed in as Ro, reviewer.")).to_be_visible()
+    page.keyboard.press("Escape")
+    decided(page)
+    expect(page.get_by_role("status").first).to_contain_text("Escalated.")
+    (entry,) = served.entries("bridge-0")
+    assert entry.decision is not None
+    assert (entry.decision.reviewer, entry.decision.extra[SIGNED_IN_BY]) == ("Ro", "team")
+    page.goto(f"{served.base}/decisions")
+    settle(page)
+    page.get_by_role("button", name="Export").click(delay=40)
+    expect(page.get_by_text("Exports take the role lead.")).to_be_visible()
+    expect(page.get_by_role("button", name="JSON Lines")).to_have_count(0)
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Ro", exact=True).click(delay=40)
+    page.get_by_role("button", name="Sign out").click(delay=40)
+    expect(page).to_have_title("Sign in · MASIS Workbench")
+    page.goto(f"{served.base}/queue")
+    expect(page).to_have_title("Sign in · MASIS Workbench")
+
+
+def cookies_of(served: Served, name: str) -> dict[str, str]:
+    """The cookies of a person who signs in with a program instead of a browser."""
+    found: SimpleCookie = SimpleCookie()
+    form = {"Content-Type": "application/x-www-form-urlencoded", "Origin": served.base}
+    for method, path, body in (
+        ("POST", "/sign-in", f"name={name}&secret={SECRETS[name].text}"),
+        ("GET", "/_stcore/health", None),
+    ):
+        connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=30)
+        connection.request(method, path, body=body, headers=form)
+        reply = connection.getresponse()
+        for line in reply.headers.get_all("set-cookie", []):
+            found.load(line)
+        connection.close()
+    return {key: morsel.value for key, morsel in found.items()}
+
+
+SUBMITS = b'"submit"'
+
+
+def replayed(served: Served, cookies: dict[str, str], messages: list[bytes]) -> str:
+    """Send messages over a websocket as a program opens it, with somebody's cookies; returns what came back as text.
+
+    Each is sent after the one before has run.
+    """
+    received = b""
+    with connect(
+        f"ws://127.0.0.1:{served.port}/_stcore/stream",
+        origin=Origin(served.base),
+        subprotocols=[Subprotocol("streamlit"), Subprotocol(cookies["_streamlit_xsrf"])],
+        additional_headers={"Cookie": "; ".join(f"{name}={value}" for name, value in cookies.items())},
+        max_size=None,
+    ) as socket:
+        for message in messages:
+            socket.send(message)
+            finished = False
+            while not finished:
+                got = socket.recv(timeout=60)
+                assert isinstance(got, bytes)
+                received += got
+                finished = ForwardMsg.FromString(got).WhichOneof("type") == "script_finished"
+    return received.decode("utf-8", "replace")
+
+
+def test_a_message_that_was_recorded_does_in_another_s_session_only_what_their_role_grants(
+    served: Served, enter: Callable[[str], Page]
+) -> None:
+    page = enter("Le")
+    sent: list[bytes] = []
+
+    def between(route: WebSocketRoute) -> None:
+        server = route.connect_to_server()
+
+        def pass_on(message: str | bytes) -> None:
+            raw = message if isinstance(message, bytes) else message.encode()
+            if BackMsg.FromString(raw).WhichOneof("type") == "rerun_script":
+                sent.append(raw)
+            if SUBMITS not in raw:  # that message is recorded, and does not reach the server
+                server.send(message)
+
+        route.on_message(pass_on)
+
+    page.route_web_socket("**/_stcore/stream", between)
+    page.goto(f"{served.base}/review?case=bridge-1")
+    settle(page)
+    decided(page)
+    until(lambda: SUBMITS in b"".join(sent), page, "the decision is sent")
+    assert not served.entries("bridge-1")
+    cookies = {name: cookies_of(served, name) for name in ("Vi", "Ro")}
+    answer = replayed(served, cookies["Vi"], sent)
+    assert "You can't decide: that takes the role reviewer, and you have viewer." in answer
+    assert not served.entries("bridge-1")
+    forged = {**cookies["Vi"], "_streamlit_user": cookies["Vi"]["_streamlit_user"][:-4] + "AAAA"}
+    with pytest.raises(InvalidStatus):
+        replayed(served, forged, sent)
+    replayed(served, cookies["Ro"], sent)
+    (entry,) = served.entries("bridge-1")
+    assert entry.decision is not None
+    assert entry.decision.reviewer == "Ro"  # not Le, whose message it was

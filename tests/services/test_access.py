@@ -1,0 +1,249 @@
+"""Who may do what, whatever page, callback or message asks: every use case that changes something, by every role."""
+
+from __future__ import annotations
+
+import inspect
+import io
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+
+import masis
+from masis.errors import MasisError, NotAllowed
+from masis.schema.actor import PERMISSIONS, ROLES, Actor, Permission, Role
+from masis.schema.review import Decision
+from masis.schema.run import Run
+from masis.schema.screening import Abstract, Screening
+from masis.schema.team import QueuePolicy, Rubric, SavedView
+from masis.services import SIGN_IN_REQUIRED, Workbench
+from masis.services.records import CaseFilter, DecisionFilter
+from masis.services.retention import rule_of
+from masis.services.reviews import SIGNED_IN_BY
+from masis.settings import Settings
+from masis.ui.jobs.audit_jobs import AuditJobs
+from masis.ui.jobs.job_queue import JobQueue
+from masis.ui.jobs.screening_jobs import ScreeningJobs
+from tests.store.factories import a_case, a_run
+
+SIGNED_IN: dict[str, Actor] = {
+    role: Actor(name=f"{role}@example.org", roles=(role,), authenticated=True, signed_in_by="test") for role in ROLES
+}
+NOBODY = {
+    "without a role": Actor(name="somebody@example.org", authenticated=True),
+    "typed a name": Actor(name="lead@example.org"),
+    "claims a role": Actor(name="lead@example.org", roles=("admin",)),  # but has not signed in
+    "anonymous": Actor(),
+}
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Iterator[Workbench]:
+    """A workbench that asks for sign-in, with three audited cases and a decision on the first by the admin."""
+    opened = Workbench.open(tmp_path / "access.db", access=SIGN_IN_REQUIRED)
+    for number in range(3):
+        case = a_case(f"case-{number}")
+        opened.store.cases.add(case)
+        opened.store.runs.finish(a_run(case, f"run-{number}", needs_review=True))
+    opened.reviews.submit(SIGNED_IN["admin"], decision("case-0"))
+    yield opened
+    opened.close()
+
+
+def decision(case_id: str, **more: Any) -> Decision:
+    return Decision(reviewer="ignored", case_id=case_id, run_id=None, verdict="escalate", **more)
+
+
+def first_entry(desk: Workbench) -> str:
+    return next(desk.reviews.iterate()).id
+
+
+def made_elsewhere() -> Run:
+    return a_run(a_case("case-2"), "run-9", needs_review=True)
+
+
+def screened() -> Screening:
+    abstract = Abstract(id="a", title="A trial", text="It worked in 40 of 80 patients.")
+    return masis.screen_abstracts("Does it work?", [abstract])
+
+
+Call = Callable[[Workbench, Actor], object]
+CALLS: dict[str, tuple[Permission, Call]] = {
+    "reviews.submit": ("decide", lambda desk, who: desk.reviews.submit(who, decision("case-1"))),
+    "reviews.undo": ("oversee", lambda desk, who: desk.reviews.undo(who, first_entry(desk))),  # another person's
+    "reviews.redact_entry": ("redact", lambda desk, who: desk.reviews.redact_entry(who, first_entry(desk), "asked")),
+    "reviews.redact_case": ("redact", lambda desk, who: desk.reviews.redact_case(who, "case-1", "asked")),
+    "reviews.sign": ("configure", lambda desk, who: desk.reviews.sign(who, b"k" * 32)),
+    "reviews.adjudicate": ("oversee", lambda desk, who: desk.reviews.adjudicate(who, decision("case-1"))),
+    "team.claim": ("decide", lambda desk, who: desk.team.claim(who, "case-1")),
+    "team.claim_next": ("decide", lambda desk, who: desk.team.claim_next(who, CaseFilter())),
+    "team.release": ("decide", lambda desk, who: desk.team.release(who, "case-1")),
+    "team.skip": ("decide", lambda desk, who: desk.team.skip(who, ["case-1"])),
+    "team.comment": ("decide", lambda desk, who: desk.team.comment(who, "case-1", "text")),
+    "team.tag": ("decide", lambda desk, who: desk.team.tag(who, ["case-1"], ["t"])),
+    "team.untag": ("decide", lambda desk, who: desk.team.untag(who, ["case-1"], ["t"])),
+    "team.assign": ("oversee", lambda desk, who: desk.team.assign(who, ["case-1"], ["another"])),
+    "team.unassign": ("oversee", lambda desk, who: desk.team.unassign(who, ["case-1"], ["another"])),
+    "team.set_policy": ("oversee", lambda desk, who: desk.team.set_policy(who, QueuePolicy(lease_minutes=9))),
+    "team.set_rubric": ("oversee", lambda desk, who: desk.team.set_rubric(who, Rubric(guidelines="Read it."))),
+    "team.save_view": ("decide", lambda desk, who: desk.team.save_view(who, "mine", {})),
+    "team.remove_view": (
+        "decide",
+        lambda desk, who: desk.team.remove_view(who, SavedView(name="mine", owner="", parameters={})),
+    ),
+    "backups.make": ("export", lambda desk, who: desk.backups.make(who, desk.database.with_name("copy.db"))),
+    "cases.add": ("audit", lambda desk, who: desk.cases.add(who, [a_case("new")])),
+    "cases.add_one": ("audit", lambda desk, who: desk.cases.add_one(who, a_case("new"))),
+    "cases.add_demo": ("audit", lambda desk, who: desk.cases.add_demo(who)),
+    "runs.cancel": ("audit", lambda desk, who: desk.runs.cancel(who, "run-1")),
+    "audits.audit": ("audit", lambda desk, who: desk.audits.audit(who, desk.cases.get("case-1"))),
+    "audits.store_run": ("audit", lambda desk, who: desk.audits.store_run(who, made_elsewhere())),
+    "drafts.save": ("decide", lambda desk, who: desk.drafts.save(who, "case:case-1", {"note": "n"})),
+    "drafts.clear": ("decide", lambda desk, who: desk.drafts.clear(who, "case:case-1")),
+    "drafts.adopt": ("decide", lambda desk, who: desk.drafts.adopt(who)),
+    "exports.read_archive": ("configure", lambda desk, who: desk.exports.read_archive(who, Path("none.jsonl"))),
+    "exports.write_archive": ("export", lambda desk, who: desk.exports.write_archive(who, io.BytesIO())),
+    "exports.write_decided": ("export", lambda desk, who: desk.exports.write_decided(who, io.BytesIO())),
+    "exports.write_log_csv": (
+        "export",
+        lambda desk, who: desk.exports.write_log_csv(who, io.BytesIO(), DecisionFilter()),
+    ),
+    "corpora.add": ("audit", lambda desk, who: desk.corpora.add(who, "c", [], source="test")),
+    "corpora.add_demo": ("audit", lambda desk, who: desk.corpora.add_demo(who)),
+    "corpora.remove": ("oversee", lambda desk, who: desk.corpora.remove(who, "c")),
+    "screenings.screen": ("audit", lambda desk, who: desk.screenings.screen(who, "Does it work?", ["corpus:c"])),
+    "screenings.store_screening": (
+        "audit",
+        lambda desk, who: desk.screenings.store_screening(who, screened(), []),
+    ),
+    "screenings.cancel": ("audit", lambda desk, who: desk.screenings.cancel(who, "s")),
+    "screenings.override": (
+        "decide",
+        lambda desk, who: desk.screenings.override(who, "s", "a", "recommendation", "keep", reason="r"),
+    ),
+    "screenings.hand_over": ("audit", lambda desk, who: desk.screenings.hand_over(who, "s")),
+    "screenings.reset_memory": ("oversee", lambda desk, who: desk.screenings.reset_memory(who, reason="r")),
+    "screenings.write_csv": ("export", lambda desk, who: desk.screenings.write_csv(who, "s", io.BytesIO())),
+    "screenings.write_ris": ("export", lambda desk, who: desk.screenings.write_ris(who, "s", io.BytesIO())),
+    "reassessment.run": ("oversee", lambda desk, who: desk.reassessment.run(who, apply=True)),
+    "retention.purge": ("purge", lambda desk, who: desk.retention.purge(who, rule_of(0), how="page")),
+    "use_settings": ("configure", lambda desk, who: desk.use_settings(who, Settings(max_iterations=1))),
+}
+READS = {
+    *("drafts.get", "cases.open_for", "cases.find_for", "team.work", "team.next_open", "team.open_to"),
+    *("team.count_open", "team.why_empty", "team.comments", "team.machine_hidden", "team.views"),
+}
+"""What a person reads under their own name: whoever is let in may read."""
+
+
+def use_cases(desk: Workbench) -> Iterator[str]:
+    """Every method of the workbench and its services that takes an actor."""
+    services = {
+        name: value for name, value in vars(desk).items() if type(value).__module__.startswith("masis.services")
+    }
+    for subject, owner in {"": desk, **services}.items():
+        for name, method in inspect.getmembers(owner, inspect.ismethod):
+            if not name.startswith("_") and "actor" in inspect.signature(method).parameters:
+                yield f"{subject}.{name}".lstrip(".")
+
+
+def state(desk: Workbench) -> tuple[object, ...]:
+    """What a refused call must not have changed."""
+    store = desk.store
+    return (
+        desk.reviews.head(),
+        store.cases.count(),
+        desk.settings,
+        tuple(run.id for number in range(3) for run in desk.runs.for_case(f"case-{number}")),
+        tuple(desk.corpora.list_all()),
+        desk.retention.history(),
+        desk.drafts.get(SIGNED_IN["reviewer"], "case:case-1").values,
+    )
+
+
+def test_every_use_case_that_takes_an_actor_is_in_the_matrix(desk: Workbench) -> None:
+    assert set(use_cases(desk)) - {"access.allows", "access.require"} == set(CALLS) | READS
+    assert set(get_args(Permission)) == set(PERMISSIONS)
+
+
+@pytest.mark.parametrize("use_case", sorted(CALLS))
+def test_a_use_case_is_refused_to_every_role_that_does_not_grant_it(use_case: str, desk: Workbench) -> None:
+    permission, call = CALLS[use_case]
+    needed: Role = PERMISSIONS[permission]
+    before = state(desk)
+    below = {role: SIGNED_IN[role] for role in ROLES[: ROLES.index(needed)]}
+    for actor in (below | NOBODY).values():
+        with pytest.raises(NotAllowed):
+            call(desk, actor)
+    assert state(desk) == before
+    try:
+        call(desk, SIGNED_IN[needed])  # the lowest role that grants it; it may fail for other reasons here
+    except NotAllowed:
+        raise
+    except (MasisError, OSError):
+        return
+
+
+def test_who_decides_is_who_has_signed_in_whatever_the_decision_says(desk: Workbench) -> None:
+    forged = decision("case-1", extra={SIGNED_IN_BY: "somebody else"}).model_copy(
+        update={"reviewer": "lead@example.org"}
+    )
+    entry = desk.reviews.submit(SIGNED_IN["reviewer"], forged)
+    assert entry.decision is not None
+    assert entry.decision.reviewer == "reviewer@example.org"
+    assert entry.decision.extra[SIGNED_IN_BY] == "test"
+
+
+def test_a_name_that_was_only_typed_is_told_from_one_that_was_signed_in_under(tmp_path: Path) -> None:
+    with_names = Workbench.open(tmp_path / "open.db")
+    with_names.store.cases.add(a_case("case-0"))
+    entry = with_names.reviews.submit(Actor(name="Ada"), decision("case-0", extra={SIGNED_IN_BY: "team"}))
+    assert entry.decision is not None
+    assert SIGNED_IN_BY not in entry.decision.extra
+    with_names.close()
+
+
+def test_a_reviewer_undoes_their_own_decision(desk: Workbench) -> None:
+    entry = desk.reviews.submit(SIGNED_IN["reviewer"], decision("case-1"))
+    undone = desk.reviews.undo(SIGNED_IN["reviewer"], entry.id)
+    assert undone.decision is not None
+    assert undone.decision.reviewer == "reviewer@example.org"
+
+
+def test_jobs_of_the_server_ask_for_the_role_too(desk: Workbench) -> None:
+    queue = JobQueue(desk)
+    audits, screenings = AuditJobs(queue), ScreeningJobs(queue)
+    try:
+        for viewer in (SIGNED_IN["viewer"], *NOBODY.values()):
+            for ask in (
+                lambda who: audits.start(who, "case-1"),
+                lambda who: audits.resume(who, "run-1"),
+                audits.audit_all_new,
+                audits.cancel_batch,
+                lambda who: audits.cancel(who, "case-1"),
+                lambda who: screenings.start(who, "Does it work?", ("corpus:c",)),
+                lambda who: screenings.cancel(who, "s"),
+            ):
+                with pytest.raises(NotAllowed):
+                    ask(viewer)
+        assert audits.job("run-1") is None
+        assert audits.batch() is None
+    finally:
+        queue.close()
+
+
+def test_without_sign_in_a_name_is_enough(tmp_path: Path) -> None:
+    anyone = Workbench.open(tmp_path / "open.db")
+    anyone.cases.add(Actor(name="Ada"), [a_case("case-0")])
+    assert anyone.cases.overview().cases == 1
+    anyone.close()
+
+
+def test_roles_include_those_before_them() -> None:
+    granted = [{each for each in PERMISSIONS if SIGNED_IN[role].may(each)} for role in ROLES]
+    assert granted[0] == {"read"}
+    assert granted[1] == {"read", "decide", "audit"}
+    assert granted[-1] == set(PERMISSIONS)
+    assert all(lower < higher for lower, higher in pairwise(granted))
