@@ -14,7 +14,7 @@ SUMMARY ?=
 PARALLEL = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test test-fast test-core test-integrations test-local soak coverage lint format typecheck benchmark screenshots browser clean
+.PHONY: help demo serve test test-fast test-core test-integrations test-local test-servers soak coverage lint format typecheck benchmark screenshots browser clean
 
 help: ## List the commands
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -39,6 +39,10 @@ test-integrations: $(VENV)/.installed-test ## Run the tests of the integrations 
 
 test-local: $(VENV)/.installed-test ## Run the tests of verifier models in PyTorch, which no other lane installs
 	@$(PY) tools/every_test.py --venv "$(VENV)" --python "$(PYTHON)" --without-core --extra local -- $(PYTEST_FLAGS)
+
+test-servers: $(VENV)/.installed-test ## Run audits through llama.cpp's, llama-cpp-python's and LiteLLM's servers (installs them)
+	@$(PY) tools/model_servers.py $(VENV)-servers
+	@MASIS_SERVERS=$(VENV)-servers $(PY) -m pytest tests/servers $(PYTEST_FLAGS)
 
 soak: $(VENV)/.installed-test $(VENV)/.browser ## Run the long trials at their full length (hours)
 	@$(PY) -m pytest -m soak --soak $(PYTEST_FLAGS)
@@ -68,7 +72,7 @@ browser: $(VENV)/.installed-test ## Look for a browser again (after installing o
 	@rm -f $(VENV)/.browser && $(MAKE) --no-print-directory $(VENV)/.browser
 
 clean: ## Remove the environment and what tools left behind
-	rm -rf $(VENV) $(VENV)-extras build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.* htmlcov
+	rm -rf $(VENV) $(VENV)-extras $(VENV)-servers build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.* htmlcov
 
 $(VENV)/.installed-run: $(INPUTS)
 	@sh tools/environment.sh "$(VENV)" "." "$(PYTHON)" && touch $@

@@ -95,7 +95,7 @@ def probe(settings: Settings) -> None:
 
 def measure(cases: list[Case], address: str, concurrency: int, latency_s: float) -> None:
     """One batch into an empty database; prints its figures."""
-    table = {"kind": "openai", "address": address, "concurrency": concurrency}
+    table = {"kind": "openai", "address": address, "concurrency": concurrency, "adapts": False}
     models = {role: f"here:m-{time.monotonic_ns()}" for role in ROLES}
     settings = with_concurrency(Settings.model_validate({**models, "providers": {"here": table}}), concurrency)
     with tempfile.TemporaryDirectory() as folder:

@@ -7,14 +7,15 @@ so that worker processes can do the work.
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from masis.api.roles import build_roles
+from masis.api.roles import build_roles, uses_models
 from masis.audit import citations, loop
 from masis.audit.claims import one_check_each
-from masis.audit.concurrency import start_in_thread
+from masis.audit.concurrency import computing, start_in_thread, start_on_loop
 from masis.errors import InputError, StepError
 from masis.observers import observation
 from masis.schema.audit import CitationAudit, Claim, ClaimCheck
@@ -39,8 +40,9 @@ def run_audit(case: Case, settings: Settings | None = None, on_event: Callable[[
 async def run_audit_async(
     case: Case, settings: Settings | None = None, on_event: Callable[[Event], None] | None = None
 ) -> Run:
-    """``run_audit`` for code that is async: the audit runs on a thread of its own, as many at once as are awaited.
+    """``run_audit`` for code that is async: as many at once as are awaited; those that wait for models need no thread.
 
+    Audits without a model compute, some at a time, on threads of their own.
     ``on_event`` is called on the event loop. Cancelling the task stops the audit, which makes no further call.
     """
     settings = settings or Settings()
@@ -62,7 +64,9 @@ async def run_audit_async(
         return observation.run_to_completion(work, tell, observation.AuditStart(case))
 
     try:
-        return await asyncio.wrap_future(start_in_thread(audit, "audit"))
+        if uses_models(settings):
+            return await asyncio.wrap_future(start_on_loop(audit))
+        return await asyncio.wrap_future(computing().submit(contextvars.copy_context().run, audit))
     finally:
         stop.set()
 

@@ -42,7 +42,13 @@ def model_at(
     """The model ``scripted:judge-1`` at this server, whose waits are short."""
     address = server if isinstance(server, str) else server.address
     table = ProviderSettings(
-        kind=wire, address=address, key_env="SCRIPTED_KEY", concurrency=concurrency, mode=mode, effort=effort
+        kind=wire,
+        address=address,
+        key_env="SCRIPTED_KEY",
+        concurrency=concurrency,
+        adapts=False,
+        mode=mode,
+        effort=effort,
     )
     given = {"retry_base_s": 0.01, "retry_cap_s": 0.05} | changes
     settings = Settings.model_validate({"providers": {"scripted": table}, **given})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import queue
-import threading
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
@@ -13,7 +12,7 @@ from masis import version
 from masis.audit import acceptance, claims, critique, evaluation, issues, routing, step_events
 from masis.audit.citations import audit_citations
 from masis.audit.claims import Checked
-from masis.audit.concurrency import start_in_thread
+from masis.audit.concurrency import start_in_background
 from masis.audit.context import AuditContext
 from masis.audit.instructions import uncertified
 from masis.audit.loop.inputs import Clock, Events, Progress, Roles
@@ -42,8 +41,8 @@ class Cancelled(Exception):
 class AuditRun:
     """One audit under way: does the steps in order and hands what happens to its reporter.
 
-    A step that waits for a model runs on a thread of its own, so that its retries show as they happen and a run can be
-    cancelled without waiting for the reply.
+    A step that waits for a model runs beside the run, on a thread or the event loop, so that its retries show as they
+    happen and a run can be cancelled without waiting for the reply.
     """
 
     def __init__(
@@ -120,20 +119,22 @@ class AuditRun:
         self.control.calls.at(step, number)
         yield self.reporter.event("step_started", iteration=number, step=step)
 
-    def _doing(self, step: Step, work: Callable[[], T]) -> Generator[Event, None, T]:
-        """Do a step's work, timed; where it may wait for a model, emit what its calls report meanwhile."""
+    def _doing(self, step: Step, role: object, work: Callable[[], T]) -> Generator[Event, None, T]:
+        """Do a step's work, timed; where it may wait for a model, emit what its calls report meanwhile.
+
+        ``role`` does it, and says by ``waits_only`` that it does nothing else for long, so that it needs no thread.
+        """
         with self._timed(step):
             if not self.roles.waits:
                 return work()
-            ended = threading.Event()
-            future = start_in_thread(work, "step", then=ended.set)
-            while not ended.wait(POLL_S):  # waking for every notice would cost more than the notices do
+            doing = start_in_background(work, "step", waits_only=getattr(role, "waits_only", False))
+            while not doing.ended_within(POLL_S):  # waking for every notice would cost more than the notices do
                 yield from self._notices()
                 if self.cancelled():
                     self.control.cancellation.cancel()  # the call under way ends by itself, unread
                     raise Cancelled
             yield from self._notices()
-            return future.result()
+            return doing.result()
 
     def _notices(self) -> Events:
         with suppress(queue.Empty):
@@ -161,7 +162,7 @@ class AuditRun:
             yield from self._begin("drafting", None)
             drafter, case = self.roles.drafter, self.case
             try:
-                draft = yield from self._doing("drafting", lambda: drafter.draft(case.query, case.evidence))
+                draft = yield from self._doing("drafting", drafter, lambda: drafter.draft(case.query, case.evidence))
             except StepError as error:
                 yield from self.reporter.warn(error.code, "drafting", str(error))
                 return None
@@ -319,7 +320,7 @@ class AuditRun:
             return whole._replace(checks=uncertified(checks, answer, case.evidence))
 
         try:
-            checked = yield from self._doing("claims", check)
+            checked = yield from self._doing("claims", verifier, check)
         except StepError as error:
             unscored = Unscored(reason=str(error), code=error.code, raw=error.raw)
             yield from self.reporter.warn(error.code, "claims", f"The claims are unscored: {error}", number)
@@ -346,7 +347,7 @@ class AuditRun:
         number, critic = context.iteration_number, self.roles.critic
         yield from self._begin("critique", number)
         try:
-            judgement = yield from self._doing("critique", lambda: critic.critique(context))
+            judgement = yield from self._doing("critique", critic, lambda: critic.critique(context))
         except StepError as error:
             judgement = Unscored(reason=str(error), code=error.code, raw=error.raw)
         own = issues.RaisedIssues((), ())
@@ -368,7 +369,7 @@ class AuditRun:
         number, evaluator = context.iteration_number, self.roles.evaluator
         yield from self._begin("evaluation", number)
         try:
-            judgement = yield from self._doing("evaluation", lambda: evaluator.evaluate(context, verdict))
+            judgement = yield from self._doing("evaluation", evaluator, lambda: evaluator.evaluate(context, verdict))
         except StepError as error:
             judgement = Unscored(reason=str(error), code=error.code, raw=error.raw)
         result = evaluation.ruled(judgement, context.citation_audit, verdict, self.settings, evaluator.judged_by)
@@ -386,7 +387,7 @@ class AuditRun:
         context = self._context(last)
         wrong = tuple(issue for issue in last.issues if issue.rule not in NO_ACCUSATION)
         try:
-            revised = yield from self._doing("revision", lambda: reviser.revise(context, last.critique, wrong))
+            revised = yield from self._doing("revision", reviser, lambda: reviser.revise(context, last.critique, wrong))
             revision = passed(validator, revised, context)
         except StepError as error:
             yield from self.reporter.warn(error.code, "revision", str(error), last.iteration_number)

@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable
 from statistics import median
 
+from masis.audit.concurrency import Flag, flag
+
 LOOK_AGAIN_S = 0.1
 """How often a waiting call asks whether it should still wait."""
 LONGEST_HOLD_S = 10.0
@@ -33,7 +35,7 @@ class Limiter:
 
     def __init__(self, most: int, *, adapts: bool = False) -> None:
         self._lock = threading.Lock()
-        self._waiting: collections.deque[threading.Event] = collections.deque()
+        self._waiting: collections.deque[Flag] = collections.deque()
         self._most = most
         self._adapts = adapts
         self._now = 1 if adapts else most
@@ -114,7 +116,7 @@ class Limiter:
         """Wait for a place, as long as ``still`` says so; whether there is one, to be handed back with ``give``."""
         if self.take_at_once():
             return True
-        turn = threading.Event()
+        turn = flag()
         with self._lock:
             self._waiting.append(turn)
             self._wake()

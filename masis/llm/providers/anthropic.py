@@ -27,7 +27,7 @@ class Anthropic(SdkProvider):
 
     def __init__(self, endpoint: Endpoint) -> None:
         address = endpoint.address.removesuffix("/v1")
-        super().__init__(anthropic, anthropic.AnthropicError, anthropic.Anthropic, address, endpoint)
+        super().__init__(anthropic, anthropic.AnthropicError, anthropic.AsyncAnthropic, address, endpoint)
 
     @property
     def _resource(self) -> Any:

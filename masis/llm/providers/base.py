@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import importlib
 import logging
-import time
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncIterable, Mapping
 from typing import Any, Literal, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
@@ -144,21 +143,14 @@ class Provider(Protocol):
         ...
 
 
-def body_of(chunks: Iterable[bytes], timeout_s: float) -> bytes:
-    """A server's reply as a whole, within the time and the size that it may have.
-
-    A client's own timeout restarts with every byte that comes; this one does not, so that a server which keeps a
-    connection open with blanks can't hold a call past its deadline. Raises TryFailed.
-    """
-    until = time.monotonic() + timeout_s
+async def body_of(chunks: AsyncIterable[bytes]) -> bytes:
+    """A server's reply as a whole, within the size that it may have. Raises TryFailed."""
     parts, size = [], 0
-    for chunk in chunks:
+    async for chunk in chunks:
         parts.append(chunk)
         size += len(chunk)
         if size > LONGEST_BODY:
             raise TryFailed("malformed", f"the reply is longer than {LONGEST_BODY:,} bytes")
-        if time.monotonic() > until:
-            raise TryFailed("timeout", "the reply did not end in the time given")
     return b"".join(parts)
 
 
@@ -178,7 +170,7 @@ def http_client(default: type, address: str) -> Any:
         return default(follow_redirects=False)
     http = transport_of(default)
     limits = http.Limits(max_connections=None, max_keepalive_connections=100)
-    return http.Client(follow_redirects=False, trust_env=False, limits=limits)
+    return http.AsyncClient(follow_redirects=False, trust_env=False, limits=limits)
 
 
 def whole_characters(text: str) -> str:

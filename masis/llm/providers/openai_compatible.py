@@ -27,7 +27,7 @@ class OpenAICompatible(SdkProvider):
     """One server that speaks Chat Completions."""
 
     def __init__(self, endpoint: Endpoint) -> None:
-        super().__init__(openai, openai.OpenAIError, openai.OpenAI, endpoint.address, endpoint)
+        super().__init__(openai, openai.OpenAIError, openai.AsyncOpenAI, endpoint.address, endpoint)
         host = urlsplit(endpoint.address).hostname or ""
         self._is_openai = host == OPENAI_HOST
         self.schema_in_cache = self._is_openai or host.endswith(AZURE_HOSTS)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from abc import ABC, abstractmethod
 from types import ModuleType
 from typing import Any
 
+from masis.audit.concurrency import awaited
 from masis.llm.endpoints import Endpoint
 from masis.llm.providers import provider_errors
 from masis.llm.providers.base import CONNECT_S, Call, Reply, TryFailed, body_of, http_client, quiet, transport_of
@@ -22,13 +24,13 @@ class SdkProvider(ABC):
     def __init__(self, sdk: ModuleType, sdk_error: type[Exception], client: type, base_url: str, endpoint: Endpoint):
         quiet(sdk.__name__)
         self._sdk, self._sdk_error, self._endpoint = sdk, sdk_error, endpoint
-        self._http = transport_of(sdk.DefaultHttpxClient)
+        self._http = transport_of(sdk.DefaultAsyncHttpxClient)
         self._key = endpoint.key.get_secret_value() if endpoint.key else ""
         self._client: Any = client(
             api_key=self._key or "none",  # servers without keys take any; the SDK wants one
             base_url=base_url,
             max_retries=0,
-            http_client=http_client(sdk.DefaultHttpxClient, endpoint.address),
+            http_client=http_client(sdk.DefaultAsyncHttpxClient, endpoint.address),
         )
         if not endpoint.of_vendor:  # headers that the SDK took from the environment are for its vendor alone
             self._client._custom_headers = {}
@@ -48,12 +50,23 @@ class SdkProvider(ABC):
 
     def answer(self, call: Call) -> Reply:
         """Make one try. Raises TryFailed."""
+        body = awaited(self._body(call))
+        return self._reply(_parsed(body), body[:2000].decode("utf-8", "replace"), call)
+
+    async def _body(self, call: Call) -> bytes:
+        """Return what the server sends, within the time that the call has. Raises TryFailed.
+
+        A client's own timeout restarts with every byte that comes; the one around it does not, so that a server which
+        keeps a connection open with blanks can't hold a call past its deadline.
+        """
         failed: TryFailed
         timeout = self._sdk.Timeout(call.timeout_s, connect=min(CONNECT_S, call.timeout_s))
+        asked = self._resource.with_streaming_response.create(**self._request(call), timeout=timeout)
         try:
-            with self._resource.with_streaming_response.create(**self._request(call), timeout=timeout) as response:
-                body = body_of(response.iter_bytes(), call.timeout_s)
-            return self._reply(_parsed(body), body[:2000].decode("utf-8", "replace"), call)
+            async with asyncio.timeout(call.timeout_s), asked as response:
+                return await body_of(response.iter_bytes())
+        except TimeoutError:
+            failed = TryFailed("timeout", "no answer in the time given")
         except self._sdk.APIStatusError as error:
             failed = self._refused(error.status_code, error.response.headers, error.body, call)
         except (self._sdk.APIConnectionError, self._http.RequestError, OSError) as error:

@@ -1,0 +1,93 @@
+"""Many audits awaited at once with a scripted model: how many threads and how much memory they take.
+
+python benchmarks/concurrent_audits.py                          # 500 audits, 1 s a call
+python benchmarks/concurrent_audits.py --audits 100 --latency-ms 300
+
+The server runs in a process of its own. Deadlines are long: what is measured is what waiting costs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import resource
+import sys
+import threading
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from benchmarks.batch import hundred, server
+from masis.api.audits import run_audit, run_audit_async
+from masis.schema.case import Case
+from masis.schema.run import Run
+from masis.settings import ROLES, Settings
+
+
+def resident_mb() -> float:
+    """What the process holds now, in megabytes; where that can't be read, the most it ever held."""
+    status = Path("/proc/self/status")
+    if status.exists():
+        line = next(line for line in status.read_text().splitlines() if line.startswith("VmRSS"))
+        return int(line.split()[1]) / 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+class Gauge:
+    """The most threads and memory that were seen while it ran."""
+
+    def __init__(self) -> None:
+        self.threads, self.memory_mb = threading.active_count(), resident_mb()
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="gauge", daemon=True)
+
+    def __enter__(self) -> Gauge:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._ended.wait(0.05):
+            self.threads = max(self.threads, threading.active_count() - 1)
+            self.memory_mb = max(self.memory_mb, resident_mb())
+
+
+async def every(cases: list[Case], settings: Settings) -> list[Run]:
+    """All audits at once."""
+    return list(await asyncio.gather(*(run_audit_async(case, settings) for case in cases)))
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--audits", type=int, default=500)
+    parser.add_argument("--latency-ms", type=float, default=1000.0)
+    options = parser.parse_args()
+    with server(options.latency_ms) as address:
+        table = {"kind": "openai", "address": address, "concurrency": 1000, "adapts": False}
+        deadlines = {"call_deadline_s": 300, "iteration_deadline_s": 900, "loop_deadline_s": 1800}
+        models = dict.fromkeys(ROLES, "here:m")
+        settings = Settings.model_validate({**models, **deadlines, "providers": {"here": table}})
+        cases = hundred(None, options.audits)
+        run_audit(cases[0], settings)  # what is imported and connected once is not measured
+        threads, memory = threading.active_count(), resident_mb()
+        with Gauge() as gauge:
+            began, own = time.perf_counter(), time.process_time()
+            runs = asyncio.run(every(cases, settings))
+            wall, own = time.perf_counter() - began, time.process_time() - own
+    calls = sum(run.usage.calls for run in runs)
+    failed = sum(call.outcome != "answered" for run in runs for it in run.iterations for call in it.calls)
+    print(
+        f"{options.audits} audits at once, {calls:,} calls ({failed} without a reply) of {options.latency_ms:g} ms: "
+        f"{wall:.1f} s, CPU {own:.1f} s; "
+        f"threads {threads} before, {gauge.threads} at most; memory {memory:.0f} MB before, {gauge.memory_mb:.0f} MB "
+        f"at most ({(gauge.memory_mb - memory) / options.audits * 1000:.0f} KB an audit)"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,99 @@
+"""Audits awaited at once: those that wait for a model share one thread, and come to what they come to alone."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import pytest
+
+import masis
+from masis.schema.case import Case
+from masis.schema.run import Run
+from masis.settings import Settings
+from tests.serving_models import ModelServer
+from tests.waiting import until_async
+
+CASE = Case.model_validate(
+    {
+        "id": "bridge",
+        "query": "How long is the bridge, and when was it opened?",
+        "answer": "The bridge is 120 metres long [1]. It was opened in 1931 [2].",
+        "evidence": [
+            {"id": "1", "text": "The bridge is 120 metres long and made of steel."},
+            {"id": "2", "text": "The bridge was opened in 1931 by the mayor."},
+        ],
+    }
+)
+ROLES = ("verifier", "critic", "reviser", "evaluator")
+
+
+def asked(server: ModelServer, **models: str) -> Settings:
+    table = {"address": server.address, "concurrency": 500, "adapts": False}
+    return Settings.model_validate({**(models or dict.fromkeys(ROLES, "here:m")), "providers": {"here": table}})
+
+
+def outcome(run: Run) -> object:
+    """What an audit comes to, without ids, times and calls: claims of the same answer are found once a process."""
+    return [
+        (each.quality_score, each.answer, [(check.verdict, check.support) for check in each.claims])
+        for each in run.iterations
+    ]
+
+
+def test_a_hundred_audits_that_wait_for_a_model_need_a_few_threads() -> None:
+    with ModelServer(issues="none", latency_ms=300) as server:
+        settings = asked(server)
+        alone = masis.run_audit(CASE, settings)
+
+        async def every() -> tuple[list[Run], int]:
+            most = 0
+            audits = asyncio.gather(*(masis.run_audit_async(CASE, settings) for _ in range(100)))
+            while not audits.done():
+                most = max(most, threading.active_count())
+                await asyncio.sleep(0.01)
+            return list(await audits), most
+
+        before = threading.active_count()
+        runs, most = asyncio.run(every())
+        assert server.most_at_once >= 50
+    assert most <= before + 3
+    assert [outcome(run) for run in runs] == [outcome(alone)] * 100
+
+
+@pytest.mark.parametrize(
+    "models",
+    [
+        {"verifier": "offline,here:m", "critic": "here:m"},
+        {"critic": "here:m", "reviser": "here:m"},
+        {"verifier": "here:m", "judge_samples": "3", "critic": "here:m", "evaluator": "here:m"},
+    ],
+)
+def test_roles_that_compute_beside_roles_that_wait_come_to_the_same(models: dict[str, str]) -> None:
+    with ModelServer(issues="always") as server:
+        settings = asked(server, **models)
+
+        async def several() -> list[Run]:
+            return list(await asyncio.gather(*(masis.run_audit_async(CASE, settings) for _ in range(5))))
+
+        alone = masis.run_audit(CASE, settings)
+        assert [outcome(run) for run in asyncio.run(several())] == [outcome(alone)] * 5
+
+
+def test_a_task_that_is_cancelled_stops_its_audit_and_no_other() -> None:
+    with ModelServer(issues="none", latency_ms=400) as server:
+        settings = asked(server)
+
+        async def one_of_two() -> Run:
+            stopped = asyncio.create_task(masis.run_audit_async(CASE, settings))
+            other = asyncio.create_task(masis.run_audit_async(CASE, settings))
+            await until_async(lambda: server.under_way >= 2, "both wait for the model")
+            stopped.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await stopped
+            return await other
+
+        run = asyncio.run(one_of_two())
+        requests = len(server.requests)
+    assert run.final_quality_score is not None
+    assert requests < 2 * run.usage.calls

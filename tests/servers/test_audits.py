@@ -1,0 +1,132 @@
+"""Audits through model servers of others, at their defaults and ours: every reply is read, no message misleads.
+
+The model says nothing of its own (``tiny_model``), so that what is shown here is the way there and back: forms,
+contexts, slots, keys, and that nothing is scored which no reply says.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from masis.llm.registry import probe
+from masis.settings import Settings
+from tests.conftest import SHARED_DATA
+from tests.servers import running
+from tests.servers.running import Served
+
+pytestmark = pytest.mark.timeout(600)
+STARTED = {"llamacpp": running.llamacpp, "llama-cpp-python": running.llama_cpp_python, "litellm": running.litellm}
+EXPERTQA = SHARED_DATA / "expertqa_cases.jsonl"
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return running.write_model(tmp_path_factory.mktemp("model"))
+
+
+@pytest.fixture(scope="module", params=list(STARTED))
+def served(request: pytest.FixtureRequest, model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with STARTED[request.param](model, tmp_path_factory.mktemp("server")) as found:
+        yield found
+
+
+@pytest.fixture
+def cases(tmp_path: Path) -> Path:
+    """Ten cases of ExpertQA, of up to 6,500 tokens."""
+    if not EXPERTQA.exists():
+        pytest.skip(f"{EXPERTQA} is not there")
+    file = tmp_path / "cases.jsonl"
+    file.write_text("".join(EXPERTQA.read_text(encoding="utf-8").splitlines(keepends=True)[:10]), encoding="utf-8")
+    return file
+
+
+def audited(
+    served: Served, cases: Path, *options: str, key: str | None = None
+) -> tuple[subprocess.CompletedProcess[str], list[dict[str, Any]]]:
+    """What ``masis audit`` says of the cases, and the runs that it writes."""
+    folder = cases.parent
+    table = f'[providers.here]\naddress = "{served.address}"\n' + ('key_env = "HERE_KEY"\n' if served.key else "")
+    (folder / "masis.toml").write_text(table, encoding="utf-8")
+    out = folder / "runs.jsonl"
+    out.unlink(missing_ok=True)
+    command = [sys.executable, "-m", "masis.cli", "audit", str(cases), "--model", "here:tiny", "--db", "audit.db"]
+    done = subprocess.run(
+        [*command, "--out", str(out), *options],
+        cwd=folder,
+        env={**os.environ, "HERE_KEY": served.key if key is None else key},
+        capture_output=True,
+        text=True,
+        timeout=500,
+        check=False,
+    )
+    runs = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()] if out.exists() else []
+    return done, runs
+
+
+def calls(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [call for run in runs for iteration in run["iterations"] for call in iteration["calls"]]
+
+
+@pytest.mark.parametrize("options", [(), ("--concurrency", "4")], ids=["one at a time", "four at once"])
+def test_every_reply_is_read_at_the_first_try(served: Served, cases: Path, options: tuple[str, ...]) -> None:
+    done, runs = audited(served, cases, *options)
+    assert len(runs) == 10, done.stderr
+    asked = calls(runs)
+    assert len(asked) >= 40
+    assert [call for call in asked if (call["outcome"], call["tries"]) != ("answered", 1)] == []
+    assert all(max(call["prompt_tokens"] for call in calls([run])) > 2_000 for run in runs)
+
+
+def test_nothing_is_scored_that_no_reply_says(served: Served, cases: Path) -> None:
+    """The model gives no verdicts: each claim is unscored with that reason, and nothing is accepted."""
+    _, runs = audited(served, cases, "--limit", "3")
+    for run in runs:
+        assert run["needs_review"]
+        for check in run["iterations"][0]["claims"]:
+            assert (check["verdict"], check["support"]) == ("unscored", None)
+            assert "no verdict" in check["unscored"]["reason"]
+
+
+def test_the_test_of_a_connection_says_who_answers(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HERE_KEY", served.key)
+    table = {"address": served.address} | ({"key_env": "HERE_KEY"} if served.key else {})
+    found = probe("here:gpt-9", Settings.model_validate({"providers": {"here": table}}))
+    if served.key:  # LiteLLM knows its models
+        assert not found.ok
+        assert "gpt-9" in found.message
+    else:
+        assert found.ok
+        assert "gpt-9" in found.message
+        assert "tiny" in found.message or found.message.count("gpt-9") == 1
+
+
+def test_a_wrong_key_is_called_that(model: Path, cases: Path, tmp_path: Path) -> None:
+    with running.litellm(model, tmp_path) as served:
+        done, runs = audited(served, cases, key="sk-of-somebody-else")
+    assert done.returncode == 1
+    assert runs == []
+    assert "the key was not accepted (400). Check HERE_KEY." in done.stderr
+
+
+@pytest.mark.parametrize("name", ["llamacpp", "llama-cpp-python"])
+def test_evidence_beyond_the_context_is_windowed_and_the_cure_is_named(
+    name: str, model: Path, cases: Path, tmp_path: Path
+) -> None:
+    with STARTED[name](model, tmp_path, ctx=4096) as served:  # type: ignore[call-arg, operator]
+        done, runs = audited(served, cases, "--set", "max_iterations=1")
+    assert len(runs) == 10, done.stderr
+    warned = [warning["message"] for run in runs for warning in run["warnings"]]
+    assert any("each claim was judged by the passages that share most words with it" in words for words in warned)
+    full = [words for words in warned if "critique is unscored" in words]
+    assert full
+    assert all("llama-server -c 32768" in words for words in full)
+    assert "llama-server -c 32768" in done.stderr
+    assert "overloaded" not in done.stderr
