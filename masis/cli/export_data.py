@@ -1,52 +1,194 @@
-"""``masis export``: what the database holds as JSON Lines."""
+"""``masis export``: what the database holds, whole, or as data sets that train and measure models."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
-from typing import BinaryIO, Literal
+from typing import Any, get_args
 
 import click
 
 from masis.cli.options import STDIO, database_option, open_existing, operator, out_option
-from masis.cli.output import say
+from masis.cli.output import Progress, printable, say
 from masis.datasets.writers import write_case, write_run
 from masis.datasets.writers.files import whole_file
 from masis.datasets.writers.lines import write_line
+from masis.schema.review import CaseState
+from masis.schema.run import ReviewTier
 from masis.schema.wording import counted
 from masis.services import Workbench
+from masis.services.exports import DECIDED, ENCODINGS, FORMATS, SPLITS, Selection, Shares
+from masis.services.records import CaseFilter
+
+WHOLE = ("jsonl", "cases", "runs", "executions")
+"""Formats that take no filter: they are copies of what the database holds."""
+
+_STATES: tuple[str, ...] = get_args(CaseState)
+_ANY = "any"
+
+
+class Range(click.ParamType[tuple[float | None, float | None]]):
+    """A range of scores as the queue's address has it: ``0.2-0.8``, ``0.5-`` or ``-0.5``."""
+
+    name = "range"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the bounds; wrong use where they are none."""
+        if isinstance(value, tuple):
+            return value
+        low, dash, high = value.partition("-")
+        try:
+            bounds = tuple(float(each) if each.strip() else None for each in (low, high))
+        except ValueError:
+            bounds = ()
+        if not dash or not bounds or any(each is not None and not 0 <= each <= 1 for each in bounds):
+            self.fail(f"{printable(value[:40])}: write a range as 0.2-0.8, 0.5- or -0.5, from 0 to 1.", param, ctx)
+        return bounds
+
+
+class Parts(click.ParamType[Shares]):
+    """Shares of train, validation and test, as ``80/10/10``."""
+
+    name = "shares"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the shares; wrong use where they don't sum up to 100."""
+        if isinstance(value, Shares):
+            return value
+        parts = value.split("/")
+        if len(parts) != 3 or not all(each.isascii() and each.isdigit() and len(each) < 4 for each in parts):
+            self.fail(f"{printable(value[:40])}: write the shares as 80/10/10.", param, ctx)
+        shares = Shares(*map(int, parts))
+        if sum(shares) != 100:
+            self.fail(f"{printable(value[:40])}: the shares sum up to {sum(shares)}, not to 100.", param, ctx)
+        return shares
 
 
 @click.command()
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["jsonl", "cases", "runs", "executions"]),
+    type=click.Choice([*WHOLE, *FORMATS]),
     default="jsonl",
     show_default=True,
     help="jsonl: everything, lossless. cases: the cases as imported. runs: the newest finished run of each case. "
-    "executions: the log of executions, numbers without texts.",
+    "executions: the log of executions, numbers without texts. "
+    + " ".join(f"{name}: {each.summary}." for name, each in FORMATS.items()),
 )
-@out_option(default="-", show_default=True, help="The file to write; '-' for stdout.")
+@click.option(
+    "--as",
+    "encoding",
+    type=click.Choice(ENCODINGS),
+    default="jsonl",
+    show_default=True,
+    help=f"How rows are written; csv and parquet for flat ones: {', '.join(n for n, f in FORMATS.items() if f.flat)}.",
+)
+@out_option(default="-", show_default=True, help="The file to write (a folder for hf); '-' for stdout.")
+@click.option("--manifest", type=click.Path(path_type=Path, dir_okay=False), help="Write the manifest here too.")
+@click.option("--search", "text", default="", metavar="WORDS", help="Only cases that hold all these words.")
+@click.option(
+    "--state",
+    "states",
+    type=click.Choice([*_STATES, _ANY]),
+    multiple=True,
+    metavar="STATE",
+    help=f"Only cases in this state: {', '.join(_STATES)}; '{_ANY}' for all. Default: those that a person decided.",
+)
+@click.option(
+    "--tier", "tiers", type=click.Choice(get_args(ReviewTier)), multiple=True, help="How pressing a review is."
+)
+@click.option(
+    "--flag", "flags", multiple=True, metavar="NAME", help="Only cases with this issue in the original answer."
+)
+@click.option("--reason", "reasons", multiple=True, metavar="CODE", help="Only cases with this reason for review.")
+@click.option("--field", "fields", multiple=True, metavar="NAME", help="Only cases of this field.")
+@click.option("--dataset", "datasets", multiple=True, metavar="NAME", help="Only cases of this data set.")
+@click.option("--model", "models", multiple=True, metavar="MODEL", help="Only cases that this model audited.")
+@click.option("--reviewer", "reviewers", multiple=True, metavar="NAME", help="Only cases that this person decided.")
+@click.option("--quality", type=Range(), metavar="LOW-HIGH", help="Only this range of quality, such as 0.2-0.8.")
+@click.option("--confidence", type=Range(), metavar="LOW-HIGH", help="Only this range of confidence.")
+@click.option("--split", type=click.Choice(SPLITS), help="Only one side of the split by question.")
+@click.option(
+    "--shares", type=Parts(), default="80/10/10", show_default=True, help="Shares of train, validation and test."
+)
 @database_option
-def export(form: Literal["jsonl", "cases", "runs", "executions"], out: Path, db: Path | None) -> None:
-    """Write the database, its cases or its runs as JSON Lines.
+@click.pass_context
+def export(context: click.Context, /, form: str, encoding: str, out: Path, manifest: Path | None, **given: Any) -> None:
+    """Write the database, or data sets out of what people decided.
 
     The format jsonl is lossless: importing it into an empty database reproduces cases, runs and the decision log, and
-    exporting that again gives the same bytes. A file is replaced only once the new one is complete; a device, a
-    pipe or a symbolic link is written through.
+    exporting that again gives the same bytes. The formats after executions are data sets: they take the filters of the
+    queue, put near-duplicate questions on one side of a split, and come with a manifest beside the file: versions,
+    filter, counts, class balance, provenance, licences and digests. A file is replaced only once the new one is
+    complete; a device, a pipe or a symbolic link is written through.
 
     \b
       masis export --out archive.jsonl
       masis export --format runs --out runs.jsonl
-      masis export --format cases | head -1
+      masis export --format labels --as parquet --out labels.parquet
+      masis export --format claims --state any --dataset pilot --out claims.jsonl
+      masis export --format pairs --split train --out train.jsonl
+      masis export --format hf --out dataset/
     """  # noqa: D301 (click reads the backspace)
-    workbench = open_existing(db)
-    with whole_file(out) as stream:
-        written = _write(form, workbench, stream)
-    say(f"{counted(written, 'line')} written{'' if out == STDIO else f' to {out}'}.")
+    workbench = open_existing(given.pop("db"))
+    if form in WHOLE:
+        _refuse_filters(context, form)
+        with whole_file(out) as stream:
+            written = _write_whole(form, workbench, stream)
+        say(f"{counted(written, 'line')} written{'' if out == STDIO else f' to {out}'}.")
+        return
+    if form == "hf" and out == STDIO:
+        raise click.UsageError("hf is a folder: name one with --out.")
+    selection = _selection(given)
+    total = workbench.cases.count(selection.cases)
+    with Progress("Exporting", total) as progress:
+        exported = workbench.exports.write_file(
+            operator(),
+            out,
+            form,
+            selection,
+            encoding=encoding,
+            on_case=lambda done: progress.move(done, f"{done:,} of {total:,}"),
+        )
+    if manifest is not None:
+        with whole_file(manifest) as stream:
+            stream.write((json.dumps(exported.manifest, ensure_ascii=False, indent=2) + "\n").encode())
+    _say_what(exported.manifest, out)
 
 
-def _write(form: str, workbench: Workbench, stream: BinaryIO) -> int:
+def _refuse_filters(context: click.Context, form: str) -> None:
+    """Raises UsageError where an option is given that a copy of the whole database would silently ignore."""
+    for param in context.command.params:
+        given = context.get_parameter_source(param.name or "") is click.core.ParameterSource.COMMANDLINE
+        if given and param.name not in ("form", "out", "db"):
+            raise click.UsageError(f"{param.opts[-1]}: the format {form} takes no filter and no encoding.")
+
+
+def _selection(given: dict[str, Any]) -> Selection:
+    states = given["states"] or DECIDED
+    bounds = {name: given[name] or (None, None) for name in ("quality", "confidence")}
+    names = ("text", "tiers", "flags", "reasons", "fields", "datasets", "models", "reviewers")
+    cases = CaseFilter(
+        **{name: given[name] for name in names},
+        **{
+            f"{name}_{end}": value
+            for name, pair in bounds.items()
+            for end, value in zip(("from", "to"), pair, strict=True)
+        },
+        states=() if _ANY in states else states,
+    )
+    return Selection(cases, given["split"], given["shares"])
+
+
+def _say_what(manifest: dict[str, Any], out: Path) -> None:
+    counts = manifest["counts"]
+    written = f"{counted(counts['rows'], 'row')} of {counted(counts['cases'], 'case')}"
+    say(f"{written} written{'' if out == STDIO else f' to {out}'}.")
+    for reason, number in counts["left_out"].items():
+        say(f"Left out: {number:,} ({reason}).")
+
+
+def _write_whole(form: str, workbench: Workbench, stream: Any) -> int:
     if form == "jsonl":
         return workbench.exports.write_archive(operator(), stream)
     written = 0

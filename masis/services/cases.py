@@ -174,6 +174,10 @@ class CaseService:
         """Return one page of the cases that match."""
         return self._store.cases.search(wanted)
 
+    def count(self, wanted: CaseFilter) -> int:
+        """Return how many cases match; page and order don't matter."""
+        return self._store.cases.count_matching(wanted)
+
     def iterate(self) -> Iterator[Case]:
         """Yield every case in the order of import, few in memory at a time."""
         return self._store.cases.iterate()

@@ -1,22 +1,33 @@
-"""Imports and exports of a whole database: the lossless archive, the decided cases, the decision log."""
+"""Imports and exports: the lossless archive, data sets out of what was decided, the decision log."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
 from masis.datasets.archive import ArchiveRead, read_archive, write_archive
-from masis.datasets.writers.decisions import DECIDED, write_decided, write_log_csv
+from masis.datasets.exports import (
+    DECIDED,
+    ENCODINGS,
+    FORMATS,
+    SPLITS,
+    Exported,
+    Format,
+    Selection,
+    Shares,
+    write_export,
+    write_file,
+)
+from masis.datasets.writers.decisions import write_log_csv
 from masis.schema.actor import Actor
-from masis.schema.review import CaseState
 from masis.services.access import OPEN, Access
 from masis.services.records import DecisionFilter
 from masis.store import Store
 
 
 class ExportService:
-    """The use cases of taking everything out of a database and putting it into another."""
+    """The use cases of taking data out of a database and putting a whole one into another."""
 
     def __init__(self, store: Store, access: Access = OPEN) -> None:
         self._store, self._access = store, access
@@ -34,12 +45,52 @@ class ExportService:
         self._access.require(actor, "export")
         return write_archive(self._store, out)
 
-    def write_decided(self, actor: Actor, out: BinaryIO, states: Sequence[CaseState] = DECIDED) -> int:
-        """Write the cases in these states with their decisions as JSON Lines; returns how many. Raises NotAllowed."""
+    def write(
+        self,
+        actor: Actor,
+        out: BinaryIO,
+        form: str,
+        selection: Selection | None = None,
+        *,
+        encoding: str = "jsonl",
+        name: str = "-",
+        on_case: Callable[[int], None] | None = None,
+    ) -> Exported:
+        """Write the cases that match to a stream, in one of ``FORMATS`` but ``hf``. Raises InputError, NotAllowed."""
         self._access.require(actor, "export")
-        return write_decided(self._store, out, states)
+        return write_export(self._store, out, form, selection, encoding=encoding, name=name, on_case=on_case)
+
+    def write_file(
+        self,
+        actor: Actor,
+        path: Path,
+        form: str,
+        selection: Selection | None = None,
+        *,
+        encoding: str = "jsonl",
+        on_case: Callable[[int], None] | None = None,
+    ) -> Exported:
+        """Write them to a file (a folder for ``hf``) with its manifest, whole or not at all.
+
+        Raises InputError and NotAllowed.
+        """
+        self._access.require(actor, "export")
+        return write_file(self._store, path, form, selection, encoding=encoding, on_case=on_case)
 
     def write_log_csv(self, actor: Actor, out: BinaryIO, wanted: DecisionFilter) -> int:
         """Write the entries of the decision log that match as CSV; returns how many. Raises NotAllowed."""
         self._access.require(actor, "export")
         return write_log_csv(self._store, out, wanted)
+
+
+__all__ = [
+    "DECIDED",
+    "ENCODINGS",
+    "FORMATS",
+    "SPLITS",
+    "ExportService",
+    "Exported",
+    "Format",
+    "Selection",
+    "Shares",
+]

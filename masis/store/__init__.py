@@ -63,6 +63,7 @@ from masis.store.retention.redaction import CaseRedaction, Redactions
 from masis.store.retention.removal import Purges, Retention
 from masis.store.reviews.decisions import Decisions
 from masis.store.reviews.drafts import Drafts
+from masis.store.reviews.outcomes import CaseOutcome, JudgedRun, Judgement, Outcomes
 from masis.store.reviews.team import Team
 from masis.store.screening.acceptance_memory import Acceptances, RememberedGrades
 from masis.store.screening.corpora import Corpora, CorpusImport, CorpusRetriever, CorpusSummary
@@ -71,9 +72,9 @@ from masis.store.screening.screenings import ScreeningProgress, Screenings, Scre
 
 
 class Store:
-    """One database and its parts: ``cases``, ``evidence``, ``runs``, ``executions``, ``decisions``, ``drafts``;
-    ``corpora``, ``screenings``, ``screening_log``, ``acceptances``, ``remembered_grades``; ``retention``, ``purges``,
-    ``redactions``, ``team``.
+    """One database and its parts: ``cases``, ``evidence``, ``runs``, ``executions``, ``decisions``, ``outcomes``;
+    ``drafts``; ``corpora``, ``screenings``, ``screening_log``, ``acceptances``, ``remembered_grades``; ``retention``,
+    ``purges``, ``redactions``, ``team``.
     """
 
     def __init__(self, database: Database) -> None:
@@ -82,7 +83,7 @@ class Store:
         self.drafts, self.evidence = Drafts(database), EvidenceOfCases(database)
         self.executions, self.purges, self.retention = Executions(database), Purges(database), Retention(database)
         self.redactions, self.team = Redactions(database), Team(database)
-        self.measures = Measures(database)
+        self.measures, self.outcomes = Measures(database), Outcomes(database)
         self.corpora, self.screenings = Corpora(database), Screenings(database)
         self.screening_log = ScreeningLog(database)
         self.acceptances, self.remembered_grades = Acceptances(database), RememberedGrades(database)
@@ -181,6 +182,7 @@ class Store:
 __all__ = [
     "Added",
     "CaseFilter",
+    "CaseOutcome",
     "CasePage",
     "CaseRedaction",
     "CaseSummary",
@@ -191,6 +193,8 @@ __all__ = [
     "DecisionPage",
     "Distribution",
     "Facets",
+    "JudgedRun",
+    "Judgement",
     "LogHead",
     "Measure",
     "MeasureFilter",

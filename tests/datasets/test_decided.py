@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from masis.datasets.writers import write_decided, write_log_csv
+from masis.datasets.exports import write_export
+from masis.datasets.writers import write_log_csv
 from masis.datasets.writers.decisions import COLUMNS
 from masis.datasets.writers.lines import escape_formula
 from masis.schema.case import Case
@@ -54,7 +55,7 @@ def test_an_audit_that_retention_removed_is_no_other_audit(bench: Workbench) -> 
     bench.store.database.execute("UPDATE runs SET ended_at = '2099-01-01' WHERE id = ?", [later])
     bench.retention.purge(ADA, rule_of(0, decided=True, now="2098-01-01T00:00:00Z"), how="command")
     out = io.BytesIO()
-    assert write_decided(bench.store, out) == 3
+    assert write_export(bench.store, out, "decided").rows == 3
     lines = [json.loads(line) for line in out.getvalue().splitlines()]
     assert [line["run"] for line in lines] == [None, None, None]
     # the first was approved as it came, of the second nobody knows any more which iteration it was
@@ -72,9 +73,9 @@ def decide(bench: Workbench, number: int, verdict: str, **given: Any) -> None:
     )
 
 
-def lines(bench: Workbench, **given: Any) -> list[dict[str, Any]]:
+def lines(bench: Workbench) -> list[dict[str, Any]]:
     out = io.BytesIO()
-    written = write_decided(bench.store, out, **given)
+    written = write_export(bench.store, out, "decided").rows
     found = [json.loads(line) for line in out.getvalue().decode().splitlines()]
     assert len(found) == written
     return found
@@ -112,6 +113,7 @@ def test_every_case_is_written_once_unchanged_in_and_pages_are_walked_to_the_end
     bench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("masis.datasets.writers.decisions._PAGE", 2)
+    monkeypatch.setattr("masis.store.reviews.outcomes._BATCH", 2)
     for number in (5, 3, 1, 2, 4):
         decide(bench, number, "approve")
     found = lines(bench)

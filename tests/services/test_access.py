@@ -105,7 +105,8 @@ CALLS: dict[str, tuple[Permission, Call]] = {
     "drafts.adopt": ("decide", lambda desk, who: desk.drafts.adopt(who)),
     "exports.read_archive": ("configure", lambda desk, who: desk.exports.read_archive(who, Path("none.jsonl"))),
     "exports.write_archive": ("export", lambda desk, who: desk.exports.write_archive(who, io.BytesIO())),
-    "exports.write_decided": ("export", lambda desk, who: desk.exports.write_decided(who, io.BytesIO())),
+    "exports.write": ("export", lambda desk, who: desk.exports.write(who, io.BytesIO(), "decided")),
+    "exports.write_file": ("export", lambda desk, who: desk.exports.write_file(who, Path("/dev/null"), "decided")),
     "exports.write_log_csv": (
         "export",
         lambda desk, who: desk.exports.write_log_csv(who, io.BytesIO(), DecisionFilter()),

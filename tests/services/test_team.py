@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from masis.datasets.archive import read_archive, write_archive
-from masis.datasets.writers.decisions import write_decided
+from masis.datasets.exports import write_export
 from masis.errors import CaseHeld, InputError, StaleVersion, StoreError, UnknownRecord
 from masis.schema.actor import ANONYMOUS, Actor
 from masis.schema.base import utc_now
@@ -369,7 +369,7 @@ def test_the_export_of_a_shared_case_carries_every_individual_label(workbench: W
     decide(workbench, BEN, verdict="reject")
     adjudicate(workbench)
     out = io.BytesIO()
-    assert write_decided(workbench.store, out) == 1
+    assert write_export(workbench.store, out, "decided").rows == 1
     line = json.loads(out.getvalue())
     assert [(each["decision"]["reviewer"], each["decision"]["verdict"]) for each in line["decisions"]] == [
         ("Ada", "approve"),

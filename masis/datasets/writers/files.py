@@ -45,7 +45,9 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
         unfinished.replace(target)
     except BaseException as error:
         unfinished.unlink(missing_ok=True)
-        if isinstance(error, OSError) and error.filename is None:  # as a full disk has it, which names no file
+        if (
+            isinstance(error, OSError) and error.errno is not None and error.filename is None
+        ):  # as a full disk has it, which names no file
             raise OSError(error.errno, error.strerror, str(path)) from error
         raise
 

@@ -9,12 +9,12 @@ from typing import BinaryIO, get_args
 
 import streamlit as st
 
-from masis.datasets.writers import DECIDED
 from masis.errors import StoreError, UnknownRecord
 from masis.schema.review import CaseState, EntryKind, EntrySource, LogCheck, LogEntry, Verdict
 from masis.schema.wording import counted
 from masis.services import Workbench
-from masis.services.records import CaseSummary, DecisionFilter
+from masis.services.exports import DECIDED, Selection
+from masis.services.records import CaseFilter, CaseSummary, DecisionFilter
 from masis.ui.review.diff import word_changes
 from masis.ui.review.entries import (
     KIND_WORD,
@@ -253,7 +253,9 @@ def _exports(workbench: Workbench) -> None:
     number = sum(counts.get(state, 0) for state in states)
     st.download_button(
         f"{counted(number, 'decided case')}, JSON Lines",
-        lambda: _written(lambda out: workbench.exports.write_decided(who, out, states)),
+        lambda: _written(
+            lambda out: workbench.exports.write(who, out, "decided", Selection(CaseFilter(states=states))).rows
+        ),
         file_name="decided-cases.jsonl",
         mime="application/jsonl",
         icon=":material/data_object:",

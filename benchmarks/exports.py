@@ -1,0 +1,114 @@
+"""How long each export of many decided cases takes, and whether its memory grows with their number.
+
+    python benchmarks/exports.py [--cases 50000]
+
+Every case is a real offline audit of a demo case under a name of its own, decided by a person with two labels. Prints
+seconds by the clock and of this process, megabytes written, and the peak of memory for a tenth and for all.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from masis.datasets.exports import FORMATS, Selection, write_file
+from masis.schema.case import Case
+from masis.schema.review import Decision, TargetLabel
+from masis.services import ANONYMOUS, Workbench, demo_cases
+from masis.store import CaseFilter, Store
+
+TARGET_S = 15
+ENCODINGS = {True: ("jsonl", "csv", "parquet"), False: ("jsonl",)}
+
+
+def fill(path: Path, count: int) -> None:
+    """Fill a database with cases, each audited and decided."""
+    bench = Workbench.open(path)
+    audited = []
+    for case in list(demo_cases())[:10]:
+        bench.cases.add_one(ANONYMOUS, case)
+        audited.append((case, bench.audits.audit(ANONYMOUS, case)))
+    store = bench.store
+    for first in range(0, count, 1000):
+        with store.transaction():
+            for number in range(first, min(first + 1000, count)):
+                case, run = audited[number % len(audited)]
+                own = Case.model_validate(
+                    case.to_json_dict() | {"id": f"copy-{number}", "query": f"{case.query} In year {number}?"}
+                )
+                store.cases.add(own)
+                named = run.model_copy(update={"id": f"run-{number}", "case_id": own.id, "case_digest": own.digest()})
+                store.runs.finish(named)
+                iteration = named.iterations[named.best or 0]
+                labels = [
+                    TargetLabel(
+                        target="claim",
+                        start=c.start,
+                        end=c.end,
+                        text=iteration.answer[c.start : c.end],
+                        label="partial",
+                    )
+                    for check in iteration.claims[:2]
+                    if (c := check.claim).start is not None and c.end is not None
+                ]
+                store.decisions.append(
+                    Decision(
+                        reviewer="Ada",
+                        case_id=own.id,
+                        run_id=named.id,
+                        iteration=iteration.iteration_number,
+                        verdict="approve",
+                        labels=tuple(labels),
+                    )
+                )
+    bench.close()
+
+
+def measure(database: Path, form: str, encoding: str, dataset_size: int) -> None:
+    """Write one export and print what it took; runs in a process of its own, for its peak of memory."""
+    with tempfile.TemporaryDirectory() as folder, Store.open(database) as store:
+        clock, own = time.perf_counter(), time.process_time()
+        written = write_file(
+            store, Path(folder) / "out", form, Selection(CaseFilter(reviewers=("Ada",))), encoding=encoding
+        )
+        clock, own = time.perf_counter() - clock, time.process_time() - own
+        size = sum(each["bytes"] for each in written.manifest["files"]) / 1e6
+    status = Path("/proc/self/status").read_text()  # getrusage would tell the peak of the process that started this one
+    peak = int(re.findall(r"VmHWM:\s+(\d+)", status)[0]) / 1024
+    late = "" if clock <= TARGET_S or dataset_size != 50_000 or not FORMATS[form].flat else f"  over {TARGET_S} s"
+    print(
+        f"{form:16} {encoding:8} {dataset_size:>9,} cases {written.rows:>9,} rows {clock:7.1f} s ({own:5.1f} s own) "
+        f"{size:8.1f} MB  peak {peak:6.0f} MB{late}",
+        flush=True,
+    )
+
+
+def main() -> None:
+    """Fill two databases, a tenth and all, and measure every export of both."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--cases", type=int, default=50_000)
+    parser.add_argument("--formats", default=",".join(FORMATS))
+    parser.add_argument("--one", nargs=4, metavar=("DATABASE", "FORMAT", "ENCODING", "CASES"), help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.one:
+        measure(Path(given.one[0]), given.one[1], given.one[2], int(given.one[3]))
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        for count in (given.cases // 10, given.cases):
+            database = Path(folder) / f"{count}.db"
+            fill(database, count)
+            for form in given.formats.split(","):
+                for encoding in ENCODINGS[FORMATS[form].flat]:
+                    command = [sys.executable, __file__, "--one", str(database), form, encoding, str(count)]
+                    subprocess.run(command, check=True)
+
+
+if __name__ == "__main__":
+    main()

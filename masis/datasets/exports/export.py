@@ -1,0 +1,265 @@
+"""Writes one export: the cases that match, in one format, with a manifest; a few hundred cases in memory at a time."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+from masis.datasets.exports.answers import Judged
+from masis.datasets.exports.formats import FORMATS, Format
+from masis.datasets.exports.manifest import FileDigest, Tally
+from masis.datasets.exports.sinks import ENCODINGS, DigestStream, sink_for
+from masis.datasets.exports.splits import SPLITS, Shares, splits
+from masis.datasets.writers.files import STDIO, whole_file
+from masis.errors import InputError
+from masis.schema.review import CaseState
+from masis.store import CaseFilter, CaseOutcome, Store
+
+DECIDED: tuple[CaseState, ...] = ("approved", "overridden", "rejected", "escalated")
+"""The states in which a person has decided: what is exported unless states are named."""
+
+_NOT_OF_SELECTION = {"order", "seed", "page", "size"}
+
+
+class Selection(NamedTuple):
+    """Which cases, and which side of the split; ``split`` None writes all sides. Page and order don't matter."""
+
+    cases: CaseFilter = CaseFilter(states=DECIDED)
+    split: str | None = None
+    shares: Shares = Shares()
+
+    def described(self) -> dict[str, Any]:
+        """Return the selection as the manifest has it: what narrows it, and the shares."""
+        words = self.cases.model_dump(mode="json", exclude=_NOT_OF_SELECTION, exclude_defaults=True)
+        return {"filter": words, "split": self.split, "shares": self.shares._asdict()}
+
+
+class Exported(NamedTuple):
+    """What was written: how many rows, and the manifest."""
+
+    rows: int
+    manifest: dict[str, Any]
+
+
+Write = Callable[[Judged, dict[str, Any]], None]
+
+
+def write_export(
+    store: Store,
+    out: BinaryIO,
+    form: str,
+    selection: Selection | None = None,
+    *,
+    encoding: str = "jsonl",
+    name: str = "-",
+    on_case: Callable[[int], None] | None = None,
+) -> Exported:
+    """Write one export to a stream, as it is read.
+
+    Args:
+        store: Where the cases are.
+        out: Receives the rows.
+        form: A name of ``FORMATS`` but ``hf``, which is a folder: ``write_folder``.
+        selection: Which cases; those that a person decided where none is given.
+        encoding: ``jsonl``; ``csv`` or ``parquet`` for flat formats.
+        name: How the manifest names the file.
+        on_case: Hears how many cases were read.
+
+    Raises:
+        InputError: There is no such format, or it can't be written so.
+
+    """
+    chosen, how = _checked(form, encoding)
+    if chosen.name == "hf":
+        raise InputError("is a folder, not one file", cure="Name a folder with --out.", field="hf")
+    stream = DigestStream(out)
+    sink = sink_for(how, stream, chosen.columns)
+    tally = _write(store, chosen, selection or Selection(), lambda _judged, row: sink.write(row), on_case)
+    sink.close()
+    out.flush()
+    files = [FileDigest(name=name, rows=tally.rows, bytes=stream.size, sha256=stream.sha256)]
+    return Exported(tally.rows, tally.manifest((selection or Selection()).described(), how, files))
+
+
+def write_folder(
+    store: Store, folder: Path, selection: Selection | None = None, *, on_case: Callable[[int], None] | None = None
+) -> Exported:
+    """Write the format ``hf``: ``data/SPLIT.jsonl``, a card and the manifest, the folder whole or not at all.
+
+    Raises InputError where the folder holds something that is no export of ours.
+    """
+    if folder.exists() and not (folder / MANIFEST).is_file() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InputError("holds other files", cure="Name a new folder.", file=str(folder))
+    chosen, selection = FORMATS["hf"], selection or Selection()
+    made = Path(tempfile.mkdtemp(dir=folder.absolute().parent, prefix=f".{folder.name[:100]}."))
+    try:
+        (made / "data").mkdir()
+        with contextlib.ExitStack() as files:
+            opened = {side: files.enter_context((made / "data" / f"{side}.jsonl").open("wb")) for side in SPLITS}
+            streams = {side: DigestStream(stream) for side, stream in opened.items()}
+            sinks = {side: sink_for("jsonl", stream, ()) for side, stream in streams.items()}
+            tally = _write(store, chosen, selection, lambda judged, row: sinks[judged.split].write(row), on_case)
+        digests = [
+            FileDigest(name=f"data/{side}.jsonl", rows=tally.splits[side], bytes=each.size, sha256=each.sha256)
+            for side, each in streams.items()
+        ]
+        manifest = tally.manifest(selection.described(), "jsonl", digests)
+        (made / MANIFEST).write_bytes(manifest_bytes(manifest))
+        (made / "README.md").write_text(_card(manifest), encoding="utf-8")
+        made.chmod(0o755)
+        _replace(made, folder)
+    except BaseException:
+        shutil.rmtree(made, ignore_errors=True)
+        raise
+    return Exported(tally.rows, manifest)
+
+
+MANIFEST = "manifest.json"
+
+
+def _replace(made: Path, folder: Path) -> None:
+    if folder.exists():
+        shutil.rmtree(folder)
+    made.replace(folder)
+
+
+def write_file(
+    store: Store,
+    path: Path,
+    form: str,
+    selection: Selection | None = None,
+    *,
+    encoding: str = "jsonl",
+    on_case: Callable[[int], None] | None = None,
+) -> Exported:
+    """Write an export to a file, whole or not at all, and its manifest beside it as ``NAME.manifest.json``.
+
+    A device, a pipe and stdout (``-``) get no manifest. ``hf`` writes a folder. Raises InputError as
+    ``write_export`` does.
+    """
+    _checked(form, encoding)
+    if path == STDIO:
+        return write_export(store, sys.stdout.buffer, form, selection, encoding=encoding, on_case=on_case)
+    if form == "hf":
+        return write_folder(store, path, selection, on_case=on_case)
+    with whole_file(path) as stream:
+        written = write_export(store, stream, form, selection, encoding=encoding, name=path.name, on_case=on_case)
+    if path.is_file():
+        with whole_file(manifest_path(path)) as stream:
+            stream.write(manifest_bytes(written.manifest))
+    return written
+
+
+def manifest_path(path: Path) -> Path:
+    """Return where the manifest of an exported file stands."""
+    return path.with_name(f"{path.name}.manifest.json")
+
+
+def manifest_bytes(manifest: dict[str, Any]) -> bytes:
+    """Return a manifest as it is written."""
+    return (json.dumps(manifest, ensure_ascii=False, indent=2) + "\n").encode()
+
+
+def _checked(form: str, encoding: str) -> tuple[Format, str]:
+    chosen = FORMATS.get(form)
+    if chosen is None:
+        raise InputError(f"{form!r} is no format", cure=f"There are: {', '.join(FORMATS)}.", field="format")
+    if encoding not in ENCODINGS:
+        raise InputError(f"{encoding!r} is no encoding", cure=f"There are: {', '.join(ENCODINGS)}.", field="as")
+    if encoding != "jsonl" and not chosen.flat:
+        flat = ", ".join(name for name, each in FORMATS.items() if each.flat)
+        raise InputError(
+            f"{form} has rows that are not flat, and can't be written as {encoding}",
+            cure=f"Write it as jsonl, or choose one of: {flat}.",
+            field="as",
+        )
+    return chosen, "json" if chosen.suffix == ".json" else encoding
+
+
+def _write(
+    store: Store, form: Format, selection: Selection, write: Write, on_case: Callable[[int], None] | None
+) -> Tally:
+    tally = Tally(form)
+    with store.database.reading():  # the sides of the questions and the cases are of one moment
+        sides = splits(store.outcomes.queries(selection.cases), selection.shares)
+        for number, outcome in enumerate(store.outcomes.iterate(selection.cases)):
+            if on_case is not None and number % 100 == 0:
+                on_case(number)
+            if selection.split in (None, sides[number]):
+                _write_case(outcome, sides[number], form, tally, write)
+    return tally
+
+
+def _write_case(outcome: CaseOutcome, side: str, form: Format, tally: Tally, write: Write) -> None:
+    if outcome.redacted and form.name != "decided":
+        tally.leave_out("redacted")
+        return
+    judged = [Judged.of(outcome, judgement, side) for judgement in outcome.judgements]
+    counted = False
+    for each, others in _asked(form, judged):
+        rows = form.rows(each, others)
+        if isinstance(rows, str):
+            tally.leave_out(rows)
+            continue
+        if not counted:
+            tally.case(each)
+            counted = True
+        tally.judgement(each, len(rows))
+        for row in rows:
+            tally.row(row)
+            write(each, row)
+    if not judged:
+        tally.leave_out("not audited")
+
+
+def _asked(form: Format, judged: list[Judged]) -> Iterator[tuple[Judged, list[Judged]]]:
+    """Which judgements a format is asked about: each person's, or the one that the case's state follows from.
+
+    The machine's alone counts as one where nobody decided.
+    """
+    persons = [each for each in judged if each.reviewer is not None]
+    asked = (persons or judged) if form.of == "reviewer" else [each for each in judged if each.judgement.in_force]
+    for each in asked:
+        yield each, judged
+
+
+def _card(manifest: dict[str, Any]) -> str:
+    """Return the card of a folder: what Hugging Face reads, then what a person reads."""
+    counts = manifest["counts"]
+    licences = [name for name in manifest["licences"] if name != "not noted"]
+    known = licences[0] if len(manifest["licences"]) == 1 and licences else "other"
+    files = "".join(
+        f"  - split: {side}\n    path: data/{side}.jsonl\n" for side in SPLITS if counts["rows_by_split"].get(side)
+    )
+    head = f"---\nlicense: {json.dumps(known)}\nconfigs:\n- config_name: default\n  data_files:\n{files}---\n"
+    lines = [
+        "# Answers that people decided about",
+        "",
+        f"{counts['rows']:,} answers to questions, with their evidence and what a reviewer decided.",
+        "Exported by MASIS Workbench; `manifest.json` has counts, provenance and digests.",
+        "",
+        "| field | meaning |",
+        "|---|---|",
+        "| id, question | the case |",
+        "| contexts, context_ids | the evidence and its ids |",
+        "| answer | the answer that was judged |",
+        "| ground_truth | the answer that a person let stand; null where none stands |",
+        "| decision | approve, override, reject, escalate; null where nobody decided |",
+        "| labels | labels on words of `answer`: `answer[start:end]` equals `text` |",
+        "",
+        "Questions that are near-duplicates stand in one split. Licences noted on the cases: "
+        + ", ".join(f"{_plain(name)} ({count:,})" for name, count in manifest["licences"].items())
+        + ".",
+        "",
+    ]
+    return head + "\n".join(lines)
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.replace("<", "&lt;").replace("|", " ").replace("`", "'").split())

@@ -1,0 +1,464 @@
+"""The formats: which rows a decided case gives, and why some cases give none.
+
+A format returns rows, or the reason for which a case is left out, which the manifest counts. Offsets count characters
+(code points) of the text in the same row: ``row["answer"][start:end]`` are the words a label is about.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from masis.datasets.exports.answers import Judged, Row
+
+Rows = Sequence[Row] | str
+"""Rows, or why there are none."""
+
+NO_STANDING = "no answer stands"
+NOT_JUDGED = "no audited answer"
+NO_LABEL = "no label"
+
+
+class Format(NamedTuple):
+    """One format.
+
+    ``flat`` rows hold numbers and text alone, ``columns`` in order, so that they can be CSV and Parquet as well.
+    ``of`` says what ``rows`` is asked of: the judgement that the case's state follows from, or each reviewer's.
+    ``balance`` names the fields that the manifest counts the values of.
+    """
+
+    name: str
+    summary: str
+    rows: Callable[[Judged, Sequence[Judged]], Rows]
+    of: str = "case"
+    flat: bool = False
+    columns: tuple[str, ...] = ()
+    balance: tuple[str, ...] = ()
+    suffix: str = ".jsonl"
+
+
+# --- what stands in several formats
+
+
+def _about_case(judged: Judged) -> Row:
+    return {"case_id": judged.case["id"], "split": judged.split, "question": judged.case["query"]}
+
+
+def _about_judgement(judged: Judged) -> Row:
+    entry, run = judged.judgement.entry, judged.judgement.run
+    return {
+        **_about_case(judged),
+        "reviewer": judged.reviewer,
+        "decision": judged.decision.verdict if judged.decision else None,
+        "in_force": judged.judgement.in_force,
+        "entry_id": entry.id if entry else None,
+        "decided_at": entry.at if entry else None,
+        "run_id": run.id if run else None,
+        "iteration": judged.judgement.number,
+    }
+
+
+_JUDGEMENT = (
+    *("case_id", "split", "question", "reviewer", "decision", "in_force", "entry_id", "decided_at"),
+    *("run_id", "iteration"),
+)
+
+
+# --- decided
+
+
+def _decided(judged: Judged, others: Sequence[Judged]) -> Rows:
+    entry, run = judged.judgement.entry, judged.judgement.run
+    return [
+        {
+            "case": judged.case,
+            "state": judged.state,
+            "split": judged.split,
+            "answer": judged.standing,
+            "original_answer": judged.original,
+            "judged_answer": judged.answer,
+            "decision": entry.model_dump(mode="json") if entry else None,
+            "labels": judged.labels,
+            "claims": judged.claims,
+            "citations": judged.citations,
+            "issues": judged.issues,
+            "run": None if run is None else {**run._asdict(), "iteration": judged.judgement.number},
+            "decisions": [
+                each.judgement.entry.model_dump(mode="json")
+                for each in others
+                if each.judgement.entry is not None and each.decision is not None and each.decision.kind == "decision"
+            ],
+        }
+    ]
+
+
+# --- flat: claims, sentences, labels
+
+_CLAIM = ("start", "end", "text", "statement", "verdict", "support", "confidence", "judged_by")
+
+
+def _claims(judged: Judged, _others: Sequence[Judged]) -> Rows:
+    if judged.answer is None or not judged.machine:
+        return NOT_JUDGED
+    return [
+        {
+            **_about_judgement(judged),
+            **{name: claim[name] for name in _CLAIM},
+            "sources": " ".join(claim["sources"]),
+            "cited": " ".join(claim["cited"]),
+            **_label(judged.label_at("claim", claim)),
+            "answer": judged.answer,
+        }
+        for claim in judged.claims
+    ]
+
+
+def _sentences(judged: Judged, _others: Sequence[Judged]) -> Rows:
+    if judged.answer is None or not judged.machine:
+        return NOT_JUDGED
+    return [
+        {
+            **_about_judgement(judged),
+            **{name: sentence[name] for name in ("start", "end", "text", "status", "why")},
+            "cited": " ".join(sentence["citation_ids"]),
+            **_label(judged.label_at("sentence", sentence)),
+            "answer": judged.answer,
+        }
+        for sentence in judged.sentences
+    ]
+
+
+def _label(label: Row | None) -> Row:
+    return {"label": label["label"] if label else None, "note": label["note"] if label else None}
+
+
+def _labels(judged: Judged, _others: Sequence[Judged]) -> Rows:
+    if not judged.labels:
+        return NO_LABEL
+    return [
+        {
+            **_about_judgement(judged),
+            **{name: label[name] for name in ("target", "start", "end", "text", "label", "note")},
+            "machine": judged.machine_verdict(label),
+            "answer": judged.answer,
+        }
+        for label in judged.labels
+    ]
+
+
+# --- spans, in the shape of RAGTruth
+
+RAGTRUTH_TYPE = {
+    "contradicted": "Evident Conflict",
+    "contradicts": "Evident Conflict",
+    "unsupported": "Evident Baseless Info",
+    "fabricated": "Evident Baseless Info",
+    "partial": "Subtle Baseless Info",
+}
+"""RAGTruth's types of hallucination by the label that a person gave; other labels mark no hallucination."""
+
+
+def _spans(judged: Judged, _others: Sequence[Judged]) -> Rows:
+    decision = judged.decision
+    if decision is None or judged.reviewer is None:
+        return "no person decided"
+    if judged.answer is None:
+        return NOT_JUDGED
+    if decision.verdict != "approve" and not judged.labels:
+        # A rejected answer without labels has faults whose place nobody named: such a row would teach that it has none.
+        return NO_LABEL
+    passages = "\n\n".join(f"passage {place}:{each['text']}" for place, each in enumerate(judged.evidence, 1))
+    entry = judged.judgement.entry
+    return [
+        {
+            "id": entry.id if entry else judged.case["id"],
+            "source_id": judged.case["id"],
+            "model": judged.judgement.run.models.get("drafter", "") if judged.judgement.run else "",
+            "temperature": None,
+            "labels": [
+                {
+                    **{name: label[name] for name in ("start", "end", "text")},
+                    "meta": label["note"],
+                    "label_type": RAGTRUTH_TYPE[label["label"]],
+                    "implicit_true": False,
+                    "due_to_null": False,
+                }
+                for label in judged.labels
+                if label["label"] in RAGTRUTH_TYPE and label["start"] is not None
+            ],
+            "split": judged.split,
+            "quality": "good",
+            "response": judged.answer,
+            "task_type": "QA",
+            "source": "masis",
+            "source_info": {"question": judged.case["query"], "passages": passages},
+            "prompt": prompt(judged),
+            "reviewer": judged.reviewer,
+            "evidence_ids": [each["id"] for each in judged.evidence],
+        }
+    ]
+
+
+# --- to train: sft, pairs
+
+
+def prompt(judged: Judged) -> str:
+    """The question with its evidence, as a model is asked it."""
+    sources = "\n\n".join(f"[{each['id']}] {each['text']}" for each in judged.evidence)
+    return (
+        "Answer the question from the sources. Cite the source of each statement by its id in brackets.\n\n"
+        f"Sources:\n\n{sources}\n\nQuestion: {judged.case['query']}"
+    )
+
+
+def _person_let_stand(judged: Judged) -> bool:
+    return judged.reviewer is not None and bool((judged.standing or "").strip())
+
+
+def _sft(judged: Judged, _others: Sequence[Judged]) -> Rows:
+    if not _person_let_stand(judged):
+        return NO_STANDING
+    return [
+        {
+            "messages": [
+                {"role": "user", "content": prompt(judged)},
+                {"role": "assistant", "content": judged.standing},
+            ],
+        }
+    ]
+
+
+class _Pair(NamedTuple):
+    chosen: str
+    rejected: str
+
+
+def _pair(judged: Judged) -> _Pair | str:
+    """The answer that a person let stand, and the one that it replaced."""
+    chosen = judged.standing
+    if not _person_let_stand(judged) or chosen is None:
+        return NO_STANDING
+    corrected = judged.decision is not None and judged.decision.corrected_answer is not None
+    rejected = judged.answer if corrected else judged.original
+    if rejected is None or not rejected.strip():
+        return "nothing was replaced"
+    if " ".join(chosen.split()) == " ".join(rejected.split()):
+        return "the texts are the same"
+    return _Pair(chosen, rejected)
+
+
+def _pairs(judged: Judged, _others: Sequence[Judged]) -> Rows:
+    pair = _pair(judged)
+    if isinstance(pair, str):
+        return pair
+    return [
+        {
+            "prompt": [{"role": "user", "content": prompt(judged)}],
+            "chosen": [{"role": "assistant", "content": pair.chosen}],
+            "rejected": [{"role": "assistant", "content": pair.rejected}],
+        }
+    ]
+
+
+def _pairs_openai(judged: Judged, _others: Sequence[Judged]) -> Rows:
+    pair = _pair(judged)
+    if isinstance(pair, str):
+        return pair
+    asked = {"messages": [{"role": "user", "content": prompt(judged)}], "tools": [], "parallel_tool_calls": True}
+    return [
+        {
+            "input": asked,
+            "preferred_output": [{"role": "assistant", "content": pair.chosen}],
+            "non_preferred_output": [{"role": "assistant", "content": pair.rejected}],
+        }
+    ]
+
+
+# --- to measure: ragas, hf
+
+
+def _ragas(judged: Judged, _others: Sequence[Judged]) -> Rows:
+    if judged.answer is None:
+        return NOT_JUDGED
+    row: Row = {
+        "user_input": judged.case["query"],
+        "response": judged.answer,
+        "retrieved_contexts": [each["text"] for each in judged.evidence],
+        "retrieved_context_ids": [each["id"] for each in judged.evidence],
+    }
+    return [row if not _person_let_stand(judged) else row | {"reference": judged.standing}]
+
+
+def _hf(judged: Judged, _others: Sequence[Judged]) -> Rows:
+    if judged.answer is None:
+        return NOT_JUDGED
+    decision = judged.decision
+    return [
+        {
+            "id": judged.case["id"],
+            "question": judged.case["query"],
+            "contexts": [each["text"] for each in judged.evidence],
+            "context_ids": [each["id"] for each in judged.evidence],
+            "answer": judged.answer,
+            "ground_truth": judged.standing if _person_let_stand(judged) else None,
+            "decision": decision.verdict if decision else None,
+            "labels": [
+                {name: label[name] for name in ("target", "start", "end", "text", "label")} for label in judged.labels
+            ],
+        }
+    ]
+
+
+# --- label studio
+
+LABEL_STUDIO_CONFIG = """<View>
+  <Header value="$question"/>
+  <Labels name="label" toName="text">
+    <Label value="supported"/><Label value="partial"/><Label value="contradicted"/>
+    <Label value="unsupported"/><Label value="unverifiable"/>
+    <Label value="valid"/><Label value="fabricated"/><Label value="misattributed"/>
+    <Label value="redundant"/><Label value="contradicts"/>
+  </Labels>
+  <Text name="text" value="$text"/>
+  <Paragraphs name="evidence" value="$evidence" layout="dialogue" nameKey="id" textKey="text"/>
+</View>
+"""
+"""The labelling interface that the tasks fit; the manifest holds it."""
+
+
+def _label_studio(judged: Judged, others: Sequence[Judged]) -> Rows:
+    """A task: the machine's claims as predictions, the labels of each reviewer of the same answer as annotations."""
+    if judged.answer is None:
+        return NOT_JUDGED
+    same = [each for each in others if each.answer == judged.answer and each.reviewer is not None]
+    task: Row = {
+        "data": {**_about_case(judged), "text": judged.answer, "evidence": judged.evidence},
+        "predictions": [],
+        "annotations": [
+            {
+                "result": [_region(label, label["label"], each.reviewer) for label in each.labels if _has_place(label)],
+                "was_cancelled": False,
+                "ground_truth": each.judgement.in_force,
+            }
+            for each in same
+        ],
+    }
+    regions = [_region(each, each["verdict"], None) for each in judged.claims if _has_place(each)]
+    if regions and judged.judgement.run is not None:
+        verifier = judged.judgement.run.models.get("verifier", "offline")
+        task["predictions"] = [{"model_version": verifier, "result": regions}]
+    return [task]
+
+
+def _has_place(row: Row) -> bool:
+    return row["start"] is not None
+
+
+def _region(row: Row, label: str, reviewer: str | None) -> Row:
+    place = {name: row[name] for name in ("start", "end", "text")}
+    region: Row = {
+        "id": f"{row.get('target', 'claim')}-{row['start']}-{row['end']}",
+        "from_name": "label",
+        "to_name": "text",
+        "type": "labels",
+        "value": {**place, "labels": [label]},
+    }
+    return region if reviewer is None else region | {"meta": {"text": [f"reviewer: {reviewer}"]}}
+
+
+# --- back to where the answer came from
+
+_TRACE = ("langfuse_trace_id", "trace_id", "traceId")
+_SPAN = ("langfuse_observation_id", "observation_id", "observationId", "span_id")
+_NAMESPACE = uuid.uuid5(uuid.NAMESPACE_URL, "https://masis.invalid/scores")
+
+
+def external_id(case: dict[str, Any], names: Sequence[str]) -> str | None:
+    """The id under which another tool knows the case: in its metadata, in ``external`` there, or beside its fields."""
+    metadata = case.get("metadata")
+    places = [metadata, metadata.get("external") if isinstance(metadata, dict) else None, case.get("external"), case]
+    for place in places:
+        for name in names:
+            found = place.get(name) if isinstance(place, dict) else None
+            if isinstance(found, str) and found:
+                return found
+    return None
+
+
+def _langfuse(judged: Judged, _others: Sequence[Judged]) -> Rows:
+    """Bodies for ``POST /api/public/scores``. Their ids follow from what they say, so that sending twice adds none."""
+    trace, span = external_id(judged.case, _TRACE), external_id(judged.case, _SPAN)
+    if trace is None:
+        return "no trace id"
+    entry, run, decision = judged.judgement.entry, judged.judgement.run, judged.decision
+    about = {"traceId": trace} if span is None else {"traceId": trace, "observationId": span}
+
+    def score(name: str, value: str | float, comment: str, source: str) -> Row:
+        key = f"{trace}/{span}/{name}/{source}"
+        kind = "CATEGORICAL" if isinstance(value, str) else "NUMERIC"
+        noted = {"comment": comment} if comment else {}
+        return {
+            "id": str(uuid.uuid5(_NAMESPACE, key)),
+            **about,
+            "name": name,
+            "value": value,
+            "dataType": kind,
+            **noted,
+        }
+
+    rows = []
+    if entry is not None and decision is not None and judged.reviewer is not None and decision.verdict is not None:
+        rows.append(score("masis-decision", decision.verdict, decision.reason or decision.note, entry.id))
+    if run is not None:
+        scores = (("quality", run.quality), ("confidence", run.confidence), ("overall", run.overall))
+        rows += [score(f"masis-{name}", value, "", run.id) for name, value in scores if value is not None]
+    return rows or NOT_JUDGED
+
+
+_FORMATS = (
+    Format("decided", "every case whole: answers, decision, labels, claims, issues", _decided, balance=("state",)),
+    Format(
+        "claims",
+        "a row for each claim of an answer: the machine's verdict and each reviewer's label",
+        _claims,
+        of="reviewer",
+        flat=True,
+        columns=(*_JUDGEMENT, *_CLAIM, "sources", "cited", "label", "note", "answer"),
+        balance=("verdict", "label"),
+    ),
+    Format(
+        "sentences",
+        "a row for each sentence: cited, uncited or exempt, and each reviewer's label",
+        _sentences,
+        of="reviewer",
+        flat=True,
+        columns=(*_JUDGEMENT, "start", "end", "text", "status", "why", "cited", "label", "note", "answer"),
+        balance=("status", "label"),
+    ),
+    Format(
+        "labels",
+        "a row for each label and reviewer, with the words it is about",
+        _labels,
+        of="reviewer",
+        flat=True,
+        columns=(*_JUDGEMENT, "target", "start", "end", "text", "label", "note", "machine", "answer"),
+        balance=("label",),
+    ),
+    Format("spans", "hallucinated spans in the shape of RAGTruth, by reviewer", _spans, of="reviewer"),
+    Format("sft", "the answers that stand, as chats to train on", _sft),
+    Format("pairs", "preferred and rejected answers for TRL", _pairs),
+    Format("pairs-openai", "preferred and rejected answers for OpenAI's fine-tuning", _pairs_openai),
+    Format("ragas", "samples for Ragas, with the answer that stands as reference", _ragas),
+    Format(
+        "label-studio",
+        "tasks for Label Studio: the machine's claims as predictions, labels as annotations",
+        _label_studio,
+        suffix=".json",
+    ),
+    Format("hf", "a folder for Hugging Face: a file for each split, and a card", _hf, balance=("decision",), suffix=""),
+    Format("langfuse-scores", "scores to send to Langfuse, for cases with a trace id", _langfuse, balance=("name",)),
+)
+
+FORMATS = {each.name: each for each in _FORMATS}
+"""Every format by its name."""

@@ -1,0 +1,153 @@
+"""Where rows go: JSON Lines, one JSON list, CSV or Parquet, each written as rows come, with a digest of its bytes."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+from collections.abc import Sequence
+from typing import Any, BinaryIO, Protocol
+
+from pydantic_core import to_json
+
+from masis.datasets.writers.lines import escape_formula
+
+Encoding = str
+ENCODINGS = ("jsonl", "csv", "parquet")
+"""How flat rows can be written; the other formats have one encoding of their own."""
+
+_NUMBERS = {"support": "float64", "confidence": "float64", "start": "int64", "end": "int64", "iteration": "int64"}
+_ROWS_A_GROUP = 5_000
+
+
+class Sink(Protocol):
+    """Takes rows and writes them."""
+
+    def write(self, row: dict[str, Any]) -> None:
+        """Write one row."""
+
+    def close(self) -> None:
+        """Write what is left; the stream stays open."""
+
+
+class DigestStream(io.RawIOBase):
+    """Passes bytes on to a stream and digests them."""
+
+    def __init__(self, out: BinaryIO) -> None:
+        super().__init__()
+        self._out, self._digest, self.size = out, hashlib.sha256(), 0
+
+    def writable(self) -> bool:
+        """Return True."""
+        return True
+
+    def write(self, content: Any) -> int:
+        """Write and digest bytes; returns how many."""
+        raw = bytes(content)
+        self._out.write(raw)
+        self._digest.update(raw)
+        self.size += len(raw)
+        return len(raw)
+
+    @property
+    def sha256(self) -> str:
+        """The digest of everything written."""
+        return self._digest.hexdigest()
+
+
+def sink_for(encoding: Encoding, out: DigestStream, columns: Sequence[str]) -> Sink:
+    """Return the sink for an encoding: jsonl, json (one list), csv or parquet."""
+    match encoding:
+        case "csv":
+            return _Csv(out, columns)
+        case "parquet":
+            return _Parquet(out, columns)
+        case "json":
+            return _JsonList(out)
+        case _:
+            return _JsonLines(out)
+
+
+class _JsonLines:
+    def __init__(self, out: DigestStream) -> None:
+        self._out = out
+
+    def write(self, row: dict[str, Any]) -> None:
+        self._out.write(to_json(row) + b"\n")
+
+    def close(self) -> None:
+        """Every line is written already."""
+
+
+class _JsonList:
+    def __init__(self, out: DigestStream) -> None:
+        self._out, self._before = out, b"[\n"
+
+    def write(self, row: dict[str, Any]) -> None:
+        self._out.write(self._before + to_json(row))
+        self._before = b",\n"
+
+    def close(self) -> None:
+        self._out.write(b"\n]\n" if self._before == b",\n" else b"[]\n")
+
+
+class _Csv:
+    """Cells that a spreadsheet would run get an apostrophe before them; ``unescaped_cell`` takes it away again."""
+
+    def __init__(self, out: DigestStream, columns: Sequence[str]) -> None:
+        self._text = io.TextIOWrapper(io.BufferedWriter(out, 1 << 16), encoding="utf-8", newline="")
+        self._writer = csv.writer(self._text)
+        self._columns = columns
+        self._writer.writerow(columns)
+
+    def write(self, row: dict[str, Any]) -> None:
+        self._writer.writerow([_cell(row[name]) for name in self._columns])
+
+    def close(self) -> None:
+        self._text.flush()
+        self._text.detach().detach()
+
+
+def _cell(value: Any) -> Any:
+    return escaped_cell(value) if isinstance(value, str) else value
+
+
+def escaped_cell(text: str) -> str:
+    """Return a cell that no spreadsheet runs, in a way that can be undone."""
+    return f"'{text}" if _runs(text) else text
+
+
+def unescaped_cell(text: str) -> str:
+    """Return the text of a cell that ``escaped_cell`` made."""
+    return text[1:] if text.startswith("'") and _runs(text[1:]) else text
+
+
+def _runs(text: str) -> bool:
+    bare = text.lstrip("' \t\r\n")
+    return escape_formula(bare) != bare
+
+
+class _Parquet:
+    def __init__(self, out: DigestStream, columns: Sequence[str]) -> None:
+        import pyarrow
+        import pyarrow.parquet
+
+        types = [(name, "bool" if name == "in_force" else _NUMBERS.get(name, "string")) for name in columns]
+        self._schema = pyarrow.schema([(name, pyarrow.type_for_alias(kind)) for name, kind in types])
+        self._table = pyarrow.Table
+        self._writer = pyarrow.parquet.ParquetWriter(out, self._schema)
+        self._rows: list[dict[str, Any]] = []
+
+    def write(self, row: dict[str, Any]) -> None:
+        self._rows.append(row)
+        if len(self._rows) >= _ROWS_A_GROUP:
+            self._flush()
+
+    def _flush(self) -> None:
+        self._writer.write_table(self._table.from_pylist(self._rows, schema=self._schema))
+        self._rows = []
+
+    def close(self) -> None:
+        if self._rows:
+            self._flush()
+        self._writer.close()

@@ -1,0 +1,147 @@
+"""On which side of a split a question stands: by a hash of the question, near-duplicates on one side.
+
+Whether two questions are near-duplicates follows from the content words they share, estimated by MinHash: a question
+takes 200 bytes, so that a million fit into memory where their texts would not.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from itertools import islice
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+SPLITS = ("train", "validation", "test")
+
+_BANDS, _ROWS = 15, 5
+"""Questions are compared where they agree in one of 15 bands of 5 hashes: with probability 0.94 where they share 0.7 of
+their words, 0.99 at 0.8."""
+
+_NEAR = 0.7
+"""Share of hashes, and so about of words, from which on two questions are near-duplicates."""
+
+_COMPARED = 50
+"""Neighbours that a question is compared with in a band; templates fill bands with thousands that differ."""
+
+_AT_ONCE = 1_000
+
+_PRIME = np.uint64((1 << 31) - 1)
+_DRAWN = np.random.default_rng(20260101).integers(1, 1 << 31, size=(2, _BANDS * _ROWS), dtype=np.uint64)
+_STOP = frozenset(
+    "a an and are as at be been by can could did do does for from had has have how in into is it its of on or should "
+    "that the their there these they this to was were what when where which who whom whose why will with would".split()
+)
+_WORD = re.compile(r"\w+")
+
+
+class Shares(NamedTuple):
+    """How much of the questions goes to each side, in parts of a hundred; they sum up to 100."""
+
+    train: int = 80
+    validation: int = 10
+    test: int = 10
+
+
+def splits(questions: Iterable[str], shares: Shares = Shares()) -> list[str]:  # noqa: B008 (a tuple)
+    """Return the side of each question, in order.
+
+    A question goes where the hash of its words sends it, and questions near to an earlier one go where that went: so
+    adding questions moves none, unless a new one is near to two that were not near to each other.
+    """
+    bands: list[npt.NDArray[np.uint64]] = []
+    bits: list[npt.NDArray[np.uint8]] = []
+    points = bytearray()
+    words = map(content_words, questions)
+    while some := list(islice(words, _AT_ONCE)):
+        lowest = _lowest(some)
+        bands.append(_bands(lowest))
+        bits.append(lowest.astype(np.uint8))  # the last 8 bits: by chance they agree in one of 256
+        points.extend(map(_point, some))
+    if not bands:
+        return []
+    return [_side(points[group], shares) for group in _groups(np.concatenate(bands), np.concatenate(bits))]
+
+
+def content_words(question: str) -> frozenset[str]:
+    """The words of a question that carry its meaning, lower case, without common endings; all if none is left."""
+    words = _WORD.findall(question.casefold())
+    kept = [word for word in words if word not in _STOP]
+    return frozenset(map(_stem, kept or words))
+
+
+def _stem(word: str) -> str:
+    for ending in ("ing", "ed", "es", "s"):
+        if word.endswith(ending) and len(word) - len(ending) >= 3:
+            return word[: -len(ending)]
+    return word
+
+
+@lru_cache(maxsize=100_000)
+def _hash(word: str) -> int:
+    return int.from_bytes(hashlib.blake2b(word.encode(), digest_size=4).digest()) >> 1
+
+
+def _lowest(questions: Sequence[frozenset[str]]) -> npt.NDArray[np.uint64]:
+    """For each question the lowest value of each hash function over its words: two agree in as many as they share."""
+    hashes = [[_hash(word) for word in words] or [0] for words in questions]
+    flat = np.array([each for some in hashes for each in some], dtype=np.uint64)
+    starts = np.cumsum([0, *map(len, hashes[:-1])])
+    found: npt.NDArray[np.uint64] = np.minimum.reduceat((flat[:, None] * _DRAWN[0] + _DRAWN[1]) % _PRIME, starts)
+    return found
+
+
+def _bands(lowest: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    rows = lowest.reshape(len(lowest), _BANDS, _ROWS)
+    mixed = np.zeros((len(lowest), _BANDS), dtype=np.uint64)
+    for row in range(_ROWS):
+        mixed = mixed * np.uint64(0x9E3779B97F4A7C15) + rows[:, :, row]  # wraps round: a hash
+    return mixed
+
+
+def _groups(bands: npt.NDArray[np.uint64], bits: npt.NDArray[np.uint8]) -> Sequence[int]:
+    """For each question the first one of its group: near-duplicates, directly or through others."""
+    group = np.arange(len(bands))
+    for band in range(_BANDS):
+        order = np.argsort(bands[:, band], kind="stable")
+        values = bands[order, band]
+        for distance in range(1, min(_COMPARED, len(order) - 1) + 1):
+            places = np.flatnonzero(values[distance:] == values[:-distance])
+            if not len(places):
+                break
+            ones, others = order[places], order[places + distance]
+            apart = group[ones] != group[others]
+            ones, others = ones[apart], others[apart]
+            near = (bits[ones] == bits[others]).mean(axis=1) >= _NEAR
+            _join(group, ones[near].tolist(), others[near].tolist())
+    return [int(each) for each in group]
+
+
+def _join(group: npt.NDArray[np.int64], ones: Sequence[int], others: Sequence[int]) -> None:
+    """Put each pair into one group, named by its first question."""
+
+    def first(at: int) -> int:
+        while group[at] != at:
+            at = int(group[at])
+        return at
+
+    for one, other in zip(ones, others, strict=True):
+        low, high = sorted((first(one), first(other)))
+        group[high] = low
+    while ones and not np.array_equal(group, above := group[group]):
+        group[:] = above
+
+
+def _point(words: frozenset[str]) -> int:
+    """From 0 to 99, by a hash of the words."""
+    return int.from_bytes(hashlib.sha256(" ".join(sorted(words)).encode()).digest()[:8]) % 100
+
+
+def _side(point: int, shares: Shares) -> str:
+    if point < shares.train:
+        return "train"
+    return "validation" if point < shares.train + shares.validation else "test"

@@ -1,0 +1,207 @@
+"""Cases with what was decided about them, many at a time: what exports are written from.
+
+A batch of cases costs four queries, whatever their number, and of a run only the iteration that was judged is read.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from pydantic_core import from_json
+
+from masis.schema.review import LogEntry
+from masis.store.audits import queue
+from masis.store.audits.runs import unpack
+from masis.store.core.connections import Database
+from masis.store.records import CaseFilter
+from masis.store.reviews.decisions import LOG
+
+_BATCH = 200
+
+
+class JudgedRun(NamedTuple):
+    """What an export says of a finished run; scores are of its best iteration."""
+
+    id: str
+    finished_at: str
+    models: dict[str, str]
+    settings: dict[str, Any]
+    versions: dict[str, Any]
+    quality: float | None
+    confidence: float | None
+    overall: float | None
+    review_reasons: tuple[str, ...]
+
+
+class Judgement(NamedTuple):
+    """One answer of a case, who judged it, and what the machine found in it.
+
+    ``entry`` is None where only the machine judged; ``in_force`` where the case's state follows from it. ``iteration``
+    is the audited iteration as stored; it and ``run`` are None where there is none, or where retention removed it.
+    """
+
+    entry: LogEntry | None
+    in_force: bool
+    run: JudgedRun | None
+    number: int | None
+    iteration: dict[str, Any] | None
+
+
+class CaseOutcome(NamedTuple):
+    """A case as imported, its state, and the judgements that stand: the last one of each reviewer, in log order.
+
+    An adjudication is one of them where the case's state follows from it.
+    """
+
+    case: dict[str, Any]
+    state: str
+    redacted: bool
+    judgements: tuple[Judgement, ...]
+
+    @property
+    def current(self) -> Judgement | None:
+        """The judgement that the case's state follows from; None where nobody decided and no run is finished."""
+        return next((each for each in self.judgements if each.in_force), None)
+
+
+class Outcomes:
+    """Reads what was decided about the cases of a store."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def iterate(self, wanted: CaseFilter) -> Iterator[CaseOutcome]:
+        """Yield every case that matches, of one moment, in the order of import; page and order don't matter."""
+        with self._database.reading() as connection:
+            found = queue.matching(connection, wanted)
+            # asked of one case after the other, words don't collect all their cases anew for each batch
+            where, values = queue.conditions(found.filters, found.words, probe=True)
+            last = 0
+            while seqs := [
+                row[0]
+                for row in connection.execute(
+                    f"SELECT seq FROM cases WHERE {where} AND seq > ? ORDER BY seq LIMIT {_BATCH}",  # noqa: S608
+                    [*values, last],
+                )
+            ]:
+                yield from _batch(connection, seqs)
+                last = seqs[-1]
+
+    def queries(self, wanted: CaseFilter) -> Iterator[str]:
+        """Yield the question of every case that ``iterate`` yields, in the same order."""
+        with self._database.reading() as connection:
+            found = queue.matching(connection, wanted)
+            where, values = queue.conditions(found.filters, found.words, probe=True)
+            rows = connection.execute(
+                f"""SELECT payload ->> '$.query' FROM cases JOIN case_payloads ON case_seq = seq
+                    WHERE {where} ORDER BY seq""",  # noqa: S608 (every name is ours, what people give is bound)
+                values,
+            )
+            yield from (str(row[0] or "") for row in rows)
+
+
+class _Wanted(NamedTuple):
+    """A judgement before its run is read; the run decided about, else the newest finished one."""
+
+    entry: LogEntry | None
+    in_force: bool
+    run_seq: int | None
+    number: int | None
+
+
+def _batch(connection: sqlite3.Connection, seqs: Sequence[int]) -> Iterator[CaseOutcome]:
+    marks = ", ".join("?" * len(seqs))
+    cases = connection.execute(
+        f"""SELECT seq, state, run_seq, decision_seq, redaction_seq, payload
+            FROM cases JOIN case_payloads ON case_seq = seq WHERE seq IN ({marks}) ORDER BY seq""",  # noqa: S608
+        seqs,
+    ).fetchall()
+    logged: dict[int, list[sqlite3.Row]] = defaultdict(list)
+    for row in LOG.rows(connection, f"log.case_seq IN ({marks})", list(seqs)):
+        logged[row["case_seq"]].append(row)
+    wanted = {case["seq"]: _wanted(case, logged[case["seq"]]) for case in cases}
+    runs = _Runs(connection, [each for judged in wanted.values() for each in judged])
+    for case in cases:
+        yield CaseOutcome(
+            case=from_json(case["payload"]),
+            state=case["state"],
+            redacted=case["redaction_seq"] is not None,
+            judgements=tuple(map(runs.judgement, wanted[case["seq"]])),
+        )
+
+
+def _wanted(case: sqlite3.Row, rows: Sequence[sqlite3.Row]) -> list[_Wanted]:
+    """Return the last decision of each reviewer that was not undone, and what decides the case, whoever made it."""
+    undone = {row["undoes"] for row in rows if row["undoes"] is not None}
+    last: dict[str, sqlite3.Row] = {}
+    for row in rows:
+        if row["kind"] == "decision" and row["seq"] not in undone and row["reviewer"] is not None:
+            last[row["reviewer"]] = row
+    chosen = {row["seq"]: row for row in last.values()}
+    chosen |= {row["seq"]: row for row in rows if row["seq"] == case["decision_seq"]}
+    found = [_of_entry(case, chosen[seq]) for seq in sorted(chosen)]
+    if not any(each.in_force for each in found) and case["run_seq"] is not None:
+        found.append(_Wanted(None, True, case["run_seq"], None))
+    return found
+
+
+def _of_entry(case: sqlite3.Row, row: sqlite3.Row) -> _Wanted:
+    entry = LOG.read(row)
+    decision = entry.decision
+    run = row["run_seq"] if row["run_seq"] is not None else case["run_seq"]
+    return _Wanted(entry, row["seq"] == case["decision_seq"], run, decision.iteration if decision else None)
+
+
+class _Runs:
+    """The runs and iterations of a batch of judgements."""
+
+    def __init__(self, connection: sqlite3.Connection, wanted: Sequence[_Wanted]) -> None:
+        seqs = list({each.run_seq for each in wanted if each.run_seq is not None})
+        rows = connection.execute(
+            f"""SELECT seq, id, models, quality, confidence, overall, payload FROM runs
+                WHERE removed_by IS NULL AND payload IS NOT NULL AND seq IN ({", ".join("?" * len(seqs))})""",  # noqa: S608
+            seqs,
+        ).fetchall()
+        results = {row["seq"]: from_json(unpack(row["payload"])) for row in rows}
+        self._runs = {row["seq"]: _judged_run(row, results[row["seq"]]) for row in rows}
+        self._best = {seq: result["best"] for seq, result in results.items()}
+        places = {(seq, number) for each in wanted for seq, number in [self._place(each)] if number is not None}
+        self._iterations = {
+            (row["run_seq"], row["number"]): from_json(unpack(row["payload"]))
+            for row in connection.execute(
+                f"""SELECT * FROM run_iterations
+                    WHERE (run_seq, number) IN (VALUES {", ".join(["(?, ?)"] * len(places)) or "(0, 0)"})""",  # noqa: S608
+                [value for place in places for value in place],
+            )
+        }
+
+    def _place(self, wanted: _Wanted) -> tuple[int | None, int | None]:
+        if wanted.run_seq not in self._runs:
+            return None, None
+        best = self._best[wanted.run_seq]
+        return wanted.run_seq, wanted.number or (None if best is None else best + 1)
+
+    def judgement(self, wanted: _Wanted) -> Judgement:
+        """Return a judgement with what the machine found in the answer it is about."""
+        seq, number = self._place(wanted)
+        found = None if seq is None or number is None else self._iterations.get((seq, number))
+        run = None if seq is None else self._runs[seq]
+        return Judgement(wanted.entry, wanted.in_force, run, number or wanted.number, found)
+
+
+def _judged_run(row: sqlite3.Row, result: dict[str, Any]) -> JudgedRun:
+    return JudgedRun(
+        id=row["id"],
+        finished_at=result["finished_at"],
+        models=json.loads(row["models"]),
+        settings=result["settings"],
+        versions=result["versions"],
+        quality=row["quality"],
+        confidence=row["confidence"],
+        overall=row["overall"],
+        review_reasons=tuple(reason["code"] for reason in result["review_reasons"]),
+    )

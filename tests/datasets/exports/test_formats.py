@@ -1,0 +1,206 @@
+"""What each format holds, which cases it leaves out and says so, and on which side of a split a question stands."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from masis.datasets.exports import FORMATS, Selection
+from masis.datasets.exports.splits import Shares, splits
+from masis.errors import InputError
+from masis.schema.case import Case
+from masis.schema.review import Decision, TargetLabel
+from masis.services import Workbench
+from masis.store import CaseFilter
+from tests.reviewing import ADA, submitted
+
+ANSWER = "The bridge is 12 metres long [1]. It is red [9]."
+GOOD = "The bridge is 120 metres long [1]."
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workbench]:
+    """Five audited cases: overridden by Ada and rejected by Ben before, approved, rejected, overridden alike, open."""
+    bench = Workbench.open(tmp_path_factory.mktemp("formats") / "formats.db")
+    for number in range(1, 6):
+        case = Case.model_validate(
+            {
+                "id": f"case-{number}",
+                "query": f"How long is bridge number {number}?",
+                "answer": ANSWER,
+                "evidence": [{"id": "1", "text": "The bridge is 120 metres long.", "licence": "CC-BY-4.0"}],
+                "metadata": {"dataset": "pilot" if number < 4 else "other"}
+                | ({"trace_id": "trace-1"} if number == 1 else {}),
+            }
+        )
+        bench.cases.add_one(ADA, case)
+        bench.audits.audit(ADA, case)
+    decide(bench, 1, "Ben", "reject", "partial")
+    decide(bench, 1, "Ada", "override", "contradicted", corrected_answer=GOOD)
+    decide(bench, 2, "Ada", "approve")
+    decide(bench, 3, "Ada", "reject")
+    decide(bench, 4, "Ada", "override", corrected_answer=f"  {ANSWER} ")
+    yield bench
+    bench.close()
+
+
+def decide(bench: Workbench, number: int, reviewer: str, verdict: str, label: str | None = None, **given: Any) -> None:
+    run = bench.cases.open(f"case-{number}").run
+    assert run is not None
+    words = ANSWER[: ANSWER.index(" It is")]
+    labels = (TargetLabel(target="claim", start=0, end=len(words), text=words, label=label),) if label else ()
+    content = {"reviewer": reviewer, "case_id": f"case-{number}", "run_id": run.id, "verdict": verdict, "iteration": 1}
+    submitted(bench, Decision.model_validate({**content, "reason": "read", "labels": labels, **given}))
+
+
+def rows(bench: Workbench, form: str, selection: Selection | None = None) -> tuple[list[Any], dict[str, Any]]:
+    out = io.BytesIO()
+    written = bench.exports.write(ADA, out, form, selection)
+    text = out.getvalue().decode()
+    found = json.loads(text) if FORMATS[form].suffix == ".json" else list(map(json.loads, text.splitlines()))
+    return found, written.manifest
+
+
+def test_labels_have_a_row_for_each_reviewer_with_the_machine_s_verdict(bench: Workbench) -> None:
+    found, manifest = rows(bench, "labels")
+    assert [(row["reviewer"], row["label"], row["in_force"]) for row in found] == [
+        ("Ben", "partial", False),
+        ("Ada", "contradicted", True),
+    ]
+    assert {row["text"] for row in found} == {"The bridge is 12 metres long [1]."}
+    assert manifest["class_balance"] == {"label": {"contradicted": 1, "partial": 1}}
+    assert manifest["counts"]["left_out"] == {"no label": 3}
+    assert manifest["provenance"]["reviewers"] == {"Ada": 1, "Ben": 1}
+    assert manifest["licences"] == {"CC-BY-4.0": 1}
+
+
+def test_a_decided_case_has_the_answers_the_claims_and_the_other_decisions(bench: Workbench) -> None:
+    found, _ = rows(bench, "decided")
+    first = found[0]
+    assert (first["answer"], first["original_answer"], first["judged_answer"]) == (GOOD, ANSWER, ANSWER)
+    assert [each["decision"]["reviewer"] for each in first["decisions"]] == ["Ben", "Ada"]
+    assert {"verdict", "start", "end", "text"} <= set(first["claims"][0])
+    assert any(each["status"] == "invalid" for each in first["citations"])
+    assert any(issue["rule"] == "fabricated_reference" for issue in first["issues"])
+
+
+def test_pairs_are_made_only_where_a_person_let_another_text_stand(bench: Workbench) -> None:
+    found, manifest = rows(bench, "pairs")
+    assert [(row["chosen"][0]["content"], row["rejected"][0]["content"]) for row in found] == [(GOOD, ANSWER)]
+    assert manifest["counts"]["left_out"] == {"no answer stands": 1, "the texts are the same": 2}
+    (openai,), _ = rows(bench, "pairs-openai")
+    assert set(openai) == {"input", "preferred_output", "non_preferred_output"}
+    chats, _ = rows(bench, "sft")
+    assert [row["messages"][1]["content"] for row in chats] == [GOOD, ANSWER, f"  {ANSWER} "]
+
+
+def test_spans_leave_out_a_rejected_answer_whose_faults_nobody_marked(bench: Workbench) -> None:
+    found, manifest = rows(bench, "spans")
+    by_type = {(row["source_id"], row["reviewer"]): [each["label_type"] for each in row["labels"]] for row in found}
+    assert by_type == {
+        ("case-1", "Ben"): ["Subtle Baseless Info"],
+        ("case-1", "Ada"): ["Evident Conflict"],
+        ("case-2", "Ada"): [],
+    }
+    assert manifest["counts"]["left_out"] == {"no label": 2}
+
+
+def test_label_studio_has_the_machine_s_claims_and_each_reviewer_s_labels(bench: Workbench) -> None:
+    found, manifest = rows(bench, "label-studio")
+    assert len(found[0]["predictions"][0]["result"]) >= 1
+    assert [each["ground_truth"] for each in found[0]["annotations"]] == [False, True]
+    assert '<Label value="contradicted"/>' in manifest["labelling_interface"]
+
+
+def test_ragas_has_a_reference_only_where_an_answer_stands(bench: Workbench) -> None:
+    found, _ = rows(bench, "ragas")
+    assert [row.get("reference") for row in found] == [GOOD, ANSWER, None, f"  {ANSWER} "]
+    assert found[0]["retrieved_context_ids"] == ["1"]
+
+
+def test_scores_go_back_to_the_trace_and_sending_them_twice_adds_none(bench: Workbench) -> None:
+    found, manifest = rows(bench, "langfuse-scores")
+    assert {row["traceId"] for row in found} == {"trace-1"}
+    assert next(row["value"] for row in found if row["name"] == "masis-decision") == "override"
+    assert manifest["counts"]["left_out"] == {"no trace id": 3}
+    assert rows(bench, "langfuse-scores")[0] == found
+
+
+def test_the_filter_words_of_the_queue_narrow_an_export(bench: Workbench) -> None:
+    found, manifest = rows(bench, "decided", Selection(CaseFilter(datasets=("other",))))
+    assert [row["case"]["id"] for row in found] == ["case-4", "case-5"]
+    assert found[1]["decision"] is None
+    assert found[1]["claims"]
+    assert manifest["filter"] == {"datasets": ["other"]}
+    assert [row["case"]["id"] for row in rows(bench, "decided", Selection(CaseFilter(states=("rejected",))))[0]] == [
+        "case-3"
+    ]
+
+
+def test_the_folder_for_hugging_face_has_a_file_a_split_and_a_card_and_replaces_no_other_folder(
+    bench: Workbench, tmp_path: Path
+) -> None:
+    folder = tmp_path / "set"
+    first = bench.exports.write_file(ADA, folder, "hf")
+    assert first.rows == 4
+    again = bench.exports.write_file(ADA, folder, "hf")
+    assert again == first
+    written = [json.loads(line) for file in (folder / "data").iterdir() for line in file.read_text().splitlines()]
+    assert {row["id"] for row in written} == {f"case-{number}" for number in range(1, 5)}
+    assert (folder / "README.md").read_text().startswith('---\nlicense: "CC-BY-4.0"\n')
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "thesis.txt").write_text("mine")
+    with pytest.raises(InputError, match="holds other files"):
+        bench.exports.write_file(ADA, other, "hf")
+    assert (other / "thesis.txt").read_text() == "mine"
+
+
+def test_an_export_made_twice_has_the_same_bytes(bench: Workbench, tmp_path: Path) -> None:
+    for encoding in ("jsonl", "csv", "parquet"):
+        for name in ("one", "two"):
+            bench.exports.write_file(ADA, tmp_path / name, "claims", encoding=encoding)
+        assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
+
+
+def test_a_format_that_is_not_flat_is_no_table(bench: Workbench) -> None:
+    with pytest.raises(InputError, match=r"can't be written as csv.*claims, sentences, labels"):
+        bench.exports.write(ADA, io.BytesIO(), "sft", encoding="csv")
+
+
+def test_the_sides_of_a_split_have_their_shares_and_every_row_of_a_side_is_written(bench: Workbench) -> None:
+    questions = [f"What are the side effects of drug{number}?" for number in range(3000)]
+    sides = splits(questions, Shares(60, 20, 20))
+    for side, share in (("train", 0.6), ("validation", 0.2), ("test", 0.2)):
+        assert abs(sides.count(side) / 3000 - share) < 0.08
+    split = sum(len(rows(bench, "decided", Selection(split=side))[0]) for side in ("train", "validation", "test"))
+    assert split == 4
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("When was the Golden Gate Bridge opened?", "when did the golden gate bridge open"),
+        ("Which drugs lower blood pressure in adults?", "In adults, which drugs lower the blood pressure?"),
+        ("How long is the Firth of Forth railway bridge in metres?", "How long is the Firth of Forth railway bridge?"),
+    ],
+)
+def test_near_duplicate_questions_stand_on_one_side_whatever_stands_between(one: str, other: str) -> None:
+    between = [f"Question {number} about subject {number * 31}?" for number in range(200)]
+    found = splits([one, *between, other], Shares(34, 33, 33))
+    assert found[0] == found[-1]
+
+
+def test_other_questions_of_one_template_are_not_taken_together() -> None:
+    countries = "France Spain Italy Norway Sweden Poland Greece Turkey Egypt Kenya Japan China Peru Chile Cuba".split()
+    assert len(set(splits([f"What is the capital of {each}?" for each in countries], Shares(34, 33, 33)))) == 3
+
+
+def test_adding_questions_moves_none() -> None:
+    questions = [f"How many people live in town {number * 977}?" for number in range(300)]
+    assert splits([*questions, "Who wrote Faust?"])[:300] == splits(questions)

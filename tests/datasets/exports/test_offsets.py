@@ -1,0 +1,178 @@
+"""For every label of every export: the offsets cut the labelled words out of the text in the same row."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow.parquet
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from masis.datasets.exports import FORMATS, Selection
+from masis.datasets.exports.sinks import escaped_cell, unescaped_cell
+from masis.schema.case import Case
+from masis.schema.review import Decision, TargetLabel
+from masis.schema.run import Run
+from masis.services import Workbench
+from masis.store import CaseFilter
+from tests.reviewing import ADA, submitted, undone
+
+ANSWERS = (
+    "=The bridge is 120 metres long [1]. It opened in 1931 [9]. It opened in 1931 [9]. 🌉 It is red.",
+    "- The bridge is 12 metres long [1].\n- It never opened 𝒾n 1931 [2].",
+    "'+Ten workers built it [2]. It cost nothing. Ça coûte 10 € [1].",
+)
+
+
+class Audited(NamedTuple):
+    bench: Workbench
+    runs: dict[str, Run]
+
+
+@pytest.fixture(scope="module")
+def audited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Audited]:
+    bench = Workbench.open(tmp_path_factory.mktemp("offsets") / "offsets.db")
+    evidence = [{"id": "1", "text": "The bridge is 120 metres long."}, {"id": "2", "text": "It opened in 1931."}]
+    runs = {}
+    for number, answer in enumerate(ANSWERS):
+        case = Case.model_validate(
+            {"id": f"case-{number}", "query": f"How long is bridge {number}?", "answer": answer, "evidence": evidence}
+        )
+        bench.cases.add_one(ADA, case)
+        run = bench.audits.audit(ADA, case)
+        assert run is not None
+        runs[case.id] = run
+    yield Audited(bench, runs)
+    bench.close()
+
+
+@st.composite
+def decisions(draw: st.DrawFn, runs: dict[str, Run]) -> Decision:
+    """A decision as a page or a program would send it: mostly fitting offsets, sometimes none that fit."""
+    run = runs[draw(st.sampled_from(sorted(runs)))]
+    iteration = draw(st.sampled_from(run.iterations))
+    labels = []
+    for _ in range(draw(st.integers(0, 3))):
+        start = draw(st.integers(0, len(iteration.answer) - 1))
+        end = draw(st.integers(start + 1, len(iteration.answer)))
+        text, shift = iteration.answer[start:end], draw(st.sampled_from((0, 0, 0, 1, -2)))
+        if draw(st.booleans()) and iteration.claims and iteration.claims[0].claim.start is not None:
+            claim = iteration.claims[0].claim
+            start, end, text = claim.start or 0, claim.end or 0, iteration.answer[claim.start : claim.end]
+        labels.append(
+            TargetLabel(
+                target=draw(st.sampled_from(("sentence", "reference", "claim", "span"))),
+                start=max(0, start + shift),
+                end=end + shift,
+                text=text,
+                label=draw(st.sampled_from(("supported", "contradicted", "unsupported", "partial", "fabricated"))),
+            )
+        )
+    return Decision.model_validate(
+        {
+            "reviewer": draw(st.sampled_from(("Ada", "Ben"))),
+            "case_id": run.case_id,
+            "run_id": run.id,
+            "iteration": draw(st.sampled_from((iteration.iteration_number, None)))
+            if iteration is run.best_iteration
+            else iteration.iteration_number,
+            "verdict": draw(st.sampled_from(("approve", "override", "reject", "escalate"))),
+            "corrected_answer": f"Corrected. {iteration.answer[:20]}x",
+            "reason": "read",
+            "labels": labels,
+        }
+    )
+
+
+def exported(bench: Workbench, form: str, encoding: str = "jsonl") -> list[dict[str, Any]]:
+    out = io.BytesIO()
+    done = bench.exports.write(ADA, out, form, Selection(CaseFilter()), encoding=encoding)
+    if encoding == "csv":
+        rows = list(csv.DictReader(io.StringIO(out.getvalue().decode(), newline="")))
+        found: list[dict[str, Any]] = [{name: unescaped_cell(cell) for name, cell in row.items()} for row in rows]
+    elif encoding == "parquet":
+        found = pyarrow.parquet.read_table(io.BytesIO(out.getvalue())).to_pylist()
+    else:
+        text = out.getvalue().decode()
+        found = json.loads(text) if FORMATS[form].suffix == ".json" else list(map(json.loads, text.splitlines()))
+    assert len(found) == done.rows
+    return found
+
+
+def assert_cuts(text: str | None, label: dict[str, Any]) -> int:
+    """Check one label; returns whether it has a place (words that stand nowhere, or twice, have none)."""
+    if label["start"] in (None, ""):
+        assert label["end"] in (None, "")
+        return 0
+    assert text is not None
+    assert text[int(label["start"]) : int(label["end"])] == label["text"]
+    return 1
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_offsets_of_every_export_cut_out_the_labelled_words(audited: Audited, data: st.DataObject) -> None:
+    bench = audited.bench
+    for _ in range(data.draw(st.integers(1, 5))):
+        if data.draw(st.integers(0, 3)) or not _undo_one(bench, audited.runs):
+            submitted(bench, data.draw(decisions(audited.runs)))
+    for form in ("claims", "sentences", "labels"):
+        plain = exported(bench, form)
+        for encoding in ("jsonl", "csv", "parquet"):
+            rows = exported(bench, form, encoding)
+            assert [row["text"] for row in rows] == [row["text"] for row in plain]
+            placed = sum(assert_cuts(row["answer"], row) for row in rows)
+            assert placed or form == "labels"
+    for row in exported(bench, "decided"):
+        for label in (*row["labels"], *row["claims"], *row["citations"], *row["issues"]):
+            assert_cuts(row["judged_answer"], label)
+    for row in exported(bench, "spans"):
+        for label in row["labels"]:
+            assert assert_cuts(row["response"], label)
+    for task in exported(bench, "label-studio"):
+        for each in (*task["predictions"], *task["annotations"]):
+            for region in each["result"]:
+                assert assert_cuts(task["data"]["text"], region["value"])
+
+
+def test_a_label_whose_words_stand_where_it_says_keeps_its_place_also_where_they_stand_twice(audited: Audited) -> None:
+    run = audited.runs["case-0"]
+    words = "It opened in 1931 [9]."
+    answer = run.iterations[0].answer
+    second = answer.index(words, answer.index(words) + 1)
+    label = TargetLabel(target="span", start=second, end=second + len(words), text=words, label="unsupported")
+    given_ = {"reviewer": "Cleo", "case_id": "case-0", "run_id": run.id, "verdict": "approve", "iteration": 1}
+    submitted(audited.bench, Decision(**given_, labels=(label,)))
+    rows = [row for row in exported(audited.bench, "labels") if row["reviewer"] == "Cleo"]
+    assert [(row["start"], row["text"]) for row in rows] == [(second, words)]
+
+
+def _undo_one(bench: Workbench, runs: dict[str, Run]) -> bool:
+    for case_id in runs:
+        current = bench.reviews.current(case_id)
+        if current is not None and current.decision is not None and current.decision.kind == "decision":
+            undone(bench, case_id, "Ada")
+            return True
+    return False
+
+
+@given(st.text(alphabet="'=+-@ \tabＡ＝", max_size=8))
+def test_a_cell_of_csv_gives_its_text_back(text: str) -> None:
+    assert unescaped_cell(escaped_cell(text)) == text
+    assert not escaped_cell(text).lstrip().startswith(("=", "+", "-", "@", "＝"))
+
+
+def test_a_file_is_what_its_manifest_says(audited: Audited, tmp_path: Path) -> None:
+    file = tmp_path / "claims.csv"
+    audited.bench.exports.write_file(ADA, file, "claims", Selection(CaseFilter()), encoding="csv")
+    manifest = json.loads((tmp_path / "claims.csv.manifest.json").read_text())
+    assert manifest["files"][0]["sha256"] == hashlib.sha256(file.read_bytes()).hexdigest()
+    assert manifest["files"][0]["bytes"] == file.stat().st_size
+    assert sum(manifest["class_balance"]["verdict"].values()) == manifest["counts"]["rows"]
