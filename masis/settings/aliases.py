@@ -47,6 +47,8 @@ OTHER_VARIABLES = {
     "MASIS_DB": "The database.",
     "MASIS_SECRETS": "The file with the keys of providers.",
     "MASIS_LOG_KEY": "The file with the key that signs the decision log and the screening log.",
+    "MASIS_COOKIE_SECRET": "Signs the sessions of `masis serve --sign-in`; without it they end when the server stops.",
+    "MASIS_OIDC_CLIENT_SECRET": "The secret that the sign-in provider knows this server by.",
     "MASIS_MCP_TOKEN": "The secret that clients of the MCP server send, over HTTP.",
 }
 """Variables that are no settings: where things lie, and a secret."""

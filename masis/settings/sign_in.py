@@ -12,13 +12,14 @@ import secrets
 import threading
 import time
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from masis.errors import SettingsError
+from masis.errors import MissingExtra, SettingsError
 from masis.schema.actor import Actor, Role
 from masis.settings.environment import read_file, secret, toml
 from masis.settings.hosts import is_loopback
@@ -115,7 +116,7 @@ class SignIn:
     """The sign-in of one server, by its file."""
 
     def __init__(self, file: Path) -> None:
-        """Read the file. Raises SettingsError where it can't be used."""
+        """Read the file. Raises SettingsError where it can't be used, MissingExtra where Authlib is not installed."""
         self._file, self._lock = file, threading.Lock()
         self._content = _read(file)
         self._seen = _stamp(file)
@@ -124,6 +125,8 @@ class SignIn:
         if len(self.cookie_secret) < 32:
             raise SettingsError(f"{COOKIE_SECRET}: has fewer than 32 characters. Leave it out, or take a random one.")
         self._oidc_secret = secret(OIDC_SECRET)
+        if self._content.oidc is not None and not (find_spec("authlib") and find_spec("httpx")):
+            raise MissingExtra("Sign-in with a provider needs Authlib: pip install 'masis-workbench[auth]'")
         if self._content.oidc is not None and self._oidc_secret is None:
             raise SettingsError(f"{file}, oidc: put the client's secret into the variable {OIDC_SECRET}.")
 
