@@ -24,6 +24,7 @@ COMMANDS = {
     "report": Command("masis.cli.report:report", "Write the audit of one case as a page to print."),
     "metrics": Command("masis.cli.metrics:metrics", "Show the metrics of the audits: rates, times, scores, costs."),
     "bench": Command("masis.cli.bench:bench", "Measure the auditor on labelled data, beside baselines."),
+    "ingest": Command("masis.cli.ingest:ingest", "Take cases from programs over HTTP."),
     "mcp": Command("masis.cli.mcp:mcp", "Serve the tools of the workbench to agents (MCP)."),
     "models": Command("masis.cli.local_models:models", "Verifier models on this machine: download one, list them."),
     "config": Command("masis.cli.config:config", "Show settings and where each comes from; check or write the file."),

@@ -1,6 +1,7 @@
 """The values that use cases take and return: filters, pages, summaries. Pages import them from here, not the store."""
 
 from masis.store import Unguarded, Upgrade
+from masis.store.audits.inbox import Acknowledged, Form, Received
 from masis.store.audits.metrics import (
     Bin,
     Distribution,
@@ -36,6 +37,7 @@ from masis.store.screening.log import ScreeningLogFilter
 from masis.store.screening.screenings import ScreeningProgress, ScreeningSummary
 
 __all__ = [
+    "Acknowledged",
     "Added",
     "Bin",
     "CaseFilter",
@@ -50,6 +52,7 @@ __all__ = [
     "Distribution",
     "Draft",
     "Facets",
+    "Form",
     "Found",
     "LogHead",
     "Measure",
@@ -61,6 +64,7 @@ __all__ = [
     "QueueOrder",
     "Rate",
     "Rates",
+    "Received",
     "RunProgress",
     "RunState",
     "RunSummary",

@@ -14,6 +14,7 @@ from masis.services.cases import CaseService
 from masis.services.drafts import DraftService
 from masis.services.exports import ExportService
 from masis.services.health import HealthItem, HealthReport
+from masis.services.ingestion import IngestionService
 from masis.services.metrics import MetricsService
 from masis.services.reassessment import ReassessmentService
 from masis.services.records import Unguarded, Upgrade
@@ -41,6 +42,7 @@ class Workbench:
         self.reassessment = ReassessmentService(store, settings, access)
         self.metrics, self.retention = MetricsService(store), RetentionService(store, access)
         self.team, self.backups = TeamService(store, access), BackupService(store, access)
+        self.ingestion = IngestionService(store)
 
     @classmethod
     def open(

@@ -15,6 +15,7 @@ from masis.settings.environment import (
     log_key,
     secret,
     secrets_file,
+    sources_file,
     variable,
 )
 from masis.settings.fields import NOT_OF_AUDIT, NOT_OF_SCREENING, OFFLINE, ROLES, Role, Seconds, Settings
@@ -59,6 +60,7 @@ __all__ = [
     "secret",
     "secrets_file",
     "shown",
+    "sources_file",
     "spelled",
     "template",
     "variable",

@@ -46,6 +46,7 @@ OTHER_VARIABLES = {
     "MASIS_CONFIG": "The configuration file.",
     "MASIS_DB": "The database.",
     "MASIS_SECRETS": "The file with the keys of providers.",
+    "MASIS_SOURCES": "The file of the programs that may send cases over HTTP, with the digests of their tokens.",
     "MASIS_LOG_KEY": "The file with the key that signs the decision log and the screening log.",
     "MASIS_COOKIE_SECRET": "Signs the sessions of `masis serve --sign-in`; without it they end when the server stops.",
     "MASIS_OIDC_CLIENT_SECRET": "The secret that the sign-in provider knows this server by.",

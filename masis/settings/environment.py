@@ -97,6 +97,16 @@ def log_key(named: str | Path | None = None, environment: Mapping[str, str] | No
     return text.encode()
 
 
+def sources_file(named: str | Path | None = None, environment: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """Return the file of sources as it is written: the one named, else ``MASIS_SOURCES``, else ``masis.sources.toml``.
+
+    Raises SettingsError where there is none, or it can't be read.
+    """
+    given = named or environment_or(environment).get("MASIS_SOURCES", "").strip() or "masis.sources.toml"
+    file = Path(given).expanduser()
+    return toml(read_file(file, "--sources or MASIS_SOURCES"), file)
+
+
 def config_file(environment: Mapping[str, str] | None = None) -> Path | None:
     """``MASIS_CONFIG``, else ``masis.toml`` in the working folder, else in the user's configuration folder.
 

@@ -23,6 +23,7 @@ from masis.schema.retention import Shrunk
 from masis.schema.review import SignatureCheck
 from masis.store.audits.cases import Cases, EvidenceOfCases
 from masis.store.audits.executions import Executions
+from masis.store.audits.inbox import Inbox
 from masis.store.audits.metrics import (
     Distribution,
     Measure,
@@ -86,6 +87,7 @@ class Store:
         self.measures, self.outcomes = Measures(database), Outcomes(database)
         self.corpora, self.screenings = Corpora(database), Screenings(database)
         self.screening_log = ScreeningLog(database)
+        self.inbox = Inbox(database)
         self.acceptances, self.remembered_grades = Acceptances(database), RememberedGrades(database)
 
     @classmethod

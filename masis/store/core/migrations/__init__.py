@@ -37,6 +37,7 @@ from masis.store.core.migrations.steps import (
     m016_rule_of_acceptance,
     m017_signatures,
     m018_team,
+    m019_inbox,
 )
 
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     m016_rule_of_acceptance,
     m017_signatures,
     m018_team,
+    m019_inbox,
 )
 
 

@@ -370,6 +370,28 @@ def m016_rule_of_acceptance(db: Database) -> None:
     db.execute("ALTER TABLE runs ADD COLUMN rule TEXT")
 
 
+def m019_inbox(db: Database) -> None:
+    """What programs have sent in over HTTP, and what became of it."""
+    db.execute(
+        """
+        CREATE TABLE inbox (
+            seq INTEGER PRIMARY KEY,
+            id TEXT NOT NULL UNIQUE,
+            source TEXT NOT NULL,
+            key TEXT,
+            digest TEXT NOT NULL,
+            form TEXT NOT NULL,
+            body BLOB NOT NULL,
+            received_at TEXT NOT NULL,
+            done_at TEXT,
+            result TEXT
+        ) STRICT
+        """
+    )
+    db.execute("CREATE UNIQUE INDEX inbox_keys ON inbox (source, key) WHERE key IS NOT NULL")
+    db.execute("CREATE INDEX inbox_waiting ON inbox (seq) WHERE done_at IS NULL")
+
+
 def m017_signatures(db: Database) -> None:
     """Signatures of entries of the logs, made with a key that lies outside of the database."""
     db.execute(

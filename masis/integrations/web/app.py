@@ -1,0 +1,255 @@
+"""The application of the HTTP door: who may send, how much, and what is answered.
+
+A request is acknowledged (202) once it is on the disk. Requests that come at the same time share one transaction, so
+that waiting for the disk costs each of them little. A thread reads what was acknowledged; it may be cut short at any
+moment.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import hmac
+import logging
+import threading
+import time
+import uuid
+from collections.abc import AsyncIterator, Mapping
+from typing import NamedTuple
+
+from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from masis.errors import MasisError
+from masis.integrations.web.openapi import document
+from masis.services.ingestion import IngestionService, Source, token_digest
+from masis.services.records import Acknowledged, Form, Received
+from masis.settings.hosts import AllowedHosts
+
+log = logging.getLogger("masis.web")
+
+FORMS: dict[str, Form] = {"application/json": "json", "application/x-ndjson": "ndjson"}
+LONGEST_KEY = 200
+WRITTEN_AT_ONCE = 200
+"""Requests that share a transaction at most."""
+
+_IDLE_S = 0.25
+_AFTER_ERROR_S = 5.0
+
+
+class Refused(Exception):
+    """A request that is answered with an error: its status, what is wrong, what to do."""
+
+    def __init__(self, status: int, problem: str, cure: str, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(problem)
+        self.status, self.problem, self.cure, self.headers = status, problem, cure, dict(headers or {})
+
+
+class Bucket:
+    """How many requests a source may send yet: a token bucket."""
+
+    def __init__(self, source: Source) -> None:
+        self._rate, self._most = source.requests_per_second, float(source.burst)
+        self._left, self._at = float(source.burst), time.monotonic()
+
+    def take(self) -> float:
+        """Take one request; returns 0, or in how many seconds there is one."""
+        now = time.monotonic()
+        self._left = min(self._most, self._left + (now - self._at) * self._rate)
+        self._at = now
+        if self._left >= 1:
+            self._left -= 1
+            return 0.0
+        return (1 - self._left) / self._rate
+
+
+class _Pending(NamedTuple):
+    request: Received
+    answer: asyncio.Future[Acknowledged]
+
+
+class Door:
+    """What the application holds: the sources, what is to be written, and the thread that reads."""
+
+    def __init__(self, ingestion: IngestionService, sources: Mapping[str, Source], hosts: AllowedHosts) -> None:
+        self.ingestion, self.sources, self.hosts = ingestion, dict(sources), hosts
+        self._buckets = {name: Bucket(source) for name, source in sources.items()}
+        self._queue: asyncio.Queue[_Pending] = asyncio.Queue(WRITTEN_AT_ONCE * 5)
+        self._over = threading.Event()
+        self._arrived = threading.Event()
+
+    # writing
+
+    async def acknowledge(self, request: Received) -> Acknowledged:
+        """Return once the request is on the disk. Raises MasisError where it can't be stored."""
+        answer: asyncio.Future[Acknowledged] = asyncio.get_running_loop().create_future()
+        await self._queue.put(_Pending(request, answer))
+        return await answer
+
+    async def write(self) -> None:
+        """Write what comes, as many at once as have come meanwhile, until cancelled."""
+        while True:
+            pending = [await self._queue.get()]
+            while not self._queue.empty() and len(pending) < WRITTEN_AT_ONCE:
+                pending.append(self._queue.get_nowait())
+            try:
+                done = await asyncio.to_thread(self.ingestion.receive, [each.request for each in pending])
+            except Exception as error:  # noqa: BLE001 (whoever waits must hear of it, whatever it is)
+                for each in pending:
+                    if not each.answer.done():
+                        each.answer.set_exception(error)
+                continue
+            for each, acknowledged in zip(pending, done, strict=True):
+                if not each.answer.done():
+                    each.answer.set_result(acknowledged)
+            self._arrived.set()
+
+    # reading
+
+    def read(self) -> None:
+        """Read what was acknowledged, until the end."""
+        while not self._over.is_set():
+            try:
+                if self.ingestion.read_waiting(self.sources):
+                    continue
+                wait = _IDLE_S
+            except MasisError as error:
+                log.error("What came in can't be read now, and stays: %s", error)
+                wait = _AFTER_ERROR_S
+            self._arrived.wait(wait)
+            self._arrived.clear()
+
+    @contextlib.asynccontextmanager
+    async def running(self, app: Starlette) -> AsyncIterator[None]:
+        """Write and read while the application runs."""
+        reader = threading.Thread(target=self.read, name="inbox", daemon=True)
+        reader.start()
+        writer = asyncio.create_task(self.write())
+        try:
+            yield
+        finally:
+            self._over.set()
+            self._arrived.set()
+            writer.cancel()
+            await asyncio.to_thread(reader.join)
+
+    # requests
+
+    def source_of(self, request: Request) -> Source:
+        """Return who sends. Raises Refused where the host is not ours, the token is nobody's or too many came."""
+        refusal = self.hosts.refusal(request.headers.getlist("host"), request.headers.getlist("origin"))
+        if refusal is not None:
+            raise Refused(refusal.status, refusal.reason, "Use a host name that --allow-host names.")
+        kind, _, token = request.headers.get("authorization", "").partition(" ")
+        digest = token_digest(token.strip()) if kind.lower() == "bearer" else ""
+        found = [each for each in self.sources.values() if hmac.compare_digest(each.token_sha256, digest)]
+        if not found:
+            cure = "Send the token of your source as 'Authorization: Bearer TOKEN'."
+            raise Refused(401, "the token is missing or nobody's", cure, {"www-authenticate": "Bearer"})
+        wait = self._buckets[found[0].name].take()
+        if wait:
+            cure = f"Send at most {found[0].requests_per_second:g} requests a second, or several cases in one."
+            raise Refused(429, "too many requests", cure, {"retry-after": str(max(1, round(wait + 0.5)))})
+        return found[0]
+
+    async def cases(self, request: Request) -> Response:
+        """Take cases: POST /v1/cases."""
+        source = self.source_of(request)
+        form = FORMS.get(request.headers.get("content-type", "").partition(";")[0].strip().lower())
+        if form is None:
+            raise Refused(415, "the content type is none of ours", f"Send one of: {', '.join(FORMS)}.")
+        key = request.headers.get("idempotency-key")
+        if key is not None and not (0 < len(key) <= LONGEST_KEY and key.isprintable()):
+            raise Refused(400, "the idempotency key can't be used", f"Send 1 to {LONGEST_KEY} printable characters.")
+        body = await _body(request, source.max_body_bytes)
+        count = _count(form, body)
+        if not count:
+            raise Refused(400, "the body holds no case", "Send a case, {'cases': [...]}, or a case on each line.")
+        if count > source.max_cases:
+            raise Refused(413, f"{count:,} cases at once", f"Send at most {source.max_cases:,} in one request.")
+        digest = hashlib.sha256(body).hexdigest()
+        made = await self.acknowledge(Received(uuid.uuid4().hex, source.name, key, digest, form, body))
+        if made.conflict:
+            cure = "Give each request a key of its own; the same key is for the same body."
+            raise Refused(422, "the idempotency key was used with another body", cure)
+        address = f"/v1/batches/{made.id}"
+        answer = {"id": made.id, "status": address, "repeated": not made.new}
+        return JSONResponse(answer, status_code=202, headers={"location": address})
+
+    async def batch(self, request: Request) -> Response:
+        """Say what became of a request: GET /v1/batches/ID."""
+        source = self.source_of(request)
+        found = await asyncio.to_thread(self.ingestion.batch, request.path_params["id"], source.name)
+        if found is None:
+            raise Refused(404, "there is no such batch", "Use the address that the 202 named.")
+        state = "waiting" if found.done_at is None else "done"
+        return JSONResponse({"state": state, **found.model_dump(exclude={"source"})})
+
+
+async def _body(request: Request, most: int) -> bytes:
+    """Return the body. Raises Refused where it is too long, before more of it is read."""
+    too_long = Refused(413, f"the body has more than {most:,} bytes", "Send fewer cases at once.")
+    declared = request.headers.get("content-length", "")
+    if declared.isdigit() and int(declared) > most:
+        raise too_long
+    held = bytearray()
+    async for chunk in request.stream():
+        held += chunk
+        if len(held) > most:
+            raise too_long
+    return bytes(held)
+
+
+def _count(form: Form, body: bytes) -> int:
+    """Return how many cases a body seems to hold; they are read later."""
+    if form == "ndjson":
+        return sum(bool(line.strip()) for line in body.split(b"\n"))
+    return 0 if not body.strip() else max(1, body.count(b'"evidence"'))
+
+
+async def _alive(request: Request) -> Response:
+    return JSONResponse({"ok": True}, headers={"cache-control": "no-store"})
+
+
+async def _openapi(request: Request) -> Response:
+    return JSONResponse(document())
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    assert isinstance(error, Refused)
+    about = {"error": {"status": error.status, "problem": error.problem, "cure": error.cure}}
+    return JSONResponse(about, status_code=error.status, headers=error.headers)
+
+
+async def _failed(request: Request, error: Exception) -> Response:
+    """Answer with the status that the error has (CRITIC-ERR-HTTP); nothing was acknowledged."""
+    assert isinstance(error, MasisError)
+    log.error("A request failed: %s", error)
+    status = error.http_status
+    problem = {"status": status, "problem": "it could not be stored", "cure": "Send it again later.", **error.about}
+    headers = {"retry-after": "10"} if status in (503, 507) else {}
+    return JSONResponse({"error": problem}, status_code=status, headers=headers)
+
+
+async def _gone(request: Request, error: Exception) -> Response:
+    return Response(status_code=400)
+
+
+def application(
+    ingestion: IngestionService, sources: Mapping[str, Source], hosts: AllowedHosts | None = None
+) -> Starlette:
+    """Return the ASGI application for these sources."""
+    door = Door(ingestion, sources, hosts or AllowedHosts())
+    return Starlette(
+        routes=[
+            Route("/v1/cases", door.cases, methods=["POST"]),
+            Route("/v1/batches/{id}", door.batch, methods=["GET"]),
+            Route("/v1/openapi.json", _openapi, methods=["GET"]),
+            Route("/healthz", _alive, methods=["GET"]),
+        ],
+        exception_handlers={Refused: _refused, MasisError: _failed, ClientDisconnect: _gone},
+        lifespan=door.running,
+    )

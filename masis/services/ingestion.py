@@ -1,0 +1,178 @@
+"""Ingestion: cases that programs send in, which of them enter the queue, and what became of each request."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from pydantic import Field, JsonValue, ValidationError
+
+from masis.datasets.readers.cases import read_case_lines
+from masis.datasets.readers.explain import explain
+from masis.datasets.readers.strict_json import parse_object
+from masis.errors import InputError
+from masis.schema.base import Record, Share
+from masis.schema.case import Case
+from masis.store import Store
+from masis.store.audits.inbox import Acknowledged, Batch, Form, Received
+
+READ_AT_ONCE = 50
+"""Requests that are read in one go; a page waits for none of them."""
+
+ERRORS_NAMED = 100
+
+
+class Rule(Record):
+    """Which cases enter the queue: those that meet every condition given.
+
+    ``field`` names a value by its path in the case (``metadata.language``); ``is_one_of`` says which values count, any
+    that is there and not false where it is empty. ``share`` draws cases by their id: an id is always drawn or never.
+    """
+
+    flagged: bool = False
+    field: str = ""
+    is_one_of: tuple[JsonValue, ...] = ()
+    share: Share = 1.0
+
+    def takes(self, case: Case) -> bool:
+        """Return whether a case meets the rule."""
+        values = case.to_json_dict()
+        if self.flagged and _at(values, "metadata.flagged") is not True:
+            return False
+        if self.field:
+            found = _at(values, self.field)
+            if (found not in self.is_one_of) if self.is_one_of else not found:
+                return False
+        return drawn(case.id, self.share)
+
+
+class Source(Record):
+    """A program that may send cases: how often, how much, and which of its cases enter the queue.
+
+    Without rules every case does; with some, those that one of them takes.
+    """
+
+    name: str = Field(min_length=1, max_length=100)
+    token_sha256: str = Field(pattern="^[0-9a-f]{64}$")
+    requests_per_second: float = Field(default=20.0, gt=0, le=10_000)
+    burst: int = Field(default=40, ge=1, le=100_000)
+    max_body_bytes: int = Field(default=8_000_000, ge=1_000, le=64_000_000)
+    max_cases: int = Field(default=1_000, ge=1, le=100_000)
+    rules: tuple[Rule, ...] = ()
+
+    def takes(self, case: Case) -> bool:
+        """Return whether a case enters the queue."""
+        return not self.rules or any(rule.takes(case) for rule in self.rules)
+
+
+def drawn(case_id: str, share: float) -> bool:
+    """Return whether a case is drawn into a sample of this share, by its id alone."""
+    number = int.from_bytes(hashlib.sha256(f"ingest\n{case_id}".encode()).digest()[:8])
+    return number < share * 2**64
+
+
+def new_token() -> tuple[str, str]:
+    """Return a new token and the digest of it that the file of sources holds."""
+    token = secrets.token_urlsafe(32)
+    return token, token_digest(token)
+
+
+def token_digest(token: str) -> str:
+    """Return the SHA-256 of a token, in hexadecimal digits."""
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+class IngestionService:
+    """The use cases of the inbox of one database."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def receive(self, requests: Sequence[Received]) -> list[Acknowledged]:
+        """Store requests so that they survive a power cut; only then may they be acknowledged."""
+        return self._store.inbox.put(requests)
+
+    def batch(self, batch_id: str, source: str) -> Batch | None:
+        """Return a request of a source and what became of it; None where it has sent none of that id."""
+        return self._store.inbox.batch(batch_id, source)
+
+    def count_waiting(self) -> int:
+        """Return how many requests nobody has read."""
+        return self._store.inbox.count_waiting()
+
+    def read_waiting(self, sources: Mapping[str, Source]) -> int:
+        """Read the oldest requests and store the cases that enter the queue; returns how many were read.
+
+        A request of a source that is gone is read by the rules of none: every case enters the queue.
+        """
+        waiting = self._store.inbox.waiting(READ_AT_ONCE)
+        results = [(seq, self._read(request, sources.get(request.source))) for seq, request in waiting]
+        self._store.inbox.finish(results)
+        return len(results)
+
+    def _read(self, request: Received, source: Source | None) -> dict[str, Any]:
+        errors: list[str] = []
+        found: list[Case] = []
+        for each in read_cases(request.form, request.body):
+            if isinstance(each, InputError):
+                errors.append(str(each))
+            else:
+                found.append(each)
+        taken = [case for case in found if source is None or source.takes(case)]
+        try:
+            added = self._store.cases.add_many(taken)
+        except (InputError, ValueError) as error:  # else what can't be stored would be tried again for ever
+            return self._result(len(found) + len(errors), errors=[*errors, str(error)])
+        errors += [str(conflict) for conflict in added.conflicts]
+        received = len(found) + len(errors) - len(added.conflicts)
+        return self._result(received, added.added, added.unchanged, len(found) - len(taken), errors)
+
+    @staticmethod
+    def _result(
+        received: int, stored: int = 0, unchanged: int = 0, passed_over: int = 0, errors: Sequence[str] = ()
+    ) -> dict[str, Any]:
+        return {
+            "received": received,
+            "stored": stored,
+            "unchanged": unchanged,
+            "passed_over": passed_over,
+            "errors": len(errors),
+            "first_errors": list(errors[:ERRORS_NAMED]),
+        }
+
+
+def read_cases(form: Form, body: bytes) -> Iterator[Case | InputError]:
+    """Yield the cases of a body, and an error for each part that holds none."""
+    if form == "ndjson":
+        try:
+            yield from (line.found for line in read_case_lines(io.BytesIO(body), name="body"))
+        except InputError as error:
+            yield error
+        return
+    try:
+        value = parse_object(body)
+    except InputError as error:
+        yield error
+        return
+    cases = value["cases"] if set(value) == {"cases"} and isinstance(value["cases"], list) else [value]
+    for number, each in enumerate(cases, 1):
+        yield _case(each, number if len(cases) > 1 else None)
+
+
+def _case(value: Any, number: int | None) -> Case | InputError:
+    place = None if number is None else f"cases[{number - 1}]"
+    if not isinstance(value, dict):
+        return InputError("is no object", cure="Give a case: id, query, answer, evidence.", file=place)
+    try:
+        return Case.model_validate(value)
+    except ValidationError as error:
+        return explain(error, value).at(file=place)
+
+
+def _at(value: Any, path: str) -> Any:
+    for part in path.split("."):
+        value = value.get(part) if isinstance(value, dict) else None
+    return value
