@@ -77,7 +77,7 @@ def prompt() -> Prompt:
 def model(address: str, wire: Wire) -> Model:
     """A model at the server."""
     os.environ["BENCHMARK_KEY"] = "sk-benchmark-key"
-    table = {"kind": wire, "address": address, "key_env": "BENCHMARK_KEY"}
+    table = {"kind": wire, "address": address, "key_env": "BENCHMARK_KEY", "adapts": False}
     settings = Settings.model_validate({"providers": {"scripted": table}, "call_deadline_s": 60})
     return asker("scripted:m", "critic", RunControl(RunBudget(call_s=60.0)), settings)
 

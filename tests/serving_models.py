@@ -31,6 +31,17 @@ STRICT_KEYWORDS = {
 }  # fmt: skip
 
 
+def _tokens(request: Request, behaviour: Behaviour, text: str) -> tuple[int, int]:
+    """What prompt and reply count; one that is cut off has as many tokens as it may have."""
+    completion = len(text) // 4
+    if behaviour.finish == "length":
+        completion = request.body.get("max_tokens") or request.body.get("max_completion_tokens") or completion
+    return (
+        len(request.text) // 4 if behaviour.prompt_tokens is None else behaviour.prompt_tokens,
+        completion if behaviour.completion_tokens is None else behaviour.completion_tokens,
+    )
+
+
 class ModelServer:
     """The server, in a thread of its own while the ``with`` lasts.
 
@@ -229,11 +240,7 @@ class ModelServer:
         )
 
     def _openai(self, request: Request, behaviour: Behaviour, text: str) -> Json:
-        prompt, completion = len(request.text) // 4, len(text) // 4
-        if behaviour.finish == "length" and behaviour.completion_tokens is None:
-            completion = request.body.get("max_tokens") or request.body.get("max_completion_tokens") or completion
-        prompt = prompt if behaviour.prompt_tokens is None else behaviour.prompt_tokens
-        completion = completion if behaviour.completion_tokens is None else behaviour.completion_tokens
+        prompt, completion = _tokens(request, behaviour, text)
         # The schema stands before the system message, and is part of what must be the same to be found in the cache.
         schema = json.dumps(request.body.get("response_format"))
         cached = self._cached_blocks(f"{request.model}\0{schema}", request.text) * BLOCK // 4
@@ -267,7 +274,7 @@ class ModelServer:
             digest = hashlib.sha256(key.encode()).digest()
             read, written = (size, 0) if digest in self._cached else (0, size)
             self._cached.add(digest)
-        prompt, completion = len(request.text) // 4, len(text) // 4
+        prompt, completion = _tokens(request, behaviour, text)
         self._count(prompt, read, completion)
         content: list[Json] = [{"type": "text", "text": text}] if text else []
         if request.mode == "json_object" and text:

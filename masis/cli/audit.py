@@ -42,7 +42,7 @@ from masis.cli.output import ErrorReport, Interruption, Progress, say
 from masis.cli.workers import Done, Failed, Job, audit_in_processes, audit_in_threads, guarded_audit
 from masis.datasets.readers import CaseLine, likely_misnamed, read_case_lines
 from masis.datasets.writers import write_run
-from masis.errors import InputError, MasisError
+from masis.errors import MAX_ITERATIONS_WARNING, InputError, MasisError
 from masis.llm.estimates import Estimate
 from masis.llm.prices import dollars
 from masis.schema.audit import Escalation
@@ -363,7 +363,7 @@ class Spending:
 
 
 FAILURES_SHOWN = 3
-"""Kinds of failed calls that are named after a batch, the commonest."""
+"""Kinds of failed calls, and of warnings, that are named after a batch, the commonest."""
 _FIGURES = re.compile(r"\d[\d,.]*")
 
 
@@ -380,6 +380,7 @@ class BatchSummary:
     useless: int = 0
     skipped_incomplete: int = 0
     failures: Counter[str] = field(default_factory=Counter)
+    warnings: Counter[str] = field(default_factory=Counter)
     examples: dict[str, str] = field(default_factory=dict)
     calls: int = 0
     tokens: int = 0
@@ -403,6 +404,12 @@ class BatchSummary:
                 alike = _FIGURES.sub("#", call.error)
                 self.failures[alike] += 1
                 self.examples.setdefault(alike, f"{call.model}: {call.error.removeprefix(f'{call.model}: ')}")
+        explained = [call.error for call in run.calls if call.error]
+        for warning in run.warnings:
+            if warning.code != MAX_ITERATIONS_WARNING and not any(error in warning.message for error in explained):
+                alike = _FIGURES.sub("#", warning.message)
+                self.warnings[alike] += 1
+                self.examples.setdefault(alike, warning.message)
         self.unconfirmed += run.unconfirmed_offline
         self.unconfirmed_answers += bool(run.unconfirmed_offline)
         if run.escalation is not None:
@@ -441,6 +448,8 @@ class BatchSummary:
             yield f"{counted(count, 'call')}: {self.examples[alike]}"
         if len(self.failures) > FAILURES_SHOWN:
             yield f"{len(self.failures) - FAILURES_SHOWN} further kinds of failures: the pages of the cases name them."
+        for alike, count in self.warnings.most_common(FAILURES_SHOWN):
+            yield f"{counted(count, 'warning')}: {self.examples[alike]}"
         if self.incomplete:
             yield (
                 f"{counted(self.incomplete, 'audit')} left something unscored by a failure, each with its reason, and "

@@ -125,13 +125,14 @@ def failure(behaviour: Behaviour, control: RunControl | None = None, **changes: 
     return str(raised.value)
 
 
-def test_a_context_that_is_full_is_told_from_a_reply_that_is_too_long_with_its_cure() -> None:
-    full = failure(Behaviour(finish="length", prompt_tokens=2_084, completion_tokens=11))
+@pytest.mark.parametrize("wire", WIRES)
+def test_a_context_that_is_full_is_told_from_a_reply_that_is_too_long_with_its_cure(wire: Wire) -> None:
+    full = failure(Behaviour(finish="length", prompt_tokens=2_084, completion_tokens=11), wire=wire)
     assert "the model's context is full: 2,084 tokens of question and evidence left room for 11 of the 2,000" in full
     assert "llama-server -c 32768" in full
     assert "OLLAMA_CONTEXT_LENGTH" in full
-    assert "cut off at 2000 tokens" in failure(Behaviour(finish="length", completion_tokens=2_000))
-    too_long = failure(status(400, "the request exceeds the available context size", code_name="x"))
+    assert "cut off at 2000 tokens" in failure(Behaviour(finish="length", completion_tokens=2_000), wire=wire)
+    too_long = failure(status(400, "the request exceeds the available context size", code_name="x"), wire=wire)
     assert "llama-server -c 32768" in too_long
 
 

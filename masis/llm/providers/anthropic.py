@@ -13,8 +13,8 @@ from typing import Any
 import anthropic
 
 from masis.llm.endpoints import Endpoint
-from masis.llm.providers.base import Call, Reply, Tokens, Trouble, TryFailed, count, whole_characters
-from masis.llm.providers.sdk_provider import SdkProvider
+from masis.llm.providers.base import Call, Tokens, count
+from masis.llm.providers.sdk_provider import End, Said, SdkProvider
 
 WORTH_CACHING = 2_000
 """Characters from which the shared part is marked: Anthropic caches from 512 tokens on, by model."""
@@ -22,8 +22,14 @@ EFFORT = "low"
 """How long models think that do so before they reply: calls end after 15 s (REQ-CRITIC-NFR-001), thinking included."""
 
 
+ENDS: dict[str, End] = {"refusal": "declined", "max_tokens": "limit", "model_context_window_exceeded": "context"}
+"""What a reason to stop means; any other is the end of a whole reply."""
+
+
 class Anthropic(SdkProvider):
     """One server that speaks Messages."""
+
+    reply_name = "message of this API"
 
     def __init__(self, endpoint: Endpoint) -> None:
         address = endpoint.address.removesuffix("/v1")
@@ -57,11 +63,10 @@ class Anthropic(SdkProvider):
             "extra_body": more,
         }
 
-    def _reply(self, body: Any, raw: str, call: Call) -> Reply:
+    def _said(self, body: Any, call: Call) -> Said | None:
         if not isinstance(body, dict) or not isinstance(body.get("content"), list):
-            raise TryFailed("malformed", "the server's reply is no message of this API", raw=raw)
-        text, usage = _text(body["content"]), body.get("usage")
-        answered_by = body["model"][:200] if isinstance(body.get("model"), str) else None
+            return None
+        usage, stop = body.get("usage"), str(body.get("stop_reason"))
         cached, written = count(usage, "cache_read_input_tokens"), count(usage, "cache_creation_input_tokens")
         tokens = Tokens(
             prompt=count(usage, "input_tokens") + cached + written,
@@ -70,20 +75,7 @@ class Anthropic(SdkProvider):
             completion=count(usage, "output_tokens"),
             thought=count(usage, "output_tokens_details", "thinking_tokens"),
         )
-
-        def failed(trouble: Trouble, said: str) -> TryFailed:
-            return TryFailed(trouble, said, raw=text, answered_by=answered_by, tokens=tokens)
-
-        match body.get("stop_reason"):
-            case "refusal":
-                raise failed("refused", "the model declined to answer")
-            case "max_tokens":
-                raise failed("cut_off", f"the reply was cut off at {call.max_tokens * call.room} tokens")
-            case "model_context_window_exceeded":
-                raise failed("cut_off", "the reply was cut off at the end of the model's context")
-        if not text.strip():
-            raise failed("empty", "the reply is empty")
-        return Reply(text, answered_by, tokens)
+        return Said(_text(body["content"]), body.get("model"), tokens, ENDS.get(stop, "whole"))
 
 
 def _text(blocks: list[Any]) -> str:
@@ -96,7 +88,7 @@ def _text(blocks: list[Any]) -> str:
             parts.append(block["text"])
         elif block.get("type") == "tool_use":
             parts.append(json.dumps(block.get("input"), ensure_ascii=False))
-    return whole_characters("\n".join(parts))
+    return "\n".join(parts)
 
 
 PROVIDER = Anthropic

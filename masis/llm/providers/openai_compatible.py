@@ -13,18 +13,19 @@ from urllib.parse import urlsplit
 import openai
 
 from masis.llm.endpoints import Endpoint
-from masis.llm.providers.base import Call, Reply, Tokens, Trouble, TryFailed, count, whole_characters
-from masis.llm.providers.provider_errors import LARGER_CONTEXT
-from masis.llm.providers.sdk_provider import SdkProvider
+from masis.llm.providers.base import Call, Tokens, count
+from masis.llm.providers.sdk_provider import End, Said, SdkProvider
 
 OPENAI_HOST = "api.openai.com"
 AZURE_HOSTS = ".openai.azure.com"
-FULL_BELOW = 0.9
-"""A reply cut off below this share of its limit ended with the model's context, not with the limit."""
+ENDS: dict[str, End] = {"content_filter": "filtered", "length": "limit"}
+"""What a reason to finish means; any other is the end of a whole reply."""
 
 
 class OpenAICompatible(SdkProvider):
     """One server that speaks Chat Completions."""
+
+    reply_name = "chat completion"
 
     def __init__(self, endpoint: Endpoint) -> None:
         super().__init__(openai, openai.OpenAIError, openai.AsyncOpenAI, endpoint.address, endpoint)
@@ -73,18 +74,16 @@ class OpenAICompatible(SdkProvider):
             more["prompt_cache_key"] = digest[:32]
         return {"model": call.model, "messages": messages, "extra_body": more}
 
-    def _reply(self, body: Any, raw: str, call: Call) -> Reply:
+    def _said(self, body: Any, call: Call) -> Said | None:
         # OpenRouter and others send an error with status 200.
         if isinstance(body, dict) and "choices" not in body and body.get("error"):
             code = body["error"].get("code") if isinstance(body["error"], dict) else None
             raise self._refused(code if isinstance(code, int) and 400 <= code < 600 else 500, {}, body, call)
         choice = _first(body.get("choices")) if isinstance(body, dict) else None
         if choice is None:
-            raise TryFailed("malformed", "the server's reply is no chat completion", raw=raw)
-        message = choice.get("message")
+            return None
+        message, usage = choice.get("message"), body.get("usage")
         message = message if isinstance(message, dict) else {}
-        text, usage = _text(message.get("content")), body.get("usage")
-        answered_by = body["model"][:200] if isinstance(body.get("model"), str) else None
         tokens = Tokens(
             prompt=count(usage, "prompt_tokens"),
             cached=count(usage, "prompt_tokens_details", "cached_tokens") or count(usage, "prompt_cache_hit_tokens"),
@@ -92,29 +91,10 @@ class OpenAICompatible(SdkProvider):
             completion=count(usage, "completion_tokens"),
             thought=count(usage, "completion_tokens_details", "reasoning_tokens"),
         )
-
-        def failed(trouble: Trouble, said: str, raw: str) -> TryFailed:
-            return TryFailed(trouble, said, raw=raw, answered_by=answered_by, tokens=tokens)
-
         if isinstance(declined := message.get("refusal"), str) and declined.strip():
-            raise failed("refused", "the model declined to answer", whole_characters(declined))
-        if choice.get("finish_reason") == "content_filter":
-            raise failed("refused", "a content filter stopped the reply", text)
-        if choice.get("finish_reason") == "length":
-            if 0 < tokens.completion < FULL_BELOW * call.max_tokens * call.room:
-                raise failed("too_long", context_full(tokens, call.max_tokens * call.room), text)
-            raise failed("cut_off", f"the reply was cut off at {call.max_tokens * call.room} tokens", text)
-        if not text.strip():
-            raise failed("empty", "the reply is empty", text)
-        return Reply(text, answered_by, tokens)
-
-
-def context_full(tokens: Tokens, limit: int) -> str:
-    """Say that question and evidence left too little room for the reply, and what to do."""
-    return (
-        f"the model's context is full: {tokens.prompt:,} tokens of question and evidence left room for "
-        f"{tokens.completion:,} of the {limit:,} that the reply may take. {LARGER_CONTEXT}"
-    )
+            return Said(declined, body.get("model"), tokens, "declined")
+        end = ENDS.get(str(choice.get("finish_reason")), "whole")
+        return Said(_text(message.get("content")), body.get("model"), tokens, end)
 
 
 def _first(choices: Any) -> dict[str, Any] | None:
@@ -127,7 +107,7 @@ def _text(content: Any) -> str:
         content = "".join(
             part["text"] for part in content if isinstance(part, dict) and isinstance(part.get("text"), str)
         )
-    return whole_characters(content) if isinstance(content, str) else ""
+    return content if isinstance(content, str) else ""
 
 
 PROVIDER = OpenAICompatible

@@ -6,13 +6,43 @@ import asyncio
 import json
 from abc import ABC, abstractmethod
 from types import ModuleType
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from masis.audit.concurrency import awaited
 from masis.llm.endpoints import Endpoint
 from masis.llm.providers import provider_errors
-from masis.llm.providers.base import CONNECT_S, Call, Reply, TryFailed, body_of, http_client, quiet, transport_of
+from masis.llm.providers.base import (
+    CONNECT_S,
+    Call,
+    Reply,
+    Tokens,
+    Trouble,
+    TryFailed,
+    body_of,
+    http_client,
+    quiet,
+    transport_of,
+    whole_characters,
+)
+from masis.llm.providers.provider_errors import LARGER_CONTEXT
 from masis.schema.calls import ReplyMode
+
+RAW_MOST = 2000
+"""Bytes that are kept of a body that is no reply."""
+FULL_BELOW = 0.9
+"""A reply cut off below this share of its limit ended with the model's context, not with the limit."""
+
+End = Literal["whole", "declined", "filtered", "limit", "context"]
+"""How a reply ended: as the model wanted; declined by the model or a filter; at the limit of tokens or the context."""
+
+
+class Said(NamedTuple):
+    """What a server's body says, whichever API it is of; ``text`` is what was said instead where the model declined."""
+
+    text: str
+    answered_by: Any
+    tokens: Tokens
+    end: End
 
 
 class SdkProvider(ABC):
@@ -20,6 +50,8 @@ class SdkProvider(ABC):
 
     modes: tuple[ReplyMode, ...] = ("json_schema", "json_object", "prompt")
     schema_in_cache = True
+    reply_name: str
+    """What a reply is called in this API."""
 
     def __init__(self, sdk: ModuleType, sdk_error: type[Exception], client: type, base_url: str, endpoint: Endpoint):
         quiet(sdk.__name__)
@@ -45,13 +77,21 @@ class SdkProvider(ABC):
         """Return the arguments of a call."""
 
     @abstractmethod
-    def _reply(self, body: Any, raw: str, call: Call) -> Reply:
-        """Read a reply, of which ``raw`` is the beginning. Raises TryFailed."""
+    def _said(self, body: Any, call: Call) -> Said | None:
+        """Return what a body says; None where it is none of this API. Raises TryFailed for an error within it."""
 
     def answer(self, call: Call) -> Reply:
         """Make one try. Raises TryFailed."""
         body = awaited(self._body(call))
-        return self._reply(_parsed(body), body[:2000].decode("utf-8", "replace"), call)
+        said = self._said(_parsed(body), call)
+        if said is None:
+            raw = body[:RAW_MOST].decode("utf-8", "replace")
+            raise TryFailed("malformed", f"the server's reply is no {self.reply_name}", raw=raw)
+        text, limit = whole_characters(said.text), call.max_tokens * call.room
+        answered_by = said.answered_by[:200] if isinstance(said.answered_by, str) else None
+        if failure := _failure(said, text, limit):
+            raise TryFailed(*failure, raw=text, answered_by=answered_by, tokens=said.tokens)
+        return Reply(text, answered_by, said.tokens)
 
     async def _body(self, call: Call) -> bytes:
         """Return what the server sends, within the time that the call has. Raises TryFailed.
@@ -86,6 +126,24 @@ class SdkProvider(ABC):
             key=self._key,
             provider=self._endpoint.name,
         )
+
+
+def _failure(said: Said, text: str, limit: int) -> tuple[Trouble, str] | None:
+    """Return why a reply can't be read, if so, and what to do; ``limit`` is how many tokens it could take."""
+    tokens = said.tokens
+    match said.end:
+        case "declined":
+            return "refused", "the model declined to answer"
+        case "filtered":
+            return "refused", "a content filter stopped the reply"
+        case "limit" if not 0 < tokens.completion < FULL_BELOW * limit:
+            return "cut_off", f"the reply was cut off at {limit} tokens"
+        case "limit" | "context":
+            return "too_long", (
+                f"the model's context is full: {tokens.prompt:,} tokens of question and evidence left room for "
+                f"{tokens.completion:,} of the {limit:,} that the reply may take. {LARGER_CONTEXT}"
+            )
+    return None if text.strip() else ("empty", "the reply is empty")
 
 
 def _parsed(body: bytes) -> Any:
