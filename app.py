@@ -10,6 +10,7 @@ from masis.ui.admin.health_page import health_notice
 from masis.ui.shell.frame import crash_page, database_errors, page_icon, styles, tab_title
 from masis.ui.shell.reach import reach_notice
 from masis.ui.shell.reviewer import reviewer_badge, signed_in_or_stop
+from masis.ui.team.taking import leave
 
 PAGES = Path(__file__).resolve().parent / "pages"
 
@@ -25,6 +26,7 @@ page = st.navigation(
         st.Page(PAGES / "screening.py", title="Screening", icon=":material/biotech:", url_path="screening"),
         st.Page(PAGES / "compare.py", title="Compare", icon=":material/compare:", url_path="compare"),
         st.Page(PAGES / "decisions.py", title="Decisions", icon=":material/gavel:", url_path="decisions"),
+        st.Page(PAGES / "team.py", title="Team", icon=":material/group:", url_path="team"),
         st.Page(PAGES / "metrics.py", title="Metrics", icon=":material/monitoring:", url_path="metrics"),
         st.Page(PAGES / "settings.py", title="Settings", icon=":material/tune:", url_path="settings"),
         st.Page(PAGES / "health.py", title="Health", url_path="health", visibility="hidden"),
@@ -38,5 +40,7 @@ signed_in_or_stop()
 with database_errors() as workbench:
     reviewer_badge(workbench)
     health_notice(workbench)
+    if page.url_path != "review":
+        leave(workbench)
 with crash_page():
     page.run()

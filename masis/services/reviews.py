@@ -88,6 +88,8 @@ class ReviewService:
         update: dict[str, Any] = {}
         if machine_hidden(self._store, actor, decision.case_id):
             update["machine_shown"] = ()
+            if decision.run_id is None:  # pages that hide the run can't name it: the original answer is its first
+                update |= self._original_of(decision.case_id)
         if decision.rubric_scores:
             rubric = self._store.team.rubric()
             scores = {score.name: score for score in rubric.scores}
@@ -100,6 +102,11 @@ class ReviewService:
                     )
             update["versions"] = decision.versions | {"team_rubric": str(rubric.version)}
         return update
+
+    def _original_of(self, case_id: str) -> dict[str, Any]:
+        """Return the newest finished run and the iteration of its original answer; nothing where there is none."""
+        run = next((run for run in self._store.runs.for_case(case_id) if run.readable and run.iterations), None)
+        return {"run_id": run.id, "iteration": 1} if run else {}
 
     def adjudicate(self, actor: Actor, decision: Decision, *, seen_version: int | None = None) -> LogEntry:
         """Append the final verdict on a case of several reviewers; every individual decision stays in the log.

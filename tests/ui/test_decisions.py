@@ -108,6 +108,7 @@ def test_the_address_says_which_entries(monkeypatch: pytest.MonkeyPatch) -> None
         since="2026-11-01",
         until="2026-12-01",
         newest_first=False,
+        blind_to="",
         page=2,
         size=20,
     )

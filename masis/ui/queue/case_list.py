@@ -18,6 +18,7 @@ from masis.ui.shell.inputs import show_value
 from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import command
 from masis.ui.shell.wording import FLAG, REASON, STATE, STATES, TIER, LabelData, escaped
+from masis.ui.team.views import show_views
 
 FLAGS_SHOWN = 4
 REASONS_SHOWN = 3
@@ -41,9 +42,12 @@ def show_cases(workbench: Workbench) -> None:
         show_nothing_yet(workbench)
         return
     st.title("Queue")
-    _controls(facets)
+    if workbench.team.policy().machine != "first":
+        facets = facets.model_copy(update={"tiers": {}, "flags": {}, "reasons": {}})
+    _controls(workbench, facets)
     wanted = address.case_filter()
-    page = workbench.cases.find(wanted)
+    show_views(workbench, wanted)
+    page = workbench.cases.find_for(actor(), wanted)
     pages = max(1, -(-page.total // wanted.size))
     if wanted.page > pages:
         address.put("page", str(pages) if pages > 1 else "")
@@ -53,8 +57,10 @@ def show_cases(workbench: Workbench) -> None:
         st.markdown("**No case matches.** Remove a word from the search, or choose fewer filters.")
         st.button("Clear search and filters", on_click=_clear)
         return
-    st.caption(f"**{_counted(page, wanted.page, wanted.size)}**  ·  {ORDER_SAYS[wanted.order]}")
-    show_not_confirmed(workbench)
+    shown = workbench.cases.blinded(wanted)  # neither order nor counts say what the machine found where that is hidden
+    st.caption(f"**{_counted(page, wanted.page, wanted.size)}**  ·  {ORDER_SAYS[shown.order]}")
+    if shown == wanted:
+        show_not_confirmed(workbench)
     way = address.list_parameters()  # once: reading the address for each row took a quarter of the page's time
     opened = linked_table(
         CASES, [case_row(summary, way) for summary in page.rows], description="Cases", key="case-list"
@@ -85,7 +91,7 @@ def show_not_confirmed(workbench: Workbench) -> None:
             st.page_link("pages/settings.py", label="Choose a verifier model", icon=":material/arrow_forward:")
 
 
-def _controls(facets: Facets) -> None:
+def _controls(workbench: Workbench, facets: Facets) -> None:
     search, order, more = st.columns([6, 3, 2], vertical_alignment="bottom")
     with search:
         show_value("search", address.value("q")[: address.LONGEST_QUERY])
@@ -105,7 +111,7 @@ def _controls(facets: Facets) -> None:
         hidden = sum(bool(address.value(name)) for name in _MORE)
         title = f"Filters ({hidden})" if hidden else "Filters"
         with st.popover(title, icon=":material/filter_list:", width="stretch"):
-            _more_filters(facets)
+            _more_filters(facets, workbench.team.assigned(), workbench.team.tags())
     states = [state for state in STATES if facets.states.get(state)]
     tiers = [tier for tier in TIER if facets.tiers.get(tier)]
     flags = [flag for flag in FLAG if facets.flags.get(flag)]
@@ -120,16 +126,20 @@ def _controls(facets: Facets) -> None:
         )
 
 
-_MORE = ("reason", "field", "dataset", "model", "reviewer", "quality", "confidence")
+_MORE = ("reason", "field", "dataset", "model", "reviewer", "assignee", "tag", "quality", "confidence")
 
 
-def _more_filters(facets: Facets) -> None:
+def _more_filters(facets: Facets, assigned: dict[str, int], tags: dict[str, int]) -> None:
     _choice("Reason for review", "reason", facets.reasons, {code: word.text for code, word in REASON.items()})
     _choice("Field", "field", facets.fields)
     if len(facets.datasets) > 1 or address.value("dataset"):
         _choice("Data set", "dataset", facets.datasets)
     _choice("Model", "model", facets.models)
     _choice("Reviewer", "reviewer", facets.reviewers)
+    if assigned:
+        _choice("Assigned to", "assignee", assigned)
+    if tags:
+        _choice("Tag", "tag", tags)
     _range("Quality", "quality")
     _range("Confidence", "confidence")
 
@@ -170,6 +180,12 @@ def _range(title: str, name: str) -> None:
     st.slider(title, 0.0, 1.0, step=0.05, key=name, format="%.2f", on_change=_choose_range, args=(name,))
 
 
+_NARROWING = (
+    *(("Field", "field"), ("Data set", "dataset"), ("Model", "model"), ("Reviewer", "reviewer")),
+    *(("Assigned to", "assignee"), ("Tag", "tag")),
+)
+
+
 class _Chip(NamedTuple):
     text: str
     name: str
@@ -178,11 +194,7 @@ class _Chip(NamedTuple):
 
 def _narrowed(wanted: CaseFilter) -> None:
     """Draw what narrows the list beyond the pills in view, each removed with a click."""
-    chips = [
-        _Chip(f"{title}: {word}", name, word)
-        for title, name in (("Field", "field"), ("Data set", "dataset"), ("Model", "model"), ("Reviewer", "reviewer"))
-        for word in address.words(name)
-    ]
+    chips = [_Chip(f"{title}: {word}", name, word) for title, name in _NARROWING for word in address.words(name)]
     chips += [_Chip(f"Reason: {REASON[code].text}", "reason", code) for code in wanted.reasons if code in REASON]
     chips += [
         _Chip(f"{title} {low or 0:.2f} to {1 if high is None else high:.2f}", name, None)

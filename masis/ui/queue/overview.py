@@ -104,7 +104,7 @@ def _waiting(workbench: Workbench, facets: Facets) -> None:
         return
     st.caption("What must be looked at comes first, the answers most likely to be faulty before the others.")
     show_not_confirmed(workbench)
-    page = workbench.cases.find(CaseFilter(states=("needs_review",), size=WAITING_SHOWN))
+    page = workbench.cases.find_for(actor(), CaseFilter(states=("needs_review",), size=WAITING_SHOWN))
     rows = [case_row(summary, WAITING, brief=True) for summary in page.rows]
     if opened := linked_table(CASES_IN_BRIEF, rows, description="Cases that need review", key="waiting"):
         st.switch_page("pages/review.py", query_params={**WAITING, "case": opened})
@@ -227,7 +227,12 @@ def _failures(batch: Batch) -> str:
 def _recent(workbench: Workbench) -> None:
     st.subheader("Recent decisions")
     page = workbench.reviews.entries(
-        DecisionFilter(kinds=("decision", "undo", "redaction"), size=DECISIONS_SHOWN, newest_first=True)
+        DecisionFilter(
+            kinds=("decision", "adjudication", "undo", "redaction"),
+            size=DECISIONS_SHOWN,
+            newest_first=True,
+            blind_to=actor().name,
+        )
     )
     if not page.rows:
         st.caption("No person has decided anything yet. Decisions are listed here and in the log, with their reasons.")

@@ -10,7 +10,6 @@ from masis.errors import UnknownRecord
 from masis.schema.run import Run
 from masis.schema.wording import counted
 from masis.services import CaseView, Workbench
-from masis.services.cases import waiting_in
 from masis.services.records import CaseFilter, RunSummary
 from masis.ui.components import HERE, nothing, registered
 from masis.ui.components.case_head import CaseHead, case_head
@@ -37,6 +36,8 @@ from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import served_workbench
 from masis.ui.shell.streamlit_internals import with_selectors
 from masis.ui.shell.wording import FLAG
+from masis.ui.team.case_work import show_case_work
+from masis.ui.team.taking import ask_name, take
 
 _ANSWER_VIEW = registered("answer_view")
 _LAYOUT = f"<style>{with_selectors((HERE / 'review.css').read_text(encoding='utf-8'))}</style>"
@@ -45,7 +46,7 @@ _LAYOUT = f"<style>{with_selectors((HERE / 'review.css').read_text(encoding='utf
 def show_case(workbench: Workbench, case_id: str) -> None:
     """Draw the page of one case."""
     try:
-        view = workbench.cases.open(case_id)
+        view = workbench.cases.open_for(actor(), case_id)
     except UnknownRecord:
         _unknown(case_id)
         return
@@ -57,6 +58,15 @@ def show_case(workbench: Workbench, case_id: str) -> None:
     _bar(workbench, view, run, busy=busy)
     with st.container():
         show_redacted()
+    with st.container():
+        ask_name(workbench)
+        take(workbench, view)
+        if view.machine_hidden:
+            st.info(
+                "What the machine found is hidden until your decision, as the team's policy says. You decide about the "
+                "original answer.",
+                icon=":material/visibility_off:",
+            )
     _head(view, run, running=busy)
     with st.container():
         _not_confirmed(run)
@@ -73,12 +83,15 @@ def show_case(workbench: Workbench, case_id: str) -> None:
     with st.container(key="review"):
         reading, deciding, after = st.columns(3)
         with reading:
-            if not audited and not busy:
+            if not audited and not busy and not view.machine_hidden:
                 _not_audited(run, view.runs)
             _answer_view(view, run if audited else None, index, against)
         with deciding:
             shown = MACHINE_SHOWN if against is None else tuple(each for each in MACHINE_SHOWN if each != "marks")
+            if view.machine_hidden:
+                shown = ()
             decision_panel(workbench, view, run, index, machine_shown=shown)
+            show_case_work(workbench, view)
         with after:
             if run and audited:
                 _outcome(run, index)
@@ -99,7 +112,7 @@ def show_no_case(workbench: Workbench) -> None:
         "Here you review one answer: every citation and claim is marked, the evidence is beside it, "
         "and your decision is recorded with its reasons."
     )
-    found = workbench.cases.find(waiting_in(CaseFilter(size=1)))
+    found = workbench.cases.find(workbench.team.open_to(actor(), CaseFilter(size=1)))
     first = next(iter(found.rows), None)
     with st.container(horizontal=True):
         if first and st.button(
@@ -166,7 +179,7 @@ def _bar(workbench: Workbench, view: CaseView, run: Run | None, *, busy: bool) -
             "Audit again" if view.runs else "Audit now",
             icon=":material/fact_check:",
             type="secondary" if view.run else "primary",
-            disabled=busy,
+            disabled=busy or view.machine_hidden,
             on_click=_audit,
             args=(case_id,),
         )

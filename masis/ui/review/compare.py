@@ -18,6 +18,7 @@ from masis.ui.review.comparison import RUN_COLUMNS, Comparison, Of, ScoreRow, co
 from masis.ui.review.scores import SMALLEST_DELTA
 from masis.ui.shell import address
 from masis.ui.shell.frame import tab_title
+from masis.ui.shell.reviewer import actor
 from masis.ui.shell.wording import FLAG, TONE_COLOUR, LabelData, escaped, label
 
 OF: dict[Of, str] = {"first": "In the original answer", "chosen": "In the answer each run chose"}
@@ -35,6 +36,10 @@ def show_compare(workbench: Workbench) -> None:
         st.title("There is no such case")
         st.text(case_id[:500])
         st.page_link("pages/compare.py", label="Cases with several audits", icon=":material/compare_arrows:")
+        return
+    if workbench.team.machine_hidden(actor(), case_id):
+        st.title("Hidden until your decision")
+        st.markdown("The team's policy shows what audits found only after you have decided the case.")
         return
     runs = workbench.runs.for_case(case_id)
     if st.button("Back to the case", icon=":material/arrow_back:", type="tertiary"):

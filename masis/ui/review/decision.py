@@ -17,7 +17,6 @@ import streamlit as st
 from masis.errors import MasisError, StaleVersion, StoreError
 from masis.schema.review import Decision
 from masis.schema.run import Run
-from masis.schema.wording import counted
 from masis.services import CaseView, Workbench
 from masis.services.records import CaseFilter, explained_errors
 from masis.services.reviews import OTHER, reasons_for
@@ -28,12 +27,13 @@ from masis.ui.shell import address, keys
 from masis.ui.shell.drafts import clear_form, store_form, stored_form
 from masis.ui.shell.reviewer import actor, name_reviewer, reviewer
 from masis.ui.shell.served_database import served_database
+from masis.ui.team.case_work import forget_scores, rubric_scores
+from masis.ui.team.taking import keep_typing, why_nothing
 
 MACHINE_SHOWN = ("marks", "findings", "verdicts", "scores")
 """What of the machine's verdict the page shows by default; stored with every decision, so the words never change."""
 
 _FORM = "decision-form"
-_SKIPPED = "skipped-cases"
 _COMPONENT = registered("decision")
 
 
@@ -100,8 +100,8 @@ def decision_panel(
     workbench: Workbench, view: CaseView, run: Run | None, index: int, *, machine_shown: tuple[str, ...] = MACHINE_SHOWN
 ) -> None:
     """Draw the decision on iteration ``index`` (from 0) of ``run``, or on an unaudited case (``run`` is None)."""
-    wanted = address.case_filter()
-    place = _Place(wanted, workbench.cases.count_waiting(wanted))
+    wanted = workbench.cases.blinded(address.case_filter())
+    place = _Place(wanted, workbench.team.count_open(actor(), wanted))
     run = run if run and run.iterations else None
     _panel(_PanelContext(workbench, view, run, index if run else 0, machine_shown, place))
 
@@ -167,6 +167,10 @@ def _keep(context: _PanelContext, form: _Form, posted: object) -> bool:
         form.message = _Message(f"The draft could not be saved: {error}", "bad")
         return False
     form.ack, form.message = ack, None
+    try:
+        keep_typing(context.workbench, context.case_id)
+    except MasisError as error:
+        form.message = _Message(str(error), "warn")
     return True
 
 
@@ -218,9 +222,10 @@ def _submit(context: _PanelContext, form: _Form, posted: dict[str, Any]) -> None
             reviewer=actor().name,
             token=token,
             machine_shown=context.shown,
-        ),
+        ).model_copy(update={"rubric_scores": rubric_scores(context.workbench, context.case_id)}),
         seen_version=seen if isinstance(seen, int) else context.view.summary.version,
     )
+    forget_scores(context.workbench, context.case_id)
     form.done.append(token)
     form.renew()
     form.message = _Message(f"{_verb(entry.decision)}. Undo (U) · Next (N)", "good")
@@ -301,16 +306,11 @@ def _turn_iteration(context: _PanelContext, step: int) -> None:
 
 
 def _next_waiting(context: _PanelContext, form: _Form, *, skip: bool) -> None:
-    skipped: list[str] = st.session_state.setdefault(_SKIPPED, [])
-    if skip and context.case_id not in skipped:
-        skipped.append(context.case_id)
-    found = context.workbench.cases.next_waiting(context.case_id, context.place.wanted, skipped)
-    if found is None and skipped:
-        nothing = f"Only the cases you skipped are left in this queue ({counted(len(skipped), 'case')})."
-        skipped.clear()
-        _open(form, None, f"{nothing} N goes through them again.")
-        return
-    _open(form, found, "No case in this queue needs review any more. Choose other filters, or import more cases.")
+    team, wanted = context.workbench.team, context.place.wanted
+    if skip:
+        team.skip(actor(), [context.case_id])
+    found = team.next_open(actor(), wanted, context.case_id)
+    _open(form, found, "" if found else why_nothing(team.why_empty(actor(), wanted)))
 
 
 def _beside(context: _PanelContext, *, forward: bool) -> str | None:

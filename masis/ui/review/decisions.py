@@ -84,6 +84,7 @@ def log_filter() -> DecisionFilter:
         since=since.isoformat() if (since := _day("since")) else None,
         until=(until + timedelta(days=1)).isoformat() if until and until < date.max else None,
         newest_first=address.value("order") != "oldest",
+        blind_to=actor().name,
         page=address.number("page"),
         size=address.PAGE_SIZE,
     )

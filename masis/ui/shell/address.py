@@ -35,11 +35,11 @@ ORDERS: dict[QueueOrder, str] = {
 
 LIST_PARAMETERS = (
     *("q", "state", "tier", "reason", "flag", "field", "dataset", "model", "reviewer", "quality", "confidence"),
-    *("order", "seed", "page", "size"),
+    *("assignee", "tag", "order", "seed", "page", "size"),
 )
 """What describes the list a case was opened from; links carry it on, so that back and next follow the same list."""
 
-FILTERS = LIST_PARAMETERS[:11]
+FILTERS = LIST_PARAMETERS[:13]
 """Those of them that leave cases out."""
 
 
@@ -125,6 +125,8 @@ def case_filter() -> CaseFilter:
         datasets=tuple(words("dataset")),
         models=tuple(words("model")),
         reviewers=tuple(words("reviewer")),
+        assignees=tuple(words("assignee")),
+        tags=tuple(words("tag")),
         quality_from=quality.low,
         quality_to=quality.high,
         confidence_from=confidence.low,

@@ -1,0 +1,140 @@
+"""The work on one case beside its decision: guidelines, the team's own scores, comments, assignment, tags."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import streamlit as st
+
+from masis.errors import MasisError
+from masis.schema.team import Rubric, RubricScore
+from masis.schema.wording import counted
+from masis.services import CaseView, Workbench
+from masis.services.team import LONGEST_COMMENT
+from masis.ui.shell.reviewer import actor, reviewer
+from masis.ui.shell.wording import escaped
+
+UNSET = "–"
+
+
+def rubric_subject(case_id: str) -> str:
+    """Return the subject of the draft that holds scores of the rubric."""
+    return f"rubric:{case_id}"
+
+
+def rubric_scores(workbench: Workbench, case_id: str) -> dict[str, int | str]:
+    """Return the scores that the reviewer has chosen and not submitted yet."""
+    values = workbench.drafts.get(actor(), rubric_subject(case_id)).values
+    return {name: value for name, value in values.items() if isinstance(value, int | str)}
+
+
+def forget_scores(workbench: Workbench, case_id: str) -> None:
+    """Remove the chosen scores, as after a submit."""
+    workbench.drafts.clear(actor(), rubric_subject(case_id))
+
+
+def show_case_work(workbench: Workbench, view: CaseView) -> None:
+    """Draw guidelines, scores, comments, assignment and tags of a case."""
+    case_id = view.case.id
+    rubric = workbench.team.rubric()
+    if rubric.guidelines or rubric.scores:
+        with st.expander(f"Guidelines and scores (version {rubric.version})", icon=":material/rule:"):
+            st.text(rubric.guidelines)
+            _scores(workbench, case_id, rubric)
+    work = workbench.team.work(actor(), case_id)
+    comments = workbench.team.comments(actor(), case_id)
+    facts = [counted(len(comments), "comment")] if comments else []
+    facts += [f"assigned to {', '.join(work.assignees)}"] if work.assignees else []
+    facts += [", ".join(work.tags)] if work.tags else []
+    title = f"Team: {escaped(' · '.join(facts))}" if facts else "Comments, assignment, tags"
+    with st.expander(title, icon=":material/group:"):
+        for comment in comments:
+            st.caption(f"{escaped(comment.by)}, {comment.at[:16].replace('T', ' ')} UTC")
+            st.text(comment.text)
+        if reviewer() is None:
+            st.caption("Type your name to comment, assign and tag.")
+            return
+        _form("comment", "Comment", "Add comment", lambda text: _comment(workbench, case_id, text), long=True)
+        names, tags = st.columns(2)
+        with names:
+            _form(
+                "assign", "Assign to", "Assign", lambda text: workbench.team.assign(actor(), [case_id], text.split(","))
+            )
+            _remove(
+                "Unassign", work.assignees, lambda names: workbench.team.unassign(actor(), [case_id], names), "unassign"
+            )
+        with tags:
+            _form(
+                "tag",
+                "Tags, separated by commas",
+                "Tag",
+                lambda text: workbench.team.tag(actor(), [case_id], text.split(",")),
+            )
+            _remove("Remove tags", work.tags, lambda names: workbench.team.untag(actor(), [case_id], names), "untag")
+
+
+def _comment(workbench: Workbench, case_id: str, text: str) -> None:
+    workbench.team.comment(actor(), case_id, text)
+
+
+def _scores(workbench: Workbench, case_id: str, rubric: Rubric) -> None:
+    chosen = rubric_scores(workbench, case_id)
+    for score in rubric.scores:
+        key = f"rubric/{case_id}/{score.name}"
+        options = [UNSET, *_options(score)]
+        value = chosen.get(score.name)
+        st.session_state[key] = value if value in options else UNSET
+        st.segmented_control(
+            score.name,
+            options,
+            key=key,
+            required=True,
+            help=escaped(score.guidance) or None,
+            on_change=_choose,
+            args=(workbench, case_id, score.name, key),
+        )
+
+
+def _options(score: RubricScore) -> list[int | str]:
+    if score.low is None or score.high is None:
+        return list(score.categories)
+    return list(range(score.low, score.high + 1))
+
+
+def _choose(workbench: Workbench, case_id: str, name: str, key: str) -> None:
+    value = st.session_state[key]
+    if value in (None, UNSET):
+        workbench.drafts.clear(actor(), rubric_subject(case_id), name)
+    else:
+        workbench.drafts.save(actor(), rubric_subject(case_id), {name: value})
+
+
+def _form(key: str, label: str, button: str, do: Callable[[str], object], *, long: bool = False) -> None:
+    with st.form(f"case-{key}", clear_on_submit=True, border=False):
+        if long:
+            text = st.text_area(label, max_chars=LONGEST_COMMENT, height=80)
+        else:
+            text = st.text_input(label, max_chars=200)
+        sent = st.form_submit_button(button)
+    if sent:
+        try:
+            do(text)
+        except MasisError as error:
+            st.warning(escaped(str(error)))
+        else:
+            st.rerun()
+
+
+def _remove(label: str, names: tuple[str, ...], do: Callable[[tuple[str, ...]], object], key: str) -> None:
+    if not names:
+        return
+    chosen = st.pills(
+        label, names, selection_mode="single", key=f"case-{key}", format_func=lambda name: f"{escaped(name)} ✕"
+    )
+    if chosen is not None:
+        try:
+            do((chosen,))
+        except MasisError as error:
+            st.warning(escaped(str(error)))
+        else:
+            st.rerun()

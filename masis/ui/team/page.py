@@ -1,0 +1,241 @@
+"""The page of the team: how far the work has come, what needs adjudication, giving out cases, policy and rubric."""
+
+from __future__ import annotations
+
+import streamlit as st
+from pydantic import ValidationError
+
+from masis.errors import MasisError
+from masis.schema.team import MOST_REVIEWERS, MachineShown, PolicyRule, QueuePolicy, Rubric, RubricScore
+from masis.schema.wording import counted
+from masis.services import Workbench
+from masis.services.cases import waiting_in
+from masis.services.records import CaseFilter
+from masis.ui.components.linked_table import Cell, column, linked_table, row
+from masis.ui.shell import address
+from masis.ui.shell.reviewer import actor, reviewer
+from masis.ui.shell.wording import escaped
+from masis.ui.team.adjudication import show_adjudication
+from masis.ui.team.taking import ask_name
+
+MOST_LISTED = 100
+
+RULES: dict[PolicyRule, str] = {
+    "adjudicated": "The verdict all give; else an adjudication",
+    "agree": "The verdict enough of them give; else an adjudication",
+    "first": "The first decision; the others measure agreement",
+}
+MACHINE: dict[MachineShown, str] = {
+    "first": "At once",
+    "after": "After their own decision",
+    "never": "Not before the case is decided",
+}
+
+
+def show_team(workbench: Workbench) -> None:
+    """Draw the page; a case in the address is shown for adjudication."""
+    if case_id := address.value("case"):
+        show_adjudication(workbench, case_id)
+        return
+    st.title("Team")
+    ask_name(workbench)
+    _progress(workbench)
+    _differing(workbench)
+    if reviewer() is None:
+        st.caption("Type your name to give out cases and to change policy and rubric.")
+        return
+    _give_out(workbench)
+    left, right = st.columns(2, gap="large")
+    with left:
+        _policy(workbench)
+    with right:
+        _rubric(workbench)
+
+
+def _progress(workbench: Workbench) -> None:
+    st.header("Progress")
+    everything = workbench.team.progress(CaseFilter())
+    waiting = workbench.cases.find(waiting_in(CaseFilter(size=1))).total
+    mine = workbench.team.count_open(actor(), CaseFilter())
+    st.markdown(
+        f"{everything.done:,} of {counted(everything.cases, 'case')} decided; {waiting:,} wait for a decision, "
+        f"{mine:,} of them can be taken by you now."
+    )
+    assigned, leases = workbench.team.assigned(), workbench.team.leases()
+    names = sorted({*everything.by_reviewer, *assigned, *(lease.reviewer for lease in leases)}, key=str.casefold)
+    rows = []
+    for name in names:
+        held = [lease for lease in leases if lease.reviewer == name]
+        cell: Cell = (
+            {"text": name, "href": address.link("queue", assignee=name)} if assigned.get(name) else {"text": name}
+        )
+        at_work: Cell = (
+            {"text": held[0].case_id, "below": [f"until {held[0].until[11:16]} UTC"]} if held else {"text": "–"}
+        )
+        rows.append(row(cell, everything.by_reviewer.get(name, 0), assigned.get(name, 0), at_work))
+    if rows:
+        columns = [
+            *(column("Reviewer", "main"), column("Decisions that count", "figure")),
+            *(column("Assigned", "figure"), column("At work on")),
+        ]
+        linked_table(columns, rows, description="Reviewers", key="team-progress")
+    else:
+        st.caption("Nobody has decided a case yet.")
+
+
+def _differing(workbench: Workbench) -> None:
+    st.header("Adjudication")
+    page = workbench.cases.find_for(
+        actor(), CaseFilter(states=("needs_adjudication",), order="oldest", size=MOST_LISTED)
+    )
+    if not page.total:
+        st.caption("No case has reviewers who differ. Such cases are listed here once all their decisions are in.")
+        return
+    st.markdown(
+        f"{counted(page.total, 'case has', 'cases have')} reviewers who differ. Open one to decide between them."
+    )
+    rows = []
+    for summary in page.rows:
+        verdicts = [entry.decision.verdict for entry in workbench.reviews.individual(summary.id) if entry.decision]
+        question: Cell = {
+            "text": summary.query,
+            "href": address.link("team", case=summary.id),
+            "open": summary.id,
+            "below": [summary.id],
+        }
+        rows.append(row(question, {"text": ", ".join(str(verdict) for verdict in verdicts)}, open=summary.id))
+    columns = [column("Question", "main"), column("Verdicts")]
+    if opened := linked_table(columns, rows, description="Cases that need adjudication", key="differing"):
+        address.put("case", opened)
+        st.rerun()
+
+
+def _give_out(workbench: Workbench) -> None:
+    st.header("Give out cases")
+    text = st.text_input("Cases that hold these words", key="give-text", max_chars=address.LONGEST_QUERY)
+    wanted = waiting_in(CaseFilter(text=text, order="oldest", size=MOST_LISTED))
+    page = workbench.cases.find_for(actor(), wanted)
+    titles = {summary.id: f"{summary.id} · {summary.query}" for summary in page.rows}
+    with st.form("give-out", border=False):
+        chosen = st.multiselect(
+            f"Cases that wait ({page.total:,}, the first {len(titles)} are listed)",
+            list(titles),
+            format_func=lambda case_id: escaped(titles[case_id][:120]),
+        )
+        action = st.segmented_control(
+            "Do", ["Assign", "Unassign", "Tag", "Remove tag", "Skip"], default="Assign", required=True
+        )
+        names = st.text_input("Reviewers or tags, separated by commas", max_chars=400)
+        sent = st.form_submit_button("Do this to all chosen cases")
+    if not sent:
+        return
+    team, given = workbench.team, names.split(",")
+    try:
+        match action:
+            case "Assign":
+                done = team.assign(actor(), chosen, given)
+            case "Unassign":
+                done = team.unassign(actor(), chosen, given)
+            case "Tag":
+                done = team.tag(actor(), chosen, given)
+            case "Remove tag":
+                done = team.untag(actor(), chosen, given)
+            case _:
+                done = team.skip(actor(), chosen)
+    except MasisError as error:
+        st.warning(escaped(str(error)))
+    else:
+        st.success(f"Done for {counted(done, 'case')}; each is an entry of the decision log.")
+
+
+def _policy(workbench: Workbench) -> None:
+    st.header("Policy of the queue")
+    now = workbench.team.policy()
+    st.caption(f"Version {now.version}. A case that has a decision keeps the policy it was begun under.")
+    with st.form("policy", border=False):
+        reviewers = st.number_input("Reviewers a case", 1, MOST_REVIEWERS, now.reviewers)
+        share = st.slider(
+            "Share of the cases that several reviewers decide", 0, 100, round(100 * now.share), format="%d %%"
+        )
+        rule = st.selectbox(
+            "Which verdict stands", tuple(RULES), index=tuple(RULES).index(now.rule), format_func=RULES.__getitem__
+        )
+        agree = st.number_input("How many have to agree (by the second rule)", 1, MOST_REVIEWERS, now.agree)
+        machine = st.selectbox(
+            "When a reviewer sees what the machine found",
+            tuple(MACHINE),
+            index=tuple(MACHINE).index(now.machine),
+            format_func=MACHINE.__getitem__,
+        )
+        minutes = st.number_input("Minutes that an opened case stays with its reviewer", 1, 24 * 60, now.lease_minutes)
+        sent = st.form_submit_button("Set this policy")
+    if not sent:
+        return
+    try:
+        policy = QueuePolicy.model_validate(
+            {
+                "reviewers": reviewers,
+                "share": share / 100,
+                "rule": rule,
+                "agree": agree,
+                "machine": machine,
+                "lease_minutes": minutes,
+                "seed": now.seed,
+            }
+        )
+        workbench.team.set_policy(actor(), policy)
+    except (ValidationError, MasisError) as error:
+        st.warning(escaped(_first_problem(error)))
+    else:
+        st.rerun()
+
+
+RUBRIC_HELP = "One score a line: name: 1-5, or name: word, word. Guidance may follow after a |."
+
+
+def _rubric(workbench: Workbench) -> None:
+    st.header("Rubric")
+    now = workbench.team.rubric()
+    st.caption(f"Version {now.version}. Decisions keep their scores with the version they were given under.")
+    with st.form("rubric", border=False):
+        guidelines = st.text_area("Guidelines, shown beside every case", now.guidelines, max_chars=20_000, height=160)
+        lines = st.text_area("Scores", "\n".join(map(score_line, now.scores)), help=RUBRIC_HELP, max_chars=20_000)
+        sent = st.form_submit_button("Set this rubric")
+    if not sent:
+        return
+    try:
+        workbench.team.set_rubric(actor(), Rubric(guidelines=guidelines.strip(), scores=read_scores(lines)))
+    except (ValueError, MasisError) as error:
+        st.warning(escaped(_first_problem(error)))
+    else:
+        st.rerun()
+
+
+def read_scores(lines: str) -> tuple[RubricScore, ...]:
+    """Return the scores that are written one a line (``RUBRIC_HELP``). Raises ValueError naming the line."""
+    scores = []
+    for line in filter(str.strip, lines.splitlines()):
+        what, _, guidance = line.partition("|")
+        name, colon, values = what.rpartition(":")
+        low, dash, high = (each.strip() for each in values.partition("-"))
+        if not colon or not name.strip():
+            raise ValueError(f"“{line.strip()[:80]}” is no score. {RUBRIC_HELP}")
+        content: dict[str, object] = {"name": name.strip(), "guidance": guidance.strip()}
+        if dash and low.isdecimal() and high.isdecimal():
+            content |= {"low": int(low), "high": int(high)}
+        else:
+            content["categories"] = tuple(word.strip() for word in values.split(",") if word.strip())
+        scores.append(RubricScore.model_validate(content))
+    return tuple(scores)
+
+
+def score_line(score: RubricScore) -> str:
+    """Return a score as ``read_scores`` reads it."""
+    values = ", ".join(score.categories) if score.categories else f"{score.low}-{score.high}"
+    return f"{score.name}: {values}" + (f" | {score.guidance}" if score.guidance else "")
+
+
+def _first_problem(error: Exception) -> str:
+    if isinstance(error, ValidationError):
+        return error.errors(include_url=False)[0]["msg"].removeprefix("Value error, ")
+    return str(error)

@@ -1,0 +1,119 @@
+"""Taking a case for decision as it is opened, giving it back when it is left, and saying why a queue has none."""
+
+from __future__ import annotations
+
+import time
+
+import streamlit as st
+
+from masis.errors import CaseHeld, NotAllowed, UnknownRecord
+from masis.schema.wording import counted
+from masis.services import CaseView, Workbench
+from masis.services.cases import WAITING
+from masis.services.team import EmptyQueue
+from masis.ui.shell.reviewer import actor, name_reviewer, reviewer
+from masis.ui.shell.wording import escaped
+
+_TAKEN = "taken-case"
+_CLAIMED_AT = "taken-at"
+_AGAIN = 30.0
+"""Seconds after which an open case is claimed again: a lease runs for minutes, and a page is drawn at every key."""
+
+MOST_NAMED = 4
+
+
+def ask_name(workbench: Workbench) -> None:
+    """Ask who reviews, once, before the first case; nothing where the name is known."""
+    if reviewer() is not None:
+        return
+    with st.container(horizontal=True, vertical_alignment="bottom", key="name-first"):
+        st.text_input(
+            "Who reviews?", key="name-first-field", max_chars=200, width=280, placeholder="Recorded with decisions"
+        )
+        if st.button("Start reviewing", icon=":material/person:"):
+            if name_reviewer(workbench, st.session_state["name-first-field"]) is None:
+                st.caption("Type the name that decisions are recorded under.")
+            else:
+                st.rerun()
+
+
+def take(workbench: Workbench, view: CaseView) -> None:
+    """Take the case that is open for decision, and say who else has it, or whom it is assigned to."""
+    case_id = view.case.id
+    if st.session_state.get(_TAKEN) != case_id:
+        leave(workbench)
+    if reviewer() is None or view.state not in WAITING:
+        return
+    work = workbench.team.work(actor(), case_id)
+    if actor().name in work.decided_by:
+        st.info(
+            f"Your decision is recorded. {counted(work.pending, 'decision')} of other reviewers "
+            f"{'is' if work.pending == 1 else 'are'} missing; until then you can correct yours.",
+            icon=":material/group:",
+        )
+        return
+    try:
+        extend(workbench, case_id)
+    except NotAllowed:  # who may only read takes nothing
+        return
+    except CaseHeld as held:
+        st.session_state.pop(_TAKEN, None)
+        st.warning(escaped(str(held)), icon=":material/lock_clock:")
+        return
+    if work.assignees and actor().name not in work.assignees:
+        st.info(f"Assigned to {escaped(', '.join(work.assignees))}.", icon=":material/assignment_ind:")
+
+
+def extend(workbench: Workbench, case_id: str) -> None:
+    """Take the case, or keep it for longer; at most twice a minute. Raises CaseHeld."""
+    now = time.monotonic()
+    recent = now - st.session_state.get(_CLAIMED_AT, 0.0) < _AGAIN
+    if st.session_state.get(_TAKEN) == case_id and recent:
+        return
+    workbench.team.claim(actor(), case_id)
+    st.session_state[_TAKEN], st.session_state[_CLAIMED_AT] = case_id, now
+
+
+def keep_typing(workbench: Workbench, case_id: str) -> None:
+    """Extend the lease of somebody who types; where they have none, nothing happens."""
+    if reviewer() is not None and st.session_state.get(_TAKEN) == case_id:
+        extend(workbench, case_id)
+
+
+def leave(workbench: Workbench) -> None:
+    """Give back the case that this session has taken."""
+    taken = st.session_state.pop(_TAKEN, None)
+    if isinstance(taken, str) and reviewer() is not None:
+        try:
+            workbench.team.release(actor(), taken)
+        except UnknownRecord:  # another database is served by now: its leases run out by themselves
+            return
+
+
+def why_nothing(empty: EmptyQueue) -> str:
+    """Return the sentences that say why a reviewer finds no case in a queue."""
+    if not empty.waiting:
+        where = (
+            f"{counted(empty.elsewhere, 'case')} outside of this search and its filters still "
+            f"{'waits' if empty.elsewhere == 1 else 'wait'}: choose fewer filters."
+            if empty.elsewhere
+            else "Import more cases, or look at the decided ones."
+        )
+        return f"No case in this queue waits for a decision any more. {where}"
+    parts = []
+    if empty.decided:
+        parts.append(f"{counted(empty.decided, 'case')} you have decided wait for other reviewers")
+    if empty.held:
+        held = [f"{lease.case_id} by {lease.reviewer} until {lease.until[11:16]} UTC" for lease in empty.held]
+        more = f" and {len(held) - MOST_NAMED} more" if len(held) > MOST_NAMED else ""
+        parts.append(f"held: {', '.join(held[:MOST_NAMED])}{more}")
+    if empty.assigned:
+        parts.append("assigned: " + ", ".join(f"{count} to {name}" for name, count in sorted(empty.assigned.items())))
+    if empty.skipped:
+        parts.append(f"{counted(empty.skipped, 'case')} you skipped")
+    found = counted(empty.waiting, "case")
+    return (
+        f"No case is free for you. {found} in this queue {'waits' if empty.waiting == 1 else 'wait'}; "
+        + "; ".join(parts or ["none of them can be taken now"])
+        + "."
+    )

@@ -1,0 +1,140 @@
+"""The page of the team and the desk for several people, as Streamlit runs them."""
+
+from __future__ import annotations
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from masis.schema.actor import Actor
+from masis.schema.review import Decision, TargetLabel
+from masis.schema.team import Lease, QueuePolicy, RubricScore
+from masis.services import Workbench, app_root
+from masis.services.records import CaseFilter
+from masis.services.team import EmptyQueue
+from masis.ui.team.adjudication import differences, final_words
+from masis.ui.team.page import read_scores, score_line
+from masis.ui.team.taking import why_nothing
+from tests.ui.conftest import texts
+
+ADA, BEN = Actor(name="Ada Lind"), Actor(name="Ben")
+CASE = "strategy-01-fabricated"
+
+
+def opened(name: str, reviewer: str = "Ada Lind", **address: str) -> AppTest:
+    app = AppTest.from_file(str(app_root() / "app.py"), default_timeout=30)
+    app.session_state["reviewer-name"] = reviewer
+    for key, value in address.items():
+        app.query_params[key] = value
+    app.switch_page(f"pages/{name}.py").run()
+    assert not app.exception
+    return app
+
+
+def decide(workbench: Workbench, actor: Actor, verdict: str, **keys: object) -> None:
+    run = workbench.cases.open(CASE).run
+    content = {
+        "reviewer": actor.name,
+        "case_id": CASE,
+        "run_id": run.id if run else None,
+        "iteration": 1,
+        "reason": "why",
+    }
+    workbench.reviews.submit(actor, Decision.model_validate(content | {"verdict": verdict} | keys))
+
+
+def test_opening_a_case_takes_it_and_opening_another_gives_it_back(audited_workbench: Workbench) -> None:
+    app = opened("review", case=CASE)
+    assert [(lease.case_id, lease.reviewer) for lease in audited_workbench.team.leases()] == [(CASE, "Ada Lind")]
+    app.query_params["case"] = "docs-02-altered"
+    app.run()
+    assert [lease.case_id for lease in audited_workbench.team.leases()] == ["docs-02-altered"]
+
+
+def test_a_case_that_another_has_is_shown_with_name_and_time(audited_workbench: Workbench) -> None:
+    lease = audited_workbench.team.claim(BEN, CASE)
+    said = texts(opened("review", case=CASE))
+    assert "Ben has taken case" in said
+    assert lease.until[11:16].replace(":", "\\:") in said
+
+
+def test_the_name_is_asked_before_the_first_case_and_then_no_more(audited_workbench: Workbench) -> None:
+    app = AppTest.from_file(str(app_root() / "app.py"), default_timeout=30)
+    app.query_params["case"] = CASE
+    app.switch_page("pages/review.py").run()
+    assert audited_workbench.team.leases() == ()
+    app.text_input(key="name-first-field").input("Ada Lind")
+    next(button for button in app.button if button.label == "Start reviewing").click().run()
+    assert app.session_state["reviewer-name"] == "Ada Lind"
+    assert not [each for each in app.text_input if each.key == "name-first-field"]
+    assert len(audited_workbench.team.leases()) == 1
+
+
+def test_reviewers_who_differ_are_listed_and_their_case_decided_for_good(audited_workbench: Workbench) -> None:
+    audited_workbench.team.set_policy(BEN, QueuePolicy(reviewers=2))
+    decide(audited_workbench, ADA, "approve")
+    decide(audited_workbench, BEN, "reject")
+    assert "1 case has reviewers who differ" in texts(opened("team", "Cleo"))
+    app = opened("team", "Cleo", case=CASE)
+    assert {"Ada Lind", "Ben", "Approved", "Rejected"} <= set(texts(app).replace("\\", "").splitlines())
+    app.session_state["final-verdict"] = "reject"
+    app.run()
+    app.text_area(key="final-reason").input("Ben is right.")
+    next(button for button in app.button if button.label == "Reject the answer for good").click().run()
+    assert not app.exception
+    assert audited_workbench.cases.summary(CASE).state == "rejected"
+    assert len(audited_workbench.reviews.individual(CASE)) == 2
+
+
+def test_a_hidden_machine_shows_on_no_page_what_it_found(audited_workbench: Workbench) -> None:
+    audited_workbench.team.set_policy(BEN, QueuePolicy(machine="after"))
+    for app in (opened("review", case=CASE), opened("compare", case=CASE), opened("queue"), opened("overview")):
+        said = texts(app)
+        assert "fabricated" not in said.replace(CASE, "")
+        assert "iteration" not in [each.key for each in app.button_group]
+    said = texts(opened("review", case=CASE))
+    assert "has not been audited" not in said
+
+
+def test_policy_rubric_and_assignments_are_set_on_the_page(audited_workbench: Workbench) -> None:
+    app = opened("team")
+    app.number_input[0].set_value(3)
+    next(button for button in app.button if button.label == "Set this policy").click().run()
+    assert audited_workbench.team.policy().reviewers == 3
+    next(area for area in app.text_area if area.label == "Scores").input("Clarity: 1-5 | 5 is best")
+    next(button for button in app.button if button.label == "Set this rubric").click().run()
+    assert audited_workbench.team.rubric().scores == (RubricScore(name="Clarity", low=1, high=5, guidance="5 is best"),)
+    next(area for area in app.text_area if area.label == "Scores").input("Clarity")
+    next(button for button in app.button if button.label == "Set this rubric").click().run()
+    assert audited_workbench.team.rubric().version == 1
+    assert "is no score" in "\n".join(str(each.value) for each in app.warning)
+    app.multiselect[0].select(app.multiselect[0].options[0])
+    next(field for field in app.text_input if field.label.startswith("Reviewers or tags")).input("Ben, Cleo")
+    next(button for button in app.button if button.label == "Do this to all chosen cases").click().run()
+    assert audited_workbench.team.assigned() == {"Ben": 1, "Cleo": 1}
+    assert audited_workbench.cases.find(CaseFilter(assignees=("Ben",))).total == 1
+
+
+@pytest.mark.parametrize("line", ["Clarity: 1-5 | 5 is best", "Tone: plain, stilted", "A: b: 0-10"])
+def test_scores_are_read_as_they_are_shown(line: str) -> None:
+    assert [score_line(score) for score in read_scores(f"\n{line}\n")] == [line]
+
+
+def test_an_adjudication_shows_only_what_differs() -> None:
+    label = TargetLabel(target="claim", start=0, end=3, text="Two", label="supported")
+    one = Decision(reviewer="Ada", case_id="1", run_id=None, verdict="approve", iteration=1, labels=(label,))
+    other = one.model_copy(update={"iteration": 2, "labels": (label.model_copy(update={"label": "unsupported"}),)})
+    found = differences((one, other))
+    assert [each.what for each in found] == ["Answer", "Claim “Two”"]
+    assert [each.said for each in found] == [("original", "revision 1"), ("supported", "unsupported")]
+    assert differences((one, one)) == ()
+    assert final_words("approve", other) == "Approve revision 1 for good"
+
+
+def test_an_empty_queue_says_why() -> None:
+    lease = Lease(case_id="c7", reviewer="Ben", taken_at="", until="2026-01-01T10:45:00.000Z")
+    full = EmptyQueue(waiting=9, decided=1, skipped=2, held=(lease,), assigned={"Cleo": 3}, elsewhere=0)
+    said = why_nothing(full)
+    for part in ("9 cases", "1 case you have decided", "c7 by Ben until 10:45 UTC", "3 to Cleo", "2 cases you skipped"):
+        assert part in said
+    assert "4 cases outside" in why_nothing(EmptyQueue(0, 0, 0, (), {}, 4))
+    assert "Import more cases" in why_nothing(EmptyQueue(0, 0, 0, (), {}, 0))
