@@ -25,7 +25,11 @@ from masis import version
 
 if TYPE_CHECKING:
     from masis.api.audits import audit_citations, run_audit, run_audit_async, verify_claims
+    from masis.api.batch import audit_many
     from masis.api.draft_critique import critique_draft
+    from masis.api.notebook import html, plot
+    from masis.api.tables import runs_to_pandas
+    from masis.datasets.loading import read_cases
     from masis.pipeline import assert_grounded, audited, query_with_critique, query_with_critique_async
     from masis.schema.audit import CitationAudit, ClaimCheck
     from masis.schema.case import Case, Evidence
@@ -46,6 +50,11 @@ _HOMES = {
     "query_with_critique_async": "masis.pipeline",
     "audited": "masis.pipeline",
     "assert_grounded": "masis.pipeline",
+    "audit_many": "masis.api.batch",
+    "html": "masis.api.notebook",
+    "plot": "masis.api.notebook",
+    "read_cases": "masis.datasets.loading",
+    "runs_to_pandas": "masis.api.tables",
     "run_audit": "masis.api.audits",
     "run_audit_async": "masis.api.audits",
     "verify_claims": "masis.api.audits",
@@ -73,12 +82,17 @@ __all__ = [
     "__version__",
     "assert_grounded",
     "audit_citations",
+    "audit_many",
     "audited",
     "critique_draft",
+    "html",
+    "plot",
     "query_with_critique",
     "query_with_critique_async",
+    "read_cases",
     "run_audit",
     "run_audit_async",
+    "runs_to_pandas",
     "screen_abstracts",
     "screen_abstracts_async",
     "verify_claims",

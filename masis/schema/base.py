@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from datetime import UTC, datetime
 from typing import Annotated
 
@@ -14,6 +15,12 @@ Share = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
 def utc_now() -> str:
     """The time as kept in records: ISO 8601, UTC, milliseconds."""
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def notebook_view(record: object) -> str:
+    """Return what a notebook shows of a record: the one place where the schema reaches for a view, when it is asked."""
+    found: str = importlib.import_module("masis.api.notebook").html(record)
+    return found
 
 
 class Record(BaseModel):

@@ -19,8 +19,9 @@ from masis.schema.audit import (
     Issue,
     Revision,
 )
-from masis.schema.base import Record, Share, Unscored
+from masis.schema.base import Record, Share, Unscored, notebook_view
 from masis.schema.calls import ModelCall, Step, Usage
+from masis.schema.wording import counted
 
 TerminationReason = Literal["no_issues", "convergence", "max_iterations", "error", "cancelled"]
 ENDED_WELL: frozenset[TerminationReason] = frozenset({"no_issues", "convergence"})
@@ -259,6 +260,15 @@ class Run(Record):
         if self.acceptance is None:
             fields.pop("acceptance", None)
         return fields
+
+    def __repr__(self) -> str:
+        """One line: a notebook or a debugger would print every iteration."""
+        quality = "unscored" if self.final_quality_score is None else f"quality {self.final_quality_score:.2f}"
+        state = "needs review" if self.needs_review else "auto-accepted"
+        return f"<Run of {self.case_id[:80]!r}: {quality}, {counted(self.total_iterations, 'iteration')}, {state}>"
+
+    def _repr_html_(self) -> str:
+        return notebook_view(self)
 
     @property
     def calls(self) -> tuple[ModelCall, ...]:

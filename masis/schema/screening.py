@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 from pydantic import Field, StrictStr, model_validator
 
 from masis.schema.audit import JudgedBy
-from masis.schema.base import OpenRecord, Record, Share, Unscored
+from masis.schema.base import OpenRecord, Record, Share, Unscored, notebook_view
 from masis.schema.calls import Usage
 from masis.schema.case import ScreeningOutcome
 from masis.schema.storable import refuse_unstorable
@@ -327,6 +327,14 @@ class Screening(Record):
     versions: ScreeningVersions
     usage: Usage = Usage()
     warnings: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        """One line: a notebook or a debugger would print every grade."""
+        kept = f"{len(self.kept)} of {len(self.grades)} abstracts kept"
+        return f"<Screening of {self.question[:80]!r}: {self.outcome.replace('_', ' ')}, {kept}>"
+
+    def _repr_html_(self) -> str:
+        return notebook_view(self)
 
     @property
     def decision(self) -> Sufficiency:

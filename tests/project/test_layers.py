@@ -37,7 +37,7 @@ SIDEWAYS = {("schema", "errors"), ("cli", "ui")}
 
 ONLY_IN = {
     "streamlit": {"ui", "app", "pages"},
-    "altair": {"ui", "app", "pages"},
+    "altair": {"api", "ui", "app", "pages"},
     "sqlite3": {"store"},
     "sqlite_utils": {"store"},
     "openai": {"llm"},
