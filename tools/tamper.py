@@ -80,7 +80,7 @@ def build(path: Path) -> None:
                 reviewer=ADA.name,
                 case_id=case.id,
                 run_id=run.id,
-                verdict=verdict,  # type: ignore[arg-type]
+                verdict=verdict,
                 reason="checked",
                 corrected_answer=answer,
             ),
