@@ -20,11 +20,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from masis.api.roles import build_roles
+from masis.api.roles import build_roles, uses_models
 from masis.audit import acceptance, loop, run_metrics
 from masis.audit import issues as audit_issues
 from masis.audit.claims import passes
-from masis.audit.concurrency import start_in_thread
+from masis.audit.concurrency import start_in_thread, start_on_loop
 from masis.audit.context import AuditContext
 from masis.audit.critique import Critic, CritiqueJudgement
 from masis.audit.issues import DRAFT_CRITIQUE_SEVERITY, DRAFT_CRITIQUE_TYPE
@@ -163,14 +163,18 @@ async def critique_draft_async(
     settings: Settings | None = None,
     roles: Roles | None = None,
 ) -> CritiqueResult:
-    """``critique_draft`` for code that is async, on a thread of its own. Cancelling the task stops it."""
+    """``critique_draft`` for code that is async. Cancelling the task stops it.
+
+    One that waits for models needs no thread; one that computes, or whose roles the caller brings, gets one.
+    """
     stop = threading.Event()
 
     def work() -> CritiqueResult:
         return critique_draft(query, draft, sources, options, settings, roles, cancelled=stop.is_set)
 
     try:
-        return await asyncio.wrap_future(start_in_thread(work, "critique"))
+        waits = roles is None and uses_models(settings or Settings())
+        return await asyncio.wrap_future(start_on_loop(work) if waits else start_in_thread(work, "critique"))
     finally:
         stop.set()
 
@@ -272,6 +276,11 @@ class _Asking:
     @property
     def judged_by(self) -> JudgedBy:
         return self._critic.judged_by
+
+    @property
+    def waits_only(self) -> bool:
+        """Whether the critic needs no thread."""
+        return getattr(self._critic, "waits_only", False)
 
     def critique(self, context: AuditContext) -> CritiqueJudgement | Unscored:
         judgement = self._critic.critique(context)

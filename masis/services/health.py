@@ -71,14 +71,21 @@ INTEGRATIONS = (
 def role_health(settings: Settings) -> Iterator[HealthItem]:
     """Check each role as the settings fill it; nothing is asked over the network.
 
-    The output validator is checked by itself, so that its error is not shown once for each role.
+    The output validator is checked by itself, so that its error is not shown once for each role; an error that several
+    roles share, since one model fills them, is shown once as well.
     """
+    first: dict[str, str] = {}
     alone = dict.fromkeys(ROLES, OFFLINE) | {"output_validator": output_validation.PYDANTIC}
     for role in ROLES:
         try:
             filled = build_roles(settings.model_copy(update=alone | {role: getattr(settings, role)}))
         except MasisError as error:
-            yield HealthItem(role, False, str(error), f"Choose another model for {role}, or fix this.")
+            said = str(error).removeprefix(f"{role}: ")
+            if said in first:
+                yield HealthItem(role, False, f"fails as {first[said]} does.", f"Do what is said of {first[said]}.")
+            else:
+                first[said] = role
+                yield HealthItem(role, False, str(error), f"Choose another model for {role}, or fix this.")
         except Exception as error:  # noqa: BLE001 (whatever happens as it starts is reported here, not a crash)
             yield HealthItem(role, False, f"does not start: {type(error).__name__}: {error}", _REINSTALL)
         else:

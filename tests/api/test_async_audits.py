@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from typing import Any
 
 import pytest
 
 import masis
+from masis.api.draft_critique import critique_draft, critique_draft_async
 from masis.schema.case import Case
 from masis.schema.run import Run
 from masis.settings import Settings
@@ -97,3 +99,26 @@ def test_a_task_that_is_cancelled_stops_its_audit_and_no_other() -> None:
         requests = len(server.requests)
     assert run.final_quality_score is not None
     assert requests < 2 * run.usage.calls
+
+
+def test_critiques_that_wait_for_a_model_need_no_thread_each_and_say_the_same() -> None:
+    sources = [{"id": chunk.id, "content": chunk.text} for chunk in CASE.evidence]
+    with ModelServer(issues="none", latency_ms=100) as server:
+        settings = asked(server)
+        alone = critique_draft(CASE.query, CASE.answer or "", sources, settings=settings)
+
+        async def several() -> tuple[list[Any], int]:
+            critiques = [
+                critique_draft_async(CASE.query, CASE.answer or "", sources, settings=settings) for _ in range(30)
+            ]
+            waiting, most = asyncio.gather(*critiques), 0
+            while not waiting.done():
+                most = max(most, threading.active_count())
+                await asyncio.sleep(0.01)
+            return list(await waiting), most
+
+        before = threading.active_count()
+        found, most = asyncio.run(several())
+    assert most <= before + 3
+    assert {each.is_valid for each in found} == {alone.is_valid}
+    assert {each.confidence for each in found} == {alone.confidence}

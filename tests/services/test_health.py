@@ -92,6 +92,14 @@ def test_an_error_that_several_models_share_is_told_once(monkeypatch: pytest.Mon
     ]
 
 
+def test_an_error_that_several_roles_share_is_told_once() -> None:
+    settings = Settings(critic="nobody:m", reviser="nobody:m", evaluator="nobody:n")
+    found = {item.name: item.message for item in health.role_health(settings) if not item.ok}
+    assert found["critic"].startswith("critic: there is no model 'nobody:m'")
+    assert found["reviser"] == "fails as critic does."
+    assert "nobody:n" in found["evaluator"]
+
+
 def test_an_output_validator_that_is_not_there_is_reported_once_and_under_its_own_name(tmp_path: Path) -> None:
     settings = Settings(output_validator="nobodys")
     found = [item for item in Workbench.open(tmp_path / "masis.db", settings).health(settings).items if not item.ok]
@@ -283,7 +291,9 @@ def test_a_missing_extra_of_a_role_is_reported_with_the_extra(monkeypatch: pytes
         raise MissingExtra("needs a package: pip install '.[anthropic]'")
 
     monkeypatch.setattr(health, "build_roles", missing)
-    assert all(".[anthropic]" in each.message for each in health.role_health(Settings()))
+    first, *others = health.role_health(Settings())
+    assert ".[anthropic]" in first.message
+    assert {(each.ok, each.message) for each in others} == {(False, "fails as drafter does.")}
 
 
 @pytest.mark.parametrize("share", [0.05, 0.3, 0.6, 0.9])
