@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import difflib
+import json
+import shutil
 import sys
+import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
 
 from masis.cli.group import JobFailed
 from masis.cli.options import STDIO, database_option, input_argument, open_workbench, operator
-from masis.cli.output import ErrorReport, Progress, say
+from masis.cli.output import ErrorReport, Progress, printable, say
 from masis.datasets.archive import is_archive
-from masis.datasets.readers import read_case_lines
+from masis.datasets.mapping import OWN_FORMAT, Profile, builtin, load_profile, read_any
 from masis.errors import InputError
 from masis.schema.case import Case
 from masis.schema.wording import counted
@@ -26,41 +31,128 @@ _BATCH_BYTES = 4_000_000
 """Bytes of the file a transaction at most, but for a single case that is larger."""
 
 
+_SHOWN_ROWS = 3
+"""Rows that ``--dry-run`` shows as they would be read."""
+
+
 @click.command("import")
 @input_argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option("--as", "profile_name", metavar="PROFILE", help="Whose format it is. Default: told from the first row.")
+@click.option(
+    "--map",
+    "own",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="A TOML file of your own that names the paths (docs/importing.md).",
+)
+@click.option("--dry-run", is_flag=True, help="Show the first rows as they would be read, and every problem.")
+@click.option("--strict", is_flag=True, help="Refuse rows that hold an answer under a name that is not read.")
 @database_option
-def import_files(files: tuple[Path, ...], db: Path | None) -> None:
-    """Read cases, or an archive, into the database, without auditing them.
+def import_files(
+    files: tuple[Path, ...],
+    profile_name: str | None,
+    own: Path | None,
+    dry_run: bool,
+    strict: bool,
+    db: Path | None,
+) -> None:
+    """Read cases, an archive, or files of other tools into the database, without auditing them.
 
     A FILE holds cases, one a line ('-' for stdin), or is an archive that 'masis export' wrote; an archive goes into an
     empty database only, which it then reproduces. A case that is there already is left alone; another case under an id
     that is taken is an error, for decisions refer to ids.
 
+    Files of other tools (Ragas, DeepEval, LangSmith, Langfuse, Phoenix, MLflow, promptfoo, RAGTruth, replies of OpenAI
+    and Anthropic, and more) are recognised by their first row, or named with --as; they may be JSON Lines, JSON, CSV,
+    TSV or Parquet, packed with gzip or zip.
+
     \b
       masis import cases.jsonl more-cases.jsonl
+      masis import traces.json --as langfuse-traces --dry-run
+      masis import own.csv.gz --map own.toml
       masis import archive.jsonl --db copy.db
 
     Exit code 0: everything was read. 1: some of it was not; the rest is stored. 2: wrong use.
     """  # noqa: D301 (click reads the backspace)
+    profile = _profile(profile_name, own)
+    if dry_run:
+        _show_all(files, profile, strict)
+        return
     database = database_path(db)
     workbench = open_workbench(database)
     errors = ErrorReport()
     for file in files:
-        if file != STDIO and is_archive(file):
+        if profile is None and file != STDIO and is_archive(file):
             say(f"{file}: {workbench.exports.read_archive(operator(), file)}")
         else:
-            _import_cases(file, workbench, errors)
+            _import_cases(file, profile, workbench, errors, strict)
     say(f"Database: {database}")
     if errors.count:
         raise JobFailed(f"{counted(errors.count, 'error')}, named above. Everything else is stored.")
 
 
-def _import_cases(file: Path, workbench: Workbench, errors: ErrorReport) -> None:
+def _profile(name: str | None, own: Path | None) -> Profile | None:
+    if name is not None and own is not None:
+        raise click.UsageError("--as and --map: give one of the two.")
+    if own is not None:
+        try:
+            return load_profile(own)
+        except InputError as error:
+            raise click.UsageError(f"--map: {printable(str(error))}") from error
+    if name is None or name == OWN_FORMAT:
+        return None
+    if name not in builtin():
+        near = difflib.get_close_matches(name, builtin(), n=1)
+        hint = f"Did you mean {near[0]!r}?" if near else f"There are: {', '.join(builtin())}."
+        raise click.UsageError(f"--as {printable(name)}: there is no such profile. {hint}")
+    return builtin()[name]
+
+
+def _show_all(files: tuple[Path, ...], profile: Profile | None, strict: bool) -> None:
+    """Show what would be read: the first cases on stdout, every problem on stderr, and nothing stored."""
+    failed = 0
+    for file in files:
+        if file != STDIO and profile is None and is_archive(file):
+            say(f"{file}: an archive of the workbench, which goes into an empty database.")
+            continue
+        good = bad = 0
+        try:
+            with _readable(file) as path:
+                for row in read_any(path, profile, name=str(file)):
+                    problems = [*row.problems, *(row.notes if strict else ())]
+                    for problem in problems or row.notes:
+                        say(str(problem))
+                    bad += bool(problems)
+                    if row.case is not None and not problems:
+                        good += 1
+                        if good <= _SHOWN_ROWS:
+                            click.echo(printable(json.dumps(row.case.to_json_dict(), ensure_ascii=False, indent=1)))
+        except InputError as error:
+            say(str(error))
+            bad += 1
+        say(f"{file}: {counted(good, 'case')} would be imported, {counted(bad, 'row')} would not. Nothing is stored.")
+        failed += bad
+    if failed:
+        raise JobFailed(f"{counted(failed, 'row')} can't be imported, for the reasons above.")
+
+
+@contextmanager
+def _readable(file: Path) -> Iterator[Path]:
+    """Give the path of a file; what comes through stdin is put into a temporary one, for it is read twice."""
+    if file != STDIO:
+        yield file
+        return
+    with tempfile.NamedTemporaryFile(suffix="-stdin") as held:
+        shutil.copyfileobj(sys.stdin.buffer, held)
+        held.flush()
+        yield Path(held.name)
+
+
+def _import_cases(file: Path, profile: Profile | None, workbench: Workbench, errors: ErrorReport, strict: bool) -> None:
     progress = Progress("Importing", None if file == STDIO else file.stat().st_size)
     added = unchanged = 0
     try:
         with progress:
-            for batch in _batches(file, errors, progress):
+            for batch in _batches(file, profile, errors, progress, strict):
                 report = workbench.cases.add(operator(), batch)
                 added, unchanged = added + report.added, unchanged + report.unchanged
                 errors.add_all(f"{file}: {error}" for error in report.conflicts)
@@ -69,21 +161,31 @@ def _import_cases(file: Path, workbench: Workbench, errors: ErrorReport) -> None
         say(f"{file}: {counted(added, 'case')} imported{there}.")
 
 
-def _batches(file: Path, errors: ErrorReport, progress: Progress) -> Iterator[list[Case]]:
+def _batches(
+    file: Path, profile: Profile | None, errors: ErrorReport, progress: Progress, strict: bool
+) -> Iterator[list[Case]]:
     """Yield the cases that can be read, as many at a time as fit in little memory; the others are reported."""
     batch: list[Case] = []
     begun = 0
+    noted = False
     try:
-        lines = read_case_lines(sys.stdin.buffer if file == STDIO else file)
-        for number, line in enumerate(lines, 1):
-            progress.move(line.end, f"{number:,} read")
-            if isinstance(line.found, InputError):
-                errors.add(line.found)
-                continue
-            batch.append(line.found)
-            if len(batch) >= _BATCH or line.end - begun >= _BATCH_BYTES:
-                yield batch
-                batch, begun = [], line.end
+        with _readable(file) as path:
+            rows = read_any(path, profile, name="stdin" if file == STDIO else str(file))
+            for number, row in enumerate(rows, 1):
+                progress.move(row.end, f"{number:,} read")
+                errors.add_all(row.problems)
+                if row.notes and strict:
+                    errors.add_all(row.notes)
+                    continue
+                if row.notes and not noted:
+                    noted = True
+                    progress.say(f"{row.notes[0]} (Said once a file; --strict refuses such rows.)")
+                if row.case is None:
+                    continue
+                batch.append(row.case)
+                if len(batch) >= _BATCH or row.end - begun >= _BATCH_BYTES:
+                    yield batch
+                    batch, begun = [], row.end
     except InputError as error:  # of another format, or broken off: what was read before is stored
         errors.add(error)
     if batch:

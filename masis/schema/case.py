@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, Self
 
-from pydantic import Field, JsonValue, StrictStr, ValidationError, model_validator
+from pydantic import Field, JsonValue, StrictInt, StrictStr, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
 from masis.errors import InputError
@@ -111,10 +111,28 @@ class CaseScreening(OpenRecord):
     outcome: ScreeningOutcome
 
 
+class GivenCitation(OpenRecord):
+    """A citation that came beside the answer, as citation APIs return them.
+
+    ``start`` and ``end`` are offsets into the answer: what the citation covers, or one place where both are the same.
+    ``quote`` is what it says the evidence holds; ``evidence_start`` and ``evidence_end`` where, in the text of the
+    evidence.
+    """
+
+    start: StrictInt
+    end: StrictInt
+    evidence_id: StrictStr
+    quote: StrictStr | None = None
+    evidence_start: StrictInt | None = None
+    evidence_end: StrictInt | None = None
+    provider: StrictStr | None = None
+
+
 class Case(OpenRecord):
     """A question with its evidence and, if one was written, an answer.
 
-    ``screening`` stands in cases made from a screening; a value of another shape is somebody else's key, and is kept.
+    ``citations`` came beside the answer, ``screening`` stands in cases made from a screening; under either name a value
+    of another shape is somebody else's key, and is kept.
     """
 
     id: StrictStr = Field(min_length=1, max_length=500)
@@ -124,6 +142,7 @@ class Case(OpenRecord):
     reasoning_steps: tuple[StrictStr, ...] = ()
     metadata: dict[str, Any] = Field(default_factory=dict)
     labels: Labels | None = None
+    citations: tuple[GivenCitation, ...] | JsonValue = Field(default=(), union_mode="left_to_right")
     screening: CaseScreening | JsonValue = Field(default=None, union_mode="left_to_right")
 
     @model_validator(mode="before")
@@ -144,6 +163,14 @@ class Case(OpenRecord):
                 )
             first[chunk.id] = index
         return self
+
+    @property
+    def given_citations(self) -> tuple[GivenCitation, ...]:
+        """Return the citations that came beside the answer; none where the key holds something else."""
+        given = self.citations
+        if isinstance(given, tuple):
+            return tuple(citation for citation in given if isinstance(citation, GivenCitation))
+        return ()
 
     @property
     def evidence_outcome(self) -> str | None:

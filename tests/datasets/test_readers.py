@@ -48,6 +48,17 @@ def test_a_good_file_gives_its_cases_in_order_with_line_numbers_and_bytes_read()
     assert found[-1].end == len(content)
 
 
+def test_plain_texts_are_numbered_and_a_case_without_an_id_gets_one_from_its_content() -> None:
+    (first,), (again,), (other,) = (
+        read(line(id=..., evidence=["So.", "Thus."], **more)) for more in ({}, {"field": "law"}, {"query": "How?"})
+    )
+    assert isinstance(first.found, Case)
+    assert isinstance(again.found, Case)
+    assert isinstance(other.found, Case)
+    assert [(chunk.id, chunk.text) for chunk in first.found.evidence] == [("1", "So."), ("2", "Thus.")]
+    assert first.found.id == again.found.id != other.found.id
+
+
 def test_unknown_keys_are_kept() -> None:
     (item,) = read(line(field="law", evidence=[{"id": "1", "text": "So.", "page": 7}]))
     assert isinstance(item.found, Case)
@@ -80,7 +91,9 @@ def test_byte_order_mark_carriage_returns_blank_lines_and_a_missing_last_line_br
         pytest.param(line(query=""), "cases.jsonl, line 2, query: is empty. Add the question", id="empty question"),
         pytest.param(line(query=" \n"), "cases.jsonl, line 2, query: is blank. Add the question", id="blank question"),
         pytest.param(
-            line(id=...), "cases.jsonl, line 2, id: is missing. Give each case an id of its own", id="missing id"
+            line(query=..., input={"question": "Why?"}),
+            'cases.jsonl, line 2, query: is missing. Add the question as "query": "...".',
+            id="an object under another tool's name, which renaming would not cure",
         ),
         pytest.param(line(id=3), "cases.jsonl, line 2, id: is a number, must be text. Put it in quotes.", id="id"),
         pytest.param(line(id="x" * 501), "cases.jsonl, line 2, id: is longer than 500 characters", id="long id"),
@@ -97,9 +110,9 @@ def test_byte_order_mark_carriage_returns_blank_lines_and_a_missing_last_line_br
             id="evidence as text",
         ),
         pytest.param(
-            line(evidence=["So."]),
-            "cases.jsonl, line 2, evidence[0]: is text, must be an object. Write it as [{",
-            id="evidence as strings",
+            line(citations=[{"start": 0, "end": 99, "evidence_id": "1"}]),
+            "cases.jsonl, line 2, citations: covers characters 0 to 99 of an answer of 7.",
+            id="citation outside of the answer",
         ),
         pytest.param(
             line(evidence=[{"id": "1"}, {"text": "So."}]),

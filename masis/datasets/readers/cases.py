@@ -7,9 +7,10 @@ repeated id can be named with both its lines. What is not done here: nothing is 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 from pydantic import ValidationError
 
@@ -119,14 +120,37 @@ def _case_of(line: Line, seen: dict[str, _Seen], max_line_bytes: int) -> Case | 
 
 
 def _validated(content: bytes) -> Case:
-    data = parse_object(content)
+    data = completed(parse_object(content))
     try:
         case = Case.model_validate(data)
     except ValidationError as error:
         raise explain(error, data) from error
     if not case.query.strip():
         raise InputError("is blank", cure='Add the question as "query": "...".', field="query")
+    for given in case.given_citations:
+        if not 0 <= given.start <= given.end <= len(case.answer or ""):
+            raise InputError(
+                f"covers characters {given.start} to {given.end} of an answer of {len(case.answer or '')}",
+                cure="Count characters of the answer from 0; the end is not included.",
+                field="citations",
+            )
     return case
+
+
+def content_id(data: Mapping[str, Any]) -> str:
+    """Return an id for a case without one: a digest of its question, answer and evidence."""
+    held = [data.get("query"), data.get("answer"), data.get("evidence")]
+    content = json.dumps(held, ensure_ascii=False, sort_keys=True, default=str)
+    return hashlib.sha256(content.encode(errors="surrogatepass")).hexdigest()[:20]
+
+
+def completed(data: dict[str, Any]) -> dict[str, Any]:
+    """Give plain texts of the evidence the ids 1 to n, and a case without an id one from its content."""
+    evidence = data.get("evidence")
+    if isinstance(evidence, list) and any(isinstance(item, str) for item in evidence):
+        chunks = [{"id": str(n), "text": item} if isinstance(item, str) else item for n, item in enumerate(evidence, 1)]
+        data = {**data, "evidence": chunks}
+    return data if "id" in data or "query" not in data else {"id": content_id(data), **data}
 
 
 def _refuse_other_shapes(line: Line) -> None:

@@ -53,6 +53,11 @@ def explain(error: ValidationError, data: Mapping[str, Any]) -> InputError:
     return InputError(first.problem, cure=first.cure + also, field=first.field)
 
 
+def explain_all(error: ValidationError, data: Mapping[str, Any]) -> list[InputError]:
+    """Return everything that is wrong with a case, each as an error of its own."""
+    return [_explain_one(detail, data) for detail in error.errors(include_url=False)]
+
+
 def path_of(location: Iterable[int | str]) -> str:
     """Return a pydantic location as people write it: ``evidence[2].text``."""
     path = ""
@@ -123,12 +128,21 @@ def _explain_one(detail: ErrorDetails, data: Mapping[str, Any]) -> InputError:
 
 def _missing(field: str, around: Any) -> InputError:
     name = field.rsplit(".", 1)[-1]
-    keys = list(around) if isinstance(around, Mapping) else []
-    if found := name_elsewhere(name, keys):
+    fits = [key for key, value in around.items() if _can_be(name, value)] if isinstance(around, Mapping) else []
+    if found := name_elsewhere(name, fits):
         return InputError("is missing", cure=f'Rename "{found}" to "{name}".', field=field)
     if field.startswith("evidence["):
         return InputError("is missing", cure='Give each chunk an id of its own, for example "id": "1".', field=field)
     return InputError("is missing", cure=_CURES_FOR_MISSING.get(field, "Add it."), field=field)
+
+
+def _can_be(name: str, value: Any) -> bool:
+    """Return whether a value under another name would do for the field: a cure must lead to a case that can be read."""
+    if name == "evidence":
+        return isinstance(value, list) and all(
+            isinstance(item, str) or (isinstance(item, Mapping) and isinstance(item.get("id"), str)) for item in value
+        )
+    return isinstance(value, str) and bool(value.strip())
 
 
 def _cure_for_text(got: str) -> str:

@@ -1,0 +1,190 @@
+"""Paths into a row, in JMESPath, with a few functions more for what tools write as text inside of text."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from functools import lru_cache
+from typing import Any
+
+import jmespath
+from jmespath import functions
+from jmespath.exceptions import JMESPathError
+
+from masis.datasets.readers.strict_json import kind_of
+from masis.errors import InputError
+
+MOST_NESTED_TEXT = 16 * 1024 * 1024
+"""Characters of JSON inside of a text that are read; longer ones stay text."""
+
+_NOT_SAID = frozenset({"document", "search_result", "tool_result", "tool_use", "image", "image_url", "input_file"})
+"""Types of parts of a message that are no words of who sent it."""
+
+_NUMBERED = re.compile(r"\s{0,4}\[(\d{1,6})\]\s*")
+_PASSAGE = re.compile(r"(?:\A|\n)\s{0,4}passage \d{1,4}: ?")
+
+
+def text_of(value: Any) -> str | None:
+    """Return the text of a content that is text, or a list of parts of which some have text; None for any other."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, dict):
+        for key in ("text", "content", "value", "parts"):
+            if key in value and (found := text_of(value[key])) is not None:
+                return found
+        return None
+    if isinstance(value, list):
+        said = (item for item in value if not (isinstance(item, dict) and str(item.get("type")) in _NOT_SAID))
+        parts = [part for item in said if (part := text_of(item)) is not None]
+        return "".join(parts) if parts else None
+    return None
+
+
+def parsed(value: Any) -> Any:
+    """Return what a text of JSON, or of a Python list as pandas writes it, holds; any other value as it is."""
+    if not isinstance(value, str) or len(value) > MOST_NESTED_TEXT:
+        return value
+    opening = value.lstrip()[:1]
+    if opening not in ("[", "{"):
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        pass
+    try:
+        read = ast.literal_eval(value.strip())
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return value
+    return read if isinstance(read, list | dict) else value
+
+
+class _Functions(functions.Functions):  # type: ignore[misc]  # the library has no types
+    """What JMESPath lacks for files of traces and chats."""
+
+    @functions.signature({"types": []})  # type: ignore[untyped-decorator]
+    def _func_parsed(self, value: Any) -> Any:
+        return parsed(value)
+
+    @functions.signature({"types": []})  # type: ignore[untyped-decorator]
+    def _func_text(self, value: Any) -> str | None:
+        return text_of(value)
+
+    @functions.signature({"types": []}, {"types": ["string"]})  # type: ignore[untyped-decorator]
+    def _func_last_message(self, messages: Any, role: str) -> str | None:
+        """The text of the last message of a role; a text alone is the user's."""
+        if isinstance(messages, str):
+            return messages if role == "user" else None
+        for message in reversed(messages if isinstance(messages, list) else []):
+            if isinstance(message, dict) and message.get("role", message.get("type")) == role:
+                return text_of(message.get("content", message.get("parts")))
+        return None
+
+    @functions.signature({"types": []})  # type: ignore[untyped-decorator]
+    def _func_passages(self, text: Any) -> list[str] | None:
+        """``passage 1:...  passage 2:...`` as a list."""
+        if not isinstance(text, str):
+            return None
+        return [piece.strip() for piece in _PASSAGE.split(text) if piece.strip()] or None
+
+    @functions.signature({"types": []})  # type: ignore[untyped-decorator]
+    def _func_numbered(self, texts: Any) -> Any:
+        """``["[2] text"]`` as ``[{"id": "2", "text": "text"}]``; texts without a number stay as they are."""
+        if not isinstance(texts, list):
+            return texts
+        found = [_NUMBERED.match(text) if isinstance(text, str) else None for text in texts]
+        return [
+            {"id": match[1], "text": text[match.end() :]} if match else text
+            for match, text in zip(found, texts, strict=True)
+        ]
+
+    @functions.signature({"types": []})  # type: ignore[untyped-decorator]
+    def _func_nested(self, value: Any) -> Any:
+        """``{"a.0.b": 1}`` as ``{"a": [{"b": 1}]}``, as OpenTelemetry flattens attributes."""
+        return _nested(value) if isinstance(value, dict) else value
+
+    @functions.signature({"types": []})  # type: ignore[untyped-decorator]
+    def _func_attributes(self, value: Any) -> Any:
+        """OTLP's ``[{"key": k, "value": {"stringValue": v}}]`` as an object; an object as it is."""
+        if not isinstance(value, list):
+            return value
+        pairs = [item for item in value if isinstance(item, dict) and isinstance(item.get("key"), str)]
+        return {item["key"]: _otlp_value(item.get("value")) for item in pairs}
+
+
+def _otlp_value(value: Any) -> Any:
+    if not isinstance(value, dict) or len(value) != 1:
+        return value
+    ((kind, held),) = value.items()
+    if kind == "arrayValue" and isinstance(held, dict):
+        return [_otlp_value(item) for item in held.get("values", [])]
+    return held
+
+
+def _nested(flat: dict[str, Any]) -> Any:
+    tree: dict[str, Any] = {}
+    for key, value in flat.items():
+        at, parts = tree, key.split(".")[:32]
+        for part in parts[:-1]:
+            below = at.setdefault(part, {})
+            if not isinstance(below, dict):
+                below = at[part] = {"": below}
+            at = below
+        _put(at, parts[-1], _nested(value) if isinstance(value, dict) else value)
+    return _lists(tree)
+
+
+def _put(at: dict[str, Any], key: str, value: Any) -> None:
+    held = at.get(key)
+    if not isinstance(held, dict):
+        at[key] = value
+    elif isinstance(value, dict):
+        held |= value
+    else:
+        held[""] = value
+
+
+def _lists(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    if value and all(key.isdecimal() and len(key) < 7 for key in value):
+        return [_lists(value[key]) for key in sorted(value, key=int)]
+    return {key: _lists(item) for key, item in value.items()}
+
+
+_OPTIONS = jmespath.Options(custom_functions=_Functions())
+
+
+@lru_cache(maxsize=1024)
+def _compiled(path: str) -> Any:
+    return jmespath.compile(path)
+
+
+def check_path(path: str, field: str) -> None:
+    """Raise InputError where ``path`` is no JMESPath expression; ``field`` names its place in the profile."""
+    try:
+        _compiled(path)
+    except JMESPathError as error:
+        raise InputError(
+            f"is no path that can be read ({str(error).splitlines()[0]})",
+            cure='Write paths like inputs.question, docs[].text or observations[?type==`"RETRIEVER"`].output[].',
+            field=field,
+        ) from error
+
+
+def value_at(row: Any, paths: tuple[str, ...]) -> Any:
+    """Return the first value that the paths give which is neither null, nor an empty text, list or object.
+
+    Raises InputError where a path can't be followed in this row, such as a function applied to another type.
+    """
+    for path in paths:
+        try:
+            value = _compiled(path).search(row, options=_OPTIONS)
+        except JMESPathError as error:
+            raise InputError(
+                f"the path {path} can't be followed in {kind_of(row)} ({str(error).splitlines()[0][:120]})",
+                cure="Correct the path, or the row.",
+            ) from error
+        if value is not None and value != "" and value != [] and value != {}:
+            return value
+    return None

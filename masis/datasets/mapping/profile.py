@@ -1,0 +1,158 @@
+"""What a profile says: which paths of a row hold the parts of a case. Data only: TOML, built in or a person's own."""
+
+from __future__ import annotations
+
+import tomllib
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field, ValidationError
+
+from masis.datasets.mapping.paths import check_path
+from masis.errors import InputError
+from masis.schema.base import Record
+from masis.schema.case import ClaimVerdict
+
+Paths = Annotated[tuple[str, ...], BeforeValidator(lambda value: (value,) if isinstance(value, str) else value)]
+"""One path, or several of which the first that gives something counts."""
+
+MOST_PROFILE_BYTES = 256 * 1024
+
+Converter = Literal["anthropic", "openai-responses", "openai-chat", "gemini", "cohere", "bedrock"]
+"""Whose reply ``reply`` points at: answer, evidence and citations are read from it together."""
+
+
+class EvidencePaths(Record):
+    """Paths inside one item of the evidence; an item that is text is the text."""
+
+    id: Paths = ("id",)
+    text: Paths = ("text(@)",)
+    source: Paths = ()
+
+
+class ClaimLabelPaths(Record):
+    """Where labels of stretches of the answer lie, and what their words mean."""
+
+    items: Paths
+    text: Paths = ("text",)
+    verdict: Paths = ()
+    words: dict[str, ClaimVerdict] = Field(default_factory=dict)
+    note: Paths = ()
+
+
+class CitationPaths(Record):
+    """Where citations with offsets into the answer lie."""
+
+    items: Paths
+    start: Paths = ("start",)
+    end: Paths = ("end",)
+    evidence_id: Paths = ("evidence_id",)
+    quote: Paths = ("quote",)
+
+
+class Join(Record):
+    """A second file beside the first; its row with the same ``key`` stands under ``name`` in the first one's."""
+
+    file: str = Field(pattern=r"^[\w.-]+$")
+    key: str
+    name: str
+
+
+class Group(Record):
+    """Rows that belong to one case: those alike in ``by``, as a list under ``name``."""
+
+    by: Paths
+    name: str = "spans"
+
+
+class Profile(Record):
+    """One tool's file as cases. ``required`` are paths that must give something; by them a file is recognised."""
+
+    name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]*$")
+    title: str
+    required: tuple[str, ...] = ()
+    absent: tuple[str, ...] = ()
+    rows: Paths = ()
+    group: Group | None = None
+    join: Join | None = None
+    id: Paths = ()
+    query: Paths = ()
+    answer: Paths = ()
+    reference: Paths = ()
+    evidence: Paths = ()
+    messages: Paths = ()
+    chunk: EvidencePaths = EvidencePaths()
+    citations: CitationPaths | None = None
+    labels: ClaimLabelPaths | None = None
+    external: dict[str, Paths] = Field(default_factory=dict)
+    reply: Paths = ()
+    converter: Converter | None = None
+
+    def check(self) -> None:
+        """Raise InputError for the first path that can't be read."""
+        for name in ("required", "absent", "rows", "id", "query", "answer", "reference", "evidence", "messages"):
+            _check_paths(getattr(self, name), name)
+        _check_paths(self.reply, "reply")
+        for table in ("chunk", "citations", "labels"):
+            part = getattr(self, table)
+            for name in type(part).model_fields if part else ():
+                if name != "words":
+                    _check_paths(getattr(part, name), f"{table}.{name}")
+        for name, paths in self.external.items():
+            _check_paths(paths, f"external.{name}")
+        if self.group:
+            _check_paths(self.group.by, "group.by")
+
+
+def _check_paths(paths: tuple[str, ...], field: str) -> None:
+    for path in paths:
+        check_path(path, field)
+
+
+def load_profile(path: Path) -> Profile:
+    """Read a person's own profile. Raises InputError that names the field and the cure."""
+    try:
+        with path.open("rb") as stream:
+            content = stream.read(MOST_PROFILE_BYTES + 1)
+    except OSError as error:
+        raise InputError(f"can't be read ({error.strerror})", cure="Check the name.", file=str(path)) from error
+    if len(content) > MOST_PROFILE_BYTES:
+        raise InputError("is too large for a profile", cure="Name a TOML file of paths.", file=str(path))
+    try:
+        return parse_profile(content, path.stem)
+    except InputError as error:
+        raise error.at(file=str(path)) from error
+
+
+def parse_profile(content: bytes, name: str = "own") -> Profile:
+    """Return the profile that a TOML text holds; ``name`` where it has none. Raises InputError."""
+    try:
+        data = tomllib.loads(content.decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"is no TOML that can be read ({error})", cure="See docs/importing.md.") from error
+    plain = "".join(char if char.isascii() and char.isalnum() else "-" for char in name.lower()).strip("-")
+    try:
+        profile = Profile.model_validate({"name": plain or "own", "title": name, **data})
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        field = ".".join(map(str, first["loc"]))
+        cure = f"There are: {', '.join(Profile.model_fields)}." if first["type"] == "extra_forbidden" else "Correct it."
+        raise InputError(f"is no part of a profile ({first['msg']})", cure=cure, field=field) from error
+    profile.check()
+    return profile
+
+
+@cache
+def builtin() -> dict[str, Profile]:
+    """Return the built-in profiles by name."""
+    folder = resources.files("masis.datasets.mapping") / "profiles"
+    files = sorted((file for file in folder.iterdir() if file.name.endswith(".toml")), key=lambda file: file.name)
+    read = [parse_profile(file.read_bytes(), file.name.removesuffix(".toml")) for file in files]
+    return {profile.name: profile for profile in read}
+
+
+def builtin_names() -> tuple[str, ...]:
+    """Return the names that ``--as`` takes."""
+    return tuple(builtin())

@@ -1,0 +1,302 @@
+"""Replies of the citation APIs: the answer put together from its parts, its evidence, its citations with offsets.
+
+What the request held (documents, search results, the question) is read where the row keeps the request beside the
+reply; of a reply alone the evidence is what its citations quote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from masis.datasets.mapping.paths import parsed, text_of
+from masis.datasets.mapping.profile import Converter
+
+
+class Reply(NamedTuple):
+    """What a reply holds, ready for a case."""
+
+    answer: str
+    evidence: list[dict[str, Any]]
+    citations: list[dict[str, Any]]
+    quoted_only: bool = False
+    """Whether the texts of the evidence are what the citations quote, for the documents are not in the row."""
+
+
+def read_reply(kind: Converter, reply: Any, row: Any) -> Reply | None:
+    """Return what a reply of this kind holds; None where it is of another shape."""
+    if not isinstance(reply, dict):
+        return None
+    request = row.get("request", row) if isinstance(row, dict) else {}
+    return _READERS[kind](reply, request if isinstance(request, dict) else {})
+
+
+class _Sources:
+    """Evidence in the order it is met, each once."""
+
+    def __init__(self) -> None:
+        self.by_id: dict[str, dict[str, Any]] = {}
+        self.quoted_only = False
+
+    def add(self, id_: str, text: str = "", source: Any = None) -> str:
+        chunk = self.by_id.setdefault(id_, {"id": id_, "text": ""})
+        if text and not chunk["text"]:
+            chunk["text"] = text
+        if isinstance(source, str) and source:
+            chunk.setdefault("source", source)
+        return id_
+
+    def quote(self, id_: str, quote: str) -> None:
+        """Take a quote for the text of a document that is not in the row."""
+        self.quoted_only = True
+        text = self.by_id[id_]["text"]
+        if quote not in text:
+            self.by_id[id_]["text"] = f"{text}\n{quote}" if text else quote
+
+
+def _items(value: Any) -> Iterator[dict[str, Any]]:
+    return (item for item in value if isinstance(item, dict)) if isinstance(value, list) else iter(())
+
+
+def _at(value: Any, *keys: str) -> Any:
+    for key in keys:
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return value
+
+
+def _words(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _whole(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _citation(provider: str, start: int, end: int, evidence_id: str, **more: Any) -> dict[str, Any]:
+    kept = {key: value for key, value in more.items() if value is not None and value != ""}
+    return {"start": start, "end": end, "evidence_id": evidence_id, **kept, "provider": provider}
+
+
+# Anthropic: char, page, content-block, search-result and web-search-result locations
+
+
+def _anthropic(reply: dict[str, Any], request: dict[str, Any]) -> Reply | None:
+    documents, results = _anthropic_documents(request)
+    found, sources = list[dict[str, Any]](), _Sources()
+    for chunk in (*documents, *results):
+        sources.add(chunk["id"], chunk["text"], chunk["source"])
+    known = frozenset(id_ for id_, chunk in sources.by_id.items() if chunk["text"])
+    answer = ""
+    for block in _items(reply.get("content")):
+        if block.get("type") != "text":
+            continue
+        text = _words(block.get("text"))
+        for given in _items(block.get("citations")):
+            id_ = _anthropic_source(given, documents, results, sources)
+            quote = _words(given.get("cited_text"))
+            if quote and id_ not in known:
+                sources.quote(id_, quote)
+            chars = given.get("type") == "char_location" and id_ in known
+            found.append(
+                _citation(
+                    "anthropic",
+                    len(answer),
+                    len(answer) + len(text),
+                    id_,
+                    quote=quote,
+                    evidence_start=_whole(given.get("start_char_index")) if chars else None,
+                    evidence_end=_whole(given.get("end_char_index")) if chars else None,
+                    location=given.get("type"),
+                    page=_whole(given.get("start_page_number")),
+                )
+            )
+        answer += text
+    if not isinstance(reply.get("content"), list):
+        return None
+    return Reply(answer, list(sources.by_id.values()), found, sources.quoted_only)
+
+
+def _anthropic_documents(request: dict[str, Any]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    documents, results = list[dict[str, Any]](), list[dict[str, Any]]()
+    for message in _items(request.get("messages")):
+        parts = list(_items(message.get("content")))
+        for part in parts:
+            parts += _items(part.get("content")) if part.get("type") == "tool_result" else ()
+        for part in parts:
+            if part.get("type") == "document":
+                source = part.get("source")
+                text = _words(_at(source, "data")) if _at(source, "type") == "text" else text_of(_at(source, "content"))
+                documents.append({"id": f"doc_{len(documents)}", "text": text or "", "source": part.get("title")})
+            elif part.get("type") == "search_result":
+                text = text_of(part.get("content")) or ""
+                results.append({"id": f"result_{len(results)}", "text": text, "source": part.get("source")})
+    return documents, results
+
+
+def _anthropic_source(
+    given: dict[str, Any], documents: list[dict[str, Any]], results: list[dict[str, Any]], sources: _Sources
+) -> str:
+    number = _whole(given.get("document_index"))
+    if number is not None:
+        return sources.add(f"doc_{number}", source=given.get("document_title"))
+    number = _whole(given.get("search_result_index"))
+    if number is not None:
+        return sources.add(f"result_{number}", source=given.get("source"))
+    address = _words(given.get("url")) or _words(given.get("source")) or "unnamed source"
+    return sources.add(address, source=address)
+
+
+# OpenAI: Responses and Chat Completions
+
+
+def _openai_responses(reply: dict[str, Any], request: dict[str, Any]) -> Reply | None:
+    if not isinstance(reply.get("output"), list):
+        return None
+    answer, found, sources = "", list[dict[str, Any]](), _Sources()
+    for item in _items(reply["output"]):
+        if item.get("type") == "file_search_call":
+            for number, result in enumerate(_items(item.get("results")), 1):
+                file_id = _words(result.get("file_id")) or f"result_{number}"
+                name = file_id if file_id not in sources.by_id else f"{file_id}#{number}"
+                sources.add(name, _words(result.get("text")), result.get("filename"))
+        for part in _items(item.get("content")) if item.get("type") == "message" else ():
+            text = _words(part.get("text"))
+            for note in _items(part.get("annotations")):
+                found += _openai_annotation(note, len(answer), len(text), sources)
+            answer += text
+    return Reply(answer, list(sources.by_id.values()), found)
+
+
+def _openai_chat(reply: dict[str, Any], request: dict[str, Any]) -> Reply | None:
+    choice = next(_items(reply.get("choices")), None)
+    message = _at(choice, "message")
+    if not isinstance(message, dict):
+        return None
+    answer, found, sources = text_of(message.get("content")) or "", list[dict[str, Any]](), _Sources()
+    for note in _items(message.get("annotations")):
+        flat = {**note, **(note.get("url_citation") or {})} if isinstance(note.get("url_citation"), dict) else note
+        found += _openai_annotation(flat, 0, len(answer), sources)
+    return Reply(answer, list(sources.by_id.values()), found)
+
+
+def _openai_annotation(note: dict[str, Any], offset: int, length: int, sources: _Sources) -> Iterator[dict[str, Any]]:
+    kind = note.get("type")
+    if kind == "url_citation":
+        address = _words(note.get("url")) or "unnamed source"
+        start, end = _whole(note.get("start_index")), _whole(note.get("end_index"))
+        sources.add(address, source=address)
+        if start is not None and end is not None:
+            yield _citation("openai", offset + start, offset + end, address, title=note.get("title"))
+    elif kind in ("file_citation", "container_file_citation", "file_path"):
+        file_id = _words(note.get("file_id")) or "unnamed file"
+        sources.add(file_id, source=note.get("filename"))
+        index = _whole(note.get("index"))
+        start = index if index is not None else _whole(note.get("start_index"))
+        if start is not None:
+            end = _whole(note.get("end_index"))
+            place = offset + min(start, length)
+            yield _citation("openai", place, place if end is None else offset + end, file_id, quote=note.get("quote"))
+
+
+# Gemini: grounding supports, whose offsets count bytes of UTF-8
+
+
+def _gemini(reply: dict[str, Any], request: dict[str, Any]) -> Reply | None:
+    candidate = next(_items(reply.get("candidates")), None)
+    if candidate is None:
+        return None
+    parts = [_words(part.get("text")) for part in _items(_at(candidate, "content", "parts"))]
+    grounding = candidate.get("groundingMetadata") or candidate.get("grounding_metadata") or {}
+    found, sources, ids = list[dict[str, Any]](), _Sources(), list[str]()
+    for number, chunk in enumerate(_items(_either(grounding, "groundingChunks", "grounding_chunks")), 1):
+        held = chunk.get("retrievedContext") or chunk.get("retrieved_context") or chunk.get("web") or {}
+        ids.append(sources.add(f"{number}", _words(_at(held, "text")), _at(held, "uri") or _at(held, "title")))
+    for support in _items(_either(grounding, "groundingSupports", "grounding_supports")):
+        segment = support.get("segment")
+        part = _whole(_either(segment, "partIndex", "part_index")) or 0
+        if not isinstance(segment, dict) or not 0 <= part < len(parts):
+            continue
+        offset, content = sum(map(len, parts[:part])), parts[part].encode()
+        start = _whole(_either(segment, "startIndex", "start_index")) or 0
+        end = _whole(_either(segment, "endIndex", "end_index")) or len(content)
+        first, last = (len(content[: max(at, 0)].decode(errors="ignore")) for at in (start, end))
+        for index in _either(support, "groundingChunkIndices", "grounding_chunk_indices") or ():
+            if isinstance(index, int) and 0 <= index < len(ids):
+                found.append(_citation("gemini", offset + first, offset + last, ids[index]))
+    return Reply("".join(parts), list(sources.by_id.values()), found)
+
+
+def _either(value: Any, first: str, second: str) -> Any:
+    found = _at(value, first)
+    return _at(value, second) if found is None else found
+
+
+# Cohere: v2 messages with sources, v1 replies with document ids
+
+
+def _cohere(reply: dict[str, Any], request: dict[str, Any]) -> Reply | None:
+    body = reply["message"] if isinstance(reply.get("message"), dict) else reply
+    answer = text_of(body.get("content")) if "content" in body else body.get("text")
+    if not isinstance(answer, str):
+        return None
+    sources, found = _Sources(), list[dict[str, Any]]()
+    for number, document in enumerate(_items(reply.get("documents") or request.get("documents"))):
+        held = parsed(document.get("data", document))
+        sources.add(_words(document.get("id")) or f"doc_{number}", _cohere_text(held), _at(held, "title"))
+    for given in _items(body.get("citations")):
+        start, end = _whole(given.get("start")), _whole(given.get("end"))
+        ids = [id_ for id_ in given.get("document_ids") or () if isinstance(id_, str)]
+        for source in _items(given.get("sources")):
+            id_ = _words(_at(source, "document", "id")) or _words(source.get("id")) or "unnamed source"
+            held = source.get("document", source.get("tool_output"))
+            ids.append(sources.add(id_, _cohere_text(held), _at(held, "title")))
+        if start is not None and end is not None:
+            found += [_citation("cohere", start, end, id_) for id_ in ids]
+    return Reply(answer, list(sources.by_id.values()), found)
+
+
+def _cohere_text(held: Any) -> str:
+    if isinstance(held, dict):
+        for key in ("text", "snippet", "content", "data"):
+            if text := text_of(held.get(key)):
+                return text
+    return _words(held)
+
+
+# Amazon Bedrock: RetrieveAndGenerate
+
+
+def _bedrock(reply: dict[str, Any], request: dict[str, Any]) -> Reply | None:
+    answer = _at(reply, "output", "text")
+    if not isinstance(answer, str):
+        return None
+    sources, found, by_text = _Sources(), list[dict[str, Any]](), dict[str, str]()
+    for given in _items(reply.get("citations")):
+        part = _at(given, "generatedResponsePart", "textResponsePart")
+        text, start = _words(_at(part, "text")), _whole(_at(part, "span", "start"))
+        if start is None or not answer.startswith(text, start):
+            start = max(answer.find(text), 0)
+        for reference in _items(given.get("retrievedReferences")):
+            held = _words(_at(reference, "content", "text"))
+            id_ = by_text.setdefault(held, f"{len(by_text) + 1}")
+            sources.add(id_, held, _address(reference.get("location")))
+            found.append(_citation("bedrock", start, start + len(text), id_))
+    return Reply(answer, list(sources.by_id.values()), found)
+
+
+def _address(location: Any) -> str | None:
+    for place in location.values() if isinstance(location, dict) else ():
+        for key in ("uri", "url"):
+            if isinstance(_at(place, key), str):
+                return str(place[key])
+    return None
+
+
+_READERS = {
+    "anthropic": _anthropic,
+    "openai-responses": _openai_responses,
+    "openai-chat": _openai_chat,
+    "gemini": _gemini,
+    "cohere": _cohere,
+    "bedrock": _bedrock,
+}

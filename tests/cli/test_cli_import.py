@@ -1,0 +1,72 @@
+"""``masis import`` of other tools' files: shown first, then stored, and nothing left out in silence."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from masis.services import Workbench
+from tests.cli.running import Masis
+from tests.conftest import SHARED_DATA as SHARED
+
+FILES = Path(__file__).parents[1] / "datasets" / "mapping" / "files"
+
+
+def test_a_dry_run_shows_the_first_rows_and_every_problem_and_stores_nothing(masis: Masis, tmp_path: Path) -> None:
+    file, database = tmp_path / "ragas.jsonl", tmp_path / "new.db"
+    good = (FILES / "ragas-0.4.jsonl").read_text()
+    file.write_text(good + json.dumps({"user_input": 5.5, "retrieved_contexts": {"a": 1}, "response": {"x": 1}}) + "\n")
+    result = masis("import", file, "--dry-run", "--db", database)
+    assert result.exit_code == 1
+    assert json.loads(result.stdout)["query"] == "How long is the Marle bridge?"
+    assert "line 2, answer: is an object of 'x'" in result.stderr
+    assert "line 2, evidence[0]: has no text" in result.stderr
+    assert "1 case would be imported, 1 row would not" in result.stderr
+    assert not database.exists()
+
+
+def test_a_file_of_another_tool_is_stored(masis: Masis, tmp_path: Path) -> None:
+    database = tmp_path / "new.db"
+    result = masis("import", FILES / "anthropic-message-2023-06-01.json", "--db", database)
+    assert (result.exit_code, "1 case imported." in result.stderr) == (0, True), result.stderr
+    case = next(iter(Workbench.open(database).cases.iterate()))
+    assert len(case.given_citations) == 2
+
+
+def test_strict_refuses_an_answer_under_a_name_that_is_not_read(masis: Masis, tmp_path: Path) -> None:
+    file, database = tmp_path / "cases.jsonl", tmp_path / "new.db"
+    file.write_text(json.dumps({"id": "a", "query": "Why?", "evidence": ["So."], "response": "So."}))
+    refused = masis("import", file, "--strict", "--db", database)
+    assert refused.exit_code == 1
+    assert 'Rename "response" to "answer".' in refused.stderr
+    assert Workbench.open(database).cases.overview().cases == 0
+    allowed = masis("import", file, "--db", database)
+    assert allowed.exit_code == 0
+    assert "response: may be the answer" in allowed.stderr
+
+
+def test_a_profile_that_does_not_exist_is_wrong_use(masis: Masis, tmp_path: Path) -> None:
+    result = masis("import", FILES / "ragas-0.4.jsonl", "--as", "raags", "--db", tmp_path / "new.db")
+    assert result.exit_code == 2
+    assert "Did you mean 'ragas'?" in result.stderr
+
+
+@pytest.mark.real_data
+def test_expertqa_and_hagrid_are_read_without_edits(masis: Masis, tmp_path: Path) -> None:
+    examples = Path(__file__).parents[2] / "examples" / "import"
+    result = masis("import", SHARED / "expertqa_cases.jsonl", "--db", tmp_path / "own.db")
+    assert (result.exit_code, "217 cases imported." in result.stderr) == (0, True), result.stderr
+    mapped = masis(
+        "import", SHARED / "expertqa_cases.jsonl", "--map", examples / "expertqa.toml", "--db", tmp_path / "e.db"
+    )
+    assert (mapped.exit_code, "217 cases imported." in mapped.stderr) == (0, True), mapped.stderr
+    rows = [json.loads(line) for line in (SHARED / "hagrid_claims.jsonl").read_text().splitlines()]
+    without = sum(not row["references"] for row in rows)  # nothing was cited, so there is nothing to audit against
+    result = masis(
+        "import", SHARED / "hagrid_claims.jsonl", "--map", examples / "hagrid.toml", "--db", tmp_path / "h.db"
+    )
+    assert f"{len(rows) - without} cases imported." in result.stderr
+    assert f"{without} errors, named above" in result.stderr
+    assert result.stderr.count("evidence: is missing or empty") == min(without, 20)

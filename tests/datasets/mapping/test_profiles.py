@@ -1,0 +1,197 @@
+"""Files of other tools, as their documented formats have them, are recognised and read whole."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from masis.datasets.mapping import MappedRow, builtin, detected, load_profile, read_any, read_mapped
+from masis.datasets.mapping.containers import read_rows
+from masis.errors import InputError
+from masis.schema.case import Case
+
+FILES = Path(__file__).parent / "files"
+QUESTION = "How long is the Marle bridge?"
+FIXTURES = sorted(path for path in FILES.iterdir() if path.name != "source_info.jsonl")
+CITED = {"anthropic-message", "openai-responses", "openai-chat", "gemini", "cohere", "bedrock"}
+URL_ONLY = {"openai-chat"}
+
+
+def cases(rows: list[MappedRow]) -> list[Case]:
+    assert [str(problem) for row in rows for problem in row.problems] == []
+    return [row.case for row in rows if row.case is not None]
+
+
+def problems(path: Path, **options: Any) -> list[str]:
+    return [str(problem) for row in read_any(path, **options) for problem in row.problems]
+
+
+@pytest.mark.parametrize("path", FIXTURES, ids=lambda path: path.stem)
+def test_the_file_of_a_tool_is_recognised_and_gives_question_answer_and_evidence(path: Path) -> None:
+    profile = detected(path)
+    assert path.name.startswith(profile.name)
+    (case,) = cases(list(read_mapped(path, profile)))
+    assert case.query == QUESTION
+    assert case.answer
+    assert any(word in case.answer for word in ("120", "130"))
+    if profile.name not in URL_ONLY:
+        assert "The Marle bridge is 120 metres long." in case.evidence[0].text
+    assert bool(case.given_citations) == (profile.name in CITED)
+    for given in case.given_citations:
+        assert case.answer[given.start : given.end] or given.start == given.end > 0
+        assert given.evidence_id in {chunk.id for chunk in case.evidence}
+
+
+def test_every_profile_has_a_file() -> None:
+    assert {detected(path).name for path in FIXTURES} == set(builtin())
+
+
+def test_gemini_counts_bytes_and_the_case_counts_characters() -> None:
+    (case,) = cases(list(read_any(FILES / "gemini-v1beta.json")))
+    (given,) = case.given_citations
+    assert (case.answer or "")[given.start : given.end] == "Die Brücke von Marle ist 120 Meter lang."
+
+
+def test_anthropic_locations_name_the_place_in_the_document() -> None:
+    (case,) = cases(list(read_any(FILES / "anthropic-message-2023-06-01.json")))
+    first, second = case.given_citations
+    assert (first.evidence_id, second.evidence_id) == ("doc_0", "result_0")
+    assert case.evidence[0].text[first.evidence_start : first.evidence_end] == first.quote
+    assert (case.answer or "")[second.start : second.end] == " It was opened in 1931."
+
+
+def test_labels_of_ragtruth_and_label_studio_keep_their_words_and_verdicts() -> None:
+    (case,) = cases(list(read_any(FILES / "ragtruth-2024-response.jsonl")))
+    assert case.labels is not None
+    (label,) = case.labels.claims
+    assert (label.text, label.verdict) == ("130 metres", "contradicted")
+    (case,) = cases(list(read_any(FILES / "label-studio-1.20.json")))
+    assert case.labels is not None
+    assert case.labels.claims[0].verdict == "supported"
+
+
+def test_a_missing_second_file_is_named(tmp_path: Path) -> None:
+    alone = tmp_path / "response.jsonl"
+    alone.write_bytes((FILES / "ragtruth-2024-response.jsonl").read_bytes())
+    with pytest.raises(InputError, match=r"needs source_info\.jsonl beside it"):
+        list(read_any(alone))
+
+
+def test_both_files_of_ragtruth_may_come_in_one_zip(tmp_path: Path) -> None:
+    packed = tmp_path / "ragtruth.zip"
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.write(FILES / "ragtruth-2024-response.jsonl", "response.jsonl")
+        archive.write(FILES / "source_info.jsonl", "source_info.jsonl")
+    (case,) = cases(list(read_mapped(packed, builtin()["ragtruth"])))
+    assert case.evidence[1].text == "It was opened in 1931."
+
+
+ROW = {"question": "Why?", "contexts": ["So it is written.", "Thus."], "answer": "So.", "ground_truth": "So."}
+
+
+def test_the_same_row_is_read_from_every_container(tmp_path: Path) -> None:
+    import pandas as pd
+
+    text = json.dumps(ROW)
+    (tmp_path / "a.jsonl").write_text(text + "\n")
+    (tmp_path / "b.json").write_text(json.dumps([ROW], indent=1))
+    (tmp_path / "c.json").write_text(json.dumps({"data": [ROW]}))
+    (tmp_path / "d.json").write_text(json.dumps({"results": [ROW]}, indent=1))
+    pd.DataFrame([ROW]).to_csv(tmp_path / "e.csv", index=False)
+    pd.DataFrame([ROW]).to_csv(tmp_path / "f.tsv", sep="\t", index=False)
+    pd.DataFrame([ROW]).to_parquet(tmp_path / "g.parquet")
+    (tmp_path / "h.jsonl.gz").write_bytes(gzip.compress(text.encode()))
+    with zipfile.ZipFile(tmp_path / "i.zip", "w") as archive:
+        archive.writestr("inner/rows.jsonl", text)
+    read = [cases(list(read_any(path)))[0] for path in sorted(tmp_path.iterdir())]
+    assert len(read) == 9
+    assert {case.id for case in read} == {read[0].id}
+    assert {tuple((chunk.id, chunk.text) for chunk in case.evidence) for case in read} == {
+        (("1", "So it is written."), ("2", "Thus."))
+    }
+
+
+def test_what_unpacks_to_too_much_is_refused(tmp_path: Path) -> None:
+    bomb = tmp_path / "bomb.jsonl.gz"
+    bomb.write_bytes(gzip.compress(json.dumps({**ROW, "answer": "x" * 100_000}).encode()))
+    with pytest.raises(InputError, match="unpacks to more than is allowed"):
+        list(read_rows(bomb, most_unpacked=10_000))
+
+
+def test_every_problem_of_a_row_is_named_at_once_and_other_rows_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    rows = [ROW, {"question": {"text": 1}, "contexts": [5], "answer": ["a", 3]}, {**ROW, "question": "How?"}]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    found = list(read_mapped(path, builtin()["hf-rag"]))
+    assert [row.case is not None for row in found] == [True, False, True]
+    assert [problem.field for problem in found[1].problems] == ["query", "answer", "evidence[0]"]
+    assert "rows.jsonl, line 2, query: is an object of 'text', must be text." in str(found[1].problems[0])
+
+
+def test_what_a_profile_does_not_name_is_kept(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps({**ROW, "score": 0.5, "tags": {"field": "law"}}))
+    (case,) = cases(list(read_any(path)))
+    assert case.metadata["source_row"]["score"] == 0.5
+    assert case.metadata["source_row"]["tags"] == {"field": "law"}
+    assert case.metadata["reference_answer"] == "So."
+
+
+def test_an_answer_under_a_name_that_is_not_read_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps({"query": "Why?", "evidence": ["So."], "completion": "So."}))
+    (row,) = read_any(path)
+    assert [note.field for note in row.notes] == ["completion"]
+    path.write_text(json.dumps({"query": "Why?", "evidence": [{"id": "1", "text": "So."}], "answer": "So."}))
+    (row,) = read_any(path)
+    assert row.notes == ()
+
+
+def test_two_profiles_that_fit_ask(tmp_path: Path) -> None:
+    path = tmp_path / "rows.json"
+    path.write_text(json.dumps([{**ROW, "user_input": "Why?", "retrieved_contexts": ["So."]}]))
+    with pytest.raises(InputError, match=r"fits hf-rag and ragas\. Say which: --as hf-rag"):
+        list(read_any(path))
+
+
+def test_a_profile_of_ones_own_reads_any_names(tmp_path: Path) -> None:
+    own, rows = tmp_path / "own.toml", tmp_path / "rows.jsonl"
+    own.write_text('query = "frage"\nanswer = "antwort.text"\nevidence = "quellen[].inhalt"\nid = "nr"\n')
+    rows.write_text(
+        json.dumps({"nr": 7, "frage": "Warum?", "antwort": {"text": "So."}, "quellen": [{"inhalt": "So."}]})
+    )
+    (case,) = cases(list(read_any(rows, load_profile(own))))
+    assert (case.id, case.query, case.answer, case.evidence[0].text) == ("7", "Warum?", "So.", "So.")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        pytest.param("query = [", "is no TOML", id="no TOML"),
+        pytest.param('qeury = "a"', "qeury: is no part of a profile", id="unknown key"),
+        pytest.param('query = "a[?"', "query: is no path", id="no path"),
+    ],
+)
+def test_a_wrong_profile_is_refused_with_its_field(text: str, said: str, tmp_path: Path) -> None:
+    own = tmp_path / "own.toml"
+    own.write_text(text)
+    with pytest.raises(InputError, match=r"own\.toml") as raised:
+        load_profile(own)
+    assert said in str(raised.value)
+
+
+@pytest.mark.parametrize("content", [b"", b"\x00\x01", b"[1, 2]", b"[{]", b"PK\x03\x04junk", b"\x1f\x8bjunk", b"PAR1x"])
+def test_hostile_files_are_errors_with_a_cure(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "rows.json"
+    path.write_bytes(content)
+    try:
+        found = problems(path)
+    except InputError as error:
+        found = [str(error)]
+    assert found
+    assert all(problem.startswith(("rows.json", str(path))) for problem in found)
